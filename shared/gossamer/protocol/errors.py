@@ -1,0 +1,70 @@
+"""Every error that the protocol layer raises, in one place.
+
+Each class says in its docstring whether protocol state may have changed when it is raised.
+Messages are one sentence that names the field, its value and what was expected.
+"""
+
+from __future__ import annotations
+
+
+class ProtocolError(Exception):
+    """Base of all errors of the protocol layer; abstract, never raised itself."""
+
+
+class LocalProtocolError(ProtocolError):
+    """The caller asked for something the protocol does not allow; state is untouched."""
+
+
+class RemoteProtocolError(ProtocolError):
+    """A remote peer sent something the protocol does not allow; state is untouched."""
+
+
+class CapacityError(ProtocolError):
+    """A bounded table or buffer is full; the operation that needed room was not carried out.
+
+    Attributes:
+        table: which table is full.
+        capacity: how many entries it holds.
+    """
+
+    def __init__(self, table: str, capacity: int, advice: str = "") -> None:
+        self.table = table
+        self.capacity = capacity
+        text = f"{table} is full at {capacity} entries"
+        super().__init__(f"{text}; {advice}" if advice else text)
+
+
+class ConfigError(ProtocolError):
+    """A setting is impossible; nothing was built from it.
+
+    Attributes:
+        field: dotted name of the setting.
+        value: the value that was given.
+        expected: what would have been accepted, in words.
+    """
+
+    def __init__(self, field: str, value: object, expected: str) -> None:
+        self.field = field
+        self.value = value
+        self.expected = expected
+        super().__init__(f"{field} is {value!r}, expected {expected}")
+
+
+class ExpressionError(LocalProtocolError):
+    """A subscription or event text does not parse or does not fit the schema; state is untouched.
+
+    Attributes:
+        text: the whole text.
+        column: 1-based column of the first character at fault.
+        reason: what is wrong there, in words.
+    """
+
+    def __init__(self, text: str, column: int, reason: str) -> None:
+        self.text = text
+        self.column = column
+        self.reason = reason
+        super().__init__(f"{reason} at column {column}\n  {text}\n  {' ' * (column - 1)}^")
+
+
+class InvariantError(ProtocolError):
+    """A defect of this software, never of its input; state is not to be trusted, do not catch."""

@@ -1,0 +1,122 @@
+"""Rules: functions that run compiled or interpreted with the same result.
+
+A rule is a function of struct-of-arrays state, a row ``p`` and a message; it reads and writes
+row ``p`` only. ``@rule`` makes it callable either way: hosts that drive one peer call it as plain
+Python and never load the compiler, the simulator asks for the compiled form. Which of the two a
+direct call takes is a switch of the process (`use_compiled`), so tests run both side by side.
+
+The compiler meets rules as global names inside other rules; `_teach_compiler` tells it what such a
+name stands for.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+_compiled_calls = False
+_compiler_ready = False
+
+
+class Rule:
+    """A protocol rule: call it, or take ``.compiled`` to hand it to a compiled loop."""
+
+    def __init__(
+        self, function: Callable[..., Any], source: Callable[..., Any], inline: bool
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self.interpreted = function
+        self._source = source
+        self._inline = inline
+        self._dispatcher: Any = None
+
+    def __call__(self, *args: Any) -> Any:
+        if _compiled_calls:
+            return self.compiled(*args)
+        return self.interpreted(*args)
+
+    @property
+    def compiled(self) -> Any:
+        """The compiled form, made (or read from the disk cache) at its first call."""
+        if self._dispatcher is None:
+            numba = _teach_compiler()
+            self._dispatcher = numba.njit(
+                cache=True,
+                nogil=True,
+                fastmath=False,
+                boundscheck=bool(os.environ.get("GOSSAMER_BOUNDS_CHECKS")),
+                forceinline=self._inline,
+            )(self._source)
+        return self._dispatcher
+
+
+def rule(function: Callable[..., Any]) -> Rule:
+    """Mark ``function`` as a protocol rule."""
+    return Rule(function, function, inline=False)
+
+
+def inline_rule(function: Callable[..., Any]) -> Rule:
+    """Mark a small rule that the compiler is to place into its callers."""
+    return Rule(function, function, inline=True)
+
+
+def rule_with_interpreted_form(
+    interpreted: Callable[..., Any],
+) -> Callable[[Callable[..., Any]], Rule]:
+    """Mark a rule whose compiled source does not mean the same when interpreted.
+
+    Only 64-bit wrap-around arithmetic needs this: Python integers do not wrap. A test holds both
+    forms equal.
+    """
+
+    def mark(function: Callable[..., Any]) -> Rule:
+        return Rule(interpreted, function, inline=True)
+
+    return mark
+
+
+@contextmanager
+def use_compiled(enabled: bool = True) -> Iterator[None]:
+    """Let direct calls of rules take their compiled (or interpreted) form inside the block."""
+    global _compiled_calls
+    before = _compiled_calls
+    _compiled_calls = enabled
+    try:
+        yield
+    finally:
+        _compiled_calls = before
+
+
+def source_fingerprint(root: Path) -> str:
+    """Hash of all Python sources below ``root``.
+
+    The compiler's disk cache notices a change of the file that a function stands in, not of the
+    functions it calls; a cache folder named by this hash is therefore never stale.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        digest.update(path.relative_to(root).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _teach_compiler() -> Any:
+    """Import the compiler once, point its cache at a folder of its own and register `Rule`."""
+    global _compiler_ready
+    import numba
+
+    if not _compiler_ready:
+        from numba.core import types
+        from numba.core.typing.typeof import typeof_impl
+
+        @typeof_impl.register(Rule)  # type: ignore[untyped-decorator]
+        def _typeof_rule(value: Rule, _context: Any) -> Any:
+            return types.Dispatcher(value.compiled)
+
+        _compiler_ready = True
+    return numba
