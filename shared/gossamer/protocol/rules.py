@@ -5,18 +5,17 @@ row ``p`` only. ``@rule`` makes it callable either way: hosts that drive one pee
 Python and never load the compiler, the simulator asks for the compiled form. Which of the two a
 direct call takes is a switch of the process (`use_compiled`), so tests run both side by side.
 
-The compiler meets rules as global names inside other rules; `_teach_compiler` tells it what such a
+The compiler meets rules as global names inside other rules; `teach_compiler` tells it what such a
 name stands for.
 """
 
 from __future__ import annotations
 
 import functools
-import hashlib
+import importlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 _compiled_calls = False
@@ -40,11 +39,15 @@ class Rule:
             return self.compiled(*args)
         return self.interpreted(*args)
 
+    def __reduce__(self) -> tuple[Callable[[str, str], Rule], tuple[str, str]]:
+        # By name, so that the compiler's disk cache knows a rule again in the next process.
+        return _find_rule, (self._source.__module__, self._source.__qualname__)
+
     @property
     def compiled(self) -> Any:
         """The compiled form, made (or read from the disk cache) at its first call."""
         if self._dispatcher is None:
-            numba = _teach_compiler()
+            numba = teach_compiler()
             self._dispatcher = numba.njit(
                 cache=True,
                 nogil=True,
@@ -53,6 +56,12 @@ class Rule:
                 forceinline=self._inline,
             )(self._source)
         return self._dispatcher
+
+
+def _find_rule(module: str, name: str) -> Rule:
+    found = getattr(importlib.import_module(module), name)
+    assert isinstance(found, Rule)
+    return found
 
 
 def rule(function: Callable[..., Any]) -> Rule:
@@ -92,21 +101,8 @@ def use_compiled(enabled: bool = True) -> Iterator[None]:
         _compiled_calls = before
 
 
-def source_fingerprint(root: Path) -> str:
-    """Hash of all Python sources below ``root``.
-
-    The compiler's disk cache notices a change of the file that a function stands in, not of the
-    functions it calls; a cache folder named by this hash is therefore never stale.
-    """
-    digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        digest.update(path.relative_to(root).as_posix().encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def _teach_compiler() -> Any:
-    """Import the compiler once, point its cache at a folder of its own and register `Rule`."""
+def teach_compiler() -> Any:
+    """Import the compiler, and the first time tell it what a `Rule` among its globals means."""
     global _compiler_ready
     import numba
 

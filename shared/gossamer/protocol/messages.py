@@ -1,0 +1,104 @@
+"""Messages: records of 64-bit words, and the outbox that rules write them to.
+
+Everything that reaches a peer (timers, commands of its application, messages of other peers) and
+everything that leaves it (messages, deliveries) is one record, so that hosts need a single queue
+and `peer.step` is a single dispatch:
+
+    word 0   LENGTH  of the record in words, these four included
+    word 1   KIND    one of the constants below
+    word 2   TO      handle of the peer that is to take the record
+    word 3   FROM    handle of the peer that wrote it
+    word 4.. BODY    by kind
+
+Handles are rows in the simulator and address-book entries in a node; rules compare them for
+equality and nothing else. A host that learns that TO cannot be reached hands the record back to
+FROM with UNREACHABLE added to its kind.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gossamer.protocol.rules import inline_rule
+
+Words = npt.NDArray[np.int64]
+
+LENGTH, KIND, TO, FROM, BODY = 0, 1, 2, 3, 4
+
+# Timers, one firing of each a round.
+SAMPLE_TIMER = 1
+OVERLAY_TIMER = 2
+INSTALL_TIMER = 3
+
+# Commands of the application or host.
+JOIN = 8
+PUBLISH = 9
+
+# Between peers.
+SAMPLE_REQUEST = 16
+SAMPLE_REPLY = 17
+TMAN_REQUEST = 18
+TMAN_REPLY = 19
+INSTALL = 20
+INSTALL_NEWS = 21
+ACKNOWLEDGE = 22
+EVENT = 23
+FIND_PLACE = 24
+PLACE_FOUND = 25
+LOAD_SHIFTED = 26
+
+# Effects for the host.
+DELIVER = 48
+
+# Kinds from here on are the user's own.
+USER = 128
+
+# Added to the kind of a record that comes back because its addressee cannot be reached.
+UNREACHABLE = 1 << 20
+
+HEAD, TAIL, REFUSED = 0, 1, 2
+
+
+class Outbox(NamedTuple):
+    """Where rules append records.
+
+    Attributes:
+        words: int64[capacity], the records one after another.
+        cursor: int64[3]: first word not yet taken, first word not yet written, and how many
+            records found no room (a host raises `CapacityError` when that is not zero).
+    """
+
+    words: Words
+    cursor: Words
+
+
+def make_outbox(capacity: int) -> Outbox:
+    """An empty outbox of ``capacity`` words."""
+    return Outbox(np.zeros(capacity, np.int64), np.zeros(3, np.int64))
+
+
+@inline_rule
+def open_record(out: Outbox, kind: int, to: int, source: int, body_words: int) -> Any:
+    """Begin a record of at most ``body_words`` body words.
+
+    Returns the offset of its header, or -1 where there is no room (counted as refused). The
+    record exists only after `close_record`.
+    """
+    at = out.cursor[TAIL]
+    if at + BODY + body_words > len(out.words):
+        out.cursor[REFUSED] += 1
+        return -1
+    out.words[at + KIND] = kind
+    out.words[at + TO] = to
+    out.words[at + FROM] = source
+    return at
+
+
+@inline_rule
+def close_record(out: Outbox, at: int, body_words: int) -> None:
+    """Finish the record opened at ``at`` with the body words really written."""
+    out.words[at + LENGTH] = BODY + body_words
+    out.cursor[TAIL] = at + BODY + body_words

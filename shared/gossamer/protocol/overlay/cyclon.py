@@ -1,0 +1,204 @@
+"""Cyclon peer sampling (Voulgaris, Gavidia, van Steen, 2005).
+
+Once a round a peer trades a few descriptors with the one of its view that it has known longest:
+what one gives away the other keeps, so that the number of descriptors of each peer stays even.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gossamer.protocol.messages import (
+    BODY,
+    FROM,
+    KIND,
+    SAMPLE_REPLY,
+    SAMPLE_REQUEST,
+    SAMPLE_TIMER,
+    TO,
+    UNREACHABLE,
+    Outbox,
+    Words,
+    close_record,
+    open_record,
+)
+from gossamer.protocol.overlay.descriptors import (
+    EMPTY,
+    MAX_AGE,
+    OFFERED,
+    ONE_ROUND,
+    PLAIN,
+    SamplerState,
+    age_of,
+    begin_merge,
+    count_descriptors,
+    draw,
+    find,
+    forget,
+    handle_of,
+    is_known,
+    mark_known,
+    move,
+    pack,
+    seat,
+    swap,
+    view_length,
+    write_own,
+    write_slots,
+)
+from gossamer.protocol.rules import inline_rule, rule
+
+# A draw is used up as a fraction of this many bits, a few picks a draw.
+_FRACTION_BITS = 54
+_PICKS_A_DRAW = 4
+
+
+@rule
+def cyclon_on_timer(v: SamplerState, p: int, out: Outbox) -> None:
+    """Age row p's view and trade with the oldest of it, which leaves the view (Sec. 3.2)."""
+    length = view_length(v, p)
+    if length == 0:
+        return
+    grow_older(v, p, length)
+    oldest = find_oldest(v, p, length)
+    partner = handle_of(v.views[p, oldest])
+    length -= 1
+    move(v, p, length, oldest)
+    v.views[p, length] = EMPTY
+
+    offered = min(v.shuffle_length - 1, length)
+    bring_random_last(v, p, length, offered)
+    stride = 1 + v.view_profile.shape[2]
+    body_words = 1 + (1 + offered) * stride
+    at = open_record(out, SAMPLE_REQUEST, partner, v.handle[p], body_words)
+    if at < 0:
+        return
+    out.words[at + BODY] = 1 + offered
+    write_own(v, p, 0, out.words, at + BODY + 1)
+    write_slots(v, p, length - offered, length, out.words, at + BODY + 1 + stride)
+    close_record(out, at, body_words)
+    for slot in range(length - offered, length):
+        v.views[p, slot] |= OFFERED
+
+
+@rule
+def cyclon_on_request(v: SamplerState, p: int, words: Words, at: int, out: Outbox) -> None:
+    """Give a random part of row p's view for the part received."""
+    count = count_descriptors(v, words, at)
+    if count < 0 or words[at + FROM] == v.handle[p]:
+        return
+    length = view_length(v, p)
+    given = min(v.shuffle_length, length)
+    bring_random_last(v, p, length, given)
+    body_words = 1 + given * (1 + v.view_profile.shape[2])
+    reply = open_record(out, SAMPLE_REPLY, words[at + FROM], v.handle[p], body_words)
+    if reply < 0:
+        return
+    out.words[reply + BODY] = given
+    write_slots(v, p, length - given, length, out.words, reply + BODY + 1)
+    close_record(out, reply, body_words)
+    take_in(v, p, words, at, count, length - given, 0)
+
+
+@rule
+def cyclon_on_reply(v: SamplerState, p: int, words: Words, at: int) -> None:
+    """Take what the partner gave for what row p offered."""
+    count = count_descriptors(v, words, at)
+    if count < 0:
+        return
+    take_in(v, p, words, at, count, 0, OFFERED)
+
+
+@rule
+def cyclon_on_unreachable(v: SamplerState, p: int, words: Words, at: int) -> None:
+    """Drop the partner should it have come back since `cyclon_on_timer` removed it."""
+    forget(v, p, words[at + TO])
+
+
+@inline_rule
+def grow_older(v: SamplerState, p: int, length: int) -> None:
+    """Add a round to every age; what an exchange without reply still offered is row p's again."""
+    for slot in range(length):
+        v.views[p, slot] = (v.views[p, slot] & PLAIN) + ONE_ROUND
+
+
+@inline_rule
+def find_oldest(v: SamplerState, p: int, length: int) -> Any:
+    """The first slot of the greatest age."""
+    oldest = 0
+    for slot in range(1, length):
+        if age_of(v.views[p, slot]) > age_of(v.views[p, oldest]):
+            oldest = slot
+    return oldest
+
+
+@inline_rule
+def bring_random_last(v: SamplerState, p: int, length: int, count: int) -> None:
+    """Swap ``count`` random descriptors of row p's view to its end (Fisher-Yates)."""
+    fraction = 0
+    for k in range(count):
+        if k % _PICKS_A_DRAW == 0:
+            fraction = draw(v, p) >> (62 - _FRACTION_BITS)
+        rest = length - k
+        scaled = fraction * rest
+        fraction = scaled & ((1 << _FRACTION_BITS) - 1)
+        swap(v, p, scaled >> _FRACTION_BITS, rest - 1)
+
+
+@rule
+def take_in(
+    v: SamplerState, p: int, words: Words, at: int, count: int, slot: int, mark: int
+) -> None:
+    """Seat the descriptors received that row p lacks (Sec. 3.2, steps 6 and 7).
+
+    Empty slots first, then those of what was sent: slots from ``slot`` on that bear ``mark``.
+    """
+    stride = 1 + v.view_profile.shape[2]
+    length = view_length(v, p)
+    sent_end = length
+    merge = begin_merge(v)
+    mark_known(v, merge, v.handle[p])
+    for k in range(length):
+        mark_known(v, merge, handle_of(v.views[p, k]))
+    begin = at + BODY + 1
+    for received in range(begin, begin + count * stride, stride):
+        handle = handle_of(words[received])
+        if is_known(v, p, length, merge, handle):
+            continue
+        if length < v.view_size:
+            target = length
+            length += 1
+        else:
+            while slot < sent_end and (v.views[p, slot] & mark) != mark:
+                slot += 1
+            if slot == sent_end:
+                return
+            target = slot
+            slot += 1
+        mark_known(v, merge, handle)
+        word = pack(min(age_of(words[received]), MAX_AGE), handle)
+        seat(v, p, target, word, words, received + 1)
+
+
+@rule
+def add_contact_to_cyclon(v: SamplerState, p: int, handle: int, words: Words, at: int) -> None:
+    """Seat ``handle`` at age 0: in its own slot, else an empty one, else that of the oldest."""
+    slot = find(v, p, handle)
+    if slot < 0:
+        length = view_length(v, p)
+        slot = length if length < v.view_size else find_oldest(v, p, length)
+    seat(v, p, slot, pack(0, handle), words, at)
+
+
+@rule
+def cyclon_step(state: SamplerState, p: int, now: int, words: Words, at: int, out: Outbox) -> None:
+    """Cyclon alone as a protocol: the one door for timers and messages."""
+    kind = words[at + KIND]
+    if kind == SAMPLE_TIMER:
+        cyclon_on_timer(state, p, out)
+    elif kind == SAMPLE_REQUEST:
+        cyclon_on_request(state, p, words, at, out)
+    elif kind == SAMPLE_REPLY:
+        cyclon_on_reply(state, p, words, at)
+    elif kind == SAMPLE_REQUEST + UNREACHABLE:
+        cyclon_on_unreachable(state, p, words, at)

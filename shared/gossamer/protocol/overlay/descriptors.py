@@ -1,0 +1,288 @@
+"""Partial views: the descriptors a peer holds of others, and the state both samplers share.
+
+A descriptor is one packed word, freshness above handle, followed by the profile words that
+travel with it. Freshness is an age in rounds for Cyclon and a timestamp in rounds for Newscast.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gossamer.protocol.draws import mix
+from gossamer.protocol.errors import ConfigError
+from gossamer.protocol.messages import BODY, LENGTH, Words
+from gossamer.protocol.rules import inline_rule, rule
+
+CYCLON, NEWSCAST = 0, 1
+
+EMPTY = -1
+MAX_VIEW_SIZE = 256
+MAX_AGE = (1 << 29) - 1
+
+_HANDLE_BITS = 32
+_HANDLE_MASK = (1 << _HANDLE_BITS) - 1
+
+# Marks, in the view only, what a Cyclon peer has offered in the exchange now under way.
+OFFERED = 1 << 62
+PLAIN = OFFERED - 1
+ONE_ROUND = 1 << _HANDLE_BITS
+
+_TABLE_SIZE = 1024
+_TABLE_BITS = 10
+
+
+class SamplerState(NamedTuple):
+    """Peer sampling state of n peers, one row a peer.
+
+    Attributes:
+        kind: CYCLON or NEWSCAST.
+        seed: of the draws.
+        view_size: C, descriptors in a full view.
+        shuffle_length: descriptors in a Cyclon message, the sender's own included.
+        key: int64[n], permanent keys.
+        handle: int64[n], the handle each peer knows itself by.
+        draws: int64[n], draws made so far, shared with the layers above.
+        profile: int64[n, W], each peer's own profile.
+        views: int64[n, C], packed descriptors; used slots are contiguous from 0, the rest EMPTY.
+            Newscast keeps them freshest first.
+        view_profile: int64[n, C, W], the profile of each descriptor.
+        spare: int64[C * (1 + W)], work area: a view laid out as in a record.
+        seen: int64[1024], work area: stamps of the handles met in the current merge.
+        merges: int64[1], work area: the current merge, what a valid stamp starts with.
+    """
+
+    kind: int
+    seed: int
+    view_size: int
+    shuffle_length: int
+    key: Words
+    handle: Words
+    draws: Words
+    profile: Words
+    views: Words
+    view_profile: Words
+    spare: Words
+    seen: Words
+    merges: Words
+
+
+def make_sampler(
+    nodes: int,
+    kind: int,
+    view_size: int,
+    shuffle_length: int,
+    profile_words: int,
+    seed: int,
+    keys: Words | None = None,
+) -> SamplerState:
+    """State of ``nodes`` peers that know nobody yet; handles are the rows.
+
+    Args:
+        nodes: n, number of rows.
+        kind: CYCLON or NEWSCAST.
+        view_size: C, from 1 to 256.
+        shuffle_length: from 1 to C; Newscast ignores it.
+        profile_words: W, words of profile carried by each descriptor, 0 or more.
+        seed: of the draws, any signed 64-bit number.
+        keys: int64[n] permanent keys, the rows if not given; copied.
+
+    Raises:
+        ConfigError: a value is out of its range; nothing was built.
+    """
+    _check("nodes", nodes, nodes >= 1, "at least 1")
+    _check("kind", kind, kind in (CYCLON, NEWSCAST), "CYCLON (0) or NEWSCAST (1)")
+    _check("view_size", view_size, 1 <= view_size <= MAX_VIEW_SIZE, f"1 to {MAX_VIEW_SIZE}")
+    shuffle_fits = 1 <= shuffle_length <= view_size
+    _check("shuffle_length", shuffle_length, shuffle_fits, f"1 to view_size, {view_size}")
+    _check("profile_words", profile_words, profile_words >= 0, "0 or more")
+    key = np.arange(nodes, dtype=np.int64) if keys is None else np.array(keys, np.int64)
+    _check("keys", key.shape, key.shape == (nodes,), f"one key for each of {nodes} nodes")
+    return SamplerState(
+        kind,
+        seed,
+        view_size,
+        shuffle_length,
+        key=key,
+        handle=np.arange(nodes, dtype=np.int64),
+        draws=np.zeros(nodes, np.int64),
+        profile=np.zeros((nodes, profile_words), np.int64),
+        views=np.full((nodes, view_size), EMPTY, np.int64),
+        view_profile=np.zeros((nodes, view_size, profile_words), np.int64),
+        spare=np.zeros(view_size * (1 + profile_words), np.int64),
+        seen=np.zeros(_TABLE_SIZE, np.int64),
+        merges=np.zeros(1, np.int64),
+    )
+
+
+def _check(field: str, value: object, holds: bool, expected: str) -> None:
+    if not holds:
+        raise ConfigError(f"sampler.{field}", value, expected)
+
+
+@inline_rule
+def pack(freshness: int, handle: int) -> int:
+    """The descriptor word of ``handle``; freshness from 0 to 2^30 - 1, handle below 2^32."""
+    return (freshness << 32) | handle
+
+
+@inline_rule
+def age_of(word: int) -> int:
+    """The age of a descriptor (Cyclon) or its timestamp (Newscast), in rounds."""
+    return (word & PLAIN) >> 32
+
+
+@inline_rule
+def handle_of(word: int) -> int:
+    """The handle in a descriptor."""
+    return word & _HANDLE_MASK
+
+
+@inline_rule
+def draw(v: SamplerState, p: int) -> Any:
+    """Row p's next uniform draw from [0, 2^62)."""
+    counter = v.draws[p]
+    v.draws[p] = counter + 1
+    return mix(v.seed, v.key[p], counter)
+
+
+@inline_rule
+def view_length(v: SamplerState, p: int) -> Any:
+    """How many descriptors row p holds."""
+    length = v.view_size
+    while length > 0 and v.views[p, length - 1] < 0:
+        length -= 1
+    return length
+
+
+@rule
+def find(v: SamplerState, p: int, handle: int) -> int:
+    """The slot of ``handle`` in row p's view, or -1."""
+    for slot in range(view_length(v, p)):
+        if handle_of(v.views[p, slot]) == handle:
+            return slot
+    return -1
+
+
+@inline_rule
+def move(v: SamplerState, p: int, source: int, target: int) -> None:
+    """Copy the descriptor in slot ``source`` of row p over that in ``target``."""
+    v.views[p, target] = v.views[p, source]
+    for i in range(v.view_profile.shape[2]):
+        v.view_profile[p, target, i] = v.view_profile[p, source, i]
+
+
+@inline_rule
+def swap(v: SamplerState, p: int, one: int, other: int) -> None:
+    """Exchange two slots of row p's view."""
+    word = v.views[p, one]
+    v.views[p, one] = v.views[p, other]
+    v.views[p, other] = word
+    for i in range(v.view_profile.shape[2]):
+        profile_word = v.view_profile[p, one, i]
+        v.view_profile[p, one, i] = v.view_profile[p, other, i]
+        v.view_profile[p, other, i] = profile_word
+
+
+@inline_rule
+def seat(v: SamplerState, p: int, slot: int, word: int, words: Words, at: int) -> None:
+    """Put ``word`` into a slot of row p's view, with the profile that begins at ``words[at]``."""
+    v.views[p, slot] = word
+    for i in range(v.view_profile.shape[2]):
+        v.view_profile[p, slot, i] = words[at + i]
+
+
+@inline_rule
+def write_own(v: SamplerState, p: int, freshness: int, words: Words, at: int) -> None:
+    """Write row p's own descriptor to ``words[at:]``."""
+    words[at] = pack(freshness, v.handle[p])
+    for i in range(v.profile.shape[1]):
+        words[at + 1 + i] = v.profile[p, i]
+
+
+@inline_rule
+def write_slots(v: SamplerState, p: int, begin: int, end: int, words: Words, at: int) -> None:
+    """Write slots begin..end-1 of row p's view to ``words[at:]``, one after another."""
+    profile_words = v.view_profile.shape[2]
+    if profile_words == 0:
+        for k in range(end - begin):
+            words[at + k] = v.views[p, begin + k] & PLAIN
+        return
+    for slot in range(begin, end):
+        words[at] = v.views[p, slot] & PLAIN
+        for i in range(profile_words):
+            words[at + 1 + i] = v.view_profile[p, slot, i]
+        at += 1 + profile_words
+
+
+@inline_rule
+def count_descriptors(v: SamplerState, words: Words, at: int) -> Any:
+    """The number of descriptors in the record at ``words[at]``, or -1 where it is malformed.
+
+    Well-formed is [count, descriptors] with the length that follows from a count of at most
+    C + 1.
+    """
+    body_words = words[at + LENGTH] - BODY
+    if body_words < 1:
+        return -1
+    count = words[at + BODY]
+    if count < 0 or count > v.view_size + 1:
+        return -1
+    if body_words != 1 + count * (1 + v.view_profile.shape[2]):
+        return -1
+    return count
+
+
+@inline_rule
+def begin_merge(v: SamplerState) -> Any:
+    """Begin to note known handles afresh; returns the number that the notes are stamped with."""
+    v.merges[0] += 1
+    return v.merges[0]
+
+
+@inline_rule
+def stamp_of(merge: int, handle: int) -> int:
+    """What the table of known handles holds for ``handle``, whose low bits its place implies."""
+    return (merge << (_HANDLE_BITS - _TABLE_BITS)) | (handle >> _TABLE_BITS)
+
+
+@inline_rule
+def mark_known(v: SamplerState, merge: int, handle: int) -> None:
+    """Note that ``handle`` is row p itself or in its view."""
+    v.seen[handle & (_TABLE_SIZE - 1)] = stamp_of(merge, handle)
+
+
+@inline_rule
+def is_known(v: SamplerState, p: int, length: int, merge: int, handle: int) -> Any:
+    """Whether ``handle`` is row p itself or in the first ``length`` slots of its view.
+
+    All of these must have been marked in this merge; a mark may have been overwritten.
+    """
+    mark = v.seen[handle & (_TABLE_SIZE - 1)]
+    if mark < stamp_of(merge, 0):
+        return False
+    return mark == stamp_of(merge, handle) or is_held(v, p, length, handle)
+
+
+@rule
+def is_held(v: SamplerState, p: int, length: int, handle: int) -> bool:
+    """Whether ``handle`` is row p itself or in the first ``length`` slots of its view."""
+    if handle == v.handle[p]:
+        return True
+    for slot in range(length):  # noqa: SIM110  (the compiler takes no generator)
+        if handle_of(v.views[p, slot]) == handle:
+            return True
+    return False
+
+
+@rule
+def forget(v: SamplerState, p: int, handle: int) -> None:
+    """Drop the descriptor of a peer known to have failed from row p's view, if it is there."""
+    slot = find(v, p, handle)
+    if slot < 0:
+        return
+    length = view_length(v, p)
+    for k in range(slot, length - 1):
+        move(v, p, k + 1, k)
+    v.views[p, length - 1] = EMPTY

@@ -1,0 +1,86 @@
+"""Load shifting: identifiers move towards loaded successors (Vinifera, Sec. IV-B5).
+
+A peer's load is the events it takes as rendezvous node without wanting them, fading over a window
+of rounds (the paper counts them and does not say for how long). It travels in the peer's profile.
+When the successor's load exceeds the own by more than beta, the peer moves its identifier so far
+into the successor's arc that both would carry the same, taking load to be even over the arc, and
+both take the average as their load. Links stay; neighbours learn of the move from the next
+message.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gossamer.protocol.config import LOAD_WINDOW
+from gossamer.protocol.messages import (
+    BODY,
+    LENGTH,
+    LOAD_SHIFTED,
+    Outbox,
+    close_record,
+    open_record,
+)
+from gossamer.protocol.overlay.links import (
+    handle_in,
+    refresh_link,
+    settle_ring,
+    write_own_descriptor,
+)
+from gossamer.protocol.rules import rule
+from gossamer.protocol.space.ring import RING_MASK, clockwise
+from gossamer.protocol.state import IDENTIFIER, LOAD, MALFORMED, SHIFTED
+
+
+@rule
+def shifted_distance(gap: int, own_load: int, successor_load: int) -> int:
+    """How far to move into an arc of length ``gap`` so that both loads become the average.
+
+    Equals gap * (successor - own) / (2 * successor), exactly rounded down, below gap.
+    """
+    share = (successor_load - own_load << 30) // (2 * successor_load)
+    return (gap >> 30) * share + ((gap & ((1 << 30) - 1)) * share >> 30)
+
+
+@rule
+def shift_load(s: Any, p: int, out: Outbox) -> None:
+    """Let load fade by a round, and move the identifier if the successor carries too much."""
+    s.load[p] -= s.load[p] // LOAD_WINDOW
+    s.sampler.profile[p, LOAD] = s.load[p]
+    k = s.successor[p]
+    if s.params.load_shifting == 0 or k < 0 or s.links[p, k, 0] >> 32 > 1:
+        return
+    successor_load = s.links[p, k, 1 + LOAD]
+    if successor_load - s.load[p] <= s.params.shift_threshold or successor_load <= 0:
+        return
+    me = s.sampler.profile[p, IDENTIFIER]
+    gap = clockwise(me, s.links[p, k, 1 + IDENTIFIER])
+    distance = shifted_distance(gap, s.load[p], successor_load)
+    if distance < 1 or distance >= gap:
+        return
+    average = (s.load[p] + successor_load) // 2
+    s.sampler.profile[p, IDENTIFIER] = (me + distance) & RING_MASK
+    s.load[p] = average
+    s.sampler.profile[p, LOAD] = average
+    s.links[p, k, 1 + LOAD] = average
+    s.counters[p, SHIFTED] += 1
+    settle_ring(s, p)
+    size = s.links.shape[2]
+    to = handle_in(s.links[p, k, 0])
+    at = open_record(out, LOAD_SHIFTED, to, s.sampler.handle[p], size)
+    if at >= 0:
+        write_own_descriptor(s, p, out.words, at + BODY)
+        close_record(out, at, size)
+
+
+@rule
+def on_load_shifted(s: Any, p: int, words: Any, at: int) -> None:
+    """The predecessor has taken over part of our arc: our load is its new one, the average."""
+    if words[at + LENGTH] != BODY + s.links.shape[2]:
+        s.counters[p, MALFORMED] += 1
+        return
+    refresh_link(s, p, words, at + BODY)
+    average = words[at + BODY + 1 + LOAD]
+    if 0 <= average < s.load[p]:
+        s.load[p] = average
+        s.sampler.profile[p, LOAD] = average

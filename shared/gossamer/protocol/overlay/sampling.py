@@ -1,0 +1,114 @@
+"""Peer sampling: Cyclon and Newscast behind one interface.
+
+Layers above read row p's view and profiles (`SamplerState`), write their own profile into
+``profile``, and hand the sampler its timer and its records through the rules below; which
+protocol runs is the state's ``kind``. Every rule reads and writes row p only.
+"""
+
+from __future__ import annotations
+
+from gossamer.protocol.messages import Outbox, Words
+from gossamer.protocol.overlay.cyclon import (
+    add_contact_to_cyclon,
+    cyclon_on_reply,
+    cyclon_on_request,
+    cyclon_on_timer,
+    cyclon_on_unreachable,
+    cyclon_step,
+)
+from gossamer.protocol.overlay.newscast import (
+    add_contact_to_newscast,
+    newscast_on_reply,
+    newscast_on_request,
+    newscast_on_timer,
+    newscast_on_unreachable,
+    newscast_step,
+)
+from gossamer.protocol.overlay.descriptors import (
+    CYCLON,
+    EMPTY,
+    NEWSCAST,
+    SamplerState,
+    age_of,
+    draw,
+    forget,
+    handle_of,
+    make_sampler,
+    pack,
+    view_length,
+)
+from gossamer.protocol.rules import rule
+
+__all__ = [
+    "CYCLON",
+    "EMPTY",
+    "NEWSCAST",
+    "SamplerState",
+    "add_contact",
+    "age_of",
+    "cyclon_step",
+    "draw",
+    "forget",
+    "handle_of",
+    "make_sampler",
+    "newscast_step",
+    "pack",
+    "sample_on_reply",
+    "sample_on_request",
+    "sample_on_timer",
+    "sample_on_unreachable",
+    "view_length",
+]
+
+
+@rule
+def sample_on_timer(v: SamplerState, p: int, now: int, out: Outbox) -> None:
+    """Begin row p's exchange of this round, if it knows anybody."""
+    if v.kind == CYCLON:
+        cyclon_on_timer(v, p, out)
+    else:
+        newscast_on_timer(v, p, now, out)
+
+
+@rule
+def sample_on_request(
+    v: SamplerState, p: int, now: int, words: Words, at: int, out: Outbox
+) -> None:
+    """Answer a SAMPLE_REQUEST and update row p's view; a malformed one is ignored."""
+    if v.kind == CYCLON:
+        cyclon_on_request(v, p, words, at, out)
+    else:
+        newscast_on_request(v, p, now, words, at, out)
+
+
+@rule
+def sample_on_reply(v: SamplerState, p: int, now: int, words: Words, at: int, out: Outbox) -> None:
+    """Update row p's view from a SAMPLE_REPLY; a malformed one is ignored."""
+    if v.kind == CYCLON:
+        cyclon_on_reply(v, p, words, at)
+    else:
+        newscast_on_reply(v, p, now, words, at)
+
+
+@rule
+def sample_on_unreachable(v: SamplerState, p: int, now: int, words: Words, at: int) -> None:
+    """Forget the peer to which row p's SAMPLE_REQUEST at ``words[at]`` could not be carried."""
+    if v.kind == CYCLON:
+        cyclon_on_unreachable(v, p, words, at)
+    else:
+        newscast_on_unreachable(v, p, words, at)
+
+
+@rule
+def add_contact(v: SamplerState, p: int, now: int, handle: int, words: Words, at: int) -> None:
+    """Seat a peer learnt from outside (a bootstrap server) as fresh in row p's view.
+
+    Its profile is ``words[at:at + W]``. A full view gives up its oldest; row p's own handle is
+    ignored.
+    """
+    if handle == v.handle[p]:
+        return
+    if v.kind == CYCLON:
+        add_contact_to_cyclon(v, p, handle, words, at)
+    else:
+        add_contact_to_newscast(v, p, now, handle, words, at)

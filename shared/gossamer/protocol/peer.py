@@ -1,0 +1,233 @@
+"""The one door of a peer: `step` takes one record and writes what follows from it.
+
+Hosts (the simulator's engines, a network node) turn everything that happens into records: timers,
+commands, messages of other peers, and messages that came back because nobody was there. `step`
+hands each to its rule. What a peer wants to happen is again records: messages to send and events
+to deliver. Nothing else passes between protocol and host.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gossamer.protocol.config import Settings
+from gossamer.protocol.messages import (
+    ACKNOWLEDGE,
+    BODY,
+    EVENT,
+    FIND_PLACE,
+    FROM,
+    INSTALL,
+    INSTALL_NEWS,
+    INSTALL_TIMER,
+    JOIN,
+    KIND,
+    LENGTH,
+    LOAD_SHIFTED,
+    OVERLAY_TIMER,
+    PLACE_FOUND,
+    PUBLISH,
+    SAMPLE_REPLY,
+    SAMPLE_REQUEST,
+    SAMPLE_TIMER,
+    TMAN_REPLY,
+    TMAN_REQUEST,
+    TO,
+    UNREACHABLE,
+    Outbox,
+    Words,
+)
+from gossamer.protocol.overlay.load_shifting import on_load_shifted, shift_load
+from gossamer.protocol.overlay.membership import (
+    find_place_elsewhere,
+    on_failure,
+    on_find_place,
+    on_join,
+    on_place_found,
+)
+from gossamer.protocol.overlay.sampling import (
+    sample_on_reply,
+    sample_on_request,
+    sample_on_timer,
+    sample_on_unreachable,
+)
+from gossamer.protocol.overlay.tman import on_overlay_timer, on_tman_reply, on_tman_request
+from gossamer.protocol.rendezvous.content_routing_table import remove_source
+from gossamer.protocol.rendezvous.delivery import on_event, on_publish, reroute_event
+from gossamer.protocol.rendezvous.installation import (
+    on_acknowledge,
+    on_install,
+    on_install_timer,
+    reinstall_elsewhere,
+)
+from gossamer.protocol.rendezvous.recovery import EVENT_ID, EVENT_VALUES
+from gossamer.protocol.rules import rule
+from gossamer.protocol.space.ring import RING_MASK
+from gossamer.protocol.state import RANGES, State
+
+TIMERS = (SAMPLE_TIMER, OVERLAY_TIMER, INSTALL_TIMER)
+
+
+@rule
+def step(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
+    """Take the record at ``words[at:]`` as peer ``p``; append what follows to ``out``.
+
+    Args:
+        s: `State`; row ``p`` of it may change, no other.
+        p: the row.
+        now: the host's time in rounds; only Newscast's timestamps read it.
+        words: int64 words that hold the record; the record itself may be overwritten.
+        at: offset of the record's header.
+        out: where records are appended; may share memory with ``words`` past the record.
+    """
+    kind = words[at + KIND]
+    if kind == SAMPLE_TIMER:
+        sample_on_timer(s.sampler, p, now, out)
+    elif kind == OVERLAY_TIMER:
+        shift_load(s, p, out)
+        on_overlay_timer(s, p, now, out)
+    elif kind == INSTALL_TIMER:
+        on_install_timer(s, p, out)
+    elif kind == SAMPLE_REQUEST:
+        sample_on_request(s.sampler, p, now, words, at, out)
+    elif kind == SAMPLE_REPLY:
+        sample_on_reply(s.sampler, p, now, words, at, out)
+    elif kind == TMAN_REQUEST:
+        on_tman_request(s, p, now, words, at, out)
+    elif kind == TMAN_REPLY:
+        on_tman_reply(s, p, now, words, at)
+    elif kind == INSTALL or kind == INSTALL_NEWS:
+        on_install(s, p, words, at, kind == INSTALL, out)
+    elif kind == ACKNOWLEDGE:
+        on_acknowledge(s, p, words, at)
+    elif kind == EVENT:
+        on_event(s, p, words, at, out)
+    elif kind == PUBLISH:
+        on_publish(s, p, words, at, out)
+    elif kind == JOIN:
+        on_join(s, p, now, words, at, out)
+    elif kind == FIND_PLACE:
+        on_find_place(s, p, words, at, out)
+    elif kind == PLACE_FOUND:
+        on_place_found(s, p, now, words, at)
+    elif kind == LOAD_SHIFTED:
+        on_load_shifted(s, p, words, at)
+    elif kind >= UNREACHABLE:
+        on_unreachable(s, p, now, words, at, out)
+
+
+@rule
+def on_unreachable(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
+    """A record came back: its addressee failed. Forget it, and find another way (Sec. IV-C)."""
+    kind = words[at + KIND] - UNREACHABLE
+    on_failure(s, p, words[at + TO])
+    remove_source(s, p, words[at + TO])
+    if kind == SAMPLE_REQUEST or kind == SAMPLE_REPLY:
+        sample_on_unreachable(s.sampler, p, now, words, at)
+    elif kind == INSTALL or kind == INSTALL_NEWS:
+        reinstall_elsewhere(s, p, words, at, out)
+    elif kind == EVENT:
+        reroute_event(s, p, words, at, out)
+    elif kind == FIND_PLACE:
+        find_place_elsewhere(s, p, words, at, out)
+
+
+def subscribe(
+    s: State, p: int, boxes: npt.NDArray[np.int64], constrained: npt.NDArray[np.int64]
+) -> None:
+    """Let the subscriptions of row ``p`` be these and no others.
+
+    Args:
+        s: the state; row ``p`` changes.
+        p: the row.
+        boxes: int64[k, 2A], lowest and highest hashed value of every attribute.
+        constrained: int64[k], bit a set where attribute a is constrained.
+
+    Raises:
+        ValueError: there are more than the settings allow; nothing changed.
+    """
+    count = len(boxes)
+    if count > s.constrained.shape[1]:
+        raise ValueError(
+            f"{count} subscriptions, expected at most {s.constrained.shape[1]} "
+            "(setting subscriptions)"
+        )
+    s.constrained[p] = -1
+    s.constrained[p, :count] = constrained
+    s.subscriptions[p, :count] = boxes
+    write_interest(s, p)
+
+
+def write_interest(s: State, p: int) -> None:
+    """Write row ``p``'s ranges to its profile: per attribute the ranges it wants, at most R.
+
+    Where there are more, those with the smallest gap between them become one.
+    """
+    limit = s.params.profile_ranges
+    first_mask = 0
+    for a in range(s.params.attributes):
+        wanted = sorted(
+            (int(s.subscriptions[p, k, 2 * a]), int(s.subscriptions[p, k, 2 * a + 1]))
+            for k in range(s.constrained.shape[1])
+            if s.constrained[p, k] >= 0
+        )
+        ranges: list[tuple[int, int]] = []
+        for low, high in wanted:
+            if ranges and low <= ranges[-1][1] + 1:
+                ranges[-1] = (ranges[-1][0], max(high, ranges[-1][1]))
+            else:
+                ranges.append((low, high))
+        while len(ranges) > limit:
+            gaps = [ranges[i + 1][0] - ranges[i][1] for i in range(len(ranges) - 1)]
+            i = gaps.index(min(gaps))
+            ranges[i : i + 2] = [(ranges[i][0], ranges[i + 1][1])]
+        base = RANGES + 2 * a * limit
+        for i in range(limit):
+            low, high = ranges[i] if i < len(ranges) else (RING_MASK, 0)
+            s.sampler.profile[p, base + 2 * i] = low
+            s.sampler.profile[p, base + 2 * i + 1] = high
+    for k in range(s.constrained.shape[1]):
+        if s.constrained[p, k] > 0:
+            first_mask |= int(s.constrained[p, k])
+    if first_mask and not first_mask >> int(s.primary[p]) & 1:
+        s.primary[p] = (first_mask & -first_mask).bit_length() - 1
+
+
+def publish_record(row: int, event: int, values: npt.NDArray[np.int64]) -> Words:
+    """The command that makes row ``row`` publish an event.
+
+    Args:
+        row: handle of the publisher.
+        event: identifier of the event, unique in the overlay, in [0, 2^58).
+        values: int64[A], hashed values.
+    """
+    record = np.zeros(BODY + EVENT_VALUES + len(values), np.int64)
+    record[[LENGTH, KIND, TO, FROM]] = len(record), PUBLISH, row, row
+    record[BODY + EVENT_ID] = event
+    record[BODY + EVENT_VALUES :] = values
+    return record
+
+
+def join_record(row: int, contact: int, contact_profile: npt.NDArray[np.int64]) -> Words:
+    """The command that makes row ``row`` join through ``contact``, whose profile is given."""
+    record = np.zeros(BODY + 1 + len(contact_profile), np.int64)
+    record[[LENGTH, KIND, TO, FROM]] = len(record), JOIN, row, row
+    record[BODY] = contact
+    record[BODY + 1 :] = contact_profile
+    return record
+
+
+def largest_step(settings: Settings) -> int:
+    """Words that one step writes at most: the reserve that a host keeps free in its outbox."""
+    descriptor = 1 + RANGES + 2 * settings.attributes * settings.profile_ranges
+    box = 1 + 2 * settings.attributes
+    install = BODY + descriptor + 1 + settings.boxes_per_neighbour * box
+    events = settings.routing_table_entries + settings.attributes + settings.event_memory
+    return (
+        (2 * settings.links + 2) * install
+        + events * (BODY + EVENT_VALUES + settings.attributes + 8)
+        + 4 * (settings.links + settings.view_size + 2) * descriptor
+    )

@@ -1,0 +1,220 @@
+"""The content routing table: who asked for what (Vinifera, Sec. IV-B3).
+
+The paper's entry is <neighbour, attribute, ranges, subscriptions>. Here an entry is one *box*: the
+attribute it is routed by and a range on every attribute, so that the range on the routed attribute
+and the whole subscription are one record; a neighbour has as many entries as it takes to hold what
+it asked for, at most B. Boxes are aggregated: one that another covers vanishes, two whose union is
+a box become that box. Past B the two whose hull adds least volume are merged, which lets events
+through that nobody asked for (counted where they arrive) and never stops one that somebody did.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gossamer.protocol.rules import rule
+from gossamer.protocol.space.ring import RING
+from gossamer.protocol.state import (
+    BOX,
+    EXPIRES,
+    MERGED,
+    REFUSED_ENTRIES,
+    SOURCE,
+    SOURCE_IDENTIFIER,
+)
+
+
+@rule
+def box_covers(outer: Any, i: int, first: int, inner: Any, at: int, words: int) -> bool:
+    """Whether the box ``outer[i, first:]`` covers the box at ``inner[at:]``; same attribute."""
+    if outer[i, first] != inner[at]:
+        return False
+    for w in range(1, words, 2):
+        if outer[i, first + w] > inner[at + w] or outer[i, first + w + 1] < inner[at + w + 1]:
+            return False
+    return True
+
+
+@rule
+def volume(box: Any, words: int) -> float:
+    """The share of the attribute space that a box takes up."""
+    share = 1.0
+    for w in range(1, words, 2):
+        share *= (box[w + 1] - box[w] + 1) / RING
+    return share
+
+
+@rule
+def make_hull(s: Any, i: int, j: int) -> None:
+    """Write the hull of two listed boxes to ``work.hull``; j = -1 stands for ``work.box``."""
+    for w in range(s.work.hull.shape[0]):
+        mine = s.work.lists[i, w]
+        other = s.work.box[w] if j < 0 else s.work.lists[j, w]
+        if w > 0 and w % 2 == 0:
+            s.work.hull[w] = max(mine, other)
+        else:
+            s.work.hull[w] = min(mine, other)
+
+
+@rule
+def union_is_box(s: Any, i: int) -> bool:
+    """Whether listed box ``i`` and ``work.box`` differ in one attribute and touch or overlap."""
+    differing = 0
+    for w in range(1, s.work.box.shape[0], 2):
+        low, high = s.work.lists[i, w], s.work.lists[i, w + 1]
+        other_low, other_high = s.work.box[w], s.work.box[w + 1]
+        if low != other_low or high != other_high:
+            differing += 1
+            if differing > 1 or low > other_high + 1 or other_low > high + 1:
+                return False
+    return True
+
+
+@rule
+def listed_box_volume(s: Any, i: int) -> float:
+    """The volume of listed box ``i``."""
+    share = 1.0
+    for w in range(1, s.work.box.shape[0], 2):
+        share *= (s.work.lists[i, w + 1] - s.work.lists[i, w] + 1) / RING
+    return share
+
+
+@rule
+def absorb(s: Any, first: int, count: int, i: int) -> int:
+    """Take listed box ``i`` off the list and let ``work.box`` be the hull of the two."""
+    make_hull(s, i, -1)
+    last = first + count - 1
+    for w in range(s.work.box.shape[0]):
+        s.work.box[w] = s.work.hull[w]
+        s.work.lists[i, w] = s.work.lists[last, w]
+    return count - 1
+
+
+@rule
+def cheapest_merge(s: Any, first: int, count: int) -> int:
+    """The listed box of the same attribute whose hull with ``work.box`` adds least, or -1."""
+    best = -1
+    least = 0.0
+    for i in range(first, first + count):
+        if s.work.lists[i, 0] != s.work.box[0]:
+            continue
+        make_hull(s, i, -1)
+        added = volume(s.work.hull, s.work.hull.shape[0]) - listed_box_volume(s, i)
+        if best < 0 or added < least:
+            best = i
+            least = added
+    return best
+
+
+@rule
+def aggregate(s: Any, p: int, first: int, count: int) -> int:
+    """Add ``work.box`` to the list of ``count`` boxes from ``work.lists[first]`` on.
+
+    Returns the new count, at most B. The box is lost, and counted as refused by peer ``p``, only
+    where the list is full of boxes routed by other attributes.
+    """
+    words = s.work.box.shape[0]
+    i = first
+    while i < first + count:
+        if s.work.lists[i, 0] == s.work.box[0]:
+            if box_covers(s.work.lists, i, 0, s.work.box, 0, words):
+                return count
+            if union_is_box(s, i) or listed_inside_box(s, i):
+                count = absorb(s, first, count, i)
+                i = first
+                continue
+        i += 1
+    if count == s.params.boxes:
+        cheapest = cheapest_merge(s, first, count)
+        if cheapest < 0:
+            s.counters[p, REFUSED_ENTRIES] += 1
+            return count
+        s.counters[p, MERGED] += 1
+        count = absorb(s, first, count, cheapest)
+        return aggregate_after_merge(s, first, count)
+    for w in range(words):
+        s.work.lists[first + count, w] = s.work.box[w]
+    return count + 1
+
+
+@rule
+def listed_inside_box(s: Any, i: int) -> bool:
+    """Whether ``work.box`` covers listed box ``i``; same attribute."""
+    for w in range(1, s.work.box.shape[0], 2):
+        if s.work.box[w] > s.work.lists[i, w] or s.work.box[w + 1] < s.work.lists[i, w + 1]:
+            return False
+    return True
+
+
+@rule
+def aggregate_after_merge(s: Any, first: int, count: int) -> int:
+    """Add the hull left in ``work.box`` to a list that has room, dropping what it covers."""
+    i = first
+    while i < first + count:
+        if s.work.lists[i, 0] == s.work.box[0] and listed_inside_box(s, i):
+            count = absorb(s, first, count, i)
+        else:
+            i += 1
+    for w in range(s.work.box.shape[0]):
+        s.work.lists[first + count, w] = s.work.box[w]
+    return count + 1
+
+
+@rule
+def is_covered(s: Any, p: int, words: Any, at: int, source: int, by_source: bool) -> bool:
+    """Whether an entry of ``source`` (or, if not ``by_source``, of anybody else) covers a box."""
+    size = s.work.box.shape[0]
+    for e in range(s.table_count[p]):
+        if (s.table[p, e, SOURCE] == source) == by_source and box_covers(
+            s.table[p], e, BOX, words, at, size
+        ):
+            return True
+    return False
+
+
+@rule
+def remove_source(s: Any, p: int, source: int) -> None:
+    """Drop all entries of one neighbour, keeping the order of the others."""
+    kept = 0
+    for e in range(s.table_count[p]):
+        if s.table[p, e, SOURCE] != source:
+            if kept != e:
+                for w in range(s.table.shape[2]):
+                    s.table[p, kept, w] = s.table[p, e, w]
+            kept += 1
+    s.table_count[p] = kept
+
+
+@rule
+def remove_expired(s: Any, p: int) -> None:
+    """Drop the entries that were not refreshed in time (Sec. IV-C)."""
+    kept = 0
+    for e in range(s.table_count[p]):
+        if s.table[p, e, EXPIRES] >= s.round[p]:
+            if kept != e:
+                for w in range(s.table.shape[2]):
+                    s.table[p, kept, w] = s.table[p, e, w]
+            kept += 1
+    s.table_count[p] = kept
+
+
+@rule
+def replace_source(
+    s: Any, p: int, source: int, source_identifier: int, boxes: Any, first: int, count: int
+) -> None:
+    """Let the entries of ``source`` be the boxes ``boxes[first:first + count]`` and no others.
+
+    Boxes that find no room are counted as refused.
+    """
+    remove_source(s, p, source)
+    for i in range(first, first + count):
+        e = s.table_count[p]
+        if e == s.table.shape[1]:
+            s.counters[p, REFUSED_ENTRIES] += first + count - i
+            return
+        s.table[p, e, SOURCE] = source
+        s.table[p, e, EXPIRES] = s.round[p] + s.params.entry_lifetime
+        s.table[p, e, SOURCE_IDENTIFIER] = source_identifier
+        for w in range(boxes.shape[1]):
+            s.table[p, e, BOX + w] = boxes[i, w]
+        s.table_count[p] = e + 1

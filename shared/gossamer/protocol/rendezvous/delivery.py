@@ -1,0 +1,277 @@
+"""Event delivery: n copies to n rendezvous nodes, then down the delivery trees.
+
+Vinifera, Sec. IV-B4. The rendezvous node of a copy, and every peer below it, matches the event
+against the whole subscriptions in its content routing table and forwards it to the neighbours that
+asked for it. A subscriber is registered by its primary attribute only; should it hold an event
+already, for instance as a relay in another attribute's tree, it is not served again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gossamer.protocol.config import LOAD_UNIT
+from gossamer.protocol.messages import (
+    BODY,
+    DELIVER,
+    EVENT,
+    FROM,
+    LENGTH,
+    Outbox,
+    close_record,
+    open_record,
+)
+from gossamer.protocol.rendezvous.recovery import (
+    EVENT_ATTRIBUTE,
+    EVENT_HOPS,
+    EVENT_ID,
+    EVENT_MODE,
+    EVENT_TREE_HOPS,
+    EVENT_VALUES,
+    FINAL,
+    GREEDY,
+    REPLICA,
+    TREE,
+    has_seen,
+    remember,
+)
+from gossamer.protocol.rendezvous.showering import (
+    handle_of_slot,
+    next_hop,
+    rendezvous_value,
+)
+from gossamer.protocol.rules import rule
+from gossamer.protocol.state import (
+    BOX,
+    FALSE_POSITIVES,
+    HOPS_EXCEEDED,
+    MALFORMED,
+    REPEATED,
+    SOURCE,
+)
+
+
+@rule
+def is_interested(s: Any, p: int, words: Any, at: int) -> bool:
+    """Whether a subscription of ``p`` matches the values at ``words[at:]`` on every attribute."""
+    for k in range(s.constrained.shape[1]):
+        if s.constrained[p, k] < 0:
+            continue
+        matches = True
+        for a in range(s.params.attributes):
+            value = words[at + a]
+            if (
+                value < s.subscriptions[p, k, 2 * a]
+                or value > s.subscriptions[p, k, 2 * a + 1]
+            ):
+                matches = False
+                break
+        if matches:
+            return True
+    return False
+
+
+@rule
+def entry_matches(s: Any, p: int, e: int, attribute: int, words: Any, at: int) -> bool:
+    """Whether table entry ``e`` asks, by ``attribute``, for the values at ``words[at:]``."""
+    if s.table[p, e, BOX] != attribute:
+        return False
+    for a in range(s.params.attributes):
+        value = words[at + a]
+        if value < s.table[p, e, BOX + 1 + 2 * a] or value > s.table[p, e, BOX + 2 + 2 * a]:
+            return False
+    return True
+
+
+@rule
+def send_event(
+    s: Any, p: int, to: int, mode: int, tree_hops: int, words: Any, body: int, out: Outbox
+) -> None:
+    """Send the event whose body stands at ``words[body:]`` on, one hop further."""
+    size = EVENT_VALUES + s.params.attributes
+    at = open_record(out, EVENT, to, s.sampler.handle[p], size)
+    if at < 0:
+        return
+    for w in range(size):
+        out.words[at + BODY + w] = words[body + w]
+    out.words[at + BODY + EVENT_MODE] = mode
+    out.words[at + BODY + EVENT_HOPS] = words[body + EVENT_HOPS] + 1
+    out.words[at + BODY + EVENT_TREE_HOPS] = tree_hops
+    close_record(out, at, size)
+
+
+@rule
+def deliver(s: Any, p: int, words: Any, body: int, tree_hops: int, out: Outbox) -> None:
+    """Hand an event to the application, unless it has it already."""
+    event = words[body + EVENT_ID]
+    for m in range(s.delivered.shape[1]):
+        if s.delivered[p, m] == event:
+            return
+    s.delivered[p, s.delivered_next[p]] = event
+    s.delivered_next[p] = (s.delivered_next[p] + 1) % s.delivered.shape[1]
+    me = s.sampler.handle[p]
+    at = open_record(out, DELIVER, me, me, 3)
+    if at < 0:
+        return
+    out.words[at + BODY] = event
+    out.words[at + BODY + 1] = words[body + EVENT_HOPS]
+    out.words[at + BODY + 2] = tree_hops
+    close_record(out, at, 3)
+
+
+@rule
+def forward_down(
+    s: Any, p: int, source: int, words: Any, body: int, tree_hops: int, out: Outbox
+) -> int:
+    """Send the event to every neighbour that asked for it; return to how many."""
+    told = 0
+    attribute = words[body + EVENT_ATTRIBUTE]
+    for e in range(s.table_count[p]):
+        neighbour = s.table[p, e, SOURCE]
+        if neighbour == source or not entry_matches(
+            s, p, e, attribute, words, body + EVENT_VALUES
+        ):
+            continue
+        known = False
+        for i in range(told - 1, -1, -1):
+            if s.work.told[i] == neighbour:
+                known = True
+                break
+        if not known:
+            s.work.told[told] = neighbour
+            told += 1
+            send_event(s, p, neighbour, TREE, tree_hops + 1, words, body, out)
+    return told
+
+
+@rule
+def disseminate(
+    s: Any, p: int, source: int, words: Any, body: int, tree_hops: int, out: Outbox
+) -> int:
+    """Take an event copy as part of its delivery tree: remember, deliver, forward.
+
+    Returns 0 if the copy was here before, 1 if the peer wants the event itself, else 2.
+    """
+    copy = words[body + EVENT_ID] * s.params.attributes + words[body + EVENT_ATTRIBUTE]
+    if has_seen(s, p, copy):
+        s.counters[p, REPEATED] += 1
+        return 0
+    hops = words[body + EVENT_HOPS] << 32 | tree_hops
+    remember(s, p, copy, hops, words, body + EVENT_VALUES)
+    interested = is_interested(s, p, words, body + EVENT_VALUES)
+    if interested:
+        deliver(s, p, words, body, tree_hops, out)
+    told = forward_down(s, p, source, words, body, tree_hops, out)
+    if not interested and told == 0 and words[body + EVENT_MODE] == TREE:
+        s.counters[p, FALSE_POSITIVES] += 1
+    return 1 if interested else 2
+
+
+@rule
+def send_replica(s: Any, p: int, left: int, words: Any, body: int, out: Outbox) -> None:
+    """Let the successor disseminate the event too, and ``left - 1`` successors of its own."""
+    if left > 0 and s.successor[p] >= 0:
+        to = handle_of_slot(s, p, s.successor[p])
+        send_event(s, p, to, REPLICA + left - 1, 0, words, body, out)
+
+
+@rule
+def act_as_rendezvous(s: Any, p: int, source: int, words: Any, body: int, out: Outbox) -> None:
+    """Begin the delivery tree of an event copy, and count the load (Sec. IV-B5)."""
+    taken = disseminate(s, p, source, words, body, 0, out)
+    if taken == 2:
+        s.load[p] += LOAD_UNIT
+    if taken > 0:
+        send_replica(s, p, s.params.replicas, words, body, out)
+
+
+@rule
+def route(s: Any, p: int, source: int, words: Any, body: int, out: Outbox) -> None:
+    """Bring an event copy one hop closer to its rendezvous node.
+
+    A copy that was sent as to its rendezvous node, and finds that a peer in between has taken the
+    value over, goes back along predecessors until it is there.
+    """
+    if words[body + EVENT_HOPS] >= s.params.hop_limit:
+        s.counters[p, HOPS_EXCEEDED] += 1
+        return
+    attribute = words[body + EVENT_ATTRIBUTE]
+    value = rendezvous_value(s, attribute, words[body + EVENT_VALUES + attribute])
+    hop = next_hop(s, p, value)
+    if hop < 0:
+        act_as_rendezvous(s, p, source, words, body, out)
+    elif words[body + EVENT_MODE] == FINAL:
+        to = handle_of_slot(s, p, s.predecessor[p])
+        send_event(s, p, to, FINAL, 0, words, body, out)
+    else:
+        mode = FINAL if hop & 1 == 1 else GREEDY
+        send_event(s, p, handle_of_slot(s, p, hop >> 1), mode, 0, words, body, out)
+
+
+@rule
+def event_is_well_formed(s: Any, p: int, words: Any, at: int) -> bool:
+    """Whether an event record has the schema's number of values and a known attribute."""
+    attribute = words[at + BODY + EVENT_ATTRIBUTE]
+    if (
+        words[at + LENGTH] != BODY + EVENT_VALUES + s.params.attributes
+        or attribute < 0
+        or attribute >= s.params.attributes
+    ):
+        s.counters[p, MALFORMED] += 1
+        return False
+    return True
+
+
+@rule
+def on_event(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
+    """Take an event copy from another peer."""
+    if not event_is_well_formed(s, p, words, at):
+        return
+    body = at + BODY
+    mode = words[body + EVENT_MODE]
+    source = words[at + FROM]
+    if mode < TREE:
+        route(s, p, source, words, body, out)
+    elif mode == TREE:
+        disseminate(s, p, source, words, body, words[body + EVENT_TREE_HOPS], out)
+    else:
+        disseminate(s, p, source, words, body, 0, out)
+        send_replica(s, p, mode - REPLICA, words, body, out)
+
+
+@rule
+def on_publish(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
+    """Publish: one copy to the rendezvous node of each attribute's value.
+
+    The command's body is that of an event; attribute, mode and hops in it are not read. A
+    publisher that is itself a rendezvous node begins the tree at once.
+    """
+    if words[at + LENGTH] != BODY + EVENT_VALUES + s.params.attributes:
+        s.counters[p, MALFORMED] += 1
+        return
+    body = at + BODY
+    words[body + EVENT_HOPS] = 0
+    for a in range(s.params.attributes):
+        words[body + EVENT_ATTRIBUTE] = a
+        words[body + EVENT_MODE] = GREEDY
+        route(s, p, -1, words, body, out)
+
+
+@rule
+def reroute_event(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
+    """Find another way for an event copy whose next hop cannot be reached.
+
+    Only copies on their way to a rendezvous node, and replicas, have one: the part of a tree below
+    a peer that failed installs itself elsewhere and catches up there.
+    """
+    if s.params.reroute == 0:
+        return
+    body = at + BODY
+    mode = words[body + EVENT_MODE]
+    words[body + EVENT_HOPS] -= 1
+    if mode < TREE:
+        words[body + EVENT_MODE] = GREEDY
+        route(s, p, -1, words, body, out)
+    elif mode >= REPLICA:
+        send_replica(s, p, mode - REPLICA + 1, words, body, out)
+

@@ -1,0 +1,370 @@
+"""Subscription installation along the path to the rendezvous nodes (Vinifera, Sec. IV-B3).
+
+Every round a peer sends each neighbour one aggregated message: all boxes, its own and those that
+others installed here, whose next hop that neighbour is. The message replaces what the neighbour
+held for us, so that what is no longer asked for vanishes by itself (de-aggregation). An empty one
+is a heartbeat; every one is acknowledged with the neighbour's profile.
+
+A box that was not covered before is news: it is forwarded at once (the paper's lookups are
+recursive), but only if no other entry covers it, since then the path onward exists. State and
+traffic are bounded by B boxes a neighbour and round, whatever the number of subscriptions.
+
+A value is *final* at a peer if it lies between the sender and the peer: the sender takes the peer
+for its rendezvous node. Final values are held, never forwarded. Requests from a sender therefore
+only travel on through the arc from the peer to the sender, and cannot come back.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gossamer.protocol.messages import (
+    ACKNOWLEDGE,
+    BODY,
+    FROM,
+    INSTALL,
+    INSTALL_NEWS,
+    LENGTH,
+    TO,
+    Outbox,
+    close_record,
+    open_record,
+)
+from gossamer.protocol.overlay.links import (
+    handle_in,
+    refresh_link,
+    write_own_descriptor,
+)
+from gossamer.protocol.rendezvous.content_routing_table import (
+    aggregate,
+    box_covers,
+    is_covered,
+    remove_expired,
+    replace_source,
+)
+from gossamer.protocol.rendezvous.recovery import replay_events
+from gossamer.protocol.rendezvous.showering import (
+    anchor,
+    handle_of_slot,
+    own_arc_begins,
+    plan_arcs,
+)
+from gossamer.protocol.rules import rule
+from gossamer.protocol.space.ring import RING_MASK, clockwise
+from gossamer.protocol.state import BOX, IDENTIFIER, MALFORMED, SOURCE, SOURCE_IDENTIFIER
+
+# What is to be done with a box received.
+KNOWN, HELD_ELSEWHERE, NEW = 0, 1, 2
+
+
+@rule
+def routing_attribute(s: Any, p: int, k: int) -> int:
+    """The attribute by which subscription ``k`` of ``p`` is installed.
+
+    The primary attribute. A subscription that does not constrain it would have to be installed
+    all over the ring; it goes by the first attribute that it does constrain (the paper does not
+    say what happens to it).
+    """
+    mask = s.constrained[p, k]
+    if mask == 0 or (mask >> s.primary[p]) & 1 == 1:
+        return s.primary[p]
+    a = 0
+    while (mask >> a) & 1 == 0:
+        a += 1
+    return a
+
+
+@rule
+def take_own_box(s: Any, p: int, k: int) -> None:
+    """Let ``work.box`` be subscription ``k`` of ``p``."""
+    s.work.box[0] = routing_attribute(s, p, k)
+    for w in range(s.subscriptions.shape[2]):
+        s.work.box[1 + w] = s.subscriptions[p, k, w]
+
+
+@rule
+def spread_segment(
+    s: Any, p: int, arcs: int, first: int, last: int, attribute: int, box: Any, at: int
+) -> None:
+    """Split clockwise distances [first, last] among the arcs and list the parts by next hop.
+
+    ``box[at:]`` is the box that the segment is a part of, along ``attribute``.
+    """
+    me = s.sampler.profile[p, IDENTIFIER]
+    size = s.work.box.shape[0]
+    begins = 1
+    for i in range(arcs):
+        ends = s.work.bounds[i]
+        low = max(first, begins)
+        high = min(last, ends)
+        if low <= high:
+            for w in range(size):
+                s.work.box[w] = box[at + w]
+            if s.params.by_value == 1:
+                s.work.box[1 + 2 * attribute] = (me + low) & RING_MASK
+                s.work.box[2 + 2 * attribute] = (me + high) & RING_MASK
+            s.work.counts[i] = aggregate(s, p, i * s.params.boxes, s.work.counts[i])
+        begins = ends + 1
+
+
+@rule
+def spread(s: Any, p: int, arcs: int, limit: int, box: Any, at: int) -> None:
+    """List the parts of a box by next hop (Algorithm 2, showering).
+
+    Values at clockwise distances past ``limit`` stay here: the own arc, and what is final.
+    """
+    me = s.sampler.profile[p, IDENTIFIER]
+    attribute = box[at]
+    if s.params.by_value == 1:
+        first = clockwise(me, box[at + 1 + 2 * attribute])
+        last = clockwise(me, box[at + 2 + 2 * attribute])
+    else:
+        first = clockwise(me, anchor(s, attribute))
+        last = first
+    if first <= last:
+        spread_segment(s, p, arcs, first, min(last, limit), attribute, box, at)
+    else:
+        spread_segment(s, p, arcs, 1, min(last, limit), attribute, box, at)
+        spread_segment(s, p, arcs, first, limit, attribute, box, at)
+
+
+@rule
+def forwarding_limit(s: Any, p: int, source_identifier: int) -> int:
+    """The clockwise distance up to which what a sender asked for is forwarded."""
+    begins = own_arc_begins(s, p)
+    source = clockwise(s.sampler.profile[p, IDENTIFIER], source_identifier)
+    return min(begins, source)
+
+
+@rule
+def begin_lists(s: Any, p: int) -> int:
+    """Empty the lists of boxes by next hop, and return the number of arcs."""
+    arcs = plan_arcs(s, p)
+    for i in range(arcs):
+        s.work.counts[i] = 0
+    return arcs
+
+
+@rule
+def send_boxes(s: Any, p: int, kind: int, to: int, first: int, count: int, out: Outbox) -> None:
+    """Send own descriptor, count, and the boxes ``work.lists[first:first + count]``."""
+    head = s.links.shape[2] + 1
+    size = s.work.box.shape[0]
+    at = open_record(out, kind, to, s.sampler.handle[p], head + count * size)
+    if at < 0:
+        return
+    words = out.words
+    write_own_descriptor(s, p, words, at + BODY)
+    words[at + BODY + head - 1] = count
+    start = at + BODY + head
+    for i in range(count):
+        for w in range(size):
+            words[start + i * size + w] = s.work.lists[first + i, w]
+    close_record(out, at, head + count * size)
+
+
+@rule
+def on_install_timer(s: Any, p: int, out: Outbox) -> None:
+    """The periodic installation: one aggregated message to every neighbour."""
+    remove_expired(s, p)
+    arcs = begin_lists(s, p)
+    limit = own_arc_begins(s, p)
+    for k in range(s.constrained.shape[1]):
+        if s.constrained[p, k] >= 0:
+            take_own_box(s, p, k)
+            for w in range(s.work.box.shape[0]):
+                s.work.hull[w] = s.work.box[w]
+            spread_own(s, p, arcs, limit)
+    for e in range(s.table_count[p]):
+        limit = forwarding_limit(s, p, s.table[p, e, SOURCE_IDENTIFIER])
+        spread(s, p, arcs, limit, s.table[p, e], BOX)
+    for i in range(arcs):
+        to = handle_of_slot(s, p, s.work.hops[i])
+        send_boxes(s, p, INSTALL, to, i * s.params.boxes, s.work.counts[i], out)
+    clear_abandoned(s, p, out)
+    for i in range(s.installed_at.shape[1]):
+        installed = i < arcs and s.work.counts[i] > 0
+        s.installed_at[p, i] = handle_of_slot(s, p, s.work.hops[i]) if installed else -1
+
+
+@rule
+def spread_own(s: Any, p: int, arcs: int, limit: int) -> None:
+    """Spread the own subscription that stands in ``work.hull``."""
+    own = s.work.lists[s.links.shape[1] * s.params.boxes]
+    for w in range(s.work.hull.shape[0]):
+        own[w] = s.work.hull[w]
+    spread(s, p, arcs, limit, own, 0)
+
+
+@rule
+def clear_abandoned(s: Any, p: int, out: Outbox) -> None:
+    """Tell peers that no longer are neighbours to drop what we installed there last round."""
+    for i in range(s.installed_at.shape[1]):
+        handle = s.installed_at[p, i]
+        if handle < 0:
+            continue
+        still = False
+        for k in range(s.links.shape[1]):
+            if s.links[p, k, 0] >= 0 and handle_of_slot(s, p, k) == handle:
+                still = True
+        if not still:
+            send_boxes(s, p, INSTALL, handle, 0, 0, out)
+
+
+@rule
+def boxes_are_well_formed(s: Any, p: int, words: Any, at: int) -> bool:
+    """Whether the boxes of a record fit its length, our tables and the schema."""
+    head = s.links.shape[2] + 1
+    size = s.work.box.shape[0]
+    fits = words[at + LENGTH] >= BODY + head
+    if fits:
+        count = words[at + BODY + head - 1]
+        fits = (
+            0 <= count <= s.params.boxes and words[at + LENGTH] == BODY + head + count * size
+        )
+        for i in range(count if fits else 0):
+            attribute = words[at + BODY + head + i * size]
+            if attribute < 0 or attribute >= s.params.attributes:
+                fits = False
+    if not fits:
+        s.counters[p, MALFORMED] += 1
+    return fits
+
+
+@rule
+def covered_by_own(s: Any, p: int, words: Any, at: int) -> bool:
+    """Whether a subscription of ``p`` itself covers the box at ``words[at:]``."""
+    own = s.links.shape[1] * s.params.boxes
+    size = s.work.box.shape[0]
+    for k in range(s.constrained.shape[1]):
+        if s.constrained[p, k] >= 0:
+            take_own_box(s, p, k)
+            for w in range(size):
+                s.work.lists[own, w] = s.work.box[w]
+            if box_covers(s.work.lists, own, 0, words, at, size):
+                return True
+    return False
+
+
+@rule
+def judge_boxes(s: Any, p: int, words: Any, first: int, count: int, source: int) -> int:
+    """Write to ``work.news`` what each box received is; return how many are not known."""
+    size = s.work.box.shape[0]
+    unknown = 0
+    for i in range(count):
+        at = first + i * size
+        if is_covered(s, p, words, at, source, True):
+            s.work.news[i] = KNOWN
+            continue
+        unknown += 1
+        if is_covered(s, p, words, at, source, False) or covered_by_own(s, p, words, at):
+            s.work.news[i] = HELD_ELSEWHERE
+        else:
+            s.work.news[i] = NEW
+    return unknown
+
+
+@rule
+def forward_news(
+    s: Any, p: int, words: Any, first: int, count: int, source: int, limit: int, out: Outbox
+) -> None:
+    """Send on, at once, the boxes judged NEW."""
+    size = s.work.box.shape[0]
+    arcs = begin_lists(s, p)
+    for i in range(count):
+        if s.work.news[i] == NEW:
+            spread(s, p, arcs, limit, words, first + i * size)
+    for i in range(arcs):
+        to = handle_of_slot(s, p, s.work.hops[i])
+        if s.work.counts[i] > 0 and to != source:
+            send_boxes(s, p, INSTALL_NEWS, to, i * s.params.boxes, s.work.counts[i], out)
+
+
+@rule
+def collect_entries(s: Any, p: int, source: int, own: int) -> int:
+    """Copy the boxes of ``source`` to ``work.lists`` from ``own`` on; return their number."""
+    count = 0
+    for e in range(s.table_count[p]):
+        if s.table[p, e, SOURCE] == source:
+            for w in range(s.work.box.shape[0]):
+                s.work.lists[own + count, w] = s.table[p, e, BOX + w]
+            count += 1
+    return count
+
+
+@rule
+def on_install(s: Any, p: int, words: Any, at: int, replaces: bool, out: Outbox) -> None:
+    """Take in what a neighbour asks for: all of it (INSTALL), or more of it (INSTALL_NEWS)."""
+    if not boxes_are_well_formed(s, p, words, at):
+        return
+    source = words[at + FROM]
+    source_identifier = words[at + BODY + 1 + IDENTIFIER]
+    refresh_link(s, p, words, at + BODY)
+    head = s.links.shape[2] + 1
+    size = s.work.box.shape[0]
+    count = words[at + BODY + head - 1]
+    first = at + BODY + head
+    unknown = judge_boxes(s, p, words, first, count, source)
+    own = s.links.shape[1] * s.params.boxes
+    held = 0
+    if not replaces:
+        held = collect_entries(s, p, source, own)
+    for i in range(count):
+        for w in range(size):
+            s.work.box[w] = words[first + i * size + w]
+        held = aggregate(s, p, own, held)
+    if replaces or unknown > 0:
+        replace_source(s, p, source, source_identifier, s.work.lists, own, held)
+    if replaces:
+        acknowledge(s, p, source, out)
+    if unknown > 0:
+        if s.params.cascade == 1:
+            limit = forwarding_limit(s, p, source_identifier)
+            forward_news(s, p, words, first, count, source, limit, out)
+        replay_events(s, p, words, first, count, source, out)
+
+
+@rule
+def acknowledge(s: Any, p: int, to: int, out: Outbox) -> None:
+    """Answer a heartbeat with the own descriptor and that of the predecessor, if there is one.
+
+    The predecessor lets a peer that took us for its successor see who is in between.
+    """
+    size = s.links.shape[2]
+    at = open_record(out, ACKNOWLEDGE, to, s.sampler.handle[p], 2 * size)
+    if at < 0:
+        return
+    write_own_descriptor(s, p, out.words, at + BODY)
+    length = size
+    k = s.predecessor[p]
+    if k >= 0 and handle_in(s.links[p, k, 0]) != to:
+        for w in range(size):
+            out.words[at + BODY + size + w] = s.links[p, k, w]
+        length = 2 * size
+    close_record(out, at, length)
+
+
+@rule
+def on_acknowledge(s: Any, p: int, words: Any, at: int) -> None:
+    """A neighbour lives; take in its profile, and its predecessor as a candidate for the ring."""
+    size = s.links.shape[2]
+    length = words[at + LENGTH]
+    if length != BODY + size and length != BODY + 2 * size:
+        s.counters[p, MALFORMED] += 1
+        return
+    refresh_link(s, p, words, at + BODY)
+    if length == BODY + 2 * size:
+        refresh_link(s, p, words, at + BODY + size)
+
+
+@rule
+def reinstall_elsewhere(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
+    """Send the boxes of an undeliverable record through the neighbours that are left."""
+    if s.params.reroute == 0:
+        return
+    head = s.links.shape[2] + 1
+    count = words[at + BODY + head - 1]
+    first = at + BODY + head
+    for i in range(count):
+        s.work.news[i] = NEW
+    forward_news(s, p, words, first, count, words[at + TO], own_arc_begins(s, p), out)

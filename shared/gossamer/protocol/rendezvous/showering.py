@@ -1,0 +1,141 @@
+"""Routing: greedy lookup of a value, and showering of a range over many rendezvous nodes.
+
+Vinifera, Sec. IV-B2 and Algorithm 2. The rendezvous node of a value is the peer with the closest
+identifier at or after it. Seen from one peer the ring is cut into arcs, one a next hop; a value
+follows the hop of its arc, a range is split where arcs meet. With distances measured clockwise
+from the peer, the arc of neighbour i, which lies at d_i and whose own predecessor lies at s_i, is
+(s_i, s_{i+1}]: up to d_i it is the rendezvous node itself, past it the closest peer before the
+value. The first arc begins at the peer, the last ends where the peer's own arc begins. Every hop
+lies strictly closer before the value, or is its rendezvous node, so that lookups cannot loop.
+
+Departs from the paper: descriptors carry the owner's arc, so that a peer sends a part of the range
+only to neighbours that it belongs to or that come before it. Algorithm 2 sends a known neighbour
+in the range everything before it as well, up to the next neighbour it knows, although peers in
+between may answer for it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gossamer.protocol.overlay.links import handle_in
+from gossamer.protocol.rules import rule
+from gossamer.protocol.space.ring import RING, RING_MASK, clockwise
+from gossamer.protocol.state import ARC_START, IDENTIFIER
+
+
+@rule
+def own_arc_begins(s: Any, p: int) -> int:
+    """Clockwise distance from ``p`` to the beginning of its own arc; values past it are its own.
+
+    0 where it knows no other peer and answers for the whole ring.
+    """
+    if s.predecessor[p] < 0:
+        return 0
+    return clockwise(
+        s.sampler.profile[p, IDENTIFIER], s.links[p, s.predecessor[p], 1 + IDENTIFIER]
+    )
+
+
+@rule
+def neighbour_arc_begins(s: Any, p: int, k: int, before: int, distance: int) -> int:
+    """Where the own arc of the neighbour in slot ``k``, at ``distance``, begins as far as known.
+
+    It begins at the neighbour's predecessor, or at a peer between the two that we know of and the
+    neighbour does not (``before`` is the distance of the nearest).
+    """
+    start = clockwise(s.sampler.profile[p, IDENTIFIER], s.links[p, k, 1 + ARC_START])
+    if start < before or start > distance:
+        return before
+    return start
+
+
+@rule
+def plan_arcs(s: Any, p: int) -> int:
+    """Cut the ring into the arcs of ``p``'s next hops.
+
+    Writes the link slot of arc i, in clockwise order, to ``work.hops[i]`` and its last distance
+    to ``work.bounds[i]``. Returns the number of arcs.
+    """
+    me = s.sampler.profile[p, IDENTIFIER]
+    hops = s.work.hops
+    bounds = s.work.bounds
+    count = 0
+    for k in range(s.links.shape[1]):
+        if s.links[p, k, 0] < 0:
+            continue
+        distance = clockwise(me, s.links[p, k, 1 + IDENTIFIER])
+        place = count
+        while place > 0 and bounds[place - 1] > distance:
+            bounds[place] = bounds[place - 1]
+            hops[place] = hops[place - 1]
+            place -= 1
+        bounds[place] = distance
+        hops[place] = k
+        count += 1
+    # So far bounds holds distances; the arc before neighbour i ends where i's own arc begins.
+    for i in range(count):
+        if i + 1 < count:
+            bounds[i] = neighbour_arc_begins(s, p, hops[i + 1], bounds[i], bounds[i + 1])
+        else:
+            bounds[i] = own_arc_begins(s, p)
+    return count
+
+
+@rule
+def next_hop(s: Any, p: int, value: int) -> int:
+    """The link slot that a lookup of ``value`` goes to, or -1 where ``p`` is its rendezvous node.
+
+    A slot comes back as ``2 * slot + 1`` if the neighbour is believed to be the rendezvous node
+    itself and ``2 * slot`` if it only lies closer.
+    """
+    me = s.sampler.profile[p, IDENTIFIER]
+    wanted = clockwise(me, value)
+    if wanted == 0 or wanted > own_arc_begins(s, p) or s.successor[p] < 0:
+        return -1
+    before = -1
+    after = -1
+    before_distance = 0
+    after_distance = RING
+    for k in range(s.links.shape[1]):
+        if s.links[p, k, 0] < 0:
+            continue
+        distance = clockwise(me, s.links[p, k, 1 + IDENTIFIER])
+        if distance < wanted and (before < 0 or distance > before_distance):
+            before = k
+            before_distance = distance
+        if distance >= wanted and distance < after_distance:
+            after = k
+            after_distance = distance
+    if after >= 0:
+        starts = neighbour_arc_begins(s, p, after, before_distance, after_distance)
+        if before < 0 or wanted > starts:
+            return 2 * after + 1
+    return 2 * before
+
+
+@rule
+def handle_of_slot(s: Any, p: int, k: int) -> int:
+    """The handle of the neighbour in slot ``k``."""
+    return handle_in(s.links[p, k, 0])
+
+
+@rule
+def anchor(s: Any, attribute: int) -> int:
+    """The one rendezvous value of an attribute in the baseline: evenly spread, hash-like.
+
+    Ferry hashes attribute names; names are not known here, numbers serve as well.
+    """
+    golden = 0x278DDE6E5FD29E01 & RING_MASK
+    point = golden
+    for _ in range(attribute):
+        point = (point + golden) & RING_MASK
+    return point
+
+
+@rule
+def rendezvous_value(s: Any, attribute: int, value: int) -> int:
+    """Where on the ring an event with ``value`` for ``attribute`` has its rendezvous node."""
+    if s.params.by_value == 1:
+        return value
+    return anchor(s, attribute)

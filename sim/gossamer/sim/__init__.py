@@ -1,0 +1,1 @@
+"""The simulator: engines, controls, initialisers, observers and schedules over the protocol."""

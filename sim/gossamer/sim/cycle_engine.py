@@ -1,0 +1,237 @@
+"""The cycle engine: every node once a cycle, in random order, exchanges immediate.
+
+PeerSim's cycle-driven model (Montresor, Jelasity, P2P'09) over the protocol's one door: a node's
+turn is its timers, and whatever records they cause are taken in first-in first-out order until
+none is left. The loop and the protocol's `step` compile into one function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gossamer.protocol.errors import CapacityError
+from gossamer.protocol.messages import (
+    BODY,
+    FROM,
+    HEAD,
+    KIND,
+    LENGTH,
+    REFUSED,
+    TAIL,
+    TO,
+    UNREACHABLE,
+    Outbox,
+    make_outbox,
+)
+from gossamer.protocol.rules import Rule, rule, teach_compiler
+
+
+class Network(NamedTuple):
+    """What the engine knows of nodes and links; rules never see it.
+
+    Attributes:
+        alive: bool[n].
+        reports_unreachable: whether a record for a dead node comes back to its sender, as a
+            broken TCP connection does; otherwise it is lost.
+        limited_kind: the kind that ``capacity`` limits, or 0 for none.
+        capacity: records of ``limited_kind`` that a node takes in a cycle; the rest are dropped.
+        taken: int64[n], records of ``limited_kind`` taken in this cycle.
+        counts: int64[3]: records passed, lost to dead nodes, dropped for capacity.
+    """
+
+    alive: npt.NDArray[np.bool_]
+    reports_unreachable: bool
+    limited_kind: int
+    capacity: int
+    taken: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int64]
+
+
+PASSED, LOST, DROPPED = 0, 1, 2
+
+
+def make_network(
+    nodes: int,
+    *,
+    alive: bool = True,
+    reports_unreachable: bool = True,
+    limited_kind: int = 0,
+    capacity: int = 0,
+) -> Network:
+    """A network of ``nodes`` rows, all up or all down."""
+    return Network(
+        np.full(nodes, alive),
+        reports_unreachable,
+        limited_kind,
+        capacity,
+        np.zeros(nodes, np.int64),
+        np.zeros(3, np.int64),
+    )
+
+
+@rule
+def observe_nothing(_collector: Any, _state: Any, _words: Any, _at: int, _now: int) -> None:
+    """The observer of runs that collect nothing by record."""
+
+
+@rule
+def compact(out: Outbox) -> None:
+    """Move the records not yet taken to the front of the outbox."""
+    head, tail = out.cursor[HEAD], out.cursor[TAIL]
+    for i in range(tail - head):
+        out.words[i] = out.words[head + i]
+    out.cursor[HEAD] = 0
+    out.cursor[TAIL] = tail - head
+
+
+def make_drain(step: Rule, observe: Rule) -> Callable[..., None]:
+    """The compiled loop that takes records until none is left."""
+
+    def drain(
+        state: Any, network: Network, out: Outbox, now: int, collector: Any, reserve: int
+    ) -> None:
+        words, cursor = out.words, out.cursor
+        while cursor[HEAD] < cursor[TAIL]:
+            at = cursor[HEAD]
+            if len(words) - cursor[TAIL] < reserve and at > 0:
+                compact(out)
+                at = 0
+            cursor[HEAD] = at + words[at + LENGTH]
+            to = words[at + TO]
+            if not network.alive[to]:
+                network.counts[LOST] += 1
+                source = words[at + FROM]
+                if (
+                    network.reports_unreachable
+                    and words[at + KIND] < UNREACHABLE
+                    and network.alive[source]
+                ):
+                    words[at + KIND] += UNREACHABLE
+                    step(state, source, now, words, at, out)
+                continue
+            if words[at + KIND] == network.limited_kind:
+                if network.taken[to] >= network.capacity:
+                    network.counts[DROPPED] += 1
+                    continue
+                network.taken[to] += 1
+            network.counts[PASSED] += 1
+            observe(collector, state, words, at, now)
+            step(state, to, now, words, at, out)
+        cursor[HEAD] = 0
+        cursor[TAIL] = 0
+
+    return teach_compiler().njit(cache=True, nogil=True)(drain)  # type: ignore[no-any-return]
+
+
+def make_cycle(step: Rule, observe: Rule) -> Callable[..., None]:
+    """The compiled loop of one whole cycle."""
+    drain = make_drain(step, observe)
+
+    def cycle(
+        state: Any,
+        network: Network,
+        out: Outbox,
+        now: int,
+        collector: Any,
+        reserve: int,
+        order: Any,
+        timers: Any,
+    ) -> None:
+        for i in range(len(order)):
+            p = order[i]
+            if not network.alive[p]:
+                continue
+            for timer in timers:
+                words = out.words
+                words[LENGTH] = BODY
+                words[KIND] = timer
+                words[TO] = p
+                words[FROM] = p
+                out.cursor[HEAD] = 0
+                out.cursor[TAIL] = BODY
+                drain(state, network, out, now, collector, reserve)
+
+    return teach_compiler().njit(cache=True, nogil=True)(cycle)  # type: ignore[no-any-return]
+
+
+class CycleEngine:
+    """Runs a protocol cycle by cycle.
+
+    Args:
+        state: the protocol's struct of arrays, one row a node.
+        step: the protocol's one door, ``step(state, p, now, words, at, out)``.
+        timers: kinds of the timers that fire once a cycle, in order.
+        network: who is up; the engine reads it afresh at each record.
+        seed: fixes the visiting orders.
+        observe: rule called with every record before the protocol takes it,
+            ``observe(collector, state, words, at, now)``; effects (deliveries) pass it too.
+        collector: what ``observe`` writes to.
+        reserve: words that one step may write at most.
+
+    Raises:
+        CapacityError: from `run_cycle` and `inject`, when the outbox was too small for the
+            records of one turn; the state then lacks what those records would have done.
+    """
+
+    def __init__(
+        self,
+        state: Any,
+        step: Rule,
+        timers: tuple[int, ...],
+        network: Network,
+        seed: int,
+        *,
+        observe: Rule = observe_nothing,
+        collector: Any = 0,
+        reserve: int = 1 << 16,
+        outbox_words: int = 1 << 22,
+    ) -> None:
+        self.state = state
+        self.network = network
+        self.seed = seed
+        self.cycle = 0
+        self.collector = collector
+        self._timers = np.array(timers, np.int64)
+        self._out = make_outbox(max(outbox_words, 4 * reserve))
+        self._reserve = reserve
+        self._run_cycle = make_cycle(step, observe)
+        self._drain = make_drain(step, observe)
+
+    def visiting_order(self) -> npt.NDArray[np.int64]:
+        """A random order of all nodes, fixed by the seed and the cycle."""
+        draws = np.random.Generator(np.random.Philox(key=[self.seed, self.cycle]))
+        return draws.permutation(len(self.network.alive))
+
+    def run_cycle(self) -> None:
+        """Give every node that is up its turn."""
+        self.network.taken[:] = 0
+        self._run_cycle(
+            self.state,
+            self.network,
+            self._out,
+            self.cycle,
+            self.collector,
+            self._reserve,
+            self.visiting_order(),
+            self._timers,
+        )
+        self._check()
+        self.cycle += 1
+
+    def inject(self, record: npt.NDArray[np.int64]) -> None:
+        """Hand one record (a command) to the node it names, and run what follows from it."""
+        out = self._out
+        out.words[: len(record)] = record
+        out.cursor[HEAD], out.cursor[TAIL] = 0, len(record)
+        self._drain(
+            self.state, self.network, out, self.cycle, self.collector, self._reserve
+        )
+        self._check()
+
+    def _check(self) -> None:
+        if self._out.cursor[REFUSED]:
+            raise CapacityError("the engine's outbox", len(self._out.words), "raise outbox_words")
