@@ -1,0 +1,32 @@
+"""Churn: who is online when.
+
+`trace` holds the one data type, `ChurnTrace`; `files` reads and writes it by file name, through
+`avt` (text) and `parquet`; `synthetic` generates it from a specification whose session lengths
+are the distributions of `lifetimes`.
+"""
+
+from gossamer.sim.churn.files import read_trace, write_trace
+from gossamer.sim.churn.lifetimes import Lifetimes, Pareto, Weibull
+from gossamer.sim.churn.synthetic import (
+    ChurnSpec,
+    CorrelatedFailure,
+    FlashCrowd,
+    StationaryChurn,
+    generate,
+)
+from gossamer.sim.churn.trace import ChurnTrace, Transitions
+
+__all__ = [
+    "ChurnSpec",
+    "ChurnTrace",
+    "CorrelatedFailure",
+    "FlashCrowd",
+    "Lifetimes",
+    "Pareto",
+    "StationaryChurn",
+    "Transitions",
+    "Weibull",
+    "generate",
+    "read_trace",
+    "write_trace",
+]

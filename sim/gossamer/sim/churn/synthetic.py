@@ -1,0 +1,268 @@
+"""Synthetic churn: populations that come and go, and failures that strike them.
+
+A specification is a sum of populations (each with nodes of its own) to which failures are then
+applied in order of time. Every part draws from a stream of its own, derived from the seed and
+the position of the part, so that changing one part leaves the draws of the others alone. Only
+uniform numbers are drawn and inverted here: a trace does not hang on how a library samples a
+distribution. Times are whole multiples of the resolution.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from gossamer.sim.churn.lifetimes import Lifetimes, above
+from gossamer.sim.churn.trace import ChurnTrace
+from gossamer.sim.errors import ScenarioError
+
+Floats = NDArray[np.float64]
+Ticks = NDArray[np.int64]
+
+_POPULATION_STREAM, _FAILURE_STREAM = 0, 1
+
+
+def _within(low: float, high: float, words: str) -> Any:
+    """An attrs validator: a number from low to high, described by `words`."""
+
+    def check(_: object, attribute: attrs.Attribute[float], value: float) -> None:
+        if not low <= value <= high:
+            raise ScenarioError(None, attribute.name, value, words)
+
+    return check
+
+
+_count = _within(1, 2**31 - 1, "a whole number of at least 1")
+_instant = _within(0, 1e15, "a number of seconds of at least 0")
+_share = _within(0, 1, "a fraction from 0 to 1")
+
+
+@attrs.frozen
+class StationaryChurn:
+    """Nodes that alternate between sessions and absences, independently and since forever.
+
+    The alternating renewal process of Yao et al. (ICNP 2006) in its stationary state:
+    at time 0 each node is online with probability E[session] / (E[session] + E[absence]), and
+    its first interval is a residual one.
+    """
+
+    nodes: int = attrs.field(validator=_count)
+    sessions: Lifetimes
+    absences: Lifetimes
+
+    @property
+    def availability(self) -> float:
+        """The fraction of time that a node is online."""
+        return self.sessions.mean_s / (self.sessions.mean_s + self.absences.mean_s)
+
+
+@attrs.frozen
+class FlashCrowd:
+    """New nodes that all join, once, at uniform times within a short while.
+
+    Attributes:
+        at_s: when the first may join.
+        within_s: the length of the interval in which all have joined.
+        stay: how long those stay who leave again.
+        remain: the fraction that stays to the end of the trace.
+    """
+
+    nodes: int = attrs.field(validator=_count)
+    at_s: float = attrs.field(validator=_instant)
+    within_s: float = attrs.field(validator=_instant)
+    stay: Lifetimes
+    remain: float = attrs.field(default=0.0, validator=_share)
+
+
+@attrs.frozen
+class CorrelatedFailure:
+    """A fraction of those online leaves at one instant; all of them return after a delay.
+
+    The life of a node that fails is suspended: it returns with the rest of its session, and what
+    it would have done later happens later by the delay.
+    """
+
+    at_s: float = attrs.field(validator=_instant)
+    fraction: float = attrs.field(validator=_share)
+    back_after_s: float = attrs.field(validator=above(0.0))
+
+
+Population = StationaryChurn | FlashCrowd
+
+
+def _populations(parts: Iterable[Population]) -> tuple[Population, ...]:
+    return tuple(parts)
+
+
+def _failures(parts: Iterable[CorrelatedFailure]) -> tuple[CorrelatedFailure, ...]:
+    return tuple(parts)
+
+
+@attrs.frozen
+class ChurnSpec:
+    """What `generate` makes a trace of.
+
+    Raises:
+        ScenarioError: there is no population, or a part happens after the end.
+    """
+
+    duration_s: float = attrs.field(validator=above(0.0))
+    populations: tuple[Population, ...] = attrs.field(converter=_populations)
+    failures: tuple[CorrelatedFailure, ...] = attrs.field(default=(), converter=_failures)
+    resolution_s: float = attrs.field(default=1.0, validator=above(0.0))
+
+    def __attrs_post_init__(self) -> None:
+        if not self.populations:
+            raise ScenarioError(None, "populations", self.populations, "at least one population")
+        if self.resolution_s > self.duration_s:
+            expected = f"at most the duration, {self.duration_s!r}"
+            raise ScenarioError(None, "resolution_s", self.resolution_s, expected)
+        for part in (*self.populations, *self.failures):
+            at_s = getattr(part, "at_s", 0.0)
+            if at_s >= self.duration_s:
+                expected = f"a time before the end of the trace, {self.duration_s!r}"
+                raise ScenarioError(None, f"at_s of {type(part).__name__}", at_s, expected)
+
+
+@attrs.frozen
+class _Sessions:
+    """Sessions in whole ticks, before they become a trace."""
+
+    node: Ticks
+    start: Ticks
+    end: Ticks
+
+
+@attrs.frozen
+class _Clock:
+    """Converts seconds to ticks of the resolution; nothing lies beyond the horizon."""
+
+    resolution_s: float
+    horizon: int
+
+    def tick(self, time_s: float | Floats) -> Ticks:
+        """The nearest tick to a time."""
+        ticks = np.minimum(np.rint(np.asarray(time_s) / self.resolution_s), self.horizon)
+        return ticks.astype(np.int64)
+
+    def length(self, length_s: Floats) -> Ticks:
+        """The nearest number of ticks to a length, at least one: no interval is empty."""
+        return np.maximum(self.tick(length_s), 1)
+
+
+def generate(spec: ChurnSpec, seed: int) -> ChurnTrace:
+    """Generate the trace of a specification; equal arguments give equal traces.
+
+    Args:
+        spec: populations and failures.
+        seed: any whole number of at least 0.
+
+    Returns:
+        A trace with nodes `n0`, `n1`, ... numbered through the populations in their order.
+
+    Raises:
+        ScenarioError: the seed is negative.
+    """
+    if seed < 0:
+        raise ScenarioError(None, "seed", seed, "a whole number of at least 0")
+    clock = _Clock(spec.resolution_s, math.ceil(spec.duration_s / spec.resolution_s))
+    sessions, nodes = _populate(spec, seed, clock)
+    by_time = sorted(enumerate(spec.failures), key=lambda item: item[1].at_s)
+    for position, failure in by_time:
+        rng = _stream(seed, _FAILURE_STREAM, position)
+        sessions = _strike(failure, sessions, rng, clock)
+    return _to_trace(spec, nodes, sessions, clock)
+
+
+def _stream(seed: int, kind: int, position: int) -> np.random.Generator:
+    return np.random.Generator(
+        np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(kind, position)))
+    )
+
+
+def _populate(spec: ChurnSpec, seed: int, clock: _Clock) -> tuple[_Sessions, int]:
+    """The sessions of all populations, and how many nodes those have."""
+    parts = []
+    nodes = 0
+    for position, population in enumerate(spec.populations):
+        rng = _stream(seed, _POPULATION_STREAM, position)
+        if isinstance(population, StationaryChurn):
+            part = _alternate(population, rng, clock)
+        else:
+            part = _crowd(population, rng, clock)
+        parts.append(attrs.evolve(part, node=part.node + nodes))
+        nodes += population.nodes
+    columns = (
+        np.concatenate([getattr(part, column) for part in parts])
+        for column in ("node", "start", "end")
+    )
+    return _Sessions(*columns), nodes
+
+
+def _alternate(churn: StationaryChurn, rng: np.random.Generator, clock: _Clock) -> _Sessions:
+    """Step all nodes from one interval to the next until every one is past the horizon."""
+    online = rng.random(churn.nodes) < churn.availability
+    u = rng.random(churn.nodes)
+    remaining_s = np.where(online, churn.sessions.residual_s(u), churn.absences.residual_s(u))
+    now = np.zeros(churn.nodes, dtype=np.int64)
+    until = clock.length(remaining_s)
+    node, start, end = [], [], []
+    while True:
+        in_session = np.flatnonzero(online & (now < clock.horizon))
+        node.append(in_session)
+        start.append(now[in_session])
+        end.append(np.minimum(until[in_session], clock.horizon))
+        if (until >= clock.horizon).all():
+            return _Sessions(np.concatenate(node), np.concatenate(start), np.concatenate(end))
+        online, now = ~online, until
+        u = rng.random(churn.nodes)
+        length_s = np.where(online, churn.sessions.length_s(u), churn.absences.length_s(u))
+        until = np.minimum(now + clock.length(length_s), clock.horizon)
+
+
+def _crowd(crowd: FlashCrowd, rng: np.random.Generator, clock: _Clock) -> _Sessions:
+    start = clock.tick(crowd.at_s + crowd.within_s * rng.random(crowd.nodes))
+    stay = clock.length(crowd.stay.length_s(rng.random(crowd.nodes)))
+    remains = rng.random(crowd.nodes) < crowd.remain
+    end = np.where(remains, clock.horizon, np.minimum(start + stay, clock.horizon))
+    return _Sessions(np.arange(crowd.nodes), start, end)
+
+
+def _strike(
+    failure: CorrelatedFailure, sessions: _Sessions, rng: np.random.Generator, clock: _Clock
+) -> _Sessions:
+    """Suspend the lives of a random fraction of the nodes that are online at the failure."""
+    at = int(clock.tick(failure.at_s))
+    delay = int(clock.length(np.asarray(failure.back_after_s)))
+    online = sessions.node[(sessions.start <= at) & (at < sessions.end)]
+    online.sort()
+    victims = online[np.argsort(rng.random(len(online)), kind="stable")]
+    victims = victims[: round(failure.fraction * len(online))]
+
+    struck = np.isin(sessions.node, victims)
+    before = struck & (sessions.start < at)
+    after = struck & (sessions.end > at)
+    columns = (
+        (~struck, sessions.start, sessions.end),
+        (before, sessions.start, np.minimum(sessions.end, at)),
+        (after, np.maximum(sessions.start, at) + delay, sessions.end + delay),
+    )
+    return _Sessions(
+        np.concatenate([sessions.node[chosen] for chosen, _, _ in columns]),
+        np.concatenate([start[chosen] for chosen, start, _ in columns]),
+        np.concatenate([end[chosen] for chosen, _, end in columns]),
+    )
+
+
+def _to_trace(spec: ChurnSpec, nodes: int, sessions: _Sessions, clock: _Clock) -> ChurnTrace:
+    end_s = np.minimum(sessions.end * clock.resolution_s, spec.duration_s)
+    end_s[sessions.end >= clock.horizon] = spec.duration_s
+    start_s = np.minimum(sessions.start * clock.resolution_s, spec.duration_s)
+    kept = start_s < end_s
+    names = tuple(f"n{number}" for number in range(nodes))
+    return ChurnTrace(names, sessions.node[kept], start_s[kept], end_s[kept], spec.duration_s)

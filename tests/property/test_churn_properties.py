@@ -1,0 +1,186 @@
+"""Invariants of churn traces over generated traces and generated specifications."""
+
+from __future__ import annotations
+
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gossamer.sim.churn import (
+    ChurnSpec,
+    ChurnTrace,
+    CorrelatedFailure,
+    FlashCrowd,
+    Pareto,
+    StationaryChurn,
+    Weibull,
+    generate,
+    read_trace,
+    write_trace,
+)
+
+NAMES = st.text(
+    st.characters(codec="utf-8", exclude_characters=" \t\n\r\x0b\x0c"), min_size=1, max_size=8
+).filter(lambda name: not name.startswith("#"))
+# The first example imports the readers and distributions; no claim here is about time.
+untimed = settings(deadline=None)
+# Quarters of seconds: sums and products by powers of two are exact, so that laws hold exactly.
+QUARTERS = st.integers(0, 200).map(lambda ticks: ticks / 4)
+ANY_TIMES = st.floats(0, 1e9)
+
+
+@st.composite
+def traces(draw: st.DrawFn, times: st.SearchStrategy[float] = QUARTERS) -> ChurnTrace:
+    """A trace of one to five nodes whose sessions lie between, and may touch at, drawn times."""
+    names = draw(st.lists(NAMES, min_size=1, max_size=5, unique=True))
+    node: list[int] = []
+    start_s: list[float] = []
+    end_s: list[float] = []
+    for index in range(len(names)):
+        instants = sorted(draw(st.sets(times, max_size=8)))
+        for start, end in pairwise(instants):
+            if draw(st.booleans()):
+                node.append(index)
+                start_s.append(start)
+                end_s.append(end)
+    last = max(end_s, default=0.0)
+    duration_s = draw(st.sampled_from([last or 1.0, last + 0.25, last * 2 + 1.0]))
+    return ChurnTrace(tuple(names), node, start_s, end_s, duration_s)
+
+
+@st.composite
+def specifications(draw: st.DrawFn) -> ChurnSpec:
+    """A specification of up to three populations and three failures within 500 seconds."""
+    lengths = st.builds(Weibull, st.floats(1, 1e4), st.floats(0.3, 3)) | st.builds(
+        Pareto, st.floats(1, 1e4), st.floats(1.01, 5)
+    )
+    nodes, instants = st.integers(1, 12), st.floats(0, 499)
+    churn = st.builds(StationaryChurn, nodes, lengths, lengths)
+    crowd = st.builds(FlashCrowd, nodes, instants, st.floats(0, 600), lengths, st.floats(0, 1))
+    failure = st.builds(CorrelatedFailure, instants, st.floats(0, 1), st.floats(0.1, 600))
+    return ChurnSpec(
+        duration_s=draw(st.floats(499.5, 500)),
+        populations=draw(st.lists(churn | crowd, min_size=1, max_size=3)),
+        failures=draw(st.lists(failure, max_size=3)),
+        resolution_s=draw(st.sampled_from([0.1, 0.25, 1.0, 7.0])),
+    )
+
+
+def assert_at_most_one_open_session(trace: ChurnTrace) -> None:
+    """Replay the transitions: every one changes the state of its node, and none overtakes."""
+    online = [False] * len(trace.names)
+    transitions = trace.transitions()
+    assert (np.diff(transitions.time_s) >= 0).all()
+    for node, up in zip(transitions.node.tolist(), transitions.up.tolist(), strict=True):
+        assert online[node] != up
+        online[node] = up
+    assert not any(online)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", ["avt", "avt.gz", "parquet"])
+@untimed
+@given(trace=traces() | traces(ANY_TIMES))
+def test_reading_what_was_written_gives_the_trace_back(ending: str, trace: ChurnTrace) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"trace.{ending}"
+        write_trace(trace, path)
+        again = read_trace(path)
+    assert again == trace
+    assert again.fingerprint() == trace.fingerprint()
+
+
+@untimed
+@given(trace=traces(), times_s=st.lists(QUARTERS, max_size=20))
+def test_transitions_reproduce_the_population(trace: ChurnTrace, times_s: list[float]) -> None:
+    time_s, _, up = trace.transitions()
+    change = np.where(up, 1, -1)
+    counted = [int(change[time_s <= instant].sum()) for instant in times_s]
+    by_definition = [
+        int(np.count_nonzero((trace.start_s <= instant) & (instant < trace.end_s)))
+        for instant in times_s
+    ]
+    assert trace.population(times_s).tolist() == counted == by_definition
+
+
+@untimed
+@given(trace=traces() | traces(ANY_TIMES))
+def test_a_node_never_has_two_open_sessions(trace: ChurnTrace) -> None:
+    assert_at_most_one_open_session(trace)
+
+
+@untimed
+@given(trace=traces(ANY_TIMES), factor=st.floats(1e-3, 1e3), times=st.integers(1, 5))
+def test_rounding_never_makes_sessions_overlap(
+    trace: ChurnTrace, factor: float, times: int
+) -> None:
+    changed = trace.scaled(factor).looped(times)
+    assert_at_most_one_open_session(changed.cut(changed.duration_s / 3, changed.duration_s / 2))
+
+
+@untimed
+@given(trace=traces(), exponent=st.integers(-8, 8))
+def test_scaling_back_undoes_scaling(trace: ChurnTrace, exponent: int) -> None:
+    assert trace.scaled(2.0**exponent).scaled(2.0**-exponent) == trace
+
+
+@untimed
+@given(trace=traces(), data=st.data())
+def test_a_cut_of_a_cut_is_one_cut(trace: ChurnTrace, data: st.DataObject) -> None:
+    ticks = int(trace.duration_s * 4)
+    instants = st.integers(0, ticks).map(lambda tick: tick / 4)
+    a, b, c, d = sorted(data.draw(st.lists(instants, min_size=4, max_size=4)))
+    assert trace.cut(0, trace.duration_s) == trace
+    if b < c:
+        assert trace.cut(a, d).cut(b - a, c - a) == trace.cut(b, c)
+        times_s = np.arange(b, c, 0.25)
+        assert (trace.cut(b, c).population(times_s - b) == trace.population(times_s)).all()
+
+
+@untimed
+@given(trace=traces(), times=st.integers(1, 4), more=st.integers(1, 3))
+def test_every_turn_of_a_loop_is_the_trace(trace: ChurnTrace, times: int, more: int) -> None:
+    looped = trace.looped(times)
+    for turn in range(times):
+        begin_s = turn * trace.duration_s
+        assert looped.cut(begin_s, begin_s + trace.duration_s) == trace
+    assert looped.looped(more) == trace.looped(times * more)
+
+
+@untimed
+@given(trace=traces(), times=st.integers(1, 4), exponent=st.integers(-4, 4))
+def test_loop_and_scale_commute(trace: ChurnTrace, times: int, exponent: int) -> None:
+    factor = 2.0**exponent
+    assert trace.looped(times).scaled(factor) == trace.scaled(factor).looped(times)
+
+
+@untimed
+@given(trace=traces(), data=st.data())
+def test_limiting_leaves_the_sessions_of_the_kept_nodes(
+    trace: ChurnTrace, data: st.DataObject
+) -> None:
+    nodes = data.draw(st.integers(1, len(trace.names)))
+    limited = trace.limited(nodes)
+    kept = trace.node < nodes
+    assert limited.names == trace.names[:nodes]
+    assert (limited.node == trace.node[kept]).all()
+    assert (limited.start_s == trace.start_s[kept]).all()
+    assert (limited.end_s == trace.end_s[kept]).all()
+
+
+@pytest.mark.slow
+@untimed
+@given(spec=specifications(), seed=st.integers(0, 2**64))
+def test_any_specification_gives_a_possible_and_repeatable_trace(
+    spec: ChurnSpec, seed: int
+) -> None:
+    trace = generate(spec, seed)
+    assert len(trace.names) == sum(population.nodes for population in spec.populations)
+    assert trace.duration_s == spec.duration_s
+    assert_at_most_one_open_session(trace)
+    assert generate(spec, seed).fingerprint() == trace.fingerprint()

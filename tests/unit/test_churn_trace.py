@@ -1,0 +1,196 @@
+"""Churn traces in memory: what they reject, and what their methods return on small examples."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+from gossamer.sim.churn import ChurnTrace
+from gossamer.sim.errors import ScenarioError, SimulationError, TraceError
+
+
+def trace_of(
+    *sessions: tuple[int, float, float], names: str = "abc", end: float = 10
+) -> ChurnTrace:
+    """A trace of (node, start, end) tuples over nodes with one-letter names."""
+    node, start_s, end_s = zip(*sessions, strict=True) if sessions else ((), (), ())
+    return ChurnTrace(tuple(names), node, start_s, end_s, end)
+
+
+def sessions_of(trace: ChurnTrace) -> list[tuple[int, float, float]]:
+    """The sessions as (node, start, end) tuples in the order of the columns."""
+    columns = (trace.node.tolist(), trace.start_s.tolist(), trace.end_s.tolist())
+    return list(zip(*columns, strict=True))
+
+
+def test_columns_are_sorted_by_start_then_node_typed_and_read_only() -> None:
+    trace = trace_of((2, 5, 6), (1, 0, 4), (0, 5, 9))
+    assert sessions_of(trace) == [(1, 0.0, 4.0), (0, 5.0, 9.0), (2, 5.0, 6.0)]
+    columns = (trace.node, trace.start_s, trace.end_s)
+    assert [column.dtype.name for column in columns] == ["int32", "float64", "float64"]
+    with pytest.raises(ValueError, match="read-only"):
+        trace.start_s[0] = 1.0
+
+
+def test_building_a_trace_leaves_the_callers_array_writeable() -> None:
+    start_s = np.array([1.0])
+    ChurnTrace(("a",), [0], start_s, [2.0], 3.0)
+    start_s[0] = 9.0
+    assert start_s[0] == 9.0
+
+
+@pytest.mark.parametrize(
+    ("sessions", "field", "value"),
+    [
+        ([(0, -1, 2)], "start_s", -1.0),
+        ([(0, float("nan"), 2)], "start_s", None),
+        ([(0, 1, float("inf"))], "end_s", float("inf")),
+        ([(0, 1, float("nan"))], "end_s", None),
+        ([(0, 4, 3)], "end_s", 3.0),
+        ([(0, 4, 4)], "end_s", 4.0),
+        ([(0, 0, 5), (0, 4, 6)], "start_s", 4.0),
+        ([(3, 0, 5)], "node", 3),
+        ([(-1, 0, 5)], "node", -1),
+        ([(0, 0, 11)], "duration_s", 10.0),
+    ],
+)
+def test_an_impossible_session_is_named(
+    sessions: list[tuple[int, float, float]], field: str, value: float | None
+) -> None:
+    with pytest.raises(TraceError) as caught:
+        trace_of(*sessions)
+    assert caught.value.field == field
+    assert value is None or caught.value.value == value
+
+
+@pytest.mark.parametrize("names", [(), ("a", "a"), ("a", ""), ("a", "\ud800")])
+def test_names_are_present_distinct_and_text(names: tuple[str, ...]) -> None:
+    with pytest.raises(TraceError, match="expected"):
+        ChurnTrace(names, [], [], [], 1.0)
+
+
+def test_columns_of_different_lengths_are_refused() -> None:
+    with pytest.raises(TraceError, match="one length"):
+        ChurnTrace(("a",), [0], [1.0, 2.0], [3.0], 5.0)
+
+
+def test_sessions_may_touch_and_then_the_node_stays_counted_once() -> None:
+    trace = trace_of((0, 0, 5), (0, 5, 9))
+    assert trace.population([0, 4.9, 5, 8.9, 9]).tolist() == [1, 1, 1, 1, 0]
+
+
+def test_population_counts_half_open_sessions_in_any_shape() -> None:
+    trace = trace_of((0, 0, 5), (1, 2, 5), (2, 5, 10))
+    assert trace.population([[0, 2], [5, 10]]).tolist() == [[1, 2], [1, 0]]
+    assert trace.population(2).shape == ()
+
+
+def test_at_one_instant_leaves_come_before_joins_and_nodes_in_order() -> None:
+    transitions = trace_of((1, 0, 5), (0, 0, 5), (2, 5, 7), (0, 5, 6)).transitions()
+    at_five = transitions.time_s == 5
+    changes = zip(transitions.node[at_five].tolist(), transitions.up[at_five].tolist(), strict=True)
+    assert list(changes) == [(0, False), (1, False), (0, True), (2, True)]
+    assert transitions.time_s.tolist() == sorted(transitions.time_s.tolist())
+
+
+def test_cut_clips_sessions_and_sets_the_clock_to_zero() -> None:
+    trace = trace_of((0, 0, 5), (1, 2, 4), (2, 4, 10), (1, 6, 7)).cut(4, 6)
+    assert sessions_of(trace) == [(0, 0.0, 1.0), (2, 0.0, 2.0)]
+    assert (trace.names, trace.duration_s) == (("a", "b", "c"), 2.0)
+
+
+def test_loop_joins_sessions_across_the_seam_only() -> None:
+    trace = trace_of((0, 0, 10), (1, 0, 3), (1, 3, 4), (1, 8, 10), (2, 1, 10)).looped(2)
+    assert sessions_of(trace) == [
+        (0, 0.0, 20.0),
+        (1, 0.0, 3.0),
+        (2, 1.0, 10.0),
+        (1, 3.0, 4.0),
+        (1, 8.0, 13.0),
+        (2, 11.0, 20.0),
+        (1, 13.0, 14.0),
+        (1, 18.0, 20.0),
+    ]
+
+
+def test_loop_of_an_unrepresentable_duration_never_overlaps() -> None:
+    """Sums such as 0.1 + 2 * 0.1 round past the seam; construction would refuse an overlap."""
+    trace = trace_of((0, 0, 0.1), (1, 0, 0.05), (1, 0.07, 0.1), end=0.1).looped(1000)
+    assert trace.population(0.1 * 500 + 0.001) == 2
+    assert sessions_of(trace)[0] == (0, 0.0, 100.0)
+
+
+def test_limited_keeps_the_first_nodes_and_the_duration() -> None:
+    trace = trace_of((2, 0, 5), (1, 2, 4), (0, 4, 10)).limited(2)
+    assert sessions_of(trace) == [(1, 2.0, 4.0), (0, 4.0, 10.0)]
+    assert (trace.names, trace.duration_s) == (("a", "b"), 10.0)
+
+
+def test_renamed_changes_names_only() -> None:
+    trace = trace_of((0, 1, 2))
+    renamed = trace.renamed("xyz")
+    assert renamed.names == ("x", "y", "z")
+    assert sessions_of(renamed) == sessions_of(trace)
+    with pytest.raises(TraceError, match="number of names is 2, expected 3"):
+        trace.renamed("xy")
+
+
+def test_a_session_scaled_to_nothing_is_left_out() -> None:
+    trace = trace_of((0, 1, np.nextafter(1.0, 2.0)), (1, 0, 10))
+    assert sessions_of(trace.scaled(2.0**-1060)) == [(1, 0.0, 10 * 2.0**-1060)]
+
+
+@pytest.mark.parametrize("factor", [0, -1, float("nan"), float("inf"), 1e308])
+def test_impossible_scale_factors_are_refused(factor: float) -> None:
+    with pytest.raises(ScenarioError, match="scale factor is"):
+        trace_of((0, 0, 1)).scaled(factor)
+
+
+@pytest.mark.parametrize("window", [(-1, 5), (5, 5), (6, 5), (0, 11), (0, float("nan"))])
+def test_impossible_windows_are_refused(window: tuple[float, float]) -> None:
+    with pytest.raises(ScenarioError, match="window of the cut is"):
+        trace_of((0, 0, 1)).cut(*window)
+
+
+def test_impossible_counts_are_refused() -> None:
+    trace = trace_of((0, 0, 1))
+    with pytest.raises(ScenarioError, match="number of loops is 0, expected"):
+        trace.looped(0)
+    with pytest.raises(ScenarioError, match="number of nodes is 4, expected 1 to 3"):
+        trace.limited(4)
+    with pytest.raises(ScenarioError, match="number of nodes is 0, expected 1 to 3"):
+        trace.limited(0)
+
+
+def test_the_fingerprint_tells_every_part_of_the_content() -> None:
+    trace = trace_of((0, 0, 1), (1, 2, 3))
+    others = [
+        trace_of((0, 0, 1), (1, 2, 4)),
+        trace_of((0, 0, 1), (1, 2.5, 3)),
+        trace_of((0, 0, 1), (2, 2, 3)),
+        trace_of((0, 0, 1), (1, 2, 3), end=11),
+        trace_of((0, 0, 1), (1, 2, 3), names="abd"),
+        trace_of((0, 0, 1), (1, 2, 3)).renamed(["ab", "c", "d"]),
+        trace_of((0, 0, 1), (1, 2, 3)).renamed(["a", "bc", "d"]),
+    ]
+    assert len({other.fingerprint() for other in [trace, *others]}) == len(others) + 1
+    assert trace_of((1, 2, 3), (0, -0.0, 1)).fingerprint() == trace.fingerprint()
+
+
+def test_the_fingerprint_is_the_same_on_every_platform() -> None:
+    fingerprint = trace_of((0, 0, 1.5), (1, 2, 3)).fingerprint()
+    assert fingerprint == "07f630b392e9d2e1d845f32e788d6af5c0df5b87c36a5463ddd781a984c968ff"
+
+
+def test_errors_keep_their_parts_and_survive_pickling() -> None:
+    error = TraceError("t.avt", "start_s", "x" * 500, "a number", line=7)
+    again = pickle.loads(pickle.dumps(error))
+    assert (again.file, again.line, again.value) == ("t.avt", 7, "x" * 500)
+    assert str(again) == str(error)
+    assert str(error).startswith("t.avt, line 7: start_s is 'xxx")
+    assert len(str(error)) < 150
+    assert isinstance(error, ScenarioError)
+    assert isinstance(error, SimulationError)
+    assert str(ScenarioError(None, "nodes", 0, "at least 1")) == "nodes is 0, expected at least 1"
