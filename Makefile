@@ -1,0 +1,76 @@
+# Needs nothing but make and Python 3.11 or newer; everything else goes into $(VENV).
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+DEV_INSTALLED := $(VENV)/.installed-dev
+
+.DEFAULT_GOAL := help
+.PHONY: help install dev demo test lint format format-check types bench figures clean
+
+help:
+	@echo "make demo      set up, then run the Vinifera scenario of the README"
+	@echo "make test      set up with the development tools, then run all tests"
+	@echo "make install   set up only"
+	@echo "make figures   reproduce the figures of the Vinifera paper"
+	@echo "make bench     measure speed and memory"
+	@echo "make lint | format | format-check | types"
+	@echo "make clean     remove caches and built packages (never results)"
+
+install: $(INSTALLED)
+dev: $(DEV_INSTALLED)
+
+demo: $(INSTALLED)
+	$(BIN)/gossamer sim run examples/vinifera/scenario.toml $(DEMO_ARGS)
+
+test: $(DEV_INSTALLED)
+	$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
+
+lint: $(DEV_INSTALLED)
+	$(BIN)/ruff check .
+
+format: $(DEV_INSTALLED)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+format-check: $(DEV_INSTALLED)
+	$(BIN)/ruff format --check .
+
+types: $(DEV_INSTALLED)
+	$(BIN)/mypy
+
+bench: $(INSTALLED)
+	$(BIN)/gossamer sim bench $(BENCH_ARGS)
+
+figures: $(INSTALLED)
+	$(BIN)/gossamer sim figures vinifera $(FIGURES_ARGS)
+
+clean:
+	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -path ./.git -prune -o -path './.venv*' -prune -o \
+	    -type d -name __pycache__ -exec rm -rf {} +
+
+# The stamps make pip run again only when the project's metadata changed.
+$(INSTALLED): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(DEV_INSTALLED): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@ $(INSTALLED)
+
+# A python3.x on the path may be a stub that does not run, so candidates are tried, not looked up.
+$(BIN)/python:
+	@for python in $(PYTHON) python3.13 python3.12 python3.11 python3 python; do \
+	    if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	        if ! $$python -c 'import ensurepip, venv' 2>/dev/null; then \
+	            echo "$$python comes without venv and pip: install the python3-venv package." >&2; \
+	            exit 1; \
+	        fi; \
+	        echo "Making $(VENV) with $$($$python --version)."; \
+	        exec $$python -m venv $(VENV); \
+	    fi; \
+	done; \
+	echo "gossamer needs Python 3.11 or newer, and none was found: install one, or name it" \
+	    "with 'make PYTHON=/path/to/python'." >&2; \
+	exit 1

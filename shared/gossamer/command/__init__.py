@@ -1,0 +1,1 @@
+"""The command line's frame: one command, whose subcommands the hosts bring along."""

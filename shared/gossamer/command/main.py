@@ -1,0 +1,145 @@
+"""The command ``gossamer``: finds a host's subcommand, runs it, and turns errors into sentences.
+
+Subcommands are entry points of the group ``gossamer.commands`` that name a Typer app. An app is
+imported only when its subcommand is used, so that the help text needs neither the compiler nor
+any numerical library.
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Callable, Sequence
+from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
+from typing import Any
+
+COMMAND_GROUP = "gossamer.commands"
+
+DESCRIPTIONS = {
+    "sim": "simulate overlays of up to a million nodes: run, check, replay, compare",
+}
+
+# Errors that the user can do something about, by full name: an error's class is imported by the
+# time it is raised, so that the frame need not import it to recognise it.
+USER_ERRORS = frozenset(
+    {
+        "gossamer.protocol.errors.ProtocolError",
+        "gossamer.sim.errors.SimulationError",
+    }
+)
+DEFECTS = frozenset({"gossamer.protocol.errors.InvariantError"})
+
+EXIT_OK = 0
+EXIT_USER_ERROR = 2
+EXIT_INTERRUPTED = 130  # 128 + SIGINT, the shells' convention
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command with ``arguments`` (those of the process by default); return its exit code.
+
+    Raises:
+        Exception: whatever a subcommand raised that is not the user's to mend; a defect.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    commands = find_commands()
+    if not given or given[0] in ("-h", "--help"):
+        print(help_text(commands), file=sys.stdout if given else sys.stderr)
+        return EXIT_OK if given else EXIT_USER_ERROR
+    if given[0] == "--version":
+        print(f"gossamer {installed_version()}")
+        return EXIT_OK
+    if given[0] not in commands:
+        return _fail(_unknown(given[0], commands))
+    return run_command(commands[given[0]], given[1:])
+
+
+def find_commands() -> dict[str, EntryPoint]:
+    """The subcommands of every installed host by name, sorted; none of them imported."""
+    points = entry_points(group=COMMAND_GROUP)
+    return {point.name: point for point in sorted(points, key=lambda point: point.name)}
+
+
+def run_command(command: EntryPoint, arguments: Sequence[str]) -> int:
+    """Import ``command``, run it and return its exit code."""
+    try:
+        app: Callable[..., Any] = command.load()
+        app(args=list(arguments), prog_name=f"gossamer {command.name}")
+    except SystemExit as end:
+        return _exit_code(end)
+    except KeyboardInterrupt:
+        _fail("interrupted")
+        return EXIT_INTERRUPTED
+    except OSError as error:
+        return _fail(_os_error_sentence(error))
+    except Exception as error:
+        if not is_user_error(error):
+            raise
+        return _fail(str(error))
+    return EXIT_OK
+
+
+def is_user_error(error: BaseException) -> bool:
+    """Whether ``error`` says something to the user, rather than reveal a defect."""
+    names = {f"{cls.__module__}.{cls.__qualname__}" for cls in type(error).__mro__}
+    return not names.isdisjoint(USER_ERRORS) and names.isdisjoint(DEFECTS)
+
+
+def help_text(commands: dict[str, EntryPoint]) -> str:
+    """The text of ``gossamer --help``."""
+    width = max((len(name) for name in commands), default=0)
+    lines = [f"  {name:<{width}}  {_description(point)}" for name, point in commands.items()]
+    return "\n".join(
+        [
+            "Usage: gossamer [--help | --version] COMMAND [ARGUMENTS]...",
+            "",
+            "Content-based publish/subscribe overlays, simulated and real.",
+            "",
+            "Commands:",
+            *(lines or ["  none is installed"]),
+            "",
+            "'gossamer COMMAND --help' explains a command.",
+        ]
+    )
+
+
+def installed_version() -> str:
+    """The version of the installed distribution, or a remark that there is none."""
+    try:
+        return version("gossamer")
+    except PackageNotFoundError:
+        return "(run from its sources, not installed)"
+
+
+def _description(point: EntryPoint) -> str:
+    if point.name in DESCRIPTIONS:
+        return DESCRIPTIONS[point.name]
+    return f"from {point.dist.name}" if point.dist is not None else ""
+
+
+def _unknown(name: str, commands: dict[str, EntryPoint]) -> str:
+    if name.startswith("-"):
+        return f"no option {name!r}, expected --help, --version or a command"
+    near = difflib.get_close_matches(name, commands, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"expected one of: {', '.join(commands)}"
+    return f"no command {name!r}; {hint}"
+
+
+def _os_error_sentence(error: OSError) -> str:
+    if error.strerror is None:
+        return str(error) or type(error).__name__
+    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+
+
+def _exit_code(end: SystemExit) -> int:
+    if end.code is None or isinstance(end.code, int):
+        return end.code or EXIT_OK
+    return _fail(str(end.code))
+
+
+def _fail(sentence: str) -> int:
+    print(f"gossamer: {sentence}", file=sys.stderr)
+    return EXIT_USER_ERROR
+
+
+if __name__ == "__main__":
+    sys.exit(main())

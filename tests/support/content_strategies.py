@@ -1,0 +1,210 @@
+"""Hypothesis generators of attributes, schemas, events, comparisons and subscriptions."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
+from fractions import Fraction
+
+from hypothesis import strategies as st
+
+from gossamer.protocol.content.errors import ContradictionError
+from gossamer.protocol.content.schema import (
+    Attribute,
+    DateAttribute,
+    EnumerationAttribute,
+    FloatAttribute,
+    IntegerAttribute,
+    Schema,
+    StringAttribute,
+)
+from gossamer.protocol.content.subscription import Comparison, Operator, Subscription, narrow
+
+ORDERED = [o for o in Operator if o is not Operator.STARTS_WITH]
+CHARACTERS = st.characters(exclude_categories=["Cs"])
+TEXTS = st.text(CHARACTERS, max_size=6)
+INSTANTS = st.datetimes(
+    datetime(1900, 1, 1),
+    datetime(2200, 1, 1),
+    timezones=st.sampled_from([UTC, timezone(timedelta(hours=-5, minutes=-30))]),
+)
+FINITE = st.floats(-1e9, 1e9)
+
+
+@st.composite
+def integer_attributes(draw: st.DrawFn, name: str = "n", widest: int = 2**62) -> IntegerAttribute:
+    """Integer attributes whose domain has at most `widest` values."""
+    minimum = draw(st.integers(-(2**64), 2**64) | st.integers(-100, 100))
+    width = draw(st.integers(0, widest - 1) | st.integers(0, min(widest - 1, 20)))
+    return IntegerAttribute(name, minimum, minimum + width)
+
+
+@st.composite
+def float_attributes(draw: st.DrawFn, name: str = "x") -> FloatAttribute:
+    """Float attributes with whole, binary and exact decimal ends."""
+    ends = FINITE | st.integers(-1000, 1000) | st.decimals(-10, 10, places=3)
+    low, high = sorted(draw(st.lists(ends, min_size=2, max_size=2, unique_by=Fraction)))
+    return FloatAttribute(name, low, high)
+
+
+@st.composite
+def string_attributes(draw: st.DrawFn, name: str = "s") -> StringAttribute:
+    """String attributes with and without alphabet, ends, and a prefix common to both ends."""
+    alphabet = draw(st.none() | st.just("abc") | st.just(string.ascii_letters + string.digits))
+    texts = TEXTS if alphabet is None else st.text(st.sampled_from(alphabet), max_size=6)
+    prefix = draw(st.just("") | texts)
+    low, high = sorted(draw(st.lists(texts, min_size=2, max_size=2, unique=True)))
+    if draw(st.booleans()):
+        return StringAttribute(name, alphabet, prefix + low, prefix + high)
+    return StringAttribute(name, alphabet, low if draw(st.booleans()) else "")
+
+
+@st.composite
+def date_attributes(draw: st.DrawFn, name: str = "d") -> DateAttribute:
+    """Date attributes over stretches from one instant to three centuries."""
+    low, high = sorted(draw(st.tuples(INSTANTS, INSTANTS)))
+    return DateAttribute(name, low, high)
+
+
+def enumeration_attributes(name: str = "e") -> st.SearchStrategy[EnumerationAttribute]:
+    """Enumerations of up to eight strings in any order."""
+    values = st.lists(TEXTS, min_size=1, max_size=8, unique=True)
+    return values.map(lambda listed: EnumerationAttribute(name, tuple(listed)))
+
+
+def attributes(name: str = "a") -> st.SearchStrategy[Attribute]:
+    """Attributes of every type."""
+    return st.one_of(
+        integer_attributes(name),
+        float_attributes(name),
+        string_attributes(name),
+        date_attributes(name),
+        enumeration_attributes(name),
+    )
+
+
+@st.composite
+def schemas(draw: st.DrawFn) -> Schema:
+    """Schemas of one to four attributes."""
+    names = draw(st.lists(st.sampled_from(["price", "name", "x1", "_y"]), min_size=1, unique=True))
+    return Schema([draw(attributes(name)) for name in names])
+
+
+@st.composite
+def values_of(draw: st.DrawFn, attribute: Attribute) -> object:
+    """Values of the attribute's domain, both ends often among them."""
+    if isinstance(attribute, EnumerationAttribute):
+        return draw(st.sampled_from(attribute.values))
+    if isinstance(attribute, StringAttribute):
+        return draw(_strings_of(attribute))
+    low, high = attribute.minimum, attribute.maximum
+    if isinstance(attribute, IntegerAttribute):
+        return draw(st.integers(low, high) | st.sampled_from([low, high]))
+    if isinstance(attribute, DateAttribute):
+        microseconds = draw(st.integers(0, (high - low) // timedelta(microseconds=1)))
+        return draw(st.just(low + timedelta(microseconds=microseconds)) | st.just(high))
+    share = draw(st.fractions(0, 1) | st.floats(0, 1).map(Fraction))
+    exact = Fraction(low) + share * (Fraction(high) - Fraction(low))
+    rounded = float(exact)
+    return rounded if low <= rounded <= high and draw(st.booleans()) else exact
+
+
+def _strings_of(attribute: StringAttribute) -> st.SearchStrategy[str]:
+    letters = CHARACTERS if attribute.alphabet is None else st.sampled_from(attribute.alphabet)
+    tails = st.text(letters, max_size=5)
+
+    def bounded(text: str) -> str:
+        above = max(text, attribute.minimum)
+        return above if attribute.maximum is None else min(above, attribute.maximum)
+
+    return st.builds(
+        lambda keep, tail: bounded(attribute.minimum[:keep] + tail),
+        st.integers(0, len(attribute.minimum)),
+        tails,
+    )
+
+
+@st.composite
+def constants_for(draw: st.DrawFn, attribute: Attribute) -> object:
+    """Constants to compare the attribute with, inside and outside its domain."""
+    if isinstance(attribute, EnumerationAttribute):
+        return draw(values_of(attribute))
+    inside = values_of(attribute)
+    if isinstance(attribute, StringAttribute):
+        return draw(inside | TEXTS)
+    if isinstance(attribute, DateAttribute):
+        return draw(inside | INSTANTS | INSTANTS.map(datetime.date))
+    anything = FINITE | st.integers() | st.fractions() | st.decimals(-100, 100, places=2)
+    return draw(inside | anything)
+
+
+@st.composite
+def comparisons(draw: st.DrawFn, schema: Schema) -> Comparison:
+    """Comparisons that suit some attribute of the schema, though they may never hold."""
+    attribute = draw(st.sampled_from(schema.attributes))
+    operators = ORDERED + [Operator.STARTS_WITH] * isinstance(attribute, StringAttribute)
+    operator = draw(st.sampled_from(operators))
+    if operator is Operator.EQUAL:
+        return Comparison(attribute.name, operator, draw(values_of(attribute)))
+    return Comparison(attribute.name, operator, draw(constants_for(attribute)))
+
+
+@st.composite
+def consistent_comparisons(draw: st.DrawFn, schema: Schema) -> list[Comparison]:
+    """One or more comparisons that do not contradict each other."""
+    held, kept = {}, []
+    for comparison in draw(st.lists(comparisons(schema), max_size=6)):
+        name = comparison.attribute
+        try:
+            held[name] = narrow(schema[name], held.get(name), comparison)
+        except ContradictionError:
+            continue
+        kept.append(comparison)
+    if not kept:
+        first = schema.attributes[0]
+        kept.append(Comparison(first.name, Operator.EQUAL, draw(values_of(first))))
+    return kept
+
+
+@st.composite
+def subscriptions(draw: st.DrawFn, schema: Schema) -> Subscription:
+    """Subscriptions over the schema."""
+    return Subscription.of(schema, draw(consistent_comparisons(schema)))
+
+
+@st.composite
+def events(draw: st.DrawFn, schema: Schema) -> dict[str, object]:
+    """Events of the schema."""
+    return {attribute.name: draw(values_of(attribute)) for attribute in schema}
+
+
+def holds(schema: Schema, comparison: Comparison, event: Mapping[str, object]) -> bool:
+    """Whether the comparison holds, by the plainest means: the oracle for `matches`."""
+    attribute = schema[comparison.attribute]
+    value, constant = event[attribute.name], comparison.constant
+    if comparison.operator is Operator.STARTS_WITH:
+        return str(value).startswith(str(constant))
+    left, right = _comparable(attribute, value), _comparable(attribute, constant)
+    return bool(
+        {
+            Operator.EQUAL: left == right,
+            Operator.LESS: left < right,
+            Operator.AT_MOST: left <= right,
+            Operator.GREATER: left > right,
+            Operator.AT_LEAST: left >= right,
+        }[comparison.operator]
+    )
+
+
+def _comparable(attribute: Attribute, value: object) -> object:
+    if isinstance(attribute, EnumerationAttribute):
+        return attribute.values.index(value)
+    if isinstance(value, int | float | Decimal | Fraction):
+        return Fraction(value)
+    if isinstance(value, str):
+        return [ord(character) for character in value]
+    if isinstance(value, datetime):
+        return value.astimezone(UTC)
+    return datetime(value.year, value.month, value.day, tzinfo=UTC)

@@ -1,0 +1,195 @@
+"""The command's frame: subcommands are found without being imported, errors end in one sentence."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gossamer.command.main import help_text, is_user_error, main
+from gossamer.protocol.errors import ConfigError, InvariantError
+from gossamer.sim.errors import SimulationError
+
+PROBE = """
+import errno
+import typer
+from gossamer.protocol.errors import ConfigError, InvariantError
+from gossamer.sim.errors import SimulationError
+
+app = typer.Typer(pretty_exceptions_enable=False)
+
+class OwnError(SimulationError):
+    pass
+
+RAISES = {
+    "config": lambda: ConfigError("links", 0, "at least 2"),
+    "own": lambda: OwnError("trace.avt is empty, expected sessions"),
+    "full": lambda: OSError(errno.ENOSPC, "No space left on device", "out/summary.json"),
+    "bare": lambda: OSError("the disk said no"),
+    "defect": lambda: InvariantError("rows do not add up"),
+    "interrupt": KeyboardInterrupt,
+    "exit": lambda: SystemExit("that will not do"),
+}
+
+@app.command()
+def greet(name: str = "world"):
+    print(f"hello {name}")
+
+@app.command()
+def fail(how: str):
+    raise RAISES[how]()
+"""
+
+HEAVY = ("numba", "numpy", "matplotlib", "pyarrow", "scipy", "typer", "rich", "gossamer.sim")
+
+
+@pytest.fixture
+def probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder on the import path that holds an installed distribution with one subcommand."""
+    info = tmp_path / "probe_host-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: probe-host\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[gossamer.commands]\nprobe = probe_host:app\n")
+    (tmp_path / "probe_host.py").write_text(PROBE)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # which typer replaces
+    monkeypatch.delitem(sys.modules, "probe_host", raising=False)
+    return tmp_path
+
+
+def run_apart(folder: Path, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run ``program`` in a fresh interpreter that sees ``folder`` first."""
+    environment = os.environ | {"PYTHONPATH": str(folder)}
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], [], ["--nonsense"]])
+def test_frame_alone_imports_no_host_and_no_heavy_library(
+    probe: Path, arguments: list[str]
+) -> None:
+    program = (
+        "import sys; from gossamer.command.main import main; main(sys.argv[1:]);"
+        f"print([name for name in {(*HEAVY, 'probe_host')!r} if name in sys.modules])"
+    )
+    done = run_apart(probe, program, *arguments)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.usefixtures("probe")
+def test_help_lists_subcommands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr()
+    assert "  probe  from probe-host" in shown.out
+    assert shown.err == ""
+
+
+def test_help_without_any_host_says_so() -> None:
+    assert "none is installed" in help_text({})
+
+
+def test_no_arguments_is_an_error_with_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("Usage: gossamer")
+
+
+def test_version_is_that_of_the_distribution(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    info = tmp_path / "gossamer-9.8.7.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: gossamer\nVersion: 9.8.7\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == "gossamer 9.8.7\n"
+
+
+@pytest.mark.usefixtures("probe")
+def test_subcommand_gets_its_arguments(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["probe", "greet", "--name", "Ada"]) == 0
+    assert capsys.readouterr().out == "hello Ada\n"
+
+
+@pytest.mark.usefixtures("probe")
+def test_subcommand_help_names_the_whole_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["probe", "--help"]) == 0
+    assert "gossamer probe" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("how", "sentence"),
+    [
+        ("config", "links is 0, expected at least 2"),
+        ("own", "trace.avt is empty, expected sessions"),
+        ("full", "out/summary.json: No space left on device"),
+        ("bare", "the disk said no"),
+        ("exit", "that will not do"),
+    ],
+)
+@pytest.mark.usefixtures("probe")
+def test_errors_of_the_user_end_in_one_sentence(
+    capsys: pytest.CaptureFixture[str], how: str, sentence: str
+) -> None:
+    assert main(["probe", "fail", how]) == 2
+    assert capsys.readouterr().err == f"gossamer: {sentence}\n"
+
+
+@pytest.mark.usefixtures("probe")
+def test_interrupt_exits_as_shells_expect() -> None:
+    assert main(["probe", "fail", "interrupt"]) == 130
+
+
+def test_interrupt_while_a_host_is_imported(
+    probe: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (probe / "probe_host.py").write_text("raise KeyboardInterrupt\n")
+    assert main(["probe"]) == 130
+    assert capsys.readouterr().err == "gossamer: interrupted\n"
+
+
+def test_defects_keep_their_traceback(probe: Path) -> None:
+    program = "import sys; from gossamer.command.main import main; sys.exit(main(sys.argv[1:]))"
+    done = run_apart(probe, program, "probe", "fail", "defect")
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+    assert "rows do not add up" in done.stderr
+
+
+@pytest.mark.usefixtures("probe")
+def test_bad_option_of_a_subcommand_exits_with_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["probe", "greet", "--colour", "red"]) == 2
+    assert "--colour" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ("prob", "no command 'prob'; did you mean 'probe'?"),
+        ("xyz", "no command 'xyz'; expected one of: "),
+        ("--fast", "no option '--fast', expected --help, --version or a command"),
+    ],
+)
+@pytest.mark.usefixtures("probe")
+def test_unknown_command_is_answered_with_what_exists(
+    capsys: pytest.CaptureFixture[str], given: str, sentence: str
+) -> None:
+    assert main([given]) == 2
+    assert capsys.readouterr().err.startswith(f"gossamer: {sentence}")
+
+
+def test_user_errors_are_told_from_defects() -> None:
+    assert is_user_error(ConfigError("k", 1, "2"))
+    assert is_user_error(SimulationError("no"))
+    assert not is_user_error(InvariantError("no"))
+    assert not is_user_error(ValueError("no"))

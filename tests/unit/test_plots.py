@@ -1,0 +1,248 @@
+"""Plots show what the tables say, are the same for the same run, and come with the report."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from gossamer.sim.measures import MEASURES
+from gossamer.sim.overlay_plot import MAX_NODES, plot_overlay
+from gossamer.sim.plot_style import plot_style, system_styles
+from gossamer.sim.plots import (
+    MAX_POINTS,
+    plot_convergence,
+    plot_hit_ratio,
+    plot_load,
+    plot_overhead,
+    plot_path_length,
+    timeline,
+    write_plots,
+)
+from gossamer.sim.records import (
+    CYCLE_COLUMNS,
+    DELIVERY_COLUMNS,
+    EVENT_COLUMNS,
+    NODE_COLUMNS,
+    empty_table,
+)
+from gossamer.sim.report import report_html
+from gossamer.sim.results import compare, write_results
+from gossamer.sim.summary import dump_json, summarise
+from gossamer.sim.tables import comparison_table, print_json, summary_table
+from support.made_up_runs import made_up_run, made_up_system
+
+PLOTS = {"hit_ratio", "overhead", "load_cdf", "path_length", "convergence", "overlay"}
+
+
+@pytest.fixture
+def style() -> Iterator[None]:
+    with plot_style():
+        yield
+
+
+def printed(renderable: object) -> str:
+    """What ``renderable`` looks like on a wide terminal without colours."""
+    stream = io.StringIO()
+    Console(file=stream, width=160).print(renderable)
+    return stream.getvalue()
+
+
+def test_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
+    record = made_up_run(seed=6)
+    first, second = write_plots(record, tmp_path / "a"), write_plots(record, tmp_path / "b")
+    assert {plot.name for plot in first} == PLOTS
+    for one, other in zip(first, second, strict=True):
+        assert one.svg.read_bytes() == other.svg.read_bytes()
+        assert one.png.read_bytes() == other.png.read_bytes()
+
+
+def test_long_runs_are_drawn_by_the_hour() -> None:
+    cycles = made_up_system("vinifera", 1, nodes=20, cycles=780, period_s=60.0).cycles
+    hourly = timeline(cycles)
+    assert hourly.label == "time (hours)"
+    assert list(hourly.positions) == list(range(13))
+    delivered, expected = cycles["delivered"][60:120], cycles["expected"][60:120]
+    ratios = hourly.ratios(cycles["delivered"], cycles["expected"])
+    assert ratios[1] == pytest.approx(delivered.sum() / expected.sum())
+
+
+def test_runs_of_many_short_cycles_are_drawn_in_groups() -> None:
+    cycles = made_up_system("vinifera", 1, nodes=20, cycles=600, period_s=1.0).cycles
+    grouped = timeline(cycles)
+    assert grouped.label == "cycle"
+    assert len(grouped.positions) == 200 <= MAX_POINTS
+    assert list(grouped.positions[:3]) == [0, 3, 6]
+    assert grouped.sums(cycles["expected"]).sum() == cycles["expected"].sum()
+
+
+@pytest.mark.usefixtures("style")
+def test_groups_with_nothing_due_are_left_out() -> None:
+    system = made_up_system("vinifera", 1, nodes=20, cycles=10, period_s=1.0)
+    expected = system.cycles["expected"].copy()
+    expected[4] = 0
+    silent = replace(system, cycles={**system.cycles, "expected": expected})
+    line = plot_hit_ratio({"vinifera": silent}).axes[0].lines[0]
+    assert list(line.get_xdata()) == [0, 1, 2, 3, 5, 6, 7, 8, 9]
+
+
+@pytest.mark.usefixtures("style")
+def test_load_curve_ends_where_all_nodes_are() -> None:
+    record = made_up_run(seed=2)
+    for line, system in zip(
+        plot_load(record.systems).axes[0].lines, record.systems.values(), strict=True
+    ):
+        assert line.get_ydata()[-1] == 1.0
+        assert line.get_xdata()[-1] == system.nodes["load"].max()
+
+
+@pytest.mark.usefixtures("style")
+def test_path_length_bars_add_up_to_all_deliveries() -> None:
+    axes = plot_path_length(made_up_run(seed=2).systems).axes[0]
+    assert len(axes.containers) == 2
+    for bars in axes.containers:
+        assert sum(bar.get_height() for bar in bars) == pytest.approx(1.0)
+
+
+@pytest.mark.usefixtures("style")
+def test_both_systems_are_in_every_plot_with_their_own_look() -> None:
+    systems = made_up_run().systems
+    for draw in (plot_hit_ratio, plot_overhead, plot_load, plot_convergence):
+        labels = [line.get_label() for line in draw(systems).axes[0].lines]
+        assert labels == ["Vinifera", "baseline"]
+    styles = system_styles(["vinifera", "mine", "baseline", "yours"])
+    assert len({(look.colour, look.dashes) for look in styles.values()}) == 4
+    assert styles["mine"].label == "mine"
+
+
+@pytest.mark.usefixtures("style")
+def test_large_overlay_is_drawn_in_groups_of_neighbouring_interest() -> None:
+    system = made_up_system("vinifera", 3, nodes=1000, cycles=1, period_s=1.0)
+    figure = plot_overlay({"vinifera": system})
+    assert figure is not None
+    by_identifier, by_interest = figure.axes
+    assert "150 of 1,000" in by_identifier.get_title(loc="left") + by_identifier.get_title()
+    drawn = sum(len(points.get_offsets()) for points in by_interest.collections)
+    assert drawn == MAX_NODES
+
+
+@pytest.mark.usefixtures("style")
+def test_overlay_nodes_lie_on_the_ring_at_their_identifier() -> None:
+    system = made_up_system("baseline", 3, nodes=4, cycles=1, period_s=1.0)
+    assert system.overlay is not None
+    quarters = np.array([0, 1 << 60, 2 << 60, 3 << 60])
+    nodes = {
+        **system.overlay.nodes,
+        "identifier": quarters,
+        "primary": np.zeros(4, dtype=np.int32),
+        "low": np.arange(4),
+        "high": np.arange(4) + 1,
+    }
+    placed = replace(system, overlay=replace(system.overlay, nodes=nodes))
+    figure = plot_overlay({"baseline": placed})
+    assert figure is not None
+    offsets = figure.axes[0].collections[0].get_offsets()
+    np.testing.assert_allclose(offsets, [[0, 1], [1, 0], [0, -1], [-1, 0]], atol=1e-9)
+
+
+def test_run_without_overlay_or_deliveries_still_has_its_plots(tmp_path: Path) -> None:
+    record = made_up_run(names=("vinifera",))
+    silent = replace(
+        record.systems["vinifera"],
+        overlay=None,
+        events=empty_table(EVENT_COLUMNS),
+        deliveries=empty_table(DELIVERY_COLUMNS),
+    )
+    plots = write_plots(replace(record, systems={"vinifera": silent}), tmp_path / "plots")
+    assert {plot.name for plot in plots} == PLOTS - {"overlay"}
+
+
+def test_run_of_no_cycles_and_no_nodes_still_has_a_report(tmp_path: Path) -> None:
+    record = made_up_run(names=("vinifera",))
+    nothing = replace(
+        record.systems["vinifera"],
+        overlay=None,
+        events=empty_table(EVENT_COLUMNS),
+        deliveries=empty_table(DELIVERY_COLUMNS),
+        nodes=empty_table(NODE_COLUMNS),
+        cycles=empty_table(CYCLE_COLUMNS),
+    )
+    write_results(replace(record, systems={"vinifera": nothing}), tmp_path / "run")
+    assert (tmp_path / "run" / "report.html").stat().st_size > 0
+
+
+class Outline(HTMLParser):
+    """Records references of a page, its open elements and its text."""
+
+    void = frozenset({"meta", "img", "br"})
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.references: list[str] = []
+        self.open: list[str] = []
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.references += [value or "" for name, value in attrs if name in ("src", "href")]
+        if tag not in self.void:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_report_is_one_page_that_needs_nothing_else(tmp_path: Path) -> None:
+    record = made_up_run()
+    plots = write_plots(record, tmp_path / "plots")
+    summary = summarise(record)
+    page = report_html(record, summary, plots)
+    outline = Outline(page)
+    assert outline.open == []
+    assert len(outline.references) == len(PLOTS)
+    assert all(ref.startswith("data:image/svg+xml;base64,") for ref in outline.references)
+    assert not re.search(r"url\(|@import|https?:", page)
+    for text in (summary["result_hash"], record.scenario_text, "seed 1", "friend_links"):
+        assert text in outline.text
+    for measure in MEASURES:
+        assert measure.label in outline.text
+        assert measure.meaning in outline.text
+
+
+def test_table_shows_vinifera_beside_the_baseline() -> None:
+    record = made_up_run()
+    summary = summarise(record)
+    shown = printed(summary_table(summary))
+    header = next(line for line in shown.splitlines() if "measure" in line)
+    assert header.index("vinifera") < header.index("baseline")
+    overhead = next(line for line in shown.splitlines() if "traffic overhead" in line)
+    for system in summary["systems"].values():
+        assert f"{100 * system['traffic_overhead']:.2f} %" in overhead
+
+
+def test_json_output_is_the_summary_file() -> None:
+    summary = summarise(made_up_run())
+    stream = io.StringIO()
+    print_json(summary, stream)
+    assert stream.getvalue() == dump_json(summary)
+
+
+def test_comparison_table_says_what_differs(tmp_path: Path) -> None:
+    for name, seed in (("a", 1), ("again", 1), ("b", 2)):
+        write_results(made_up_run(seed=seed), tmp_path / name, pictures=False)
+    same = printed(comparison_table(compare([tmp_path / "a", tmp_path / "again"])))
+    assert "The results are identical." in same
+    assert "(+" not in same
+    other = printed(comparison_table(compare([tmp_path / "a", tmp_path / "b"])))
+    assert "The seeds differ: 1, 2." in other
+    assert re.search(r"\([+-]\d+\.\d %\)", other)

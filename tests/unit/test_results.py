@@ -1,0 +1,223 @@
+"""The result folder appears whole or not at all, reads back, and is never overwritten."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gossamer.sim.results import (
+    Results,
+    ResultsError,
+    check_destination,
+    compare,
+    read_results,
+    write_results,
+)
+from support.made_up_runs import made_up_run
+
+
+@contextmanager
+def file_size_limit(size_bytes: int) -> Iterator[None]:
+    """Let the kernel refuse to make any file larger than ``size_bytes``, like a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file below ``folder`` with its bytes."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def test_written_tables_read_back_equal(tmp_path: Path) -> None:
+    record = made_up_run(seed=3)
+    write_results(record, tmp_path / "run", pictures=False)
+    results = read_results(tmp_path / "run")
+    assert results.systems == ("vinifera", "baseline")
+    for name, system in record.systems.items():
+        for table_name, table in system.tables():
+            read = results.table(name, table_name)
+            assert list(read) == list(table)
+            for column, values in table.items():
+                assert read[column].dtype == values.dtype
+                np.testing.assert_array_equal(read[column], values)
+
+
+def test_summary_on_disk_is_the_one_returned(tmp_path: Path) -> None:
+    summary = write_results(made_up_run(), tmp_path / "run", pictures=False)
+    assert json.loads((tmp_path / "run" / "summary.json").read_text()) == summary
+    assert read_results(tmp_path / "run").summary == summary
+
+
+def test_folder_holds_everything(tmp_path: Path) -> None:
+    write_results(made_up_run(), tmp_path / "deep" / "run")
+    written = set(contents(tmp_path / "deep" / "run"))
+    assert {"summary.json", "scenario.toml", "report.html"} <= written
+    assert {"vinifera/deliveries.parquet", "baseline/overlay_links.parquet"} <= written
+    assert {"plots/overlay.svg", "plots/hit_ratio.png"} <= written
+    assert os.listdir(tmp_path / "deep") == ["run"]
+
+
+def test_second_run_into_the_same_folder_is_refused_and_nothing_lost(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    write_results(made_up_run(seed=1), folder, pictures=False)
+    before = contents(tmp_path)
+    with pytest.raises(ResultsError, match="already holds results") as caught:
+        write_results(made_up_run(seed=2), folder, pictures=False)
+    assert caught.value.path == folder
+    assert contents(tmp_path) == before
+
+
+def test_folder_taken_while_writing_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "run"
+
+    def too_late(*_: object, **__: object) -> None:
+        folder.mkdir()
+        (folder / "theirs").write_text("first come")
+
+    monkeypatch.setattr("gossamer.sim.results._write_pictures", too_late)
+    with pytest.raises(ResultsError, match="taken by another run"):
+        write_results(made_up_run(), folder)
+    assert contents(tmp_path) == {"run/theirs": b"first come"}
+
+
+def test_empty_folder_is_used(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    write_results(made_up_run(), tmp_path / "run", pictures=False)
+    assert read_results(tmp_path / "run").systems
+
+
+def test_file_in_the_way_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("mine")
+    with pytest.raises(ResultsError, match="is a file"):
+        check_destination(tmp_path / "run", resumed=True)
+    assert (tmp_path / "run").read_text() == "mine"
+
+
+def test_destination_below_a_file_is_an_os_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="file"):
+        check_destination(tmp_path / "file" / "sub" / "run")
+
+
+def test_resumed_run_replaces_results_and_keeps_what_it_does_not_write(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    write_results(made_up_run(seed=1), folder, pictures=False)
+    (folder / "checkpoint.npz").write_bytes(b"state")
+    summary = write_results(made_up_run(seed=2), folder, resumed=True, pictures=False)
+    assert read_results(folder).summary == summary
+    assert (folder / "checkpoint.npz").read_bytes() == b"state"
+    assert os.listdir(tmp_path) == ["run"]
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+def test_full_disk_leaves_no_half_folder(tmp_path: Path, resumed: bool) -> None:
+    folder = tmp_path / "run"
+    if resumed:
+        write_results(made_up_run(seed=1), folder, pictures=False)
+    before = contents(tmp_path)
+    with file_size_limit(4096), pytest.raises(OSError, match="large"):
+        write_results(made_up_run(seed=2), folder, resumed=resumed, pictures=False)
+    assert contents(tmp_path) == before
+    assert os.listdir(tmp_path) == (["run"] if resumed else [])
+
+
+def test_failing_swap_restores_the_old_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "run"
+    write_results(made_up_run(seed=1), folder, pictures=False)
+    before = contents(tmp_path)
+    rename = Path.rename
+
+    def fails_for_new(self: Path, target: Path) -> Path:
+        if self.suffix == ".tmp":
+            raise OSError("refused")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fails_for_new)
+    with pytest.raises(OSError, match="refused"):
+        write_results(made_up_run(seed=2), folder, resumed=True, pictures=False)
+    assert contents(tmp_path) == before
+
+
+def test_interrupt_while_writing_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gossamer.sim.results._write_pictures", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_results(made_up_run(), tmp_path / "run")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"systems": 3}'])
+def test_damaged_summary_is_one_sentence(tmp_path: Path, text: str) -> None:
+    (tmp_path / "summary.json").write_text(text)
+    with pytest.raises(ResultsError, match="is not the summary of a run"):
+        read_results(tmp_path)
+
+
+def test_missing_results_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ResultsError, match="expected a folder with results"):
+        read_results(tmp_path / "nowhere")
+
+
+def test_missing_and_damaged_tables_are_named(tmp_path: Path) -> None:
+    write_results(made_up_run(), tmp_path / "run", pictures=False)
+    results = read_results(tmp_path / "run")
+    with pytest.raises(ResultsError, match="expected a table"):
+        results.table("vinifera", "nonsense")
+    (tmp_path / "run" / "vinifera" / "events.parquet").write_bytes(b"PAR1 not really")
+    with pytest.raises(ResultsError, match="not a readable Parquet table"):
+        results.table("vinifera", "events")
+
+
+def test_comparison_is_relative_to_the_first_run(tmp_path: Path) -> None:
+    first = write_results(made_up_run(seed=1), tmp_path / "a", pictures=False)
+    second = write_results(made_up_run(seed=9), tmp_path / "b", pictures=False)
+    comparison = compare([tmp_path / "a", tmp_path / "b"])
+    assert comparison.same_scenario
+    assert comparison.seeds == (1, 9)
+    row = next(
+        row
+        for row in comparison.rows
+        if (row.system, row.measure) == ("baseline", "traffic_overhead")
+    )
+    old = first["systems"]["baseline"]["traffic_overhead"]
+    new = second["systems"]["baseline"]["traffic_overhead"]
+    assert row.values == (old, new)
+    assert row.changes[0] == 0
+    assert row.changes[1] == pytest.approx((new - old) / old)
+
+
+def test_comparison_copes_with_systems_and_measures_that_one_run_lacks(tmp_path: Path) -> None:
+    write_results(made_up_run(names=("vinifera",)), tmp_path / "a", pictures=False)
+    write_results(made_up_run(nodes=30), tmp_path / "b", pictures=False)
+    comparison = compare([tmp_path / "a", tmp_path / "b"])
+    assert not comparison.same_scenario
+    baseline = [row for row in comparison.rows if row.system == "baseline"]
+    assert baseline
+    assert all(row.values[0] is None and row.changes == (None, None) for row in baseline)
+
+
+def test_results_object_loads_tables_only_when_asked(tmp_path: Path) -> None:
+    results = Results(tmp_path, {"systems": {"vinifera": {}}})
+    assert results.systems == ("vinifera",)
+    with pytest.raises(ResultsError):
+        results.table("vinifera", "events")

@@ -1,0 +1,218 @@
+"""The measures follow their definitions, and the result hash depends on the results alone."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gossamer.protocol.errors import InvariantError
+from gossamer.sim.measures import BY_KEY, MEASURES
+from gossamer.sim.records import (
+    DELIVERY_COLUMNS,
+    EVENT_COLUMNS,
+    RunRecord,
+    SystemRecord,
+    check_table,
+    empty_table,
+)
+from gossamer.sim.summary import (
+    dump_json,
+    percentile,
+    result_hash,
+    summarise,
+    summarise_system,
+    worst_hour_hit_ratio,
+)
+from support.made_up_runs import made_up_run, made_up_system
+
+
+@pytest.fixture
+def system() -> SystemRecord:
+    return made_up_system("vinifera", seed=5, nodes=60, cycles=40, period_s=60.0)
+
+
+def with_table(system: SystemRecord, name: str, **columns: np.ndarray) -> SystemRecord:
+    """``system`` with some columns of one table replaced."""
+    return replace(system, **{name: {**getattr(system, name), **columns}})
+
+
+def with_system(record: RunRecord, system: SystemRecord) -> RunRecord:
+    return replace(record, systems={**record.systems, system.name: system})
+
+
+def test_ratios_are_of_sums_not_means_of_ratios(system: SystemRecord) -> None:
+    events = system.events
+    measures = summarise_system(system)
+    assert measures["hit_ratio"] == sum(events["delivered"]) / sum(events["expected"])
+    assert measures["traffic_overhead"] == sum(events["uninterested"]) / sum(events["received"])
+    assert measures["path_length_mean"] == pytest.approx(np.mean(system.deliveries["hops"]))
+
+
+def test_control_messages_are_per_online_node_and_cycle(system: SystemRecord) -> None:
+    cycles = with_table(
+        system,
+        "cycles",
+        population=np.full(40, 50, dtype=np.int32),
+        control_messages=np.full(40, 200, dtype=np.int64),
+    )
+    assert summarise_system(cycles)["control_messages_per_node_cycle"] == 4.0
+
+
+def test_worst_hour_ignores_hours_without_anything_due(system: SystemRecord) -> None:
+    events = {column: values[:4] for column, values in system.events.items()} | {
+        "time_s": np.array([0.0, 3599.0, 3600.0, 90000.0]),
+        "expected": np.array([10, 10, 10, 0], dtype=np.int32),
+        "delivered": np.array([10, 8, 7, 0], dtype=np.int32),
+    }
+    assert worst_hour_hit_ratio(events) == (1, 0.7)
+
+
+def test_sums_do_not_overflow_the_columns(system: SystemRecord) -> None:
+    large = np.full(40, 2**31 - 1, dtype=np.int32)
+    measures = summarise_system(with_table(system, "events", received=large, expected=large))
+    assert measures["received"] == 40 * (2**31 - 1)
+
+
+def test_nothing_to_measure_becomes_null(system: SystemRecord) -> None:
+    silent = replace(
+        system, events=empty_table(EVENT_COLUMNS), deliveries=empty_table(DELIVERY_COLUMNS)
+    )
+    measures = summarise_system(silent)
+    assert math.isnan(measures["hit_ratio"])
+    summary = summarise(with_system(made_up_run(), silent))
+    assert summary["systems"]["vinifera"]["hit_ratio"] is None
+    assert summary["systems"]["vinifera"]["worst_hour"] is None
+    assert summary["systems"]["vinifera"]["path_length_p99"] is None
+    assert json.loads(dump_json(summary)) == summary
+
+
+@given(
+    st.lists(st.integers(-1000, 1000), min_size=1, max_size=50),
+    st.floats(0.01, 100, exclude_min=True),
+)
+def test_percentile_is_the_smallest_value_enough_do_not_exceed(
+    values: list[int], per_cent: float
+) -> None:
+    answer = percentile(np.array(values), per_cent)
+    needed = per_cent / 100 * len(values) * (1 - 1e-12)
+    smaller = [value for value in values if value < answer]
+    assert answer in values
+    assert sum(value <= answer for value in values) >= needed
+    assert not smaller or sum(value <= max(smaller) for value in values) <= needed * (1 + 2e-12)
+
+
+def test_every_measure_is_in_the_summary_and_formats(system: SystemRecord) -> None:
+    measures = summarise_system(system)
+    for measure in MEASURES:
+        assert measure.key in measures
+        assert measure.format(measures[measure.key]).strip()
+    assert BY_KEY["hit_ratio"].format(0.99942) == "99.94 %"
+    assert BY_KEY["duplicates"].format(1200) == "1,200"
+    assert BY_KEY["path_length_mean"].format(None) == "-"
+
+
+def test_scenario_values_become_plain(tmp_path: Path) -> None:
+    scenario = {
+        "day": date(2005, 9, 12),
+        "trace": tmp_path,
+        "sizes": (np.int64(3), np.float32(0.5)),
+        "weights": np.array([1.0, math.inf]),
+    }
+    summary = summarise(replace(made_up_run(), scenario=scenario))
+    assert summary["scenario"] == {
+        "day": "2005-09-12",
+        "trace": str(tmp_path),
+        "sizes": [3, 0.5],
+        "weights": [1.0, None],
+    }
+
+
+def test_hash_ignores_what_the_seed_does_not_decide() -> None:
+    record = made_up_run(seed=4)
+    elsewhere = replace(
+        record,
+        wall_s=99.0,
+        peak_rss_bytes=1,
+        versions={"python": "3.13"},
+        scenario_text="other words",
+        systems=dict(reversed(record.systems.items())),
+    )
+    assert result_hash(elsewhere) == result_hash(record)
+
+
+def test_hash_ignores_the_order_of_rows_and_columns_and_signs_of_zero() -> None:
+    record = made_up_run(seed=4)
+    system = record.systems["vinifera"]
+    order = np.random.default_rng(0).permutation(len(system.deliveries["event"]))
+    shuffled = replace(
+        system,
+        deliveries={name: system.deliveries[name][order] for name in reversed(system.deliveries)},
+        cycles=dict(system.cycles)
+        | {"ring_correct": np.where(system.cycles["ring_correct"] == 0, -0.0, 1.0)},
+    )
+    straight = with_table(
+        system, "cycles", ring_correct=np.where(system.cycles["ring_correct"] == 0, 0.0, 1.0)
+    )
+    assert result_hash(with_system(record, shuffled)) == result_hash(with_system(record, straight))
+
+
+@pytest.mark.parametrize("name", ["events", "deliveries", "nodes", "cycles"])
+def test_hash_sees_every_column(system: SystemRecord, name: str) -> None:
+    record = with_system(made_up_run(), system)
+    for column, values in getattr(system, name).items():
+        changed = values.copy()
+        changed[-1] = 0 if np.isnan(values[-1]) else changed[-1] + 1
+        other = with_system(record, with_table(system, name, **{column: changed}))
+        assert result_hash(other) != result_hash(record), column
+
+
+def test_hash_sees_seed_totals_and_overlay(system: SystemRecord) -> None:
+    record = with_system(made_up_run(), system)
+    others = [
+        replace(record, seed=record.seed + 1),
+        with_system(record, replace(system, totals={"messages_lost": -1})),
+        with_system(record, replace(system, overlay=None)),
+    ]
+    hashes = {result_hash(other) for other in others}
+    assert len(hashes | {result_hash(record)}) == 4
+
+
+def test_hash_is_independent_of_string_hashing() -> None:
+    program = (
+        "from support.made_up_runs import made_up_run;"
+        "from gossamer.sim.summary import result_hash; print(result_hash(made_up_run(seed=8)))"
+    )
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    hashes = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env=os.environ | {"PYTHONPATH": path, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        for hash_seed in ("1", "2")
+    }
+    assert hashes == {result_hash(made_up_run(seed=8))}
+
+
+def test_engine_defects_in_tables_are_found(system: SystemRecord) -> None:
+    short = {**system.events, "cycle": system.events["cycle"][:-1]}
+    with pytest.raises(InvariantError, match="unequal shape"):
+        replace(system, events=short)
+    with pytest.raises(InvariantError, match="column cycle of table events is int64"):
+        with_table(system, "events", cycle=system.events["cycle"].astype(np.int64))
+    with pytest.raises(InvariantError, match="foreign columns: extra"):
+        with_table(system, "events", extra=system.events["cycle"])
+    check_table("deliveries", empty_table(DELIVERY_COLUMNS), DELIVERY_COLUMNS)
