@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
 
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from gossamer.protocol.content.errors import ContradictionError
@@ -21,6 +22,9 @@ from gossamer.protocol.content.schema import (
     StringAttribute,
 )
 from gossamer.protocol.content.subscription import Comparison, Operator, Subscription, narrow
+
+UNTIMED = settings(deadline=None)
+"""For properties that claim nothing about time."""
 
 ORDERED = [o for o in Operator if o is not Operator.STARTS_WITH]
 CHARACTERS = st.characters(exclude_categories=["Cs"])

@@ -1,0 +1,10 @@
+"""What is published and what is asked for: schema, subscriptions, their text and their encoding.
+
+Nothing here loads the compiler. Import from the modules:
+
+- `schema`: attributes with their domains (Vinifera, Sec. IV-A).
+- `subscription`: conjunctions of equalities and ranges, matched exactly.
+- `language`: the text form of subscriptions.
+- `encoding`: events as points and subscriptions as boxes in the hashed space.
+- `values`: the kinds of values and their exact order; `errors`: what is refused and why.
+"""

@@ -1,0 +1,189 @@
+"""The kinds of values, their canonical forms, and their literals.
+
+Numbers are exact reals: integers, floats, Decimals and Fractions compare by the number they stand
+for, never after rounding. Strings compare by code point, dates by the instant in UTC.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from numbers import Integral, Real
+from typing import Final
+
+Number = int | float | Fraction
+Value = int | float | Fraction | str | datetime
+
+_LAST_CODE_POINT: Final = 0x10FFFF
+_SURROGATES: Final = range(0xD800, 0xE000)
+_LONGEST_PLAIN_INTEGER: Final = 10**18
+_LONGEST_DESCRIBED: Final = 60
+_ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_DATE_PATTERN: Final = re.compile(
+    r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII
+)
+
+
+class Kind(Enum):
+    """Values of different kinds never compare, and never match each other's constraints."""
+
+    NUMBER = "number"
+    STRING = "string"
+    DATE = "date"
+
+
+def canonical(value: object) -> Value | None:
+    """The one form of a value that every equal value shares, or None if it is not a value.
+
+    A number becomes an int where it is whole, else a float where that is exact, else a Fraction.
+    A date becomes a datetime in UTC: a date without time is its first instant, a time without
+    zone is taken as UTC. Booleans, NaN, infinities and strings with lone surrogates are no values.
+    """
+    if type(value) is int:
+        return value
+    if isinstance(value, float):
+        return _canonical_float(float(value))
+    if isinstance(value, str):
+        return str(value) if _is_well_formed(value) else None
+    if isinstance(value, date):
+        return _canonical_date(value)
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
+        return None
+    return _canonical_number(value)
+
+
+def kind_of(value: Value) -> Kind:
+    """The kind of a canonical value."""
+    if isinstance(value, str):
+        return Kind.STRING
+    return Kind.DATE if isinstance(value, datetime) else Kind.NUMBER
+
+
+def _is_well_formed(text: str) -> bool:
+    return text.isascii() or not any(ord(character) in _SURROGATES for character in text)
+
+
+def _canonical_float(value: float) -> Number | None:
+    if not math.isfinite(value):
+        return None
+    return int(value) if value.is_integer() else value
+
+
+def _canonical_date(value: date) -> datetime | None:
+    if not isinstance(value, datetime):
+        return datetime(value.year, value.month, value.day, tzinfo=UTC)
+    if value.tzinfo is None:
+        return value.replace(tzinfo=UTC, fold=0)
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        return None
+
+
+def _canonical_number(value: Real | Decimal) -> Number | None:
+    if isinstance(value, Integral):
+        return int(value)
+    ratio = _exact_ratio(value)
+    if ratio is None:
+        return None
+    if ratio.denominator == 1:
+        return ratio.numerator
+    nearest = _nearest_float(ratio)
+    return nearest if nearest is not None and nearest == ratio else ratio
+
+
+def _exact_ratio(value: Real | Decimal) -> Fraction | None:
+    # Every number type, numpy's included, states its own exact ratio; float() might round it.
+    as_integer_ratio = getattr(value, "as_integer_ratio", None)
+    if as_integer_ratio is None:
+        return None
+    try:
+        return Fraction(*as_integer_ratio())
+    except (OverflowError, ValueError):  # infinities, NaN
+        return None
+
+
+def _nearest_float(ratio: Fraction) -> float | None:
+    try:
+        return float(ratio)
+    except OverflowError:
+        return None
+
+
+def described(value: object) -> str:
+    """A value in words that name its type, for messages."""
+    if isinstance(value, bool):
+        return f"the boolean {value}"
+    if isinstance(value, str):
+        cut = "..." if len(value) > _LONGEST_DESCRIBED else ""
+        return f"the string {quoted(value[:_LONGEST_DESCRIBED])}{cut}"
+    if isinstance(value, date):
+        form = canonical(value)
+        return f"the date {literal(form) if form is not None else value.isoformat()}"
+    if isinstance(value, Integral):
+        return f"the integer {value}"
+    if isinstance(value, Real | Decimal):
+        return f"the number {value}"
+    return f"{value!r} of type {type(value).__name__}"
+
+
+def literal(value: Value) -> str:
+    """The text of a canonical value; `language` reads it back as an equal value."""
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, datetime):
+        return _date_literal(value)
+    if isinstance(value, Fraction):
+        return f"{value.numerator}/{value.denominator}"
+    if isinstance(value, int) and abs(value) >= _LONGEST_PLAIN_INTEGER:
+        nearest = _nearest_float(Fraction(value))
+        return repr(nearest) if nearest is not None and nearest == value else str(value)
+    return repr(value)
+
+
+def quoted(text: str) -> str:
+    """A string between double quotes, with quotes, backslashes and unprintables escaped."""
+    return f'"{"".join(_escaped(character) for character in text)}"'
+
+
+def _escaped(character: str) -> str:
+    if character in _ESCAPES:
+        return _ESCAPES[character]
+    if character.isprintable():
+        return character
+    code = ord(character)
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+def _date_literal(value: datetime) -> str:
+    if (value.hour, value.minute, value.second, value.microsecond) == (0, 0, 0, 0):
+        return value.date().isoformat()
+    return value.replace(tzinfo=None).isoformat() + "Z"
+
+
+def parse_date(text: str) -> datetime | None:
+    """The instant that `2020-01-31` or `2020-01-31T12:00:00Z` names, or None if it names none.
+
+    Seconds, their fraction (up to microseconds) and the zone may be left out; no zone means UTC.
+    """
+    if _DATE_PATTERN.fullmatch(text) is None:
+        return None
+    try:
+        return _canonical_date(datetime.fromisoformat(text))
+    except ValueError:
+        return None
+
+
+def prefix_successor(prefix: str) -> str | None:
+    """The least string above every string that starts with `prefix`, or None if there is none."""
+    kept = prefix.rstrip(chr(_LAST_CODE_POINT))
+    if not kept:
+        return None
+    following = ord(kept[-1]) + 1
+    if following in _SURROGATES:
+        following = _SURROGATES.stop
+    return kept[:-1] + chr(following)

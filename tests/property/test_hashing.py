@@ -1,0 +1,236 @@
+"""The order-preserving hash keeps order, tells values apart as documented, and follows samples."""
+
+from __future__ import annotations
+
+import string
+from datetime import timedelta
+from fractions import Fraction
+
+import numpy as np
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from gossamer.protocol.content.schema import (
+    Attribute,
+    EnumerationAttribute,
+    FloatAttribute,
+    IntegerAttribute,
+    StringAttribute,
+)
+from gossamer.protocol.content.values import canonical
+from gossamer.protocol.space.hashing import (
+    RING_SIZE,
+    OrderPreservingHash,
+    equi_depth_hash,
+    quantile_hash,
+    uniform_hash,
+)
+from gossamer.protocol.space.line import divide_wide, scale_wide
+from support.content_strategies import (
+    CHARACTERS,
+    UNTIMED,
+    attributes,
+    constants_for,
+    date_attributes,
+    enumeration_attributes,
+    float_attributes,
+    integer_attributes,
+    values_of,
+)
+
+NUMBERS = integer_attributes() | float_attributes()
+
+
+@st.composite
+def hashes_of(draw: st.DrawFn, attribute: Attribute) -> OrderPreservingHash:
+    """Hashes of every variety for the attribute."""
+    variety = draw(st.sampled_from(["uniform", "sample", "quantiles"]))
+    if variety == "uniform":
+        return uniform_hash(attribute)
+    values = draw(st.lists(values_of(attribute), min_size=1, max_size=30))
+    if variety == "sample":
+        return equi_depth_hash(attribute, values, buckets=draw(st.integers(1, 12)))
+    return quantile_hash(attribute, sorted(values, key=uniform_hash(attribute)))
+
+
+def in_order(attribute: Attribute, one: object, other: object) -> tuple[object, object]:
+    """The two values with the lesser one first."""
+    if isinstance(attribute, EnumerationAttribute):
+        low, high = sorted((one, other), key=attribute.values.index)
+    else:
+        low, high = sorted((one, other), key=canonical)
+    return low, high
+
+
+@UNTIMED
+@given(st.data())
+def test_every_hash_is_monotone_on_all_values_of_its_type(data: st.DataObject) -> None:
+    attribute = data.draw(attributes())
+    hash_of = data.draw(hashes_of(attribute))
+    constants = constants_for(attribute)
+    low, high = in_order(attribute, data.draw(constants), data.draw(constants))
+    assert 0 <= hash_of(low) <= hash_of(high) < RING_SIZE
+
+
+@UNTIMED
+@given(st.data())
+def test_discrete_values_hash_strictly(data: st.DataObject) -> None:
+    attribute = data.draw(integer_attributes() | date_attributes() | enumeration_attributes())
+    low, high = in_order(
+        attribute, data.draw(values_of(attribute)), data.draw(values_of(attribute))
+    )
+    assume(low != high)
+    hash_of = uniform_hash(attribute)
+    assert hash_of(low) < hash_of(high)
+
+
+@UNTIMED
+@given(integer_attributes(widest=2**62), st.integers(0, 2**62))
+def test_neighbouring_integers_differ_in_the_widest_domain(
+    attribute: IntegerAttribute, offset: int
+) -> None:
+    value = attribute.minimum + offset
+    assume(value < attribute.maximum)
+    hash_of = uniform_hash(attribute)
+    assert hash_of(value) < hash_of(value + 1)
+
+
+@UNTIMED
+@given(float_attributes(), st.fractions(0, 1), st.integers(0, 61))
+def test_floats_differ_from_2_to_the_minus_61_of_the_width(
+    attribute: FloatAttribute, share: Fraction, bits: int
+) -> None:
+    width = Fraction(attribute.maximum) - Fraction(attribute.minimum)
+    low = Fraction(attribute.minimum) + share * (1 - Fraction(1, 2**bits)) * width
+    high = low + width / 2**bits
+    hash_of = uniform_hash(attribute)
+    assert hash_of(low) < hash_of(high)
+
+
+@UNTIMED
+@given(st.data(), st.sampled_from([(None, 3), (string.ascii_lowercase, 13), ("ab", 39)]))
+def test_short_strings_hash_strictly(data: st.DataObject, case: tuple[str | None, int]) -> None:
+    alphabet, length = case
+    letters = CHARACTERS if alphabet is None else st.sampled_from(alphabet)
+    low, high = sorted(
+        data.draw(st.lists(st.text(letters, max_size=length), min_size=2, max_size=2, unique=True))
+    )
+    whole = uniform_hash(StringAttribute("s", alphabet))
+    assert whole(low) < whole(high)
+    within = uniform_hash(StringAttribute("s", alphabet, "ab" + low, "ab" + high))
+    assert within("ab" + low) < within("ab" + high)
+
+
+@UNTIMED
+@given(st.data())
+def test_following_a_sample_keeps_values_apart(data: st.DataObject) -> None:
+    """Strict for integers of at most 2^50 values, for floats from 2^-50 of the width."""
+    attribute = data.draw(integer_attributes(widest=2**50) | float_attributes())
+    hash_of = data.draw(hashes_of(attribute))
+    low, high = in_order(
+        attribute, data.draw(values_of(attribute)), data.draw(values_of(attribute))
+    )
+    width = Fraction(attribute.maximum) - Fraction(attribute.minimum)
+    assume(low != high and (Fraction(high) - Fraction(low)) * 2**50 >= width)
+    assert hash_of(low) < hash_of(high)
+
+
+@UNTIMED
+@given(st.data())
+def test_a_bucket_no_narrower_than_before_keeps_every_two_places_apart(
+    data: st.DataObject,
+) -> None:
+    attribute = FloatAttribute("x", 0, 1)
+    warp = equi_depth_hash(attribute, data.draw(st.lists(values_of(attribute), min_size=1))).warp
+    assert warp is not None
+    bucket = data.draw(st.integers(0, len(warp.knots) - 2))
+    start, end = warp.knots[bucket], warp.knots[bucket + 1]
+    assume(warp.images[bucket + 1] - warp.images[bucket] >= end - start)
+    place = data.draw(st.integers(start, end - 1))
+    assert warp(place) < (warp(place + 1) if place + 1 < RING_SIZE else RING_SIZE)
+
+
+@UNTIMED
+@given(NUMBERS, st.data())
+def test_arc_length_follows_the_mass_of_the_sample(
+    attribute: IntegerAttribute | FloatAttribute, data: st.DataObject
+) -> None:
+    """Below the hash of a sample value lie its share of the sample and of the ring alike."""
+    few = data.draw(st.lists(values_of(attribute), min_size=1, max_size=5))
+    sample = data.draw(st.lists(st.sampled_from(few) | values_of(attribute), min_size=1))
+    buckets = data.draw(st.integers(1, 20))
+    hash_of = equi_depth_hash(attribute, sample, buckets)
+    uniform = uniform_hash(attribute)
+    places = [uniform(value) for value in sample]
+    for value, place in zip(sample, places, strict=True):
+        share_below = Fraction(sum(other < place for other in places), len(places))
+        error = abs(Fraction(hash_of(value), RING_SIZE) - share_below)
+        assert error <= Fraction(2, buckets) + Fraction(1, 2**10)
+
+
+@UNTIMED
+@given(st.data())
+def test_quantiles_divide_the_ring_into_equal_arcs(data: st.DataObject) -> None:
+    attribute = data.draw(integer_attributes(widest=2**40))
+    boundaries = sorted(data.draw(st.lists(values_of(attribute), min_size=1, max_size=20)))
+    hash_of = quantile_hash(attribute, boundaries)
+    for value in boundaries:
+        if value == attribute.minimum:
+            assert hash_of(value) == 0
+            continue
+        share = Fraction(boundaries.index(value) + 1, len(boundaries) + 1)
+        assert abs(Fraction(hash_of(value), RING_SIZE) - share) <= Fraction(1, 2**10)
+
+
+@UNTIMED
+@given(NUMBERS, st.data())
+def test_arrays_of_integers_hash_as_their_elements(
+    attribute: IntegerAttribute | FloatAttribute, data: st.DataObject
+) -> None:
+    hash_of = data.draw(hashes_of(attribute))
+    near = st.sampled_from([attribute.minimum, attribute.maximum]).map(int)
+    offsets = st.integers(-3, 3)
+    values = data.draw(
+        st.lists(st.integers(-(2**63), 2**63 - 1) | st.builds(int.__add__, near, offsets))
+    )
+    values = [min(max(value, -(2**63)), 2**63 - 1) for value in values]
+    hashed = hash_of.array(np.array(values, dtype=np.int64))
+    assert hashed.dtype == np.int64
+    assert hashed.tolist() == [hash_of(value) for value in values]
+
+
+@UNTIMED
+@given(NUMBERS, st.data())
+def test_arrays_of_floats_hash_as_their_elements(
+    attribute: IntegerAttribute | FloatAttribute, data: st.DataObject
+) -> None:
+    hash_of = data.draw(hashes_of(attribute))
+    anything = st.floats(allow_nan=False, allow_infinity=False)
+    values = data.draw(st.lists(anything | values_of(attribute).map(float) | st.floats(-2, 2)))
+    hashed = hash_of.array(np.array(values, dtype=np.float64))
+    assert hashed.tolist() == [hash_of(value) for value in values]
+
+
+@UNTIMED
+@given(st.data(), st.integers(1, 2**62))
+def test_wide_divisions_are_exact(data: st.DataObject, divisor: int) -> None:
+    factor = data.draw(st.integers(0, divisor - 1))
+    multiplier = data.draw(st.integers(0, 2**62))
+    addend = data.draw(st.integers(0, 2**31 - 1))
+    factors = np.array([factor], dtype=np.int64)
+    quotient, remainder = divide_wide(
+        factors, 1 << 31, np.array([addend]), np.array([divisor], dtype=np.int64)
+    )
+    assert (quotient[0], remainder[0]) == divmod(factor * 2**31 + addend, divisor)
+    scaled = scale_wide(
+        factors, np.array([multiplier], dtype=np.int64), np.array([divisor], dtype=np.int64)
+    )
+    assert scaled[0] == factor * multiplier // divisor
+
+
+@UNTIMED
+@given(date_attributes())
+def test_dates_are_told_apart_to_the_microsecond(attribute: object) -> None:
+    assume(attribute.maximum > attribute.minimum)
+    hash_of = uniform_hash(attribute)
+    assert hash_of(attribute.minimum) < hash_of(attribute.minimum + timedelta(microseconds=1))

@@ -1,0 +1,244 @@
+"""Schemas: domains are enforced, impossible ones refused, tables read and written."""
+
+from __future__ import annotations
+
+import tomllib
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from gossamer.protocol.content.errors import UnknownAttributeError, WrongValueError
+from gossamer.protocol.content.schema import (
+    MAX_ATTRIBUTES,
+    DateAttribute,
+    EnumerationAttribute,
+    FloatAttribute,
+    IntegerAttribute,
+    Schema,
+    StringAttribute,
+)
+from gossamer.protocol.content.values import canonical, literal, parse_date, prefix_successor
+from gossamer.protocol.errors import ConfigError
+
+QUOTES = """
+[symbol]
+type = "enumeration"
+values = ["IBM", "HPQ", "GE"]
+[price]
+type = "float"
+minimum = 0
+maximum = 1000.5
+[volume]
+type = "integer"
+minimum = 0
+maximum = 1_000_000
+[name]
+type = "string"
+alphabet = "ABCabc"
+minimum = "A"
+[day]
+type = "date"
+minimum = 2020-01-01
+maximum = 2020-12-31T12:00:00Z
+"""
+
+
+@pytest.fixture
+def quotes() -> Schema:
+    return Schema.from_mapping(tomllib.loads(QUOTES))
+
+
+def test_reads_the_tables_of_a_toml_file(quotes: Schema) -> None:
+    assert quotes.attributes == (
+        EnumerationAttribute("symbol", ("IBM", "HPQ", "GE")),
+        FloatAttribute("price", 0, 1000.5),
+        IntegerAttribute("volume", 0, 1_000_000),
+        StringAttribute("name", alphabet="ABCabc", minimum="A"),
+        DateAttribute("day", datetime(2020, 1, 1), datetime(2020, 12, 31, 12)),
+    )
+    assert quotes.index("volume") == 2
+
+
+def test_tables_round_trip(quotes: Schema) -> None:
+    again = Schema.from_mapping(quotes.to_mapping())
+    assert again == quotes
+    assert hash(again) == hash(quotes)
+
+
+def test_events_come_back_in_canonical_form_and_schema_order(quotes: Schema) -> None:
+    event = {
+        "day": date(2020, 1, 31),
+        "name": "Ab",
+        "volume": 5.0,
+        "price": Decimal("80.0"),
+        "symbol": "GE",
+    }
+    checked = quotes.check_event(event)
+    assert list(checked) == list(quotes.names)
+    assert checked["volume"] == 5
+    assert type(checked["volume"]) is int
+    assert checked["day"] == datetime(2020, 1, 31, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("price", "80", "attribute 'price' takes a number from 0 to 1000.5, not the string \"80\""),
+        ("price", 1001, "not the integer 1001"),
+        ("price", True, "not the boolean True"),
+        ("price", float("nan"), "not the number nan"),
+        ("price", Decimal("sNaN"), "not the number sNaN"),
+        ("price", float("inf"), "not the number inf"),
+        ("price", None, "not None of type NoneType"),
+        ("volume", 5.5, "takes an integer from 0 to 1000000, not the number 5.5"),
+        ("volume", -1, "not the integer -1"),
+        ("name", "Ax", 'takes a string of the characters "ABCabc" from "A", not the string "Ax"'),
+        ("name", "", 'not the string ""'),
+        ("name", b"A", "of type bytes"),
+        ("symbol", "XX", 'takes one of the enumeration "IBM", "HPQ", "GE", not the string "XX"'),
+        ("symbol", 0, "not the integer 0"),
+        ("day", 5, "takes a date from 2020-01-01 to 2020-12-31T12:00:00Z, not the integer 5"),
+        ("day", date(2021, 1, 1), "not the date 2021-01-01"),
+        ("day", "yesterday", 'not the string "yesterday"'),
+    ],
+)
+def test_values_outside_the_domain_are_refused(
+    quotes: Schema, name: str, value: object, message: str
+) -> None:
+    with pytest.raises(WrongValueError) as caught:
+        quotes[name].check(value)
+    assert message in str(caught.value)
+    assert caught.value.attribute == name
+
+
+def test_an_event_has_every_attribute_and_no_other(quotes: Schema) -> None:
+    event = {"symbol": "GE", "price": 1, "volume": 1, "name": "A", "day": date(2020, 1, 1)}
+    assert quotes.check_event(event)["price"] == 1
+    with pytest.raises(UnknownAttributeError, match="no attribute 'prize', did you mean 'price'"):
+        quotes.check_event({**event, "prize": 1})
+    with pytest.raises(WrongValueError, match=r"'volume' takes .* not a missing value"):
+        quotes.check_event({key: value for key, value in event.items() if key != "volume"})
+
+
+def test_far_names_get_no_suggestion(quotes: Schema) -> None:
+    with pytest.raises(UnknownAttributeError) as caught:
+        quotes["temperature"]
+    assert caught.value.suggestion is None
+
+
+NUMBER_1 = {"type": "integer", "minimum": 1, "maximum": 1}
+
+
+@pytest.mark.parametrize(
+    ("tables", "field"),
+    [
+        ({}, "schema"),
+        ({f"a{i}": NUMBER_1 for i in range(MAX_ATTRIBUTES + 1)}, "schema"),
+        ({"two words": NUMBER_1}, "schema"),
+        ({"and": NUMBER_1}, "schema"),
+        ({"x": 5}, "schema.x"),
+        ({"x": {}}, "schema.x.type"),
+        ({"x": {"type": ["float"]}}, "schema.x.type"),
+        ({"x": {"type": "integer", "minimum": 1}}, "schema.x.maximum"),
+        ({"x": {"type": "integer", "minimum": 1, "maximum": 0}}, "schema.x.maximum"),
+        ({"x": {"type": "integer", "minimum": True, "maximum": 2}}, "schema.x.minimum"),
+        ({"x": {**NUMBER_1, "size": 3}}, "schema.x.size"),
+        ({"x": {"type": "float", "minimum": 1, "maximum": 1.0}}, "schema.x.maximum"),
+        ({"x": {"type": "float", "minimum": 1, "maximum": float("inf")}}, "schema.x.maximum"),
+        ({"x": {"type": "string", "alphabet": ""}}, "schema.x.alphabet"),
+        ({"x": {"type": "string", "alphabet": "ab", "minimum": "c"}}, "schema.x.minimum"),
+        ({"x": {"type": "string", "minimum": "b", "maximum": "a"}}, "schema.x.maximum"),
+        ({"x": {"type": "string", "minimum": "\ud800"}}, "schema.x.minimum"),
+        ({"x": {"type": "date", "minimum": 5, "maximum": date(2020, 1, 1)}}, "schema.x.minimum"),
+        (
+            {"x": {"type": "date", "minimum": date(2020, 1, 2), "maximum": date(2020, 1, 1)}},
+            "schema.x.maximum",
+        ),
+        ({"x": {"type": "enumeration", "values": []}}, "schema.x.values"),
+        ({"x": {"type": "enumeration", "values": ["a", "a"]}}, "schema.x.values"),
+        ({"x": {"type": "enumeration", "values": "ab"}}, "schema.x.values"),
+        ({"x": {"type": "enumeration", "values": [1]}}, "schema.x.values"),
+    ],
+)
+def test_impossible_schemas_are_refused_by_field(
+    tables: dict[str, dict[str, object]], field: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Schema.from_mapping(tables)
+    assert caught.value.field == field
+
+
+def test_names_are_different() -> None:
+    with pytest.raises(ConfigError, match="a different name"):
+        Schema([IntegerAttribute("x", 0, 1), FloatAttribute("x", 0, 1)])
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (5.0, 5),
+        (-0.0, 0),
+        (Decimal("0.5"), 0.5),
+        (Decimal("0.1"), Fraction(1, 10)),
+        (Fraction(6, 3), 2),
+        (np.float32(0.1), float(np.float32(0.1))),
+        (np.int16(7), 7),
+        (10**400, 10**400),
+        (Fraction(10**400, 3), Fraction(10**400, 3)),
+        ("é", "é"),
+        (date(2020, 1, 1), datetime(2020, 1, 1, tzinfo=UTC)),
+        (datetime(2020, 1, 1, 3), datetime(2020, 1, 1, 3, tzinfo=UTC)),
+        (
+            datetime(2020, 1, 1, tzinfo=timezone(timedelta(hours=2))),
+            datetime(2019, 12, 31, 22, tzinfo=UTC),
+        ),
+    ],
+)
+def test_equal_values_share_one_canonical_form(value: object, expected: object) -> None:
+    form = canonical(value)
+    assert form == expected
+    assert type(form) is type(expected)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        True,
+        np.True_,
+        float("nan"),
+        float("-inf"),
+        Decimal("Infinity"),
+        1j,
+        None,
+        "\ud800",
+        datetime.min.replace(tzinfo=timezone(timedelta(hours=1))),
+    ],
+)
+def test_what_is_no_value_has_no_canonical_form(value: object) -> None:
+    assert canonical(value) is None
+
+
+def test_literals_are_short() -> None:
+    assert literal(80) == "80"
+    assert literal(int(1e300)) == "1e+300"
+    assert literal(Fraction(1, 3)) == "1/3"
+    assert literal('a"\\\n\x07') == '"a\\"\\\\\\n\\u0007"'
+    assert literal(datetime(2020, 1, 31, tzinfo=UTC)) == "2020-01-31"
+    assert literal(datetime(2020, 1, 31, 0, 0, 0, 5, UTC)) == "2020-01-31T00:00:00.000005Z"
+
+
+def test_dates_are_read_strictly() -> None:
+    assert parse_date("2020-01-31T12:00+02:00") == datetime(2020, 1, 31, 10, tzinfo=UTC)
+    for text in ("2020-02-30", "20200131", "2020-W05-1", "2020-01-31 12:00", "2020-01-31T25:00"):
+        assert parse_date(text) is None
+
+
+def test_the_successor_of_a_prefix_skips_what_is_no_character() -> None:
+    assert prefix_successor("ab") == "ac"
+    assert prefix_successor("\ud7ff") == "\ue000"
+    assert prefix_successor("a\U0010ffff\U0010ffff") == "b"
+    assert prefix_successor("\U0010ffff") is None
+    assert prefix_successor("") is None
