@@ -5,7 +5,7 @@ row ``p`` only. ``@rule`` makes it callable either way: hosts that drive one pee
 Python and never load the compiler, the simulator asks for the compiled form. Which of the two a
 direct call takes is a switch of the process (`use_compiled`), so tests run both side by side.
 
-The compiler meets rules as global names inside other rules; `teach_compiler` tells it what such a
+The compiler meets rules as global names inside other rules; module `compiler` tells it what such a
 name stands for.
 """
 
@@ -19,7 +19,6 @@ from contextlib import contextmanager
 from typing import Any
 
 _compiled_calls = False
-_compiler_ready = False
 
 
 class Rule:
@@ -102,17 +101,7 @@ def use_compiled(enabled: bool = True) -> Iterator[None]:
 
 
 def teach_compiler() -> Any:
-    """Import the compiler, and the first time tell it what a `Rule` among its globals means."""
-    global _compiler_ready
-    import numba
+    """Import the compiler, taught what rules and structs are, and return it."""
+    from gossamer.protocol import compiler
 
-    if not _compiler_ready:
-        from numba.core import types
-        from numba.core.typing.typeof import typeof_impl
-
-        @typeof_impl.register(Rule)  # type: ignore[untyped-decorator]
-        def _typeof_rule(value: Rule, _context: Any) -> Any:
-            return types.Dispatcher(value.compiled)
-
-        _compiler_ready = True
-    return numba
+    return compiler.numba

@@ -6,14 +6,13 @@ only; `Work` holds scratch space that no rule expects to find as it left it.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.config import Parameters, Settings
 from gossamer.protocol.overlay.sampling import SamplerState, make_sampler
 from gossamer.protocol.space.ring import RING_MASK
+from gossamer.protocol.struct import Struct
 
 Int64s = npt.NDArray[np.int64]
 
@@ -38,7 +37,7 @@ COUNTERS = 8
 STAMP_SLOTS = 1024
 
 
-class Work(NamedTuple):
+class Work(Struct):
     """Scratch space of one thread.
 
     Attributes:
@@ -72,7 +71,7 @@ class Work(NamedTuple):
     told: Int64s
 
 
-class State(NamedTuple):
+class State(Struct):
     """All rows of all peers of one overlay.
 
     With n rows, K link slots, C view slots, W profile words, A attributes, S subscriptions,

@@ -28,6 +28,9 @@ from gossamer.protocol.messages import (
     make_outbox,
 )
 from gossamer.protocol.rules import Rule, rule, teach_compiler
+from gossamer.sim.compilation import keep_compiled_code
+
+keep_compiled_code()
 
 
 class Network(NamedTuple):
@@ -52,6 +55,9 @@ class Network(NamedTuple):
 
 
 PASSED, LOST, DROPPED = 0, 1, 2
+
+# How many turns ahead a protocol may bring memory near.
+HINT_SOON, HINT_LATER = 6, 12
 
 
 def make_network(
@@ -79,6 +85,11 @@ def observe_nothing(_collector: Any, _state: Any, _words: Any, _at: int, _now: i
 
 
 @rule
+def give_no_hint(_state: Any, _soon: int, _later: int) -> None:
+    """The hint of protocols that have none."""
+
+
+@rule
 def compact(out: Outbox) -> None:
     """Move the records not yet taken to the front of the outbox."""
     head, tail = out.cursor[HEAD], out.cursor[TAIL]
@@ -86,6 +97,20 @@ def compact(out: Outbox) -> None:
         out.words[i] = out.words[head + i]
     out.cursor[HEAD] = 0
     out.cursor[TAIL] = tail - head
+
+
+@rule
+def return_to_sender(network: Network, words: Any, at: int) -> Any:
+    """Mark the record at ``words[at]`` unreachable; returns who takes it back, -1 for nobody."""
+    source = words[at + FROM]
+    if (
+        not network.reports_unreachable
+        or words[at + KIND] >= UNREACHABLE
+        or not network.alive[source]
+    ):
+        return -1
+    words[at + KIND] += UNREACHABLE
+    return source
 
 
 def make_drain(step: Rule, observe: Rule) -> Callable[..., None]:
@@ -104,30 +129,26 @@ def make_drain(step: Rule, observe: Rule) -> Callable[..., None]:
             to = words[at + TO]
             if not network.alive[to]:
                 network.counts[LOST] += 1
-                source = words[at + FROM]
-                if (
-                    network.reports_unreachable
-                    and words[at + KIND] < UNREACHABLE
-                    and network.alive[source]
-                ):
-                    words[at + KIND] += UNREACHABLE
-                    step(state, source, now, words, at, out)
-                continue
-            if words[at + KIND] == network.limited_kind:
-                if network.taken[to] >= network.capacity:
-                    network.counts[DROPPED] += 1
+                to = return_to_sender(network, words, at)
+                if to < 0:
                     continue
-                network.taken[to] += 1
-            network.counts[PASSED] += 1
-            observe(collector, state, words, at, now)
+            else:
+                if words[at + KIND] == network.limited_kind:
+                    if network.taken[to] >= network.capacity:
+                        network.counts[DROPPED] += 1
+                        continue
+                    network.taken[to] += 1
+                network.counts[PASSED] += 1
+                observe(collector, state, words, at, now)
             step(state, to, now, words, at, out)
         cursor[HEAD] = 0
         cursor[TAIL] = 0
 
-    return teach_compiler().njit(cache=True, nogil=True)(drain)  # type: ignore[no-any-return]
+    # Inlined, so that the loop over nodes does not pass it the state anew for every timer.
+    return teach_compiler().njit(cache=True, nogil=True, forceinline=True)(drain)  # type: ignore[no-any-return]
 
 
-def make_cycle(step: Rule, observe: Rule) -> Callable[..., None]:
+def make_cycle(step: Rule, observe: Rule, hint: Rule) -> Callable[..., None]:
     """The compiled loop of one whole cycle."""
     drain = make_drain(step, observe)
 
@@ -142,6 +163,8 @@ def make_cycle(step: Rule, observe: Rule) -> Callable[..., None]:
         timers: Any,
     ) -> None:
         for i in range(len(order)):
+            if i + HINT_LATER < len(order):
+                hint(state, order[i + HINT_SOON], order[i + HINT_LATER])
             p = order[i]
             if not network.alive[p]:
                 continue
@@ -170,6 +193,8 @@ class CycleEngine:
         observe: rule called with every record before the protocol takes it,
             ``observe(collector, state, words, at, now)``; effects (deliveries) pass it too.
         collector: what ``observe`` writes to.
+        hint: rule called with the rows that are HINT_SOON and HINT_LATER turns
+            away, ``hint(state, soon, later)``, to bring their memory near; changes nothing.
         reserve: words that one step may write at most.
 
     Raises:
@@ -187,6 +212,7 @@ class CycleEngine:
         *,
         observe: Rule = observe_nothing,
         collector: Any = 0,
+        hint: Rule = give_no_hint,
         reserve: int = 1 << 16,
         outbox_words: int = 1 << 22,
     ) -> None:
@@ -198,7 +224,7 @@ class CycleEngine:
         self._timers = np.array(timers, np.int64)
         self._out = make_outbox(max(outbox_words, 4 * reserve))
         self._reserve = reserve
-        self._run_cycle = make_cycle(step, observe)
+        self._run_cycle = make_cycle(step, observe, hint)
         self._drain = make_drain(step, observe)
 
     def visiting_order(self) -> npt.NDArray[np.int64]:
@@ -227,9 +253,7 @@ class CycleEngine:
         out = self._out
         out.words[: len(record)] = record
         out.cursor[HEAD], out.cursor[TAIL] = 0, len(record)
-        self._drain(
-            self.state, self.network, out, self.cycle, self.collector, self._reserve
-        )
+        self._drain(self.state, self.network, out, self.cycle, self.collector, self._reserve)
         self._check()
 
     def _check(self) -> None:

@@ -25,6 +25,7 @@ from gossamer.protocol.messages import (
 from gossamer.protocol.overlay.descriptors import (
     EMPTY,
     MAX_AGE,
+    MAX_VIEW_SIZE,
     OFFERED,
     ONE_ROUND,
     PLAIN,
@@ -36,10 +37,12 @@ from gossamer.protocol.overlay.descriptors import (
     find,
     forget,
     handle_of,
+    index,
     is_known,
     mark_known,
     move,
     pack,
+    prefetch_row,
     seat,
     swap,
     view_length,
@@ -53,7 +56,7 @@ _FRACTION_BITS = 54
 _PICKS_A_DRAW = 4
 
 
-@rule
+@inline_rule
 def cyclon_on_timer(v: SamplerState, p: int, out: Outbox) -> None:
     """Age row p's view and trade with the oldest of it, which leaves the view (Sec. 3.2)."""
     length = view_length(v, p)
@@ -78,10 +81,10 @@ def cyclon_on_timer(v: SamplerState, p: int, out: Outbox) -> None:
     write_slots(v, p, length - offered, length, out.words, at + BODY + 1 + stride)
     close_record(out, at, body_words)
     for slot in range(length - offered, length):
-        v.views[p, slot] |= OFFERED
+        v.views[index(p), index(slot)] |= OFFERED
 
 
-@rule
+@inline_rule
 def cyclon_on_request(v: SamplerState, p: int, words: Words, at: int, out: Outbox) -> None:
     """Give a random part of row p's view for the part received."""
     count = count_descriptors(v, words, at)
@@ -100,7 +103,7 @@ def cyclon_on_request(v: SamplerState, p: int, words: Words, at: int, out: Outbo
     take_in(v, p, words, at, count, length - given, 0)
 
 
-@rule
+@inline_rule
 def cyclon_on_reply(v: SamplerState, p: int, words: Words, at: int) -> None:
     """Take what the partner gave for what row p offered."""
     count = count_descriptors(v, words, at)
@@ -109,7 +112,7 @@ def cyclon_on_reply(v: SamplerState, p: int, words: Words, at: int) -> None:
     take_in(v, p, words, at, count, 0, OFFERED)
 
 
-@rule
+@inline_rule
 def cyclon_on_unreachable(v: SamplerState, p: int, words: Words, at: int) -> None:
     """Drop the partner should it have come back since `cyclon_on_timer` removed it."""
     forget(v, p, words[at + TO])
@@ -119,17 +122,17 @@ def cyclon_on_unreachable(v: SamplerState, p: int, words: Words, at: int) -> Non
 def grow_older(v: SamplerState, p: int, length: int) -> None:
     """Add a round to every age; what an exchange without reply still offered is row p's again."""
     for slot in range(length):
-        v.views[p, slot] = (v.views[p, slot] & PLAIN) + ONE_ROUND
+        v.views[index(p), index(slot)] = (v.views[index(p), index(slot)] & PLAIN) + ONE_ROUND
 
 
 @inline_rule
 def find_oldest(v: SamplerState, p: int, length: int) -> Any:
     """The first slot of the greatest age."""
-    oldest = 0
-    for slot in range(1, length):
-        if age_of(v.views[p, slot]) > age_of(v.views[p, oldest]):
-            oldest = slot
-    return oldest
+    greatest = 0
+    for slot in range(length):
+        age = age_of(v.views[index(p), index(slot)])
+        greatest = max(greatest, age * MAX_VIEW_SIZE + MAX_VIEW_SIZE - 1 - slot)
+    return MAX_VIEW_SIZE - 1 - greatest % MAX_VIEW_SIZE
 
 
 @inline_rule
@@ -145,7 +148,7 @@ def bring_random_last(v: SamplerState, p: int, length: int, count: int) -> None:
         swap(v, p, scaled >> _FRACTION_BITS, rest - 1)
 
 
-@rule
+@inline_rule
 def take_in(
     v: SamplerState, p: int, words: Words, at: int, count: int, slot: int, mark: int
 ) -> None:
@@ -159,24 +162,24 @@ def take_in(
     merge = begin_merge(v)
     mark_known(v, merge, v.handle[p])
     for k in range(length):
-        mark_known(v, merge, handle_of(v.views[p, k]))
+        mark_known(v, merge, handle_of(v.views[index(p), index(k)]))
     begin = at + BODY + 1
     for received in range(begin, begin + count * stride, stride):
-        handle = handle_of(words[received])
+        handle = handle_of(words[index(received)])
         if is_known(v, p, length, merge, handle):
             continue
         if length < v.view_size:
             target = length
             length += 1
         else:
-            while slot < sent_end and (v.views[p, slot] & mark) != mark:
+            while slot < sent_end and (v.views[index(p), index(slot)] & mark) != mark:
                 slot += 1
             if slot == sent_end:
                 return
             target = slot
             slot += 1
         mark_known(v, merge, handle)
-        word = pack(min(age_of(words[received]), MAX_AGE), handle)
+        word = pack(min(age_of(words[index(received)]), MAX_AGE), handle)
         seat(v, p, target, word, words, received + 1)
 
 
@@ -202,3 +205,12 @@ def cyclon_step(state: SamplerState, p: int, now: int, words: Words, at: int, ou
         cyclon_on_reply(state, p, words, at)
     elif kind == SAMPLE_REQUEST + UNREACHABLE:
         cyclon_on_unreachable(state, p, words, at)
+
+
+@inline_rule
+def cyclon_hint(state: SamplerState, soon: int, later: int) -> None:
+    """Bring near row ``later``, and whom row ``soon`` will choose unless its view changes."""
+    prefetch_row(state, later)
+    length = view_length(state, soon)
+    if length > 0:
+        prefetch_row(state, handle_of(state.views[soon, find_oldest(state, soon, length)]))

@@ -6,14 +6,16 @@ travel with it. Freshness is an age in rounds for Cyclon and a timestamp in roun
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from gossamer.protocol.draws import mix
 from gossamer.protocol.errors import ConfigError
 from gossamer.protocol.messages import BODY, LENGTH, Words
-from gossamer.protocol.rules import inline_rule, rule
+from gossamer.protocol.prefetch import prefetch
+from gossamer.protocol.rules import inline_rule, rule, rule_with_interpreted_form
+from gossamer.protocol.struct import Struct
 
 CYCLON, NEWSCAST = 0, 1
 
@@ -29,11 +31,13 @@ OFFERED = 1 << 62
 PLAIN = OFFERED - 1
 ONE_ROUND = 1 << _HANDLE_BITS
 
+_LINE_WORDS = 8
+
 _TABLE_SIZE = 1024
 _TABLE_BITS = 10
 
 
-class SamplerState(NamedTuple):
+class SamplerState(Struct):
     """Peer sampling state of n peers, one row a peer.
 
     Attributes:
@@ -48,7 +52,8 @@ class SamplerState(NamedTuple):
         views: int64[n, C], packed descriptors; used slots are contiguous from 0, the rest EMPTY.
             Newscast keeps them freshest first.
         view_profile: int64[n, C, W], the profile of each descriptor.
-        spare: int64[C * (1 + W)], work area: a view laid out as in a record.
+        spare: int64[(2C + 1) * (1 + W) + 2], work area: two lists laid out as in a record, each
+            with an end mark.
         seen: int64[1024], work area: stamps of the handles met in the current merge.
         merges: int64[1], work area: the current merge, what a valid stamp starts with.
     """
@@ -100,17 +105,17 @@ def make_sampler(
     key = np.arange(nodes, dtype=np.int64) if keys is None else np.array(keys, np.int64)
     _check("keys", key.shape, key.shape == (nodes,), f"one key for each of {nodes} nodes")
     return SamplerState(
-        kind,
-        seed,
-        view_size,
-        shuffle_length,
+        kind=kind,
+        seed=seed,
+        view_size=view_size,
+        shuffle_length=shuffle_length,
         key=key,
         handle=np.arange(nodes, dtype=np.int64),
         draws=np.zeros(nodes, np.int64),
         profile=np.zeros((nodes, profile_words), np.int64),
         views=np.full((nodes, view_size), EMPTY, np.int64),
         view_profile=np.zeros((nodes, view_size, profile_words), np.int64),
-        spare=np.zeros(view_size * (1 + profile_words), np.int64),
+        spare=np.zeros((2 * view_size + 1) * (1 + profile_words) + 2, np.int64),
         seen=np.zeros(_TABLE_SIZE, np.int64),
         merges=np.zeros(1, np.int64),
     )
@@ -119,6 +124,20 @@ def make_sampler(
 def _check(field: str, value: object, holds: bool, expected: str) -> None:
     if not holds:
         raise ConfigError(f"sampler.{field}", value, expected)
+
+
+def _same(i: int) -> int:
+    return i
+
+
+@rule_with_interpreted_form(_same)
+def index(i: int) -> Any:
+    """``i`` for use as an index that is not negative.
+
+    Spares the compiled form Python's counting from the end, which keeps loops over a row from
+    being vectorised.
+    """
+    return np.uint64(i)
 
 
 @inline_rule
@@ -156,6 +175,17 @@ def view_length(v: SamplerState, p: int) -> Any:
     return length
 
 
+@inline_rule
+def prefetch_row(v: SamplerState, p: int) -> None:
+    """Bring what an exchange touches of row p near, profiles apart."""
+    for slot in range(0, v.view_size, _LINE_WORDS):
+        prefetch(v.views, p * v.view_size + slot)
+    prefetch(v.views, (p + 1) * v.view_size - 1)
+    prefetch(v.handle, p)
+    prefetch(v.key, p)
+    prefetch(v.draws, p)
+
+
 @rule
 def find(v: SamplerState, p: int, handle: int) -> int:
     """The slot of ``handle`` in row p's view, or -1."""
@@ -168,29 +198,31 @@ def find(v: SamplerState, p: int, handle: int) -> int:
 @inline_rule
 def move(v: SamplerState, p: int, source: int, target: int) -> None:
     """Copy the descriptor in slot ``source`` of row p over that in ``target``."""
-    v.views[p, target] = v.views[p, source]
+    v.views[index(p), index(target)] = v.views[index(p), index(source)]
     for i in range(v.view_profile.shape[2]):
-        v.view_profile[p, target, i] = v.view_profile[p, source, i]
+        word = v.view_profile[index(p), index(source), index(i)]
+        v.view_profile[index(p), index(target), index(i)] = word
 
 
 @inline_rule
 def swap(v: SamplerState, p: int, one: int, other: int) -> None:
     """Exchange two slots of row p's view."""
-    word = v.views[p, one]
-    v.views[p, one] = v.views[p, other]
-    v.views[p, other] = word
+    word = v.views[index(p), index(one)]
+    v.views[index(p), index(one)] = v.views[index(p), index(other)]
+    v.views[index(p), index(other)] = word
     for i in range(v.view_profile.shape[2]):
-        profile_word = v.view_profile[p, one, i]
-        v.view_profile[p, one, i] = v.view_profile[p, other, i]
-        v.view_profile[p, other, i] = profile_word
+        word = v.view_profile[index(p), index(one), index(i)]
+        other_word = v.view_profile[index(p), index(other), index(i)]
+        v.view_profile[index(p), index(one), index(i)] = other_word
+        v.view_profile[index(p), index(other), index(i)] = word
 
 
 @inline_rule
 def seat(v: SamplerState, p: int, slot: int, word: int, words: Words, at: int) -> None:
     """Put ``word`` into a slot of row p's view, with the profile that begins at ``words[at]``."""
-    v.views[p, slot] = word
+    v.views[index(p), index(slot)] = word
     for i in range(v.view_profile.shape[2]):
-        v.view_profile[p, slot, i] = words[at + i]
+        v.view_profile[index(p), index(slot), index(i)] = words[index(at + i)]
 
 
 @inline_rule
@@ -207,13 +239,28 @@ def write_slots(v: SamplerState, p: int, begin: int, end: int, words: Words, at:
     profile_words = v.view_profile.shape[2]
     if profile_words == 0:
         for k in range(end - begin):
-            words[at + k] = v.views[p, begin + k] & PLAIN
+            words[index(at + k)] = v.views[index(p), index(begin + k)] & PLAIN
         return
     for slot in range(begin, end):
         words[at] = v.views[p, slot] & PLAIN
         for i in range(profile_words):
-            words[at + 1 + i] = v.view_profile[p, slot, i]
+            words[index(at + 1 + i)] = v.view_profile[index(p), index(slot), index(i)]
         at += 1 + profile_words
+
+
+@inline_rule
+def seat_all(v: SamplerState, p: int, words: Words, at: int, count: int) -> None:
+    """Let row p's view be the ``count`` descriptors from ``words[at]`` on."""
+    profile_words = v.view_profile.shape[2]
+    if profile_words == 0:
+        for slot in range(count):
+            v.views[index(p), index(slot)] = words[index(at + slot)]
+    else:
+        for slot in range(count):
+            seat(v, p, slot, words[at], words, at + 1)
+            at += 1 + profile_words
+    for slot in range(count, v.view_size):
+        v.views[index(p), index(slot)] = EMPTY
 
 
 @inline_rule
@@ -250,7 +297,7 @@ def stamp_of(merge: int, handle: int) -> int:
 @inline_rule
 def mark_known(v: SamplerState, merge: int, handle: int) -> None:
     """Note that ``handle`` is row p itself or in its view."""
-    v.seen[handle & (_TABLE_SIZE - 1)] = stamp_of(merge, handle)
+    v.seen[index(handle & (_TABLE_SIZE - 1))] = stamp_of(merge, handle)
 
 
 @inline_rule
@@ -259,10 +306,12 @@ def is_known(v: SamplerState, p: int, length: int, merge: int, handle: int) -> A
 
     All of these must have been marked in this merge; a mark may have been overwritten.
     """
-    mark = v.seen[handle & (_TABLE_SIZE - 1)]
-    if mark < stamp_of(merge, 0):
-        return False
-    return mark == stamp_of(merge, handle) or is_held(v, p, length, handle)
+    mark = v.seen[index(handle & (_TABLE_SIZE - 1))]
+    known = mark == stamp_of(merge, handle)
+    # One branch, seldom taken: whether a handle is known cannot be foretold.
+    if (mark >= stamp_of(merge, 0)) & (not known):
+        return is_held(v, p, length, handle)
+    return known
 
 
 @rule

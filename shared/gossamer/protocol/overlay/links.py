@@ -109,8 +109,8 @@ def offer_sample(s: Any, p: int, now: int) -> None:
 
     Newscast descriptors carry the time they were written at, which becomes an age here.
     """
-    for c in range(s.sampler.view.shape[1]):
-        word = s.sampler.view[p, c]
+    for c in range(s.sampler.views.shape[1]):
+        word = s.sampler.views[p, c]
         if word < 0:
             break
         word &= PLAIN

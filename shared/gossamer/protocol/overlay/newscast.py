@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.protocol.draws import below
+from gossamer.protocol.draws import below, mix
 from gossamer.protocol.messages import (
     BODY,
     FROM,
@@ -26,18 +26,23 @@ from gossamer.protocol.messages import (
 from gossamer.protocol.overlay.descriptors import (
     EMPTY,
     MAX_AGE,
+    OFFERED,
+    PLAIN,
     SamplerState,
-    age_of,
     begin_merge,
     count_descriptors,
     draw,
     find,
     forget,
     handle_of,
+    index,
     is_known,
     mark_known,
+    move,
     pack,
+    prefetch_row,
     seat,
+    seat_all,
     view_length,
     write_own,
     write_slots,
@@ -45,148 +50,159 @@ from gossamer.protocol.overlay.descriptors import (
 from gossamer.protocol.rules import inline_rule, rule
 
 
-@rule
+@inline_rule
 def newscast_on_timer(v: SamplerState, p: int, now: int, out: Outbox) -> None:
     """Offer row p's view to a random member of it."""
     length = view_length(v, p)
     if length == 0:
         return
-    partner = handle_of(v.views[p, below(draw(v, p), length)])
-    write_view(v, p, now, SAMPLE_REQUEST, partner, out)
+    chosen = below(draw(v, p), length)
+    send_view(v, p, now, 0, SAMPLE_REQUEST, handle_of(v.views[p, chosen]), out)
+    v.views[p, chosen] |= OFFERED
 
 
-@rule
+@inline_rule
 def newscast_on_request(
     v: SamplerState, p: int, now: int, words: Words, at: int, out: Outbox
 ) -> None:
-    """Answer with row p's view as it was, then keep the freshest of both."""
-    count = count_news(v, words, at)
-    if count < 0 or words[at + FROM] == v.handle[p]:
-        return
-    adjust_to_clock(v, now, words, at, count)
-    reply = write_view(v, p, now, SAMPLE_REPLY, words[at + FROM], out)
-    if reply < 0:
-        return
-    stride = 1 + v.view_profile.shape[2]
-    theirs = at + BODY + 1
-    ours = reply + BODY + 1 + stride
-    seat(v, p, 0, words[theirs], words, theirs + 1)
-    ours_count = out.words[reply + BODY] - 1
-    keep_freshest(v, p, words, theirs + stride, count - 1, out.words, ours, ours_count)
+    """Keep the freshest of both views, and answer with the result.
 
-
-@rule
-def newscast_on_reply(v: SamplerState, p: int, now: int, words: Words, at: int) -> None:
-    """Keep the freshest of row p's view and the partner's."""
-    count = count_news(v, words, at)
-    if count < 0 or words[at + FROM] == v.handle[p]:
+    The partner would come to the same result, itself in the place of row p.
+    """
+    count = take_news(v, p, now, words, at)
+    if count < 0:
         return
-    adjust_to_clock(v, now, words, at, count)
-    length = view_length(v, p)
-    write_slots(v, p, 0, length, v.spare, 0)
-    stride = 1 + v.view_profile.shape[2]
-    theirs = at + BODY + 1
-    seat(v, p, 0, words[theirs], words, theirs + 1)
-    keep_freshest(v, p, v.spare, 0, length, words, theirs + stride, count - 1)
+    keep_freshest(v, p, count)
+    send_view(v, p, now, 1, SAMPLE_REPLY, words[at + FROM], out)
 
 
 @inline_rule
-def write_view(v: SamplerState, p: int, now: int, kind: int, to: int, out: Outbox) -> Any:
-    """Send row p's fresh descriptor and its view; returns where the record is, -1 if refused."""
+def newscast_on_reply(v: SamplerState, p: int, now: int, words: Words, at: int) -> None:
+    """Keep the freshest of both views: what the partner found, if row p's is still as it was."""
+    count = take_news(v, p, now, words, at)
+    if count < 0:
+        return
+    if count <= v.view_size and offered_to(v, p) == words[at + FROM]:
+        seat_all(v, p, v.spare, 0, count)
+    else:
+        keep_freshest(v, p, count)
+
+
+@inline_rule
+def send_view(
+    v: SamplerState, p: int, now: int, begin: int, kind: int, to: int, out: Outbox
+) -> None:
+    """Send row p's fresh descriptor and its view from slot ``begin`` on."""
     length = view_length(v, p)
     stride = 1 + v.view_profile.shape[2]
-    body_words = 1 + (1 + length) * stride
+    body_words = 1 + (1 + length - begin) * stride
     at = open_record(out, kind, to, v.handle[p], body_words)
     if at >= 0:
-        out.words[at + BODY] = 1 + length
+        out.words[at + BODY] = 1 + length - begin
         write_own(v, p, now, out.words, at + BODY + 1)
-        write_slots(v, p, 0, length, out.words, at + BODY + 1 + stride)
+        write_slots(v, p, begin, length, out.words, at + BODY + 1 + stride)
         close_record(out, at, body_words)
-    return at
 
 
 @inline_rule
-def count_news(v: SamplerState, words: Words, at: int) -> int:
-    """The number of descriptors in a Newscast record, or -1 where it is malformed.
+def offered_to(v: SamplerState, p: int) -> Any:
+    """The handle row p offered its view to, -1 if the view has changed since.
 
-    Well-formed is the sender's own descriptor first, and no descriptor fresher than the one
-    before it.
+    The offer marks the partner's descriptor, and a change of the view leaves no mark.
+    """
+    marked = 0
+    for slot in range(v.view_size):
+        word = v.views[index(p), index(slot)]
+        marked |= word if word >= OFFERED else 0
+    return handle_of(marked) if marked else -1
+
+
+@inline_rule
+def take_news(v: SamplerState, p: int, now: int, words: Words, at: int) -> Any:
+    """Copy the descriptors of a record to the work area; returns how many, -1 if malformed.
+
+    Well-formed is the sender's own descriptor first, and none fresher than the one before it.
+    The sender's own tells its clock: timestamps are shifted to row p's, so that clocks need not
+    agree (Newscast, normalisation of timestamps).
     """
     count = count_descriptors(v, words, at)
+    source = words[at + FROM]
     first = at + BODY + 1
-    if count < 1 or handle_of(words[first]) != words[at + FROM]:
+    if count < 1 or handle_of(words[first]) != source or source == v.handle[p]:
         return -1
     stride = 1 + v.view_profile.shape[2]
-    last = first + (count - 1) * stride
-    if words[last] < 0 or words[first] >= pack(MAX_AGE, 0):
+    if words[first] >= pack(MAX_AGE, 0) or words[first + (count - 1) * stride] < 0:
         return -1
-    misplaced = 0
-    for i in range(first, last, stride):
-        misplaced += (words[i] >> 32) < (words[i + stride] >> 32)
-    return -1 if misplaced else count
+    if stride == 1:
+        ordered = shift_clock(v, now, words, first, count, 1)
+    else:
+        ordered = shift_clock(v, now, words, first, count, stride)
+        for k in range(count):
+            for i in range(1, stride):
+                v.spare[index(k * stride + i)] = words[index(first + k * stride + i)]
+    return count if ordered else -1
 
 
 @inline_rule
-def adjust_to_clock(v: SamplerState, now: int, words: Words, at: int, count: int) -> None:
-    """Shift the timestamps of a record to the clock of the peer that takes it.
+def shift_clock(
+    v: SamplerState, now: int, words: Words, first: int, count: int, stride: int
+) -> Any:
+    """Copy descriptor words to the work area with timestamps as of the clock that shows ``now``.
 
-    The sender's own descriptor tells its clock, so that clocks need not agree (Newscast, the
-    normalisation of timestamps). Writes the record.
+    Returns whether they were in order, freshest first.
     """
-    first = at + BODY + 1
-    ahead = age_of(words[first]) - now
-    if ahead == 0:
-        return
-    stride = 1 + v.view_profile.shape[2]
-    for i in range(first, first + count * stride, stride):
-        words[i] = pack(max(age_of(words[i]) - ahead, 0), handle_of(words[i]))
+    shift = pack((words[first] >> 32) - now, 0)
+    misplaced = 0
+    for k in range(count - 1):
+        word = words[index(first + k * stride)]
+        misplaced |= (word >> 32) < (words[index(first + (k + 1) * stride)] >> 32)
+        v.spare[index(k * stride)] = max(word - shift, handle_of(word))
+    last = words[first + (count - 1) * stride]
+    v.spare[(count - 1) * stride] = max(last - shift, handle_of(last))
+    return misplaced == 0
 
 
-@rule
-def keep_freshest(
-    v: SamplerState,
-    p: int,
-    one: Words,
-    one_at: int,
-    one_count: int,
-    other: Words,
-    other_at: int,
-    other_count: int,
-) -> None:
-    """Fill row p's view from slot 1 with the freshest of two lists, both freshest first.
+@inline_rule
+def keep_freshest(v: SamplerState, p: int, count: int) -> None:
+    """Let row p's view be the C freshest of itself and the list in the work area.
 
-    Slot 0 holds the partner. ``one`` is the list of the peer that began the exchange, so that
-    both peers come to the same order. The lists win in turn among equal timestamps, as in
-    PeerSim's SimpleNewscast: this changes the clustering of the overlay.
+    The sender's own descriptor, first in the list, takes the first slot. The lists win in turn
+    among equal timestamps, as in PeerSim's SimpleNewscast: this changes the clustering of the
+    overlay.
     """
     stride = 1 + v.view_profile.shape[2]
-    one_end = one_at + one_count * stride
-    other_end = other_at + other_count * stride
+    length = view_length(v, p)
+    v.spare[count * stride] = EMPTY
+    ours = count * stride + 1
+    write_slots(v, p, 0, length, v.spare, ours)
+    v.spare[ours + length * stride] = EMPTY
+    theirs = stride
+
+    seat(v, p, 0, v.spare[0], v.spare, 1)
     merge = begin_merge(v)
     mark_known(v, merge, v.handle[p])
-    mark_known(v, merge, handle_of(v.views[p, 0]))
+    mark_known(v, merge, handle_of(v.spare[0]))
     length = 1
-    one_wins = 0
-    while length < v.view_size and (one_at < one_end or other_at < other_end):
-        # A list that has ended gives way to the other.
-        first = one[one_at] if one_at < one_end else EMPTY
-        second = other[other_at] if other_at < other_end else EMPTY
-        tie = (first >> 32) == (second >> 32)
-        one_wins ^= tie
-        take_one = ((first >> 32) > (second >> 32)) | (tie & one_wins)
-        word = first if take_one else second
+    our_turn = draw(v, p) & 1
+    while length < v.view_size:
+        our_word = v.spare[index(ours)]
+        their_word = v.spare[index(theirs)]
+        tie = (our_word >> 32) == (their_word >> 32)
+        our_turn ^= tie
+        take_ours = ((our_word >> 32) > (their_word >> 32)) | (tie & our_turn)
+        word = our_word if take_ours else their_word
+        source = ours if take_ours else theirs
+        if word < 0:
+            break
         # A slot written for a handle already known is written over by the next.
-        if take_one:
-            seat(v, p, length, word, one, one_at + 1)
-        else:
-            seat(v, p, length, word, other, other_at + 1)
+        seat(v, p, length, word, v.spare, source + 1)
         known = is_known(v, p, length, merge, handle_of(word))
         mark_known(v, merge, handle_of(word))
         length += not known
-        one_at += stride * take_one
-        other_at += stride * (1 - take_one)
+        ours += stride * take_ours
+        theirs += stride * (1 - take_ours)
     for slot in range(length, v.view_size):
-        v.views[p, slot] = EMPTY
+        v.views[index(p), index(slot)] = EMPTY
 
 
 @rule
@@ -196,19 +212,24 @@ def add_contact_to_newscast(
     """Seat ``handle`` as the freshest of row p's view; the oldest leaves a full view."""
     known = find(v, p, handle)
     length = view_length(v, p)
+    withdraw_offer(v, p)
     last = known if known >= 0 else min(length, v.view_size - 1)
     shift_back(v, p, last)
     seat(v, p, 0, pack(now, handle), words, at)
 
 
 @inline_rule
+def withdraw_offer(v: SamplerState, p: int) -> None:
+    """Remove the mark of `offered_to` from a view about to change."""
+    for slot in range(view_length(v, p)):
+        v.views[p, slot] &= PLAIN
+
+
+@inline_rule
 def shift_back(v: SamplerState, p: int, last: int) -> None:
     """Move slots 0..last-1 of row p's view one slot on, over what slot ``last`` held."""
     for k in range(last):
-        slot = last - k
-        v.views[p, slot] = v.views[p, slot - 1]
-        for i in range(v.view_profile.shape[2]):
-            v.view_profile[p, slot, i] = v.view_profile[p, slot - 1, i]
+        move(v, p, last - k - 1, last - k)
 
 
 @rule
@@ -231,3 +252,13 @@ def newscast_step(
         newscast_on_reply(state, p, now, words, at)
     elif kind == SAMPLE_REQUEST + UNREACHABLE:
         newscast_on_unreachable(state, p, words, at)
+
+
+@inline_rule
+def newscast_hint(state: SamplerState, soon: int, later: int) -> None:
+    """Bring near row ``later``, and whom row ``soon`` will choose unless it draws before."""
+    prefetch_row(state, later)
+    length = view_length(state, soon)
+    if length > 0:
+        chosen = below(mix(state.seed, state.key[soon], state.draws[soon]), length)
+        prefetch_row(state, handle_of(state.views[soon, chosen]))

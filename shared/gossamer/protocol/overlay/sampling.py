@@ -16,14 +16,6 @@ from gossamer.protocol.overlay.cyclon import (
     cyclon_on_unreachable,
     cyclon_step,
 )
-from gossamer.protocol.overlay.newscast import (
-    add_contact_to_newscast,
-    newscast_on_reply,
-    newscast_on_request,
-    newscast_on_timer,
-    newscast_on_unreachable,
-    newscast_step,
-)
 from gossamer.protocol.overlay.descriptors import (
     CYCLON,
     EMPTY,
@@ -36,6 +28,14 @@ from gossamer.protocol.overlay.descriptors import (
     make_sampler,
     pack,
     view_length,
+)
+from gossamer.protocol.overlay.newscast import (
+    add_contact_to_newscast,
+    newscast_on_reply,
+    newscast_on_request,
+    newscast_on_timer,
+    newscast_on_unreachable,
+    newscast_step,
 )
 from gossamer.protocol.rules import rule
 

@@ -176,9 +176,12 @@ def send_replica(s: Any, p: int, left: int, words: Any, body: int, out: Outbox) 
 
 
 @rule
-def act_as_rendezvous(s: Any, p: int, source: int, words: Any, body: int, out: Outbox) -> None:
-    """Begin the delivery tree of an event copy, and count the load (Sec. IV-B5)."""
-    taken = disseminate(s, p, source, words, body, 0, out)
+def act_as_rendezvous(s: Any, p: int, words: Any, body: int, out: Outbox) -> None:
+    """Begin the delivery tree of an event copy, and count the load (Sec. IV-B5).
+
+    The neighbour that routed the copy here may well be a child in the tree: nobody is left out.
+    """
+    taken = disseminate(s, p, -1, words, body, 0, out)
     if taken == 2:
         s.load[p] += LOAD_UNIT
     if taken > 0:
@@ -186,7 +189,7 @@ def act_as_rendezvous(s: Any, p: int, source: int, words: Any, body: int, out: O
 
 
 @rule
-def route(s: Any, p: int, source: int, words: Any, body: int, out: Outbox) -> None:
+def route(s: Any, p: int, words: Any, body: int, out: Outbox) -> None:
     """Bring an event copy one hop closer to its rendezvous node.
 
     A copy that was sent as to its rendezvous node, and finds that a peer in between has taken the
@@ -199,7 +202,7 @@ def route(s: Any, p: int, source: int, words: Any, body: int, out: Outbox) -> No
     value = rendezvous_value(s, attribute, words[body + EVENT_VALUES + attribute])
     hop = next_hop(s, p, value)
     if hop < 0:
-        act_as_rendezvous(s, p, source, words, body, out)
+        act_as_rendezvous(s, p, words, body, out)
     elif words[body + EVENT_MODE] == FINAL:
         to = handle_of_slot(s, p, s.predecessor[p])
         send_event(s, p, to, FINAL, 0, words, body, out)
@@ -231,7 +234,7 @@ def on_event(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
     mode = words[body + EVENT_MODE]
     source = words[at + FROM]
     if mode < TREE:
-        route(s, p, source, words, body, out)
+        route(s, p, words, body, out)
     elif mode == TREE:
         disseminate(s, p, source, words, body, words[body + EVENT_TREE_HOPS], out)
     else:
@@ -254,7 +257,7 @@ def on_publish(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
     for a in range(s.params.attributes):
         words[body + EVENT_ATTRIBUTE] = a
         words[body + EVENT_MODE] = GREEDY
-        route(s, p, -1, words, body, out)
+        route(s, p, words, body, out)
 
 
 @rule
@@ -271,7 +274,7 @@ def reroute_event(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
     words[body + EVENT_HOPS] -= 1
     if mode < TREE:
         words[body + EVENT_MODE] = GREEDY
-        route(s, p, -1, words, body, out)
+        route(s, p, words, body, out)
     elif mode >= REPLICA:
         send_replica(s, p, mode - REPLICA + 1, words, body, out)
 

@@ -1,0 +1,141 @@
+"""What the compiler has to know: what a `Rule` among its globals means, and what a `Struct` is.
+
+Imported only by hosts that compile (see `rules.teach_compiler`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+from numba.core import cgutils, types
+from numba.core.typing.templates import AttributeTemplate
+from numba.core.typing.typeof import typeof, typeof_impl
+from numba.extending import (
+    NativeValue,
+    infer_getattr,
+    lower_getattr_generic,
+    models,
+    register_model,
+    unbox,
+)
+from numba.np import arrayobj
+
+from gossamer.protocol.rules import Rule
+from gossamer.protocol.struct import Struct
+
+
+@typeof_impl.register(Rule)  # type: ignore[untyped-decorator]
+def _typeof_rule(value: Rule, _context: Any) -> Any:
+    return types.Dispatcher(value.compiled)
+
+
+class StructType(types.Type):  # type: ignore[misc]
+    """A struct's type: the names and types of its fields, in order."""
+
+    def __init__(self, name: str, fields: tuple[tuple[str, Any], ...]) -> None:
+        self.fields = fields
+        inside = ", ".join(f"{field}: {kind}" for field, kind in fields)
+        super().__init__(name=f"Struct({name}; {inside})")
+
+    @property
+    def key(self) -> Any:
+        """What makes two struct types one."""
+        return self.name
+
+    def offset_and_type(self, wanted: str) -> tuple[int, Any] | None:
+        """Where in the block a field begins, in words, and its type."""
+        offset = 0
+        for field, kind in self.fields:
+            if field == wanted:
+                return offset, kind
+            offset += _words(kind)
+        return None
+
+
+def _words(kind: Any) -> int:
+    if isinstance(kind, types.Array):
+        return 1 + int(kind.ndim)
+    if isinstance(kind, types.BaseTuple):
+        return sum(_words(item) for item in kind)
+    return 1
+
+
+@typeof_impl.register(Struct)  # type: ignore[untyped-decorator]
+def _typeof_struct(value: Struct, _context: Any) -> StructType:
+    if value._compiled_type is None:
+        fields = tuple((name, typeof(getattr(value, name))) for name in value.__annotations__)
+        value._compiled_type = StructType(type(value).__name__, fields)
+    return value._compiled_type  # type: ignore[no-any-return]
+
+
+@register_model(StructType)
+class _StructModel(models.OpaqueModel):  # type: ignore[misc]
+    """A pointer."""
+
+
+@unbox(StructType)  # type: ignore[untyped-decorator]
+def _unbox_struct(_kind: StructType, obj: Any, c: Any) -> NativeValue:
+    address = c.pyapi.call_method(obj, "block_address")
+    number = c.pyapi.number_as_ssize_t(address)
+    c.pyapi.decref(address)
+    pointer = c.builder.inttoptr(number, cgutils.voidptr_t)
+    return NativeValue(pointer, is_error=cgutils.is_not_null(c.builder, c.pyapi.err_occurred()))
+
+
+@infer_getattr
+class _StructAttributes(AttributeTemplate):  # type: ignore[misc]
+    key = StructType
+
+    def generic_resolve(self, kind: StructType, attribute: str) -> Any:
+        found = kind.offset_and_type(attribute)
+        return found[1] if found else None
+
+
+@lower_getattr_generic(StructType)  # type: ignore[untyped-decorator]
+def _lower_struct_attribute(
+    context: Any, builder: Any, kind: StructType, value: Any, attribute: str
+) -> Any:
+    found = kind.offset_and_type(attribute)
+    assert found is not None
+    word = context.get_value_type(types.intp)
+    block = builder.bitcast(value, word.as_pointer())
+    return _load(context, builder, block, found[0], found[1])
+
+
+def _load(context: Any, builder: Any, block: Any, offset: int, kind: Any) -> Any:
+    def word(i: int) -> Any:
+        return builder.load(cgutils.gep_inbounds(builder, block, offset + i))
+
+    if isinstance(kind, types.Array):
+        shape = [word(1 + i) for i in range(kind.ndim)]
+        itemsize = context.get_abi_sizeof(context.get_data_type(kind.dtype))
+        strides = [context.get_constant(types.intp, itemsize)]
+        for extent in reversed(shape[1:]):
+            strides.insert(0, builder.mul(strides[0], extent))
+        array = arrayobj.make_array(kind)(context, builder)
+        data = builder.inttoptr(word(0), context.get_data_type(kind.dtype).as_pointer())
+        arrayobj.populate_array(
+            array,
+            data=data,
+            shape=cgutils.pack_array(builder, shape),
+            strides=cgutils.pack_array(builder, strides),
+            itemsize=context.get_constant(types.intp, itemsize),
+            meminfo=None,
+        )
+        return array._getvalue()
+    if isinstance(kind, types.BaseTuple):
+        items = []
+        at = offset
+        for item in kind:
+            items.append(_load(context, builder, block, at, item))
+            at += _words(item)
+        return context.make_tuple(builder, kind, items)
+    if isinstance(kind, StructType):
+        return builder.inttoptr(word(0), cgutils.voidptr_t)
+    return builder.trunc(word(0), context.get_value_type(kind)) if (
+        context.get_value_type(kind).width < 64
+    ) else word(0)
+
+
+__all__ = ["StructType", "numba"]

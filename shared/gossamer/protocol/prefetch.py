@@ -1,0 +1,60 @@
+"""Prefetching: telling the processor which memory a compiled loop will want a little later.
+
+It changes nothing but the time a loop takes; interpreted it does nothing at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gossamer.protocol.rules import Rule, teach_compiler
+
+
+class _Prefetch(Rule):
+    """A rule whose compiled form is one instruction that no Python source stands for."""
+
+    @property
+    def compiled(self) -> Any:
+        if self._dispatcher is None:
+            numba = teach_compiler()
+            fetch = _make_fetch()
+
+            def prefetch(array: Any, at: int) -> None:
+                fetch(array, at)
+
+            self._dispatcher = numba.njit(forceinline=True)(prefetch)
+        return self._dispatcher
+
+
+def _make_fetch() -> Any:
+    from llvmlite import ir
+    from numba.core import cgutils, types
+    from numba.extending import intrinsic
+    from numba.np.arrayobj import make_array
+
+    word = ir.IntType(32)
+    signature = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, word, word, word])
+    reading, keep, data_cache = word(0), word(3), word(1)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        array = make_array(sig.args[0])(context, builder, args[0])
+        place = builder.bitcast(builder.gep(array.data, [args[1]]), cgutils.voidptr_t)
+        fetch = cgutils.get_or_insert_function(builder.module, signature, "llvm.prefetch.p0")
+        builder.call(fetch, [place, reading, keep, data_cache])
+        return context.get_dummy_value()
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def fetch(_typing: Any, _array: Any, _at: Any) -> Any:
+        return types.none(_array, types.intp), codegen
+
+    return fetch
+
+
+def _one_instruction(function: Callable[..., None]) -> Rule:
+    return _Prefetch(function, function, inline=True)
+
+
+@_one_instruction
+def prefetch(_array: Any, _at: int) -> None:
+    """Bring the cache line of element ``at`` of a C-contiguous array, counted flat, near."""
