@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from gossamer.protocol.rules import inline_rule, rule_with_interpreted_form
 
@@ -42,3 +43,16 @@ def mix(seed: int, key: int, counter: int) -> Any:
 def below(draw: int, bound: int) -> int:
     """Map a draw from [0, 2^62) to [0, bound) by its 31 high bits; bound below 2^31."""
     return ((draw >> 31) * bound) >> 31
+
+
+def mix_many(seed: int, keys: npt.NDArray[np.int64], counter: int) -> npt.NDArray[np.int64]:
+    """`mix` for an array of keys at once: int64, same shape, same values."""
+    odd = np.uint64(0x9E3779B97F4A7C15)
+    first, second = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+    z = np.uint64(seed & _MASK) ^ (keys.astype(np.uint64) * odd)
+    z = (z ^ (z >> np.uint64(30))) * first
+    z = (z ^ (z >> np.uint64(27))) * second
+    z = (z ^ (z >> np.uint64(31))) + np.uint64(counter * 0xD1B54A32D192ED03 & _MASK)
+    z = (z ^ (z >> np.uint64(30))) * first
+    z = (z ^ (z >> np.uint64(27))) * second
+    return ((z ^ (z >> np.uint64(31))) >> np.uint64(2)).astype(np.int64)

@@ -66,7 +66,7 @@ from gossamer.protocol.rendezvous.installation import (
 from gossamer.protocol.rendezvous.recovery import EVENT_ID, EVENT_VALUES
 from gossamer.protocol.rules import rule
 from gossamer.protocol.space.ring import RING_MASK
-from gossamer.protocol.state import RANGES, State
+from gossamer.protocol.state import ARC_START, IDENTIFIER, LOAD, RANGES, State
 
 TIMERS = (SAMPLE_TIMER, OVERLAY_TIMER, INSTALL_TIMER)
 
@@ -194,6 +194,23 @@ def write_interest(s: State, p: int) -> None:
             first_mask |= int(s.constrained[p, k])
     if first_mask and not first_mask >> int(s.primary[p]) & 1:
         s.primary[p] = (first_mask & -first_mask).bit_length() - 1
+
+
+@rule
+def restart(s: Any, p: int) -> None:
+    """Let row ``p`` be as a peer that starts: it keeps key, identifier, subscriptions and draws."""
+    s.sampler.views[p, :] = -1
+    s.links[p, :, 0] = -1
+    s.successor[p] = -1
+    s.predecessor[p] = -1
+    s.sampler.profile[p, ARC_START] = s.sampler.profile[p, IDENTIFIER]
+    s.sampler.profile[p, LOAD] = 0
+    s.failed[p, :] = -1
+    s.table_count[p] = 0
+    s.installed_at[p, :] = -1
+    s.event_copies[p, :] = -1
+    s.delivered[p, :] = -1
+    s.load[p] = 0
 
 
 def publish_record(row: int, event: int, values: npt.NDArray[np.int64]) -> Words:

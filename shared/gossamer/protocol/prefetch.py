@@ -28,10 +28,13 @@ class _Prefetch(Rule):
 
 
 def _make_fetch() -> Any:
-    from llvmlite import ir
+    from llvmlite import ir  # type: ignore[import-untyped]
     from numba.core import cgutils, types
     from numba.extending import intrinsic
-    from numba.np.arrayobj import make_array
+    from numba.np import arrayobj
+
+    make_array: Any = arrayobj.make_array
+    declare: Any = cgutils.get_or_insert_function
 
     word = ir.IntType(32)
     signature = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, word, word, word])
@@ -40,11 +43,11 @@ def _make_fetch() -> Any:
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         array = make_array(sig.args[0])(context, builder, args[0])
         place = builder.bitcast(builder.gep(array.data, [args[1]]), cgutils.voidptr_t)
-        fetch = cgutils.get_or_insert_function(builder.module, signature, "llvm.prefetch.p0")
+        fetch = declare(builder.module, signature, "llvm.prefetch.p0")
         builder.call(fetch, [place, reading, keep, data_cache])
         return context.get_dummy_value()
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def fetch(_typing: Any, _array: Any, _at: Any) -> Any:
         return types.none(_array, types.intp), codegen
 

@@ -7,6 +7,7 @@ none is left. The loop and the protocol's `step` compile into one function.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -57,7 +58,7 @@ class Network(NamedTuple):
 PASSED, LOST, DROPPED = 0, 1, 2
 
 # How many turns ahead a protocol may bring memory near.
-HINT_SOON, HINT_LATER = 6, 12
+HINT_SOON, HINT_LATER = 8, 16
 
 
 def make_network(
@@ -113,6 +114,7 @@ def return_to_sender(network: Network, words: Any, at: int) -> Any:
     return source
 
 
+@functools.cache
 def make_drain(step: Rule, observe: Rule) -> Callable[..., None]:
     """The compiled loop that takes records until none is left."""
 
@@ -145,9 +147,10 @@ def make_drain(step: Rule, observe: Rule) -> Callable[..., None]:
         cursor[TAIL] = 0
 
     # Inlined, so that the loop over nodes does not pass it the state anew for every timer.
-    return teach_compiler().njit(cache=True, nogil=True, forceinline=True)(drain)  # type: ignore[no-any-return]
+    return _compile(drain, forceinline=True)
 
 
+@functools.cache
 def make_cycle(step: Rule, observe: Rule, hint: Rule) -> Callable[..., None]:
     """The compiled loop of one whole cycle."""
     drain = make_drain(step, observe)
@@ -178,7 +181,13 @@ def make_cycle(step: Rule, observe: Rule, hint: Rule) -> Callable[..., None]:
                 out.cursor[TAIL] = BODY
                 drain(state, network, out, now, collector, reserve)
 
-    return teach_compiler().njit(cache=True, nogil=True)(cycle)  # type: ignore[no-any-return]
+    return _compile(cycle)
+
+
+def _compile(loop: Callable[..., None], forceinline: bool = False) -> Callable[..., None]:
+    # Without counting references to arrays: the engine holds them all while a loop runs.
+    njit = teach_compiler().njit(cache=True, nogil=True, _nrt=False, forceinline=forceinline)
+    return njit(loop)  # type: ignore[no-any-return]
 
 
 class CycleEngine:
@@ -234,7 +243,16 @@ class CycleEngine:
 
     def run_cycle(self) -> None:
         """Give every node that is up its turn."""
+        self.begin_cycle()
+        self.take_turns(self.visiting_order())
+        self.end_cycle()
+
+    def begin_cycle(self) -> None:
+        """Let every node take its full capacity again."""
         self.network.taken[:] = 0
+
+    def take_turns(self, order: npt.NDArray[np.int64]) -> None:
+        """Give the nodes of ``order`` that are up their turns, one after another."""
         self._run_cycle(
             self.state,
             self.network,
@@ -242,10 +260,13 @@ class CycleEngine:
             self.cycle,
             self.collector,
             self._reserve,
-            self.visiting_order(),
+            order,
             self._timers,
         )
         self._check()
+
+    def end_cycle(self) -> None:
+        """Let the next cycle be the present one."""
         self.cycle += 1
 
     def inject(self, record: npt.NDArray[np.int64]) -> None:

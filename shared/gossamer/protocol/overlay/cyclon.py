@@ -194,7 +194,14 @@ def add_contact_to_cyclon(v: SamplerState, p: int, handle: int, words: Words, at
 
 
 @rule
-def cyclon_step(state: SamplerState, p: int, now: int, words: Words, at: int, out: Outbox) -> None:
+def cyclon_step(
+    state: SamplerState,
+    p: int,
+    now: int,  # noqa: ARG001  (ages need no clock)
+    words: Words,
+    at: int,
+    out: Outbox,
+) -> None:
     """Cyclon alone as a protocol: the one door for timers and messages."""
     kind = words[at + KIND]
     if kind == SAMPLE_TIMER:

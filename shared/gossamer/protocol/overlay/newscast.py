@@ -56,6 +56,7 @@ def newscast_on_timer(v: SamplerState, p: int, now: int, out: Outbox) -> None:
     length = view_length(v, p)
     if length == 0:
         return
+    withdraw_offer(v, p)
     chosen = below(draw(v, p), length)
     send_view(v, p, now, 0, SAMPLE_REQUEST, handle_of(v.views[p, chosen]), out)
     v.views[p, chosen] |= OFFERED
@@ -82,7 +83,7 @@ def newscast_on_reply(v: SamplerState, p: int, now: int, words: Words, at: int) 
     count = take_news(v, p, now, words, at)
     if count < 0:
         return
-    if count <= v.view_size and offered_to(v, p) == words[at + FROM]:
+    if offered_to(v, p) == words[at + FROM] and may_be_view(v, p, count):
         seat_all(v, p, v.spare, 0, count)
     else:
         keep_freshest(v, p, count)
@@ -115,6 +116,27 @@ def offered_to(v: SamplerState, p: int) -> Any:
         word = v.views[index(p), index(slot)]
         marked |= word if word >= OFFERED else 0
     return handle_of(marked) if marked else -1
+
+
+@inline_rule
+def may_be_view(v: SamplerState, p: int, count: int) -> Any:
+    """Whether the list in the work area fits row p's view and lacks row p itself.
+
+    That nobody is in it twice is taken on trust: a sender that lies could as well name its friends.
+    """
+    stride = 1 + v.view_profile.shape[2]
+    own = v.handle[p]
+    found = lists(v, own, count, 1) if stride == 1 else lists(v, own, count, stride)
+    return count <= v.view_size and not found
+
+
+@inline_rule
+def lists(v: SamplerState, handle: int, count: int, stride: int) -> Any:
+    """Whether the list in the work area holds ``handle``."""
+    found = 0
+    for k in range(count):
+        found |= handle_of(v.spare[index(k * stride)]) == handle
+    return found != 0
 
 
 @inline_rule
@@ -220,9 +242,9 @@ def add_contact_to_newscast(
 
 @inline_rule
 def withdraw_offer(v: SamplerState, p: int) -> None:
-    """Remove the mark of `offered_to` from a view about to change."""
+    """Remove the mark that `offered_to` looks for."""
     for slot in range(view_length(v, p)):
-        v.views[p, slot] &= PLAIN
+        v.views[index(p), index(slot)] &= PLAIN
 
 
 @inline_rule

@@ -10,6 +10,7 @@ from __future__ import annotations
 from gossamer.protocol.messages import Outbox, Words
 from gossamer.protocol.overlay.cyclon import (
     add_contact_to_cyclon,
+    cyclon_hint,
     cyclon_on_reply,
     cyclon_on_request,
     cyclon_on_timer,
@@ -31,13 +32,14 @@ from gossamer.protocol.overlay.descriptors import (
 )
 from gossamer.protocol.overlay.newscast import (
     add_contact_to_newscast,
+    newscast_hint,
     newscast_on_reply,
     newscast_on_request,
     newscast_on_timer,
     newscast_on_unreachable,
     newscast_step,
 )
-from gossamer.protocol.rules import rule
+from gossamer.protocol.rules import inline_rule, rule
 
 __all__ = [
     "CYCLON",
@@ -46,13 +48,16 @@ __all__ = [
     "SamplerState",
     "add_contact",
     "age_of",
+    "cyclon_hint",
     "cyclon_step",
     "draw",
     "forget",
     "handle_of",
     "make_sampler",
+    "newscast_hint",
     "newscast_step",
     "pack",
+    "sample_hint",
     "sample_on_reply",
     "sample_on_request",
     "sample_on_timer",
@@ -82,7 +87,14 @@ def sample_on_request(
 
 
 @rule
-def sample_on_reply(v: SamplerState, p: int, now: int, words: Words, at: int, out: Outbox) -> None:
+def sample_on_reply(
+    v: SamplerState,
+    p: int,
+    now: int,
+    words: Words,
+    at: int,
+    out: Outbox,  # noqa: ARG001  (all handlers of messages take one)
+) -> None:
     """Update row p's view from a SAMPLE_REPLY; a malformed one is ignored."""
     if v.kind == CYCLON:
         cyclon_on_reply(v, p, words, at)
@@ -91,7 +103,13 @@ def sample_on_reply(v: SamplerState, p: int, now: int, words: Words, at: int, ou
 
 
 @rule
-def sample_on_unreachable(v: SamplerState, p: int, now: int, words: Words, at: int) -> None:
+def sample_on_unreachable(
+    v: SamplerState,
+    p: int,
+    now: int,  # noqa: ARG001  (as every handler)
+    words: Words,
+    at: int,
+) -> None:
     """Forget the peer to which row p's SAMPLE_REQUEST at ``words[at]`` could not be carried."""
     if v.kind == CYCLON:
         cyclon_on_unreachable(v, p, words, at)
@@ -112,3 +130,12 @@ def add_contact(v: SamplerState, p: int, now: int, handle: int, words: Words, at
         add_contact_to_cyclon(v, p, handle, words, at)
     else:
         add_contact_to_newscast(v, p, now, handle, words, at)
+
+
+@inline_rule
+def sample_hint(v: SamplerState, soon: int, later: int) -> None:
+    """Bring near what the timers of rows ``soon`` and ``later`` will need; changes nothing."""
+    if v.kind == CYCLON:
+        cyclon_hint(v, soon, later)
+    else:
+        newscast_hint(v, soon, later)

@@ -204,17 +204,77 @@ def replace_source(
 ) -> None:
     """Let the entries of ``source`` be the boxes ``boxes[first:first + count]`` and no others.
 
-    Boxes that find no room are counted as refused.
+    Where the table is full, entries of one neighbour are merged to make room; a box that finds
+    none even so is counted as refused.
     """
     remove_source(s, p, source)
     for i in range(first, first + count):
-        e = s.table_count[p]
-        if e == s.table.shape[1]:
+        if s.table_count[p] == s.table.shape[1] and not make_room(s, p):
             s.counters[p, REFUSED_ENTRIES] += first + count - i
             return
+        e = s.table_count[p]
         s.table[p, e, SOURCE] = source
         s.table[p, e, EXPIRES] = s.round[p] + s.params.entry_lifetime
         s.table[p, e, SOURCE_IDENTIFIER] = source_identifier
         for w in range(boxes.shape[1]):
             s.table[p, e, BOX + w] = boxes[i, w]
         s.table_count[p] = e + 1
+
+
+@rule
+def make_room(s: Any, p: int) -> bool:
+    """Halve the entries of the neighbour that has most, merging neighbours in the table in pairs.
+
+    Returns whether any entry was freed. Merging the entries of one neighbour and attribute costs
+    precision and no match; it is counted.
+    """
+    count = s.table_count[p]
+    most = 0
+    heaviest = -1
+    e = 0
+    while e < count:
+        source = s.table[p, e, SOURCE]
+        length = 0
+        for other in range(e, count):
+            if s.table[p, other, SOURCE] == source:
+                length += 1
+        if length > most:
+            most = length
+            heaviest = source
+        e += max(1, run_length(s, p, e))
+    waiting = -1
+    kept = 0
+    for e in range(count):
+        if s.table[p, e, SOURCE] == heaviest:
+            if waiting >= 0 and s.table[p, waiting, BOX] == s.table[p, e, BOX]:
+                widen_entry(s, p, waiting, e)
+                waiting = -1
+                continue
+            waiting = kept
+        if kept != e:
+            for w in range(s.table.shape[2]):
+                s.table[p, kept, w] = s.table[p, e, w]
+        kept += 1
+    s.table_count[p] = kept
+    s.counters[p, MERGED] += count - kept
+    return kept < count
+
+
+@rule
+def run_length(s: Any, p: int, e: int) -> int:
+    """How many entries from ``e`` on are of one and the same neighbour."""
+    length = 1
+    while (
+        e + length < s.table_count[p]
+        and s.table[p, e + length, SOURCE] == s.table[p, e, SOURCE]
+    ):
+        length += 1
+    return length
+
+
+@rule
+def widen_entry(s: Any, p: int, e: int, other: int) -> None:
+    """Let entry ``e`` be the hull of itself and entry ``other``."""
+    for w in range(BOX + 1, s.table.shape[2], 2):
+        s.table[p, e, w] = min(s.table[p, e, w], s.table[p, other, w])
+        s.table[p, e, w + 1] = max(s.table[p, e, w + 1], s.table[p, other, w + 1])

@@ -1,0 +1,160 @@
+"""The observer of a run: counts what every event cost and whom it reached.
+
+A collector sees every record that a node takes. It stands outside the protocol and may therefore
+know what no peer does: who ought to get an event.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gossamer.protocol.messages import (
+    BODY,
+    DELIVER,
+    EVENT,
+    FROM,
+    INSTALL_TIMER,
+    JOIN,
+    KIND,
+    OVERLAY_TIMER,
+    PUBLISH,
+    SAMPLE_TIMER,
+    TO,
+)
+from gossamer.protocol.rendezvous.delivery import entry_matches, is_interested
+from gossamer.protocol.rendezvous.recovery import (
+    EVENT_ATTRIBUTE,
+    EVENT_ID,
+    EVENT_MODE,
+    EVENT_VALUES,
+    TREE,
+)
+from gossamer.protocol.rules import rule
+from gossamer.protocol.state import SOURCE
+from gossamer.protocol.struct import Struct
+
+Int64s = npt.NDArray[np.int64]
+
+KINDS = 64
+# Columns of `Collector.costs`, in the order of the events table.
+RECEIVED, UNINTERESTED, DUPLICATES, FALSE_POSITIVES = 0, 1, 2, 3
+COSTS = 4
+
+# Records that are no control messages: timers, commands, events and effects.
+NOT_CONTROL = (SAMPLE_TIMER, OVERLAY_TIMER, INSTALL_TIMER, JOIN, PUBLISH, EVENT, DELIVER)
+LOG_EVENT, LOG_NODE, LOG_HOPS, LOG_TREE_HOPS, LOG_CYCLE = 0, 1, 2, 3, 4
+WRITTEN, UNWRITTEN = 0, 1
+
+
+class Collector(Struct):
+    """What the observer writes; n nodes, ``slots`` events watched at a time.
+
+    Attributes:
+        reached: bool[slots, n], who the event in a slot (event modulo slots) was delivered to.
+        costs: int64[slots, COSTS], messages received with an event, of these uninterested, second
+            deliveries, and messages that nothing at or below their receiver asked for.
+        kinds: int64[64], records taken, by kind.
+        received, uninterested, forwarded: int64[n], event messages a node took and caused.
+        burdened: int64[n], events that a node took without interest in them, each counted once.
+        last_burden: int64[n], the last such event.
+        log: int64[rows, 5], deliveries: event, node, hops, hops from the rendezvous node, cycle.
+        logged: int64[2], rows written, and rows that found no room.
+    """
+
+    reached: npt.NDArray[np.bool_]
+    costs: Int64s
+    kinds: Int64s
+    received: Int64s
+    uninterested: Int64s
+    forwarded: Int64s
+    burdened: Int64s
+    last_burden: Int64s
+    log: Int64s
+    logged: Int64s
+
+
+def make_collector(nodes: int, slots: int, log_rows: int) -> Collector:
+    """A collector that has seen nothing."""
+    return Collector(
+        reached=np.zeros((slots, nodes), np.bool_),
+        costs=np.zeros((slots, COSTS), np.int64),
+        kinds=np.zeros(KINDS, np.int64),
+        received=np.zeros(nodes, np.int64),
+        uninterested=np.zeros(nodes, np.int64),
+        forwarded=np.zeros(nodes, np.int64),
+        burdened=np.zeros(nodes, np.int64),
+        last_burden=np.full(nodes, -1, np.int64),
+        log=np.zeros((log_rows, 5), np.int64),
+        logged=np.zeros(2, np.int64),
+    )
+
+
+@rule
+def observe(c: Any, s: Any, words: Any, at: int, now: int) -> None:
+    """Count one record; the observer that engines call."""
+    kind = words[at + KIND]
+    if kind >= KINDS:
+        return
+    c.kinds[kind] += 1
+    if kind == EVENT:
+        observe_event(c, s, words, at)
+    elif kind == DELIVER:
+        observe_delivery(c, words, at, now)
+
+
+@rule
+def observe_event(c: Any, s: Any, words: Any, at: int) -> None:
+    """Count an event message and, if its receiver does not want it, the burden."""
+    event = words[at + BODY + EVENT_ID]
+    node = words[at + TO]
+    slot = event % c.reached.shape[0]
+    c.costs[slot, RECEIVED] += 1
+    c.received[node] += 1
+    c.forwarded[words[at + FROM]] += 1
+    if not is_interested(s, node, words, at + BODY + EVENT_VALUES):
+        c.costs[slot, UNINTERESTED] += 1
+        c.uninterested[node] += 1
+        if is_dead_end(s, node, words, at):
+            c.costs[slot, FALSE_POSITIVES] += 1
+        if c.last_burden[node] != event:
+            c.last_burden[node] = event
+            c.burdened[node] += 1
+
+
+@rule
+def is_dead_end(s: Any, node: int, words: Any, at: int) -> bool:
+    """Whether an event came down a tree to a node from which it will go nowhere."""
+    body = at + BODY
+    if words[body + EVENT_MODE] != TREE:
+        return False
+    for e in range(s.table_count[node]):
+        if s.table[node, e, SOURCE] != words[at + FROM] and entry_matches(
+            s, node, e, words[body + EVENT_ATTRIBUTE], words, body + EVENT_VALUES
+        ):
+            return False
+    return True
+
+
+@rule
+def observe_delivery(c: Any, words: Any, at: int, now: int) -> None:
+    """Log a delivery; a second one of the same event to a node is a duplicate."""
+    event = words[at + BODY]
+    node = words[at + TO]
+    slot = event % c.reached.shape[0]
+    if c.reached[slot, node]:
+        c.costs[slot, DUPLICATES] += 1
+        return
+    c.reached[slot, node] = True
+    row = c.logged[WRITTEN]
+    if row == c.log.shape[0]:
+        c.logged[UNWRITTEN] += 1
+        return
+    c.log[row, LOG_EVENT] = event
+    c.log[row, LOG_NODE] = node
+    c.log[row, LOG_HOPS] = words[at + BODY + 1]
+    c.log[row, LOG_TREE_HOPS] = words[at + BODY + 2]
+    c.log[row, LOG_CYCLE] = now
+    c.logged[WRITTEN] = row + 1

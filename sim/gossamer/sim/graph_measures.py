@@ -1,0 +1,60 @@
+"""Measures of the graph that the views of all peers form."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from gossamer.protocol.overlay.sampling import EMPTY, SamplerState
+
+Rows = npt.NDArray[np.int64]
+
+_HANDLE_MASK = (1 << 32) - 1
+
+
+def view_edges(sampler: SamplerState, alive: npt.NDArray[np.bool_]) -> tuple[Rows, Rows]:
+    """The edges (holder, held) of all views, both ends up; handles must be rows.
+
+    Returns:
+        Two arrays int64[edges], ordered by holder and slot.
+    """
+    holder, slot = np.nonzero(sampler.views != EMPTY)
+    held = sampler.views[holder, slot] & _HANDLE_MASK
+    up = alive[holder] & alive[held]
+    return holder[up], held[up]
+
+
+def in_degrees(sampler: SamplerState, alive: npt.NDArray[np.bool_]) -> Rows:
+    """In how many views each node that is up stands: int64[number of nodes up]."""
+    _, held = view_edges(sampler, alive)
+    return np.bincount(held, minlength=len(alive))[alive]
+
+
+def undirected_view_graph(sampler: SamplerState, alive: npt.NDArray[np.bool_]) -> sparse.csr_array:
+    """The adjacency matrix of the nodes that are up, an edge where either holds the other."""
+    holder, held = view_edges(sampler, alive)
+    index = np.cumsum(alive) - 1
+    size = int(index[-1]) + 1
+    ends = (index[np.concatenate([holder, held])], index[np.concatenate([held, holder])])
+    graph = sparse.csr_array((np.ones(len(ends[0]), np.int32), ends), shape=(size, size))
+    graph.data[:] = 1
+    return graph
+
+
+def clustering(graph: sparse.csr_array, nodes: Rows | None = None) -> float:
+    """The mean clustering coefficient (Watts, Strogatz, 1998) of ``nodes``, all if not given.
+
+    Nodes of degree below 2 count as 0. The diagonal must be empty.
+    """
+    rows = graph if nodes is None else graph[nodes]
+    closed = (rows @ graph).multiply(rows).sum(axis=1)
+    degree = np.diff(rows.indptr)
+    return float(np.mean(closed / np.maximum(degree * (degree - 1), 1)))
+
+
+def mean_path_length(graph: sparse.csr_array, sources: Rows) -> float:
+    """The mean hops from ``sources`` to all other nodes; infinite where one is out of reach."""
+    hops = csgraph.shortest_path(graph, unweighted=True, indices=sources)
+    return float(hops.sum() / (len(sources) * (graph.shape[0] - 1)))

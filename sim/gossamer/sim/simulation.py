@@ -1,0 +1,136 @@
+"""A run as one object: a scenario in, a `RunRecord` out; interrupted runs go on where they were.
+
+Systems run side by side, one thread each: compiled loops let go of the interpreter's lock, and no
+system reads another's state.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import platform
+import resource
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
+from pathlib import Path
+
+import attrs
+
+from gossamer.sim.churn import ChurnTrace
+from gossamer.sim.errors import ScenarioError
+from gossamer.sim.population import load_trace
+from gossamer.sim.records import RunRecord
+from gossamer.sim.scenario import Scenario, System
+from gossamer.sim.system_run import SystemRun
+
+Progress = Callable[[str, int, int], None]
+
+CHECKPOINT_EVERY_S = 180.0
+
+
+def simulate(
+    scenario: Scenario,
+    text: str = "",
+    *,
+    progress: Progress | None = None,
+    checkpoint: Path | None = None,
+    resume: bool = False,
+    threads: int = 2,
+    checkpoint_every_s: float = CHECKPOINT_EVERY_S,
+) -> RunRecord:
+    """Run a scenario to its end.
+
+    Args:
+        scenario: what to run.
+        text: the file that it was read from, kept with the results.
+        progress: called with a system's name, rounds done and rounds in all.
+        checkpoint: folder for checkpoints, written every ``checkpoint_every_s`` seconds and
+            removed by whoever writes the results; none are written if None.
+        resume: go on from the checkpoints in that folder.
+        threads: systems that run at a time.
+        checkpoint_every_s: wall-clock time between checkpoints.
+
+    Raises:
+        ScenarioError: the scenario cannot be run, or the checkpoints are of another one.
+        CapacityError: a table was too small for the run.
+    """
+    started = time.monotonic()
+    trace = load_trace(scenario.churn) if scenario.churn is not None else None
+
+    def run_one(system: System) -> SystemRun:
+        file = checkpoint / f"{system.name}.checkpoint" if checkpoint is not None else None
+        run = _begin(scenario, system, trace, file if resume else None)
+        return _run_to_end(run, progress, file, checkpoint_every_s)
+
+    with ThreadPoolExecutor(max(1, threads)) as pool:
+        runs = list(pool.map(run_one, scenario.systems))
+    return RunRecord(
+        scenario=attrs.asdict(scenario),
+        scenario_text=text,
+        seed=scenario.seed,
+        versions=versions(),
+        wall_s=time.monotonic() - started,
+        peak_rss_bytes=peak_memory_bytes(),
+        systems={run.system.name: run.record() for run in runs},
+    )
+
+
+def _begin(
+    scenario: Scenario, system: System, trace: ChurnTrace | None, file: Path | None
+) -> SystemRun:
+    if file is None or not file.exists():
+        return SystemRun(scenario, system, trace)
+    with file.open("rb") as stream:
+        run: SystemRun = pickle.load(stream)
+    if run.scenario != scenario:
+        raise ScenarioError(
+            str(file), "checkpoint", run.scenario.name, "one of the same scenario and seed"
+        )
+    return run
+
+
+def _run_to_end(
+    run: SystemRun, progress: Progress | None, file: Path | None, every_s: float
+) -> SystemRun:
+    saved = time.monotonic()
+    while not run.is_finished:
+        run.run_round()
+        if progress is not None:
+            progress(run.system.name, run.engine.cycle, run.rounds)
+        if file is not None and time.monotonic() - saved >= every_s:
+            save_checkpoint(run, file)
+            saved = time.monotonic()
+    if file is not None:
+        save_checkpoint(run, file)
+    return run
+
+
+def save_checkpoint(run: SystemRun, file: Path) -> None:
+    """Write a run aside and put it in place whole."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    aside = file.with_suffix(".tmp")
+    try:
+        with aside.open("wb") as stream:
+            pickle.dump(run, stream, protocol=pickle.HIGHEST_PROTOCOL)
+        os.replace(aside, file)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def versions() -> dict[str, str]:
+    """Versions of what a run's speed, and nothing else, may depend on."""
+    return {
+        "gossamer": version("gossamer"),
+        "python": platform.python_version(),
+        "numpy": version("numpy"),
+        "numba": version("numba"),
+    }
+
+
+def peak_memory_bytes() -> int:
+    """Largest resident memory of this process so far."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(peak if sys.platform == "darwin" else peak * 1024)

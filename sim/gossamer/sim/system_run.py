@@ -1,0 +1,358 @@
+"""One system of a run: Vinifera, or the baseline, through all its rounds.
+
+A hit is counted as Sec. V-E of the paper needs it to be under churn: an event has to reach every
+subscriber that it matches and that is online from two rounds before the publication to one round
+after it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from gossamer.protocol.errors import CapacityError
+from gossamer.protocol.messages import EVENT
+from gossamer.protocol.peer import TIMERS, largest_step, publish_record, step
+from gossamer.protocol.state import IDENTIFIER, RANGES, State, make_state
+from gossamer.sim.churn import ChurnTrace
+from gossamer.sim.collector import (
+    COSTS,
+    KINDS,
+    LOG_CYCLE,
+    LOG_EVENT,
+    LOG_HOPS,
+    LOG_NODE,
+    LOG_TREE_HOPS,
+    NOT_CONTROL,
+    UNWRITTEN,
+    WRITTEN,
+    Collector,
+    make_collector,
+    observe,
+)
+from gossamer.sim.cycle_engine import CycleEngine, make_network
+from gossamer.sim.overlay_measures import (
+    in_degrees,
+    mean_friend_utility,
+    ring_correctness,
+    snapshot,
+)
+from gossamer.sim.population import Population, size_of
+from gossamer.sim.records import (
+    CYCLE_COLUMNS,
+    DELIVERY_COLUMNS,
+    EVENT_COLUMNS,
+    NODE_COLUMNS,
+    SystemRecord,
+)
+from gossamer.sim.scenario import Scenario, System
+from gossamer.sim.workload import Workload
+
+_ROUNDS_TO_SETTLE = 2
+_PARTS_UNDER_CHURN = 4
+_LARGEST_PICTURE = 20_000
+
+# Counters of the protocol, by their column in `State.counters`.
+COUNTER_NAMES = (
+    "false_positives",
+    "merged_subscriptions",
+    "refused_subscriptions",
+    "hop_limit_drops",
+    "replayed_events",
+    "malformed_records",
+    "identifier_shifts",
+    "repeated_copies",
+)
+
+
+@attrs.define
+class _Watched:
+    """An event under way: who has to get it, if still online a round later."""
+
+    event: int
+    cycle: int
+    time_s: float
+    publisher: int
+    due: npt.NDArray[np.bool_]
+
+
+class SystemRun:
+    """Runs one system of a scenario round by round; can be pickled between rounds.
+
+    Args:
+        scenario: the run.
+        system: which of its systems.
+        trace: the churn trace, loaded; None for a steady population.
+    """
+
+    def __init__(self, scenario: Scenario, system: System, trace: ChurnTrace | None) -> None:
+        self.scenario = scenario
+        self.system = system
+        self.nodes, self.rounds = size_of(scenario, trace)
+        spec = scenario.subscriptions
+        self.settings = system.settings_for(
+            self.nodes, spec.attributes, spec.per_node, scenario.seed
+        )
+        self.workload = Workload(spec, scenario.seed)
+        self.state = make_state(self.settings, self.nodes)
+        subscribe_all(self.state, *self.workload.subscriptions(self.nodes))
+        self.population = Population(self.nodes, trace, scenario.seed)
+        self._parts = _PARTS_UNDER_CHURN if trace is not None else 1
+        self._events = self._plan_events()
+        per_round = int(np.diff(self._events).max(initial=0))
+        slots = (per_round + 1) * (self.settings.replay_rounds + _ROUNDS_TO_SETTLE + 4)
+        log_rows = max(4 * self.nodes, 1 << 16)
+        self.collector = make_collector(self.nodes, slots, log_rows)
+        self.engine = self._make_engine(None)
+        self.population.start(self.state, self.engine.network.alive)
+        self._watched: list[_Watched] = []
+        self._logs: list[npt.NDArray[np.int64]] = []
+        self._event_rows: list[tuple[float, ...]] = []
+        self._cycle_rows: list[tuple[float, ...]] = []
+
+    def _plan_events(self) -> npt.NDArray[np.int64]:
+        """int64[rounds + 1]: number of events published before each round."""
+        spec = self.scenario.events
+        rounds = np.arange(self.rounds + 1)
+        return np.floor(np.maximum(rounds - spec.warm_up_rounds, 0) * spec.per_round).astype(
+            np.int64
+        )
+
+    def _make_engine(self, network: Any) -> CycleEngine:
+        link = self.scenario.network
+        if network is None:
+            network = make_network(
+                self.nodes,
+                reports_unreachable=link.reports_unreachable,
+                limited_kind=EVENT if link.event_capacity else 0,
+                capacity=link.event_capacity or 0,
+            )
+        return CycleEngine(
+            self.state,
+            step,
+            TIMERS,
+            network,
+            self.scenario.seed,
+            observe=observe,
+            collector=self.collector,
+            reserve=largest_step(self.settings),
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = dict(self.__dict__)
+        engine = kept.pop("engine")
+        kept["_network"] = engine.network
+        kept["_cycle"] = engine.cycle
+        return kept
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        network, cycle = kept.pop("_network"), kept.pop("_cycle")
+        self.__dict__.update(kept)
+        self.engine = self._make_engine(network)
+        self.engine.cycle = cycle
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all rounds have been run."""
+        return self.engine.cycle >= self.rounds
+
+    def run_round(self) -> None:
+        """Run one round: churn, publications and the nodes' turns, interleaved in parts."""
+        engine, round_s = self.engine, self.scenario.round_s
+        cycle = engine.cycle
+        first, last = int(self._events[cycle]), int(self._events[cycle + 1])
+        order = engine.visiting_order()
+        engine.begin_cycle()
+        kinds_before = self.collector.kinds.copy()
+        for part in range(self._parts):
+            self.population.advance(engine, (cycle + (part + 1) / self._parts) * round_s)
+            time_s = (cycle + (part + 1) / self._parts) * round_s
+            for event in range(first + part, last, self._parts):
+                self._publish(event, time_s)
+            engine.take_turns(order[part :: self._parts])
+            self._flush_log()
+        self._settle(cycle)
+        self._measure(cycle, last - first, self.collector.kinds - kinds_before)
+        engine.end_cycle()
+
+    def _publish(self, event: int, time_s: float) -> None:
+        alive = self.engine.network.alive
+        online = np.flatnonzero(alive)
+        if len(online) == 0:
+            return
+        values = self.workload.events(event, 1)[0]
+        draw = self.workload.publisher_draws(event, 1)[0]
+        publisher = int(online[int(draw * len(online))])
+        slot = event % len(self.collector.reached)
+        self.collector.reached[slot] = False
+        self.collector.costs[slot] = 0
+        since = time_s - 2 * self.scenario.round_s
+        due = alive & (self.population.joined_s <= since) & matching(self.state, values)
+        self._watched.append(_Watched(event, self.engine.cycle, time_s, publisher, due))
+        self.engine.inject(publish_record(publisher, event, values))
+        self._flush_log()
+
+    def _flush_log(self) -> None:
+        written = int(self.collector.logged[WRITTEN])
+        if self.collector.logged[UNWRITTEN]:
+            raise CapacityError("the log of deliveries", len(self.collector.log))
+        if written:
+            self._logs.append(self.collector.log[:written].copy())
+            self.collector.logged[WRITTEN] = 0
+
+    def _settle(self, cycle: int) -> None:
+        """Write the rows of events whose round after publication has passed."""
+        final = cycle + 1 >= self.rounds
+        while self._watched and (final or self._watched[0].cycle < cycle):
+            watched = self._watched.pop(0)
+            left = self.population.left_s
+            gone = (left > watched.time_s) & (left <= watched.time_s + self.scenario.round_s)
+            due = watched.due & ~gone
+            slot = watched.event % len(self.collector.reached)
+            costs = self.collector.costs[slot]
+            self._event_rows.append(
+                (
+                    watched.event,
+                    watched.cycle,
+                    watched.time_s,
+                    watched.publisher,
+                    int(due.sum()),
+                    int((due & self.collector.reached[slot]).sum()),
+                    *(int(costs[cost]) for cost in range(COSTS)),
+                )
+            )
+
+    def _measure(self, cycle: int, events: int, kinds: npt.NDArray[np.int64]) -> None:
+        alive = self.engine.network.alive
+        ring = utility = float("nan")
+        if cycle % self.scenario.measure_every == 0 or cycle + 1 == self.rounds:
+            ring = ring_correctness(self.state, alive)
+            utility = mean_friend_utility(self.state, alive)
+        control = int(kinds.sum() - sum(int(kinds[kind]) for kind in NOT_CONTROL if kind < KINDS))
+        self._cycle_rows.append(
+            (
+                cycle,
+                cycle * self.scenario.round_s,
+                int(alive.sum()),
+                control,
+                events,
+                int(self.state.table_count[alive].sum()),
+                ring,
+                utility,
+            )
+        )
+
+    def record(self) -> SystemRecord:
+        """What has happened so far, as tables."""
+        deliveries = self._delivery_table()
+        events = _table(self._event_rows, EVENT_COLUMNS, tuple(EVENT_COLUMNS))
+        cycles = self._cycle_table(events, deliveries)
+        counters = self.state.counters.sum(axis=0)
+        totals: dict[str, int | float] = {
+            name: int(value) for name, value in zip(COUNTER_NAMES, counters, strict=True)
+        }
+        alive = self.engine.network.alive
+        return SystemRecord(
+            name=self.system.name,
+            settings={"preset": self.system.preset, **attrs.asdict(self.settings)},
+            events=events,
+            deliveries=deliveries,
+            nodes=self._node_table(len(events["event"])),
+            cycles=cycles,
+            overlay=snapshot(self.state, alive) if self.nodes <= _LARGEST_PICTURE else None,
+            totals=totals,
+        )
+
+    def _delivery_table(self) -> dict[str, npt.NDArray[Any]]:
+        log = np.concatenate(self._logs) if self._logs else np.empty((0, 5), np.int64)
+        columns = {
+            "event": log[:, LOG_EVENT],
+            "node": log[:, LOG_NODE],
+            "hops": log[:, LOG_HOPS],
+            "tree_hops": log[:, LOG_TREE_HOPS],
+            "time_s": log[:, LOG_CYCLE] * self.scenario.round_s,
+        }
+        return {name: columns[name].astype(kind) for name, kind in DELIVERY_COLUMNS.items()}
+
+    def _cycle_table(
+        self, events: dict[str, npt.NDArray[Any]], deliveries: dict[str, npt.NDArray[Any]]
+    ) -> dict[str, npt.NDArray[Any]]:
+        names = (
+            "cycle",
+            "time_s",
+            "population",
+            "control_messages",
+            "events",
+            "routing_table_entries",
+            "ring_correct",
+            "friend_utility",
+        )
+        kinds = {name: CYCLE_COLUMNS[name] for name in names}
+        table = _table(self._cycle_rows, kinds, names)
+        cycles = len(table["cycle"])
+        for name in ("expected", "delivered", "received", "uninterested"):
+            sums = np.bincount(events["cycle"], weights=events[name], minlength=cycles)
+            table[name] = sums.astype(CYCLE_COLUMNS[name])
+        published_in = np.zeros(int(self._events[-1]) + 1, np.int64)
+        published_in[events["event"]] = events["cycle"]
+        hops = np.bincount(
+            published_in[deliveries["event"]], weights=deliveries["hops"], minlength=cycles
+        )
+        table["hops_sum"] = hops.astype(CYCLE_COLUMNS["hops_sum"])
+        return {name: table[name] for name in CYCLE_COLUMNS}
+
+    def _node_table(self, events: int) -> dict[str, npt.NDArray[Any]]:
+        collector, state = self.collector, self.state
+        columns = {
+            "node": np.arange(self.nodes),
+            "load": collector.burdened / max(events, 1),
+            "received": collector.received,
+            "uninterested": collector.uninterested,
+            "forwarded": collector.forwarded,
+            "routing_table_entries": state.table_count,
+            "identifier": state.sampler.profile[:, IDENTIFIER],
+            "in_degree": in_degrees(state, self.engine.network.alive),
+        }
+        return {name: columns[name].astype(kind) for name, kind in NODE_COLUMNS.items()}
+
+
+def subscribe_all(
+    s: State, boxes: npt.NDArray[np.int64], constrained: npt.NDArray[np.int64]
+) -> None:
+    """Give every row its subscriptions: int64[n, S, 2A] and int64[n, S], see `Workload`."""
+    from gossamer.protocol.peer import subscribe
+
+    if s.constrained.shape[1] > 1 or s.params.profile_ranges > 1:
+        for p in range(len(boxes)):
+            wanted = constrained[p] >= 0
+            subscribe(s, p, boxes[p][wanted], constrained[p][wanted])
+        return
+    s.constrained[:] = constrained
+    s.subscriptions[:] = boxes
+    wanted = constrained[:, 0] >= 0
+    s.sampler.profile[wanted, RANGES:] = boxes[wanted, 0]
+
+
+def matching(s: State, values: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """bool[n]: the rows with a subscription that matches ``values`` on every attribute."""
+    low, high = s.subscriptions[:, :, 0::2], s.subscriptions[:, :, 1::2]
+    inside = np.all((low <= values) & (values <= high), axis=2)
+    return np.asarray(np.any(inside & (s.constrained >= 0), axis=1))
+
+
+def _table(
+    rows: list[tuple[float, ...]], kinds: dict[str, str], names: tuple[str, ...]
+) -> dict[str, npt.NDArray[Any]]:
+    if not rows:
+        return {name: np.empty(0, kinds[name]) for name in names}
+    columns = zip(*rows, strict=True)
+    return {
+        name: np.array(column).astype(kinds[name])
+        for name, column in zip(names, columns, strict=True)
+    }
+
+
+__all__ = ["Collector", "SystemRun", "matching", "subscribe_all"]

@@ -1,0 +1,104 @@
+"""Workloads: what nodes subscribe to and what is published, in hashed values.
+
+Every draw depends on (seed, row, column) only, so that rows are the same in any order and for any
+number of workers. Numeric attributes hash linearly, so that drawing hashed values uniformly is
+drawing values uniformly.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from gossamer.protocol.draws import mix_many
+from gossamer.protocol.space.ring import RING
+from gossamer.sim.scenario import Subscriptions
+
+Int64s = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+# The seed's streams: one number each, so that none reads another's draws.
+_CENTRES, _PLACES, _SUBSCRIBERS, _EVENTS, _PUBLISHERS = 101, 102, 103, 104, 105
+
+
+def uniform(seed: int, stream: int, rows: Int64s, column: int) -> Floats:
+    """A uniform draw from [0, 1) for each row of one column of a stream."""
+    return mix_many(seed * 1009 + stream, rows, column) / float(RING)
+
+
+def _normal(seed: int, stream: int, rows: Int64s, column: int) -> Floats:
+    # Box and Muller; 1 - u is above 0.
+    radius = np.sqrt(-2.0 * np.log(1.0 - uniform(seed, stream, rows, column)))
+    return np.asarray(radius * np.cos(2.0 * np.pi * uniform(seed, stream, rows, column + 1)))
+
+
+def zipf_ranks(draws: Floats, places: int, exponent: float) -> Int64s:
+    """Ranks from 0 with probability proportional to 1 / (rank + 1)^exponent."""
+    weights = 1.0 / np.arange(1, places + 1) ** exponent
+    bounds = np.cumsum(weights / weights.sum())
+    return np.minimum(np.searchsorted(bounds, draws, side="right"), places - 1)
+
+
+class Workload:
+    """Draws subscriptions and events of one scenario.
+
+    Args:
+        spec: what is wanted.
+        seed: of all draws.
+    """
+
+    def __init__(self, spec: Subscriptions, seed: int) -> None:
+        self.spec = spec
+        self.seed = seed
+
+    def _points(self, stream: int, rows: Int64s) -> Floats:
+        """Points of the attribute space in [0, 1]: float64[rows, A]."""
+        spec = self.spec
+        points = np.empty((len(rows), spec.attributes))
+        if spec.kind == "random":
+            for a in range(spec.attributes):
+                points[:, a] = uniform(self.seed, stream, rows, a)
+            return points
+        ranks = zipf_ranks(
+            uniform(self.seed, stream, rows, 1000), spec.places, spec.exponent
+        )
+        for a in range(spec.attributes):
+            centres = uniform(self.seed, _PLACES, ranks, a)
+            noise = _normal(self.seed, stream, rows, 2000 + 2 * a)
+            points[:, a] = np.clip(centres + spec.spread * noise, 0.0, 1.0)
+        return points
+
+    def subscriptions(self, nodes: int) -> tuple[Int64s, Int64s]:
+        """Boxes int64[nodes, S, 2A] and the attributes they constrain, int64[nodes, S] of bits.
+
+        A range is its mean width times a uniform draw from [0.5, 1.5), around a point. Nodes that
+        do not subscribe have -1 in place of the bits.
+        """
+        spec = self.spec
+        rows = np.arange(nodes * spec.per_node, dtype=np.int64)
+        centres = self._points(_CENTRES, rows)
+        boxes = np.empty((len(rows), 2 * spec.attributes), np.int64)
+        for a in range(spec.attributes):
+            half = spec.width * (0.5 + uniform(self.seed, _CENTRES, rows, 3000 + a)) / 2
+            boxes[:, 2 * a] = to_ring(centres[:, a] - half)
+            boxes[:, 2 * a + 1] = to_ring(centres[:, a] + half)
+        constrained = np.full(len(rows), (1 << spec.attributes) - 1, np.int64)
+        silent = uniform(self.seed, _SUBSCRIBERS, rows // spec.per_node, 0) >= spec.subscribers
+        constrained[silent] = -1
+        shape = (nodes, spec.per_node)
+        return boxes.reshape(*shape, 2 * spec.attributes), constrained.reshape(shape)
+
+    def events(self, first: int, count: int) -> Int64s:
+        """Values of events ``first`` to ``first + count``: int64[count, A]."""
+        return to_ring(self._points(_EVENTS, np.arange(first, first + count, dtype=np.int64)))
+
+    def publisher_draws(self, first: int, count: int) -> Floats:
+        """A uniform draw an event, by which a publisher is chosen among the nodes online."""
+        rows = np.arange(first, first + count, dtype=np.int64)
+        return uniform(self.seed, _PUBLISHERS, rows, 0)
+
+
+def to_ring(shares: Floats) -> Int64s:
+    """Shares of a domain as hashed values in [0, 2^62)."""
+    # 2^62 - 2^9 is the largest double below 2^62.
+    return np.clip(shares * float(RING), 0.0, float(RING - 512)).astype(np.int64)

@@ -1,0 +1,112 @@
+"""Small runs of the samplers, record by record, for tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gossamer.protocol.messages import (
+    BODY,
+    FROM,
+    HEAD,
+    KIND,
+    LENGTH,
+    SAMPLE_TIMER,
+    TAIL,
+    TO,
+    UNREACHABLE,
+    Outbox,
+    Words,
+    make_outbox,
+)
+from gossamer.protocol.overlay.sampling import (
+    CYCLON,
+    EMPTY,
+    SamplerState,
+    cyclon_step,
+    make_sampler,
+    newscast_step,
+    pack,
+)
+from gossamer.protocol.rules import Rule
+
+STATE_ARRAYS = ("key", "handle", "draws", "profile", "views", "view_profile")
+
+
+def step_of(sampler: SamplerState) -> Rule:
+    """The bare protocol of a sampler."""
+    return cyclon_step if sampler.kind == CYCLON else newscast_step
+
+
+def ring_sampler(
+    nodes: int, kind: int, view_size: int, shuffle: int, profile_words: int, seed: int
+) -> SamplerState:
+    """Peers that know their next neighbours on a ring; every profile word tells its owner."""
+    sampler = make_sampler(nodes, kind, view_size, shuffle, profile_words, seed)
+    sampler.profile[:] = profile_of(np.arange(nodes), profile_words)
+    for p in range(nodes):
+        for slot in range(min(view_size, nodes - 1)):
+            other = (p + 1 + slot) % nodes
+            sampler.views[p, slot] = pack(0, other)
+            sampler.view_profile[p, slot] = sampler.profile[other]
+    return sampler
+
+
+def profile_of(handles: Words, profile_words: int) -> Words:
+    """The profile that `ring_sampler` gives to peers."""
+    return handles[:, None] * 1000 + np.arange(profile_words)
+
+
+def timer_record(p: int) -> Words:
+    """The sampling timer of row p."""
+    return np.array([BODY, SAMPLE_TIMER, p, p], np.int64)
+
+
+def record(kind: int, to: int, source: int, body: list[int]) -> Words:
+    """A record of any kind."""
+    return np.array([BODY + len(body), kind, to, source, *body], np.int64)
+
+
+def descriptors_of(sampler: SamplerState, p: int) -> list[tuple[int, int]]:
+    """(freshness, handle) of row p's view, in order."""
+    words = sampler.views[p][sampler.views[p] != EMPTY]
+    return [(int(w) >> 32 & (1 << 30) - 1, int(w) & (1 << 32) - 1) for w in words]
+
+
+def written(out: Outbox) -> list[Words]:
+    """The records in an outbox."""
+    records = []
+    at = int(out.cursor[HEAD])
+    while at < out.cursor[TAIL]:
+        end = at + int(out.words[at + LENGTH])
+        records.append(out.words[at:end].copy())
+        at = end
+    return records
+
+
+def take(sampler: SamplerState, p: int, words: Words, now: int = 0) -> list[Words]:
+    """Hand row p one record; returns what it writes."""
+    out = make_outbox(4096)
+    step_of(sampler)(sampler, p, now, words, 0, out)
+    return written(out)
+
+
+def run_cycle(sampler: SamplerState, alive: Any, order: Words, now: int) -> None:
+    """One cycle as the cycle engine runs it, in plain Python."""
+    for p in order:
+        if not alive[p]:
+            continue
+        queue = [timer_record(int(p))]
+        while queue:
+            words = queue.pop(0)
+            to = int(words[TO])
+            if not alive[to]:
+                to = int(words[FROM])
+                words[KIND] += UNREACHABLE
+            queue.extend(take(sampler, to, words, now))
+
+
+def states_equal(one: SamplerState, other: SamplerState) -> bool:
+    """Whether two samplers hold the same state, work areas apart."""
+    return all(np.array_equal(getattr(one, a), getattr(other, a)) for a in STATE_ARRAYS)
