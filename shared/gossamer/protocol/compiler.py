@@ -105,7 +105,10 @@ def _lower_struct_attribute(
 
 def _load(context: Any, builder: Any, block: Any, offset: int, kind: Any) -> Any:
     def word(i: int) -> Any:
-        return builder.load(cgutils.gep_inbounds(builder, block, offset + i))
+        loaded = builder.load(cgutils.gep_inbounds(builder, block, offset + i))
+        # A struct never changes its arrays: their addresses may be read once and kept.
+        loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
+        return loaded
 
     if isinstance(kind, types.Array):
         shape = [word(1 + i) for i in range(kind.ndim)]

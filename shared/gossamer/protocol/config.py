@@ -197,9 +197,10 @@ def baseline(nodes: int, **changes: Any) -> Settings:
 def resilient(nodes: int, **changes: Any) -> Settings:
     """Vinifera that keeps delivering under heavy churn; goes beyond the paper.
 
-    Differs from `paper` in a ring kept three deep, a looked-up place on the ring at join,
-    rerouting around unreachable neighbours, two successors that disseminate beside the
-    rendezvous node, and events replayed to subscriptions that a peer hears of for the first time.
+    Differs from `paper` in a ring kept three deep, a place on the ring that is looked up at join,
+    where the successor hands over what it knows of subscribers; in rerouting around unreachable
+    neighbours; in two successors that disseminate beside the rendezvous node; and in events
+    replayed to subscriptions that a peer hears of for the first time.
     """
     standard = {
         "ring_links": 3,

@@ -49,6 +49,7 @@ EVENT = 23
 FIND_PLACE = 24
 PLACE_FOUND = 25
 LOAD_SHIFTED = 26
+HANDOVER = 27
 
 # Effects for the host.
 DELIVER = 48

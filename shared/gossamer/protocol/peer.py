@@ -20,6 +20,7 @@ from gossamer.protocol.messages import (
     EVENT,
     FIND_PLACE,
     FROM,
+    HANDOVER,
     INSTALL,
     INSTALL_NEWS,
     INSTALL_TIMER,
@@ -57,6 +58,7 @@ from gossamer.protocol.overlay.sampling import (
 from gossamer.protocol.overlay.tman import on_overlay_timer, on_tman_reply, on_tman_request
 from gossamer.protocol.rendezvous.content_routing_table import remove_source
 from gossamer.protocol.rendezvous.delivery import on_event, on_publish, reroute_event
+from gossamer.protocol.rendezvous.handover import on_handover
 from gossamer.protocol.rendezvous.installation import (
     on_acknowledge,
     on_install,
@@ -113,6 +115,8 @@ def step(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
         on_find_place(s, p, words, at, out)
     elif kind == PLACE_FOUND:
         on_place_found(s, p, now, words, at)
+    elif kind == HANDOVER:
+        on_handover(s, p, words, at)
     elif kind == LOAD_SHIFTED:
         on_load_shifted(s, p, words, at)
     elif kind >= UNREACHABLE:
@@ -245,6 +249,7 @@ def largest_step(settings: Settings) -> int:
     events = settings.routing_table_entries + settings.attributes + settings.event_memory
     return (
         (2 * settings.links + 2) * install
+        + settings.routing_table_entries * (box + 2)
         + events * (BODY + EVENT_VALUES + settings.attributes + 8)
         + 4 * (settings.links + settings.view_size + 2) * descriptor
     )

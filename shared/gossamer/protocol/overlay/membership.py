@@ -27,6 +27,7 @@ from gossamer.protocol.overlay.links import (
     refresh_link,
     write_own_descriptor,
 )
+from gossamer.protocol.rendezvous.handover import hand_over
 from gossamer.protocol.rendezvous.showering import handle_of_slot, next_hop
 from gossamer.protocol.rules import rule
 from gossamer.protocol.state import IDENTIFIER, MALFORMED
@@ -84,6 +85,7 @@ def on_find_place(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
             send_find_place(s, to, words, body, s.sampler.handle[p], out)
             return
     send_links(s, p, PLACE_FOUND, newcomer, out)
+    hand_over(s, p, newcomer, words[body + DESCRIPTOR + 1 + IDENTIFIER], out)
     refresh_link(s, p, words, body + DESCRIPTOR)
 
 

@@ -193,7 +193,8 @@ def route(s: Any, p: int, words: Any, body: int, out: Outbox) -> None:
     """Bring an event copy one hop closer to its rendezvous node.
 
     A copy that was sent as to its rendezvous node, and finds that a peer in between has taken the
-    value over, goes back along predecessors until it is there.
+    value over, goes back along predecessors until it is there. With replicas, those it passes
+    disseminate it too: one of them was its rendezvous node until a moment ago.
     """
     if words[body + EVENT_HOPS] >= s.params.hop_limit:
         s.counters[p, HOPS_EXCEEDED] += 1
@@ -204,6 +205,8 @@ def route(s: Any, p: int, words: Any, body: int, out: Outbox) -> None:
     if hop < 0:
         act_as_rendezvous(s, p, words, body, out)
     elif words[body + EVENT_MODE] == FINAL:
+        if s.params.replicas > 0:
+            disseminate(s, p, -1, words, body, 0, out)
         to = handle_of_slot(s, p, s.predecessor[p])
         send_event(s, p, to, FINAL, 0, words, body, out)
     else:

@@ -10,8 +10,10 @@ recursive), but only if no other entry covers it, since then the path onward exi
 traffic are bounded by B boxes a neighbour and round, whatever the number of subscriptions.
 
 A value is *final* at a peer if it lies between the sender and the peer: the sender takes the peer
-for its rendezvous node. Final values are held, never forwarded. Requests from a sender therefore
-only travel on through the arc from the peer to the sender, and cannot come back.
+for its rendezvous node. Where that is wrong, because the peer knows somebody in between, the
+request goes back along predecessors until it is right (the paper leaves this open); it is never
+sent on around the ring. Every other request only travels on through the arc from the peer to the
+sender. Either way it cannot come back to where it was.
 """
 
 from __future__ import annotations
@@ -83,27 +85,30 @@ def take_own_box(s: Any, p: int, k: int) -> None:
 
 
 @rule
+def spread_arc(
+    s: Any, p: int, i: int, low: int, high: int, attribute: int, box: Any, at: int
+) -> None:
+    """List the part of the box ``box[at:]`` at clockwise distances [low, high] for hop ``i``."""
+    if low > high:
+        return
+    me = s.sampler.profile[p, IDENTIFIER]
+    for w in range(s.work.box.shape[0]):
+        s.work.box[w] = box[at + w]
+    if s.params.by_value == 1:
+        s.work.box[1 + 2 * attribute] = (me + low) & RING_MASK
+        s.work.box[2 + 2 * attribute] = (me + high) & RING_MASK
+    s.work.counts[i] = aggregate(s, p, i * s.params.boxes, s.work.counts[i])
+
+
+@rule
 def spread_segment(
     s: Any, p: int, arcs: int, first: int, last: int, attribute: int, box: Any, at: int
 ) -> None:
-    """Split clockwise distances [first, last] among the arcs and list the parts by next hop.
-
-    ``box[at:]`` is the box that the segment is a part of, along ``attribute``.
-    """
-    me = s.sampler.profile[p, IDENTIFIER]
-    size = s.work.box.shape[0]
+    """Split clockwise distances [first, last] among the arcs and list the parts by next hop."""
     begins = 1
     for i in range(arcs):
         ends = s.work.bounds[i]
-        low = max(first, begins)
-        high = min(last, ends)
-        if low <= high:
-            for w in range(size):
-                s.work.box[w] = box[at + w]
-            if s.params.by_value == 1:
-                s.work.box[1 + 2 * attribute] = (me + low) & RING_MASK
-                s.work.box[2 + 2 * attribute] = (me + high) & RING_MASK
-            s.work.counts[i] = aggregate(s, p, i * s.params.boxes, s.work.counts[i])
+        spread_arc(s, p, i, max(first, begins), min(last, ends), attribute, box, at)
         begins = ends + 1
 
 
@@ -111,7 +116,8 @@ def spread_segment(
 def spread(s: Any, p: int, arcs: int, limit: int, box: Any, at: int) -> None:
     """List the parts of a box by next hop (Algorithm 2, showering).
 
-    Values at clockwise distances past ``limit`` stay here: the own arc, and what is final.
+    Values at clockwise distances up to ``limit`` follow the arcs; from there to the own arc they
+    are final for the sender but not ours, and go to the predecessor; the own arc stays here.
     """
     me = s.sampler.profile[p, IDENTIFIER]
     attribute = box[at]
@@ -122,10 +128,31 @@ def spread(s: Any, p: int, arcs: int, limit: int, box: Any, at: int) -> None:
         first = clockwise(me, anchor(s, attribute))
         last = first
     if first <= last:
-        spread_segment(s, p, arcs, first, min(last, limit), attribute, box, at)
+        spread_both_ways(s, p, arcs, limit, first, last, attribute, box, at)
     else:
-        spread_segment(s, p, arcs, 1, min(last, limit), attribute, box, at)
-        spread_segment(s, p, arcs, first, limit, attribute, box, at)
+        spread_both_ways(s, p, arcs, limit, 1, last, attribute, box, at)
+        spread_both_ways(s, p, arcs, limit, first, RING_MASK, attribute, box, at)
+
+
+@rule
+def spread_both_ways(
+    s: Any,
+    p: int,
+    arcs: int,
+    limit: int,
+    first: int,
+    last: int,
+    attribute: int,
+    box: Any,
+    at: int,
+) -> None:
+    """List distances [first, last]: onwards up to ``limit``, back from there to the own arc."""
+    spread_segment(s, p, arcs, first, min(last, limit), attribute, box, at)
+    begins = own_arc_begins(s, p)
+    if limit < begins:
+        # The farthest neighbour clockwise, and so the last hop, is the predecessor.
+        low = max(first, limit + 1)
+        spread_arc(s, p, arcs - 1, low, min(last, begins), attribute, box, at)
 
 
 @rule

@@ -1,0 +1,123 @@
+"""The simplest protocols there are, for tests and benchmarks of the engines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gossamer.protocol.draws import below, mix
+from gossamer.protocol.messages import (
+    BODY,
+    FROM,
+    KIND,
+    LENGTH,
+    TO,
+    UNREACHABLE,
+    USER,
+    Outbox,
+    Words,
+    close_record,
+    open_record,
+)
+from gossamer.protocol.rules import rule
+from gossamer.protocol.state import Int64s
+from gossamer.protocol.struct import Struct
+
+TICK = 1
+SEND = 9
+PING = USER
+
+
+class Pings(Struct):
+    """What n nodes have seen.
+
+    Attributes:
+        fired, taken, returned: int64[n], timers, pings, and pings that came back.
+        last_word: int64[n], the last body word of the last ping.
+    """
+
+    fired: Int64s
+    taken: Int64s
+    returned: Int64s
+    last_word: Int64s
+
+
+def make_pings(nodes: int) -> Pings:
+    """Rows that have seen nothing."""
+    return Pings(**{name: np.zeros(nodes, np.int64) for name in Pings.__annotations__})
+
+
+def send_command(source: int, to: int, body: int | list[int] = 0) -> Words:
+    """The command that makes ``source`` send ``to`` a ping with this body."""
+    words = [body] if isinstance(body, int) else body
+    return np.array([BODY + 1 + len(words), SEND, source, source, to, *words], np.int64)
+
+
+@rule
+def ping_step(
+    state: Pings,
+    p: int,
+    now: int,  # noqa: ARG001  (as every step)
+    words: Words,
+    at: int,
+    out: Outbox,
+) -> None:
+    """Send pings on command; count everything."""
+    kind = words[at + KIND]
+    if kind == TICK:
+        state.fired[p] += 1
+    elif kind == SEND:
+        count = words[at + LENGTH] - BODY - 1
+        ping = open_record(out, PING, words[at + BODY], p, count)
+        if ping >= 0:
+            for i in range(count):
+                out.words[ping + BODY + i] = words[at + BODY + 1 + i]
+            close_record(out, ping, count)
+    elif kind == PING:
+        state.taken[p] += 1
+        state.last_word[p] = words[at + words[at + LENGTH] - 1]
+    elif kind == PING + UNREACHABLE:
+        state.returned[p] += 1
+
+
+@rule
+def forward_step(
+    state: Pings,
+    p: int,
+    now: int,  # noqa: ARG001  (as every step)
+    words: Words,  # noqa: ARG001
+    at: int,  # noqa: ARG001
+    out: Outbox,
+) -> None:
+    """Whatever comes, send a ping to a random node: as many go on for ever as were started."""
+    state.taken[p] += 1
+    other = below(mix(1, p, state.taken[p]), len(state.taken))
+    ping = open_record(out, PING, other, p, 1)
+    out.words[ping + BODY] = state.taken[p]
+    close_record(out, ping, 1)
+
+
+@rule
+def log_records(log: Words, _state: Any, words: Words, at: int, now: int) -> None:
+    """Write down (now, kind, to, from, last word) of every record; log[0, 0] counts them.
+
+    ``log`` is int64[m, 5]; what it has no room for is counted only.
+    """
+    log[0, 0] += 1
+    row = log[0, 0]
+    if row < len(log):
+        log[row, 0] = now
+        log[row, 1] = words[at + KIND]
+        log[row, 2] = words[at + TO]
+        log[row, 3] = words[at + FROM]
+        log[row, 4] = words[at + words[at + LENGTH] - 1]
+
+
+@rule
+def chain_records(chain: Words, _state: Any, words: Words, at: int, now: int) -> None:
+    """Let chain[0] depend on every word of every record and on their order; chain[1] counts."""
+    chain[1] += 1
+    chain[0] = mix(chain[0], now, words[at + LENGTH])
+    for i in range(words[at + LENGTH]):
+        chain[0] = mix(chain[0], words[at + i], i)
