@@ -44,6 +44,7 @@ class Settings:
         load_shifting: move identifiers towards loaded successors (Sec. IV-B5).
         shift_threshold: beta, in events a round; the paper gives no value.
         join_lookup: a joining peer looks its place on the ring up instead of waiting for gossip.
+        stabilise: greet a new successor at once instead of at the next round.
         reroute: send what an unreachable neighbour should have had through another one.
         replicas: successors of a rendezvous node that disseminate an event as well.
         replay_rounds: rounds for which events are remembered and handed to subscriptions that
@@ -72,6 +73,7 @@ class Settings:
     load_shifting: bool = True
     shift_threshold: float = 0.5
     join_lookup: bool = False
+    stabilise: bool = False
     reroute: bool = False
     replicas: int = 0
     replay_rounds: int = 0
@@ -132,6 +134,7 @@ class Settings:
             load_shifting=int(self.load_shifting),
             shift_threshold=round(self.shift_threshold * LOAD_UNIT * LOAD_WINDOW),
             join_lookup=int(self.join_lookup),
+            stabilise=int(self.stabilise),
             reroute=int(self.reroute),
             replicas=self.replicas,
             replay_rounds=self.replay_rounds,
@@ -163,6 +166,7 @@ class Parameters(NamedTuple):
     load_shifting: int
     shift_threshold: int
     join_lookup: int
+    stabilise: int
     reroute: int
     replicas: int
     replay_rounds: int
@@ -198,13 +202,15 @@ def resilient(nodes: int, **changes: Any) -> Settings:
     """Vinifera that keeps delivering under heavy churn; goes beyond the paper.
 
     Differs from `paper` in a ring kept three deep, a place on the ring that is looked up at join,
-    where the successor hands over what it knows of subscribers; in rerouting around unreachable
+    where the successor hands over what it knows of subscribers; in greeting a new successor at
+    once; in rerouting around unreachable
     neighbours; in two successors that disseminate beside the rendezvous node; and in events
     replayed to subscriptions that a peer hears of for the first time.
     """
     standard = {
         "ring_links": 3,
         "join_lookup": True,
+        "stabilise": True,
         "reroute": True,
         "replicas": 2,
         "replay_rounds": 3,

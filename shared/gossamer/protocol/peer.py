@@ -42,6 +42,7 @@ from gossamer.protocol.messages import (
     Words,
 )
 from gossamer.protocol.overlay.load_shifting import on_load_shifted, shift_load
+from gossamer.protocol.overlay.links import handle_in
 from gossamer.protocol.overlay.membership import (
     find_place_elsewhere,
     on_failure,
@@ -60,6 +61,7 @@ from gossamer.protocol.rendezvous.content_routing_table import remove_source
 from gossamer.protocol.rendezvous.delivery import on_event, on_publish, reroute_event
 from gossamer.protocol.rendezvous.handover import on_handover
 from gossamer.protocol.rendezvous.installation import (
+    greet_successor,
     on_acknowledge,
     on_install,
     on_install_timer,
@@ -85,6 +87,25 @@ def step(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
         at: offset of the record's header.
         out: where records are appended; may share memory with ``words`` past the record.
     """
+    successor = successor_handle(s, p)
+    dispatch(s, p, now, words, at, out)
+    if s.params.stabilise == 1:
+        found = successor_handle(s, p)
+        if found >= 0 and found != successor:
+            greet_successor(s, p, out)
+
+
+@rule
+def successor_handle(s: Any, p: int) -> int:
+    """Who ``p`` takes for its successor, or -1."""
+    if s.successor[p] < 0:
+        return -1
+    return handle_in(s.links[p, s.successor[p], 0])
+
+
+@rule
+def dispatch(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
+    """Hand a record to its rule."""
     kind = words[at + KIND]
     if kind == SAMPLE_TIMER:
         sample_on_timer(s.sampler, p, now, out)
@@ -248,7 +269,7 @@ def largest_step(settings: Settings) -> int:
     install = BODY + descriptor + 1 + settings.boxes_per_neighbour * box
     events = settings.routing_table_entries + settings.attributes + settings.event_memory
     return (
-        (2 * settings.links + 2) * install
+        (3 * settings.links + 4) * install
         + settings.routing_table_entries * (box + 2)
         + events * (BODY + EVENT_VALUES + settings.attributes + 8)
         + 4 * (settings.links + settings.view_size + 2) * descriptor

@@ -6,33 +6,54 @@ problem is a `ScenarioError` that names the field and what was expected.
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import attrs
+from attrs.converters import optional
 
 from gossamer.protocol import config
 from gossamer.protocol.errors import ConfigError
 from gossamer.sim.errors import ScenarioError
+from gossamer.sim.scenario_checks import (
+    check,
+    matches_type,
+    number,
+    of_type,
+    one_of,
+    to_float,
+    to_path,
+    whole,
+)
 
-PRESETS: dict[str, Callable[..., config.Settings]] = {
-    "paper": config.paper,
-    "baseline": config.baseline,
-    "resilient": config.resilient,
-}
+PRESETS: Mapping[str, Callable[..., config.Settings]] = MappingProxyType(
+    {"paper": config.paper, "baseline": config.baseline, "resilient": config.resilient}
+)
 SUBSCRIPTION_KINDS = ("random", "skewed")
 ENGINES = ("cycle", "event")
 LATENCIES = ("none", "constant", "uniform", "matrix")
 
+# Fields of `config.Settings` that all systems of a scenario share, and what decides them.
+SHARED_SETTINGS: Mapping[str, str] = MappingProxyType(
+    {
+        "attributes": "subscriptions.attributes",
+        "subscriptions": "subscriptions.per_node",
+        "seed": "seed",
+    }
+)
+SETTING_TYPES: Mapping[str, type] = MappingProxyType(typing.get_type_hints(config.Settings))
+TYPE_NAMES: Mapping[type, str] = MappingProxyType(
+    {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+)
 
-def _fail(field: str, value: object, expected: str) -> ScenarioError:
-    return ScenarioError(None, field, value, expected)
+# What lies beside the systems' folders in a result folder.
+RESULT_NAMES = frozenset({"plots", "summary.json", "scenario.toml", "report.html"})
 
-
-def _check(holds: bool, field: str, value: object, expected: str) -> None:
-    if not holds:
-        raise _fail(field, value, expected)
+MOST_NODES = 10_000_000
+MOST_ROUNDS = 1_000_000_000
 
 
 @attrs.frozen(kw_only=True)
@@ -52,33 +73,32 @@ class Subscriptions:
         subscribers: share of nodes that subscribe to anything.
     """
 
-    kind: str = "skewed"
-    attributes: int = 1
-    width: float = 0.1
-    places: int = 100
-    exponent: float = 1.0
-    spread: float = 0.01
-    per_node: int = 1
-    subscribers: float = 1.0
+    section: ClassVar[str] = "subscriptions."
 
-    def __attrs_post_init__(self) -> None:
-        where = "subscriptions."
-        kinds = "one of " + ", ".join(SUBSCRIPTION_KINDS)
-        _check(self.kind in SUBSCRIPTION_KINDS, where + "kind", self.kind, kinds)
-        _check(
-            1 <= self.attributes <= 16, where + "attributes", self.attributes, "1 to 16"
-        )
-        _check(0 < self.width <= 1, where + "width", self.width, "a share above 0, at most 1")
-        _check(self.places >= 1, where + "places", self.places, "at least 1")
-        _check(self.exponent >= 0, where + "exponent", self.exponent, "at least 0")
-        _check(0 <= self.spread <= 1, where + "spread", self.spread, "a share from 0 to 1")
-        _check(1 <= self.per_node <= 1024, where + "per_node", self.per_node, "1 to 1024")
-        _check(
-            0 < self.subscribers <= 1,
-            where + "subscribers",
-            self.subscribers,
-            "a share above 0, at most 1",
-        )
+    kind: str = attrs.field(default="skewed", validator=one_of(*SUBSCRIPTION_KINDS))
+    attributes: int = attrs.field(default=1, validator=whole(1, 16))
+    width: float = attrs.field(
+        default=0.1,
+        converter=to_float,
+        validator=number("a share above 0, at most 1", lambda share: 0 < share <= 1),
+    )
+    places: int = attrs.field(default=100, validator=whole(1, 10_000_000))
+    exponent: float = attrs.field(
+        default=1.0,
+        converter=to_float,
+        validator=number("a number from 0 to 100", lambda exponent: 0 <= exponent <= 100),
+    )
+    spread: float = attrs.field(
+        default=0.01,
+        converter=to_float,
+        validator=number("a share from 0 to 1", lambda share: 0 <= share <= 1),
+    )
+    per_node: int = attrs.field(default=1, validator=whole(1, 1024))
+    subscribers: float = attrs.field(
+        default=1.0,
+        converter=to_float,
+        validator=number("a share above 0, at most 1", lambda share: 0 < share <= 1),
+    )
 
 
 @attrs.frozen(kw_only=True)
@@ -90,17 +110,14 @@ class Events:
         warm_up_rounds: rounds before the first event.
     """
 
-    per_round: float = 1.0
-    warm_up_rounds: int = 20
+    section: ClassVar[str] = "events."
 
-    def __attrs_post_init__(self) -> None:
-        _check(0 <= self.per_round <= 1e6, "events.per_round", self.per_round, "0 to 1000000")
-        _check(
-            self.warm_up_rounds >= 0,
-            "events.warm_up_rounds",
-            self.warm_up_rounds,
-            "a whole number of at least 0",
-        )
+    per_round: float = attrs.field(
+        default=1.0,
+        converter=to_float,
+        validator=number("a number from 0 to 1000000", lambda rate: 0 <= rate <= 1e6),
+    )
+    warm_up_rounds: int = attrs.field(default=20, validator=whole(0, MOST_ROUNDS))
 
 
 @attrs.frozen(kw_only=True)
@@ -114,22 +131,33 @@ class Churn:
         repeat: how many times the part is played.
     """
 
-    trace: Path
-    time_scale: float = 1.0
-    start_s: float = 0.0
-    end_s: float | None = None
-    repeat: int = 1
+    section: ClassVar[str] = "churn."
+
+    trace: Path = attrs.field(
+        converter=to_path, validator=of_type(Path, "the path of a trace file, as text")
+    )
+    time_scale: float = attrs.field(
+        default=1.0, converter=to_float, validator=number("a number above 0", lambda x: x > 0)
+    )
+    start_s: float = attrs.field(
+        default=0.0,
+        converter=to_float,
+        validator=number("a time of at least 0 s", lambda time_s: time_s >= 0),
+    )
+    end_s: float | None = attrs.field(
+        default=None,
+        converter=optional(to_float),
+        validator=number("a time above 0 s", lambda time_s: time_s > 0, optional=True),
+    )
+    repeat: int = attrs.field(default=1, validator=whole(1, 1_000_000))
 
     def __attrs_post_init__(self) -> None:
-        _check(self.time_scale > 0, "churn.time_scale", self.time_scale, "a number above 0")
-        _check(self.start_s >= 0, "churn.start_s", self.start_s, "a time of at least 0 s")
-        _check(
+        check(
             self.end_s is None or self.end_s > self.start_s,
             "churn.end_s",
             self.end_s,
-            "a time after churn.start_s",
+            f"a time after churn.start_s, which is {self.start_s!r}",
         )
-        _check(self.repeat >= 1, "churn.repeat", self.repeat, "a whole number of at least 1")
 
 
 @attrs.frozen(kw_only=True)
@@ -146,36 +174,40 @@ class Link:
         reports_unreachable: whether a sender learns that a peer is gone, as over TCP.
     """
 
-    latency: str = "none"
-    latency_s: float = 0.0
-    matrix: Path | None = None
-    loss: float = 0.0
-    duplication: float = 0.0
-    event_capacity: int | None = None
-    reports_unreachable: bool = True
+    section: ClassVar[str] = "network."
+
+    latency: str = attrs.field(default="none", validator=one_of(*LATENCIES))
+    latency_s: float = attrs.field(
+        default=0.0,
+        converter=to_float,
+        validator=number("a time from 0 to 1000000 s", lambda time_s: 0 <= time_s <= 1e6),
+    )
+    matrix: Path | None = attrs.field(
+        default=None,
+        converter=optional(to_path),
+        validator=of_type(Path, "the path of a latency matrix, as text", optional=True),
+    )
+    loss: float = attrs.field(
+        default=0.0,
+        converter=to_float,
+        validator=number("a share from 0, below 1", lambda share: 0 <= share < 1),
+    )
+    duplication: float = attrs.field(
+        default=0.0,
+        converter=to_float,
+        validator=number("a share from 0 to 1", lambda share: 0 <= share <= 1),
+    )
+    event_capacity: int | None = attrs.field(
+        default=None, validator=whole(1, 1_000_000_000, optional=True)
+    )
+    reports_unreachable: bool = attrs.field(default=True, validator=of_type(bool, "true or false"))
 
     def __attrs_post_init__(self) -> None:
-        kinds = "one of " + ", ".join(LATENCIES)
-        _check(self.latency in LATENCIES, "network.latency", self.latency, kinds)
-        _check(self.latency_s >= 0, "network.latency_s", self.latency_s, "at least 0 s")
-        _check(0 <= self.loss < 1, "network.loss", self.loss, "a share from 0, below 1")
-        _check(
-            0 <= self.duplication <= 1,
-            "network.duplication",
-            self.duplication,
-            "a share from 0 to 1",
-        )
-        _check(
+        check(
             (self.latency == "matrix") == (self.matrix is not None),
             "network.matrix",
             self.matrix,
             'a file exactly if network.latency is "matrix"',
-        )
-        _check(
-            self.event_capacity is None or self.event_capacity >= 1,
-            "network.event_capacity",
-            self.event_capacity,
-            "a whole number of at least 1",
         )
 
 
@@ -189,32 +221,48 @@ class System:
         settings: fields of `config.Settings` that differ from the preset.
     """
 
-    name: str
-    preset: str = "paper"
-    settings: Mapping[str, Any] = attrs.field(factory=dict)
+    section: ClassVar[str] = "system."
+
+    name: str = attrs.field(validator=of_type(str, "letters, digits, '-', '_' and '.'"))
+    preset: str = attrs.field(default="paper", validator=one_of(*PRESETS))
+    settings: Mapping[str, Any] = attrs.field(
+        factory=dict, validator=of_type(Mapping, "settings by name")
+    )
 
     def __attrs_post_init__(self) -> None:
-        allowed = self.name and all(c.isalnum() or c in "-_." for c in self.name)
-        _check(
-            bool(allowed) and not self.name.startswith("."),
+        well_formed = self.name and all(c.isalnum() or c in "-_." for c in self.name)
+        check(
+            bool(well_formed) and not self.name.startswith("."),
             "system.name",
             self.name,
-            "letters, digits, '-', '_' and '.'",
+            "letters, digits, '-', '_' and '.', not beginning with '.'",
         )
-        presets = "one of " + ", ".join(PRESETS)
-        _check(self.preset in PRESETS, "system.preset", self.preset, presets)
-        known = {field.name for field in attrs.fields(config.Settings)}
-        for field in self.settings:
-            expected = "one of " + ", ".join(sorted(known))
-            _check(field in known, f"system.{self.name}", field, expected)
+        free = self.name.casefold() not in RESULT_NAMES
+        check(free, "system.name", self.name, "a name that results do not use for something else")
+        for setting, value in self.settings.items():
+            self._check_setting(setting, value)
 
-    def settings_for(self, nodes: int, attributes: int, per_node: int, seed: int) -> config.Settings:
+    def _check_setting(self, setting: str, value: object) -> None:
+        field = f"system.{self.name}.{setting}"
+        if setting in SHARED_SETTINGS:
+            expected = f"{SHARED_SETTINGS[setting]} in its place, for all systems alike"
+            raise ScenarioError(None, field, value, expected)
+        if setting not in SETTING_TYPES:
+            known = ", ".join(sorted(set(SETTING_TYPES) - set(SHARED_SETTINGS)))
+            raise ScenarioError(None, field, value, f"one of {known}", found="no setting")
+        kind = SETTING_TYPES[setting]
+        check(matches_type(value, kind), field, value, TYPE_NAMES[kind])
+
+    def settings_for(
+        self, nodes: int, attributes: int, per_node: int, seed: int
+    ) -> config.Settings:
         """The system's settings for a run; raises `ScenarioError`."""
         common = {"attributes": attributes, "subscriptions": per_node, "seed": seed}
         try:
             return PRESETS[self.preset](nodes, **{**common, **self.settings})
         except ConfigError as error:
-            raise _fail(f"system.{self.name}.{error.field}", error.value, error.expected) from None
+            field = f"system.{self.name}.{error.field}"
+            raise ScenarioError(None, field, error.value, error.expected) from None
 
 
 @attrs.frozen(kw_only=True)
@@ -222,7 +270,7 @@ class Scenario:
     """A whole run.
 
     Attributes:
-        name: for titles.
+        name: for titles, and for the default name of the result folder.
         nodes: number of nodes; with churn, nodes of the trace that take part (None: all).
         rounds: rounds to run; with churn None runs to the end of the trace.
         round_s: length of a gossip round.
@@ -233,47 +281,56 @@ class Scenario:
         measure_every: rounds between measurements of ring and friend links.
     """
 
-    name: str = "scenario"
-    nodes: int | None = 1000
-    rounds: int | None = 100
-    round_s: float = 60.0
-    seed: int = 1
-    engine: str = "cycle"
-    systems: tuple[System, ...] = (
-        System(name="vinifera"),
-        System(name="baseline", preset="baseline"),
+    name: str = attrs.field(default="scenario", validator=of_type(str, "a text"))
+    nodes: int | None = attrs.field(default=1000, validator=whole(2, MOST_NODES, optional=True))
+    rounds: int | None = attrs.field(default=100, validator=whole(1, MOST_ROUNDS, optional=True))
+    round_s: float = attrs.field(
+        default=60.0,
+        converter=to_float,
+        validator=number("a time above 0, at most 1000000 s", lambda time_s: 0 < time_s <= 1e6),
     )
-    subscriptions: Subscriptions = attrs.field(factory=Subscriptions)
-    events: Events = attrs.field(factory=Events)
-    churn: Churn | None = None
-    network: Link = attrs.field(factory=Link)
-    measure_every: int = 1
+    seed: int = attrs.field(default=1, validator=whole(0, (1 << 62) - 1))
+    engine: str = attrs.field(default="cycle", validator=one_of(*ENGINES))
+    systems: tuple[System, ...] = attrs.field(
+        default=(System(name="vinifera"), System(name="baseline", preset="baseline")),
+        converter=tuple,
+    )
+    subscriptions: Subscriptions = attrs.field(
+        factory=Subscriptions, validator=of_type(Subscriptions, "a Subscriptions object")
+    )
+    events: Events = attrs.field(factory=Events, validator=of_type(Events, "an Events object"))
+    churn: Churn | None = attrs.field(
+        default=None, validator=of_type(Churn, "a Churn object", optional=True)
+    )
+    network: Link = attrs.field(factory=Link, validator=of_type(Link, "a Link object"))
+    measure_every: int = attrs.field(default=1, validator=whole(1, MOST_ROUNDS))
 
     def __attrs_post_init__(self) -> None:
-        most = 10_000_000
-        _check(
-            self.nodes is None or 2 <= self.nodes <= most,
-            "nodes",
-            self.nodes,
-            f"a whole number from 2 to {most}",
-        )
-        _check(
-            self.churn is not None or self.nodes is not None, "nodes", None, "a number of nodes"
-        )
-        _check(
-            self.churn is not None or self.rounds is not None, "rounds", None, "a number of rounds"
-        )
-        _check(
-            self.rounds is None or self.rounds >= 1, "rounds", self.rounds, "at least 1 round"
-        )
-        _check(0 < self.round_s <= 1e6, "round_s", self.round_s, "a time above 0 s")
-        _check(0 <= self.seed < 1 << 62, "seed", self.seed, "a whole number from 0, below 2^62")
-        engines = "one of " + ", ".join(ENGINES)
-        _check(self.engine in ENGINES, "engine", self.engine, engines)
-        _check(len(self.systems) > 0, "system", self.systems, "at least one system")
+        printable = self.name.isprintable() and bool(self.name.strip())
+        check(printable, "name", self.name, "one line of text, not empty")
+        for field in ("nodes", "rounds"):
+            given = self.churn is not None or getattr(self, field) is not None
+            check(given, field, None, f"a number of {field}, as there is no churn trace to tell it")
+        self._check_network()
+        self._check_systems()
+
+    def _check_network(self) -> None:
+        """Refuse what the cycle engine would pass over in silence."""
+        if self.engine == "event":
+            return
+        for field, absent in (("latency", "none"), ("loss", 0.0), ("duplication", 0.0)):
+            value = getattr(self.network, field)
+            expected = f'{absent!r} in the cycle engine (engine = "event" knows more)'
+            check(value == absent, f"network.{field}", value, expected)
+
+    def _check_systems(self) -> None:
+        check(len(self.systems) > 0, "system", self.systems, "at least one system")
+        for system in self.systems:
+            check(isinstance(system, System), "system", system, "a System object")
         names = [system.name for system in self.systems]
-        _check(len(set(names)) == len(names), "system", names, "different names")
-        _check(self.measure_every >= 1, "measure_every", self.measure_every, "at least 1 round")
+        # Names are folders, which some file systems tell apart only if they differ beyond case.
+        distinct = len({name.casefold() for name in names}) == len(names)
+        check(distinct, "system.name", names, "a different name for every system")
         for system in self.systems:
             system.settings_for(
                 self.nodes or 1000,

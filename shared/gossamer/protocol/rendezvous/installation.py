@@ -11,8 +11,8 @@ traffic are bounded by B boxes a neighbour and round, whatever the number of sub
 
 A value is *final* at a peer if it lies between the sender and the peer: the sender takes the peer
 for its rendezvous node. Where that is wrong, because the peer knows somebody in between, the
-request goes back along predecessors until it is right (the paper leaves this open); it is never
-sent on around the ring. Every other request only travels on through the arc from the peer to the
+request goes back to the predecessor it belongs to (the paper leaves this open); it is never sent on
+around the ring. Every other request only travels on through the arc from the peer to the
 sender. Either way it cannot come back to where it was.
 """
 
@@ -117,7 +117,7 @@ def spread(s: Any, p: int, arcs: int, limit: int, box: Any, at: int) -> None:
     """List the parts of a box by next hop (Algorithm 2, showering).
 
     Values at clockwise distances up to ``limit`` follow the arcs; from there to the own arc they
-    are final for the sender but not ours, and go to the predecessor; the own arc stays here.
+    are final for the sender but not ours, and go back; the own arc stays here.
     """
     me = s.sampler.profile[p, IDENTIFIER]
     attribute = box[at]
@@ -146,13 +146,20 @@ def spread_both_ways(
     box: Any,
     at: int,
 ) -> None:
-    """List distances [first, last]: onwards up to ``limit``, back from there to the own arc."""
+    """List distances [first, last]: onwards up to ``limit``, back from there to the own arc.
+
+    Only what belongs to one of the R predecessors that we know goes back. Requests are forwarded
+    at once but vanish hop by hop, a round each: one that went back further, as happens while the
+    ring forms, would haunt it for as many rounds as it went back hops.
+    """
     spread_segment(s, p, arcs, first, min(last, limit), attribute, box, at)
     begins = own_arc_begins(s, p)
-    if limit < begins:
-        # The farthest neighbour clockwise, and so the last hop, is the predecessor.
-        low = max(first, limit + 1)
-        spread_arc(s, p, arcs - 1, low, min(last, begins), attribute, box, at)
+    known_from = limit
+    if arcs > s.params.ring_links:
+        known_from = max(limit, s.work.bounds[arcs - 1 - s.params.ring_links])
+    if known_from < begins:
+        low = max(first, known_from + 1)
+        spread_segment(s, p, arcs, low, min(last, begins), attribute, box, at)
 
 
 @rule
@@ -191,9 +198,8 @@ def send_boxes(s: Any, p: int, kind: int, to: int, first: int, count: int, out: 
 
 
 @rule
-def on_install_timer(s: Any, p: int, out: Outbox) -> None:
-    """The periodic installation: one aggregated message to every neighbour."""
-    remove_expired(s, p)
+def list_everything(s: Any, p: int) -> int:
+    """List all boxes, own and others', by next hop; return the number of arcs."""
     arcs = begin_lists(s, p)
     limit = own_arc_begins(s, p)
     for k in range(s.constrained.shape[1]):
@@ -205,6 +211,14 @@ def on_install_timer(s: Any, p: int, out: Outbox) -> None:
     for e in range(s.table_count[p]):
         limit = forwarding_limit(s, p, s.table[p, e, SOURCE_IDENTIFIER])
         spread(s, p, arcs, limit, s.table[p, e], BOX)
+    return arcs
+
+
+@rule
+def on_install_timer(s: Any, p: int, out: Outbox) -> None:
+    """The periodic installation: one aggregated message to every neighbour."""
+    remove_expired(s, p)
+    arcs = list_everything(s, p)
     for i in range(arcs):
         to = handle_of_slot(s, p, s.work.hops[i])
         send_boxes(s, p, INSTALL, to, i * s.params.boxes, s.work.counts[i], out)
@@ -212,6 +226,20 @@ def on_install_timer(s: Any, p: int, out: Outbox) -> None:
     for i in range(s.installed_at.shape[1]):
         installed = i < arcs and s.work.counts[i] > 0
         s.installed_at[p, i] = handle_of_slot(s, p, s.work.hops[i]) if installed else -1
+
+
+@rule
+def greet_successor(s: Any, p: int, out: Outbox) -> None:
+    """Install at a new successor at once what belongs there.
+
+    Goes beyond the paper. Its acknowledgement tells of anybody still in between, so that a peer
+    whose successors all failed finds the next one alive within the round, as Chord stabilises.
+    """
+    arcs = list_everything(s, p)
+    for i in range(arcs):
+        if s.work.hops[i] == s.successor[p]:
+            to = handle_of_slot(s, p, s.successor[p])
+            send_boxes(s, p, INSTALL_NEWS, to, i * s.params.boxes, s.work.counts[i], out)
 
 
 @rule
@@ -342,8 +370,7 @@ def on_install(s: Any, p: int, words: Any, at: int, replaces: bool, out: Outbox)
         held = aggregate(s, p, own, held)
     if replaces or unknown > 0:
         replace_source(s, p, source, source_identifier, s.work.lists, own, held)
-    if replaces:
-        acknowledge(s, p, source, out)
+    acknowledge(s, p, source, out)
     if unknown > 0:
         if s.params.cascade == 1:
             limit = forwarding_limit(s, p, source_identifier)
