@@ -28,9 +28,7 @@ def whole(low: int, high: int, *, optional: bool = False) -> Validator:
     return _validator(lambda value: type(value) is int and low <= value <= high, expected, optional)
 
 
-def number(
-    expected: str, holds: Callable[[float], bool], *, optional: bool = False
-) -> Validator:
+def number(expected: str, holds: Callable[[float], bool], *, optional: bool = False) -> Validator:
     """A validator of finite floats for which ``holds``; to be used behind `to_float`."""
     return _validator(
         lambda value: type(value) is float and math.isfinite(value) and holds(value),

@@ -1,0 +1,48 @@
+"""A scenario around a churn trace, for those who have nothing but the trace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gossamer.sim.scenario import Scenario
+from gossamer.sim.scenario_file import scenario_from_document, scenario_to_toml
+
+_ENDINGS = (".avt.gz", ".avt", ".parquet")
+
+
+def replay_scenario(
+    trace: Path, preset: str, overrides: Mapping[str, object]
+) -> tuple[Scenario, str]:
+    """Vinifera as ``preset`` has it, beside the baseline, under all of ``trace``.
+
+    Args:
+        trace: the trace file.
+        preset: of the system `vinifera`.
+        overrides: see `gossamer.sim.scenario_file.read_scenario`.
+
+    Returns:
+        The scenario, and the text of a scenario file that says the same.
+
+    Raises:
+        ScenarioError: the preset is unknown or an override impossible.
+    """
+    document: dict[str, Any] = {
+        "name": _stem(trace),
+        # Measuring the whole overlay costs more than a round of it; over days, samples will do.
+        "measure_every": 10,
+        "events": {"per_round": 0.5},
+        "churn": {"trace": trace.resolve()},
+        "system": [
+            {"name": "vinifera", "preset": preset},
+            {"name": "baseline", "preset": "baseline"},
+        ],
+    }
+    scenario = scenario_from_document(document, overrides)
+    return scenario, f"# Replay of {trace.name!r}.\n\n" + scenario_to_toml(scenario)
+
+
+def _stem(trace: Path) -> str:
+    ending = next((ending for ending in _ENDINGS if trace.name.endswith(ending)), "")
+    return trace.name.removesuffix(ending) or trace.name

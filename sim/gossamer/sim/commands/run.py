@@ -1,0 +1,135 @@
+"""Running a scenario from the command line: claim a place, simulate, write, print."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import attrs
+import typer
+from rich.console import Console
+
+from gossamer.sim.commands.destination import (
+    Destination,
+    file_name,
+    new_destination,
+    unfinished_destination,
+)
+from gossamer.sim.commands.preview import preview
+from gossamer.sim.commands.progress import progress_bars, stops_between_rounds
+from gossamer.sim.errors import ScenarioError, SimulationError
+from gossamer.sim.results import ResultsError, check_destination, write_results
+from gossamer.sim.scenario import Scenario
+from gossamer.sim.scenario_file import read_scenario
+from gossamer.sim.simulation import simulate
+from gossamer.sim.tables import print_json, summary_table
+
+EXIT_INTERRUPTED = 130
+
+
+@attrs.frozen(kw_only=True)
+class Options:
+    """How to run, as opposed to what.
+
+    Attributes:
+        out: the result folder; a free one is chosen if None.
+        json: print `summary.json` instead of a table.
+        resume: go on with an unfinished run.
+        plots: whether to draw plots and write the report.
+        threads: systems that run at a time.
+    """
+
+    out: Path | None = None
+    json: bool = False
+    resume: bool = False
+    plots: bool = True
+    threads: int = 2
+
+
+def run_scenario(scenario: Scenario, text: str, options: Options) -> None:
+    """Run ``scenario`` and leave a result folder; ``text`` is kept with it.
+
+    Raises:
+        SimulationError: the scenario or the place for its results is impossible. A run that got
+            to a checkpoint can be resumed, of any other nothing is left behind.
+        typer.Exit: the user interrupted the run.
+    """
+    place = _resumed(scenario, options) if options.resume else _claimed(scenario, text, options)
+    finished = False
+    try:
+        summary = _simulate_and_write(scenario, text, place, options)
+        finished = True
+    except KeyboardInterrupt:
+        print(f"gossamer: interrupted; {_what_is_kept(place)}", file=sys.stderr)
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    except OSError as error:
+        reason = f"could not be written ({error.strerror or error}); {_what_is_kept(place)}"
+        raise ResultsError(place.out, reason) from error
+    except MemoryError as error:
+        raise SimulationError(
+            f"the memory of this machine does not suffice; {_what_is_kept(place)}"
+        ) from error
+    finally:
+        if finished or not place.has_checkpoint:
+            place.release()
+    _print_summary(summary, place, options)
+
+
+def _claimed(scenario: Scenario, text: str, options: Options) -> Destination:
+    """A place for a new run; whatever can be refused is, before anything is written."""
+    preview(scenario)
+    place = new_destination(options.out, _default_name(scenario))
+    place.claim(text)
+    return place
+
+
+def _resumed(scenario: Scenario, options: Options) -> Destination:
+    """The place of the unfinished run of ``scenario``."""
+    place = unfinished_destination(options.out, _default_name(scenario))
+    check_destination(place.out)
+    kept, _ = read_scenario(place.scenario)
+    if kept != scenario:
+        expected = f"an unfinished run of this scenario; '{place.resume_command()}' goes on with it"
+        raise ScenarioError(
+            str(place.scenario), "the scenario", kept.name, expected, found="another one"
+        )
+    return place
+
+
+def _simulate_and_write(
+    scenario: Scenario, text: str, place: Destination, options: Options
+) -> dict[str, Any]:
+    with progress_bars() as bars, stops_between_rounds(bars) as progress:
+        record = simulate(
+            scenario,
+            text,
+            progress=progress,
+            checkpoint=place.checkpoint,
+            resume=options.resume,
+            threads=options.threads,
+        )
+    return write_results(record, place.out, pictures=options.plots)
+
+
+def _what_is_kept(place: Destination) -> str:
+    if place.has_checkpoint:
+        return (
+            f"the checkpoint in {place.unfinished} is kept, "
+            f"go on with it by '{place.resume_command()}'"
+        )
+    return "there was no checkpoint yet, nothing is kept"
+
+
+def _print_summary(summary: dict[str, Any], place: Destination, options: Options) -> None:
+    if options.json:
+        print_json(summary, sys.stdout)
+        return
+    console = Console()
+    console.print(summary_table(summary))
+    shown = "report.html" if options.plots else "summary.json"
+    console.print(f"Results: {place.out / shown}", highlight=False, soft_wrap=True, markup=False)
+
+
+def _default_name(scenario: Scenario) -> str:
+    return file_name(f"{scenario.name}-{scenario.seed}")

@@ -1,0 +1,110 @@
+"""Figures and benchmarks: registries are asked by name, their findings printed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from gossamer.sim.commands.destination import file_name, free_folder
+from gossamer.sim.errors import ScenarioError
+from gossamer.sim.results import check_destination
+
+# Loaded by name when asked for: no other subcommand needs them.
+FIGURES_MODULE = "gossamer.sim.figures"
+BENCHMARKS_MODULE = "gossamer.sim.benchmarks"
+CLAIMS_FILE = "claims.json"
+
+
+def reproduce(name: str, out: Path | None, *, quick: bool, processes: int) -> None:
+    """Reproduce the figures of a paper and print which of its claims hold.
+
+    Raises:
+        ScenarioError: there are no figures of that name.
+        ResultsError: ``out`` is taken.
+    """
+    figures = import_module(FIGURES_MODULE).FIGURES
+    _check_known("figures", [name], figures)
+    folder = out if out is not None else free_folder(file_name(f"figures-{name}"))
+    check_destination(folder)
+    figures[name](folder, quick=quick, processes=processes)
+    claims = json.loads((folder / CLAIMS_FILE).read_text(encoding="utf-8"))
+    console = Console()
+    console.print(claims_table(claims))
+    console.print(f"Figures: {folder}", highlight=False, soft_wrap=True, markup=False)
+
+
+def claims_table(claims: Sequence[Mapping[str, Any]]) -> RichTable:
+    """The claims of a paper with what was measured: one row a claim."""
+    table = RichTable("id", "claim", "measured", "verdict")
+    for claim in claims:
+        style = "green" if claim["verdict"] == "holds" else "yellow"
+        reason = f": {claim['reason']}" if claim.get("reason") else ""
+        verdict = f"[{style}]{claim['verdict']}[/]{_plain(reason)}"
+        table.add_row(*(_plain(claim[key]) for key in ("id", "claim", "measured")), verdict)
+    return table
+
+
+def measure_speed(
+    names: Sequence[str], sizes: Sequence[int], *, quick: bool, as_json: bool
+) -> None:
+    """Run benchmarks (all of them if none is named) and print their rows.
+
+    Raises:
+        ScenarioError: there is no benchmark of a name.
+    """
+    benchmarks = import_module(BENCHMARKS_MODULE)
+    _check_known("bench", names, benchmarks.BENCHMARKS)
+    rows = benchmarks.run_benchmarks(list(names) or list(benchmarks.BENCHMARKS), sizes, quick=quick)
+    if as_json:
+        json.dump(rows, sys.stdout, indent=2)
+        sys.stdout.write("\n")
+    else:
+        Console().print(benchmark_table(rows))
+
+
+def benchmark_table(rows: Iterable[Mapping[str, Any]]) -> RichTable:
+    """The rows of `bench.json` for people."""
+    table = RichTable("benchmark")
+    for heading in ("size", "median", "runs", "bytes"):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        median = f"{row['median_s']:.4g} s / {row['unit']}"
+        counts = (f"{row['runs']}", "-" if row["bytes"] is None else f"{row['bytes']:,}")
+        table.add_row(_plain(row["name"]), f"{row['size']:,}", median, *counts)
+    return table
+
+
+def parse_sizes(text: str) -> list[int]:
+    """Sizes such as `10000,100000`.
+
+    Raises:
+        ScenarioError: one of them is no whole number above 0.
+    """
+    sizes = []
+    for part in filter(None, text.split(",")):
+        if not part.strip().isdecimal() or int(part) < 1:
+            expected = "whole numbers above 0 with commas between them"
+            raise ScenarioError(None, "--sizes", part, expected)
+        sizes.append(int(part))
+    return sizes
+
+
+def _check_known(field: str, names: Iterable[str], known: Iterable[str]) -> None:
+    known = sorted(known)
+    for name in names:
+        if name not in known:
+            raise ScenarioError(None, field, name, "one of " + ", ".join(known))
+
+
+def _plain(text: object) -> str:
+    """``text`` with nothing in it that would be taken for a style."""
+    from rich.markup import escape
+
+    return escape(str(text))

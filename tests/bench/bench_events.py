@@ -1,0 +1,92 @@
+"""Events a second of the event engine under the simplest protocol, through its real `step`.
+
+Run it by hand: ``python tests/bench/bench_events.py [nodes ...]``, by default 10^5 and 10^6. As
+many pings are under way as there are nodes; whoever takes one sends the next to a random node. One
+thread. Prints the median of the timed runs, their extremes, and the shape of the machine; the aim
+is five million events a second at 10^5 nodes.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import sys
+import time
+from pathlib import Path
+
+# For support.ping_protocol, where the compiler's cache can find the rules again.
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import numpy as np
+
+from gossamer.sim.cycle_engine import make_network
+from gossamer.sim.event_engine import EventEngine, draw_phases
+from gossamer.sim.latency import Int64s, Latency, constant_latency, uniform_latency
+from gossamer.sim.link_conditions import make_link_conditions
+from support.ping_protocol import TICK, forward_step, make_pings
+
+PERIOD, SEED = 1000, 1
+WARM_UP_ROUNDS, TIMED_RUNS, EVENTS_A_RUN = 4, 7, 4_000_000
+LATENCIES = {
+    "constant": constant_latency(PERIOD),
+    "uniform": uniform_latency(1, 2 * PERIOD - 1),
+}
+
+
+def measure(latency: Latency, nodes: int) -> list[float]:
+    """Events a second of each timed run."""
+
+    def start_once(cycle: int) -> Int64s:
+        return draw_phases(nodes if cycle == 0 else 0, 1, PERIOD, SEED)
+
+    engine = EventEngine(
+        make_pings(nodes),
+        forward_step,
+        (TICK,),
+        make_network(nodes),
+        SEED,
+        period=PERIOD,
+        firing_ticks=start_once,
+        links=make_link_conditions(nodes, latency=latency),
+        reserve=64,
+    )
+    engine.run_until(WARM_UP_ROUNDS * PERIOD)
+    rates = []
+    for _ in range(TIMED_RUNS):
+        before = engine.counts()["passed"]
+        begin = time.perf_counter()
+        engine.run_until(engine.tick + max(EVENTS_A_RUN // nodes, 1) * PERIOD)
+        seconds = time.perf_counter() - begin
+        rates.append((engine.counts()["passed"] - before) / seconds)
+    return rates
+
+
+def describe_machine() -> str:
+    """Processor, cores and what else matters to the figures."""
+    model = platform.processor() or platform.machine()
+    information = Path("/proc/cpuinfo")
+    if information.exists():
+        lines = information.read_text().splitlines()
+        names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+        model = names[0] if names else model
+    versions = f"Python {platform.python_version()}, NumPy {np.__version__}"
+    load = f"load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
+    return f"{model}, {os.cpu_count()} cores, {versions}, {load}"
+
+
+def main() -> None:
+    """Measure the sizes given on the command line."""
+    print(describe_machine())
+    for nodes in [int(argument) for argument in sys.argv[1:]] or [10**5, 10**6]:
+        for name, latency in LATENCIES.items():
+            rates = np.array(measure(latency, nodes)) / 1e6
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+            print(
+                f"{nodes:>9,} nodes, {name:8} latency: {np.median(rates):5.1f} million events/s"
+                f" ({rates.min():.1f} to {rates.max():.1f}), peak {peak / 1e9:.2f} GB"
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""The event queue against a sorted list."""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gossamer.protocol.errors import CapacityError
+from gossamer.protocol.messages import BODY, LENGTH
+from gossamer.protocol.rules import use_compiled
+from gossamer.sim.event_queue import (
+    NEXT,
+    NOW,
+    PENDING,
+    RECORD,
+    USED,
+    EventQueue,
+    advance,
+    enlarged,
+    enlist,
+    has_room,
+    make_event_queue,
+    pop,
+    push,
+    release,
+    size_of_slot,
+)
+
+# Block boundaries of the wheel's levels are at multiples of 2^12, 2^24 and 2^36 ticks.
+STARTS = st.sampled_from([0, 4090, (1 << 24) - 3, (1 << 36) - 2])
+DELAYS = st.one_of(
+    st.integers(0, 8), st.integers(4090, 4100), st.integers(0, 20_000), st.just(1 << 13)
+)
+ACTIONS = st.lists(
+    st.tuples(DELAYS, st.integers(BODY, 40), st.integers(0, 3)), min_size=1, max_size=30
+)
+
+
+def record(length: int, name: int) -> Any:
+    """A record of ``length`` words, all but the first of which say ``name``."""
+    words = np.full(length, name, np.int64)
+    words[LENGTH] = length
+    return words
+
+
+def take(queue: EventQueue) -> list[int] | None:
+    """The next record due at this tick, or None."""
+    slot = pop(queue)
+    if slot < 0:
+        return None
+    at = int(slot) + RECORD
+    words = queue.words[at : at + queue.words[at + LENGTH]].tolist()
+    release(queue, slot, size_of_slot(words[LENGTH]))
+    return words
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@given(start=STARTS, actions=ACTIONS)
+@settings(deadline=None, max_examples=40)
+def test_records_come_in_order_of_tick_then_of_insertion(
+    compiled: bool, start: int, actions: list[tuple[int, int, int]]
+) -> None:
+    """Whatever delays and sizes, also when records are added between those taken."""
+    with use_compiled(compiled):
+        queue = make_event_queue(1 << 13)
+        queue.marks[NOW] = start
+        oracle: list[tuple[int, int, int]] = []
+        for name, (delay, length, taken) in enumerate(actions):
+            due = int(queue.marks[NOW]) + delay
+            push(queue, due, record(length, name), 0)
+            heapq.heappush(oracle, (due, name, length))
+            for _ in range(taken):
+                take_one(queue, oracle)
+            assert queue.marks[PENDING] == len(oracle)
+        while oracle:
+            take_one(queue, oracle)
+        assert take(queue) is None
+
+
+def take_one(queue: EventQueue, oracle: list[tuple[int, int, int]]) -> None:
+    """Go to the tick of the first record left and compare it with the oracle's."""
+    if not oracle:
+        return
+    due, name, length = heapq.heappop(oracle)
+    while queue.marks[NOW] < due:
+        assert pop(queue) < 0
+        advance(queue)
+    assert take(queue) == record(length, name).tolist()
+
+
+@given(lengths=st.lists(st.integers(BODY, 300), min_size=1, max_size=20), turns=st.integers(2, 5))
+@settings(deadline=None)
+def test_freed_slots_are_used_again(lengths: list[int], turns: int) -> None:
+    """The pool does not grow when the same records come again and again."""
+    queue = make_event_queue(1 << 15)
+    used = set()
+    for _ in range(turns):
+        for name, length in enumerate(lengths):
+            push(queue, int(queue.marks[NOW]), record(length, name), 0)
+        used.add(int(queue.marks[USED]))
+        for name, length in enumerate(lengths):
+            assert take(queue) == record(length, name).tolist()
+        advance(queue)
+    assert len(used) == 1
+
+
+@given(lengths=st.lists(st.integers(BODY, 300), min_size=1, max_size=20))
+@settings(deadline=None)
+def test_records_survive_an_enlargement(lengths: list[int]) -> None:
+    """And the larger pool has the room asked for."""
+    queue = make_event_queue(sum(8 << size_of_slot(length) for length in lengths))
+    for name, length in enumerate(lengths):
+        push(queue, 5000, record(length, name), 0)
+    assert not has_room(queue, 1)
+    queue = enlarged(queue, 99, 1 << 20)
+    assert has_room(queue, 99)
+    assert queue.words.ctypes.data % 64 == 0
+    for _ in range(5000):
+        advance(queue)
+    for name, length in enumerate(lengths):
+        assert take(queue) == record(length, name).tolist()
+
+
+def test_a_queue_at_its_limit_says_so_and_keeps_its_records() -> None:
+    queue = make_event_queue(16)
+    push(queue, 0, record(BODY, 7), 0)
+    with pytest.raises(CapacityError, match="the event queue is full at 20 entries"):
+        enlarged(queue, 13, 20)
+    assert enlarged(queue, 12, 20).words.shape == (20,)
+    assert take(queue) == record(BODY, 7).tolist()
+
+
+def test_a_record_may_be_put_off() -> None:
+    """A popped slot that is enlisted again comes once more, behind what was there."""
+    queue = make_event_queue(64)
+    push(queue, 0, record(BODY, 1), 0)
+    push(queue, 2, record(BODY, 2), 0)
+    slot = pop(queue)
+    assert queue.words[slot + NEXT] == -1
+    enlist(queue, slot, 2)
+    for _ in range(2):
+        assert pop(queue) < 0
+        advance(queue)
+    assert [take(queue), take(queue)] == [record(BODY, 2).tolist(), record(BODY, 1).tolist()]
+    assert queue.marks[PENDING] == 0

@@ -1,0 +1,299 @@
+"""Bad input to the installed command: one sentence, exit code 2, nothing lost, nothing left."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import os
+import resource
+import shlex
+import types
+from pathlib import Path
+
+import pytest
+
+import gossamer.sim.commands.preview
+import gossamer.sim.results
+from gossamer.command.main import main
+from support.installed_command import (
+    MadeUpSimulation,
+    content_of,
+    install,
+    replace_simulation,
+    unchanged,
+)
+
+BUNDLED = Path(__file__).resolve().parents[2] / "traces" / "flash_crowd.avt.gz"
+WITH_CHURN = '[churn]\ntrace = "t.avt"\n'
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working folder, with the command installed."""
+    install(tmp_path / "site", monkeypatch)
+    folder = tmp_path / "work"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def simulation(monkeypatch: pytest.MonkeyPatch) -> MadeUpSimulation:
+    """The stand-in for `simulate`."""
+    return replace_simulation(monkeypatch)
+
+
+def sentence_of(capsys: pytest.CaptureFixture[str], line: str) -> str:
+    """What ``gossamer sim LINE`` says, which has to be one sentence on standard error."""
+    capsys.readouterr()
+    assert main(["sim", *shlex.split(line)]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("gossamer: ")
+    assert shown.err.count("\n") == 1
+    assert "Traceback" not in shown.err
+    return shown.err
+
+
+@pytest.mark.parametrize(
+    ("trace", "words"),
+    [
+        ("a 1 0 9\nb 2 0 50 40 60\n", "t.avt, line 2: start_s of session 2 is 40.0, expected"),
+        ("a 1 90 30\n", "t.avt, line 1: end_s of session 1 is 30.0, expected"),
+        ("a 2 50 60 0 10\n", "t.avt, line 1: start_s of session 2 is 0.0, expected"),
+        ("a 1 0 soon\n", "t.avt, line 1: end_s of session 1 is 'soon', expected a finite number"),
+        ("a 1 -5 9\n", "t.avt, line 1: start_s of session 1 is -5.0, expected"),
+        ("a 1 0 nan\n", "t.avt, line 1: end_s of session 1 is nan, expected"),
+        ("a two 0 9\n", "t.avt, line 1: session count is 'two', expected a whole number"),
+        ("a 2 0 9\n", "t.avt, line 1: session count is 2, expected half of the 2 times"),
+        ("", "t.avt: the content is empty, expected at least one line"),
+    ],
+)
+@pytest.mark.parametrize("line", ["check s.toml", "run s.toml", "replay t.avt"])
+def test_impossible_traces(
+    work: Path,
+    simulation: MadeUpSimulation,
+    capsys: pytest.CaptureFixture[str],
+    line: str,
+    trace: str,
+    words: str,
+) -> None:
+    (work / "s.toml").write_text(WITH_CHURN)
+    (work / "t.avt").write_text(trace)
+    with unchanged(work):
+        assert words in sentence_of(capsys, line)
+    assert simulation.calls == []
+
+
+@pytest.mark.parametrize("line", ["check s.toml", "run s.toml", "replay t.avt.gz"])
+def test_truncated_gzip_trace(
+    work: Path, simulation: MadeUpSimulation, capsys: pytest.CaptureFixture[str], line: str
+) -> None:
+    (work / "s.toml").write_text('[churn]\ntrace = "t.avt.gz"\n')
+    (work / "t.avt.gz").write_bytes(BUNDLED.read_bytes()[:-2000])
+    with unchanged(work):
+        told = sentence_of(capsys, line)
+    assert "t.avt.gz, line " in told
+    assert "the gzip data is truncated, expected a complete gzip file" in told
+    assert simulation.calls == []
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("t.avt", None, "the trace file is missing, expected a file"),
+        ("t.csv", b"a,0,9\n", "the name of the trace file is 't.csv', expected a name that ends"),
+        ("t.avt", gzip.compress(b"a 1 0 9\n"), "the content is gzip data, expected text"),
+        ("t.parquet", b"PAR1", "t.parquet"),
+    ],
+)
+def test_files_that_are_no_traces(
+    work: Path,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    content: bytes | None,
+    words: str,
+) -> None:
+    if content is not None:
+        (work / name).write_bytes(content)
+    with unchanged(work):
+        assert words in sentence_of(capsys, f"replay {name}")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[events]\nper_rond = 1\n", "events.per_rond is an unknown key, expected"),
+        ("[[system]]\nname = 'v'\nlinks = 3\n", "system.v.links is an unknown key, expected"),
+        ("rounds = 1.5\n", "rounds is 1.5, expected a whole number from 1"),
+        ("seed = '1'\n", "seed is '1', expected a whole number from 0"),
+        ("nodes = 0\n", "nodes is 0, expected a whole number from 2 to 10000000"),
+        ("nodes = 1_000_000_000_000\n", "nodes is 1000000000000, expected a whole number"),
+        ("nodes == 3\n", "line 1, column 8 is no TOML (Invalid value), expected valid TOML"),
+    ],
+)
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_impossible_scenarios(
+    work: Path,
+    simulation: MadeUpSimulation,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+    text: str,
+    words: str,
+) -> None:
+    (work / "s.toml").write_text(text)
+    with unchanged(work):
+        assert f"gossamer: s.toml: {words}" in sentence_of(capsys, f"{command} s.toml")
+    assert simulation.calls == []
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("run missing.toml", "missing.toml: the scenario file is missing, expected a TOML file"),
+        ("run .", ".: the scenario file is a folder, expected a TOML file"),
+        ("check s.toml --nodes -5", "gossamer: nodes is -5, expected a whole number from 2"),
+        ("check s.toml --nodes 3", "nodes is 3, expected at most 2, the nodes of the trace"),
+        ("check s.toml --rounds 11", "rounds is 11, expected at most 10, the length of the trace"),
+        ("run s.toml --set rounds", "--set is 'rounds', expected key=value"),
+        ("run s.toml --set nodes=many", "gossamer: nodes is 'many', expected a whole number"),
+        ("run s.toml --set churn.start_s=1e6", "window of the cut is"),
+        ("replay t.avt --round-s 0", "round_s is 0.0, expected a time above 0"),
+        ("compare t.avt", "t.avt/summary.json does not exist, expected a folder with results"),
+    ],
+)
+def test_impossible_arguments(
+    work: Path, capsys: pytest.CaptureFixture[str], line: str, words: str
+) -> None:
+    (work / "s.toml").write_text(WITH_CHURN)
+    (work / "t.avt").write_text("a 1 0 600\nb 1 0 60\n")
+    with unchanged(work):
+        assert words in sentence_of(capsys, line)
+
+
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_more_nodes_than_fit_in_memory(
+    work: Path,
+    simulation: MadeUpSimulation,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+) -> None:
+    machine = types.SimpleNamespace(total=2 * 2**30)
+    monkeypatch.setattr(gossamer.sim.commands.preview.psutil, "virtual_memory", lambda: machine)
+    (work / "s.toml").write_text("nodes = 1_000_000\n")
+    with unchanged(work):
+        told = sentence_of(capsys, f"{command} s.toml")
+    assert "nodes is 1000000, expected fewer: with 2 systems they need " in told
+    assert "and this machine has 2.0 GiB" in told
+    assert simulation.calls == []
+
+
+def test_second_run_into_the_same_folder(
+    work: Path, simulation: MadeUpSimulation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (work / "s.toml").write_text("")
+    assert main(["sim", "run", "s.toml", "--no-plots", "--out", "o"]) == 0
+    with unchanged(work):
+        told = sentence_of(capsys, "run s.toml --seed 2 --out o")
+    assert told.startswith("gossamer: o already holds results; choose another folder")
+    assert len(simulation.calls) == 1
+
+
+def test_a_file_where_the_results_should_go(
+    work: Path, simulation: MadeUpSimulation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (work / "s.toml").write_text("")
+    with unchanged(work):
+        assert "s.toml is a file, expected a new" in sentence_of(capsys, "run s.toml --out s.toml")
+    assert simulation.calls == []
+
+
+def test_a_folder_taken_during_the_run_is_left_alone_and_the_run_kept(
+    work: Path, simulation: MadeUpSimulation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def take() -> None:
+        (work / "o").mkdir()
+        (work / "o/theirs").write_text("precious")
+
+    (work / "s.toml").write_text("")
+    simulation.leaves_checkpoint = True
+    simulation.meanwhile = take
+    assert "o already holds results" in sentence_of(capsys, "run s.toml --out o")
+    kept = content_of(work)
+    assert kept["o/theirs"] == b"precious"
+    assert "o.unfinished/checkpoint/vinifera.checkpoint" in kept
+
+    (work / "o").rename(work / "elsewhere")
+    simulation.meanwhile = lambda: None
+    assert main(["sim", "run", "s.toml", "--no-plots", "--out", "o", "--resume"]) == 0
+    assert "o/summary.json" in content_of(work)
+
+
+@pytest.mark.parametrize("leaves_checkpoint", [True, False])
+def test_full_disk_keeps_the_checkpoint_and_nothing_half_written(
+    work: Path,
+    simulation: MadeUpSimulation,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    leaves_checkpoint: bool,
+) -> None:
+    def no_space(_table: object, file: Path) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(file))
+
+    (work / "s.toml").write_text("")
+    simulation.leaves_checkpoint = leaves_checkpoint
+    with monkeypatch.context() as full:
+        full.setattr(gossamer.sim.results, "_write_table", no_space)
+        told = sentence_of(capsys, "run s.toml --out o")
+    assert told.startswith("gossamer: o could not be written (No space left on device); ")
+    if not leaves_checkpoint:
+        assert told.endswith("there was no checkpoint yet, nothing is kept\n")
+        assert set(content_of(work)) == {"s.toml"}
+        return
+    assert "the checkpoint in o.unfinished is kept, go on with it by 'gossamer sim run" in told
+    assert sorted(os.listdir(work)) == ["o.unfinished", "s.toml"]
+    assert main(["sim", "run", "s.toml", "--out", "o", "--resume", "--no-plots"]) == 0
+    assert sorted(os.listdir(work)) == ["o", "s.toml"]
+
+
+def test_a_disk_that_takes_no_more_of_a_file(
+    work: Path, simulation: MadeUpSimulation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (work / "s.toml").write_text("")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, hard))
+    try:
+        told = sentence_of(capsys, "run s.toml --out o --no-plots")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert told.startswith("gossamer: o could not be written (File too large); ")
+    assert set(content_of(work)) == {"s.toml"}
+    assert len(simulation.calls) == 1
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
+def test_a_folder_that_may_not_be_written(
+    work: Path, simulation: MadeUpSimulation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (work / "s.toml").write_text("")
+    work.chmod(0o500)
+    try:
+        told = sentence_of(capsys, "run s.toml --out o")
+    finally:
+        work.chmod(0o700)
+    assert "is not writable" in told
+    assert simulation.calls == []
+
+
+def test_memory_that_runs_out_during_the_run(
+    work: Path, simulation: MadeUpSimulation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def exhaust() -> None:
+        raise MemoryError
+
+    (work / "s.toml").write_text("")
+    simulation.meanwhile = exhaust
+    with unchanged(work):
+        told = sentence_of(capsys, "run s.toml --out o")
+    assert told.startswith("gossamer: the memory of this machine does not suffice; ")

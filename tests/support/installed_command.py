@@ -1,0 +1,87 @@
+"""The command `gossamer sim` as it is when installed, with a run that costs nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import gossamer.sim.commands.run
+from gossamer.sim.records import RunRecord
+from gossamer.sim.scenario import Scenario
+from support.made_up_runs import made_up_run
+
+ENTRY_POINTS = "[gossamer.commands]\nsim = gossamer.sim.cli:app\n"
+METADATA = "Metadata-Version: 2.1\nName: installed-for-tests\nVersion: 1.0\n"
+
+
+def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Register the subcommand as a distribution in ``folder`` would."""
+    info = folder / "installed_for_tests-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(METADATA)
+    (info / "entry_points.txt").write_text(ENTRY_POINTS)
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # which typer replaces
+
+
+class MadeUpSimulation:
+    """Stands in for `simulate`: calls back, leaves a checkpoint if told to, and makes numbers up.
+
+    Attributes:
+        calls: the scenario, the text and whether to resume, of every call.
+        leaves_checkpoint: whether a checkpoint is written.
+        meanwhile: done after the first round, for what may happen during a run.
+    """
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Scenario, str, bool]] = []
+        self.leaves_checkpoint = False
+        self.meanwhile: Callable[[], None] = lambda: None
+
+    def __call__(
+        self,
+        scenario: Scenario,
+        text: str = "",
+        *,
+        progress: Callable[[str, int, int], None],
+        checkpoint: Path,
+        resume: bool,
+        threads: int,
+    ) -> RunRecord:
+        assert threads >= 1
+        self.calls.append((scenario, text, resume))
+        if self.leaves_checkpoint:
+            checkpoint.mkdir(exist_ok=True)
+            (checkpoint / "vinifera.checkpoint").write_bytes(b"state")
+        self.meanwhile()
+        for done in (1, 2):
+            progress("vinifera", done, 2)
+        return replace(made_up_run(scenario.seed), scenario_text=text)
+
+
+def replace_simulation(monkeypatch: pytest.MonkeyPatch) -> MadeUpSimulation:
+    """Put a `MadeUpSimulation` in the place of `simulate`."""
+    made_up = MadeUpSimulation()
+    monkeypatch.setattr(gossamer.sim.commands.run, "simulate", made_up)
+    return made_up
+
+
+def content_of(folder: Path) -> dict[str, bytes | None]:
+    """Everything below ``folder``: files with their bytes, folders with None."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+@contextlib.contextmanager
+def unchanged(folder: Path) -> Iterator[None]:
+    """Asserts that everything below ``folder`` is afterwards as it was."""
+    before = content_of(folder)
+    yield
+    assert content_of(folder) == before
