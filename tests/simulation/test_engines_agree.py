@@ -13,15 +13,17 @@ from gossamer.protocol.messages import SAMPLE_TIMER
 from gossamer.protocol.overlay.sampling import (
     CYCLON,
     NEWSCAST,
+    cyclon_hint,
     cyclon_step,
     make_sampler,
+    newscast_hint,
     newscast_step,
 )
 from gossamer.protocol.rules import Rule
 from gossamer.protocol.space.ring import RING_MASK
 from gossamer.protocol.state import State, make_state
 from gossamer.protocol.struct import Struct
-from gossamer.sim.cycle_engine import CycleEngine, make_network
+from gossamer.sim.cycle_engine import CycleEngine, give_no_hint, make_network
 from gossamer.sim.event_engine import EventEngine
 from gossamer.sim.initialisers import fill_random_views
 from support.ping_protocol import chain_records
@@ -52,6 +54,7 @@ class Pair:
         step: Rule,
         timers: tuple[int, ...],
         reserve: int,
+        hint: Rule = give_no_hint,
         **network: Any,
     ) -> None:
         period = NODES * len(timers)
@@ -77,6 +80,7 @@ class Pair:
             firing_ticks=lambda _cycle: self.firing_ticks(len(timers)),
             observe=chain_records,
             collector=chains[1],
+            hint=hint,
             reserve=reserve,
             queue_words=1,
         )
@@ -116,14 +120,20 @@ class Pair:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("reports", [True, False])
-@pytest.mark.parametrize(("kind", "step"), [(CYCLON, cyclon_step), (NEWSCAST, newscast_step)])
-def test_engines_agree_on_a_bare_sampler(kind: int, step: Rule, reports: bool) -> None:
+@pytest.mark.parametrize(
+    ("kind", "step", "hint"),
+    [(CYCLON, cyclon_step, cyclon_hint), (NEWSCAST, newscast_step, newscast_hint)],
+    ids=["cyclon", "newscast"],
+)
+def test_engines_agree_on_a_bare_sampler(kind: int, step: Rule, hint: Rule, reports: bool) -> None:
+    """Also when only one of them gives hints, which change nothing."""
+
     def make() -> Any:
         sampler = make_sampler(NODES, kind, 20, 8, 2, SEED)
         fill_random_views(sampler, np.ones(NODES, np.bool_), SEED, 5)
         return sampler
 
-    pair = Pair(make, step, (SAMPLE_TIMER,), 1 << 10, reports_unreachable=reports)
+    pair = Pair(make, step, (SAMPLE_TIMER,), 1 << 10, hint, reports_unreachable=reports)
     for cycle in range(CYCLES):
         if cycle == CYCLES // 2:
             pair.take_down(np.arange(0, NODES, 7))

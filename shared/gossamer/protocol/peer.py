@@ -51,12 +51,14 @@ from gossamer.protocol.overlay.membership import (
     on_place_found,
 )
 from gossamer.protocol.overlay.sampling import (
+    sample_hint,
     sample_on_reply,
     sample_on_request,
     sample_on_timer,
     sample_on_unreachable,
 )
 from gossamer.protocol.overlay.tman import on_overlay_timer, on_tman_reply, on_tman_request
+from gossamer.protocol.prefetch import prefetch
 from gossamer.protocol.rendezvous.content_routing_table import remove_source
 from gossamer.protocol.rendezvous.delivery import on_event, on_publish, reroute_event
 from gossamer.protocol.rendezvous.handover import on_handover
@@ -71,6 +73,9 @@ from gossamer.protocol.rendezvous.recovery import EVENT_ID, EVENT_VALUES
 from gossamer.protocol.rules import rule
 from gossamer.protocol.space.ring import RING_MASK
 from gossamer.protocol.state import ARC_START, IDENTIFIER, LOAD, RANGES, State
+
+# Words of a cache line, and how many lines of a routing table are brought near: most are short.
+CACHE_LINE, TABLE_LINES = 8, 8
 
 TIMERS = (SAMPLE_TIMER, OVERLAY_TIMER, INSTALL_TIMER)
 
@@ -88,24 +93,6 @@ def step(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
         out: where records are appended; may share memory with ``words`` past the record.
     """
     successor = successor_handle(s, p)
-    dispatch(s, p, now, words, at, out)
-    if s.params.stabilise == 1:
-        found = successor_handle(s, p)
-        if found >= 0 and found != successor:
-            greet_successor(s, p, out)
-
-
-@rule
-def successor_handle(s: Any, p: int) -> int:
-    """Who ``p`` takes for its successor, or -1."""
-    if s.successor[p] < 0:
-        return -1
-    return handle_in(s.links[p, s.successor[p], 0])
-
-
-@rule
-def dispatch(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
-    """Hand a record to its rule."""
     kind = words[at + KIND]
     if kind == SAMPLE_TIMER:
         sample_on_timer(s.sampler, p, now, out)
@@ -142,6 +129,18 @@ def dispatch(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None
         on_load_shifted(s, p, words, at)
     elif kind >= UNREACHABLE:
         on_unreachable(s, p, now, words, at, out)
+    if s.params.stabilise == 1:
+        found = successor_handle(s, p)
+        if found >= 0 and found != successor:
+            greet_successor(s, p, out)
+
+
+@rule
+def successor_handle(s: Any, p: int) -> int:
+    """Who ``p`` takes for its successor, or -1."""
+    if s.successor[p] < 0:
+        return -1
+    return handle_in(s.links[p, s.successor[p], 0])
 
 
 @rule
@@ -158,6 +157,24 @@ def on_unreachable(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -
         reroute_event(s, p, words, at, out)
     elif kind == FIND_PLACE:
         find_place_elsewhere(s, p, words, at, out)
+
+
+@rule
+def hint(s: Any, soon: int, later: int) -> None:
+    """Bring near what the turns of two rows will read; changes nothing."""
+    sample_hint(s.sampler, soon, later)
+    approach(s, later)
+
+
+@rule
+def approach(s: Any, p: int) -> None:
+    """Bring near what most records make row ``p`` read: its links and its routing table."""
+    words = s.links.shape[1] * s.links.shape[2]
+    for at in range(0, words, CACHE_LINE):
+        prefetch(s.links, p * words + at)
+    words = s.table.shape[1] * s.table.shape[2]
+    for at in range(0, min(TABLE_LINES * CACHE_LINE, words), CACHE_LINE):
+        prefetch(s.table, p * words + at)
 
 
 def subscribe(

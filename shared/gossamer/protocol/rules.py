@@ -49,6 +49,7 @@ class Rule:
             numba = teach_compiler()
             self._dispatcher = numba.njit(
                 cache=True,
+                _nrt=False,
                 nogil=True,
                 fastmath=False,
                 boundscheck=bool(os.environ.get("GOSSAMER_BOUNDS_CHECKS")),

@@ -7,7 +7,6 @@ none is left. The loop and the protocol's `step` compile into one function.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -28,8 +27,9 @@ from gossamer.protocol.messages import (
     Outbox,
     make_outbox,
 )
-from gossamer.protocol.rules import Rule, rule, teach_compiler
+from gossamer.protocol.rules import Rule, rule
 from gossamer.sim.compilation import keep_compiled_code
+from gossamer.sim.loops import loop_factory
 
 keep_compiled_code()
 
@@ -114,20 +114,60 @@ def return_to_sender(network: Network, words: Any, at: int) -> Any:
     return source
 
 
-@functools.cache
-def make_drain(step: Rule, observe: Rule) -> Callable[..., None]:
-    """The compiled loop that takes records until none is left."""
+@rule
+def approach_nobody(_state: Any, _row: int) -> None:
+    """What protocols do that have no memory to bring near before a record is taken."""
 
-    def drain(
-        state: Any, network: Network, out: Outbox, now: int, collector: Any, reserve: int
+
+@loop_factory(inline=False)
+def make_turns(step: Rule, observe: Rule, hint: Rule, approach: Rule) -> Callable[..., None]:
+    """The compiled loop: takes the records in the outbox, then gives nodes their turns.
+
+    One loop serves both, because compiling the protocol into a loop takes long.
+    """
+
+    def turns(
+        state: Any,
+        network: Network,
+        out: Outbox,
+        now: int,
+        collector: Any,
+        reserve: int,
+        order: Any,
+        timers: Any,
     ) -> None:
         words, cursor = out.words, out.cursor
-        while cursor[HEAD] < cursor[TAIL]:
+        turn, timer, p = -1, len(timers), 0
+        while True:
+            if cursor[HEAD] == cursor[TAIL]:
+                if timer == len(timers):
+                    turn += 1
+                    if turn >= len(order):
+                        break
+                    timer = 0
+                    p = order[turn]
+                    if turn + HINT_LATER < len(order):
+                        hint(state, order[turn + HINT_SOON], order[turn + HINT_LATER])
+                    if not network.alive[p]:
+                        timer = len(timers)
+                        continue
+                words[LENGTH] = BODY
+                words[KIND] = timers[timer]
+                words[TO] = p
+                words[FROM] = p
+                cursor[HEAD] = 0
+                cursor[TAIL] = BODY
+                timer += 1
             at = cursor[HEAD]
             if len(words) - cursor[TAIL] < reserve and at > 0:
                 compact(out)
                 at = 0
-            cursor[HEAD] = at + words[at + LENGTH]
+            after = at + words[at + LENGTH]
+            cursor[HEAD] = after
+            if after < cursor[TAIL]:
+                after += words[after + LENGTH]
+                if after < cursor[TAIL]:
+                    approach(state, words[after + TO])
             to = words[at + TO]
             if not network.alive[to]:
                 network.counts[LOST] += 1
@@ -143,51 +183,11 @@ def make_drain(step: Rule, observe: Rule) -> Callable[..., None]:
                 network.counts[PASSED] += 1
                 observe(collector, state, words, at, now)
             step(state, to, now, words, at, out)
-        cursor[HEAD] = 0
-        cursor[TAIL] = 0
 
-    # Inlined, so that the loop over nodes does not pass it the state anew for every timer.
-    return _compile(drain, forceinline=True)
+    return turns
 
 
-@functools.cache
-def make_cycle(step: Rule, observe: Rule, hint: Rule) -> Callable[..., None]:
-    """The compiled loop of one whole cycle."""
-    drain = make_drain(step, observe)
-
-    def cycle(
-        state: Any,
-        network: Network,
-        out: Outbox,
-        now: int,
-        collector: Any,
-        reserve: int,
-        order: Any,
-        timers: Any,
-    ) -> None:
-        for i in range(len(order)):
-            if i + HINT_LATER < len(order):
-                hint(state, order[i + HINT_SOON], order[i + HINT_LATER])
-            p = order[i]
-            if not network.alive[p]:
-                continue
-            for timer in timers:
-                words = out.words
-                words[LENGTH] = BODY
-                words[KIND] = timer
-                words[TO] = p
-                words[FROM] = p
-                out.cursor[HEAD] = 0
-                out.cursor[TAIL] = BODY
-                drain(state, network, out, now, collector, reserve)
-
-    return _compile(cycle)
-
-
-def _compile(loop: Callable[..., None], forceinline: bool = False) -> Callable[..., None]:
-    # Without counting references to arrays: the engine holds them all while a loop runs.
-    njit = teach_compiler().njit(cache=True, nogil=True, _nrt=False, forceinline=forceinline)
-    return njit(loop)  # type: ignore[no-any-return]
+_NOBODY = np.empty(0, np.int64)
 
 
 class CycleEngine:
@@ -204,6 +204,8 @@ class CycleEngine:
         collector: what ``observe`` writes to.
         hint: rule called with the rows that are HINT_SOON and HINT_LATER turns
             away, ``hint(state, soon, later)``, to bring their memory near; changes nothing.
+        approach: rule called with the row that takes the record after next, ``approach(state,
+            row)``, likewise.
         reserve: words that one step may write at most.
 
     Raises:
@@ -222,6 +224,7 @@ class CycleEngine:
         observe: Rule = observe_nothing,
         collector: Any = 0,
         hint: Rule = give_no_hint,
+        approach: Rule = approach_nobody,
         reserve: int = 1 << 16,
         outbox_words: int = 1 << 22,
     ) -> None:
@@ -233,8 +236,7 @@ class CycleEngine:
         self._timers = np.array(timers, np.int64)
         self._out = make_outbox(max(outbox_words, 4 * reserve))
         self._reserve = reserve
-        self._run_cycle = make_cycle(step, observe, hint)
-        self._drain = make_drain(step, observe)
+        self._turns = make_turns(step, observe, hint, approach)
 
     def visiting_order(self) -> npt.NDArray[np.int64]:
         """A random order of all nodes, fixed by the seed and the cycle."""
@@ -253,17 +255,8 @@ class CycleEngine:
 
     def take_turns(self, order: npt.NDArray[np.int64]) -> None:
         """Give the nodes of ``order`` that are up their turns, one after another."""
-        self._run_cycle(
-            self.state,
-            self.network,
-            self._out,
-            self.cycle,
-            self.collector,
-            self._reserve,
-            order,
-            self._timers,
-        )
-        self._check()
+        self._out.cursor[:] = 0
+        self._run(order)
 
     def end_cycle(self) -> None:
         """Let the next cycle be the present one."""
@@ -273,8 +266,20 @@ class CycleEngine:
         """Hand one record (a command) to the node it names, and run what follows from it."""
         out = self._out
         out.words[: len(record)] = record
-        out.cursor[HEAD], out.cursor[TAIL] = 0, len(record)
-        self._drain(self.state, self.network, out, self.cycle, self.collector, self._reserve)
+        out.cursor[:] = 0, len(record), 0
+        self._run(_NOBODY)
+
+    def _run(self, order: npt.NDArray[np.int64]) -> None:
+        self._turns(
+            self.state,
+            self.network,
+            self._out,
+            self.cycle,
+            self.collector,
+            self._reserve,
+            order,
+            self._timers,
+        )
         self._check()
 
     def _check(self) -> None:

@@ -15,7 +15,14 @@ import numpy.typing as npt
 
 from gossamer.protocol.errors import CapacityError
 from gossamer.protocol.messages import EVENT
-from gossamer.protocol.peer import TIMERS, largest_step, publish_record, step
+from gossamer.protocol.peer import (
+    TIMERS,
+    approach,
+    hint,
+    largest_step,
+    publish_record,
+    step,
+)
 from gossamer.protocol.state import IDENTIFIER, RANGES, State, make_state
 from gossamer.sim.churn import ChurnTrace
 from gossamer.sim.collector import (
@@ -138,6 +145,8 @@ class SystemRun:
             self.scenario.seed,
             observe=observe,
             collector=self.collector,
+            hint=hint,
+            approach=approach,
             reserve=largest_step(self.settings),
         )
 

@@ -176,9 +176,11 @@ def refresh_link(s: Any, p: int, words: Any, at: int) -> None:
     for k in range(s.links.shape[1]):
         if s.links[p, k, 0] >= 0 and handle_in(s.links[p, k, 0]) == handle:
             if words[at] <= s.links[p, k, 0]:
+                moved = s.links[p, k, 1 + IDENTIFIER] != words[at + 1 + IDENTIFIER]
                 for w in range(s.links.shape[2]):
                     s.links[p, k, w] = words[at + w]
-                settle_ring(s, p)
+                if moved:
+                    settle_ring(s, p)
             return
     if is_refused(s, p, words[at]):
         return
