@@ -8,24 +8,27 @@ from __future__ import annotations
 from typing import Any
 
 import numba
-from numba.core import cgutils, types
-from numba.core.typing.templates import AttributeTemplate
-from numba.core.typing.typeof import typeof, typeof_impl
-from numba.extending import (
-    NativeValue,
-    infer_getattr,
-    lower_getattr_generic,
-    models,
-    register_model,
-    unbox,
-)
-from numba.np import arrayobj
+import numba.core.cgutils
+import numba.core.types
+import numba.core.typing.templates
+import numba.core.typing.typeof
+import numba.extending
+import numba.np.arrayobj
 
 from gossamer.protocol.rules import Rule
 from gossamer.protocol.struct import Struct
 
+# The compiler's extension points are only partly typed.
+arrayobj: Any = numba.np.arrayobj
+cgutils: Any = numba.core.cgutils
+extending: Any = numba.extending
+templates: Any = numba.core.typing.templates
+types: Any = numba.core.types
+typeof: Any = numba.core.typing.typeof.typeof
+typeof_impl: Any = numba.core.typing.typeof.typeof_impl
 
-@typeof_impl.register(Rule)  # type: ignore[untyped-decorator]
+
+@typeof_impl.register(Rule)
 def _typeof_rule(value: Rule, _context: Any) -> Any:
     return types.Dispatcher(value.compiled)
 
@@ -57,11 +60,11 @@ def _words(kind: Any) -> int:
     if isinstance(kind, types.Array):
         return 1 + int(kind.ndim)
     if isinstance(kind, types.BaseTuple):
-        return sum(_words(item) for item in kind)
+        return sum(_words(item) for item in kind.types)
     return 1
 
 
-@typeof_impl.register(Struct)  # type: ignore[untyped-decorator]
+@typeof_impl.register(Struct)
 def _typeof_struct(value: Struct, _context: Any) -> StructType:
     if value._compiled_type is None:
         fields = tuple((name, typeof(getattr(value, name))) for name in value.__annotations__)
@@ -69,22 +72,24 @@ def _typeof_struct(value: Struct, _context: Any) -> StructType:
     return value._compiled_type  # type: ignore[no-any-return]
 
 
-@register_model(StructType)
-class _StructModel(models.OpaqueModel):  # type: ignore[misc]
+@extending.register_model(StructType)
+class _StructModel(extending.models.OpaqueModel):  # type: ignore[misc]
     """A pointer."""
 
 
-@unbox(StructType)  # type: ignore[untyped-decorator]
-def _unbox_struct(_kind: StructType, obj: Any, c: Any) -> NativeValue:
+@extending.unbox(StructType)
+def _unbox_struct(_kind: StructType, obj: Any, c: Any) -> Any:
     address = c.pyapi.call_method(obj, "block_address")
     number = c.pyapi.number_as_ssize_t(address)
     c.pyapi.decref(address)
     pointer = c.builder.inttoptr(number, cgutils.voidptr_t)
-    return NativeValue(pointer, is_error=cgutils.is_not_null(c.builder, c.pyapi.err_occurred()))
+    return extending.NativeValue(
+        pointer, is_error=cgutils.is_not_null(c.builder, c.pyapi.err_occurred())
+    )
 
 
-@infer_getattr
-class _StructAttributes(AttributeTemplate):  # type: ignore[misc]
+@extending.infer_getattr
+class _StructAttributes(templates.AttributeTemplate):  # type: ignore[misc]
     key = StructType
 
     def generic_resolve(self, kind: StructType, attribute: str) -> Any:
@@ -92,7 +97,7 @@ class _StructAttributes(AttributeTemplate):  # type: ignore[misc]
         return found[1] if found else None
 
 
-@lower_getattr_generic(StructType)  # type: ignore[untyped-decorator]
+@extending.lower_getattr_generic(StructType)
 def _lower_struct_attribute(
     context: Any, builder: Any, kind: StructType, value: Any, attribute: str
 ) -> Any:
@@ -130,15 +135,17 @@ def _load(context: Any, builder: Any, block: Any, offset: int, kind: Any) -> Any
     if isinstance(kind, types.BaseTuple):
         items = []
         at = offset
-        for item in kind:
+        for item in kind.types:
             items.append(_load(context, builder, block, at, item))
             at += _words(item)
         return context.make_tuple(builder, kind, items)
     if isinstance(kind, StructType):
         return builder.inttoptr(word(0), cgutils.voidptr_t)
-    return builder.trunc(word(0), context.get_value_type(kind)) if (
-        context.get_value_type(kind).width < 64
-    ) else word(0)
+    return (
+        builder.trunc(word(0), context.get_value_type(kind))
+        if (context.get_value_type(kind).width < 64)
+        else word(0)
+    )
 
 
 __all__ = ["StructType", "numba"]

@@ -41,8 +41,8 @@ from gossamer.protocol.messages import (
     Outbox,
     Words,
 )
-from gossamer.protocol.overlay.load_shifting import on_load_shifted, shift_load
 from gossamer.protocol.overlay.links import handle_in
+from gossamer.protocol.overlay.load_shifting import on_load_shifted, shift_load
 from gossamer.protocol.overlay.membership import (
     find_place_elsewhere,
     on_failure,
@@ -109,7 +109,7 @@ def step(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
         on_tman_request(s, p, now, words, at, out)
     elif kind == TMAN_REPLY:
         on_tman_reply(s, p, now, words, at)
-    elif kind == INSTALL or kind == INSTALL_NEWS:
+    elif kind in (INSTALL, INSTALL_NEWS):
         on_install(s, p, words, at, kind == INSTALL, out)
     elif kind == ACKNOWLEDGE:
         on_acknowledge(s, p, words, at)
@@ -149,9 +149,9 @@ def on_unreachable(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -
     kind = words[at + KIND] - UNREACHABLE
     on_failure(s, p, words[at + TO])
     remove_source(s, p, words[at + TO])
-    if kind == SAMPLE_REQUEST or kind == SAMPLE_REPLY:
+    if kind in (SAMPLE_REQUEST, SAMPLE_REPLY):
         sample_on_unreachable(s.sampler, p, now, words, at)
-    elif kind == INSTALL or kind == INSTALL_NEWS:
+    elif kind in (INSTALL, INSTALL_NEWS):
         reinstall_elsewhere(s, p, words, at, out)
     elif kind == EVENT:
         reroute_event(s, p, words, at, out)

@@ -31,8 +31,8 @@ def cache_root() -> Path:
 def source_fingerprint() -> str:
     """A hash of the sources that compiled code comes from: those that have to do with rules."""
     digest = hashlib.sha256()
-    roots = [*gossamer.protocol.__path__, Path(__file__).parent]
-    for root in map(Path, roots):
+    roots = [*map(Path, gossamer.protocol.__path__), Path(__file__).parent]
+    for root in roots:
         for path in sorted(root.rglob("*.py")):
             source = path.read_bytes()
             if b"rule" in source or b"Struct" in source:

@@ -95,4 +95,3 @@ def snapshot(s: State, alive: Alive) -> OverlaySnapshot:
             "kind": ((slot >= ring).astype(np.int8) + (slot >= ring + small)).astype(np.int8),
         },
     )
-

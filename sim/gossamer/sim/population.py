@@ -11,7 +11,7 @@ from gossamer.protocol.draws import below, mix
 from gossamer.protocol.peer import join_record, restart
 from gossamer.protocol.state import State
 from gossamer.sim.churn import ChurnTrace, read_trace
-from gossamer.sim.cycle_engine import CycleEngine
+from gossamer.sim.driver import Driver
 from gossamer.sim.initialisers import fill_random_views
 from gossamer.sim.scenario import Churn, Scenario
 
@@ -71,7 +71,7 @@ class Population:
             self._applied = first
         fill_random_views(state.sampler, alive, self.seed, state.sampler.view_size)
 
-    def advance(self, engine: CycleEngine, until_s: float) -> None:
+    def advance(self, engine: Driver, until_s: float) -> None:
         """Apply all joins and leaves before ``until_s``."""
         last = int(np.searchsorted(self._time_s, until_s, side="left"))
         if last == self._applied:
@@ -89,8 +89,8 @@ class Population:
             self._join(engine, node, contacts)
         self._applied = last
 
-    def _join(self, engine: CycleEngine, node: int, contacts: npt.NDArray[np.int64]) -> None:
-        state: State = engine.state
+    def _join(self, engine: Driver, node: int, contacts: npt.NDArray[np.int64]) -> None:
+        state = engine.state
         restart.compiled(state, node)
         contacts = contacts[engine.network.alive[contacts] & (contacts != node)]
         if len(contacts) == 0:

@@ -14,8 +14,9 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import attrs
 
@@ -68,7 +69,7 @@ def simulate(
     with ThreadPoolExecutor(max(1, threads)) as pool:
         runs = list(pool.map(run_one, scenario.systems))
     return RunRecord(
-        scenario=attrs.asdict(scenario),
+        scenario=_described(scenario, trace),
         scenario_text=text,
         seed=scenario.seed,
         versions=versions(),
@@ -76,6 +77,15 @@ def simulate(
         peak_rss_bytes=peak_memory_bytes(),
         systems={run.system.name: run.record() for run in runs},
     )
+
+
+def _described(scenario: Scenario, trace: ChurnTrace | None) -> dict[str, Any]:
+    """The scenario as plain values; the trace by name and content, not by where it lies."""
+    plain = attrs.asdict(scenario)
+    if scenario.churn is not None and trace is not None:
+        plain["churn"]["trace"] = scenario.churn.trace.name
+        plain["churn"]["fingerprint"] = trace.fingerprint()
+    return plain
 
 
 def _begin(
@@ -95,15 +105,21 @@ def _begin(
 def _run_to_end(
     run: SystemRun, progress: Progress | None, file: Path | None, every_s: float
 ) -> SystemRun:
-    saved = time.monotonic()
-    while not run.is_finished:
-        run.run_round()
-        if progress is not None:
-            progress(run.system.name, run.engine.cycle, run.rounds)
-        if file is not None and time.monotonic() - saved >= every_s:
+    started = saved = time.monotonic()
+    try:
+        while not run.is_finished:
+            run.run_round()
+            if progress is not None:
+                progress(run.system.name, run.engine.cycle, run.rounds)
+            if file is not None and time.monotonic() - saved >= every_s:
+                save_checkpoint(run, file)
+                saved = time.monotonic()
+    except KeyboardInterrupt:
+        # Raised by `progress`, between two rounds: the run is whole.
+        if file is not None:
             save_checkpoint(run, file)
-            saved = time.monotonic()
-    if file is not None:
+        raise
+    if file is not None and time.monotonic() - started >= every_s:
         save_checkpoint(run, file)
     return run
 
@@ -122,12 +138,13 @@ def save_checkpoint(run: SystemRun, file: Path) -> None:
 
 def versions() -> dict[str, str]:
     """Versions of what a run's speed, and nothing else, may depend on."""
-    return {
-        "gossamer": version("gossamer"),
-        "python": platform.python_version(),
-        "numpy": version("numpy"),
-        "numba": version("numba"),
-    }
+    found = {"python": platform.python_version()}
+    for package in ("gossamer", "numpy", "numba"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found
 
 
 def peak_memory_bytes() -> int:

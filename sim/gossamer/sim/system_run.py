@@ -14,15 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.errors import CapacityError
-from gossamer.protocol.messages import EVENT
-from gossamer.protocol.peer import (
-    TIMERS,
-    approach,
-    hint,
-    largest_step,
-    publish_record,
-    step,
-)
+from gossamer.protocol.peer import publish_record, subscribe
 from gossamer.protocol.state import IDENTIFIER, RANGES, State, make_state
 from gossamer.sim.churn import ChurnTrace
 from gossamer.sim.collector import (
@@ -36,11 +28,9 @@ from gossamer.sim.collector import (
     NOT_CONTROL,
     UNWRITTEN,
     WRITTEN,
-    Collector,
     make_collector,
-    observe,
 )
-from gossamer.sim.cycle_engine import CycleEngine, make_network
+from gossamer.sim.driver import make_driver
 from gossamer.sim.overlay_measures import (
     in_degrees,
     mean_friend_utility,
@@ -59,7 +49,8 @@ from gossamer.sim.scenario import Scenario, System
 from gossamer.sim.workload import Workload
 
 _ROUNDS_TO_SETTLE = 2
-_PARTS_UNDER_CHURN = 4
+# Parts of a round between which nodes come and go and events are published.
+_PARTS = 4
 _LARGEST_PICTURE = 20_000
 
 # Counters of the protocol, by their column in `State.counters`.
@@ -107,13 +98,14 @@ class SystemRun:
         self.state = make_state(self.settings, self.nodes)
         subscribe_all(self.state, *self.workload.subscriptions(self.nodes))
         self.population = Population(self.nodes, trace, scenario.seed)
-        self._parts = _PARTS_UNDER_CHURN if trace is not None else 1
+        steady = trace is None and scenario.engine == "cycle"
+        self._parts = 1 if steady else _PARTS
         self._events = self._plan_events()
         per_round = int(np.diff(self._events).max(initial=0))
         slots = (per_round + 1) * (self.settings.replay_rounds + _ROUNDS_TO_SETTLE + 4)
         log_rows = max(4 * self.nodes, 1 << 16)
         self.collector = make_collector(self.nodes, slots, log_rows)
-        self.engine = self._make_engine(None)
+        self.engine = make_driver(scenario, self.settings, self.state, self.collector)
         self.population.start(self.state, self.engine.network.alive)
         self._watched: list[_Watched] = []
         self._logs: list[npt.NDArray[np.int64]] = []
@@ -128,40 +120,16 @@ class SystemRun:
             np.int64
         )
 
-    def _make_engine(self, network: Any) -> CycleEngine:
-        link = self.scenario.network
-        if network is None:
-            network = make_network(
-                self.nodes,
-                reports_unreachable=link.reports_unreachable,
-                limited_kind=EVENT if link.event_capacity else 0,
-                capacity=link.event_capacity or 0,
-            )
-        return CycleEngine(
-            self.state,
-            step,
-            TIMERS,
-            network,
-            self.scenario.seed,
-            observe=observe,
-            collector=self.collector,
-            hint=hint,
-            approach=approach,
-            reserve=largest_step(self.settings),
-        )
-
     def __getstate__(self) -> dict[str, Any]:
         kept = dict(self.__dict__)
-        engine = kept.pop("engine")
-        kept["_network"] = engine.network
-        kept["_cycle"] = engine.cycle
+        kept["engine"] = self.engine.dynamic_state()
         return kept
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
-        network, cycle = kept.pop("_network"), kept.pop("_cycle")
+        dynamic = kept.pop("engine")
         self.__dict__.update(kept)
-        self.engine = self._make_engine(network)
-        self.engine.cycle = cycle
+        self.engine = make_driver(self.scenario, self.settings, self.state, self.collector)
+        self.engine.restore(dynamic)
 
     @property
     def is_finished(self) -> bool:
@@ -173,19 +141,19 @@ class SystemRun:
         engine, round_s = self.engine, self.scenario.round_s
         cycle = engine.cycle
         first, last = int(self._events[cycle]), int(self._events[cycle + 1])
-        order = engine.visiting_order()
-        engine.begin_cycle()
+        engine.begin_round()
         kinds_before = self.collector.kinds.copy()
         for part in range(self._parts):
             self.population.advance(engine, (cycle + (part + 1) / self._parts) * round_s)
             time_s = (cycle + (part + 1) / self._parts) * round_s
             for event in range(first + part, last, self._parts):
                 self._publish(event, time_s)
-            engine.take_turns(order[part :: self._parts])
+            engine.run_part(part, self._parts)
             self._flush_log()
+        engine.end_round()
+        self._flush_log()
         self._settle(cycle)
         self._measure(cycle, last - first, self.collector.kinds - kinds_before)
-        engine.end_cycle()
 
     def _publish(self, event: int, time_s: float) -> None:
         alive = self.engine.network.alive
@@ -332,8 +300,6 @@ def subscribe_all(
     s: State, boxes: npt.NDArray[np.int64], constrained: npt.NDArray[np.int64]
 ) -> None:
     """Give every row its subscriptions: int64[n, S, 2A] and int64[n, S], see `Workload`."""
-    from gossamer.protocol.peer import subscribe
-
     if s.constrained.shape[1] > 1 or s.params.profile_ranges > 1:
         for p in range(len(boxes)):
             wanted = constrained[p] >= 0
@@ -362,6 +328,3 @@ def _table(
         name: np.array(column).astype(kinds[name])
         for name, column in zip(names, columns, strict=True)
     }
-
-
-__all__ = ["Collector", "SystemRun", "matching", "subscribe_all"]

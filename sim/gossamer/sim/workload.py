@@ -59,9 +59,7 @@ class Workload:
             for a in range(spec.attributes):
                 points[:, a] = uniform(self.seed, stream, rows, a)
             return points
-        ranks = zipf_ranks(
-            uniform(self.seed, stream, rows, 1000), spec.places, spec.exponent
-        )
+        ranks = zipf_ranks(uniform(self.seed, stream, rows, 1000), spec.places, spec.exponent)
         for a in range(spec.attributes):
             centres = uniform(self.seed, _PLACES, ranks, a)
             noise = _normal(self.seed, stream, rows, 2000 + 2 * a)

@@ -319,7 +319,7 @@ def is_held(v: SamplerState, p: int, length: int, handle: int) -> bool:
     """Whether ``handle`` is row p itself or in the first ``length`` slots of its view."""
     if handle == v.handle[p]:
         return True
-    for slot in range(length):  # noqa: SIM110  (the compiler takes no generator)
+    for slot in range(length):
         if handle_of(v.views[p, slot]) == handle:
             return True
     return False

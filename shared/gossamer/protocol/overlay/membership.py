@@ -19,14 +19,14 @@ from gossamer.protocol.messages import (
     close_record,
     open_record,
 )
-from gossamer.protocol.overlay.sampling import add_contact, forget
-from gossamer.protocol.overlay.tman import is_well_formed, merge_links, send_links
 from gossamer.protocol.overlay.links import (
     drop_link,
     handle_in,
     refresh_link,
     write_own_descriptor,
 )
+from gossamer.protocol.overlay.sampling import add_contact, forget
+from gossamer.protocol.overlay.tman import is_well_formed, merge_links, send_links
 from gossamer.protocol.rendezvous.handover import hand_over
 from gossamer.protocol.rendezvous.showering import handle_of_slot, next_hop
 from gossamer.protocol.rules import rule
@@ -109,4 +109,3 @@ def find_place_elsewhere(s: Any, p: int, words: Any, at: int, out: Outbox) -> No
     newcomer = handle_in(words[at + BODY + DESCRIPTOR])
     if s.params.reroute == 1 and newcomer != s.sampler.handle[p] and newcomer != words[at + TO]:
         on_find_place(s, p, words, at, out)
-

@@ -19,9 +19,6 @@ from gossamer.protocol.messages import (
     close_record,
     open_record,
 )
-from gossamer.protocol.overlay.sampling import draw
-from gossamer.protocol.overlay.small_world import draw_offsets, offset_distance
-from gossamer.protocol.overlay.utility import friend_utility, select_primary_attribute
 from gossamer.protocol.overlay.links import (
     CANDIDATES,
     age_links,
@@ -33,6 +30,9 @@ from gossamer.protocol.overlay.links import (
     settle_ring,
     write_own_descriptor,
 )
+from gossamer.protocol.overlay.sampling import draw
+from gossamer.protocol.overlay.small_world import draw_offsets, offset_distance
+from gossamer.protocol.overlay.utility import friend_utility, select_primary_attribute
 from gossamer.protocol.rules import rule
 from gossamer.protocol.space.ring import RING_MASK, clockwise
 from gossamer.protocol.state import IDENTIFIER, KEY, MALFORMED

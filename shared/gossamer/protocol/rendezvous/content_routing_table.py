@@ -264,10 +264,7 @@ def make_room(s: Any, p: int) -> bool:
 def run_length(s: Any, p: int, e: int) -> int:
     """How many entries from ``e`` on are of one and the same neighbour."""
     length = 1
-    while (
-        e + length < s.table_count[p]
-        and s.table[p, e + length, SOURCE] == s.table[p, e, SOURCE]
-    ):
+    while e + length < s.table_count[p] and s.table[p, e + length, SOURCE] == s.table[p, e, SOURCE]:
         length += 1
     return length
 

@@ -60,10 +60,7 @@ def is_interested(s: Any, p: int, words: Any, at: int) -> bool:
         matches = True
         for a in range(s.params.attributes):
             value = words[at + a]
-            if (
-                value < s.subscriptions[p, k, 2 * a]
-                or value > s.subscriptions[p, k, 2 * a + 1]
-            ):
+            if value < s.subscriptions[p, k, 2 * a] or value > s.subscriptions[p, k, 2 * a + 1]:
                 matches = False
                 break
         if matches:
@@ -128,9 +125,7 @@ def forward_down(
     attribute = words[body + EVENT_ATTRIBUTE]
     for e in range(s.table_count[p]):
         neighbour = s.table[p, e, SOURCE]
-        if neighbour == source or not entry_matches(
-            s, p, e, attribute, words, body + EVENT_VALUES
-        ):
+        if neighbour == source or not entry_matches(s, p, e, attribute, words, body + EVENT_VALUES):
             continue
         known = False
         for i in range(told - 1, -1, -1):
@@ -280,4 +275,3 @@ def reroute_event(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
         route(s, p, words, body, out)
     elif mode >= REPLICA:
         send_replica(s, p, mode - REPLICA + 1, words, body, out)
-

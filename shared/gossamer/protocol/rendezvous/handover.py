@@ -35,7 +35,7 @@ def entry_meets_arc(s: Any, p: int, e: int, start: int, end: int) -> bool:
     """Whether entry ``e`` asks for values of the arc (start, end]."""
     attribute = s.table[p, e, BOX]
     if s.params.by_value == 0:
-        low = anchor(s, attribute)
+        low = anchor(attribute)
         high = low
     else:
         low = s.table[p, e, BOX + 1 + 2 * attribute]
@@ -54,9 +54,7 @@ def hand_over(s: Any, p: int, newcomer: int, identifier: int, out: Outbox) -> No
     me = s.sampler.profile[p, IDENTIFIER]
     start = (me + own_arc_begins(s, p)) & RING_MASK
     size = 2 + s.work.box.shape[0]
-    at = open_record(
-        out, HANDOVER, newcomer, s.sampler.handle[p], 1 + s.table_count[p] * size
-    )
+    at = open_record(out, HANDOVER, newcomer, s.sampler.handle[p], 1 + s.table_count[p] * size)
     if at < 0:
         return
     count = 0

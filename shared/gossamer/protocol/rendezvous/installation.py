@@ -132,7 +132,7 @@ def spread(s: Any, p: int, arcs: int, limit: int, box: Any, at: int) -> None:
         first = clockwise(me, box[at + 1 + 2 * attribute])
         last = clockwise(me, box[at + 2 + 2 * attribute])
     else:
-        first = clockwise(me, anchor(s, attribute))
+        first = clockwise(me, anchor(attribute))
         last = first
     if first <= last:
         spread_both_ways(s, p, arcs, limit, first, last, attribute, box, at)
@@ -281,9 +281,7 @@ def boxes_are_well_formed(s: Any, p: int, words: Any, at: int) -> bool:
     fits = words[at + LENGTH] >= BODY + head
     if fits:
         count = words[at + BODY + head - 1]
-        fits = (
-            0 <= count <= s.params.boxes and words[at + LENGTH] == BODY + head + count * size
-        )
+        fits = 0 <= count <= s.params.boxes and words[at + LENGTH] == BODY + head + count * size
         for i in range(count if fits else 0):
             attribute = words[at + BODY + head + i * size]
             if attribute < 0 or attribute >= s.params.attributes:

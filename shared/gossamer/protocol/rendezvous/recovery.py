@@ -58,9 +58,7 @@ def box_matches_remembered(s: Any, p: int, m: int, words: Any, at: int) -> bool:
 
 
 @rule
-def replay_events(
-    s: Any, p: int, words: Any, first: int, count: int, to: int, out: Outbox
-) -> None:
+def replay_events(s: Any, p: int, words: Any, first: int, count: int, to: int, out: Outbox) -> None:
     """Send ``to`` the recent events that match a box which is news from it (``work.news``)."""
     if s.params.replay_rounds == 0:
         return

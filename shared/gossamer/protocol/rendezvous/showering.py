@@ -32,9 +32,7 @@ def own_arc_begins(s: Any, p: int) -> int:
     """
     if s.predecessor[p] < 0:
         return 0
-    return clockwise(
-        s.sampler.profile[p, IDENTIFIER], s.links[p, s.predecessor[p], 1 + IDENTIFIER]
-    )
+    return clockwise(s.sampler.profile[p, IDENTIFIER], s.links[p, s.predecessor[p], 1 + IDENTIFIER])
 
 
 @rule
@@ -121,7 +119,7 @@ def handle_of_slot(s: Any, p: int, k: int) -> int:
 
 
 @rule
-def anchor(s: Any, attribute: int) -> int:
+def anchor(attribute: int) -> int:
     """The one rendezvous value of an attribute in the baseline: evenly spread, hash-like.
 
     Ferry hashes attribute names; names are not known here, numbers serve as well.
@@ -138,4 +136,4 @@ def rendezvous_value(s: Any, attribute: int, value: int) -> int:
     """Where on the ring an event with ``value`` for ``attribute`` has its rendezvous node."""
     if s.params.by_value == 1:
         return value
-    return anchor(s, attribute)
+    return anchor(attribute)
