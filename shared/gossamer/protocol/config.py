@@ -29,6 +29,7 @@ class Settings:
         view_size: descriptors in the random view; 20 as in the Cyclon and Newscast papers.
         shuffle_length: descriptors a Cyclon shuffle exchanges; 8 as in the Cyclon paper.
         ring_links: neighbours kept on either side of the ring; the paper keeps 1 (Sec. IV-B1).
+            0 makes a plain T-Man overlay, which cannot route.
         small_world_links: K_sw; 0 after the paper's Fig. 3 study (Sec. V-A).
         friend_links: K_f; log2(N) - 2 after the paper's Fig. 3 study (Sec. V-A).
         failure_age: rounds without news of a neighbour after which it counts as failed; a guess.
@@ -88,7 +89,7 @@ class Settings:
             "profile_ranges": (1, 16),
             "view_size": (2, 1024),
             "shuffle_length": (1, self.view_size),
-            "ring_links": (1, 16),
+            "ring_links": (0, 16),
             "small_world_links": (0, 64),
             "friend_links": (0, 64),
             "failure_age": (1, 1 << 20),
