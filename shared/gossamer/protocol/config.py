@@ -16,6 +16,9 @@ from gossamer.protocol.errors import ConfigError
 SAMPLERS = ("cyclon", "newscast")
 RENDEZVOUS = ("value", "attribute")
 
+MAX_VIEW_SIZE = 256
+MAX_SHIFT_THRESHOLD = 1 << 18
+
 
 @attrs.frozen(kw_only=True, slots=True)
 class Settings:
@@ -87,14 +90,12 @@ class Settings:
             "attributes": (1, 16),
             "subscriptions": (1, 1024),
             "profile_ranges": (1, 16),
-            "view_size": (2, 1024),
-            "shuffle_length": (1, self.view_size),
+            "view_size": (2, MAX_VIEW_SIZE),
             "ring_links": (0, 16),
             "small_world_links": (0, 64),
             "friend_links": (0, 64),
             "failure_age": (1, 1 << 20),
             "failures_remembered": (0, 1024),
-            "boxes_per_neighbour": (self.attributes + 1, 1 << 16),
             "routing_table_entries": (8, 1 << 20),
             "entry_lifetime": (1, 1 << 20),
             "replicas": (0, 16),
@@ -104,14 +105,29 @@ class Settings:
             "seed": (0, (1 << 62) - 1),
         }
         for field, (low, high) in bounds.items():
-            value = getattr(self, field)
-            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-                raise ConfigError(field, value, f"a whole number from {low} to {high}")
+            self._check_whole_number(field, low, high)
+        self._check_whole_number("shuffle_length", 1, self.view_size)
+        self._check_whole_number("boxes_per_neighbour", self.attributes + 1, 1 << 16)
         for field, choices in (("sampler", SAMPLERS), ("rendezvous", RENDEZVOUS)):
             if getattr(self, field) not in choices:
                 raise ConfigError(field, getattr(self, field), "one of " + ", ".join(choices))
-        if not (math.isfinite(self.shift_threshold) and self.shift_threshold >= 0):
-            raise ConfigError("shift_threshold", self.shift_threshold, "a number of at least 0")
+        for field in ("cascade", "load_shifting", "join_lookup", "stabilise", "reroute"):
+            if not isinstance(getattr(self, field), bool):
+                raise ConfigError(field, getattr(self, field), "True or False")
+        threshold = self.shift_threshold
+        if (
+            isinstance(threshold, bool)
+            or not isinstance(threshold, int | float)
+            or not 0 <= threshold <= MAX_SHIFT_THRESHOLD
+        ):
+            raise ConfigError(
+                "shift_threshold", threshold, f"a number from 0 to {MAX_SHIFT_THRESHOLD}"
+            )
+
+    def _check_whole_number(self, field: str, low: int, high: int) -> None:
+        value = getattr(self, field)
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise ConfigError(field, value, f"a whole number from {low} to {high}")
 
     @property
     def links(self) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gossamer.protocol.config import MAX_VIEW_SIZE
 from gossamer.protocol.messages import (
     BODY,
     FROM,
@@ -25,7 +26,6 @@ from gossamer.protocol.messages import (
 from gossamer.protocol.overlay.descriptors import (
     EMPTY,
     MAX_AGE,
-    MAX_VIEW_SIZE,
     OFFERED,
     ONE_ROUND,
     PLAIN,

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gossamer.protocol.config import MAX_VIEW_SIZE
 from gossamer.protocol.draws import mix
 from gossamer.protocol.errors import ConfigError
 from gossamer.protocol.messages import BODY, LENGTH, Words
@@ -20,7 +21,6 @@ from gossamer.protocol.struct import Struct
 CYCLON, NEWSCAST = 0, 1
 
 EMPTY = -1
-MAX_VIEW_SIZE = 256
 MAX_AGE = (1 << 29) - 1
 
 _HANDLE_BITS = 32

@@ -50,7 +50,9 @@ def is_refused(s: Any, p: int, word: int) -> bool:
     written = s.round[p] - age
     for f in range(s.failed.shape[1]):
         mark = s.failed[p, f]
-        if mark >= 0 and handle_in(mark) == handle and written <= mark >> AGE_SHIFT:
+        if mark < 0:
+            break
+        if handle_in(mark) == handle and written <= mark >> AGE_SHIFT:
             return True
     return False
 
@@ -171,7 +173,7 @@ def refresh_link(s: Any, p: int, words: Any, at: int) -> None:
     link of its side takes that link's place, so that a newcomer is seated by its first message.
     """
     handle = handle_in(words[at])
-    if handle == s.sampler.handle[p]:
+    if words[at] < 0 or handle == s.sampler.handle[p]:
         return
     for k in range(s.links.shape[1]):
         if s.links[p, k, 0] >= 0 and handle_in(s.links[p, k, 0]) == handle:

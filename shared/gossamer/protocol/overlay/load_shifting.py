@@ -31,15 +31,20 @@ from gossamer.protocol.rules import rule
 from gossamer.protocol.space.ring import RING_MASK, clockwise
 from gossamer.protocol.state import IDENTIFIER, LOAD, MALFORMED, SHIFTED
 
+# Above it, a quarter of a million events a round, a load told by others is not believed.
+MAX_LOAD = (1 << 31) - 1
+
 
 @rule
 def shifted_distance(gap: int, own_load: int, successor_load: int) -> int:
     """How far to move into an arc of length ``gap`` so that both loads become the average.
 
-    Equals gap * (successor - own) / (2 * successor), exactly rounded down, below gap.
+    Equals gap * (successor - own) / (2 * successor), exactly rounded down, at most half the gap.
+    Loads lie in [0, 2^31), so that no product overflows.
     """
-    share = (successor_load - own_load << 30) // (2 * successor_load)
-    return (gap >> 30) * share + ((gap & ((1 << 30) - 1)) * share >> 30)
+    whole = 2 * successor_load
+    difference = successor_load - own_load
+    return gap // whole * difference + gap % whole * difference // whole
 
 
 @rule
@@ -51,7 +56,7 @@ def shift_load(s: Any, p: int, out: Outbox) -> None:
     if s.params.load_shifting == 0 or k < 0 or s.links[p, k, 0] >> 32 > 1:
         return
     successor_load = s.links[p, k, 1 + LOAD]
-    if successor_load - s.load[p] <= s.params.shift_threshold or successor_load <= 0:
+    if successor_load - s.load[p] <= s.params.shift_threshold or successor_load > MAX_LOAD:
         return
     me = s.sampler.profile[p, IDENTIFIER]
     gap = clockwise(me, s.links[p, k, 1 + IDENTIFIER])

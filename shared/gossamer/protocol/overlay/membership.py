@@ -71,7 +71,7 @@ def on_join(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
 def on_find_place(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
     """Pass a newcomer's lookup on, or, as its successor-to-be, give it our links and seat it."""
     size = DESCRIPTOR + s.links.shape[2]
-    if words[at + LENGTH] != BODY + size:
+    if words[at + LENGTH] != BODY + size or words[at + BODY + HOPS] < 0:
         s.counters[p, MALFORMED] += 1
         return
     body = at + BODY

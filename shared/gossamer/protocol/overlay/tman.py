@@ -198,8 +198,10 @@ def on_overlay_timer(s: Any, p: int, now: int, out: Outbox) -> None:
 @rule
 def is_well_formed(s: Any, p: int, words: Any, at: int) -> bool:
     """Whether the number of descriptors that a record claims fits its length and our tables."""
-    count = words[at + BODY]
     size = s.links.shape[2]
+    count = 0
+    if words[at + LENGTH] > BODY:
+        count = words[at + BODY]
     if count < 1 or count > s.links.shape[1] + 1 or words[at + LENGTH] != BODY + 1 + count * size:
         s.counters[p, MALFORMED] += 1
         return False

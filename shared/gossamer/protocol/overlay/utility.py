@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer.protocol.overlay.links import CANDIDATES
-from gossamer.protocol.rules import rule
+from gossamer.protocol.rules import inline_rule, rule
 from gossamer.protocol.state import RANGES
 
 
@@ -37,6 +37,33 @@ def friend_utility(s: Any, p: int, c: int, attribute: int) -> float:
     """Function I: |S_p and S_c| / |S_p or S_c| along ``attribute``, 0 where neither wants any."""
     ranges = s.params.profile_ranges
     first = RANGES + 2 * attribute * ranges
+    if ranges == 1:
+        return range_utility(
+            s.sampler.profile[p, first],
+            s.sampler.profile[p, first + 1],
+            s.work.candidates[c, 1 + first],
+            s.work.candidates[c, 2 + first],
+        )
+    return ranges_utility(s, p, c, first)
+
+
+@inline_rule
+def range_utility(low: int, high: int, other_low: int, other_high: int) -> float:
+    """Function I of two single ranges; a range whose low end is past its high end is empty."""
+    shared = min(high, other_high) - max(low, other_low)
+    if shared < 0:
+        return 0.0
+    # Ranges that overlap are not empty, and their union is as long as both without the overlap.
+    union = (high - low) + (other_high - other_low) - shared
+    if union < shared:
+        return 0.0  # only words that no range has make the sum wrap around
+    return (shared + 1.0) / (union + 1.0)
+
+
+@rule
+def ranges_utility(s: Any, p: int, c: int, first: int) -> float:
+    """Function I of two unions of disjoint ranges, which stand from word ``first`` of a profile."""
+    ranges = s.params.profile_ranges
     shared = 0.0
     mine = 0.0
     theirs = 0.0

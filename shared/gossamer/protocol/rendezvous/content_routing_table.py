@@ -110,8 +110,8 @@ def cheapest_merge(s: Any, first: int, count: int) -> int:
 def aggregate(s: Any, p: int, first: int, count: int) -> int:
     """Add ``work.box`` to the list of ``count`` boxes from ``work.lists[first]`` on.
 
-    Returns the new count, at most B. The box is lost, and counted as refused by peer ``p``, only
-    where the list is full of boxes routed by other attributes.
+    Returns the new count, at most B. A list that is full of boxes routed by other attributes makes
+    room by merging two of those; with B > A there are two of one attribute.
     """
     words = s.work.box.shape[0]
     i = first
@@ -125,16 +125,40 @@ def aggregate(s: Any, p: int, first: int, count: int) -> int:
                 continue
         i += 1
     if count == s.params.boxes:
-        cheapest = cheapest_merge(s, first, count)
-        if cheapest < 0:
-            s.counters[p, REFUSED_ENTRIES] += 1
-            return count
         s.counters[p, MERGED] += 1
-        count = absorb(s, first, count, cheapest)
-        return aggregate_after_merge(s, first, count)
+        cheapest = cheapest_merge(s, first, count)
+        if cheapest >= 0:
+            count = absorb(s, first, count, cheapest)
+            return aggregate_after_merge(s, first, count)
+        count = merge_listed_pair(s, first, count)
     for w in range(words):
         s.work.lists[first + count, w] = s.work.box[w]
     return count + 1
+
+
+@rule
+def merge_listed_pair(s: Any, first: int, count: int) -> int:
+    """Let the two listed boxes of one attribute whose hull adds least become one."""
+    one = -1
+    other = -1
+    least = 0.0
+    for i in range(first, first + count):
+        for j in range(i + 1, first + count):
+            if s.work.lists[i, 0] != s.work.lists[j, 0]:
+                continue
+            make_hull(s, i, j)
+            added = volume(s.work.hull, s.work.hull.shape[0])
+            added -= listed_box_volume(s, i) + listed_box_volume(s, j)
+            if one < 0 or added < least:
+                one = i
+                other = j
+                least = added
+    make_hull(s, one, other)
+    last = first + count - 1
+    for w in range(s.work.hull.shape[0]):
+        s.work.lists[one, w] = s.work.hull[w]
+        s.work.lists[other, w] = s.work.lists[last, w]
+    return count - 1
 
 
 @rule
@@ -205,13 +229,13 @@ def replace_source(
     """Let the entries of ``source`` be the boxes ``boxes[first:first + count]`` and no others.
 
     Where the table is full, entries of one neighbour are merged to make room; a box that finds
-    none even so is counted as refused.
+    none even so joins an entry of its own neighbour, or is counted as refused.
     """
     remove_source(s, p, source)
     for i in range(first, first + count):
         if s.table_count[p] == s.table.shape[1] and not make_room(s, p):
-            s.counters[p, REFUSED_ENTRIES] += first + count - i
-            return
+            widen_last_entry(s, p, source, boxes, i)
+            continue
         e = s.table_count[p]
         s.table[p, e, SOURCE] = source
         s.table[p, e, EXPIRES] = s.round[p] + s.params.entry_lifetime
@@ -223,30 +247,31 @@ def replace_source(
 
 @rule
 def make_room(s: Any, p: int) -> bool:
-    """Halve the entries of the neighbour that has most, merging neighbours in the table in pairs.
+    """Halve the entries of the neighbour that has most of one attribute, merging them in pairs.
 
     Returns whether any entry was freed. Merging the entries of one neighbour and attribute costs
     precision and no match; it is counted.
     """
     count = s.table_count[p]
-    most = 0
+    most = 1
     heaviest = -1
+    attribute = -1
     e = 0
     while e < count:
-        source = s.table[p, e, SOURCE]
         length = 0
         for other in range(e, count):
-            if s.table[p, other, SOURCE] == source:
+            if same_tree(s, p, e, s.table[p, other, SOURCE], s.table[p, other, BOX]):
                 length += 1
         if length > most:
             most = length
-            heaviest = source
-        e += max(1, run_length(s, p, e))
+            heaviest = s.table[p, e, SOURCE]
+            attribute = s.table[p, e, BOX]
+        e += run_length(s, p, e)
     waiting = -1
     kept = 0
     for e in range(count):
-        if s.table[p, e, SOURCE] == heaviest:
-            if waiting >= 0 and s.table[p, waiting, BOX] == s.table[p, e, BOX]:
+        if most > 1 and same_tree(s, p, e, heaviest, attribute):
+            if waiting >= 0:
                 widen_entry(s, p, waiting, e)
                 waiting = -1
                 continue
@@ -262,11 +287,32 @@ def make_room(s: Any, p: int) -> bool:
 
 @rule
 def run_length(s: Any, p: int, e: int) -> int:
-    """How many entries from ``e`` on are of one and the same neighbour."""
+    """How many entries from ``e`` on are of one and the same neighbour and attribute."""
+    source = s.table[p, e, SOURCE]
+    attribute = s.table[p, e, BOX]
     length = 1
-    while e + length < s.table_count[p] and s.table[p, e + length, SOURCE] == s.table[p, e, SOURCE]:
+    while e + length < s.table_count[p] and same_tree(s, p, e + length, source, attribute):
         length += 1
     return length
+
+
+@rule
+def same_tree(s: Any, p: int, e: int, source: int, attribute: int) -> bool:
+    """Whether entry ``e`` is of this neighbour and routed by this attribute."""
+    return s.table[p, e, SOURCE] == source and s.table[p, e, BOX] == attribute
+
+
+@rule
+def widen_last_entry(s: Any, p: int, source: int, boxes: Any, i: int) -> None:
+    """Let the last entry of ``source`` take in ``boxes[i]``; where it has none, refuse the box."""
+    for e in range(s.table_count[p] - 1, -1, -1):
+        if same_tree(s, p, e, source, boxes[i, 0]):
+            for w in range(1, boxes.shape[1], 2):
+                s.table[p, e, BOX + w] = min(s.table[p, e, BOX + w], boxes[i, w])
+                s.table[p, e, BOX + w + 1] = max(s.table[p, e, BOX + w + 1], boxes[i, w + 1])
+            s.counters[p, MERGED] += 1
+            return
+    s.counters[p, REFUSED_ENTRIES] += 1
 
 
 @rule

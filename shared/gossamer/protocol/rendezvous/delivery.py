@@ -211,16 +211,18 @@ def route(s: Any, p: int, words: Any, body: int, out: Outbox) -> None:
 
 @rule
 def event_is_well_formed(s: Any, p: int, words: Any, at: int) -> bool:
-    """Whether an event record has the schema's number of values and a known attribute."""
-    attribute = words[at + BODY + EVENT_ATTRIBUTE]
+    """Whether an event record has the schema's number of values and a possible head."""
+    body = at + BODY
     if (
-        words[at + LENGTH] != BODY + EVENT_VALUES + s.params.attributes
-        or attribute < 0
-        or attribute >= s.params.attributes
+        words[at + LENGTH] == BODY + EVENT_VALUES + s.params.attributes
+        and 0 <= words[body + EVENT_ATTRIBUTE] < s.params.attributes
+        and 0 <= words[body + EVENT_MODE] < REPLICA + s.params.replicas
+        and words[body + EVENT_ID] >= 0
+        and words[body + EVENT_HOPS] >= 0
     ):
-        s.counters[p, MALFORMED] += 1
-        return False
-    return True
+        return True
+    s.counters[p, MALFORMED] += 1
+    return False
 
 
 @rule

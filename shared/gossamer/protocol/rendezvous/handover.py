@@ -74,8 +74,10 @@ def hand_over(s: Any, p: int, newcomer: int, identifier: int, out: Outbox) -> No
 @rule
 def on_handover(s: Any, p: int, words: Any, at: int) -> None:
     """Take over entries as a newcomer: only while we have none of our own making."""
-    count = words[at + BODY]
     size = 2 + s.work.box.shape[0]
+    count = -1
+    if words[at + LENGTH] > BODY:
+        count = words[at + BODY]
     if (
         count < 0
         or count > s.table.shape[1]

@@ -342,13 +342,16 @@ def forward_news(
 
 @rule
 def collect_entries(s: Any, p: int, source: int, own: int) -> int:
-    """Copy the boxes of ``source`` to ``work.lists`` from ``own`` on; return their number."""
+    """List the boxes of ``source`` in ``work.lists`` from ``own`` on; return their number.
+
+    They are aggregated again: a handover may have brought more than a list holds.
+    """
     count = 0
     for e in range(s.table_count[p]):
         if s.table[p, e, SOURCE] == source:
             for w in range(s.work.box.shape[0]):
-                s.work.lists[own + count, w] = s.table[p, e, BOX + w]
-            count += 1
+                s.work.box[w] = s.table[p, e, BOX + w]
+            count = aggregate(s, p, own, count)
     return count
 
 

@@ -1,0 +1,19 @@
+"""Figures of the papers, reproduced: by name, what runs them.
+
+`FIGURES[name](out, quick=..., processes=..., progress=...)` writes the new folder ``out`` whole,
+with ``claims.json``, the data and the plots, and returns the claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from gossamer.sim.figures.claims import Claim
+from gossamer.sim.figures.vinifera import reproduce_vinifera
+
+FIGURES: Mapping[str, Callable[..., list[Claim]]] = MappingProxyType(
+    {"vinifera": reproduce_vinifera}
+)
+
+__all__ = ["FIGURES", "Claim"]

@@ -1,0 +1,147 @@
+"""Claims of a paper, judged: what it says, what was measured, whether that holds.
+
+A claim is a number of checks. Each sets one measured value against the paper's number and against
+the bounds within which we call it the same; a claim holds if all of its checks do.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+CLAIMS_FILE = "claims.json"
+CHECKS_FILE = "checks.json"
+
+SHARE, HOPS, RATIO = "share", "hops", "ratio"
+
+
+@attrs.frozen(kw_only=True)
+class Check:
+    """One measured value and what it is held against.
+
+    Attributes:
+        name: what was measured, in words.
+        value: the measured value; NaN, where there was nothing to measure, never holds.
+        unit: SHARE (0 to 1, printed in per cent), HOPS, or RATIO.
+        paper: what the paper says of it, in words.
+        low, high: the bounds that we accept, both included.
+    """
+
+    name: str
+    value: float
+    unit: str
+    paper: str
+    low: float = -math.inf
+    high: float = math.inf
+
+    @property
+    def holds(self) -> bool:
+        """Whether the value is within its bounds."""
+        return self.low <= self.value <= self.high
+
+    def measured(self) -> str:
+        """Name and value, for people."""
+        return f"{self.name} {self._format(self.value)}"
+
+    def finding(self) -> str:
+        """Name and value beside the paper's number and the bounds."""
+        return f"{self.measured()} (paper: {self.paper}; accepted: {self._bounds()})"
+
+    def _bounds(self) -> str:
+        if math.isinf(self.low):
+            return f"at most {self._format(self.high)}"
+        if math.isinf(self.high):
+            return f"at least {self._format(self.low)}"
+        return f"{self._format(self.low)} to {self._format(self.high)}"
+
+    def _format(self, value: float) -> str:
+        if not math.isfinite(value):
+            return "not measured"
+        if self.unit == SHARE:
+            return f"{100 * value:.1f} %"
+        return f"{value:.2f}" if self.unit == RATIO else f"{value:.1f} hops"
+
+
+@attrs.frozen(kw_only=True)
+class Claim:
+    """A claim with its verdict.
+
+    Attributes:
+        id: as "V1".
+        claim: what the paper says.
+        checks: what decides.
+        explanation: why the values are as they are where they differ, in words.
+        note: what a reader has to know either way, in words.
+    """
+
+    id: str
+    claim: str
+    checks: Sequence[Check]
+    explanation: str
+    note: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether all checks hold; a claim without checks does not."""
+        return bool(self.checks) and all(check.holds for check in self.checks)
+
+    @property
+    def verdict(self) -> str:
+        """ "holds" or "differs"."""
+        return "holds" if self.holds else "differs"
+
+    @property
+    def measured(self) -> str:
+        """All measured values, for people."""
+        return "; ".join(check.measured() for check in self.checks)
+
+    @property
+    def reason(self) -> str:
+        """What decided the verdict, and why values differ where they do."""
+        missed = [check.finding() for check in self.checks if not check.holds]
+        if not missed:
+            parts = ["every value is within its bounds", self.note]
+        else:
+            parts = ["; ".join(missed), self.explanation, self.note]
+        return ". ".join(part for part in parts if part)
+
+    def entry(self) -> dict[str, str]:
+        """The claim's entry in ``claims.json``."""
+        return {
+            "id": self.id,
+            "claim": self.claim,
+            "measured": self.measured,
+            "verdict": self.verdict,
+            "reason": self.reason,
+        }
+
+
+def write_claims(claims: Sequence[Claim], folder: Path) -> None:
+    """Write ``claims.json``, and the numbers behind it as ``checks.json``, into ``folder``."""
+    _write_json([claim.entry() for claim in claims], folder / CLAIMS_FILE)
+    _write_json(
+        [
+            {"claim": claim.id, **_plain(attrs.asdict(check)), "holds": check.holds}
+            for claim in claims
+            for check in claim.checks
+        ],
+        folder / CHECKS_FILE,
+    )
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    """``values`` with None for what JSON does not know: NaN, and bounds that are not there."""
+    return {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value
+        for key, value in values.items()
+    }
+
+
+def _write_json(content: Any, file: Path) -> None:
+    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+    file.write_text(text + "\n", encoding="utf-8")

@@ -1,0 +1,122 @@
+"""A rule reads and writes its own row only: every step of a lively run, with the rest poisoned."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+
+from gossamer.protocol import config, messages, peer
+from gossamer.protocol.messages import KIND, Words
+from gossamer.protocol.space.ring import RING_MASK
+from gossamer.protocol.state import State
+from support.overlays import (
+    Hosts,
+    arrays_of,
+    converged,
+    random_identifiers,
+    subscribe_to_box,
+)
+
+NODES = 10
+POISON = 0x5A5A5A5A5A5A
+RETURNED = [
+    kind + messages.UNREACHABLE
+    for kind in (messages.SAMPLE_REQUEST, messages.TMAN_REQUEST, messages.INSTALL, messages.EVENT)
+]
+KINDS = {
+    messages.SAMPLE_TIMER,
+    messages.OVERLAY_TIMER,
+    messages.INSTALL_TIMER,
+    messages.JOIN,
+    messages.PUBLISH,
+    messages.SAMPLE_REQUEST,
+    messages.SAMPLE_REPLY,
+    messages.TMAN_REQUEST,
+    messages.TMAN_REPLY,
+    messages.INSTALL,
+    messages.INSTALL_NEWS,
+    messages.ACKNOWLEDGE,
+    messages.EVENT,
+    messages.FIND_PLACE,
+    messages.PLACE_FOUND,
+    messages.LOAD_SHIFTED,
+    messages.HANDOVER,
+    *RETURNED,
+}
+
+
+class PoisonedHosts(Hosts):
+    """Hosts that repeat every step with all other rows poisoned, and compare."""
+
+    def __init__(self, state: State, settings: config.Settings) -> None:
+        super().__init__(state, settings)
+        self.kinds: set[int] = set()
+
+    def step(self, p: int, words: Words) -> list[Words]:
+        self.kinds.add(int(words[KIND]))
+        clean, poisoned = self.state, copy.deepcopy(self.state)
+        others = np.arange(NODES) != p
+        for array in arrays_of(poisoned).values():
+            if array.shape[:1] == (NODES,):
+                array[others] = POISON
+        self.state = poisoned
+        found = super().step(p, words.copy())
+        self.state = clean
+        expected = super().step(p, words)
+        assert [list(r) for r in found] == [list(r) for r in expected]
+        theirs = arrays_of(poisoned)
+        for name, array in arrays_of(clean).items():
+            if array.shape[:1] == (NODES,):
+                np.testing.assert_array_equal(theirs[name][p], array[p], name)
+                assert (theirs[name][others] == POISON).all(), name
+        return expected
+
+
+def small_state() -> State:
+    """A state of NODES rows."""
+    settings = config.resilient(NODES, view_size=4, shuffle_length=2)
+    return converged(settings, random_identifiers(NODES, 1), 1)
+
+
+def test_every_array_of_a_state_has_a_row_for_each_peer() -> None:
+    """So that poisoning by the first axis leaves nothing out."""
+    assert all(array.shape[0] == NODES for array in arrays_of(small_state()).values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sampler", ["cyclon", "newscast"])
+def test_no_step_touches_a_foreign_row(sampler: str) -> None:
+    seed = 4
+    settings = config.resilient(
+        NODES,
+        attributes=2,
+        small_world_links=1,
+        view_size=4,
+        shuffle_length=2,
+        event_memory=4,
+        routing_table_entries=16,
+        boxes_per_neighbour=4,
+        sampler=sampler,
+        shift_threshold=0.0,
+        seed=seed,
+    )
+    state = converged(settings, random_identifiers(NODES, seed), seed)
+    draws = np.random.default_rng(seed)
+    for p in range(NODES):
+        low = draws.integers(0, RING_MASK >> 1, 2).tolist()
+        subscribe_to_box(state, p, *((a, a + (RING_MASK >> 3)) for a in low))
+    hosts = PoisonedHosts(state, settings)
+    for cycle in range(8):
+        if cycle == 3:
+            hosts.alive[[2, 7]] = False
+        if cycle == 5:
+            hosts.alive[2] = True
+            peer.restart(state, 2)
+            hosts.handle(peer.join_record(2, 3, state.sampler.profile[3]))
+        for event in range(4):
+            hosts.publish(0, 4 * cycle + event, *draws.integers(0, RING_MASK, 2).tolist())
+        hosts.cycle()
+    assert hosts.kinds >= KINDS
+    assert hosts.largest <= peer.largest_step(settings)

@@ -1,0 +1,279 @@
+"""Whatever words arrive, a peer neither fails nor forgets what it knows.
+
+Rules run interpreted here, where an index beyond an array is an error. Sums of hostile words may
+wrap around, as they do compiled.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from gossamer.protocol import config, peer
+from gossamer.protocol.messages import (
+    ACKNOWLEDGE,
+    BODY,
+    EVENT,
+    FIND_PLACE,
+    FROM,
+    HANDOVER,
+    INSTALL,
+    INSTALL_NEWS,
+    JOIN,
+    KIND,
+    LENGTH,
+    LOAD_SHIFTED,
+    PLACE_FOUND,
+    PUBLISH,
+    SAMPLE_REPLY,
+    SAMPLE_REQUEST,
+    TMAN_REPLY,
+    TMAN_REQUEST,
+    TO,
+    USER,
+    Words,
+)
+from gossamer.protocol.rendezvous.recovery import EVENT_HOPS, EVENT_ID, EVENT_MODE, REPLICA
+from gossamer.protocol.space.ring import RING_MASK
+from gossamer.protocol.state import BOX, COUNTERS, LOAD, MALFORMED, State
+from support.overlays import (
+    HANDLE,
+    Hosts,
+    changed_arrays,
+    converged,
+    copies_of,
+    descriptor,
+    event_record,
+    install_record,
+    neighbours,
+    random_identifiers,
+    record,
+    subscribe_to_box,
+)
+
+NODES = 8
+SETTINGS = config.resilient(
+    NODES,
+    attributes=2,
+    view_size=4,
+    shuffle_length=2,
+    event_memory=4,
+    routing_table_entries=16,
+    boxes_per_neighbour=4,
+    small_world_links=1,
+)
+STRANGER = 77
+RANGE = (1 << 20, 1 << 60)
+
+
+@pytest.fixture(autouse=True)
+def _words_wrap() -> Iterator[None]:
+    with np.errstate(over="ignore"):
+        yield
+
+
+def lively_state() -> State:
+    """Peers that know each other and some of each other's subscriptions and events."""
+    state = converged(SETTINGS, random_identifiers(NODES, 3), 3)
+    for p in range(NODES):
+        subscribe_to_box(state, p, RANGE, (p << 50, RANGE[1]))
+    hosts = Hosts(state, SETTINGS)
+    for event in range(3):
+        hosts.cycle()
+        hosts.publish(1, event, 1 << 30, 1 << 59)
+    return state
+
+
+LIVELY = lively_state()
+SENDER = int(LIVELY.links[0, LIVELY.successor[0], 0]) & HANDLE
+BOXES = [(0, (RANGE, RANGE)), (1, ((5, 9), (6, 7)))]
+
+
+def good_records(s: State) -> dict[int, Words]:
+    """Of every kind a record from SENDER to peer 0 that is well-formed."""
+    links = [1, *descriptor(s, SENDER)]
+    entries = [w for source in (3, 4) for w in (source, 1 << 40, 0, *RANGE, *RANGE)]
+    bodies: dict[int, list[int]] = {
+        SAMPLE_REQUEST: links,
+        SAMPLE_REPLY: links,
+        TMAN_REQUEST: links,
+        TMAN_REPLY: links,
+        PLACE_FOUND: links,
+        ACKNOWLEDGE: [*descriptor(s, SENDER), *descriptor(s, 2)],
+        EVENT: [7, 0, 0, 0, 0, 5, 6],
+        FIND_PLACE: [0, *descriptor(s, SENDER)],
+        LOAD_SHIFTED: [*descriptor(s, SENDER)],
+        HANDOVER: [2, *entries],
+    }
+    return {kind: record(kind, 0, SENDER, body) for kind, body in bodies.items()} | {
+        JOIN: record(JOIN, 0, 0, descriptor(s, SENDER)),
+        PUBLISH: record(PUBLISH, 0, 0, [7, 0, 0, 0, 0, 5, 6]),
+        INSTALL: install_record(s, INSTALL, 0, SENDER, BOXES),
+        INSTALL_NEWS: install_record(s, INSTALL_NEWS, 0, SENDER, BOXES),
+    }
+
+
+KINDS = sorted(good_records(LIVELY))
+COUNT_AT = dict.fromkeys(
+    (TMAN_REQUEST, TMAN_REPLY, PLACE_FOUND, SAMPLE_REQUEST, SAMPLE_REPLY), BODY
+) | {HANDOVER: BODY, **dict.fromkeys((INSTALL, INSTALL_NEWS), BODY + LIVELY.links.shape[2])}
+
+
+def assert_ignored(words: Words) -> None:
+    """Peer 0 takes the record for malformed: nothing but that counter changes."""
+    state = copy.deepcopy(LIVELY)
+    before = copies_of(state)
+    assert Hosts(state, SETTINGS).step(0, words) == []
+    assert changed_arrays(state, before) <= {"counters"}
+    others = np.arange(COUNTERS) != MALFORMED
+    np.testing.assert_array_equal(state.counters[:, others], LIVELY.counters[:, others])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_well_formed_records_are_not_ignored(kind: int) -> None:
+    """The other tests would show nothing if these were."""
+    state = copy.deepcopy(LIVELY)
+    state.table_count[0] = 0
+    state.sampler.profile[SENDER, LOAD] = 5
+    state.links[0, :, 0] += 1 << 32
+    state.sampler.views[0] = -1
+    before = copies_of(state)
+    sent = Hosts(state, SETTINGS).step(0, good_records(state)[kind])
+    assert sent or changed_arrays(state, before)
+    assert state.counters[0, MALFORMED] == LIVELY.counters[0, MALFORMED]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_record_cut_short_or_drawn_out_is_ignored(kind: int) -> None:
+    """At every length; the words stand at the end of their buffer, so none beyond is read."""
+    words = good_records(LIVELY)[kind]
+    lengths = [length for length in range(BODY, len(words) + 3) if length != len(words)]
+    if kind == ACKNOWLEDGE:
+        lengths.remove(BODY + LIVELY.links.shape[2])
+    for length in lengths:
+        cut = np.append(words, [5, 5])[:length]
+        cut[LENGTH] = length
+        assert_ignored(cut)
+
+
+@pytest.mark.parametrize("kind", COUNT_AT)
+@pytest.mark.parametrize("count", [-(1 << 63), -1, 0, 5, 17, 1 << 31, (1 << 63) - 1])
+def test_a_count_that_contradicts_the_length_is_ignored(kind: int, count: int) -> None:
+    words = good_records(LIVELY)[kind]
+    words[COUNT_AT[kind]] = count
+    assert_ignored(words)
+
+
+@pytest.mark.parametrize("attribute", [-(1 << 63), -1, 2, (1 << 63) - 1])
+def test_an_unknown_attribute_is_ignored(attribute: int) -> None:
+    for kind in (INSTALL, INSTALL_NEWS):
+        words = good_records(LIVELY)[kind]
+        words[COUNT_AT[kind] + 1] = attribute
+        assert_ignored(words)
+    assert_ignored(event_record(0, 1, 7, [5, 6], attribute=attribute))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        (EVENT_MODE, -1),
+        (EVENT_MODE, REPLICA + SETTINGS.replicas),
+        (EVENT_MODE, (1 << 63) - 1),
+        (EVENT_HOPS, -1),
+        (EVENT_HOPS, -(1 << 63)),
+        (EVENT_ID, -1),
+    ],
+)
+def test_an_event_that_would_travel_without_end_is_ignored(field: int, value: int) -> None:
+    """More replicas than anybody asks for, or hops that are never used up."""
+    words = event_record(0, 1, 7, [5, 6])
+    words[BODY + field] = value
+    assert_ignored(words)
+
+
+def test_a_lookup_whose_hops_are_never_used_up_is_ignored() -> None:
+    assert_ignored(record(FIND_PLACE, 0, 1, [-1, *descriptor(LIVELY, 1)]))
+
+
+@pytest.mark.parametrize("kind", [0, 4, 15, 28, 49, 127, USER, USER + 5, -1])
+def test_kinds_that_no_rule_takes_are_ignored(kind: int) -> None:
+    assert_ignored(record(kind, 0, 1, [1, 2, 3]))
+
+
+def assert_sound(state: State) -> None:
+    """What rules index by has kept its bounds, and every table entry its meaning."""
+    attributes = state.params.attributes
+    table = state.table[0, : state.table_count[0]]
+    assert 0 <= state.table_count[0] <= state.table.shape[1]
+    assert ((table[:, BOX] >= 0) & (table[:, BOX] < attributes)).all()
+    assert ((state.links[0, :, 0] >= 0) == (state.links[0, :, 0] != -1)).all()
+    for slot in (state.successor[0], state.predecessor[0]):
+        assert slot == -1 or state.links[0, slot, 0] >= 0
+    assert 0 not in neighbours(state, 0)
+    assert 0 <= state.primary[0] < attributes
+
+
+WORD = st.one_of(
+    st.integers(-(1 << 63), (1 << 63) - 1),
+    st.integers(-2, 20),
+    st.sampled_from([1 << 62, RING_MASK, (1 << 62) | 1, (3 << 32) | 1, -(1 << 63), STRANGER]),
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(changes=st.dictionaries(st.integers(0, 60), WORD, max_size=12), source=st.integers(1, 9))
+@hypothesis_settings(max_examples=120)
+def test_no_well_formed_record_of_hostile_words_breaks_a_peer(
+    kind: int, changes: dict[int, int], source: int
+) -> None:
+    """The peer takes it, keeps its tables sound, and goes on with its rounds."""
+    state = copy.deepcopy(LIVELY)
+    if kind == HANDOVER:
+        state.table_count[0] = 0
+    words = good_records(state)[kind]
+    fixed = COUNT_AT.get(kind, -1) - BODY
+    for place, word in changes.items():
+        if place % (len(words) - BODY) != fixed:
+            words[BODY + place % (len(words) - BODY)] = word
+    words[FROM] = 0 if kind in (JOIN, PUBLISH) else source
+    hosts = Hosts(state, SETTINGS)
+    hosts.step(0, words)
+    assert_sound(state)
+    for timer in peer.TIMERS:
+        hosts.step(0, record(timer, 0, 0))
+    assert_sound(state)
+
+
+@given(kind=st.sampled_from(KINDS), body=st.lists(WORD, max_size=40))
+@example(kind=HANDOVER, body=[])
+@hypothesis_settings(max_examples=400)
+def test_no_record_of_random_words_breaks_a_peer(kind: int, body: list[int]) -> None:
+    state = copy.deepcopy(LIVELY)
+    hosts = Hosts(state, SETTINGS)
+    hosts.step(0, record(kind, 0, 1, body))
+    assert_sound(state)
+
+
+def test_entries_handed_over_in_excess_do_not_overrun_a_neighbours_list() -> None:
+    """A handover names more boxes of one neighbour than it may have; its next news still fits."""
+    state = copy.deepcopy(LIVELY)
+    state.table_count[0] = 0
+    hosts = Hosts(state, SETTINGS)
+    boxes = [[3, 1 << 40, 0, 10 * i, 10 * i + 1, 10 * i, 10 * i + 1] for i in range(16)]
+    hosts.step(0, record(HANDOVER, 0, 1, [16, *(w for box in boxes for w in box)]))
+    hosts.step(0, install_record(state, INSTALL_NEWS, 0, 3, BOXES))
+    sources = state.table[0, : state.table_count[0], 0].tolist()
+    assert sources.count(3) <= SETTINGS.boxes_per_neighbour
+    assert words_to(hosts, 3)
+
+
+def words_to(hosts: Hosts, handle: int) -> list[int]:
+    """The kinds that peer 0 sends a neighbour at its next event for the boxes above."""
+    sent = hosts.step(0, event_record(0, 1, 99, [11, 11], mode=2))
+    return [int(words[KIND]) for words in sent if words[TO] == handle]

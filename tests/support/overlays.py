@@ -1,0 +1,277 @@
+"""Small overlays in plain Python: made converged or run, record by record, without an engine."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gossamer.protocol import peer
+from gossamer.protocol.config import Settings
+from gossamer.protocol.messages import (
+    BODY,
+    DELIVER,
+    EVENT,
+    FROM,
+    HEAD,
+    KIND,
+    LENGTH,
+    REFUSED,
+    TAIL,
+    TO,
+    UNREACHABLE,
+    Outbox,
+    Words,
+    make_outbox,
+)
+from gossamer.protocol.overlay.links import settle_ring, write_own_descriptor
+from gossamer.protocol.overlay.sampling import pack
+from gossamer.protocol.rendezvous.showering import next_hop
+from gossamer.protocol.space.ring import RING_MASK
+from gossamer.protocol.state import ARC_START, BOX, IDENTIFIER, SOURCE, State, make_state
+from gossamer.protocol.struct import Struct
+
+Ints = npt.NDArray[np.int64]
+HANDLE = (1 << 32) - 1
+
+# Far more records than anything in an overlay of some dozen peers may cause.
+ENDLESS = 200_000
+
+Box = tuple[tuple[int, int], ...]
+
+
+def arrays_of(value: Any, name: str = "state") -> dict[str, npt.NDArray[Any]]:
+    """Every array of a struct by its path, scratch space apart."""
+    if isinstance(value, np.ndarray):
+        return {name: value}
+    found: dict[str, npt.NDArray[Any]] = {}
+    if isinstance(value, Struct):
+        for field in type(value).__annotations__:
+            if field not in ("work", "spare", "seen", "merges"):
+                found |= arrays_of(getattr(value, field), f"{name}.{field}")
+    return found
+
+
+def copies_of(state: State) -> dict[str, npt.NDArray[Any]]:
+    """`arrays_of`, as they are now."""
+    return {name: array.copy() for name, array in arrays_of(state).items()}
+
+
+def changed_arrays(state: State, before: dict[str, npt.NDArray[Any]]) -> set[str]:
+    """The paths, first word left off, of the arrays that differ from ``before``."""
+    now = arrays_of(state)
+    return {
+        name.partition(".")[2] for name in before if not np.array_equal(before[name], now[name])
+    }
+
+
+def random_identifiers(nodes: int, seed: int) -> Ints:
+    """Distinct uniform places on the ring."""
+    draws = np.random.default_rng(seed)
+    return draws.integers(0, RING_MASK, nodes, dtype=np.int64, endpoint=True)
+
+
+def true_rendezvous(identifiers: Iterable[int], value: int) -> int:
+    """The index of the closest identifier at or after ``value``, wrapping: the definition."""
+    return min(enumerate(identifiers), key=lambda item: (int(item[1]) - value) & RING_MASK)[0]
+
+
+def converged(settings: Settings, identifiers: Ints, seed: int) -> State:
+    """An overlay with the true ring, right arcs, and random other links and views.
+
+    Fewer peers than link slots leave slots empty.
+    """
+    nodes = len(identifiers)
+    state = make_state(settings, nodes, keys=identifiers.copy())
+    order = np.argsort(identifiers, kind="stable")
+    place = np.argsort(order, kind="stable")
+    if nodes > 1:
+        state.sampler.profile[:, ARC_START] = identifiers[order[place - 1]]
+    draws = np.random.default_rng(seed)
+    ring = settings.ring_links
+    for p in range(nodes):
+        wanted: list[int | None] = [None] * settings.links
+        taken = {p}
+        for r in range(ring):
+            for side, step in ((0, 1), (1, -1)):
+                other = int(order[(place[p] + step * (r + 1)) % nodes])
+                if other not in taken:
+                    taken.add(other)
+                    wanted[side * ring + r] = other
+        others = [int(q) for q in draws.permutation(nodes) if q not in taken]
+        for k, other in zip(range(2 * ring, settings.links), others, strict=False):
+            wanted[k] = other
+        for k, neighbour in enumerate(wanted):
+            if neighbour is not None:
+                write_own_descriptor.interpreted(state, neighbour, state.links[p, k], 0)
+        settle_ring.interpreted(state, p)
+        view = [int(q) for q in draws.permutation(nodes) if q != p][: settings.view_size]
+        for slot, q in enumerate(view):
+            state.sampler.views[p, slot] = pack.interpreted(0, q)
+            state.sampler.view_profile[p, slot] = state.sampler.profile[q]
+    return state
+
+
+def subscribe_to_box(state: State, p: int, *box: tuple[int, int]) -> None:
+    """Let ``p`` want one range of every attribute; the full range counts as no constraint."""
+    mask = sum(1 << a for a, (low, high) in enumerate(box) if (low, high) != (0, RING_MASK))
+    bounds = np.array([[bound for pair in box for bound in pair]], np.int64)
+    peer.subscribe(state, p, bounds, np.array([mask]))
+
+
+def record(kind: int, to: int, source: int, body: Iterable[int] = ()) -> Words:
+    """A record of any kind."""
+    words = [int(w) for w in body]
+    return np.array([BODY + len(words), kind, to, source, *words], np.int64)
+
+
+def descriptor(state: State, q: int, age: int = 0) -> Words:
+    """The descriptor of peer ``q``, written ``age`` rounds ago."""
+    words = np.zeros(state.links.shape[2], np.int64)
+    write_own_descriptor.interpreted(state, q, words, 0)
+    words[0] |= age << 32
+    return words
+
+
+def install_record(
+    state: State, kind: int, to: int, source: int, boxes: Iterable[tuple[int, Box]]
+) -> Words:
+    """An INSTALL or INSTALL_NEWS of (attribute, ranges) boxes."""
+    rows = [[a, *(bound for pair in box for bound in pair)] for a, box in boxes]
+    body = [*descriptor(state, source), len(rows), *(w for row in rows for w in row)]
+    return record(kind, to, source, body)
+
+
+def event_record(
+    to: int,
+    source: int,
+    event: int,
+    values: Iterable[int],
+    *,
+    attribute: int = 0,
+    mode: int = 0,
+    hops: int = 0,
+    tree_hops: int = 0,
+) -> Words:
+    """An EVENT."""
+    return record(EVENT, to, source, [event, attribute, mode, hops, tree_hops, *values])
+
+
+def written(out: Outbox) -> list[Words]:
+    """The records in an outbox."""
+    records = []
+    at = int(out.cursor[HEAD])
+    while at < out.cursor[TAIL]:
+        end = at + int(out.words[at + LENGTH])
+        records.append(out.words[at:end].copy())
+        at = end
+    return records
+
+
+def neighbours(state: State, p: int) -> list[int]:
+    """The handles among the links of ``p``, by slot."""
+    return [int(w) & HANDLE for w in state.links[p, :, 0] if w >= 0]
+
+
+def entries(state: State, p: int) -> list[tuple[int, int, Box]]:
+    """(source, attribute, ranges) of the content routing table of ``p``."""
+    rows = state.table[p, : state.table_count[p]].tolist()
+    return [
+        (row[SOURCE], row[BOX], tuple(zip(row[BOX + 1 :: 2], row[BOX + 2 :: 2], strict=True)))
+        for row in rows
+    ]
+
+
+def contains(box: Box, point: Iterable[int]) -> bool:
+    """Whether a point lies in a box."""
+    return all(low <= value <= high for (low, high), value in zip(box, point, strict=True))
+
+
+class Hosts:
+    """Peers joined by one first-in first-out queue; what the cycle engine does, interpreted.
+
+    Attributes:
+        state: all rows.
+        alive: bool[n]; records for others come back to their senders.
+        now: the present round.
+        served: (peer, event, hops, tree hops) in order of delivery.
+        passed: every record that a peer took, as it was.
+        largest: words that the largest step wrote.
+    """
+
+    def __init__(self, state: State, settings: Settings) -> None:
+        self.state = state
+        self.alive = np.ones(len(state.round), np.bool_)
+        self.now = 0
+        self.served: list[tuple[int, int, int, int]] = []
+        self.passed: list[Words] = []
+        self.largest = 0
+        self._out = make_outbox(2 * peer.largest_step(settings))
+
+    def step(self, p: int, words: Words) -> list[Words]:
+        """Let ``p`` take one record; return what it wrote."""
+        self._out.cursor[:] = 0
+        peer.step(self.state, p, self.now, words, 0, self._out)
+        assert self._out.cursor[REFUSED] == 0, "the outbox was too small"
+        self.largest = max(self.largest, int(self._out.cursor[TAIL]))
+        return written(self._out)
+
+    def handle(self, *records: Words) -> None:
+        """Take records, and all that follows from them, until none is left."""
+        queue = deque(words.copy() for words in records)
+        taken = 0
+        while queue:
+            taken += 1
+            assert taken < ENDLESS, "the records cause each other without end"
+            words = queue.popleft()
+            to = int(words[TO])
+            if not self.alive[to]:
+                to = int(words[FROM])
+                if words[KIND] >= UNREACHABLE or not self.alive[to]:
+                    continue
+                words[KIND] += UNREACHABLE
+            elif words[KIND] == DELIVER:
+                event, hops, tree_hops = (int(w) for w in words[BODY : BODY + 3])
+                self.served.append((to, event, hops, tree_hops))
+                continue
+            else:
+                self.passed.append(words.copy())
+            queue.extend(self.step(to, words))
+
+    def cycle(
+        self,
+        order: Iterable[int] | None = None,
+        timers: Iterable[int] = peer.TIMERS,
+        before_turn: Callable[[int], None] | None = None,
+    ) -> None:
+        """Give every peer that is up its timers, in ``order``."""
+        for p in range(len(self.alive)) if order is None else order:
+            if self.alive[p]:
+                if before_turn is not None:
+                    before_turn(int(p))
+                for timer in timers:
+                    self.handle(record(timer, int(p), int(p)))
+        self.now += 1
+
+    def publish(self, p: int, event: int, *values: int) -> list[int]:
+        """Publish at ``p``; return who was served, in order, once for every time."""
+        before = len(self.served)
+        self.handle(peer.publish_record(p, event, np.array(values, np.int64)))
+        return [server for server, *_ in self.served[before:]]
+
+    def lookup(self, p: int, value: int) -> list[int]:
+        """The peers that a lookup passes, from ``p`` to the last; stops at n + 1 of them."""
+        path = [p]
+        while len(path) <= len(self.alive):
+            hop = next_hop(self.state, path[-1], value)
+            if hop < 0:
+                break
+            path.append(int(self.state.links[path[-1], hop >> 1, 0]) & HANDLE)
+        return path
+
+    def identifiers(self) -> Ints:
+        """Where everybody is on the ring."""
+        return self.state.sampler.profile[:, IDENTIFIER]

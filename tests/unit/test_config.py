@@ -1,0 +1,164 @@
+"""Settings: impossible ones are refused by name, presets differ as they say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+
+from gossamer.protocol.config import (
+    LOAD_UNIT,
+    LOAD_WINDOW,
+    Settings,
+    baseline,
+    friend_links_for,
+    paper,
+    resilient,
+)
+from gossamer.protocol.errors import ConfigError
+from gossamer.protocol.state import make_state
+
+WHOLE_NUMBERS = {
+    "attributes": (1, 16),
+    "subscriptions": (1, 1024),
+    "profile_ranges": (1, 16),
+    "view_size": (8, 256),
+    "shuffle_length": (1, 20),
+    "ring_links": (0, 16),
+    "small_world_links": (0, 64),
+    "friend_links": (0, 64),
+    "failure_age": (1, 1 << 20),
+    "failures_remembered": (0, 1024),
+    "boxes_per_neighbour": (2, 1 << 16),
+    "routing_table_entries": (8, 1 << 20),
+    "entry_lifetime": (1, 1 << 20),
+    "replicas": (0, 16),
+    "replay_rounds": (0, 1 << 20),
+    "event_memory": (1, 1 << 16),
+    "hop_limit": (1, 1 << 20),
+    "seed": (0, (1 << 62) - 1),
+}
+SWITCHES = ["cascade", "load_shifting", "join_lookup", "stabilise", "reroute"]
+CHOICES = {"sampler": ["cyclon", "newscast"], "rendezvous": ["value", "attribute"]}
+
+
+def assert_refused(field: str, value: Any) -> None:
+    """The error is about this field and this value, and says so."""
+    with pytest.raises(ConfigError, match=rf"\b{field} is .*, expected ") as caught:
+        Settings(**{field: value})
+    assert (caught.value.field, caught.value.value) == (field, value)
+
+
+def test_every_setting_is_tested_here() -> None:
+    tested = {*WHOLE_NUMBERS, *SWITCHES, *CHOICES, "shift_threshold"}
+    assert tested == {field.name for field in attrs.fields(Settings)}
+
+
+@pytest.mark.parametrize(("field", "bounds"), WHOLE_NUMBERS.items())
+def test_whole_numbers_keep_their_bounds(field: str, bounds: tuple[int, int]) -> None:
+    low, high = bounds
+    for value in bounds:
+        assert getattr(Settings(**{field: value}), field) == value
+    if field != "view_size":
+        assert_refused(field, low - 1)
+    for value in (high + 1, -1, 2.0, "3", None, True):
+        assert_refused(field, value)
+
+
+@pytest.mark.parametrize("field", SWITCHES)
+def test_switches_are_true_or_false(field: str) -> None:
+    assert not getattr(Settings(**{field: False}), field)
+    for value in (0, 1, "yes", None):
+        assert_refused(field, value)
+
+
+@pytest.mark.parametrize(("field", "choices"), CHOICES.items())
+def test_choices_are_named_in_the_error(field: str, choices: list[str]) -> None:
+    for value in choices:
+        assert getattr(Settings(**{field: value}), field) == value
+    for value in ("", "Cyclon", None, 0):
+        assert_refused(field, value)
+    with pytest.raises(ConfigError, match=", ".join(choices)):
+        Settings(**{field: "unknown"})
+
+
+@pytest.mark.parametrize(
+    "value", [-0.1, float("inf"), float("-inf"), float("nan"), 1e300, "1", None, True]
+)
+def test_a_threshold_is_a_number_that_fits_a_word(value: Any) -> None:
+    with pytest.raises(ConfigError, match=r"shift_threshold is .*, expected "):
+        Settings(shift_threshold=value)
+
+
+def test_a_shuffle_is_no_longer_than_a_view() -> None:
+    with pytest.raises(ConfigError, match="shuffle_length is 8, expected a whole number from 1"):
+        Settings(view_size=7)
+
+
+def test_a_message_holds_more_boxes_than_there_are_attributes() -> None:
+    """So that boxes of one attribute can always be merged to make room."""
+    assert Settings(attributes=5, boxes_per_neighbour=6).boxes_per_neighbour == 6
+    with pytest.raises(ConfigError, match="boxes_per_neighbour is 5, expected a whole number"):
+        Settings(attributes=5, boxes_per_neighbour=5)
+
+
+def test_the_largest_views_can_be_built() -> None:
+    assert make_state(Settings(view_size=256), 2).sampler.views.shape == (2, 256)
+
+
+def test_parameters_are_integers_for_rules() -> None:
+    parameters = Settings(shift_threshold=0.5, rendezvous="attribute").parameters()
+    assert all(type(value) is int for value in parameters)
+    assert parameters.shift_threshold == LOAD_UNIT * LOAD_WINDOW // 2
+    assert (parameters.by_value, Settings().parameters().by_value) == (0, 1)
+
+
+def test_link_slots_are_two_ring_sides_small_world_and_friends() -> None:
+    assert Settings(ring_links=3, small_world_links=4, friend_links=5).links == 15
+
+
+@pytest.mark.parametrize(
+    ("nodes", "friends"), [(1, 1), (2, 1), (8, 1), (16, 2), (1000, 8), (100_000, 15)]
+)
+def test_friend_links_follow_the_logarithm_of_the_size(nodes: int, friends: int) -> None:
+    assert friend_links_for(nodes) == friends
+
+
+def differences(one: Settings, other: Settings) -> dict[str, Any]:
+    """The settings of ``other`` that differ from ``one``."""
+    before, after = attrs.asdict(one), attrs.asdict(other)
+    return {field: after[field] for field in before if before[field] != after[field]}
+
+
+def test_the_paper_preset_is_the_default_but_for_its_friends() -> None:
+    assert differences(Settings(), paper(100_000)) == {"friend_links": 15}
+
+
+def test_the_baseline_differs_as_documented() -> None:
+    assert differences(paper(1000), baseline(1000)) == {
+        "rendezvous": "attribute",
+        "friend_links": 0,
+        "small_world_links": 8,
+        "load_shifting": False,
+    }
+    assert baseline(1000).links == paper(1000).links
+
+
+def test_the_resilient_preset_differs_as_documented() -> None:
+    assert differences(paper(1000), resilient(1000)) == {
+        "ring_links": 3,
+        "join_lookup": True,
+        "stabilise": True,
+        "reroute": True,
+        "replicas": 2,
+        "replay_rounds": 3,
+    }
+
+
+@pytest.mark.parametrize("preset", [paper, baseline, resilient])
+def test_changes_override_a_preset(preset: Any) -> None:
+    settings = preset(1000, friend_links=3, load_shifting=False, replicas=1)
+    assert (settings.friend_links, settings.load_shifting, settings.replicas) == (3, False, 1)
+    with pytest.raises(ConfigError, match="seed is -1"):
+        preset(1000, seed=-1)

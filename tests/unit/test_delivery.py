@@ -1,0 +1,368 @@
+"""Installation and event delivery on small converged overlays (Vinifera, Sec. IV-B3 and IV-B4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gossamer.protocol import config, peer
+from gossamer.protocol.config import LOAD_UNIT, Settings
+from gossamer.protocol.messages import (
+    ACKNOWLEDGE,
+    BODY,
+    DELIVER,
+    EVENT,
+    HANDOVER,
+    INSTALL,
+    INSTALL_NEWS,
+    INSTALL_TIMER,
+    KIND,
+    TO,
+    UNREACHABLE,
+    make_outbox,
+)
+from gossamer.protocol.rendezvous.handover import hand_over
+from gossamer.protocol.rendezvous.recovery import FINAL, GREEDY, REPLICA, TREE
+from gossamer.protocol.rendezvous.showering import anchor
+from gossamer.protocol.space.ring import RING_MASK
+from gossamer.protocol.state import (
+    FALSE_POSITIVES,
+    HOPS_EXCEEDED,
+    REPEATED,
+    REPLAYED,
+    State,
+)
+from support.overlays import (
+    Box,
+    Hosts,
+    converged,
+    entries,
+    event_record,
+    install_record,
+    neighbours,
+    record,
+    subscribe_to_box,
+    true_rendezvous,
+    written,
+)
+
+# Peer p stands at (p + 1) * 100 and answers for the hundred values up to there; 0 for the rest.
+NODES = 10
+PLACES = np.arange(100, 1001, 100)
+
+
+def overlay(**changes: Any) -> Hosts:
+    """Ten peers on a ring of nothing but ring links, unless asked for more."""
+    standard = {
+        "friend_links": 0,
+        "view_size": 2,
+        "shuffle_length": 1,
+        "load_shifting": False,
+        "event_memory": 4,
+    }
+    settings = Settings(**(standard | changes))
+    return Hosts(converged(settings, PLACES, 1), settings)
+
+
+def install(hosts: Hosts, *peers: int) -> None:
+    """Let peers install what they want, in turn."""
+    for p in peers:
+        hosts.handle(record(INSTALL_TIMER, p, p))
+
+
+def test_the_example_of_figure_2() -> None:
+    """Q asks for [75, 85] by way of R; R, S, T hold it up to the rendezvous nodes S and T."""
+    hosts = overlay()
+    subscribe_to_box(hosts.state, 2, (475, 585))
+    install(hosts, 2)
+    assert entries(hosts.state, 3) == [(2, 0, ((475, 585),))]
+    assert entries(hosts.state, 4) == [(3, 0, ((475, 585),))]
+    assert entries(hosts.state, 5) == [(4, 0, ((501, 585),))]
+    assert all(entries(hosts.state, p) == [] for p in (0, 1, 2, 6, 7, 8, 9))
+
+
+def test_requests_of_one_neighbour_are_aggregated() -> None:
+    """Figure 2(b): the entry for Q grows from [75, 85] to [75, 100] when P asks through Q."""
+    hosts = overlay()
+    subscribe_to_box(hosts.state, 2, (475, 585))
+    subscribe_to_box(hosts.state, 1, (580, 700))
+    install(hosts, 2, 1)
+    assert entries(hosts.state, 2) == [(1, 0, ((580, 700),))]
+    assert entries(hosts.state, 3) == [(2, 0, ((475, 700),))]
+    assert entries(hosts.state, 6) == [(5, 0, ((601, 700),))]
+
+
+def test_de_aggregation_leaves_the_other_request() -> None:
+    hosts = overlay()
+    subscribe_to_box(hosts.state, 2, (475, 585))
+    subscribe_to_box(hosts.state, 1, (580, 700))
+    install(hosts, 2, 1)
+    hosts.state.constrained[1] = -1
+    install(hosts, *range(NODES))
+    assert entries(hosts.state, 2) == []
+    assert entries(hosts.state, 3) == [(2, 0, ((475, 585),))]
+    assert all(entries(hosts.state, p) == [] for p in (6, 7, 8, 9))
+
+
+def test_what_is_covered_by_another_request_is_not_forwarded_as_news() -> None:
+    hosts = overlay()
+    subscribe_to_box(hosts.state, 2, (475, 585))
+    install(hosts, 2)
+    subscribe_to_box(hosts.state, 1, (480, 490))
+    sent = len(hosts.passed)
+    install(hosts, 1)
+    assert not any(words[KIND] == INSTALL_NEWS for words in hosts.passed[sent:])
+
+
+def test_one_message_a_neighbour_and_round_whatever_the_number_of_boxes() -> None:
+    hosts = overlay(subscriptions=50, boxes_per_neighbour=4)
+    bounds = np.array([[10 * i + 300, 10 * i + 303] for i in range(50)])
+    peer.subscribe(hosts.state, 0, bounds, np.ones(50, np.int64))
+    sent = hosts.step(0, record(INSTALL_TIMER, 0, 0))
+    assert sorted(int(words[TO]) for words in sent) == sorted(neighbours(hosts.state, 0))
+    assert all(words[KIND] == INSTALL for words in sent)
+
+
+def test_a_former_neighbour_is_told_to_drop_what_was_installed() -> None:
+    hosts = overlay()
+    subscribe_to_box(hosts.state, 2, (475, 585))
+    install(hosts, 2)
+    hosts.state.links[2, hosts.state.successor[2]] = hosts.state.links[6, hosts.state.successor[6]]
+    install(hosts, 2)
+    assert (2, 0, ((475, 585),)) not in entries(hosts.state, 3)
+
+
+def test_a_heartbeat_is_acknowledged_with_the_predecessor_in_between() -> None:
+    hosts = overlay()
+    (reply,) = hosts.step(5, install_record(hosts.state, INSTALL, 5, 2, []))
+    assert (reply[KIND], reply[TO]) == (ACKNOWLEDGE, 2)
+    size = hosts.state.links.shape[2]
+    assert [int(w) for w in reply[BODY::size]] == [5, 4]
+    (reply,) = hosts.step(5, install_record(hosts.state, INSTALL, 5, 4, []))
+    assert [int(w) for w in reply[BODY::size]] == [5]
+
+
+@pytest.mark.parametrize("publisher", range(NODES))
+def test_a_subscriber_is_served_from_everywhere_once(publisher: int) -> None:
+    hosts = overlay()
+    subscribe_to_box(hosts.state, 2, (475, 585))
+    install(hosts, 2)
+    for event, (value, expected) in enumerate([(474, []), (475, [2]), (585, [2]), (586, [])]):
+        assert hosts.publish(publisher, event, value) == expected
+
+
+def test_hops_are_counted_to_the_rendezvous_node_and_down_the_tree() -> None:
+    hosts = overlay()
+    subscribe_to_box(hosts.state, 2, (550, 550))
+    install(hosts, 2)
+    hosts.publish(4, 1, 550)
+    assert hosts.served == [(2, 1, 4, 3)]
+
+
+def test_matching_is_on_the_whole_subscription() -> None:
+    """Branches prune by attributes they are not routed by."""
+    hosts = overlay(attributes=2)
+    subscribe_to_box(hosts.state, 2, (475, 585), (10, 20))
+    install(hosts, 2)
+    assert hosts.publish(7, 1, 500, 15) == [2]
+    taken = len(hosts.passed)
+    assert hosts.publish(7, 2, 500, 21) == []
+    assert not any(words[BODY + 2] == TREE for words in hosts.passed[taken + 1 :])
+
+
+def test_a_subscription_goes_by_its_primary_attribute_or_the_first_it_constrains() -> None:
+    hosts = overlay(attributes=2, subscriptions=2)
+    state = hosts.state
+    bounds = np.array([[475, 485, 0, RING_MASK], [0, RING_MASK, 675, 685]])
+    peer.subscribe(state, 2, bounds, np.array([1, 2]))
+    state.primary[2] = 1
+    install(hosts, 2)
+    routed = {(a, box) for _, a, box in entries(state, 3)}
+    assert {a for a, _ in routed} == {0, 1}
+    assert hosts.publish(9, 1, 480, 5) == [2]
+    assert hosts.publish(9, 2, 5, 680) == [2]
+    assert hosts.publish(9, 3, 480, 680) == [2]
+
+
+def test_nobody_is_served_twice_though_two_trees_reach_it() -> None:
+    hosts = overlay(attributes=2, subscriptions=2)
+    bounds = np.array([[475, 485, 0, RING_MASK], [0, RING_MASK, 675, 685]])
+    peer.subscribe(hosts.state, 2, bounds, np.array([1, 2]))
+    install(hosts, 2)
+    assert hosts.publish(0, 7, 480, 680) == [2]
+    copies = hosts.state.event_copies[2].tolist()
+    assert {7 * 2, 7 * 2 + 1} <= set(copies)
+
+
+def test_a_copy_that_comes_again_is_dropped_and_counted() -> None:
+    hosts = overlay()
+    subscribe_to_box(hosts.state, 2, (0, 900))
+    words = event_record(2, 3, 5, [475], mode=TREE)
+    assert [int(w[KIND]) for w in hosts.step(2, words)] == [DELIVER]
+    assert hosts.step(2, words) == []
+    assert hosts.state.counters[2, REPEATED] == 1
+
+
+def test_a_false_positive_is_counted_where_it_ends() -> None:
+    hosts = overlay()
+    assert hosts.step(2, event_record(2, 3, 5, [475], mode=TREE)) == []
+    assert hosts.state.counters[2, FALSE_POSITIVES] == 1
+
+
+def test_an_event_does_not_go_back_where_it_came_from() -> None:
+    hosts = overlay()
+    hosts.step(5, install_record(hosts.state, INSTALL, 5, 4, [(0, ((475, 585),))]))
+    assert hosts.step(5, event_record(5, 4, 1, [550], mode=TREE)) == []
+    (down,) = hosts.step(5, event_record(5, 6, 2, [550], mode=TREE))
+    assert (down[KIND], down[TO]) == (EVENT, 4)
+
+
+def test_a_copy_at_the_hop_limit_is_dropped_and_counted() -> None:
+    hosts = overlay(hop_limit=3)
+    assert hosts.publish(0, 1, 850) == []
+    assert hosts.state.counters[:, HOPS_EXCEEDED].sum() == 1
+
+
+def test_load_is_what_a_rendezvous_node_takes_without_wanting_it() -> None:
+    hosts = overlay()
+    subscribe_to_box(hosts.state, 4, (460, 470))
+    hosts.publish(0, 1, 450)
+    hosts.publish(0, 2, 465)
+    assert hosts.state.load.tolist() == [0, 0, 0, 0, LOAD_UNIT, 0, 0, 0, 0, 0]
+
+
+def test_a_copy_sent_too_far_goes_back_along_predecessors() -> None:
+    hosts = overlay()
+    hosts.handle(event_record(7, 3, 1, [450], mode=FINAL))
+    assert hosts.state.event_copies[:, 0].tolist() == [-1] * 4 + [1] + [-1] * 5
+
+
+def test_the_baseline_has_one_rendezvous_node_an_attribute() -> None:
+    """Wherever the value lies; and one tree serves all subscribers."""
+    settings = config.baseline(
+        NODES, attributes=2, view_size=2, shuffle_length=1, small_world_links=2
+    )
+    places = np.sort(np.random.default_rng(2).integers(0, RING_MASK, NODES))
+    hosts = Hosts(converged(settings, places, 1), settings)
+    ends = [true_rendezvous(places, int(anchor(a))) for a in range(2)]
+    assert ends[0] != ends[1]
+    subscribe_to_box(hosts.state, 1, (5, 1 << 60), (0, RING_MASK))
+    subscribe_to_box(hosts.state, 2, (1 << 50, 1 << 61), (9, 1 << 61))
+    install(hosts, 1, 2)
+    draws = np.random.default_rng(3)
+    for event in range(20):
+        values = draws.integers(0, RING_MASK, 2).tolist()
+        wants = [
+            p
+            for p, box in (
+                (1, ((5, 1 << 60), (0, RING_MASK))),
+                (2, ((1 << 50, 1 << 61), (9, 1 << 61))),
+            )
+            if all(low <= v <= high for (low, high), v in zip(box, values, strict=True))
+        ]
+        loads = hosts.state.load.copy()
+        assert sorted(hosts.publish(5, event, *values)) == wants
+        assert set(np.flatnonzero(hosts.state.load > loads).tolist()) <= set(ends)
+
+
+# What goes beyond the paper.
+
+
+def test_replicas_disseminate_at_the_successors() -> None:
+    hosts = overlay(replicas=2)
+    hosts.publish(0, 1, 450)
+    assert np.flatnonzero((hosts.state.event_copies == 1).any(axis=1)).tolist() == [4, 5, 6]
+    modes = [int(words[BODY + 2]) for words in hosts.passed if words[KIND] == EVENT]
+    assert modes == [GREEDY] * 3 + [FINAL, REPLICA + 1, REPLICA]
+
+
+def test_remembered_events_are_handed_to_a_late_subscription_once() -> None:
+    hosts = overlay(replay_rounds=2)
+    hosts.publish(0, 1, 450)
+    hosts.publish(0, 2, 480)
+    subscribe_to_box(hosts.state, 2, (475, 585))
+    install(hosts, 2)
+    assert [(p, event) for p, event, _, _ in hosts.served] == [(2, 2)]
+    assert hosts.state.counters[:, REPLAYED].sum() > 0
+    install(hosts, 2)
+    assert len(hosts.served) == 1
+
+
+def test_events_are_forgotten_after_the_replay_rounds() -> None:
+    hosts = overlay(replay_rounds=2)
+    hosts.publish(0, 2, 480)
+    hosts.state.round[:] += 3
+    subscribe_to_box(hosts.state, 2, (475, 585))
+    install(hosts, 2)
+    assert hosts.served == []
+
+
+@pytest.mark.parametrize(("reroute", "expected"), [(True, [2]), (False, [])])
+def test_a_copy_goes_around_a_peer_that_failed(reroute: bool, expected: list[int]) -> None:
+    hosts = overlay(reroute=reroute, ring_links=2)
+    subscribe_to_box(hosts.state, 2, (700, 700))
+    hosts.step(6, install_record(hosts.state, INSTALL, 6, 2, [(0, ((700, 700),))]))
+    hosts.alive[5] = False
+    hosts.alive[4] = False
+    assert hosts.publish(3, 1, 700) == expected
+
+
+def test_requests_go_around_a_peer_that_failed() -> None:
+    hosts = overlay(reroute=True, ring_links=2)
+    subscribe_to_box(hosts.state, 2, (650, 690))
+    hosts.alive[4] = False
+    install(hosts, 2)
+    assert hosts.publish(9, 1, 680) == [2]
+
+
+def test_the_entries_of_a_peer_that_cannot_be_reached_are_dropped() -> None:
+    hosts = overlay()
+    hosts.step(5, install_record(hosts.state, INSTALL, 5, 4, [(0, ((475, 585),))]))
+    hosts.step(5, record(EVENT + UNREACHABLE, 4, 5, [1, 0, TREE, 1, 1, 480]))
+    assert entries(hosts.state, 5) == []
+
+
+def handed_over(state: State, identifier: int) -> list[tuple[int, Box]]:
+    """What peer 5 hands a newcomer at a place."""
+    out = make_outbox(64 * state.table.shape[2])
+    hand_over(state, 5, 99, identifier, out)
+    (words,) = written(out)
+    assert words[KIND] == HANDOVER
+    count = int(words[BODY])
+    rows = words[BODY + 1 :].reshape(count, 5).tolist()
+    return [(row[0], ((row[3], row[4]),)) for row in rows]
+
+
+def test_a_newcomer_is_handed_the_entries_of_its_arc() -> None:
+    """Peer 5 answers for 501 to 600; a newcomer at 550 takes over up to there."""
+    hosts = overlay()
+    state = hosts.state
+    boxes = [(0, ((501, 505),)), (0, ((540, 560),)), (0, ((570, 580),)), (0, ((700, 800),))]
+    hosts.step(5, install_record(state, INSTALL, 5, 4, boxes))
+    assert handed_over(state, 550) == [(4, ((501, 505),)), (4, ((540, 560),))]
+
+
+def test_a_handover_is_taken_only_by_a_peer_without_entries() -> None:
+    hosts = overlay()
+    state = hosts.state
+    words = record(HANDOVER, 5, 6, [1, 3, 400, 0, 510, 520])
+    hosts.step(5, words)
+    assert entries(state, 5) == [(3, 0, ((510, 520),))]
+    hosts.step(5, record(HANDOVER, 5, 6, [1, 2, 300, 0, 530, 540]))
+    assert entries(state, 5) == [(3, 0, ((510, 520),))]
+
+
+def test_a_newcomer_serves_at_once_from_what_it_was_handed() -> None:
+    """Nobody has installed anything anew when the event comes."""
+    hosts = overlay(join_lookup=True, ring_links=2)
+    state = hosts.state
+    peer.restart(state, 5)
+    hosts.alive[5] = False
+    subscribe_to_box(state, 2, (550, 560))
+    for _ in range(6):
+        hosts.cycle()
+    hosts.alive[5] = True
+    hosts.handle(peer.join_record(5, 0, state.sampler.profile[0]))
+    assert hosts.publish(5, 1, 555) == [2]

@@ -1,0 +1,109 @@
+"""Who may import whom (arrows run downward only), read off the sources."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import networkx as nx
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCES = [path for folder in ("shared", "sim") for path in sorted((ROOT / folder).rglob("*.py"))]
+OUTSIDE = {
+    "asyncio",
+    "io",
+    "os.path",
+    "pathlib",
+    "pyspark",
+    "random",
+    "socket",
+    "ssl",
+    "tempfile",
+    "threading",
+    "time",
+    "trio",
+}
+
+
+def module_name(path: Path) -> str:
+    """The dotted name of a source file."""
+    parts = path.relative_to(ROOT).with_suffix("").parts[1:]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def for_type_checkers_only(node: ast.AST) -> bool:
+    """Whether a statement is ``if TYPE_CHECKING``."""
+    return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+
+
+def statements(tree: ast.AST, inside_functions: bool) -> Iterator[ast.stmt]:
+    """The import statements of a module, with or without those that run only at a call."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node
+        deferred = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if (inside_functions or not deferred) and not for_type_checkers_only(node):
+            yield from statements(node, inside_functions)
+
+
+def imports(path: Path, inside_functions: bool = True) -> set[str]:
+    """The modules that a file imports, by dotted name; names imported from them as well."""
+    found = set()
+    for node in statements(ast.parse(path.read_text(encoding="utf-8")), inside_functions):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        else:
+            assert isinstance(node, ast.ImportFrom)
+            assert node.level == 0, f"{path.name} imports by a relative name"
+            found.add(str(node.module))
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def is_or_is_in(module: str, packages: set[str]) -> bool:
+    """Whether a module is one of these or lies in one."""
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=module_name)
+def test_arrows_between_hosts_run_downward(path: Path) -> None:
+    above = {"gossamer.node", "gossamer.spark"}
+    if "shared" in path.relative_to(ROOT).parts:
+        above.add("gossamer.sim")
+    assert not {module for module in imports(path) if is_or_is_in(module, above)}
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in SOURCES if "protocol" in path.parts], ids=module_name
+)
+def test_the_protocol_knows_no_clock_socket_file_or_framework(path: Path) -> None:
+    assert not {module for module in imports(path) if is_or_is_in(module, OUTSIDE)}
+    calls = {
+        node.func.id
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    assert not calls & {"open", "print", "input"}
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    """Imports at the top of modules make no circle."""
+    modules = {module_name(path): path for path in SOURCES}
+    graph = nx.DiGraph()
+    for name, path in modules.items():
+        found = imports(path, False) & modules.keys()
+        # A module taken from a package is what is imported, not all that the package offers.
+        parents = {other.rpartition(".")[0] for other in found}
+        graph.add_edges_from((name, other) for other in found - parents)
+    assert list(nx.simple_cycles(graph)) == []
+
+
+def test_the_namespace_package_has_no_initialiser() -> None:
+    assert not list(ROOT.glob("*/gossamer/__init__.py"))
+
+
+def test_the_sources_were_found() -> None:
+    names = {module_name(path) for path in SOURCES}
+    assert {"gossamer.protocol.peer", "gossamer.sim.cycle_engine"} <= names

@@ -1,0 +1,372 @@
+"""The link table: candidates, selection, heartbeats, failures (Vinifera, Sec. IV-B1 and IV-C)."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gossamer.protocol.config import Settings
+from gossamer.protocol.messages import (
+    ACKNOWLEDGE,
+    FIND_PLACE,
+    FROM,
+    INSTALL,
+    KIND,
+    OVERLAY_TIMER,
+    PLACE_FOUND,
+    TMAN_REPLY,
+    TMAN_REQUEST,
+    TO,
+    UNREACHABLE,
+)
+from gossamer.protocol.overlay.links import (
+    CANDIDATES,
+    begin_candidates,
+    offer_links,
+    offer_received,
+    offer_sample,
+    settle_ring,
+)
+from gossamer.protocol.overlay.sampling import NEWSCAST, pack
+from gossamer.protocol.overlay.tman import select_links
+from gossamer.protocol.overlay.utility import friend_utility
+from gossamer.protocol.peer import join_record, restart
+from gossamer.protocol.space.ring import RING_MASK, clockwise
+from gossamer.protocol.state import ARC_START, IDENTIFIER, State, make_state
+from support.overlays import (
+    HANDLE,
+    Hosts,
+    converged,
+    copies_of,
+    descriptor,
+    install_record,
+    neighbours,
+    random_identifiers,
+    record,
+    subscribe_to_box,
+)
+
+SETTINGS = Settings(ring_links=2, friend_links=3, view_size=6, shuffle_length=3, failure_age=4)
+
+
+def candidates(state: State) -> list[tuple[int, int]]:
+    """(age, handle) of the candidates."""
+    words = state.work.candidates[: state.work.marks[CANDIDATES], 0].tolist()
+    return [(word >> 32, word & HANDLE) for word in words]
+
+
+def lone_state(nodes: int = 2000) -> State:
+    """Peers that know nobody; handles are rows."""
+    return make_state(SETTINGS, nodes, keys=random_identifiers(nodes, 1))
+
+
+def received(state: State, ages: list[tuple[int, int]]) -> np.ndarray:
+    """Descriptors of (age, handle)."""
+    return np.concatenate([descriptor(state, handle, age) for age, handle in ages])
+
+
+def offer(state: State, ages: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Offer peer 0 these descriptors alone."""
+    begin_candidates(state)
+    offer_received(state, 0, received(state, ages), 0, len(ages))
+    return candidates(state)
+
+
+@given(ages=st.lists(st.tuples(st.integers(0, 6), st.integers(0, 4)), min_size=1, max_size=12))
+def test_candidates_are_distinct_others_young_enough_each_at_its_youngest(
+    ages: list[tuple[int, int]],
+) -> None:
+    youngest: dict[int, int] = {}
+    for age, handle in ages:
+        if handle != 0 and age <= SETTINGS.failure_age:
+            youngest[handle] = min(age, youngest.get(handle, age))
+    assert offer(lone_state(5), ages) == [(age, handle) for handle, age in youngest.items()]
+
+
+def test_handles_that_share_a_stamp_are_told_apart() -> None:
+    """Handles 1, 1025 and so on meet in one slot of the direct-mapped table."""
+    ages = [(1, 1), (1, 1025), (1, 1), (0, 1025), (0, 1)]
+    assert offer(lone_state(), ages) == [(0, 1), (0, 1025)]
+
+
+def test_a_younger_descriptor_brings_its_profile() -> None:
+    state = lone_state(5)
+    old = descriptor(state, 1, age=2)
+    state.sampler.profile[1, IDENTIFIER] = 99
+    begin_candidates(state)
+    offer_received(state, 0, np.concatenate([old, descriptor(state, 1, age=1)]), 0, 2)
+    assert state.work.candidates[0, 1 + IDENTIFIER] == 99
+
+
+def test_newscast_times_become_ages() -> None:
+    state = make_state(Settings(sampler="newscast", view_size=8), 4)
+    assert state.sampler.kind == NEWSCAST
+    for slot, (time, handle) in enumerate([(12, 1), (9, 2), (7, 3)]):
+        state.sampler.views[0, slot] = pack(time, handle)
+    begin_candidates(state)
+    offer_sample(state, 0, 10)
+    assert candidates(state) == [(0, 1), (1, 2), (3, 3)]
+
+
+def seat(state: State, others: list[int]) -> None:
+    """Let peer 0 select among exactly these."""
+    begin_candidates(state)
+    offer_received(state, 0, received(state, [(0, q) for q in others]), 0, len(others))
+    select_links(state, 0)
+
+
+@given(others=st.sets(st.integers(1, 14), min_size=1, max_size=14), seed=st.integers(0, 99))
+def test_ring_links_are_the_nearest_on_either_side(others: set[int], seed: int) -> None:
+    """Against sorting; with few candidates the sides share them, nearest first."""
+    state = make_state(SETTINGS, 15, keys=random_identifiers(15, seed))
+    seat(state, sorted(others))
+    places = state.sampler.profile[:, IDENTIFIER].tolist()
+    after = sorted(others, key=lambda q: clockwise(places[0], places[q]))
+    left, expected = list(after), [[], []]
+    for _, side in itertools.product(range(2), range(2)):
+        if left:
+            expected[side].append(left.pop(0 if side == 0 else -1))
+    held = state.links[0, :4, 0]
+    for side in range(2):
+        words = held[2 * side : 2 * side + 2]
+        assert [int(w) & HANDLE for w in words if w >= 0] == expected[side]
+    successor = int(state.links[0, state.successor[0], 0]) & HANDLE
+    predecessor = int(state.links[0, state.predecessor[0], 0]) & HANDLE
+    assert (successor, predecessor) == (after[0], after[-1])
+    assert state.sampler.profile[0, ARC_START] == places[after[-1]]
+
+
+@given(seed=st.integers(0, 999))
+def test_friends_are_those_of_highest_utility(seed: int) -> None:
+    """Against sorting by utility, then by distance of keys."""
+    draws = np.random.default_rng(seed)
+    state = make_state(SETTINGS, 15, keys=random_identifiers(15, seed))
+    for p in range(15):
+        low = int(draws.integers(0, 6)) << 58
+        subscribe_to_box(state, p, (low, low + (3 << 58)))
+    seat(state, list(range(1, 15)))
+    ring = neighbours(state, 0)[:4]
+    others = [q for q in range(1, 15) if q not in ring]
+    utility = {q: float(friend_utility(state, 0, q - 1, 0)) for q in others}
+    tie = {q: int(state.sampler.key[q] ^ state.sampler.key[0]) for q in others}
+    expected = sorted(others, key=lambda q: (-utility[q], tie[q]))[:3]
+    assert neighbours(state, 0)[4:] == expected
+
+
+def test_nobody_is_linked_twice_and_slots_left_over_are_empty() -> None:
+    state = lone_state(4)
+    seat(state, [1, 2, 3])
+    assert sorted(neighbours(state, 0)) == [1, 2, 3]
+    assert (state.links[0, :, 0] == -1).sum() == 4
+
+
+def test_a_peer_that_knows_nobody_answers_for_the_whole_ring() -> None:
+    state = lone_state(2)
+    settle_ring(state, 0)
+    assert (state.successor[0], state.predecessor[0]) == (-1, -1)
+    assert state.sampler.profile[0, ARC_START] == state.sampler.profile[0, IDENTIFIER]
+
+
+def overlay(nodes: int = 10, **changes: Any) -> Hosts:
+    """A converged overlay."""
+    standard = {"friend_links": 3, "view_size": 6, "shuffle_length": 3, "failure_age": 4}
+    settings = Settings(**(standard | changes))
+    return Hosts(converged(settings, random_identifiers(nodes, 5), 5), settings)
+
+
+def test_an_exchange_of_links_goes_to_a_neighbour_and_comes_back() -> None:
+    hosts = overlay()
+    state = hosts.state
+    (request,) = hosts.step(0, record(OVERLAY_TIMER, 0, 0))
+    partner = int(request[TO])
+    assert request[KIND] == TMAN_REQUEST
+    assert partner in neighbours(state, 0)
+    (reply, *_) = hosts.step(partner, request)
+    assert (reply[KIND], reply[TO], reply[FROM]) == (TMAN_REPLY, 0, partner)
+    size = state.links.shape[2]
+    for words, owner in ((request, 0), (reply, partner)):
+        handles = [int(w) & HANDLE for w in words[5::size]]
+        assert handles[0] == owner
+        assert len(handles) == words[4] == 1 + len(set(handles[1:]))
+
+
+def test_links_without_news_are_dropped_at_the_failure_age() -> None:
+    hosts = overlay()
+    state = hosts.state
+    state.sampler.views[0] = -1
+    silent = neighbours(state, 0)[-1]
+    for age in range(1, 6):
+        hosts.step(0, record(OVERLAY_TIMER, 0, 0))
+        assert (silent in neighbours(state, 0)) == (age <= 4)
+
+
+def test_a_heartbeat_makes_a_link_young_again() -> None:
+    hosts = overlay()
+    state = hosts.state
+    for _ in range(3):
+        hosts.step(0, record(OVERLAY_TIMER, 0, 0))
+    slot = 1
+    other = int(state.links[0, slot, 0]) & HANDLE
+    state.sampler.profile[other, IDENTIFIER] += 1
+    hosts.step(0, record(ACKNOWLEDGE, 0, other, descriptor(state, other)))
+    assert state.links[0, slot].tolist() == descriptor(state, other).tolist()
+
+
+def test_an_older_descriptor_of_a_neighbour_changes_nothing() -> None:
+    hosts = overlay()
+    before = hosts.state.links.copy()
+    other = neighbours(hosts.state, 0)[0]
+    words = descriptor(hosts.state, other, age=2)
+    words[1 + IDENTIFIER] += 1
+    hosts.step(0, record(ACKNOWLEDGE, 0, other, words))
+    np.testing.assert_array_equal(hosts.state.links, before)
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_stranger_in_between_becomes_ring_neighbour_at_its_first_message(side: int) -> None:
+    hosts = overlay()
+    state = hosts.state
+    stranger = next(q for q in range(1, 10) if q not in neighbours(state, 0))
+    me = int(state.sampler.profile[0, IDENTIFIER])
+    state.sampler.profile[stranger, IDENTIFIER] = (me + (1 if side == 0 else -1)) & RING_MASK
+    hosts.step(0, install_record(state, INSTALL, 0, stranger, []))
+    slot = (state.successor, state.predecessor)[side][0]
+    assert int(state.links[0, slot, 0]) & HANDLE == stranger
+
+
+def test_a_stranger_farther_away_is_not_seated() -> None:
+    hosts = overlay()
+    state = hosts.state
+    before = state.links[0].copy()
+    stranger = next(q for q in range(1, 10) if q not in neighbours(state, 0))
+    hosts.step(0, install_record(state, INSTALL, 0, stranger, []))
+    np.testing.assert_array_equal(state.links[0], before)
+
+
+@pytest.mark.parametrize("word", [-1, -(1 << 63), -(5 << 32)])
+def test_a_negative_age_neither_seats_nor_evicts(word: int) -> None:
+    hosts = overlay()
+    state = hosts.state
+    for handle in (neighbours(state, 0)[0], 9):
+        before = copies_of(state)
+        words = descriptor(state, handle)
+        words[0] = (word & ~HANDLE) | handle
+        hosts.step(0, record(ACKNOWLEDGE, 0, handle, words))
+        np.testing.assert_array_equal(state.links, before["state.links"])
+
+
+def test_a_peer_that_cannot_be_reached_is_refused_until_it_is_heard_of_anew() -> None:
+    """What others still say about it is older than its failure (Sec. IV-C)."""
+    hosts = overlay()
+    state = hosts.state
+    hosts.step(0, record(OVERLAY_TIMER, 0, 0))
+    gone = neighbours(state, 0)[0]
+    hosts.step(0, record(TMAN_REQUEST + UNREACHABLE, gone, 0, [0]))
+    assert gone not in neighbours(state, 0)
+    assert gone not in [int(w) & HANDLE for w in state.sampler.views[0] if w >= 0]
+    assert offer(state, [(0, gone)]) == []
+    hosts.step(0, record(OVERLAY_TIMER, 0, 0))
+    assert offer(state, [(1, gone)]) == []
+    assert offer(state, [(0, gone)]) == [(0, gone)]
+
+
+def test_the_failures_remembered_are_the_latest() -> None:
+    hosts = overlay(failures_remembered=2)
+    state = hosts.state
+    for gone in (1, 2, 2, 3):
+        state.round[0] += 1
+        hosts.step(0, record(TMAN_REQUEST + UNREACHABLE, gone, 0, [0]))
+    assert sorted(int(w) & HANDLE for w in state.failed[0]) == [2, 3]
+
+
+def test_failed_peers_leave_every_table() -> None:
+    hosts = overlay(nodes=14)
+    hosts.cycle()
+    hosts.alive[[3, 8]] = False
+    for _ in range(20):
+        hosts.cycle()
+    for p in np.flatnonzero(hosts.alive):
+        views = [int(w) & HANDLE for w in hosts.state.sampler.views[p] if w >= 0]
+        assert not {3, 8} & {*neighbours(hosts.state, p), *views}
+
+
+def newcomer_joins(**changes: Any) -> Hosts:
+    """Peer 9 starts afresh and joins an overlay of the other nine."""
+    hosts = overlay(**changes)
+    restart(hosts.state, 9)
+    hosts.alive[9] = False
+    for _ in range(6):
+        hosts.cycle()
+    hosts.alive[9] = True
+    hosts.handle(join_record(9, 0, hosts.state.sampler.profile[0]))
+    return hosts
+
+
+def test_joining_by_lookup_seats_a_newcomer_within_one_exchange() -> None:
+    hosts = newcomer_joins(join_lookup=True)
+    state = hosts.state
+    places = hosts.identifiers().tolist()
+    order = sorted(range(10), key=places.__getitem__)
+    at = order.index(9)
+    before, after = order[at - 1], order[(at + 1) % 10]
+    assert int(state.links[9, state.successor[9], 0]) & HANDLE == after
+    assert int(state.links[9, state.predecessor[9], 0]) & HANDLE == before
+    assert int(state.links[after, state.predecessor[after], 0]) & HANDLE == 9
+    kinds = [int(words[KIND]) for words in hosts.passed[-12:]]
+    assert FIND_PLACE in kinds
+    assert PLACE_FOUND in kinds
+
+
+def test_joining_by_gossip_alone_takes_rounds() -> None:
+    """The paper's way: the contact is known at once, the place only later."""
+    hosts = newcomer_joins(join_lookup=False)
+    assert neighbours(hosts.state, 9) == [0]
+    for _ in range(10):
+        hosts.cycle()
+    order = np.argsort(hosts.identifiers()).tolist()
+    after = order[(order.index(9) + 1) % 10]
+    assert int(hosts.state.links[9, hosts.state.successor[9], 0]) & HANDLE == after
+
+
+def test_a_lookup_for_a_place_goes_around_a_peer_that_failed() -> None:
+    hosts = overlay(nodes=12, join_lookup=True, reroute=True, ring_links=3)
+    state = hosts.state
+    restart(state, 11)
+    for q in (2, 5):
+        hosts.alive[q] = False
+    hosts.handle(join_record(11, 0, state.sampler.profile[0]))
+    assert state.successor[11] >= 0
+    assert any(words[KIND] == PLACE_FOUND for words in hosts.passed)
+
+
+def test_a_restarted_peer_knows_nobody_and_keeps_what_it_is() -> None:
+    hosts = overlay()
+    for _ in range(2):
+        hosts.cycle()
+    state = hosts.state
+    kept = {
+        name: array[4].copy()
+        for name, array in copies_of(state).items()
+        if name.rpartition(".")[2] in ("key", "handle", "draws", "subscriptions", "constrained")
+    }
+    others = state.links[5].copy()
+    restart(state, 4)
+    assert neighbours(state, 4) == []
+    assert state.table_count[4] == 0
+    assert (state.sampler.views[4] == -1).all()
+    now = copies_of(state)
+    for name, value in kept.items():
+        np.testing.assert_array_equal(now[name][4], value, name)
+    np.testing.assert_array_equal(state.links[5], others)
+
+
+def test_own_links_are_candidates() -> None:
+    hosts = overlay()
+    begin_candidates(hosts.state)
+    offer_links(hosts.state, 0)
+    assert [handle for _, handle in candidates(hosts.state)] == neighbours(hosts.state, 0)

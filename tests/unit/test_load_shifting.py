@@ -1,0 +1,181 @@
+"""Identifiers move towards load (Vinifera, Sec. IV-B5)."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import floor
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gossamer.protocol.config import LOAD_UNIT, LOAD_WINDOW, Settings
+from gossamer.protocol.messages import BODY, KIND, LOAD_SHIFTED, TO, make_outbox
+from gossamer.protocol.overlay.load_shifting import MAX_LOAD, shift_load, shifted_distance
+from gossamer.protocol.space.ring import RING_MASK, clockwise
+from gossamer.protocol.state import IDENTIFIER, LOAD, SHIFTED, State
+from support.overlays import (
+    HANDLE,
+    Hosts,
+    converged,
+    descriptor,
+    random_identifiers,
+    record,
+    true_rendezvous,
+    written,
+)
+
+
+@given(
+    gap=st.integers(0, RING_MASK),
+    loads=st.tuples(st.integers(0, MAX_LOAD), st.integers(1, MAX_LOAD)).filter(
+        lambda pair: pair[0] < pair[1]
+    ),
+)
+def test_the_distance_is_exact(gap: int, loads: tuple[int, int]) -> None:
+    """gap * (successor - own) / (2 * successor), rounded down; compiled it must not overflow."""
+    own, successor = loads
+    expected = floor(Fraction(gap) * Fraction(successor - own, 2 * successor))
+    assert shifted_distance(gap, own, successor) == expected
+    in_words = shifted_distance(np.int64(gap), np.int64(own), np.int64(successor))
+    assert in_words == expected
+
+
+@given(gap=st.integers(1, RING_MASK), own=st.integers(0, 1 << 20), more=st.integers(1, 1 << 20))
+def test_both_would_carry_the_average(gap: int, own: int, more: int) -> None:
+    """Load being even over the successor's arc, as the paper takes it to be."""
+    successor = own + more
+    moved = Fraction(shifted_distance(gap, own, successor), gap)
+    error = Fraction(successor, gap)
+    assert abs(own + moved * successor - Fraction(own + successor, 2)) <= error
+    assert 0 <= moved <= Fraction(1, 2)
+
+
+def pair_of_peers(own_load: int, successor_load: int, **changes: Any) -> State:
+    """Peer 0 and its successor, with loads; nobody moves for want of a difference in others."""
+    settings = Settings(view_size=2, shuffle_length=1, shift_threshold=0.0, **changes)
+    state = converged(settings, random_identifiers(6, 2), 2)
+    state.load[0] = own_load
+    state.links[0, state.successor[0], 1 + LOAD] = successor_load
+    return state
+
+
+def test_a_peer_moves_towards_a_loaded_successor_and_tells_it() -> None:
+    state = pair_of_peers(0, 1000)
+    slot = state.successor[0]
+    before = int(state.sampler.profile[0, IDENTIFIER])
+    gap = clockwise(before, int(state.links[0, slot, 1 + IDENTIFIER]))
+    out = make_outbox(100)
+    shift_load(state, 0, out)
+    (told,) = written(out)
+    successor = int(state.links[0, slot, 0]) & HANDLE
+    assert clockwise(before, int(state.sampler.profile[0, IDENTIFIER])) == gap // 2
+    assert (told[KIND], told[TO]) == (LOAD_SHIFTED, successor)
+    assert told[BODY:].tolist() == descriptor(state, 0).tolist()
+    assert state.load[0] == state.sampler.profile[0, LOAD] == 500
+    assert state.links[0, slot, 1 + LOAD] == 500
+    assert state.counters[0, SHIFTED] == 1
+    state.load[successor] = 1000
+    Hosts(state, Settings(view_size=2, shuffle_length=1)).step(successor, told)
+    assert state.load[successor] == state.sampler.profile[successor, LOAD] == 500
+
+
+@pytest.mark.parametrize(
+    ("own", "successor", "changes"),
+    [
+        (1000, 1000 - 1000 // LOAD_WINDOW, {}),
+        (1000, 10, {}),
+        (0, 1000, {"load_shifting": False}),
+        (0, MAX_LOAD + 1, {}),
+        (0, (1 << 62) + 5, {}),
+        (0, -(1 << 62), {}),
+    ],
+    ids=["equal", "lower", "switched off", "beyond belief", "overflowing", "negative"],
+)
+def test_a_peer_stays(own: int, successor: int, changes: dict[str, object]) -> None:
+    state = pair_of_peers(own, successor, **changes)
+    before = int(state.sampler.profile[0, IDENTIFIER])
+    out = make_outbox(100)
+    shift_load(state, 0, out)
+    assert written(out) == []
+    assert state.sampler.profile[0, IDENTIFIER] == before
+
+
+def test_the_threshold_is_in_events_a_round() -> None:
+    """A successor that sees r events a round more settles at r * unit * window."""
+    settings = Settings(view_size=2, shuffle_length=1, shift_threshold=0.5)
+    for load, moves in ((LOAD_UNIT * LOAD_WINDOW // 2, 0), (LOAD_UNIT * LOAD_WINDOW // 2 + 1, 1)):
+        state = converged(settings, random_identifiers(6, 2), 2)
+        state.links[0, state.successor[0], 1 + LOAD] = load
+        shift_load(state, 0, make_outbox(100))
+        assert state.counters[0, SHIFTED] == moves
+
+
+def test_a_successor_not_heard_of_lately_is_not_moved_towards() -> None:
+    state = pair_of_peers(0, 1000)
+    state.links[0, state.successor[0], 0] += 2 << 32
+    shift_load(state, 0, make_outbox(100))
+    assert state.counters[0, SHIFTED] == 0
+
+
+def test_load_fades_to_the_rate_of_events() -> None:
+    state = pair_of_peers(0, 0)
+    for _ in range(40 * LOAD_WINDOW):
+        state.load[0] += 3 * LOAD_UNIT
+        shift_load(state, 0, make_outbox(100))
+    settled = 3 * LOAD_UNIT * LOAD_WINDOW
+    assert settled - 3 * LOAD_UNIT <= state.load[0] + 3 * LOAD_UNIT <= settled + LOAD_WINDOW
+
+
+def skewed_values(count: int, seed: int) -> list[int]:
+    """Events of which nine in ten fall into a sixteenth of the ring."""
+    draws = np.random.default_rng(seed)
+    crowded = draws.random(count) < 0.9
+    values = draws.integers(0, RING_MASK, count)
+    return np.where(crowded, (5 << 58) + (values >> 4), values).tolist()
+
+
+def loads_of(hosts: Hosts, values: list[int]) -> np.ndarray:
+    """Events that each peer is the rendezvous node of."""
+    places = hosts.identifiers().tolist()
+    owners = [true_rendezvous(places, value) for value in values]
+    return np.bincount(owners, minlength=len(places))
+
+
+@pytest.mark.slow
+def test_a_skewed_load_is_evened_out_and_the_ring_keeps_its_order() -> None:
+    """The largest load falls below a third of what it was, the deviation below half."""
+    seed, nodes = 8, 32
+    settings = Settings(view_size=6, shuffle_length=3, friend_links=2, shift_threshold=0.1)
+    hosts = Hosts(converged(settings, random_identifiers(nodes, seed), seed), settings)
+    probe = skewed_values(4000, seed + 1)
+    before = loads_of(hosts, probe)
+    values = iter(skewed_values(40 * 60, seed))
+    order = ring_order(hosts)
+    event = 0
+    for _ in range(60):
+        hosts.cycle()
+        assert ring_order(hosts) == order, f"seed {seed}"
+        for _ in range(40):
+            event += 1
+            hosts.publish(event % nodes, event, next(values))
+    after = loads_of(hosts, probe)
+    assert after.max() < before.max() / 3, f"seed {seed}: {before.max()} to {after.max()}"
+    assert after.std() < 0.5 * before.std(), f"seed {seed}: {before.std()} to {after.std()}"
+
+
+def ring_order(hosts: Hosts) -> list[int]:
+    """The peers clockwise, peer 0 first."""
+    order = np.argsort(hosts.identifiers(), kind="stable").tolist()
+    first = order.index(0)
+    return order[first:] + order[:first]
+
+
+def test_a_malformed_shift_is_counted_and_ignored() -> None:
+    state = pair_of_peers(900, 0)
+    Hosts(state, Settings(view_size=2, shuffle_length=1)).step(
+        0, record(LOAD_SHIFTED, 0, 1, [1, 2, 3])
+    )
+    assert state.load[0] == 900

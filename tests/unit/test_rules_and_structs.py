@@ -1,0 +1,172 @@
+"""Rules run in two forms; structs reach the compiled one by reference."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from gossamer.protocol.peer import step
+from gossamer.protocol.rules import rule, use_compiled
+from gossamer.protocol.struct import Struct
+
+
+class Sizes(NamedTuple):
+    """A named tuple of integers."""
+
+    rows: int
+    columns: int
+
+
+class Inner(Struct):
+    """A struct within another."""
+
+    numbers: np.ndarray
+    scale: int
+
+
+class Outer(Struct):
+    """One field of every kind that a struct may have."""
+
+    flags: np.ndarray
+    cube: np.ndarray
+    offset: int
+    sizes: Sizes
+    pair: tuple[int, int]
+    inner: Inner
+
+
+def make_outer() -> Outer:
+    """Fields whose values tell them apart."""
+    return Outer(
+        flags=np.array([True, False]),
+        cube=np.arange(24, dtype=np.int64).reshape(2, 3, 4),
+        offset=-7,
+        sizes=Sizes(rows=2, columns=3),
+        pair=(5, 6),
+        inner=Inner(numbers=np.array([0.5, 1.5]), scale=10),
+    )
+
+
+@rule
+def read_all(s: Any) -> Any:
+    """A number to which every field adds its own part."""
+    total = float(s.cube[1, 2, 3]) + s.cube.shape[2] * 100 + s.offset
+    total += s.sizes.rows * 1000 + s.sizes.columns * 10000 + s.pair[1] * 100000
+    if s.flags[0] and not s.flags[1]:
+        total += s.inner.numbers[1] * s.inner.scale
+    return total
+
+
+@rule
+def write_all(s: Any) -> None:
+    """Change arrays on both levels."""
+    s.cube[0, 1, 2] = 99
+    s.inner.numbers[0] += 1.0
+
+
+@rule
+def call_another(s: Any) -> Any:
+    """A rule that calls a rule."""
+    return read_all(s) + 1
+
+
+@rule
+def give_eight() -> Any:
+    """A rule of no arguments."""
+    return 1 << 3
+
+
+@pytest.mark.usefixtures("compiled")
+def test_compiled_rules_read_every_kind_of_field() -> None:
+    outer = make_outer()
+    assert read_all(outer) == read_all.interpreted(outer) == 632_431.0
+
+
+@pytest.mark.usefixtures("compiled")
+def test_compiled_rules_write_into_the_arrays_themselves() -> None:
+    outer = make_outer()
+    write_all(outer)
+    write_all(outer)
+    assert outer.cube[0, 1, 2] == 99
+    assert outer.inner.numbers.tolist() == [2.5, 1.5]
+
+
+@pytest.mark.usefixtures("compiled")
+def test_rules_call_rules_in_both_forms() -> None:
+    outer = make_outer()
+    assert call_another(outer) == call_another.interpreted(outer)
+
+
+@pytest.mark.usefixtures("compiled")
+def test_a_struct_made_anew_of_the_same_kind_needs_no_new_code() -> None:
+    read_all(make_outer())
+    forms = len(read_all.compiled.signatures)
+    bigger = make_outer()
+    other = Outer(**{**vars_of(bigger), "cube": np.full((9, 9, 9), 4)})
+    assert read_all(other) == read_all.interpreted(other)
+    assert len(read_all.compiled.signatures) == forms
+
+
+def vars_of(struct: Struct) -> dict[str, Any]:
+    """The fields of a struct."""
+    return {name: getattr(struct, name) for name in type(struct).__annotations__}
+
+
+@pytest.mark.usefixtures("compiled")
+def test_a_copied_or_pickled_struct_has_arrays_of_its_own() -> None:
+    outer = make_outer()
+    read_all(outer)
+    for other in (copy.deepcopy(outer), pickle.loads(pickle.dumps(outer))):
+        write_all(other)
+        assert read_all(other) == read_all(outer)
+        assert outer.cube[0, 1, 2] == 6
+        assert other.cube[0, 1, 2] == 99
+
+
+def test_fields_cannot_be_set_anew() -> None:
+    outer = make_outer()
+    with pytest.raises(AttributeError, match="offset cannot be set"):
+        outer.offset = 3
+
+
+def test_missing_and_unknown_fields_are_refused() -> None:
+    with pytest.raises(TypeError, match="expected"):
+        Inner(numbers=np.zeros(1))
+    with pytest.raises(TypeError, match="expected"):
+        Inner(numbers=np.zeros(1), scale=1, more=2)
+
+
+def test_arrays_that_are_not_contiguous_are_refused() -> None:
+    inner = Inner(numbers=np.zeros((4, 4))[:, 1], scale=1)
+    with pytest.raises(ValueError, match="C-contiguous"):
+        inner.block_address()
+
+
+def test_the_switch_is_restored_after_an_error() -> None:
+    outer = make_outer()
+
+    def fail() -> None:
+        with use_compiled():
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        fail()
+    before = len(write_all.compiled.signatures)
+    write_all(outer)
+    assert len(write_all.compiled.signatures) == before
+
+
+@pytest.mark.usefixtures("compiled")
+def test_interpreted_calls_inside_a_compiled_block() -> None:
+    with use_compiled(False):
+        assert isinstance(read_all(make_outer()), float)
+    assert give_eight() == 8
+
+
+def test_a_rule_is_pickled_by_its_name() -> None:
+    """So that the compiler's disk cache knows it again in the next process."""
+    assert pickle.loads(pickle.dumps(step)) is step

@@ -1,0 +1,176 @@
+"""Function I and Algorithm 1 against brute force (Vinifera, Sec. IV-B1)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gossamer.protocol import peer
+from gossamer.protocol.config import Settings
+from gossamer.protocol.overlay.links import CANDIDATES, write_own_descriptor
+from gossamer.protocol.overlay.utility import (
+    friend_utility,
+    overlaps,
+    select_primary_attribute,
+)
+from gossamer.protocol.rules import use_compiled
+from gossamer.protocol.space.ring import RING, RING_MASK
+from gossamer.protocol.state import RANGES, State, make_state
+
+SMALL = st.tuples(st.integers(0, 30), st.integers(0, 12)).map(lambda r: (r[0], r[0] + r[1]))
+HOSTILE = st.one_of(
+    st.sampled_from([-(1 << 63), (1 << 63) - 1, -1, 0, RING_MASK, 5]),
+    st.integers(-(1 << 63), (1 << 63) - 1),
+)
+WANTS = st.lists(SMALL, max_size=3)
+
+
+def peers(wants: list[list[list[tuple[int, int]]]], ranges: int = 3) -> State:
+    """Peers that want, per peer and attribute, the values of some ranges.
+
+    Peer 0 comes first; the others are its candidates 0, 1, and so on.
+    """
+    attributes = len(wants[0])
+    settings = Settings(
+        attributes=attributes,
+        subscriptions=8,
+        profile_ranges=ranges,
+        friend_links=20,
+        boxes_per_neighbour=20,
+    )
+    state = make_state(settings, len(wants))
+    for p, by_attribute in enumerate(wants):
+        for a, wanted in enumerate(by_attribute):
+            base = RANGES + 2 * a * ranges
+            for i, (low, high) in enumerate(separate(wanted)):
+                state.sampler.profile[p, base + 2 * i : base + 2 * i + 2] = low, high
+        if p > 0:
+            write_own_descriptor(state, p, state.work.candidates[p - 1], 0)
+    state.work.marks[CANDIDATES] = len(wants) - 1
+    return state
+
+
+def values_of(wanted: list[tuple[int, int]]) -> set[int]:
+    """Every value wanted: the oracle's view of ranges."""
+    return {value for low, high in wanted for value in range(low, high + 1)}
+
+
+def separate(wanted: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same values in ranges that neither touch nor overlap, as profiles have them."""
+    values = sorted(values_of(wanted))
+    starts = [v for v in values if v - 1 not in values]
+    ends = [v for v in values if v + 1 not in values]
+    return list(zip(starts, ends, strict=True))
+
+
+@pytest.mark.parametrize("ranges", [1, 3])
+@given(mine=WANTS, theirs=WANTS, attribute=st.integers(0, 1))
+def test_utility_is_the_share_of_values_in_common(
+    ranges: int, mine: list[tuple[int, int]], theirs: list[tuple[int, int]], attribute: int
+) -> None:
+    mine, theirs = mine[:ranges], theirs[:ranges]
+    wants: list[list[list[tuple[int, int]]]] = [[[], []], [[], []]]
+    wants[0][attribute], wants[1][attribute] = mine, theirs
+    state = peers(wants, ranges)
+    ours, others = values_of(mine), values_of(theirs)
+    expected = len(ours & others) / len(ours | others) if ours | others else 0.0
+    assert friend_utility(state, 0, 0, attribute) == pytest.approx(expected)
+    assert overlaps(state, 0, 0, attribute) == bool(ours & others)
+    assert friend_utility(state, 0, 0, 1 - attribute) == 0.0
+
+
+@pytest.mark.parametrize("ranges", [1, 3])
+def test_utility_of_ranges_as_wide_as_the_ring(ranges: int) -> None:
+    whole, half = [(0, RING_MASK)], [(RING // 2, RING_MASK)]
+    state = peers([[[(1, 1)]], [[(1, 1)]], [[(1, 1)]]], ranges)
+    for p, ((low, high),) in enumerate((whole, whole, half)):
+        state.sampler.profile[p, RANGES : RANGES + 2] = low, high
+    for c in (0, 1):
+        write_own_descriptor(state, c + 1, state.work.candidates[c], 0)
+    assert friend_utility(state, 0, 0, 0) == 1.0
+    assert friend_utility(state, 0, 1, 0) == 0.5
+
+
+@pytest.mark.parametrize("ranges", [1, 3])
+@pytest.mark.parametrize("compiled", [False, True])
+@given(low=HOSTILE, high=HOSTILE)
+def test_utility_of_a_hostile_range_is_a_number(
+    ranges: int, compiled: bool, low: int, high: int
+) -> None:
+    """Whatever another peer's profile says, nothing is divided by zero."""
+    state = peers([[[(3, 9)]], [[(1, 1)]]], ranges)
+    state.work.candidates[0, 1 + RANGES : 3 + RANGES] = low, high
+    with use_compiled(compiled), np.errstate(over="ignore"):
+        assert math.isfinite(friend_utility(state, 0, 0, 0))
+
+
+def rank(wants: list[list[list[tuple[int, int]]]], attribute: int) -> int:
+    """Algorithm 1, lines 10 and 11: candidates that want a value that peer 0 wants."""
+    mine = values_of(wants[0][attribute])
+    return sum(bool(mine & values_of(other[attribute])) for other in wants[1:])
+
+
+@given(
+    wants=st.integers(1, 3).flatmap(
+        lambda a: st.lists(st.lists(WANTS, min_size=a, max_size=a), min_size=2, max_size=12)
+    ),
+    present=st.integers(0, 2),
+    mask=st.integers(1, 7),
+)
+def test_the_primary_attribute_has_the_highest_rank(
+    wants: list[list[list[tuple[int, int]]]], present: int, mask: int
+) -> None:
+    """Among those constrained; the present one stays unless another is ahead by an eighth."""
+    attributes = len(wants[0])
+    present %= attributes
+    mask &= (1 << attributes) - 1
+    if mask == 0:
+        mask = 1
+    state = peers(wants)
+    state.constrained[0, 0] = mask
+    state.primary[0] = present
+    select_primary_attribute(state, 0)
+    ranks = {a: rank(wants, a) for a in range(attributes) if mask >> a & 1}
+    best = max(ranks.values())
+    chosen = int(state.primary[0])
+    if attributes == 1 or (present in ranks and 8 * best <= 9 * ranks[present]):
+        assert chosen == present
+    else:
+        assert chosen == min(a for a in ranks if ranks[a] == best)
+
+
+def test_a_peer_that_constrains_nothing_keeps_its_primary_attribute() -> None:
+    state = peers([[[(0, 5)], [(0, 5)]], [[], [(0, 5)]]])
+    state.constrained[0, 0] = 0
+    select_primary_attribute(state, 0)
+    assert state.primary[0] == 0
+
+
+@given(data=st.data(), limit=st.integers(1, 3))
+def test_a_profile_covers_what_its_owner_wants_and_nothing_more_if_it_fits(
+    data: st.DataObject, limit: int
+) -> None:
+    wanted = data.draw(st.lists(SMALL, min_size=1, max_size=8))
+    state = make_state(Settings(subscriptions=8, profile_ranges=limit), 1)
+    peer.subscribe(state, 0, np.array(wanted), np.ones(len(wanted), np.int64))
+    words = state.sampler.profile[0, RANGES:].tolist()
+    told = [(low, high) for low, high in zip(words[::2], words[1::2], strict=True) if low <= high]
+    assert values_of(wanted) <= values_of(told)
+    assert told == separate(told)
+    if len(separate(wanted)) <= limit:
+        assert told == separate(wanted)
+    else:
+        assert len(told) == limit
+
+
+def test_more_subscriptions_than_the_settings_allow_are_refused() -> None:
+    state = make_state(Settings(subscriptions=2), 1)
+    before = state.constrained.copy(), state.sampler.profile.copy()
+    with pytest.raises(ValueError, match="3 subscriptions, expected at most 2"):
+        peer.subscribe(state, 0, np.zeros((3, 2), np.int64), np.ones(3, np.int64))
+    assert (state.constrained == before[0]).all()
+    assert (state.sampler.profile == before[1]).all()
