@@ -1,0 +1,129 @@
+"""One seed fixes a run to the bit: whatever the hash seed, the thread count, or an interruption."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gossamer.sim.errors import ScenarioError
+from gossamer.sim.records import RunRecord
+from gossamer.sim.scenario import Churn, Events, Scenario, Subscriptions, System
+from gossamer.sim.simulation import simulate
+from gossamer.sim.summary import result_hash
+
+ROOT = Path(__file__).parents[2]
+ROUNDS = 40
+
+
+def scenario(seed: int = 5, engine: str = "cycle") -> Scenario:
+    """A small run through the flash crowd of the bundled trace, both systems."""
+    return Scenario(
+        name="determinism",
+        nodes=150,
+        rounds=ROUNDS,
+        seed=seed,
+        engine=engine,
+        systems=(
+            System(name="vinifera", preset="resilient"),
+            System(name="baseline", preset="baseline"),
+        ),
+        subscriptions=Subscriptions(attributes=2, width=0.3),
+        events=Events(per_round=2, warm_up_rounds=5),
+        churn=Churn(trace=ROOT / "traces" / "flash_crowd.avt.gz", start_s=2400.0),
+    )
+
+
+@pytest.fixture(scope="module")
+def uninterrupted() -> RunRecord:
+    """The run that all others have to equal."""
+    return simulate(scenario(), threads=1)
+
+
+def test_the_run_is_worth_comparing(uninterrupted: RunRecord) -> None:
+    """Events were delivered, and nodes came and went."""
+    for system in uninterrupted.systems.values():
+        assert len(system.deliveries["event"]) > 100
+        assert len(set(system.cycles["population"])) > 5
+
+
+def test_threads_change_nothing(uninterrupted: RunRecord) -> None:
+    """Systems side by side or one after the other: the same result."""
+    assert result_hash(simulate(scenario(), threads=2)) == result_hash(uninterrupted)
+
+
+def test_another_seed_changes_the_result(uninterrupted: RunRecord) -> None:
+    """The hash is no constant."""
+    assert result_hash(simulate(scenario(seed=6))) != result_hash(uninterrupted)
+
+
+@pytest.mark.parametrize("hash_seed", ["0", "4711"])
+def test_the_hash_seed_changes_nothing(uninterrupted: RunRecord, hash_seed: str) -> None:
+    """A process with another PYTHONHASHSEED computes the same result."""
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1]);"
+        "from test_determinism import *; print(result_hash(simulate(scenario())))"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", program, str(Path(__file__).parent)],
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout.strip() == result_hash(uninterrupted)
+
+
+@pytest.mark.parametrize("stop_at", [1, 17, ROUNDS - 1])
+@pytest.mark.parametrize("engine", ["cycle", "event"])
+def test_an_interrupted_run_goes_on_where_it_was(
+    tmp_path: Path, uninterrupted: RunRecord, engine: str, stop_at: int
+) -> None:
+    """Interrupted between two rounds and resumed: the result of a run that never was."""
+    whole = uninterrupted if engine == "cycle" else simulate(scenario(engine=engine))
+
+    def interrupt(_system: str, done: int, _total: int) -> None:
+        if done == stop_at:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        simulate(scenario(engine=engine), progress=interrupt, checkpoint=tmp_path, threads=1)
+    resumed = simulate(scenario(engine=engine), checkpoint=tmp_path, resume=True)
+    assert result_hash(resumed) == result_hash(whole)
+
+
+def test_a_killed_run_goes_on_from_its_last_checkpoint(
+    tmp_path: Path, uninterrupted: RunRecord
+) -> None:
+    """A checkpoint after every round; what was computed after the last one is computed again."""
+
+    class Killed(BaseException):
+        """Stands in for a signal that lets nothing clean up."""
+
+    def kill(_system: str, done: int, _total: int) -> None:
+        if done == 23:
+            raise Killed
+
+    with pytest.raises(Killed):
+        simulate(
+            scenario(), progress=kill, checkpoint=tmp_path, checkpoint_every_s=0.0, threads=1
+        )
+    assert not list(tmp_path.glob("*.tmp"))
+    resumed = simulate(scenario(), checkpoint=tmp_path, resume=True)
+    assert result_hash(resumed) == result_hash(uninterrupted)
+
+
+def test_a_checkpoint_of_another_scenario_is_refused(tmp_path: Path) -> None:
+    """Resuming with another seed would mix two runs."""
+
+    def stop(_system: str, done: int, _total: int) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        simulate(scenario(), progress=stop, checkpoint=tmp_path, threads=1)
+    with pytest.raises(ScenarioError, match="checkpoint"):
+        simulate(scenario(seed=6), checkpoint=tmp_path, resume=True)
