@@ -108,9 +108,7 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(
             raise Killed
 
     with pytest.raises(Killed):
-        simulate(
-            scenario(), progress=kill, checkpoint=tmp_path, checkpoint_every_s=0.0, threads=1
-        )
+        simulate(scenario(), progress=kill, checkpoint=tmp_path, checkpoint_every_s=0.0, threads=1)
     assert not list(tmp_path.glob("*.tmp"))
     resumed = simulate(scenario(), checkpoint=tmp_path, resume=True)
     assert result_hash(resumed) == result_hash(uninterrupted)

@@ -378,11 +378,10 @@ def test_parts_of_the_wrong_class_are_refused_in_python_too(fields: dict[str, ob
         Scenario(**fields)  # type: ignore[arg-type]
 
 
-def test_the_example_compares_three_systems_on_all_of_the_bundled_trace() -> None:
+def test_the_example_compares_both_systems_on_all_of_the_bundled_trace() -> None:
     scenario, _ = read_scenario(EXAMPLE)
     assert {system.name: system.preset for system in scenario.systems} == {
         "vinifera": "resilient",
-        "vinifera-paper": "paper",
         "baseline": "baseline",
     }
     assert scenario.churn is not None

@@ -191,9 +191,6 @@ def route(s: Any, p: int, words: Any, body: int, out: Outbox) -> None:
     value over, goes back along predecessors until it is there. With replicas, those it passes
     disseminate it too: one of them was its rendezvous node until a moment ago.
     """
-    if words[body + EVENT_HOPS] >= s.params.hop_limit:
-        s.counters[p, HOPS_EXCEEDED] += 1
-        return
     attribute = words[body + EVENT_ATTRIBUTE]
     value = rendezvous_value(s, attribute, words[body + EVENT_VALUES + attribute])
     hop = next_hop(s, p, value)
@@ -233,6 +230,9 @@ def on_event(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
     body = at + BODY
     mode = words[body + EVENT_MODE]
     source = words[at + FROM]
+    if words[body + EVENT_HOPS] >= s.params.hop_limit:
+        s.counters[p, HOPS_EXCEEDED] += 1
+        return
     if mode < TREE:
         route(s, p, words, body, out)
     elif mode == TREE:
