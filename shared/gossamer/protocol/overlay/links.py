@@ -57,7 +57,7 @@ def is_refused(s: Any, p: int, word: int) -> bool:
     return False
 
 
-@rule
+@inline_rule
 def claim_candidate(s: Any, p: int, word: int) -> int:
     """Find room among the candidates for a descriptor that begins with ``word``.
 

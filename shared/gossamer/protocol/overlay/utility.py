@@ -32,7 +32,7 @@ def overlaps(s: Any, p: int, c: int, attribute: int) -> bool:
     return False
 
 
-@rule
+@inline_rule
 def friend_utility(s: Any, p: int, c: int, attribute: int) -> float:
     """Function I: |S_p and S_c| / |S_p or S_c| along ``attribute``, 0 where neither wants any."""
     ranges = s.params.profile_ranges
