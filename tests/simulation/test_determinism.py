@@ -44,10 +44,11 @@ def uninterrupted() -> RunRecord:
 
 
 def test_the_run_is_worth_comparing(uninterrupted: RunRecord) -> None:
-    """Events were delivered, and nodes came and went."""
+    """Events were delivered, none twice, and nodes came and went."""
     for system in uninterrupted.systems.values():
         assert len(system.deliveries["event"]) > 100
         assert len(set(system.cycles["population"])) > 5
+        assert not system.events["duplicates"].any()
 
 
 def test_threads_change_nothing(uninterrupted: RunRecord) -> None:

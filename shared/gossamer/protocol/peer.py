@@ -240,7 +240,11 @@ def write_interest(s: State, p: int) -> None:
 
 @rule
 def restart(s: Any, p: int) -> None:
-    """Let row ``p`` be as a peer that starts: it keeps key, identifier, subscriptions and draws."""
+    """Let row ``p`` be as a peer that starts again.
+
+    It keeps key, identifier, subscriptions and draws, and what it has delivered: an application
+    outlives its peer's process and is not to be served twice.
+    """
     s.sampler.views[p, :] = -1
     s.links[p, :, 0] = -1
     s.successor[p] = -1
@@ -251,7 +255,6 @@ def restart(s: Any, p: int) -> None:
     s.table_count[p] = 0
     s.installed_at[p, :] = -1
     s.event_copies[p, :] = -1
-    s.delivered[p, :] = -1
     s.load[p] = 0
 
 
