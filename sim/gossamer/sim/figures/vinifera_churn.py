@@ -15,17 +15,17 @@ from gossamer.sim.figures.vinifera_studies import (
     BASELINE,
     CHURN,
     KINDS,
+    NAMES,
     RESILIENT,
     VINIFERA,
     Trace,
 )
 
 _CAUSE = (
-    "here a node learns at its next message that a neighbour is gone, as over TCP, and installs "
-    "subscriptions anew every round: the baseline's one tree, whose paths are "
-    "{theirs:.0f} hops, heals within a round or two, while in Vinifera one of {ours:.0f} hops "
-    "fails more often and every cluster depends on nodes on its way. The resilient preset repairs "
-    "what is missing"
+    "a path from the rendezvous node has {theirs:.0f} hops in the baseline and {ours:.0f} in "
+    "Vinifera without small-world links, and each hop may have failed; with some of them Vinifera "
+    "comes close to the baseline (docs/figures.md), whose tree is repaired by the same "
+    "installation in every round"
 )
 
 
@@ -136,7 +136,7 @@ def _ratio(measure: str, found: Measurements, kind: str) -> float:
 def _beside(found: Measurements) -> str:
     """Hit ratios of the other systems, with their worst hours."""
     return "; ".join(
-        f"{system}, {kind}: {_overall('hit_ratio', found, system, kind):.2%}, "
+        f"{NAMES[system]}, {kind}: {_overall('hit_ratio', found, system, kind):.2%}, "
         f"worst hour {_hourly_hits(found, system, kind).min():.1%}"
         for system in (BASELINE, RESILIENT)
         for kind in KINDS
@@ -145,7 +145,7 @@ def _beside(found: Measurements) -> str:
 
 def _values(measure: str, found: Measurements) -> str:
     return "; ".join(
-        f"{system}, {kind}: {_overall(measure, found, system, kind):.3g}"
+        f"{NAMES[system]}, {kind}: {_overall(measure, found, system, kind):.3g}"
         for system in (VINIFERA, BASELINE, RESILIENT)
         for kind in KINDS
     )

@@ -2,8 +2,9 @@
 
 The bounds stand next to each value. Where the paper gives a number we accept about a third around
 it, or the nearest round number; where it gives a shape only ("flat", "slightly longer") the bounds
-are our reading of it. The baseline's two overheads are what the workload was calibrated by
-(`vinifera_studies`): that they hold is no finding.
+are our reading of it. They were set when first measurements were known, and are not predictions.
+The baseline's two overheads are what the workload was calibrated by (`vinifera_studies`): that they
+hold is no finding.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from gossamer.sim.figures.vinifera_studies import (
     FRIENDS,
     FRIENDS_LARGE,
     LINKS,
+    NAMES,
     RANDOM,
     SIZES,
     SKEWED,
@@ -135,7 +137,7 @@ def judge_v2(found: Measurements) -> Claim:
             ),
         ]
     tree = " and ".join(
-        f"{found.value(TREE, FRIENDS, system, SKEWED, x):.1f} ({system})"
+        f"{found.value(TREE, FRIENDS, system, SKEWED, x):.1f} ({NAMES[system]})"
         for system, x in ((BASELINE, 0), (VINIFERA, LINKS))
     )
     return Claim(
@@ -157,7 +159,7 @@ def judge_v3(found: Measurements) -> Claim:
         _, values = found.series(OVERHEAD, SIZES, system, kind)
         checks.append(
             Check(
-                name=f"{system}, {kind}: largest less smallest over all sizes",
+                name=f"{NAMES[system]}, {kind}: largest less smallest over all sizes",
                 value=float(np.ptp(values)),
                 unit=SHARE,
                 paper="flat",
@@ -241,7 +243,7 @@ def judge_v4(found: Measurements) -> Claim:
         ]
     nodes = _reference_sizes(found)[0]
     lengths = "; ".join(
-        f"{system}, {kind}: {found.value(PATH, SIZES, system, kind, nodes):.1f} hops, "
+        f"{NAMES[system]}, {kind}: {found.value(PATH, SIZES, system, kind, nodes):.1f} hops, "
         f"{found.value(TREE, SIZES, system, kind, nodes):.1f} from the rendezvous node"
         for system in (VINIFERA, BASELINE)
         for kind in (RANDOM, SKEWED)

@@ -144,11 +144,10 @@ def judge_v6(found: Measurements) -> Claim:
         ),
         checks=checks,
         explanation=(
-            f"with skewed subscriptions {most_popular_share():.0%} of events fall on one place, "
-            "narrower than the gap between two nodes, so that one rendezvous node and the last "
-            "relays before it take that share of all events however identifiers shift; the "
-            "paper's events must have been spread more widely. More attributes mean more copies "
-            "of an event, each with its own relays"
+            f"with skewed subscriptions {most_popular_share():.0%} of events fall on one place "
+            "that spans only a few nodes, and these and the last relays before them carry much of "
+            "that share; perhaps the paper's events were spread more widely. More attributes mean "
+            "more copies of an event, each with its own relays"
         ),
         note=(f"{found.nodes(ATTRIBUTES):,} nodes; worst of 1, 2 and 3 attributes for Vinifera"),
     )
@@ -160,6 +159,7 @@ def judge_v7(found: Measurements) -> Claim:
     def hits(system: str, kind: str, rate: float) -> float:
         return found.value("hit_ratio", RATES, system, kind, rate)
 
+    feasible = found.value("feasible_hit_ratio", RATES, VINIFERA, SKEWED, 5)
     checks = [
         Check(
             name="baseline, random, at X/2",
@@ -190,14 +190,13 @@ def judge_v7(found: Measurements) -> Claim:
             low=0.9,
         ),
         Check(
-            name="Vinifera over baseline, skewed, at 5 X",
-            value=hits(VINIFERA, SKEWED, 5) / hits(BASELINE, SKEWED, 5),
-            unit=RATIO,
-            paper="above 1",
-            low=1.1,
+            name="Vinifera, skewed, at 5 X, of what its nodes could take",
+            value=hits(VINIFERA, SKEWED, 5) / feasible,
+            unit=SHARE,
+            paper="survives",
+            low=0.9,
         ),
     ]
-    feasible = found.value("feasible_hit_ratio", RATES, VINIFERA, SKEWED, 5)
     return Claim(
         id="V7",
         claim=(
@@ -205,7 +204,11 @@ def judge_v7(found: Measurements) -> Claim:
             "as soon as the rate passes X, Vinifera's survives up to 5 X."
         ),
         checks=checks,
-        explanation="load is less evenly spread than the paper says, see V6",
+        explanation=(
+            "with random subscriptions the figure comes out as in the paper; with skewed ones "
+            "load is less evenly spread than it says, see V6, and what a relay drops is lost to "
+            "everybody below it"
+        ),
         note=(
             "the paper does not say which subscriptions; with skewed ones popular subscribers want "
             f"more than they can take: at 5 X no system could deliver more than {feasible:.0%}, "

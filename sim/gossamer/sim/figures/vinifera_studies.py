@@ -4,7 +4,8 @@ The paper gives neither the width of ranges nor event rates nor the exponent of 
 distribution over the attribute space". They are chosen here once, for all figures, such that the
 baseline of 1,000 nodes shows the two numbers that the paper gives for it: more than 80 % traffic
 overhead with random subscriptions (Fig. 4(a)) and 32 to 40 % with skewed ones (Fig. 3(a), 4(a)).
-Nothing was fitted to Vinifera: what it does with that workload is a prediction.
+Several workloads do that, and the choice among them was made when Vinifera's numbers for them were
+known as well: see docs/figures.md, which gives those of the others.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from gossamer.sim.scenario import Churn, Events, Link, Scenario, Subscriptions, 
 RANDOM, SKEWED = "random", "skewed"
 KINDS = (RANDOM, SKEWED)
 VINIFERA, BASELINE, RESILIENT = "vinifera", "baseline", "resilient"
+NAMES = {VINIFERA: "Vinifera", BASELINE: "baseline", RESILIENT: "resilient"}
 PRESETS = {VINIFERA: "paper", BASELINE: "baseline", RESILIENT: "resilient"}
 
 # The calibration. A range takes up this share of the attribute space, whatever the number of
