@@ -244,7 +244,7 @@ def test_full_disk_keeps_the_checkpoint_and_nothing_half_written(
     (work / "s.toml").write_text("")
     simulation.leaves_checkpoint = leaves_checkpoint
     with monkeypatch.context() as full:
-        full.setattr(gossamer.sim.results, "_write_table", no_space)
+        full.setattr(gossamer.sim.results, "write_table", no_space)
         told = sentence_of(capsys, "run s.toml --out o")
     assert told.startswith("gossamer: o could not be written (No space left on device); ")
     if not leaves_checkpoint:

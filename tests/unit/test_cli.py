@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import types
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -334,8 +335,11 @@ def test_figures_are_asked_by_name_and_their_claims_printed(
 ) -> None:
     asked = []
 
-    def draw(out: Path, *, quick: bool, processes: int) -> None:
+    def draw(
+        out: Path, *, quick: bool, processes: int, progress: Callable[[str, int, int], None]
+    ) -> None:
         asked.append((out, quick, processes))
+        progress("figures", 1, 2)
         out.mkdir(parents=True)
         (out / "claims.json").write_text(json.dumps([CLAIM]))
 

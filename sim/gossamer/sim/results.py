@@ -79,7 +79,7 @@ def write_results(
     path = Path(path)
     check_destination(path, resumed=resumed)
     summary = summarise(record)
-    with _whole_folder(path, replace=resumed) as folder:
+    with whole_folder(path, replace=resumed) as folder:
         (folder / SUMMARY_FILE).write_text(dump_json(summary), encoding="utf-8")
         (folder / SCENARIO_FILE).write_text(record.scenario_text, encoding="utf-8")
         for name, system in record.systems.items():
@@ -143,7 +143,7 @@ def read_results(path: Path) -> Results:
 
 
 @contextmanager
-def _whole_folder(path: Path, *, replace: bool) -> Iterator[Path]:
+def whole_folder(path: Path, *, replace: bool) -> Iterator[Path]:
     """A new folder beside ``path`` that becomes ``path`` at the end, or vanishes on any error."""
     folder = _sibling(path, "tmp")
     folder.mkdir()
@@ -191,10 +191,10 @@ def _sibling(path: Path, suffix: str) -> Path:
 def _write_tables(system: SystemRecord, folder: Path) -> None:
     folder.mkdir()
     for name, table in system.tables():
-        _write_table(table, folder / f"{name}.parquet")
+        write_table(table, folder / f"{name}.parquet")
 
 
-def _write_table(table: Table, file: Path) -> None:
+def write_table(table: Table, file: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 

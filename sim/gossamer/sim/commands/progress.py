@@ -25,8 +25,12 @@ Callback = Callable[[str, int, int], None]
 
 
 @contextmanager
-def progress_bars() -> Iterator[Callback]:
-    """A callback that draws a bar per system on standard error, if that is a terminal."""
+def progress_bars(unit: str = "rounds") -> Iterator[Callback]:
+    """A callback that draws a bar per system on standard error, if that is a terminal.
+
+    Args:
+        unit: what is counted.
+    """
     if not sys.stderr.isatty():
         yield lambda _system, _done, _total: None
         return
@@ -34,7 +38,7 @@ def progress_bars() -> Iterator[Callback]:
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("rounds"),
+        TextColumn(unit),
         _Rate(),
         TimeRemainingColumn(),
         console=Console(stderr=True),

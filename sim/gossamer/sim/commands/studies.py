@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from gossamer.sim.commands.destination import file_name, free_folder
+from gossamer.sim.commands.progress import progress_bars
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.results import check_destination
 
@@ -33,7 +34,8 @@ def reproduce(name: str, out: Path | None, *, quick: bool, processes: int) -> No
     _check_known("figures", [name], figures)
     folder = out if out is not None else free_folder(file_name(f"figures-{name}"))
     check_destination(folder)
-    figures[name](folder, quick=quick, processes=processes)
+    with progress_bars("points") as show:
+        figures[name](folder, quick=quick, processes=processes, progress=show)
     claims = json.loads((folder / CLAIMS_FILE).read_text(encoding="utf-8"))
     console = Console()
     console.print(claims_table(claims))

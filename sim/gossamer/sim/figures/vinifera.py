@@ -29,7 +29,7 @@ from gossamer.sim.figures.vinifera_studies import (
     plan_points,
 )
 from gossamer.sim.records import Column
-from gossamer.sim.results import _whole_folder, _write_table, check_destination
+from gossamer.sim.results import check_destination, whole_folder, write_table
 
 CHECKOUT = Path(__file__).resolve().parents[4]
 
@@ -63,11 +63,11 @@ def reproduce_vinifera(
     outcomes = run_points(plan_points(plan, trace), processes, progress)
     found = Measurements(outcomes)
     claims = judge(found, trace)
-    with _whole_folder(Path(out), replace=False) as folder:
+    with whole_folder(Path(out), replace=False) as folder:
         write_claims(claims, folder)
-        _write_table(_points_table(outcomes), folder / "points.parquet")
-        _write_table(_load_table(outcomes), folder / "load.parquet")
-        _write_table(_hours_table(outcomes, trace.first_hour), folder / "hours.parquet")
+        write_table(_points_table(outcomes), folder / "points.parquet")
+        write_table(_load_table(outcomes), folder / "load.parquet")
+        write_table(_hours_table(outcomes, trace.first_hour), folder / "hours.parquet")
         write_figures(found, trace, folder / "plots")
     return claims
 
