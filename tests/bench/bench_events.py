@@ -15,16 +15,13 @@ import sys
 import time
 from pathlib import Path
 
-# For support.ping_protocol, where the compiler's cache can find the rules again.
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 import numpy as np
 
 from gossamer.sim.cycle_engine import make_network
 from gossamer.sim.event_engine import EventEngine, draw_phases
 from gossamer.sim.latency import Int64s, Latency, constant_latency, uniform_latency
 from gossamer.sim.link_conditions import make_link_conditions
-from support.ping_protocol import TICK, forward_step, make_pings
+from gossamer.sim.ping_protocol import START, forward_step, make_ping_counts
 
 PERIOD, SEED = 1000, 1
 WARM_UP_ROUNDS, TIMED_RUNS, EVENTS_A_RUN = 4, 7, 4_000_000
@@ -41,9 +38,9 @@ def measure(latency: Latency, nodes: int) -> list[float]:
         return draw_phases(nodes if cycle == 0 else 0, 1, PERIOD, SEED)
 
     engine = EventEngine(
-        make_pings(nodes),
+        make_ping_counts(nodes),
         forward_step,
-        (TICK,),
+        (START,),
         make_network(nodes),
         SEED,
         period=PERIOD,

@@ -1,4 +1,4 @@
-"""The simplest protocols there are, for tests and benchmarks of the engines."""
+"""A simple protocol and collectors, for tests of the engines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.protocol.draws import below, mix
+from gossamer.protocol.draws import mix
 from gossamer.protocol.messages import (
     BODY,
     FROM,
@@ -79,23 +79,6 @@ def ping_step(
         state.last_word[p] = words[at + words[at + LENGTH] - 1]
     elif kind == PING + UNREACHABLE:
         state.returned[p] += 1
-
-
-@rule
-def forward_step(
-    state: Pings,
-    p: int,
-    now: int,  # noqa: ARG001  (as every step)
-    words: Words,  # noqa: ARG001
-    at: int,  # noqa: ARG001
-    out: Outbox,
-) -> None:
-    """Whatever comes, send a ping to a random node: as many go on for ever as were started."""
-    state.taken[p] += 1
-    other = below(mix(1, p, state.taken[p]), len(state.taken))
-    ping = open_record(out, PING, other, p, 1)
-    out.words[ping + BODY] = state.taken[p]
-    close_record(out, ping, 1)
 
 
 @rule

@@ -374,6 +374,16 @@ def test_bench_asks_for_names_and_sizes(
     assert sim("bench --quick --sizes 1000") == 0
     shown = capsys.readouterr().out
     assert re.search(r"tman\W+1,000\W+0\.25 s / cycle\W+3\W+2,048", shown)
+    assert sim("bench --quick --sizes 10,1000 --out grown") == 0
+    assert len(json.loads((work / "grown/bench.json").read_text())) == 4
+    assert {path.name for path in (work / "grown").iterdir()} == {
+        "bench.json",
+        "growth.png",
+        "growth.svg",
+    }
+    capsys.readouterr()
+    assert sim("bench --quick --out grown") == 2
+    assert "grown already" in capsys.readouterr().err
     assert sim("bench --sizes 10,x") == 2
     assert "--sizes is 'x', expected whole numbers" in capsys.readouterr().err
     assert sim("bench chord") == 2

@@ -51,6 +51,21 @@ def with_system(record: RunRecord, system: SystemRecord) -> RunRecord:
     return replace(record, systems={**record.systems, system.name: system})
 
 
+def test_the_final_overlay_is_the_last_one_measured_that_anybody_was_in(
+    system: SystemRecord,
+) -> None:
+    population = np.array(system.cycles["population"])
+    utility = np.linspace(0.1, 0.9, len(population))
+    population[-2:] = 0
+    utility[-4] = np.nan
+    utility[-3] = np.nan
+    emptied = with_table(system, "cycles", population=population, friend_utility=utility)
+    assert summarise_system(emptied)["friend_utility_final"] == utility[-5]
+    population[:] = 0
+    nobody = with_table(system, "cycles", population=population)
+    assert math.isnan(summarise_system(nobody)["friend_utility_final"])
+
+
 def test_ratios_are_of_sums_not_means_of_ratios(system: SystemRecord) -> None:
     events = system.events
     measures = summarise_system(system)

@@ -6,9 +6,22 @@ Messages are one sentence that names the field, its value and what was expected.
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class ProtocolError(Exception):
     """Base of all errors of the protocol layer; abstract, never raised itself."""
+
+    def __reduce__(self) -> Any:
+        # By its parts: their text alone would not make an error again in another process.
+        return _make_again, (type(self), str(self), self.__dict__)
+
+
+def _make_again(kind: type[ProtocolError], text: str, parts: dict[str, Any]) -> ProtocolError:
+    error = kind.__new__(kind, text)
+    error.args = (text,)
+    error.__dict__.update(parts)
+    return error
 
 
 class LocalProtocolError(ProtocolError):

@@ -32,15 +32,22 @@ from gossamer.protocol.peer import TIMERS, approach, hint, largest_step, step
 from gossamer.protocol.state import RANGES, State, make_state
 from gossamer.protocol.struct import Struct
 from gossamer.sim.cycle_engine import CycleEngine, make_network
+from gossamer.sim.event_engine import EventEngine, draw_phases
 from gossamer.sim.initialisers import fill_random_views
+from gossamer.sim.latency import Int64s, uniform_latency
+from gossamer.sim.link_conditions import make_link_conditions
 from gossamer.sim.overlay_measures import mean_friend_utility
 from gossamer.sim.overlay_protocol import overlay_step
+from gossamer.sim.ping_protocol import START, forward_step, make_ping_counts
 from gossamer.sim.scenario import Subscriptions
 from gossamer.sim.system_run import subscribe_all
 from gossamer.sim.workload import Workload
 
 SIZES = (10_000, 100_000, 1_000_000)
 QUICK_SIZES = (10_000,)
+EVENTS_A_RUN = 4_000_000
+# What a benchmark's seconds are for, where not for a cycle.
+UNITS = {"events": "million events"}
 SEED = 1
 
 
@@ -74,7 +81,7 @@ def run_benchmarks(
                     "median_s": median(found.seconds),
                     "runs": len(found.seconds),
                     "bytes": round(found.bytes_a_node),
-                    "unit": "cycle",
+                    "unit": UNITS.get(name, "cycle"),
                     "note": found.note,
                     "machine": machine(),
                 }
@@ -204,9 +211,44 @@ def measure_vinifera(nodes: int, cycles: int) -> Measurement:
     return Measurement(seconds, state_bytes(state) / nodes)
 
 
+def measure_events(nodes: int, runs: int) -> Measurement:
+    """The event engine alone: as many pings under way as nodes, each a uniform latency long.
+
+    Seconds are those of a million events.
+    """
+    period = 1000
+
+    def start_once(cycle: int) -> Int64s:
+        return draw_phases(nodes if cycle == 0 else 0, 1, period, SEED)
+
+    state = make_ping_counts(nodes)
+    engine = EventEngine(
+        state,
+        forward_step,
+        (START,),
+        make_network(nodes),
+        SEED,
+        period=period,
+        firing_ticks=start_once,
+        links=make_link_conditions(nodes, latency=uniform_latency(1, 2 * period - 1)),
+        reserve=64,
+    )
+    engine.run_until(4 * period)
+    seconds = []
+    for _ in range(runs):
+        before = engine.counts()["passed"]
+        begun = time.perf_counter()
+        engine.run_until(engine.tick + max(EVENTS_A_RUN // nodes, 1) * period)
+        taken = time.perf_counter() - begun
+        seconds.append(taken * 1e6 / (engine.counts()["passed"] - before))
+    note = f"{1 / median(seconds):.1f} million events a second"
+    return Measurement(seconds, state_bytes(state) / nodes, note)
+
+
 BENCHMARKS: Mapping[str, Callable[[int, int], Measurement]] = {
     "newscast": lambda nodes, cycles: measure_sampler("newscast", nodes, cycles),
     "cyclon": lambda nodes, cycles: measure_sampler("cyclon", nodes, cycles),
     "tman": measure_tman,
     "vinifera": measure_vinifera,
+    "events": measure_events,
 }

@@ -129,6 +129,9 @@ def bench(
         list[str] | None, typer.Argument(metavar="[NAME]...", help="Which; all if none.")
     ] = None,
     sizes: Annotated[str, typer.Option(help="Numbers of nodes, such as 10000,100000.")] = "",
+    out: Annotated[
+        Path | None, typer.Option(help="New folder for bench.json and a plot of how costs grow.")
+    ] = None,
     quick: Quick = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print bench.json and nothing else.")
@@ -137,7 +140,7 @@ def bench(
     """Measure speed and memory."""
     from gossamer.sim.commands.studies import measure_speed, parse_sizes
 
-    measure_speed(names or [], parse_sizes(sizes), quick=quick, as_json=json)
+    measure_speed(names or [], parse_sizes(sizes), out, quick=quick, as_json=json)
 
 
 @app.command()

@@ -79,8 +79,8 @@ def summarise_system(system: SystemRecord) -> dict[str, Any]:
         ),
         "duplicates": int(events["duplicates"].sum()),
         "false_positives": int(events["false_positives"].sum()),
-        "ring_correct_final": _last(cycles["ring_correct"]),
-        "friend_utility_final": _last(cycles["friend_utility"]),
+        "ring_correct_final": _last_populated(cycles, "ring_correct"),
+        "friend_utility_final": _last_populated(cycles, "friend_utility"),
         "events": len(events["event"]),
         "expected": int(events["expected"].sum()),
         "delivered": int(events["delivered"].sum()),
@@ -181,5 +181,7 @@ def _mean(values: Column) -> float:
     return float(values.mean(dtype=np.float64)) if len(values) else math.nan
 
 
-def _last(values: Column) -> float:
+def _last_populated(cycles: Table, name: str) -> float:
+    """The last value that was measured while anybody was online; at the end nobody may be."""
+    values = cycles[name][(cycles["population"] > 0) & ~np.isnan(cycles[name])]
     return float(values[-1]) if len(values) else math.nan

@@ -15,7 +15,7 @@ from rich.table import Table as RichTable
 from gossamer.sim.commands.destination import file_name, free_folder
 from gossamer.sim.commands.progress import progress_bars
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.results import check_destination
+from gossamer.sim.results import check_destination, whole_folder
 
 # Loaded by name when asked for: no other subcommand needs them.
 FIGURES_MODULE = "gossamer.sim.figures"
@@ -54,16 +54,23 @@ def claims_table(claims: Sequence[Mapping[str, Any]]) -> RichTable:
 
 
 def measure_speed(
-    names: Sequence[str], sizes: Sequence[int], *, quick: bool, as_json: bool
+    names: Sequence[str], sizes: Sequence[int], out: Path | None, *, quick: bool, as_json: bool
 ) -> None:
     """Run benchmarks (all of them if none is named) and print their rows.
 
+    With ``out`` a new folder gets them too, with a plot of how costs grow.
+
     Raises:
         ScenarioError: there is no benchmark of a name.
+        ResultsError: ``out`` is taken.
     """
     benchmarks = import_module(BENCHMARKS_MODULE)
     _check_known("bench", names, benchmarks.BENCHMARKS)
+    if out is not None:
+        check_destination(out)
     rows = benchmarks.run_benchmarks(list(names) or list(benchmarks.BENCHMARKS), sizes, quick=quick)
+    if out is not None:
+        write_benchmarks(rows, out)
     if as_json:
         json.dump(rows, sys.stdout, indent=2)
         sys.stdout.write("\n")
@@ -71,15 +78,26 @@ def measure_speed(
         Console().print(benchmark_table(rows))
 
 
+def write_benchmarks(rows: Sequence[Mapping[str, Any]], out: Path) -> None:
+    """Write `bench.json` and the plot of growth to a new folder, whole or not at all."""
+    from gossamer.sim.bench_plot import plot_growth
+
+    with whole_folder(out, replace=False) as folder:
+        (folder / "bench.json").write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+        plot_growth(rows, folder)
+
+
 def benchmark_table(rows: Iterable[Mapping[str, Any]]) -> RichTable:
     """The rows of `bench.json` for people."""
     table = RichTable("benchmark")
-    for heading in ("size", "median", "runs", "bytes"):
+    for heading in ("size", "median", "runs", "bytes a node"):
         table.add_column(heading, justify="right")
+    table.add_column("note")
     for row in rows:
         median = f"{row['median_s']:.4g} s / {row['unit']}"
         counts = (f"{row['runs']}", "-" if row["bytes"] is None else f"{row['bytes']:,}")
-        table.add_row(_plain(row["name"]), f"{row['size']:,}", median, *counts)
+        note = _plain(row.get("note", ""))
+        table.add_row(_plain(row["name"]), f"{row['size']:,}", median, *counts, note)
     return table
 
 

@@ -1,0 +1,47 @@
+"""The picture of a benchmark run: how costs grow with the number of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from gossamer.sim.plot_style import GREY, HEIGHT_IN, WIDTH_IN, plot_style, save
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def plot_growth(rows: Rows, folder: Path) -> None:
+    """Draw time and memory by size, a line a benchmark, into ``folder`` as `growth.svg`, `.png`.
+
+    Args:
+        rows: the rows of `bench.json`.
+        folder: exists.
+    """
+    with plot_style():
+        figure = Figure(figsize=(WIDTH_IN * 1.5, HEIGHT_IN))
+        time, memory = figure.subplots(1, 2)
+        for name in dict.fromkeys(row["name"] for row in rows):
+            line = sorted((row for row in rows if row["name"] == name), key=lambda r: r["size"])
+            sizes = [row["size"] for row in line]
+            per_node = [1e6 * row["median_s"] / row["size"] for row in line]
+            if all(row["unit"] == "cycle" for row in line):
+                time.plot(sizes, per_node, marker="o", label=name)
+            if all(row["bytes"] for row in line):
+                memory.plot(sizes, [row["bytes"] / 1024 for row in line], marker="o", label=name)
+        _finish(time, "time of a cycle, µs a node")
+        _finish(memory, "state, KiB a node")
+        save(figure, folder, "growth")
+
+
+def _finish(axes: Axes, label: str) -> None:
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("nodes")
+    axes.set_ylabel(label)
+    axes.grid(visible=True, which="both", color=GREY, alpha=0.2)
+    if axes.lines:
+        axes.legend()
