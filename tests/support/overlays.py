@@ -161,9 +161,10 @@ def event_record(
     mode: int = 0,
     hops: int = 0,
     tree_hops: int = 0,
+    origin: int = -1,
 ) -> Words:
     """An EVENT."""
-    return record(EVENT, to, source, [event, attribute, mode, hops, tree_hops, *values])
+    return record(EVENT, to, source, [event, attribute, mode, hops, tree_hops, origin, *values])
 
 
 def written(out: Outbox) -> list[Words]:

@@ -41,7 +41,7 @@ NODES, RING, SMALL_WORLD, FRIENDS = 14, 2, 2, 3
 HALF_RING: Box = ((0, RING_MASK >> 1),)
 
 
-def overlay(failure_age: int = 6, **changes: Any) -> Hosts:
+def overlay(heartbeat_rounds: int = 2, **changes: Any) -> Hosts:
     """Fourteen peers with links of every kind."""
     standard = {
         "ring_links": RING,
@@ -49,7 +49,8 @@ def overlay(failure_age: int = 6, **changes: Any) -> Hosts:
         "friend_links": FRIENDS,
         "view_size": 6,
         "shuffle_length": 3,
-        "failure_age": failure_age,
+        "failure_age": 6,
+        "heartbeat_rounds": heartbeat_rounds,
         "load_shifting": False,
     }
     settings = Settings(**(standard | changes))
@@ -84,21 +85,21 @@ def test_an_installation_is_answered_if_that_is_wanted(
         assert answers == [(source, 0)] * answer
 
 
-@pytest.mark.parametrize("failure_age", [4, 6, 9])
-def test_ring_neighbours_always_answer_and_others_when_not_heard_of_for_a_third_of_the_time(
-    failure_age: int,
+@pytest.mark.parametrize("heartbeat_rounds", [1, 2, 5])
+def test_ring_neighbours_always_answer_and_others_when_not_heard_of_for_some_rounds(
+    heartbeat_rounds: int,
 ) -> None:
-    """The time after which they would be given up; who holds nothing for us hears nothing else."""
-    hosts = overlay(failure_age)
+    """Who holds nothing for us hears nothing else."""
+    hosts = overlay(heartbeat_rounds)
     slots = hosts.state.links.shape[1]
-    for age in range(failure_age + 1):
+    for age in range(7):
         hosts.state.links[0] = (hosts.state.links[0] & HANDLE) | age << 32
-        expected = {k: 1 for k in range(slots) if k < 2 * RING or 3 * age >= failure_age}
+        expected = {k: 1 for k in range(slots) if k < 2 * RING or age >= heartbeat_rounds}
         assert asked(hosts, 0) == expected
 
 
 def test_ages_are_judged_one_by_one() -> None:
-    hosts = overlay(failure_age=6)
+    hosts = overlay()
     last = hosts.state.links.shape[1] - 1
     hosts.state.links[0, last] += 2 << 32
     answering = {k for k, answer in asked(hosts, 0).items() if answer}
@@ -107,7 +108,7 @@ def test_ages_are_judged_one_by_one() -> None:
 
 def test_a_neighbour_that_answers_is_not_asked_again_at_once() -> None:
     """An answer makes the link young; then it is asked for only in as many rounds as before."""
-    hosts = overlay(failure_age=6)
+    hosts = overlay()
     last = hosts.state.links.shape[1] - 1
     hosts.state.links[0, last] += 2 << 32
     hosts.handle(record(INSTALL_TIMER, 0, 0))
@@ -116,14 +117,14 @@ def test_a_neighbour_that_answers_is_not_asked_again_at_once() -> None:
 
 
 def test_a_neighbour_that_holds_something_is_written_to_and_not_asked() -> None:
-    hosts = overlay(failure_age=6)
+    hosts = overlay()
     subscribe_to_box(hosts.state, 0, (0, RING_MASK))
     slots = hosts.state.links.shape[1]
     assert asked(hosts, 0) == {k: int(k < 2 * RING) for k in range(slots)}
 
 
 def test_a_neighbour_that_is_to_hold_nothing_more_is_told_once() -> None:
-    hosts = overlay(failure_age=6)
+    hosts = overlay()
     subscribe_to_box(hosts.state, 0, (0, RING_MASK))
     hosts.handle(record(INSTALL_TIMER, 0, 0))
     hosts.state.constrained[0] = -1
@@ -134,13 +135,13 @@ def test_a_neighbour_that_is_to_hold_nothing_more_is_told_once() -> None:
 
 def test_a_peer_that_is_only_asked_now_and_then_is_not_given_up() -> None:
     """Nobody gossips: answers alone keep all links, each within the failure age."""
-    hosts = overlay(failure_age=6)
+    hosts = overlay()
     before = [sorted(neighbours(hosts.state, p)) for p in range(NODES)]
     for _ in range(12):
         words = hosts.state.links
         words[words >= 0] += 1 << 32
         hosts.cycle(timers=(INSTALL_TIMER,))
-        assert (words[words >= 0] >> 32 <= 6 // 3).all()
+        assert (words[words >= 0] >> 32 <= 2).all()
     assert [sorted(neighbours(hosts.state, p)) for p in range(NODES)] == before
 
 

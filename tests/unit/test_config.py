@@ -28,6 +28,7 @@ WHOLE_NUMBERS = {
     "ring_links": (0, 16),
     "small_world_links": (0, 48),
     "friend_links": (0, 48),
+    "heartbeat_rounds": (1, 10),
     "failure_age": (1, 1 << 20),
     "failures_remembered": (0, 1024),
     "boxes_per_neighbour": (2, 1 << 16),
@@ -36,6 +37,7 @@ WHOLE_NUMBERS = {
     "replicas": (0, 16),
     "replay_rounds": (0, 1 << 20),
     "event_memory": (1, 1 << 16),
+    "pending_publications": (0, 1 << 16),
     "hop_limit": (1, 1 << 20),
     "seed": (0, (1 << 62) - 1),
 }
@@ -153,6 +155,7 @@ def test_the_resilient_preset_differs_as_documented() -> None:
         "reroute": True,
         "replicas": 2,
         "replay_rounds": 3,
+        "heartbeat_rounds": 4,
     }
 
 

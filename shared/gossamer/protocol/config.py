@@ -35,6 +35,8 @@ class Settings:
             0 makes a plain T-Man overlay, which cannot route.
         small_world_links: K_sw; 0 after the paper's Fig. 3 study (Sec. V-A).
         friend_links: K_f; log2(N) - 2 after the paper's Fig. 3 study (Sec. V-A).
+        heartbeat_rounds: rounds after which a neighbour that is not on the ring, and was not heard
+            of, is asked for its profile; the paper's nodes tell it in every round (Sec. IV-C).
         failure_age: rounds without news of a neighbour after which it counts as failed; a guess.
         failures_remembered: failed peers whose old descriptors are refused; a guess.
         rendezvous: "value" maps every value to its own rendezvous node (Vinifera), "attribute"
@@ -54,6 +56,8 @@ class Settings:
         replay_rounds: rounds for which events are remembered and handed to subscriptions that
             are new at a peer; 0 never.
         event_memory: event copies a peer remembers, for dropping duplicates and for replay.
+        pending_publications: publications of a peer that may wait for their acknowledgement at a
+            time; 0 for none acknowledged, as in the paper.
         hop_limit: hops after which an event copy is dropped and counted.
         seed: of all random draws.
     """
@@ -67,6 +71,7 @@ class Settings:
     ring_links: int = 1
     small_world_links: int = 0
     friend_links: int = 8
+    heartbeat_rounds: int = 1
     failure_age: int = 10
     failures_remembered: int = 8
     rendezvous: str = "value"
@@ -82,6 +87,7 @@ class Settings:
     replicas: int = 0
     replay_rounds: int = 0
     event_memory: int = 64
+    pending_publications: int = 0
     hop_limit: int = 4096
     seed: int = 1
 
@@ -101,12 +107,14 @@ class Settings:
             "replicas": (0, 16),
             "replay_rounds": (0, 1 << 20),
             "event_memory": (1, 1 << 16),
+            "pending_publications": (0, 1 << 16),
             "hop_limit": (1, 1 << 20),
             "seed": (0, (1 << 62) - 1),
         }
         for field, (low, high) in bounds.items():
             self._check_whole_number(field, low, high)
         self._check_whole_number("shuffle_length", 1, self.view_size)
+        self._check_whole_number("heartbeat_rounds", 1, self.failure_age)
         self._check_whole_number("boxes_per_neighbour", self.attributes + 1, 1 << 16)
         for field, choices in (("sampler", SAMPLERS), ("rendezvous", RENDEZVOUS)):
             if getattr(self, field) not in choices:
@@ -143,6 +151,7 @@ class Settings:
             ring_links=self.ring_links,
             small_world_links=self.small_world_links,
             friend_links=self.friend_links,
+            heartbeat_rounds=self.heartbeat_rounds,
             failure_age=self.failure_age,
             by_value=int(self.rendezvous == "value"),
             boxes=self.boxes_per_neighbour,
@@ -175,6 +184,7 @@ class Parameters(NamedTuple):
     ring_links: int
     small_world_links: int
     friend_links: int
+    heartbeat_rounds: int
     failure_age: int
     by_value: int
     boxes: int
@@ -220,9 +230,9 @@ def resilient(nodes: int, **changes: Any) -> Settings:
 
     Differs from `paper` in a ring kept three deep, a place on the ring that is looked up at join,
     where the successor hands over what it knows of subscribers; in greeting a new successor at
-    once; in rerouting around unreachable
-    neighbours; in two successors that disseminate beside the rendezvous node; and in events
-    replayed to subscriptions that a peer hears of for the first time.
+    once; in rerouting around unreachable neighbours; in two successors that disseminate beside the rendezvous node; in events replayed
+    to subscriptions that a peer hears of for the first time; and in heartbeats only now and then
+    where something else would tell of a failure.
     """
     standard = {
         "ring_links": 3,
@@ -231,5 +241,6 @@ def resilient(nodes: int, **changes: Any) -> Settings:
         "reroute": True,
         "replicas": 2,
         "replay_rounds": 3,
+        "heartbeat_rounds": 4,
     }
     return paper(nodes, **{**standard, **changes})

@@ -50,9 +50,12 @@ FIND_PLACE = 24
 PLACE_FOUND = 25
 LOAD_SHIFTED = 26
 HANDOVER = 27
+STORED = 28
 
 # Effects for the host.
 DELIVER = 48
+PUBLISHED = 49
+NOT_PUBLISHED = 50
 
 # Kinds from here on are the user's own.
 USER = 128

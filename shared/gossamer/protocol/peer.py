@@ -34,6 +34,7 @@ from gossamer.protocol.messages import (
     SAMPLE_REPLY,
     SAMPLE_REQUEST,
     SAMPLE_TIMER,
+    STORED,
     TMAN_REPLY,
     TMAN_REQUEST,
     TO,
@@ -67,7 +68,7 @@ from gossamer.protocol.overlay.tman import (
 )
 from gossamer.protocol.prefetch import prefetch
 from gossamer.protocol.rendezvous.content_routing_table import remove_source
-from gossamer.protocol.rendezvous.delivery import on_event, on_publish, reroute_event
+from gossamer.protocol.rendezvous.delivery import on_event, on_publish, publish_again, reroute_event
 from gossamer.protocol.rendezvous.handover import on_handover
 from gossamer.protocol.rendezvous.installation import (
     greet_successor,
@@ -76,6 +77,7 @@ from gossamer.protocol.rendezvous.installation import (
     on_install_timer,
     reinstall_elsewhere,
 )
+from gossamer.protocol.rendezvous.publication import on_stored
 from gossamer.protocol.rendezvous.recovery import EVENT_ID, EVENT_VALUES
 from gossamer.protocol.rules import rule
 from gossamer.protocol.state import LOAD, RANGES, State, profile_words
@@ -107,6 +109,7 @@ def step(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
         on_overlay_timer(s, p, now, out)
     elif kind == INSTALL_TIMER:
         on_install_timer(s, p, out)
+        publish_again(s, p, out)
     elif kind == SAMPLE_REQUEST:
         sample_on_request(s.sampler, p, now, words, at, out)
     elif kind == SAMPLE_REPLY:
@@ -133,6 +136,8 @@ def step(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
         on_handover(s, p, words, at)
     elif kind == LOAD_SHIFTED:
         on_load_shifted(s, p, words, at, out)
+    elif kind == STORED:
+        on_stored(s, p, words, at, out)
     elif kind >= UNREACHABLE:
         on_unreachable(s, p, now, words, at, out)
     if s.params.stabilise == 1:
@@ -282,6 +287,7 @@ def restart(s: Any, p: int) -> None:
     s.table_count[p] = 0
     s.installed_at[p, :] = -1
     s.event_copies[p, :] = -1
+    s.pending[p, :, :] = -1
     s.load[p] = 0
     s.sampler.profile[p, LOAD] = 0
 
@@ -316,6 +322,7 @@ def largest_step(settings: Settings) -> int:
     box = 1 + 2 * settings.attributes
     install = BODY + descriptor + 2 + settings.boxes_per_neighbour * box
     events = settings.routing_table_entries + settings.attributes + settings.event_memory
+    events += settings.pending_publications * settings.attributes
     return (
         (3 * settings.links + 4) * install
         + (settings.routing_table_entries + settings.subscriptions) * (box + 2)

@@ -56,6 +56,7 @@ class Work(Struct):
         lists: int64[(K + 1) * B, 1 + 2A], aggregated boxes per next hop, and one list more.
         counts: int64[K + 1].
         news: int64[B], what is to be done with each box of a message.
+        event: int64[6 + A], an event that is sent again.
         told: int64[T], neighbours that were sent the event in hand.
     """
 
@@ -76,6 +77,7 @@ class Work(Struct):
     lists: Int64s
     counts: Int64s
     news: Int64s
+    event: Int64s
     told: Int64s
 
 
@@ -83,7 +85,8 @@ class State(Struct):
     """All rows of all peers of one overlay.
 
     With n rows, K link slots, C view slots, W profile words, A attributes, S subscriptions,
-    T routing table entries, F remembered failures and L remembered events:
+    T routing table entries, F remembered failures, L remembered events and P publications that may
+    wait for their acknowledgement:
 
     Attributes:
         params: the settings as integers.
@@ -111,6 +114,7 @@ class State(Struct):
         event_next: int64[n], the slot that the next one takes.
         delivered: int64[n, L], events handed to the application, -1 none.
         delivered_next: int64[n].
+        pending: int64[n, P, 3 + A], publications not yet acknowledged (see `publication`).
         load: int64[n], events taken as rendezvous node without interest, fading (see `config`).
         counters: int64[n, COUNTERS].
     """
@@ -139,6 +143,7 @@ class State(Struct):
     event_next: Int64s
     delivered: Int64s
     delivered_next: Int64s
+    pending: Int64s
     load: Int64s
     counters: Int64s
     work: Work
@@ -176,6 +181,7 @@ def make_work(settings: Settings) -> Work:
         lists=np.zeros((slots * settings.boxes_per_neighbour, box_words), np.int64),
         counts=np.zeros(slots, np.int64),
         news=np.zeros(settings.boxes_per_neighbour, np.int64),
+        event=np.zeros(6 + settings.attributes, np.int64),
         told=np.zeros(settings.routing_table_entries, np.int64),
     )
 
@@ -246,6 +252,7 @@ def make_state(
         event_values=np.zeros((nodes, memory, a), np.int64),
         event_hops=np.zeros((nodes, memory), np.int64),
         delivered=_empty(nodes, memory),
+        pending=_empty(nodes, settings.pending_publications, 3 + a),
         counters=np.zeros((nodes, COUNTERS), np.int64),
         work=make_work(settings),
     )

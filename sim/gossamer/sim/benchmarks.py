@@ -175,6 +175,7 @@ def scale_settings() -> Settings:
         ring_links=2,
         small_world_links=6,
         friend_links=8,
+        heartbeat_rounds=4,
         stabilise=True,
         boxes_per_neighbour=8,
         routing_table_entries=128,

@@ -21,12 +21,23 @@ from gossamer.protocol.messages import (
     close_record,
     open_record,
 )
+from gossamer.protocol.overlay.links import HANDLE_MASK
 from gossamer.protocol.rendezvous.content_routing_table import source_of
+from gossamer.protocol.rendezvous.publication import (
+    PENDING_EVENT,
+    PENDING_VALUES,
+    TRIED_AT,
+    UNANSWERED,
+    answer_publisher,
+    await_answers,
+    is_due_again,
+)
 from gossamer.protocol.rendezvous.recovery import (
     EVENT_ATTRIBUTE,
     EVENT_HOPS,
     EVENT_ID,
     EVENT_MODE,
+    EVENT_ORIGIN,
     EVENT_TREE_HOPS,
     EVENT_VALUES,
     FINAL,
@@ -164,10 +175,15 @@ def disseminate(
 
 @rule
 def send_replica(s: Any, p: int, left: int, words: Any, body: int, out: Outbox) -> None:
-    """Let the successor disseminate the event too, and ``left - 1`` successors of its own."""
+    """Let the successor disseminate the event too, and ``left - 1`` successors of its own.
+
+    The last of them answers the publisher.
+    """
     if left > 0 and s.successor[p] >= 0:
         to = handle_of_slot(s, p, s.successor[p])
         send_event(s, p, to, REPLICA + left - 1, 0, words, body, out)
+    else:
+        answer_publisher(s, p, words, body, out)
 
 
 @rule
@@ -179,7 +195,7 @@ def act_as_rendezvous(s: Any, p: int, words: Any, body: int, out: Outbox) -> Non
     taken = disseminate(s, p, -1, words, body, 0, out)
     if taken == 2:
         s.load[p] += LOAD_UNIT
-    if taken > 0:
+    if taken > 0 or words[body + EVENT_ORIGIN] >= 0:
         send_replica(s, p, s.params.replicas, words, body, out)
 
 
@@ -216,6 +232,7 @@ def event_is_well_formed(s: Any, p: int, words: Any, at: int) -> bool:
         and 0 <= words[body + EVENT_MODE] < REPLICA + s.params.replicas
         and words[body + EVENT_ID] >= 0
         and words[body + EVENT_HOPS] >= 0
+        and -1 <= words[body + EVENT_ORIGIN] <= HANDLE_MASK
     ):
         return True
     s.counters[p, MALFORMED] += 1
@@ -246,18 +263,41 @@ def on_event(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
 def on_publish(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
     """Publish: one copy to the rendezvous node of each attribute's value.
 
-    The command's body is that of an event; attribute, mode and hops in it are not read. A
+    The command's body is that of an event; attribute, mode, hops and origin in it are not read. A
     publisher that is itself a rendezvous node begins the tree at once.
     """
     if words[at + LENGTH] != BODY + EVENT_VALUES + s.params.attributes:
         s.counters[p, MALFORMED] += 1
         return
     body = at + BODY
-    words[body + EVENT_HOPS] = 0
+    if await_answers(s, p, words, body, out):
+        send_copies(s, p, (1 << s.params.attributes) - 1, words, body, out)
+
+
+@rule
+def send_copies(s: Any, p: int, wanted: int, words: Any, body: int, out: Outbox) -> None:
+    """Send an event to the rendezvous nodes of the attributes whose bits ``wanted`` has set."""
     for a in range(s.params.attributes):
-        words[body + EVENT_ATTRIBUTE] = a
-        words[body + EVENT_MODE] = GREEDY
-        route(s, p, words, body, out)
+        if (wanted >> a) & 1 == 1:
+            words[body + EVENT_HOPS] = 0
+            words[body + EVENT_TREE_HOPS] = 0
+            words[body + EVENT_ATTRIBUTE] = a
+            words[body + EVENT_MODE] = GREEDY
+            route(s, p, words, body, out)
+
+
+@rule
+def publish_again(s: Any, p: int, out: Outbox) -> None:
+    """Send what has gone unanswered for too long once more."""
+    for i in range(s.pending.shape[1]):
+        if is_due_again(s, p, i):
+            s.pending[p, i, TRIED_AT] = s.round[p]
+            event = s.work.event
+            event[EVENT_ID] = s.pending[p, i, PENDING_EVENT]
+            event[EVENT_ORIGIN] = s.sampler.handle[p]
+            for a in range(s.params.attributes):
+                event[EVENT_VALUES + a] = s.pending[p, i, PENDING_VALUES + a]
+            send_copies(s, p, s.pending[p, i, UNANSWERED], event, 0, out)
 
 
 @rule

@@ -164,7 +164,7 @@ def needs_answer(s: Any, p: int, k: int) -> int:
 
     The ring has to be right in every round; of others it is enough to know that they live.
     """
-    return int(k < 2 * s.params.ring_links or 3 * age_in(s.links[p, k]) >= s.params.failure_age)
+    return int(k < 2 * s.params.ring_links or age_in(s.links[p, k]) >= s.params.heartbeat_rounds)
 
 
 @rule

@@ -15,7 +15,9 @@ from gossamer.protocol.rules import rule
 from gossamer.protocol.state import REPLAYED
 
 # Words of an event record's body.
-EVENT_ID, EVENT_ATTRIBUTE, EVENT_MODE, EVENT_HOPS, EVENT_TREE_HOPS, EVENT_VALUES = 0, 1, 2, 3, 4, 5
+EVENT_ID, EVENT_ATTRIBUTE, EVENT_MODE, EVENT_HOPS, EVENT_TREE_HOPS = 0, 1, 2, 3, 4
+EVENT_ORIGIN = 5  # handle of a publisher that wants to know when the event is held, or -1
+EVENT_VALUES = 6
 
 # How an event copy travels: greedily to its rendezvous node, on its believed last hop there, down
 # a delivery tree, or along successors of the rendezvous node (mode REPLICA + how many are left).
@@ -90,6 +92,7 @@ def send_remembered(s: Any, p: int, m: int, to: int, out: Outbox) -> None:
     out.words[body + EVENT_MODE] = TREE
     out.words[body + EVENT_HOPS] = s.event_hops[p, m] >> 32
     out.words[body + EVENT_TREE_HOPS] = s.event_hops[p, m] & 0xFFFFFFFF
+    out.words[body + EVENT_ORIGIN] = -1
     for a in range(attributes):
         out.words[body + EVENT_VALUES + a] = s.event_values[p, m, a]
     close_record(out, at, EVENT_VALUES + attributes)

@@ -1,0 +1,210 @@
+"""Acknowledged publications: the promise that publishers get (see `rendezvous.publication`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gossamer.protocol.config import Settings
+from gossamer.protocol.messages import (
+    BODY,
+    EVENT,
+    KIND,
+    NOT_PUBLISHED,
+    PUBLISHED,
+    STORED,
+    Words,
+)
+from gossamer.protocol.peer import publish_record, restart
+from gossamer.protocol.rendezvous.publication import RETRY_ROUNDS
+from gossamer.protocol.rendezvous.recovery import EVENT_MODE, TREE
+from gossamer.protocol.space.ring import RING_MASK
+from support.overlays import (
+    Hosts,
+    converged,
+    random_identifiers,
+    record,
+    subscribe_to_box,
+    true_rendezvous,
+)
+
+NODES = 16
+VALUE = RING_MASK // 3
+
+
+class LossyHosts(Hosts):
+    """Hosts between which records are lost.
+
+    Attributes:
+        losing: a kind of which every record is.
+        dying: peers that pass no event down a tree any more.
+    """
+
+    losing = 0
+    dying: frozenset[int] = frozenset()
+
+    def step(self, p: int, words: Words) -> list[Words]:
+        sent = [record for record in super().step(p, words) if record[KIND] != self.losing]
+        if p in self.dying:
+            sent = [w for w in sent if w[KIND] != EVENT or w[BODY + EVENT_MODE] != TREE]
+        return sent
+
+
+def overlay(seed: int = 3, **changes: Any) -> LossyHosts:
+    """A converged overlay whose peers may have two publications unanswered."""
+    standard = {
+        "ring_links": 3,
+        "friend_links": 4,
+        "view_size": 8,
+        "shuffle_length": 4,
+        "replicas": 2,
+        "replay_rounds": 10,
+        "stabilise": True,
+        "reroute": True,
+        "join_lookup": True,
+        "load_shifting": False,
+        "pending_publications": 2,
+        "event_memory": 64,
+    }
+    chosen = Settings(**(standard | changes))
+    return LossyHosts(converged(chosen, random_identifiers(NODES, seed), seed), chosen)
+
+
+def told(hosts: Hosts, kind: int) -> list[tuple[int, int]]:
+    """(peer, event) of every effect of a kind, in order."""
+    return [(int(w[2]), int(w[BODY])) for w in hosts.passed if w[KIND] == kind]
+
+
+def holders(hosts: Hosts, event: int) -> set[int]:
+    """Who remembers an event of one attribute."""
+    return set(np.flatnonzero((hosts.state.event_copies == event).any(axis=1)).tolist())
+
+
+@pytest.mark.parametrize("replicas", [0, 1, 2])
+@given(publisher=st.integers(0, NODES - 1), value=st.integers(0, RING_MASK))
+def test_an_acknowledged_event_is_held_by_its_rendezvous_node_and_k_successors(
+    replicas: int, publisher: int, value: int
+) -> None:
+    """Whoever publishes, the rendezvous node itself included; told once."""
+    hosts = overlay(replicas=replicas)
+    hosts.publish(publisher, 7, value)
+    assert told(hosts, PUBLISHED) == [(publisher, 7)]
+    order = np.argsort(hosts.identifiers()).tolist()
+    first = order.index(true_rendezvous(hosts.identifiers().tolist(), value))
+    expected = {order[(first + i) % NODES] for i in range(replicas + 1)}
+    assert expected <= holders(hosts, 7)
+
+
+def test_every_attribute_has_to_be_answered() -> None:
+    hosts = overlay(attributes=3)
+    hosts.losing = STORED
+    hosts.publish(0, 7, VALUE, 2 * VALUE, 1)
+    answered = [w for w in hosts.passed if w[KIND] == PUBLISHED]
+    assert answered == []
+    hosts.losing = 0
+    for attribute in (2, 0):
+        hosts.handle(record(STORED, 0, 5, [7, attribute]))
+        assert told(hosts, PUBLISHED) == []
+    hosts.handle(record(STORED, 0, 5, [7, 1]))
+    assert told(hosts, PUBLISHED) == [(0, 7)]
+
+
+@pytest.mark.parametrize("kind", [EVENT, STORED])
+def test_what_is_not_answered_is_published_again_and_served_once(kind: int) -> None:
+    hosts = overlay()
+    wanting = (1, 4, 9)
+    for p in wanting:
+        subscribe_to_box(hosts.state, p, (VALUE - 5, VALUE + 5))
+    hosts.cycle()
+    hosts.losing = kind
+    publisher = next(p for p in range(NODES) if p not in holders(hosts, 7))
+    hosts.publish(publisher, 7, VALUE)
+    for _ in range(RETRY_ROUNDS + 1):
+        hosts.cycle()
+    hosts.losing = 0
+    for _ in range(RETRY_ROUNDS):
+        hosts.cycle()
+    assert told(hosts, PUBLISHED) == [(publisher, 7)]
+    assert sorted(p for p, *_ in hosts.served) == sorted(wanting)
+
+
+def test_more_publications_than_can_be_remembered_are_refused() -> None:
+    hosts = overlay()
+    hosts.losing = STORED
+    hosts.losing = EVENT
+    for event in (1, 2, 3):
+        hosts.publish(0, event, VALUE)
+    assert told(hosts, NOT_PUBLISHED) == [(0, 3)]
+    hosts.losing = 0
+    for _ in range(RETRY_ROUNDS):
+        hosts.cycle()
+    assert sorted(told(hosts, PUBLISHED)) == [(0, 1), (0, 2)]
+    hosts.publish(0, 3, VALUE)
+    assert (0, 3) in told(hosts, PUBLISHED)
+
+
+def test_without_the_setting_nothing_is_answered() -> None:
+    hosts = overlay(pending_publications=0)
+    hosts.publish(0, 7, VALUE)
+    kinds = {int(words[KIND]) for words in hosts.passed}
+    assert EVENT in kinds
+    assert not kinds & {STORED, PUBLISHED, NOT_PUBLISHED}
+
+
+@pytest.mark.parametrize(
+    "body", [[7], [7, 0, 0], [7, -1], [7, 1], [-1, 0], [8, 0]], ids=lambda body: str(body)
+)
+def test_a_strange_answer_changes_nothing(body: list[int]) -> None:
+    hosts = overlay()
+    hosts.losing = EVENT
+    hosts.publish(0, 7, VALUE)
+    hosts.losing = 0
+    before = hosts.state.pending.copy()
+    assert hosts.step(0, record(STORED, 0, 5, body)) == []
+    np.testing.assert_array_equal(hosts.state.pending, before)
+
+
+def test_a_restart_forgets_what_was_not_answered() -> None:
+    hosts = overlay()
+    hosts.losing = EVENT
+    hosts.publish(0, 7, VALUE)
+    hosts.losing = 0
+    restart(hosts.state, 0)
+    assert (hosts.state.pending[0] == -1).all()
+
+
+@settings(max_examples=40)
+@given(
+    seed=st.integers(0, 500),
+    crashed=st.sets(st.integers(0, NODES - 1), min_size=1, max_size=2),
+    value=st.integers(0, RING_MASK),
+)
+def test_an_acknowledged_event_reaches_everybody_despite_k_crashes(
+    seed: int, crashed: set[int], value: int
+) -> None:
+    """Whoever crashes, they crash before they pass the event on down its tree."""
+    hosts = overlay(seed)
+    draws = np.random.default_rng(seed)
+    wanting = set()
+    for p in range(NODES):
+        low = int(draws.integers(0, RING_MASK // 2))
+        subscribe_to_box(hosts.state, p, (low, low + RING_MASK // 2))
+        if low <= value <= low + RING_MASK // 2:
+            wanting.add(p)
+    for _ in range(4):
+        hosts.cycle()
+    publisher = next(p for p in range(NODES) if p not in crashed)
+    hosts.dying = frozenset(crashed)
+    hosts.handle(publish_record(publisher, 7, np.array([value])))
+    assert told(hosts, PUBLISHED) == [(publisher, 7)], f"seed {seed}"
+    hosts.alive[list(crashed)] = False
+    for _ in range(8):
+        hosts.cycle()
+    served = [p for p, *_ in hosts.served]
+    assert wanting - crashed <= set(served), f"seed {seed}"
+    assert set(served) <= wanting, f"seed {seed}"
+    assert len(served) == len(set(served)), f"seed {seed}"
