@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from gossamer.protocol.config import Settings
 from gossamer.protocol.rendezvous.showering import next_hop
 from gossamer.protocol.space.ring import RING_MASK, clockwise
-from gossamer.protocol.state import ARC_START, IDENTIFIER
-from support.overlays import HANDLE, Hosts, converged, true_rendezvous
+from support.overlays import HANDLE, Hosts, arc_of, converged, misinform, true_rendezvous
 
 ANYWHERE = st.integers(0, RING_MASK)
 CROWDED = st.integers(0, 200)
@@ -65,9 +64,9 @@ def test_the_last_hop_is_known_for_what_it_is() -> None:
     """Of a neighbour it is known which values are its own; others it only lies before."""
     hosts = overlay([*range(5, 100, 5)], (1, 3), seed=2)
     state = hosts.state
-    for slot, word in enumerate(state.links[0, :, 0]):
+    for slot, word in enumerate(state.links[0]):
         q = int(word) & HANDLE
-        before, end = (int(state.sampler.profile[q, w]) for w in (ARC_START, IDENTIFIER))
+        before, end = arc_of(state, q)
         assert int(next_hop(state, 0, end)) == 2 * slot + 1
         assert int(next_hop(state, 0, (before + 1) & RING_MASK)) == 2 * slot + 1
         if int(next_hop(state, 0, end + 1)) >= 0 and end + 1 < 95:
@@ -90,10 +89,6 @@ def test_an_event_comes_to_rest_somewhere_whatever_peers_believe(
 ) -> None:
     """Arcs and identifiers of neighbours are wrong at random: copies still come to an end."""
     hosts = overlay(places, shape, seed)
-    draws = np.random.default_rng(seed)
-    links = hosts.state.links
-    for word in (IDENTIFIER, ARC_START):
-        wrong = draws.random(links.shape[:2]) < 0.3
-        links[wrong, 1 + word] = draws.integers(0, RING_MASK, int(wrong.sum()))
+    misinform(hosts.state, seed)
     hosts.publish(0, 1, value)
     assert len(hosts.passed) <= 1 + hosts.state.params.hop_limit

@@ -49,6 +49,7 @@ from support.overlays import (
     converged,
     copies_of,
     descriptor,
+    entries,
     event_record,
     install_record,
     neighbours,
@@ -91,14 +92,16 @@ def lively_state() -> State:
 
 
 LIVELY = lively_state()
-SENDER = int(LIVELY.links[0, LIVELY.successor[0], 0]) & HANDLE
+SENDER = int(LIVELY.links[0, LIVELY.successor[0]]) & HANDLE
+PREDECESSOR = int(LIVELY.links[0, LIVELY.predecessor[0]]) & HANDLE
+DESCRIPTOR = 1 + LIVELY.link_profile.shape[2]
 BOXES = [(0, (RANGE, RANGE)), (1, ((5, 9), (6, 7)))]
 
 
 def good_records(s: State) -> dict[int, Words]:
-    """Of every kind a record from SENDER to peer 0 that is well-formed."""
+    """Of every kind a record to peer 0 that is well-formed, from its successor if it can be."""
     links = [1, *descriptor(s, SENDER)]
-    entries = [w for source in (3, 4) for w in (source, 1 << 40, 0, *RANGE, *RANGE)]
+    handed = [w for source in (3, 4) for w in (source, 1 << 40, 0, *RANGE, *RANGE)]
     bodies: dict[int, list[int]] = {
         SAMPLE_REQUEST: links,
         SAMPLE_REPLY: links,
@@ -108,11 +111,11 @@ def good_records(s: State) -> dict[int, Words]:
         ACKNOWLEDGE: [*descriptor(s, SENDER), *descriptor(s, 2)],
         EVENT: [7, 0, 0, 0, 0, 5, 6],
         FIND_PLACE: [0, *descriptor(s, SENDER)],
-        LOAD_SHIFTED: [*descriptor(s, SENDER)],
-        HANDOVER: [2, *entries],
+        HANDOVER: [2, *handed],
     }
     return {kind: record(kind, 0, SENDER, body) for kind, body in bodies.items()} | {
         JOIN: record(JOIN, 0, 0, descriptor(s, SENDER)),
+        LOAD_SHIFTED: record(LOAD_SHIFTED, 0, PREDECESSOR, descriptor(s, PREDECESSOR)),
         PUBLISH: record(PUBLISH, 0, 0, [7, 0, 0, 0, 0, 5, 6]),
         INSTALL: install_record(s, INSTALL, 0, SENDER, BOXES),
         INSTALL_NEWS: install_record(s, INSTALL_NEWS, 0, SENDER, BOXES),
@@ -122,7 +125,7 @@ def good_records(s: State) -> dict[int, Words]:
 KINDS = sorted(good_records(LIVELY))
 COUNT_AT = dict.fromkeys(
     (TMAN_REQUEST, TMAN_REPLY, PLACE_FOUND, SAMPLE_REQUEST, SAMPLE_REPLY), BODY
-) | {HANDOVER: BODY, **dict.fromkeys((INSTALL, INSTALL_NEWS), BODY + LIVELY.links.shape[2])}
+) | {HANDOVER: BODY, **dict.fromkeys((INSTALL, INSTALL_NEWS), BODY + DESCRIPTOR + 1)}
 
 
 def assert_ignored(words: Words) -> None:
@@ -140,8 +143,8 @@ def test_well_formed_records_are_not_ignored(kind: int) -> None:
     """The other tests would show nothing if these were."""
     state = copy.deepcopy(LIVELY)
     state.table_count[0] = 0
-    state.sampler.profile[SENDER, LOAD] = 5
-    state.links[0, :, 0] += 1 << 32
+    state.sampler.profile[SENDER, LOAD] += 5
+    state.links[0] += 1 << 32
     state.sampler.views[0] = -1
     before = copies_of(state)
     sent = Hosts(state, SETTINGS).step(0, good_records(state)[kind])
@@ -155,7 +158,7 @@ def test_a_record_cut_short_or_drawn_out_is_ignored(kind: int) -> None:
     words = good_records(LIVELY)[kind]
     lengths = [length for length in range(BODY, len(words) + 3) if length != len(words)]
     if kind == ACKNOWLEDGE:
-        lengths.remove(BODY + LIVELY.links.shape[2])
+        lengths.remove(BODY + DESCRIPTOR)
     for length in lengths:
         cut = np.append(words, [5, 5])[:length]
         cut[LENGTH] = length
@@ -212,9 +215,9 @@ def assert_sound(state: State) -> None:
     table = state.table[0, : state.table_count[0]]
     assert 0 <= state.table_count[0] <= state.table.shape[1]
     assert ((table[:, BOX] >= 0) & (table[:, BOX] < attributes)).all()
-    assert ((state.links[0, :, 0] >= 0) == (state.links[0, :, 0] != -1)).all()
+    assert ((state.links[0] >= 0) == (state.links[0] != -1)).all()
     for slot in (state.successor[0], state.predecessor[0]):
-        assert slot == -1 or state.links[0, slot, 0] >= 0
+        assert slot == -1 or state.links[0, slot] >= 0
     assert 0 not in neighbours(state, 0)
     assert 0 <= state.primary[0] < attributes
 
@@ -268,7 +271,7 @@ def test_entries_handed_over_in_excess_do_not_overrun_a_neighbours_list() -> Non
     boxes = [[3, 1 << 40, 0, 10 * i, 10 * i + 1, 10 * i, 10 * i + 1] for i in range(16)]
     hosts.step(0, record(HANDOVER, 0, 1, [16, *(w for box in boxes for w in box)]))
     hosts.step(0, install_record(state, INSTALL_NEWS, 0, 3, BOXES))
-    sources = state.table[0, : state.table_count[0], 0].tolist()
+    sources = [source for source, _, _ in entries(state, 0)]
     assert sources.count(3) <= SETTINGS.boxes_per_neighbour
     assert words_to(hosts, 3)
 

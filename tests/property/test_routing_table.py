@@ -21,7 +21,7 @@ from gossamer.protocol.rendezvous.content_routing_table import (
 from gossamer.protocol.rendezvous.installation import forwarding_limit
 from gossamer.protocol.rendezvous.showering import next_hop, own_arc_begins
 from gossamer.protocol.space.ring import RING_MASK, clockwise
-from gossamer.protocol.state import EXPIRES, MERGED, REFUSED_ENTRIES, State, make_state
+from gossamer.protocol.state import MERGED, REFUSED_ENTRIES, State, make_state
 from support.overlays import (
     HANDLE,
     Box,
@@ -157,7 +157,7 @@ def test_entries_vanish_when_they_are_not_refreshed() -> None:
     for source in (1, 2):
         replace_source(state, 0, source, 99, rows, 0, 1)
     lifetime = state.params.entry_lifetime
-    assert set(state.table[0, :2, EXPIRES]) == {lifetime}
+    assert set(state.owner[0, :2] >> 32) == {lifetime}
     state.round[0] = lifetime
     replace_source(state, 0, 2, 99, rows, 0, 1)
     remove_expired(state, 0)
@@ -216,7 +216,7 @@ def test_what_goes_out_covers_what_came_in(
         distance = clockwise(int(hosts.identifiers()[0]), point[attribute])
         if 0 < distance <= limit:
             slot = int(next_hop(state, 0, point[attribute])) >> 1
-            to = int(state.links[0, slot, 0]) & HANDLE
+            to = int(state.links[0, slot]) & HANDLE
             assert any(a == attribute and contains(other, point) for a, other in onward[to])
     assert state.counters[0, REFUSED_ENTRIES] == 0
 
@@ -229,8 +229,8 @@ def own_boxes(state: State) -> list[Routed]:
 
 def boxes_of(state: State, words: np.ndarray) -> list[Routed]:
     """The boxes of an INSTALL."""
-    head = BODY + state.links.shape[2]
-    rows = words[head + 1 :].reshape(-1, state.work.box.shape[0]).tolist()
+    head = BODY + 1 + state.link_profile.shape[2] + 2
+    rows = words[head:].reshape(-1, state.work.box.shape[0]).tolist()
     return [(row[0], tuple(zip(row[1::2], row[2::2], strict=True))) for row in rows]
 
 

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from gossamer.protocol.config import Settings
 from gossamer.protocol.messages import INSTALL_TIMER
 from gossamer.protocol.space.ring import RING_MASK, clockwise
-from gossamer.protocol.state import ARC_START, IDENTIFIER
 from support.overlays import (
     Hosts,
+    arc_of,
     converged,
     entries,
+    misinform,
     neighbours,
     record,
     subscribe_to_box,
@@ -56,7 +57,7 @@ def rendezvous_nodes(places: list[int], low: int, high: int) -> set[int]:
 
 def meets_arc(hosts: Hosts, q: int, low: int, high: int) -> bool:
     """Whether [low, high] holds a value that peer ``q`` answers for."""
-    before, me = (int(hosts.state.sampler.profile[q, w]) for w in (ARC_START, IDENTIFIER))
+    before, me = arc_of(hosts.state, q)
     first = (before + 1) & RING_MASK
     length = clockwise(first, me)
     return clockwise(first, low) <= length or clockwise(low, first) <= high - low
@@ -132,11 +133,7 @@ def test_showering_ends_whatever_peers_believe(
 ) -> None:
     """Arcs and identifiers of neighbours are wrong at random: requests still come to an end."""
     hosts = overlay(places, shape, seed)
-    draws = np.random.default_rng(seed)
-    links = hosts.state.links
-    for word in (IDENTIFIER, ARC_START):
-        wrong = draws.random(links.shape[:2]) < 0.3
-        links[wrong, 1 + word] = draws.integers(0, RING_MASK, int(wrong.sum()))
+    misinform(hosts.state, seed)
     for p in range(len(places)):
         subscribe_to_box(hosts.state, p, data.draw(ranges_on(places)))
     for p in range(len(places)):

@@ -12,7 +12,6 @@ import pytest
 
 from gossamer.protocol import config, peer
 from gossamer.protocol.messages import BODY, DELIVER, KIND, TO
-from gossamer.protocol.overlay.links import write_own_descriptor
 from gossamer.protocol.overlay.utility import friend_utility
 from gossamer.protocol.rendezvous.showering import next_hop
 from gossamer.protocol.rules import rule
@@ -91,7 +90,7 @@ def test_the_ring_is_right_for_everybody(engine: CycleEngine) -> None:
 def test_both_neighbours_on_the_ring_are_right(engine: CycleEngine) -> None:
     s = engine.state
     successors = true_successors(s, engine.network.alive)
-    before = s.links[np.arange(NODES), s.predecessor, 0] & 0xFFFFFFFF
+    before = s.links[np.arange(NODES), s.predecessor] & 0xFFFFFFFF
     np.testing.assert_array_equal(before[successors], np.arange(NODES), f"seed {SEED}")
 
 
@@ -101,12 +100,9 @@ def best_utility(s: State, p: int) -> float:
     Ring and small-world links are seated first and take candidates away, in the optimum as well.
     """
     first = 2 * s.params.ring_links + s.params.small_world_links
-    taken = {p} | {int(w) & 0xFFFFFFFF for w in s.links[p, :first, 0] if w >= 0}
-    utilities = []
-    for q in range(NODES):
-        if q not in taken:
-            write_own_descriptor(s, q, s.work.candidates[0], 0)
-            utilities.append(friend_utility(s, p, 0, int(s.primary[p])))
+    taken = {p} | {int(w) & 0xFFFFFFFF for w in s.links[p, :first] if w >= 0}
+    others = [q for q in range(NODES) if q not in taken]
+    utilities = [friend_utility(s, p, s.sampler.profile[q], 0) for q in others]
     return float(np.mean(sorted(utilities)[-s.params.friend_links :]))
 
 
@@ -126,7 +122,7 @@ def lookup_hops(s: State, start: int, value: int) -> tuple[int, int]:
         hop = int(next_hop(s, at, value))
         if hop < 0:
             break
-        at = int(s.links[at, hop >> 1, 0]) & 0xFFFFFFFF
+        at = int(s.links[at, hop >> 1]) & 0xFFFFFFFF
         hops += 1
     return hops, at
 

@@ -27,11 +27,11 @@ from gossamer.protocol.messages import (
     Words,
     make_outbox,
 )
-from gossamer.protocol.overlay.links import settle_ring, write_own_descriptor
+from gossamer.protocol.overlay.links import put_link, settle_ring, write_own_descriptor
 from gossamer.protocol.overlay.sampling import pack
 from gossamer.protocol.rendezvous.showering import next_hop
 from gossamer.protocol.space.ring import RING_MASK
-from gossamer.protocol.state import ARC_START, BOX, IDENTIFIER, SOURCE, State, make_state
+from gossamer.protocol.state import ARC_START, BOX, IDENTIFIER, State, make_state
 from gossamer.protocol.struct import Struct
 
 Ints = npt.NDArray[np.int64]
@@ -106,7 +106,7 @@ def converged(settings: Settings, identifiers: Ints, seed: int) -> State:
             wanted[k] = other
         for k, neighbour in enumerate(wanted):
             if neighbour is not None:
-                write_own_descriptor.interpreted(state, neighbour, state.links[p, k], 0)
+                put_link.interpreted(state, p, k, descriptor(state, neighbour), 0)
         settle_ring.interpreted(state, p)
         view = [int(q) for q in draws.permutation(nodes) if q != p][: settings.view_size]
         for slot, q in enumerate(view):
@@ -130,18 +130,24 @@ def record(kind: int, to: int, source: int, body: Iterable[int] = ()) -> Words:
 
 def descriptor(state: State, q: int, age: int = 0) -> Words:
     """The descriptor of peer ``q``, written ``age`` rounds ago."""
-    words = np.zeros(state.links.shape[2], np.int64)
+    words = np.zeros(1 + state.link_profile.shape[2], np.int64)
     write_own_descriptor.interpreted(state, q, words, 0)
     words[0] |= age << 32
     return words
 
 
 def install_record(
-    state: State, kind: int, to: int, source: int, boxes: Iterable[tuple[int, Box]]
+    state: State,
+    kind: int,
+    to: int,
+    source: int,
+    boxes: Iterable[tuple[int, Box]],
+    *,
+    answer: bool = True,
 ) -> Words:
     """An INSTALL or INSTALL_NEWS of (attribute, ranges) boxes."""
     rows = [[a, *(bound for pair in box for bound in pair)] for a, box in boxes]
-    body = [*descriptor(state, source), len(rows), *(w for row in rows for w in row)]
+    body = [*descriptor(state, source), int(answer), len(rows), *(w for row in rows for w in row)]
     return record(kind, to, source, body)
 
 
@@ -173,16 +179,32 @@ def written(out: Outbox) -> list[Words]:
 
 def neighbours(state: State, p: int) -> list[int]:
     """The handles among the links of ``p``, by slot."""
-    return [int(w) & HANDLE for w in state.links[p, :, 0] if w >= 0]
+    return [int(w) & HANDLE for w in state.links[p] if w >= 0]
 
 
 def entries(state: State, p: int) -> list[tuple[int, int, Box]]:
     """(source, attribute, ranges) of the content routing table of ``p``."""
-    rows = state.table[p, : state.table_count[p]].tolist()
+    count = int(state.table_count[p])
+    rows = zip(state.owner[p, :count].tolist(), state.table[p, :count].tolist(), strict=True)
     return [
-        (row[SOURCE], row[BOX], tuple(zip(row[BOX + 1 :: 2], row[BOX + 2 :: 2], strict=True)))
-        for row in rows
+        (owner & HANDLE, row[BOX], tuple(zip(row[BOX + 1 :: 2], row[BOX + 2 :: 2], strict=True)))
+        for owner, row in rows
     ]
+
+
+def arc_of(state: State, q: int) -> tuple[int, int]:
+    """The arc that ``q`` answers for: where its predecessor is, and where it is itself."""
+    me = int(state.sampler.profile[q, IDENTIFIER])
+    slot = state.predecessor[q]
+    return (int(state.link_profile[q, slot, IDENTIFIER]) if slot >= 0 else me), me
+
+
+def misinform(state: State, seed: int) -> None:
+    """Let three in ten of the identifiers and arcs that peers know of each other be wrong."""
+    draws = np.random.default_rng(seed)
+    for word in (IDENTIFIER, ARC_START):
+        wrong = draws.random(state.links.shape) < 0.3
+        state.link_profile[wrong, word] = draws.integers(0, RING_MASK, int(wrong.sum()))
 
 
 def contains(box: Box, point: Iterable[int]) -> bool:
@@ -269,7 +291,7 @@ class Hosts:
             hop = next_hop(self.state, path[-1], value)
             if hop < 0:
                 break
-            path.append(int(self.state.links[path[-1], hop >> 1, 0]) & HANDLE)
+            path.append(int(self.state.links[path[-1], hop >> 1]) & HANDLE)
         return path
 
     def identifiers(self) -> Ints:

@@ -190,7 +190,7 @@ def test_memory_is_estimated_from_the_arrays_that_are_allocated() -> None:
     sampled = make_state(settings, 11).links.nbytes - make_state(settings, 10).links.nbytes
     assert bytes_per_node(settings) > sampled > 0
     wider = paper(100, routing_table_entries=2 * settings.routing_table_entries)
-    entry_words = make_state(settings, 1).table.shape[-1]
+    entry_words = make_state(settings, 1).table.shape[-1] + 1  # and its owner
     grown = settings.routing_table_entries * entry_words * 8
     assert bytes_per_node(wider) - bytes_per_node(settings) == grown
 

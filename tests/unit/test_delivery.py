@@ -14,16 +14,14 @@ from gossamer.protocol.messages import (
     BODY,
     DELIVER,
     EVENT,
-    HANDOVER,
     INSTALL,
     INSTALL_NEWS,
     INSTALL_TIMER,
     KIND,
     TO,
     UNREACHABLE,
-    make_outbox,
 )
-from gossamer.protocol.rendezvous.handover import hand_over
+from gossamer.protocol.overlay.links import put_link
 from gossamer.protocol.rendezvous.recovery import FINAL, GREEDY, REPLICA, TREE
 from gossamer.protocol.rendezvous.showering import anchor
 from gossamer.protocol.space.ring import RING_MASK
@@ -32,12 +30,11 @@ from gossamer.protocol.state import (
     HOPS_EXCEEDED,
     REPEATED,
     REPLAYED,
-    State,
 )
 from support.overlays import (
-    Box,
     Hosts,
     converged,
+    descriptor,
     entries,
     event_record,
     install_record,
@@ -45,7 +42,6 @@ from support.overlays import (
     record,
     subscribe_to_box,
     true_rendezvous,
-    written,
 )
 
 # Peer p stands at (p + 1) * 100 and answers for the hundred values up to there; 0 for the rest.
@@ -129,7 +125,7 @@ def test_a_former_neighbour_is_told_to_drop_what_was_installed() -> None:
     hosts = overlay()
     subscribe_to_box(hosts.state, 2, (475, 585))
     install(hosts, 2)
-    hosts.state.links[2, hosts.state.successor[2]] = hosts.state.links[6, hosts.state.successor[6]]
+    put_link(hosts.state, 2, int(hosts.state.successor[2]), descriptor(hosts.state, 7), 0)
     install(hosts, 2)
     assert (2, 0, ((475, 585),)) not in entries(hosts.state, 3)
 
@@ -138,7 +134,7 @@ def test_a_heartbeat_is_acknowledged_with_the_predecessor_in_between() -> None:
     hosts = overlay()
     (reply,) = hosts.step(5, install_record(hosts.state, INSTALL, 5, 2, []))
     assert (reply[KIND], reply[TO]) == (ACKNOWLEDGE, 2)
-    size = hosts.state.links.shape[2]
+    size = 1 + hosts.state.link_profile.shape[2]
     assert [int(w) for w in reply[BODY::size]] == [5, 4]
     (reply,) = hosts.step(5, install_record(hosts.state, INSTALL, 5, 4, []))
     assert [int(w) for w in reply[BODY::size]] == [5]
@@ -322,47 +318,3 @@ def test_the_entries_of_a_peer_that_cannot_be_reached_are_dropped() -> None:
     hosts.step(5, install_record(hosts.state, INSTALL, 5, 4, [(0, ((475, 585),))]))
     hosts.step(5, record(EVENT + UNREACHABLE, 4, 5, [1, 0, TREE, 1, 1, 480]))
     assert entries(hosts.state, 5) == []
-
-
-def handed_over(state: State, identifier: int) -> list[tuple[int, Box]]:
-    """What peer 5 hands a newcomer at a place."""
-    out = make_outbox(64 * state.table.shape[2])
-    hand_over(state, 5, 99, identifier, out)
-    (words,) = written(out)
-    assert words[KIND] == HANDOVER
-    count = int(words[BODY])
-    rows = words[BODY + 1 :].reshape(count, 5).tolist()
-    return [(row[0], ((row[3], row[4]),)) for row in rows]
-
-
-def test_a_newcomer_is_handed_the_entries_of_its_arc() -> None:
-    """Peer 5 answers for 501 to 600; a newcomer at 550 takes over up to there."""
-    hosts = overlay()
-    state = hosts.state
-    boxes = [(0, ((501, 505),)), (0, ((540, 560),)), (0, ((570, 580),)), (0, ((700, 800),))]
-    hosts.step(5, install_record(state, INSTALL, 5, 4, boxes))
-    assert handed_over(state, 550) == [(4, ((501, 505),)), (4, ((540, 560),))]
-
-
-def test_a_handover_is_taken_only_by_a_peer_without_entries() -> None:
-    hosts = overlay()
-    state = hosts.state
-    words = record(HANDOVER, 5, 6, [1, 3, 400, 0, 510, 520])
-    hosts.step(5, words)
-    assert entries(state, 5) == [(3, 0, ((510, 520),))]
-    hosts.step(5, record(HANDOVER, 5, 6, [1, 2, 300, 0, 530, 540]))
-    assert entries(state, 5) == [(3, 0, ((510, 520),))]
-
-
-def test_a_newcomer_serves_at_once_from_what_it_was_handed() -> None:
-    """Nobody has installed anything anew when the event comes."""
-    hosts = overlay(join_lookup=True, ring_links=2)
-    state = hosts.state
-    peer.restart(state, 5)
-    hosts.alive[5] = False
-    subscribe_to_box(state, 2, (550, 560))
-    for _ in range(6):
-        hosts.cycle()
-    hosts.alive[5] = True
-    hosts.handle(peer.join_record(5, 0, state.sampler.profile[0]))
-    assert hosts.publish(5, 1, 555) == [2]

@@ -1,8 +1,7 @@
-"""The link table: candidates, selection, heartbeats, failures (Vinifera, Sec. IV-B1 and IV-C)."""
+"""The link table: selection, heartbeats, failures (Vinifera, Sec. IV-B1 and IV-C)."""
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -24,23 +23,25 @@ from gossamer.protocol.messages import (
     TO,
     UNREACHABLE,
 )
-from gossamer.protocol.overlay.links import (
-    CANDIDATES,
-    begin_candidates,
+from gossamer.protocol.overlay.links import settle_ring
+from gossamer.protocol.overlay.sampling import NEWSCAST, pack
+from gossamer.protocol.overlay.selection import (
+    begin_selection,
     offer_links,
     offer_received,
     offer_sample,
-    settle_ring,
+    write_selection,
 )
-from gossamer.protocol.overlay.sampling import NEWSCAST, pack
-from gossamer.protocol.overlay.tman import select_links
 from gossamer.protocol.overlay.utility import friend_utility
 from gossamer.protocol.peer import join_record, restart
+from gossamer.protocol.rendezvous.showering import own_arc_begins
 from gossamer.protocol.space.ring import RING_MASK, clockwise
 from gossamer.protocol.state import ARC_START, IDENTIFIER, State, make_state
 from support.overlays import (
     HANDLE,
     Hosts,
+    arc_of,
+    changed_arrays,
     converged,
     copies_of,
     descriptor,
@@ -54,13 +55,13 @@ from support.overlays import (
 SETTINGS = Settings(ring_links=2, friend_links=3, view_size=6, shuffle_length=3, failure_age=4)
 
 
-def candidates(state: State) -> list[tuple[int, int]]:
-    """(age, handle) of the candidates."""
-    words = state.work.candidates[: state.work.marks[CANDIDATES], 0].tolist()
-    return [(word >> 32, word & HANDLE) for word in words]
+def seats(state: State) -> list[tuple[int, int]]:
+    """(age, handle) of those seated, sorted."""
+    words = state.work.seat_word[: state.links.shape[1]].tolist()
+    return sorted((word >> 32, word & HANDLE) for word in words if word >= 0)
 
 
-def lone_state(nodes: int = 2000) -> State:
+def lone_state(nodes: int = 15) -> State:
     """Peers that know nobody; handles are rows."""
     return make_state(SETTINGS, nodes, keys=random_identifiers(nodes, 1))
 
@@ -71,36 +72,39 @@ def received(state: State, ages: list[tuple[int, int]]) -> np.ndarray:
 
 
 def offer(state: State, ages: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Offer peer 0 these descriptors alone."""
-    begin_candidates(state)
+    """Offer peer 0 these descriptors alone; return who is seated."""
+    begin_selection(state, 0)
     offer_received(state, 0, received(state, ages), 0, len(ages))
-    return candidates(state)
+    return seats(state)
 
 
 @given(ages=st.lists(st.tuples(st.integers(0, 6), st.integers(0, 4)), min_size=1, max_size=12))
-def test_candidates_are_distinct_others_young_enough_each_at_its_youngest(
+def test_those_seated_are_distinct_others_young_enough_each_at_its_youngest(
     ages: list[tuple[int, int]],
 ) -> None:
+    """There is a seat for everybody; who has which is told elsewhere."""
     youngest: dict[int, int] = {}
     for age, handle in ages:
         if handle != 0 and age <= SETTINGS.failure_age:
             youngest[handle] = min(age, youngest.get(handle, age))
-    assert offer(lone_state(5), ages) == [(age, handle) for handle, age in youngest.items()]
+    expected = sorted((age, handle) for handle, age in youngest.items())
+    assert offer(lone_state(5), ages) == expected
 
 
-def test_handles_that_share_a_stamp_are_told_apart() -> None:
-    """Handles 1, 1025 and so on meet in one slot of the direct-mapped table."""
-    ages = [(1, 1), (1, 1025), (1, 1), (0, 1025), (0, 1)]
-    assert offer(lone_state(), ages) == [(0, 1), (0, 1025)]
-
-
-def test_a_younger_descriptor_brings_its_profile() -> None:
+@given(order=st.permutations([(2, 1), (1, 1), (3, 2), (0, 3)]))
+def test_a_younger_descriptor_brings_its_profile(order: list[tuple[int, int]]) -> None:
+    """Whichever of the two comes first."""
     state = lone_state(5)
-    old = descriptor(state, 1, age=2)
-    state.sampler.profile[1, IDENTIFIER] = 99
-    begin_candidates(state)
-    offer_received(state, 0, np.concatenate([old, descriptor(state, 1, age=1)]), 0, 2)
-    assert state.work.candidates[0, 1 + IDENTIFIER] == 99
+    words = {age: descriptor(state, handle, age) for age, handle in order}
+    words[1][1 + IDENTIFIER] = 99
+    begin_selection(state, 0)
+    sent = np.concatenate([words[age] for age, _ in order])
+    offer_received(state, 0, sent, 0, len(order))
+    write_selection(state, 0, sent, 0)
+    held = {int(state.links[0, k]) & HANDLE: k for k in range(7) if state.links[0, k] >= 0}
+    assert sorted(held) == [1, 2, 3]
+    assert link(state, 0, held[1]) == words[1].tolist()
+    assert link(state, 0, held[2]) == words[3].tolist()
 
 
 def test_newscast_times_become_ages() -> None:
@@ -108,68 +112,81 @@ def test_newscast_times_become_ages() -> None:
     assert state.sampler.kind == NEWSCAST
     for slot, (time, handle) in enumerate([(12, 1), (9, 2), (7, 3)]):
         state.sampler.views[0, slot] = pack(time, handle)
-    begin_candidates(state)
+    begin_selection(state, 0)
     offer_sample(state, 0, 10)
-    assert candidates(state) == [(0, 1), (1, 2), (3, 3)]
+    assert seats(state) == [(0, 1), (1, 2), (3, 3)]
+
+
+def link(state: State, p: int, k: int) -> list[int]:
+    """The descriptor in slot ``k``."""
+    return [int(state.links[p, k]), *state.link_profile[p, k].tolist()]
 
 
 def seat(state: State, others: list[int]) -> None:
     """Let peer 0 select among exactly these."""
-    begin_candidates(state)
-    offer_received(state, 0, received(state, [(0, q) for q in others]), 0, len(others))
-    select_links(state, 0)
+    begin_selection(state, 0)
+    words = received(state, [(0, q) for q in others])
+    offer_received(state, 0, words, 0, len(others))
+    write_selection(state, 0, words, 0)
 
 
-@given(others=st.sets(st.integers(1, 14), min_size=1, max_size=14), seed=st.integers(0, 99))
-def test_ring_links_are_the_nearest_on_either_side(others: set[int], seed: int) -> None:
-    """Against sorting; with few candidates the sides share them, nearest first."""
+@given(
+    others=st.sets(st.integers(1, 14), min_size=1, max_size=8).flatmap(
+        lambda chosen: st.permutations(sorted(chosen))
+    ),
+    seed=st.integers(0, 99),
+)
+def test_ring_links_are_the_nearest_on_either_side(others: list[int], seed: int) -> None:
+    """Against sorting: successors first, predecessors the nearest of those left."""
     state = make_state(SETTINGS, 15, keys=random_identifiers(15, seed))
-    seat(state, sorted(others))
+    seat(state, others)
     places = state.sampler.profile[:, IDENTIFIER].tolist()
     after = sorted(others, key=lambda q: clockwise(places[0], places[q]))
-    left, expected = list(after), [[], []]
-    for _, side in itertools.product(range(2), range(2)):
-        if left:
-            expected[side].append(left.pop(0 if side == 0 else -1))
-    held = state.links[0, :4, 0]
+    expected = [after[:2], after[2:][::-1][:2]]
+    held = state.links[0, :4]
     for side in range(2):
         words = held[2 * side : 2 * side + 2]
         assert [int(w) & HANDLE for w in words if w >= 0] == expected[side]
-    successor = int(state.links[0, state.successor[0], 0]) & HANDLE
-    predecessor = int(state.links[0, state.predecessor[0], 0]) & HANDLE
+    successor = int(state.links[0, state.successor[0]]) & HANDLE
+    predecessor = int(state.links[0, state.predecessor[0]]) & HANDLE
     assert (successor, predecessor) == (after[0], after[-1])
+    assert arc_of(state, 0) == (places[after[-1]], places[0])
     assert state.sampler.profile[0, ARC_START] == places[after[-1]]
 
 
 @given(seed=st.integers(0, 999))
 def test_friends_are_those_of_highest_utility(seed: int) -> None:
-    """Against sorting by utility, then by distance of keys."""
+    """Against sorting by utility, then by distance of identifiers."""
     draws = np.random.default_rng(seed)
     state = make_state(SETTINGS, 15, keys=random_identifiers(15, seed))
     for p in range(15):
         low = int(draws.integers(0, 6)) << 58
         subscribe_to_box(state, p, (low, low + (3 << 58)))
-    seat(state, list(range(1, 15)))
+    seat(state, draws.permutation(range(1, 15)).tolist())
     ring = neighbours(state, 0)[:4]
     others = [q for q in range(1, 15) if q not in ring]
-    utility = {q: float(friend_utility(state, 0, q - 1, 0)) for q in others}
-    tie = {q: int(state.sampler.key[q] ^ state.sampler.key[0]) for q in others}
+    places = state.sampler.profile[:, IDENTIFIER]
+    utility = {q: float(friend_utility(state, 0, state.sampler.profile[q], 0)) for q in others}
+    tie = {q: int(places[q] ^ places[0]) for q in others}
     expected = sorted(others, key=lambda q: (-utility[q], tie[q]))[:3]
     assert neighbours(state, 0)[4:] == expected
 
 
 def test_nobody_is_linked_twice_and_slots_left_over_are_empty() -> None:
     state = lone_state(4)
-    seat(state, [1, 2, 3])
+    seat(state, [1, 2, 3, 2, 1])
     assert sorted(neighbours(state, 0)) == [1, 2, 3]
-    assert (state.links[0, :, 0] == -1).sum() == 4
+    assert (state.links[0] == -1).sum() == 4
 
 
 def test_a_peer_that_knows_nobody_answers_for_the_whole_ring() -> None:
     state = lone_state(2)
     settle_ring(state, 0)
     assert (state.successor[0], state.predecessor[0]) == (-1, -1)
-    assert state.sampler.profile[0, ARC_START] == state.sampler.profile[0, IDENTIFIER]
+    me = int(state.sampler.profile[0, IDENTIFIER])
+    assert arc_of(state, 0) == (me, me)
+    assert own_arc_begins(state, 0) == 0
+    assert state.sampler.profile[0, ARC_START] == me
 
 
 def overlay(nodes: int = 10, **changes: Any) -> Hosts:
@@ -188,7 +205,7 @@ def test_an_exchange_of_links_goes_to_a_neighbour_and_comes_back() -> None:
     assert partner in neighbours(state, 0)
     (reply, *_) = hosts.step(partner, request)
     assert (reply[KIND], reply[TO], reply[FROM]) == (TMAN_REPLY, 0, partner)
-    size = state.links.shape[2]
+    size = 1 + state.link_profile.shape[2]
     for words, owner in ((request, 0), (reply, partner)):
         handles = [int(w) & HANDLE for w in words[5::size]]
         assert handles[0] == owner
@@ -211,20 +228,20 @@ def test_a_heartbeat_makes_a_link_young_again() -> None:
     for _ in range(3):
         hosts.step(0, record(OVERLAY_TIMER, 0, 0))
     slot = 1
-    other = int(state.links[0, slot, 0]) & HANDLE
+    other = int(state.links[0, slot]) & HANDLE
     state.sampler.profile[other, IDENTIFIER] += 1
     hosts.step(0, record(ACKNOWLEDGE, 0, other, descriptor(state, other)))
-    assert state.links[0, slot].tolist() == descriptor(state, other).tolist()
+    assert link(state, 0, slot) == descriptor(state, other).tolist()
 
 
 def test_an_older_descriptor_of_a_neighbour_changes_nothing() -> None:
     hosts = overlay()
-    before = hosts.state.links.copy()
+    before = copies_of(hosts.state)
     other = neighbours(hosts.state, 0)[0]
     words = descriptor(hosts.state, other, age=2)
     words[1 + IDENTIFIER] += 1
     hosts.step(0, record(ACKNOWLEDGE, 0, other, words))
-    np.testing.assert_array_equal(hosts.state.links, before)
+    assert changed_arrays(hosts.state, before) == set()
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -236,16 +253,16 @@ def test_a_stranger_in_between_becomes_ring_neighbour_at_its_first_message(side:
     state.sampler.profile[stranger, IDENTIFIER] = (me + (1 if side == 0 else -1)) & RING_MASK
     hosts.step(0, install_record(state, INSTALL, 0, stranger, []))
     slot = (state.successor, state.predecessor)[side][0]
-    assert int(state.links[0, slot, 0]) & HANDLE == stranger
+    assert int(state.links[0, slot]) & HANDLE == stranger
 
 
 def test_a_stranger_farther_away_is_not_seated() -> None:
     hosts = overlay()
     state = hosts.state
-    before = state.links[0].copy()
+    before = copies_of(state)
     stranger = next(q for q in range(1, 10) if q not in neighbours(state, 0))
     hosts.step(0, install_record(state, INSTALL, 0, stranger, []))
-    np.testing.assert_array_equal(state.links[0], before)
+    assert not {"links", "link_profile"} & changed_arrays(state, before)
 
 
 @pytest.mark.parametrize("word", [-1, -(1 << 63), -(5 << 32)])
@@ -257,7 +274,7 @@ def test_a_negative_age_neither_seats_nor_evicts(word: int) -> None:
         words = descriptor(state, handle)
         words[0] = (word & ~HANDLE) | handle
         hosts.step(0, record(ACKNOWLEDGE, 0, handle, words))
-        np.testing.assert_array_equal(state.links, before["state.links"])
+        assert not {"links", "link_profile"} & changed_arrays(state, before)
 
 
 def test_a_peer_that_cannot_be_reached_is_refused_until_it_is_heard_of_anew() -> None:
@@ -314,9 +331,9 @@ def test_joining_by_lookup_seats_a_newcomer_within_one_exchange() -> None:
     order = sorted(range(10), key=places.__getitem__)
     at = order.index(9)
     before, after = order[at - 1], order[(at + 1) % 10]
-    assert int(state.links[9, state.successor[9], 0]) & HANDLE == after
-    assert int(state.links[9, state.predecessor[9], 0]) & HANDLE == before
-    assert int(state.links[after, state.predecessor[after], 0]) & HANDLE == 9
+    assert int(state.links[9, state.successor[9]]) & HANDLE == after
+    assert int(state.links[9, state.predecessor[9]]) & HANDLE == before
+    assert int(state.links[after, state.predecessor[after]]) & HANDLE == 9
     kinds = [int(words[KIND]) for words in hosts.passed[-12:]]
     assert FIND_PLACE in kinds
     assert PLACE_FOUND in kinds
@@ -330,7 +347,7 @@ def test_joining_by_gossip_alone_takes_rounds() -> None:
         hosts.cycle()
     order = np.argsort(hosts.identifiers()).tolist()
     after = order[(order.index(9) + 1) % 10]
-    assert int(hosts.state.links[9, hosts.state.successor[9], 0]) & HANDLE == after
+    assert int(hosts.state.links[9, hosts.state.successor[9]]) & HANDLE == after
 
 
 def test_a_lookup_for_a_place_goes_around_a_peer_that_failed() -> None:
@@ -366,7 +383,10 @@ def test_a_restarted_peer_knows_nobody_and_keeps_what_it_is() -> None:
 
 
 def test_own_links_are_candidates() -> None:
-    hosts = overlay()
-    begin_candidates(hosts.state)
-    offer_links(hosts.state, 0)
-    assert [handle for _, handle in candidates(hosts.state)] == neighbours(hosts.state, 0)
+    state = overlay().state
+    before = copies_of(state)
+    begin_selection(state, 0)
+    offer_links(state, 0)
+    assert [handle for _, handle in seats(state)] == sorted(neighbours(state, 0))
+    write_selection(state, 0, descriptor(state, 0), 0)
+    assert sorted(neighbours(state, 0)) == sorted(int(w) & HANDLE for w in before["state.links"][0])

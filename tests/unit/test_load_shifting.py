@@ -58,7 +58,7 @@ def pair_of_peers(own_load: int, successor_load: int, **changes: Any) -> State:
     settings = Settings(view_size=2, shuffle_length=1, shift_threshold=0.0, **changes)
     state = converged(settings, random_identifiers(6, 2), 2)
     state.load[0] = own_load
-    state.links[0, state.successor[0], 1 + LOAD] = successor_load
+    state.link_profile[0, state.successor[0], LOAD] = successor_load
     return state
 
 
@@ -66,16 +66,16 @@ def test_a_peer_moves_towards_a_loaded_successor_and_tells_it() -> None:
     state = pair_of_peers(0, 1000)
     slot = state.successor[0]
     before = int(state.sampler.profile[0, IDENTIFIER])
-    gap = clockwise(before, int(state.links[0, slot, 1 + IDENTIFIER]))
+    gap = clockwise(before, int(state.link_profile[0, slot, IDENTIFIER]))
     out = make_outbox(100)
     shift_load(state, 0, out)
     (told,) = written(out)
-    successor = int(state.links[0, slot, 0]) & HANDLE
+    successor = int(state.links[0, slot]) & HANDLE
     assert clockwise(before, int(state.sampler.profile[0, IDENTIFIER])) == gap // 2
     assert (told[KIND], told[TO]) == (LOAD_SHIFTED, successor)
     assert told[BODY:].tolist() == descriptor(state, 0).tolist()
     assert state.load[0] == state.sampler.profile[0, LOAD] == 500
-    assert state.links[0, slot, 1 + LOAD] == 500
+    assert state.link_profile[0, slot, LOAD] == 500
     assert state.counters[0, SHIFTED] == 1
     state.load[successor] = 1000
     Hosts(state, Settings(view_size=2, shuffle_length=1)).step(successor, told)
@@ -108,14 +108,14 @@ def test_the_threshold_is_in_events_a_round() -> None:
     settings = Settings(view_size=2, shuffle_length=1, shift_threshold=0.5)
     for load, moves in ((LOAD_UNIT * LOAD_WINDOW // 2, 0), (LOAD_UNIT * LOAD_WINDOW // 2 + 1, 1)):
         state = converged(settings, random_identifiers(6, 2), 2)
-        state.links[0, state.successor[0], 1 + LOAD] = load
+        state.link_profile[0, state.successor[0], LOAD] = load
         shift_load(state, 0, make_outbox(100))
         assert state.counters[0, SHIFTED] == moves
 
 
 def test_a_successor_not_heard_of_lately_is_not_moved_towards() -> None:
     state = pair_of_peers(0, 1000)
-    state.links[0, state.successor[0], 0] += 2 << 32
+    state.links[0, state.successor[0]] += 2 << 32
     shift_load(state, 0, make_outbox(100))
     assert state.counters[0, SHIFTED] == 0
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from gossamer.protocol.config import resilient
 from gossamer.protocol.peer import restart, subscribe
-from gossamer.protocol.state import IDENTIFIER, make_state
+from gossamer.protocol.state import IDENTIFIER, LOAD, make_state
 
 
 def test_a_peer_that_starts_again_forgets_others_and_remembers_itself() -> None:
@@ -14,15 +14,17 @@ def test_a_peer_that_starts_again_forgets_others_and_remembers_itself() -> None:
     state = make_state(resilient(3), 3)
     subscribe(state, 1, np.array([[10, 20]]), np.array([1]))
     identifier = int(state.sampler.profile[1, IDENTIFIER])
-    state.links[1, :, 0] = 2
+    state.links[1] = 2
     state.table_count[1] = 4
     state.event_copies[1, 0] = 7
     state.successor[1] = 0
+    state.load[1] = 9
     restart(state, 1)
-    assert (state.links[1, :, 0] == -1).all()
+    assert (state.links[1] == -1).all()
     assert state.table_count[1] == 0
     assert (state.event_copies[1] == -1).all()
     assert state.successor[1] == -1
+    assert state.sampler.profile[1, LOAD] == state.load[1] == 0
     assert int(state.sampler.profile[1, IDENTIFIER]) == identifier
     assert state.constrained[1, 0] == 1
 

@@ -7,12 +7,11 @@ import pytest
 from scipy import stats
 
 from gossamer.protocol.config import Settings
-from gossamer.protocol.overlay.links import begin_candidates, offer_sample
+from gossamer.protocol.overlay.selection import begin_selection, offer_sample, write_selection
 from gossamer.protocol.overlay.small_world import draw_offsets, offset_distance
-from gossamer.protocol.overlay.tman import select_links
 from gossamer.protocol.space.ring import RING, RING_BITS, clockwise
 from gossamer.protocol.state import IDENTIFIER, State
-from support.overlays import converged, neighbours, random_identifiers
+from support.overlays import converged, descriptor, neighbours, random_identifiers
 
 OFFSETS = 16
 
@@ -25,7 +24,7 @@ def distances(nodes: int, links: int, gap: int, seed: int) -> np.ndarray:
     for p in range(nodes):
         slot = state.successor[p]
         me = int(state.sampler.profile[p, IDENTIFIER])
-        state.links[p, slot, 1 + IDENTIFIER] = (me + gap) % RING
+        state.link_profile[p, slot, IDENTIFIER] = (me + gap) % RING
         draw_offsets(state, p)
         found += [int(offset_distance(state, p, k)) for k in range(links)]
     return np.array(found, np.float64)
@@ -78,9 +77,10 @@ def chosen(state: State, candidates: list[int]) -> list[int]:
 def test_links_are_the_peers_nearest_to_the_distances() -> None:
     settings = Settings(small_world_links=4, friend_links=0, view_size=30, seed=3)
     state = converged(settings, random_identifiers(31, 3), 3)
-    begin_candidates(state)
-    offer_sample(state, 0, 0)
     ring = neighbours(state, 0)[:2]
-    select_links(state, 0)
+    begin_selection(state, 0)
+    offer_sample(state, 0, 0)
     others = [q for q in range(1, 31) if q not in ring]
-    assert neighbours(state, 0) == ring + chosen(state, others)
+    expected = ring + chosen(state, others)
+    write_selection(state, 0, descriptor(state, 0), 0)
+    assert neighbours(state, 0) == expected

@@ -11,15 +11,25 @@ from hypothesis import strategies as st
 
 from gossamer.protocol import peer
 from gossamer.protocol.config import Settings
-from gossamer.protocol.overlay.links import CANDIDATES, write_own_descriptor
+from gossamer.protocol.overlay.links import put_link
+from gossamer.protocol.overlay.profile import (
+    HALF_BITS,
+    HALF_MASK,
+    coarse_range,
+    high_end,
+    low_end,
+    range_word,
+)
+from gossamer.protocol.overlay.sampling import pack
 from gossamer.protocol.overlay.utility import (
     friend_utility,
     overlaps,
     select_primary_attribute,
 )
 from gossamer.protocol.rules import use_compiled
-from gossamer.protocol.space.ring import RING, RING_MASK
+from gossamer.protocol.space.ring import RING_MASK
 from gossamer.protocol.state import RANGES, State, make_state
+from support.overlays import descriptor
 
 SMALL = st.tuples(st.integers(0, 30), st.integers(0, 12)).map(lambda r: (r[0], r[0] + r[1]))
 HOSTILE = st.one_of(
@@ -32,7 +42,8 @@ WANTS = st.lists(SMALL, max_size=3)
 def peers(wants: list[list[list[tuple[int, int]]]], ranges: int = 3) -> State:
     """Peers that want, per peer and attribute, the values of some ranges.
 
-    Peer 0 comes first; the others are its candidates 0, 1, and so on.
+    Peer 0 comes first; half of the others are its neighbours, half in its random view. Wants are
+    in units of 2^31 values, in which profiles tell them.
     """
     attributes = len(wants[0])
     settings = Settings(
@@ -41,17 +52,25 @@ def peers(wants: list[list[list[tuple[int, int]]]], ranges: int = 3) -> State:
         profile_ranges=ranges,
         friend_links=20,
         boxes_per_neighbour=20,
+        view_size=20,
     )
     state = make_state(settings, len(wants))
     for p, by_attribute in enumerate(wants):
         for a, wanted in enumerate(by_attribute):
-            base = RANGES + 2 * a * ranges
             for i, (low, high) in enumerate(separate(wanted)):
-                state.sampler.profile[p, base + 2 * i : base + 2 * i + 2] = low, high
-        if p > 0:
-            write_own_descriptor(state, p, state.work.candidates[p - 1], 0)
-    state.work.marks[CANDIDATES] = len(wants) - 1
+                state.sampler.profile[p, RANGES + a * ranges + i] = range_word(low, high)
+        if p % 2 == 1:
+            put_link(state, 0, p, descriptor(state, p), 0)
+        elif p > 0:
+            state.sampler.views[0, p // 2 - 1] = pack(0, p)
+            state.sampler.view_profile[0, p // 2 - 1] = state.sampler.profile[p]
     return state
+
+
+def utility(state: State, attribute: int = 0, other: int = 1) -> float:
+    """Function I of peer 0 and another along an attribute."""
+    state.primary[0] = attribute
+    return float(friend_utility(state, 0, state.sampler.profile[other], 0))
 
 
 def values_of(wanted: list[tuple[int, int]]) -> set[int]:
@@ -78,38 +97,45 @@ def test_utility_is_the_share_of_values_in_common(
     state = peers(wants, ranges)
     ours, others = values_of(mine), values_of(theirs)
     expected = len(ours & others) / len(ours | others) if ours | others else 0.0
-    assert friend_utility(state, 0, 0, attribute) == pytest.approx(expected)
-    assert overlaps(state, 0, 0, attribute) == bool(ours & others)
-    assert friend_utility(state, 0, 0, 1 - attribute) == 0.0
+    assert utility(state, attribute) == pytest.approx(expected)
+    assert overlaps(state, 0, state.sampler.profile[1], 0, attribute) == bool(ours & others)
+    assert utility(state, 1 - attribute) == 0.0
+
+
+def test_a_profile_is_read_from_where_it_stands() -> None:
+    state = peers([[[(3, 9)]], [[(3, 5)]]], ranges=1)
+    words = np.concatenate([[7, 7, 7], state.sampler.profile[1]])
+    assert friend_utility(state, 0, words, 3) == utility(state) == pytest.approx(3 / 7)
+    assert overlaps(state, 0, words, 3, 0)
 
 
 @pytest.mark.parametrize("ranges", [1, 3])
 def test_utility_of_ranges_as_wide_as_the_ring(ranges: int) -> None:
-    whole, half = [(0, RING_MASK)], [(RING // 2, RING_MASK)]
     state = peers([[[(1, 1)]], [[(1, 1)]], [[(1, 1)]]], ranges)
-    for p, ((low, high),) in enumerate((whole, whole, half)):
-        state.sampler.profile[p, RANGES : RANGES + 2] = low, high
-    for c in (0, 1):
-        write_own_descriptor(state, c + 1, state.work.candidates[c], 0)
-    assert friend_utility(state, 0, 0, 0) == 1.0
-    assert friend_utility(state, 0, 1, 0) == 0.5
+    state.sampler.profile[:, RANGES] = coarse_range(0, RING_MASK)
+    state.sampler.profile[2, RANGES] = coarse_range((RING_MASK >> 1) + 1, RING_MASK)
+    assert utility(state, other=1) == 1.0
+    assert utility(state, other=2) == 0.5
 
 
 @pytest.mark.parametrize("ranges", [1, 3])
 @pytest.mark.parametrize("compiled", [False, True])
-@given(low=HOSTILE, high=HOSTILE)
-def test_utility_of_a_hostile_range_is_a_number(
-    ranges: int, compiled: bool, low: int, high: int
+@given(words=st.lists(HOSTILE, min_size=3, max_size=3), mine=WANTS)
+def test_utility_of_hostile_ranges_is_a_number(
+    ranges: int, compiled: bool, words: list[int], mine: list[tuple[int, int]]
 ) -> None:
     """Whatever another peer's profile says, nothing is divided by zero."""
-    state = peers([[[(3, 9)]], [[(1, 1)]]], ranges)
-    state.work.candidates[0, 1 + RANGES : 3 + RANGES] = low, high
-    with use_compiled(compiled), np.errstate(over="ignore"):
-        assert math.isfinite(friend_utility(state, 0, 0, 0))
+    state = peers([[mine[:ranges]], [[(1, 1)]]], ranges)
+    state.sampler.profile[1, RANGES:] = words[:ranges]
+    with use_compiled(compiled):
+        found = utility(state)
+    assert math.isfinite(found)
+    assert found >= 0.0
+    assert ranges > 1 or found <= 1.0
 
 
 def rank(wants: list[list[list[tuple[int, int]]]], attribute: int) -> int:
-    """Algorithm 1, lines 10 and 11: candidates that want a value that peer 0 wants."""
+    """Algorithm 1, lines 10 and 11: peers known that want a value that peer 0 wants."""
     mine = values_of(wants[0][attribute])
     return sum(bool(mine & values_of(other[attribute])) for other in wants[1:])
 
@@ -154,11 +180,17 @@ def test_a_peer_that_constrains_nothing_keeps_its_primary_attribute() -> None:
 def test_a_profile_covers_what_its_owner_wants_and_nothing_more_if_it_fits(
     data: st.DataObject, limit: int
 ) -> None:
+    """In units of 2^31 values."""
     wanted = data.draw(st.lists(SMALL, min_size=1, max_size=8))
     state = make_state(Settings(subscriptions=8, profile_ranges=limit), 1)
-    peer.subscribe(state, 0, np.array(wanted), np.ones(len(wanted), np.int64))
+    beside = st.integers(0, HALF_MASK)
+    boxes = [
+        [low << HALF_BITS | data.draw(beside), high << HALF_BITS | data.draw(beside)]
+        for low, high in wanted
+    ]
+    peer.subscribe(state, 0, np.array([sorted(box) for box in boxes]), np.ones(len(wanted), int))
     words = state.sampler.profile[0, RANGES:].tolist()
-    told = [(low, high) for low, high in zip(words[::2], words[1::2], strict=True) if low <= high]
+    told = [(low_end(w), high_end(w)) for w in words if low_end(w) <= high_end(w)]
     assert values_of(wanted) <= values_of(told)
     assert told == separate(told)
     if len(separate(wanted)) <= limit:

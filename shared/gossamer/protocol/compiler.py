@@ -1,26 +1,36 @@
 """What the compiler has to know: what a `Rule` among its globals means, and what a `Struct` is.
 
+The compiler would make machine code of every function on its own, with all that it calls in it, and
+optimise that code again in each of its callers: for rules that call rules, most of the time that
+compiling takes. Rules that compiled code calls are therefore kept as they are until they are linked
+into the loop that runs them, and only that is optimised.
+
 Imported only by hosts that compile (see `rules.teach_compiler`).
 """
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Callable
 from typing import Any
 
 import numba
 import numba.core.cgutils
+import numba.core.codegen
+import numba.core.registry
 import numba.core.types
 import numba.core.typing.templates
 import numba.core.typing.typeof
 import numba.extending
 import numba.np.arrayobj
 
-from gossamer.protocol.rules import Rule
+from gossamer.protocol.rules import Rule, bounds_checks
 from gossamer.protocol.struct import Struct
 
 # The compiler's extension points are only partly typed.
 arrayobj: Any = numba.np.arrayobj
 cgutils: Any = numba.core.cgutils
+codegen: Any = numba.core.codegen
 extending: Any = numba.extending
 templates: Any = numba.core.typing.templates
 types: Any = numba.core.types
@@ -30,7 +40,97 @@ typeof_impl: Any = numba.core.typing.typeof.typeof_impl
 
 @typeof_impl.register(Rule)
 def _typeof_rule(value: Rule, _context: Any) -> Any:
-    return types.Dispatcher(value.compiled)
+    return types.Dispatcher(value.callee)
+
+
+# Rules that are linked into others have no address of their own; the compiler asks for one
+# to make a Python function, which nobody calls.
+_NO_ADDRESS = ctypes.cast(ctypes.pythonapi.Py_FatalError, ctypes.c_void_p).value
+
+
+class _WithoutEnvironment:
+    """The code generator as a library linked later sees it: there is no environment to fill in."""
+
+    def __init__(self, codegen: Any) -> None:
+        self._codegen = codegen
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._codegen, name)
+
+    def set_env(self, _name: str, _env: Any) -> None:
+        """Nothing: the environment is only there once the library has been linked."""
+
+
+class LinkedLaterLibrary(codegen.JITCodeLibrary):  # type: ignore[misc]
+    """Code of one function that becomes machine code as part of its callers only."""
+
+    _shared_module: Any
+
+    @property
+    def codegen(self) -> Any:
+        """The code generator, for what there is to do before linking."""
+        return _WithoutEnvironment(self._codegen)
+
+    def finalize(self) -> None:
+        """Take no further code; optimise nothing yet."""
+        self._raise_if_finalized()
+        self._finalized = True
+
+    def get_pointer_to_function(self, _name: str) -> int | None:
+        """An address that ends the process, should a defect ever call it."""
+        return _NO_ADDRESS
+
+    def _get_module_for_linking(self) -> Any:
+        if self._shared_module is None:
+            module = self._final_module.clone()
+            for library in self._all_called():
+                module.link_in(library._final_module.clone())
+            for function in module.functions:
+                if not function.is_declaration and function.linkage == _EXTERNAL:
+                    function.linkage = "linkonce_odr"
+            self._shared_module = module
+        return self._shared_module
+
+    def _all_called(self) -> list[Any]:
+        """The libraries called from here, directly or not, each once."""
+        found: dict[int, Any] = {id(self): self}
+        waiting = list(self._linking_libraries)
+        while waiting:
+            library = waiting.pop()
+            if id(library) not in found:
+                found[id(library)] = library
+                waiting.extend(library._linking_libraries)
+        return list(found.values())[1:]
+
+
+_EXTERNAL = codegen.ll.Linkage.external
+
+
+def make_callee(function: Callable[..., Any], inline: bool) -> Any:
+    """The compiler's function object of a rule that only compiled code will call."""
+    njit: Any = numba.njit
+    dispatcher = njit(
+        _nrt=False,
+        nogil=True,
+        fastmath=False,
+        boundscheck=bounds_checks(),
+        forceinline=inline,
+        no_cpython_wrapper=True,
+        no_cfunc_wrapper=True,
+    )(function)
+    compile_alone = dispatcher.compile
+    generator = numba.core.registry.cpu_target.target_context.codegen()
+
+    def compile_for_callers(signature: Any) -> Any:
+        before = generator._library_class
+        generator._library_class = LinkedLaterLibrary
+        try:
+            return compile_alone(signature)
+        finally:
+            generator._library_class = before
+
+    dispatcher.compile = compile_for_callers
+    return dispatcher
 
 
 class StructType(types.Type):  # type: ignore[misc]
@@ -58,7 +158,7 @@ class StructType(types.Type):  # type: ignore[misc]
 
 def _words(kind: Any) -> int:
     if isinstance(kind, types.Array):
-        return 1 + int(kind.ndim)
+        return 1 + int(kind.ndim) * (1 if kind.is_c_contig else 2)
     if isinstance(kind, types.BaseTuple):
         return sum(_words(item) for item in kind.types)
     return 1
@@ -67,9 +167,17 @@ def _words(kind: Any) -> int:
 @typeof_impl.register(Struct)
 def _typeof_struct(value: Struct, _context: Any) -> StructType:
     if value._compiled_type is None:
-        fields = tuple((name, typeof(getattr(value, name))) for name in value.__annotations__)
+        fields = tuple((name, _typeof_field(value, name)) for name in value.__annotations__)
         value._compiled_type = StructType(type(value).__name__, fields)
     return value._compiled_type  # type: ignore[no-any-return]
+
+
+def _typeof_field(value: Struct, name: str) -> Any:
+    field = getattr(value, name)
+    if value.is_column(name):
+        # A column of a single row would pass for contiguous and make a type of its own.
+        return types.Array(types.int64, field.ndim, "A")
+    return typeof(field)
 
 
 @extending.register_model(StructType)
@@ -118,9 +226,12 @@ def _load(context: Any, builder: Any, block: Any, offset: int, kind: Any) -> Any
     if isinstance(kind, types.Array):
         shape = [word(1 + i) for i in range(kind.ndim)]
         itemsize = context.get_abi_sizeof(context.get_data_type(kind.dtype))
-        strides = [context.get_constant(types.intp, itemsize)]
-        for extent in reversed(shape[1:]):
-            strides.insert(0, builder.mul(strides[0], extent))
+        if kind.is_c_contig:
+            strides = [context.get_constant(types.intp, itemsize)]
+            for extent in reversed(shape[1:]):
+                strides.insert(0, builder.mul(strides[0], extent))
+        else:
+            strides = [word(1 + kind.ndim + i) for i in range(kind.ndim)]
         array = arrayobj.make_array(kind)(context, builder)
         data = builder.inttoptr(word(0), context.get_data_type(kind.dtype).as_pointer())
         arrayobj.populate_array(

@@ -41,7 +41,8 @@ from gossamer.protocol.messages import (
     Outbox,
     Words,
 )
-from gossamer.protocol.overlay.links import handle_in
+from gossamer.protocol.overlay.descriptors import prefetch_row
+from gossamer.protocol.overlay.links import handle_in, settle_ring
 from gossamer.protocol.overlay.load_shifting import on_load_shifted, shift_load
 from gossamer.protocol.overlay.membership import (
     find_place_elsewhere,
@@ -50,6 +51,7 @@ from gossamer.protocol.overlay.membership import (
     on_join,
     on_place_found,
 )
+from gossamer.protocol.overlay.profile import HALF_BITS, NOTHING, range_word
 from gossamer.protocol.overlay.sampling import (
     sample_hint,
     sample_on_reply,
@@ -57,7 +59,12 @@ from gossamer.protocol.overlay.sampling import (
     sample_on_timer,
     sample_on_unreachable,
 )
-from gossamer.protocol.overlay.tman import on_overlay_timer, on_tman_reply, on_tman_request
+from gossamer.protocol.overlay.tman import (
+    likely_neighbour,
+    on_overlay_timer,
+    on_tman_reply,
+    on_tman_request,
+)
 from gossamer.protocol.prefetch import prefetch
 from gossamer.protocol.rendezvous.content_routing_table import remove_source
 from gossamer.protocol.rendezvous.delivery import on_event, on_publish, reroute_event
@@ -71,11 +78,10 @@ from gossamer.protocol.rendezvous.installation import (
 )
 from gossamer.protocol.rendezvous.recovery import EVENT_ID, EVENT_VALUES
 from gossamer.protocol.rules import rule
-from gossamer.protocol.space.ring import RING_MASK
-from gossamer.protocol.state import ARC_START, IDENTIFIER, LOAD, RANGES, State
+from gossamer.protocol.state import LOAD, RANGES, State, profile_words
 
 # Words of a cache line, and how many lines of a routing table are brought near: most are short.
-CACHE_LINE, TABLE_LINES = 8, 8
+CACHE_LINE, TABLE_LINES = 8, 4
 
 TIMERS = (SAMPLE_TIMER, OVERLAY_TIMER, INSTALL_TIMER)
 
@@ -126,7 +132,7 @@ def step(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
     elif kind == HANDOVER:
         on_handover(s, p, words, at)
     elif kind == LOAD_SHIFTED:
-        on_load_shifted(s, p, words, at)
+        on_load_shifted(s, p, words, at, out)
     elif kind >= UNREACHABLE:
         on_unreachable(s, p, now, words, at, out)
     if s.params.stabilise == 1:
@@ -140,7 +146,7 @@ def successor_handle(s: Any, p: int) -> int:
     """Who ``p`` takes for its successor, or -1."""
     if s.successor[p] < 0:
         return -1
-    return handle_in(s.links[p, s.successor[p], 0])
+    return handle_in(s.links[p, s.successor[p]])
 
 
 @rule
@@ -164,17 +170,40 @@ def hint(s: Any, soon: int, later: int) -> None:
     """Bring near what the turns of two rows will read; changes nothing."""
     sample_hint(s.sampler, soon, later)
     approach(s, later)
+    approach_profiles(s, later)
+    partner = likely_neighbour(s, soon)
+    if partner >= 0:
+        approach(s, partner)
+        approach_profiles(s, partner)
+        prefetch_row(s.sampler, partner)
 
 
 @rule
 def approach(s: Any, p: int) -> None:
     """Bring near what most records make row ``p`` read: its links and its routing table."""
-    words = s.links.shape[1] * s.links.shape[2]
-    for at in range(0, words, CACHE_LINE):
-        prefetch(s.links, p * words + at)
+    prefetch(s.round, p)
+    prefetch(s.clockwise_order, p)
+    prefetch(s.sampler.key, p)
+    slots = s.links.shape[1]
+    for at in range(0, slots, CACHE_LINE):
+        prefetch(s.links, p * slots + at)
+    words = slots * s.link_profile.shape[2]
+    ring = 2 * s.params.ring_links * s.link_profile.shape[2]
+    for at in range(0, min(ring, words), CACHE_LINE):
+        prefetch(s.link_profile, p * words + at)
+    prefetch(s.owner, p * s.table.shape[1])
     words = s.table.shape[1] * s.table.shape[2]
     for at in range(0, min(TABLE_LINES * CACHE_LINE, words), CACHE_LINE):
         prefetch(s.table, p * words + at)
+
+
+@rule
+def approach_profiles(s: Any, p: int) -> None:
+    """Bring near what row ``p`` reads of its neighbours when it selects links."""
+    prefetch(s.offsets, p)
+    words = s.link_profile.shape[1] * s.link_profile.shape[2]
+    for at in range(0, words, CACHE_LINE):
+        prefetch(s.link_profile, p * words + at)
 
 
 def subscribe(
@@ -212,7 +241,10 @@ def write_interest(s: State, p: int) -> None:
     first_mask = 0
     for a in range(s.params.attributes):
         wanted = sorted(
-            (int(s.subscriptions[p, k, 2 * a]), int(s.subscriptions[p, k, 2 * a + 1]))
+            (
+                int(s.subscriptions[p, k, 2 * a]) >> HALF_BITS,
+                int(s.subscriptions[p, k, 2 * a + 1]) >> HALF_BITS,
+            )
             for k in range(s.constrained.shape[1])
             if s.constrained[p, k] >= 0
         )
@@ -226,11 +258,9 @@ def write_interest(s: State, p: int) -> None:
             gaps = [ranges[i + 1][0] - ranges[i][1] for i in range(len(ranges) - 1)]
             i = gaps.index(min(gaps))
             ranges[i : i + 2] = [(ranges[i][0], ranges[i + 1][1])]
-        base = RANGES + 2 * a * limit
         for i in range(limit):
-            low, high = ranges[i] if i < len(ranges) else (RING_MASK, 0)
-            s.sampler.profile[p, base + 2 * i] = low
-            s.sampler.profile[p, base + 2 * i + 1] = high
+            word = range_word(*ranges[i]) if i < len(ranges) else NOTHING
+            s.sampler.profile[p, RANGES + a * limit + i] = word
     for k in range(s.constrained.shape[1]):
         if s.constrained[p, k] > 0:
             first_mask |= int(s.constrained[p, k])
@@ -246,16 +276,14 @@ def restart(s: Any, p: int) -> None:
     outlives its peer's process and is not to be served twice.
     """
     s.sampler.views[p, :] = -1
-    s.links[p, :, 0] = -1
-    s.successor[p] = -1
-    s.predecessor[p] = -1
-    s.sampler.profile[p, ARC_START] = s.sampler.profile[p, IDENTIFIER]
-    s.sampler.profile[p, LOAD] = 0
+    s.links[p, :] = -1
+    settle_ring(s, p)
     s.failed[p, :] = -1
     s.table_count[p] = 0
     s.installed_at[p, :] = -1
     s.event_copies[p, :] = -1
     s.load[p] = 0
+    s.sampler.profile[p, LOAD] = 0
 
 
 def publish_record(row: int, event: int, values: npt.NDArray[np.int64]) -> Words:
@@ -284,13 +312,13 @@ def join_record(row: int, contact: int, contact_profile: npt.NDArray[np.int64]) 
 
 def largest_step(settings: Settings) -> int:
     """Words that one step writes at most: the reserve that a host keeps free in its outbox."""
-    descriptor = 1 + RANGES + 2 * settings.attributes * settings.profile_ranges
+    descriptor = 1 + profile_words(settings)
     box = 1 + 2 * settings.attributes
-    install = BODY + descriptor + 1 + settings.boxes_per_neighbour * box
+    install = BODY + descriptor + 2 + settings.boxes_per_neighbour * box
     events = settings.routing_table_entries + settings.attributes + settings.event_memory
     return (
         (3 * settings.links + 4) * install
-        + settings.routing_table_entries * (box + 2)
+        + (settings.routing_table_entries + settings.subscriptions) * (box + 2)
         + events * (BODY + EVENT_VALUES + settings.attributes + 8)
         + 4 * (settings.links + settings.view_size + 2) * descriptor
     )

@@ -15,16 +15,18 @@ class _Prefetch(Rule):
     """A rule whose compiled form is one instruction that no Python source stands for."""
 
     @property
-    def compiled(self) -> Any:
-        if self._dispatcher is None:
-            numba = teach_compiler()
+    def callee(self) -> Any:
+        if self._callee is None:
+            teach_compiler()
+            from gossamer.protocol.compiler import make_callee
+
             fetch = _make_fetch()
 
             def prefetch(array: Any, at: int) -> None:
                 fetch(array, at)
 
-            self._dispatcher = numba.njit(forceinline=True)(prefetch)
-        return self._dispatcher
+            self._callee = make_callee(prefetch, True)
+        return self._callee
 
 
 def _make_fetch() -> Any:
@@ -42,7 +44,12 @@ def _make_fetch() -> Any:
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         array = make_array(sig.args[0])(context, builder, args[0])
-        place = builder.bitcast(builder.gep(array.data, [args[1]]), cgutils.voidptr_t)
+        if sig.args[0].is_c_contig:
+            place = builder.bitcast(builder.gep(array.data, [args[1]]), cgutils.voidptr_t)
+        else:
+            column = builder.bitcast(array.data, cgutils.voidptr_t)
+            stride = builder.extract_value(array.strides, 0)
+            place = builder.gep(column, [builder.mul(args[1], stride)])
         fetch = declare(builder.module, signature, "llvm.prefetch.p0")
         builder.call(fetch, [place, reading, keep, data_cache])
         return context.get_dummy_value()
@@ -60,4 +67,7 @@ def _one_instruction(function: Callable[..., None]) -> Rule:
 
 @_one_instruction
 def prefetch(_array: Any, _at: int) -> None:
-    """Bring the cache line of element ``at`` of a C-contiguous array, counted flat, near."""
+    """Bring the cache line of element ``at`` near.
+
+    Elements of a C-contiguous array are counted flat; of a column of `Rows`, ``at`` is the row.
+    """

@@ -32,6 +32,7 @@ class Rule:
         self._source = source
         self._inline = inline
         self._dispatcher: Any = None
+        self._callee: Any = None
 
     def __call__(self, *args: Any) -> Any:
         if _compiled_calls:
@@ -43,8 +44,18 @@ class Rule:
         return _find_rule, (self._source.__module__, self._source.__qualname__)
 
     @property
+    def callee(self) -> Any:
+        """The form that compiled rules and loops call; it becomes part of their code."""
+        if self._callee is None:
+            teach_compiler()
+            from gossamer.protocol.compiler import make_callee
+
+            self._callee = make_callee(self._source, self._inline)
+        return self._callee
+
+    @property
     def compiled(self) -> Any:
-        """The compiled form, made (or read from the disk cache) at its first call."""
+        """The form that Python calls, compiled (or read from the disk cache) at its first call."""
         if self._dispatcher is None:
             numba = teach_compiler()
             self._dispatcher = numba.njit(
@@ -52,10 +63,14 @@ class Rule:
                 _nrt=False,
                 nogil=True,
                 fastmath=False,
-                boundscheck=bool(os.environ.get("GOSSAMER_BOUNDS_CHECKS")),
-                forceinline=self._inline,
+                boundscheck=bounds_checks(),
             )(self._source)
         return self._dispatcher
+
+
+def bounds_checks() -> bool:
+    """Whether compiled rules check their indices, which is for tests and costs time."""
+    return bool(os.environ.get("GOSSAMER_BOUNDS_CHECKS"))
 
 
 def _find_rule(module: str, name: str) -> Rule:

@@ -10,18 +10,20 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.config import Parameters, Settings
+from gossamer.protocol.overlay.profile import NOTHING
 from gossamer.protocol.overlay.sampling import SamplerState, make_sampler
 from gossamer.protocol.space.ring import RING_MASK
-from gossamer.protocol.struct import Struct
+from gossamer.protocol.struct import Rows, Struct
 
 Int64s = npt.NDArray[np.int64]
 
-# Words of a profile, the part of a descriptor that says who a peer is and what it wants.
-KEY, IDENTIFIER, ARC_START, LOAD, RANGES = 0, 1, 2, 3, 4
+# Words of a profile, the part of a descriptor that says where a peer is and what it wants (see
+# `overlay.profile`).
+IDENTIFIER, ARC_START, LOAD, RANGES = 0, 1, 2, 3
 
 # Words of a content routing table entry; from BOX on, the words of a box: the attribute it is
 # routed by, then the lowest and highest value of every attribute.
-SOURCE, EXPIRES, SOURCE_IDENTIFIER, BOX = 0, 1, 2, 3
+SOURCE_IDENTIFIER, BOX = 0, 1
 
 # Columns of `State.counters`: things that happen to a peer and that its owner should know.
 FALSE_POSITIVES = 0  # events taken from a tree that nothing here wanted
@@ -34,18 +36,20 @@ SHIFTED = 6  # moves of the identifier
 REPEATED = 7  # event copies taken a second time and dropped
 COUNTERS = 8
 
-STAMP_SLOTS = 1024
-
 
 class Work(Struct):
     """Scratch space of one thread.
 
     Attributes:
-        candidates: int64[candidates, 1 + W], descriptors under selection.
-        score: float64[candidates], friend utilities of them.
-        chosen: int64[candidates], 1 where a candidate already holds a slot.
-        stamp, stamp_slot: int64[1024], direct-mapped table of candidates by handle.
-        marks: int64[4]: epoch of the stamps, number of candidates.
+        seat_word, seat_identifier, seat_source: int64[K + 1], who holds each link slot while links
+            are selected, and where its descriptor stands; the last is a candidate in hand.
+        seat_utility: float64[K + 1], friend utilities of them.
+        seat_profile: int64[K, W], the profiles of those selected.
+        seated: int64[3], how many successors, predecessors and friends are.
+        target, reach: int64[K_sw], where on the ring small-world links are sought, and how far from
+            it those found are.
+        farthest: int64[2], distance of the farthest ring link on either side.
+        lowest: float64[1], utility of the worst friend.
         bounds, hops: int64[K + 1], arcs of the ring by next hop (see `rendezvous.showering`).
         box: int64[1 + 2A], the box in hand.
         hull: int64[1 + 2A].
@@ -55,12 +59,16 @@ class Work(Struct):
         told: int64[T], neighbours that were sent the event in hand.
     """
 
-    candidates: Int64s
-    score: npt.NDArray[np.float64]
-    chosen: Int64s
-    stamp: Int64s
-    stamp_slot: Int64s
-    marks: Int64s
+    seat_word: Int64s
+    seat_identifier: Int64s
+    seat_source: Int64s
+    seat_utility: npt.NDArray[np.float64]
+    seat_profile: Int64s
+    seated: Int64s
+    target: Int64s
+    reach: Int64s
+    farthest: Int64s
+    lowest: npt.NDArray[np.float64]
     bounds: Int64s
     hops: Int64s
     box: Int64s
@@ -81,16 +89,20 @@ class State(Struct):
         params: the settings as integers.
         sampler: the peer sampling layer; holds keys, handles, draw counters and own profiles.
         round: int64[n], rounds this peer has been through.
-        links: int64[n, K, 1 + W], descriptors of neighbours: R successors, R predecessors, K_sw
-            small-world links, K_f friends; first word age << 32 | handle, or -1.
+        links: int64[n, K], neighbours as age << 32 | handle, or -1: R successors, R predecessors,
+            K_sw small-world links, K_f friends.
+        link_profile: int64[n, K, W], their profiles.
         successor, predecessor: int64[n], slots of the nearest neighbours on the ring, or -1.
+        clockwise_order: int64[n, K / 8], the link slots, a byte each, in the order in which they
+            were last found on the ring.
         offsets: int64[n, K_sw], clockwise distances at which small-world links are sought.
         failed: int64[n, F], round << 32 | handle of peers found dead, -1 where none.
         constrained: int64[n, S], bit a set where subscription s constrains attribute a; -1 where
             there is no subscription.
         subscriptions: int64[n, S, 2A], lowest and highest hashed value of every attribute.
         primary: int64[n], the primary attribute.
-        table: int64[n, T, 4 + 2A], the content routing table.
+        table: int64[n, T, 2 + 2A], the content routing table.
+        owner: int64[n, T], expiry in rounds << 32 | handle of who installed each entry.
         table_count: int64[n].
         installed_at: int64[n, K], handles that last round's subscriptions went to, -1 none.
         event_copies: int64[n, L], copies of events seen (event * A + attribute), -1 none.
@@ -107,14 +119,17 @@ class State(Struct):
     sampler: SamplerState
     round: Int64s
     links: Int64s
+    link_profile: Int64s
     successor: Int64s
     predecessor: Int64s
+    clockwise_order: Int64s
     offsets: Int64s
     failed: Int64s
     constrained: Int64s
     subscriptions: Int64s
     primary: Int64s
     table: Int64s
+    owner: Int64s
     table_count: Int64s
     installed_at: Int64s
     event_copies: Int64s
@@ -131,21 +146,29 @@ class State(Struct):
 
 def profile_words(settings: Settings) -> int:
     """W, the words of a profile."""
-    return RANGES + 2 * settings.attributes * settings.profile_ranges
+    return RANGES + settings.attributes * settings.profile_ranges
+
+
+def order_words(settings: Settings) -> int:
+    """Words that hold a byte for every link slot."""
+    return -(-settings.links // 8)
 
 
 def make_work(settings: Settings) -> Work:
     """Scratch space large enough for any rule under ``settings``."""
     slots = settings.links + 1
-    candidates = 2 * settings.links + settings.view_size + 8
     box_words = 1 + 2 * settings.attributes
     return Work(
-        candidates=np.zeros((candidates, 1 + profile_words(settings)), np.int64),
-        score=np.zeros(candidates),
-        chosen=np.zeros(candidates, np.int64),
-        stamp=np.zeros(STAMP_SLOTS, np.int64),
-        stamp_slot=np.zeros(STAMP_SLOTS, np.int64),
-        marks=np.zeros(4, np.int64),
+        seat_word=np.zeros(slots, np.int64),
+        seat_identifier=np.zeros(slots, np.int64),
+        seat_source=np.zeros(slots, np.int64),
+        seat_utility=np.zeros(slots),
+        seat_profile=np.zeros((settings.links, profile_words(settings)), np.int64),
+        seated=np.zeros(3, np.int64),
+        target=np.zeros(settings.small_world_links, np.int64),
+        reach=np.zeros(settings.small_world_links, np.int64),
+        farthest=np.zeros(2, np.int64),
+        lowest=np.zeros(1),
         bounds=np.zeros(slots, np.int64),
         hops=np.zeros(slots, np.int64),
         box=np.zeros(box_words, np.int64),
@@ -181,35 +204,48 @@ def make_state(
         settings.seed,
         keys,
     )
-    sampler.profile[:, KEY] = sampler.key
     sampler.profile[:, IDENTIFIER] = sampler.key if identifiers is None else identifiers
     sampler.profile[:, ARC_START] = sampler.profile[:, IDENTIFIER]
-    sampler.profile[:, RANGES::2] = RING_MASK
+    sampler.profile[:, RANGES:] = NOTHING
     a, memory = settings.attributes, settings.event_memory
     entry_words = BOX + 1 + 2 * a
+    rows = Rows(
+        nodes,
+        {
+            "round": None,
+            "successor": None,
+            "predecessor": None,
+            "primary": None,
+            "load": None,
+            "table_count": None,
+            "event_next": None,
+            "delivered_next": None,
+            "clockwise_order": order_words(settings),
+            "offsets": settings.small_world_links,
+        },
+    )
+    rows.views()["clockwise_order"][:] = np.arange(8 * order_words(settings), dtype=np.uint8).view(
+        np.int64
+    )
+    for name in ("successor", "predecessor", "offsets"):
+        rows.views()[name][:] = -1
     return State(
+        rows,
         params=settings.parameters(),
         sampler=sampler,
-        round=np.zeros(nodes, np.int64),
-        links=_empty(nodes, settings.links, 1 + profile_words(settings)),
-        successor=_empty(nodes),
-        predecessor=_empty(nodes),
-        offsets=_empty(nodes, settings.small_world_links),
+        links=_empty(nodes, settings.links),
+        link_profile=np.zeros((nodes, settings.links, profile_words(settings)), np.int64),
         failed=_empty(nodes, settings.failures_remembered),
         constrained=_empty(nodes, settings.subscriptions),
         subscriptions=np.zeros((nodes, settings.subscriptions, 2 * a), np.int64),
-        primary=np.zeros(nodes, np.int64),
         table=np.zeros((nodes, settings.routing_table_entries, entry_words), np.int64),
-        table_count=np.zeros(nodes, np.int64),
+        owner=np.zeros((nodes, settings.routing_table_entries), np.int64),
         installed_at=_empty(nodes, settings.links),
         event_copies=_empty(nodes, memory),
         event_rounds=np.zeros((nodes, memory), np.int64),
         event_values=np.zeros((nodes, memory, a), np.int64),
         event_hops=np.zeros((nodes, memory), np.int64),
-        event_next=np.zeros(nodes, np.int64),
         delivered=_empty(nodes, memory),
-        delivered_next=np.zeros(nodes, np.int64),
-        load=np.zeros(nodes, np.int64),
         counters=np.zeros((nodes, COUNTERS), np.int64),
         work=make_work(settings),
     )

@@ -18,6 +18,7 @@ import psutil
 
 from gossamer.protocol.config import Settings
 from gossamer.protocol.messages import OVERLAY_TIMER, SAMPLE_TIMER
+from gossamer.protocol.overlay.profile import coarse_range
 from gossamer.protocol.overlay.sampling import (
     CYCLON,
     NEWSCAST,
@@ -144,7 +145,7 @@ def measure_tman(nodes: int, cycles: int) -> Measurement:
     ends = np.sort(draws.integers(0, 1 << 62, (nodes, 2)), axis=1)
     state.constrained[:] = 1
     state.subscriptions[:, 0] = ends
-    state.sampler.profile[:, RANGES:] = ends
+    state.sampler.profile[:, RANGES] = coarse_range(ends[:, 0], ends[:, 1])
     network = make_network(nodes)
     fill_random_views(state.sampler, network.alive, SEED, 20)
     engine = CycleEngine(

@@ -24,6 +24,7 @@ from gossamer.protocol.messages import (
     SAMPLE_TIMER,
     TO,
 )
+from gossamer.protocol.rendezvous.content_routing_table import source_of
 from gossamer.protocol.rendezvous.delivery import entry_matches, is_interested
 from gossamer.protocol.rendezvous.recovery import (
     EVENT_ATTRIBUTE,
@@ -33,7 +34,6 @@ from gossamer.protocol.rendezvous.recovery import (
     TREE,
 )
 from gossamer.protocol.rules import rule
-from gossamer.protocol.state import SOURCE
 from gossamer.protocol.struct import Struct
 
 Int64s = npt.NDArray[np.int64]
@@ -131,7 +131,7 @@ def is_dead_end(s: Any, node: int, words: Any, at: int) -> bool:
     if words[body + EVENT_MODE] != TREE:
         return False
     for e in range(s.table_count[node]):
-        if s.table[node, e, SOURCE] != words[at + FROM] and entry_matches(
+        if source_of(s, node, e) != words[at + FROM] and entry_matches(
             s, node, e, words[body + EVENT_ATTRIBUTE], words, body + EVENT_VALUES
         ):
             return False

@@ -43,9 +43,7 @@ class Loop(Rule):
         """The compiled loop. It counts no references to arrays: its engine holds them all."""
         if self._dispatcher is None:
             njit = teach_compiler().njit
-            self._dispatcher = njit(cache=True, nogil=True, _nrt=False, forceinline=self._inline)(
-                self._source
-            )
+            self._dispatcher = njit(cache=True, nogil=True, _nrt=False)(self._source)
         return self._dispatcher
 
 

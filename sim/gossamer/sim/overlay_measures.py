@@ -33,17 +33,9 @@ def ring_correctness(s: State, alive: Alive) -> float:
     if len(online) < 2:
         return 1.0
     slots = s.successor[online]
-    words = s.links[online, np.maximum(slots, 0), 0]
+    words = s.links[online, np.maximum(slots, 0)]
     held = np.where(slots >= 0, words & 0xFFFFFFFF, -1)
     return float(np.mean(held == true_successors(s, alive)[online]))
-
-
-@rule
-def link_utility(s: Any, p: int, k: int) -> float:
-    """Function I between ``p`` and the neighbour in slot ``k``, along ``p``'s primary attribute."""
-    for w in range(s.links.shape[2]):
-        s.work.candidates[0, w] = s.links[p, k, w]
-    return friend_utility(s, p, 0, s.primary[p])
 
 
 @rule
@@ -54,8 +46,8 @@ def sum_friend_utilities(s: Any, alive: Any, totals: Any) -> None:
         if not alive[p]:
             continue
         for k in range(first, first + s.params.friend_links):
-            if s.links[p, k, 0] >= 0:
-                totals[0] += link_utility(s, p, k)
+            if s.links[p, k] >= 0:
+                totals[0] += friend_utility(s, p, s.link_profile[p, k], 0)
                 totals[1] += 1.0
 
 
@@ -68,7 +60,7 @@ def mean_friend_utility(s: State, alive: Alive) -> float:
 
 def in_degrees(s: State, alive: Alive) -> npt.NDArray[np.int64]:
     """int64[n]: how many nodes online have each node among their links."""
-    words = s.links[alive, :, 0]
+    words = s.links[alive]
     return np.bincount(words[words >= 0] & 0xFFFFFFFF, minlength=len(alive))
 
 
@@ -77,7 +69,7 @@ def snapshot(s: State, alive: Alive) -> OverlaySnapshot:
     online = np.flatnonzero(alive)
     row_of = np.full(len(alive), -1, np.int64)
     row_of[online] = np.arange(len(online))
-    words = s.links[online, :, 0]
+    words = s.links[online]
     source, slot = np.nonzero((words >= 0) & alive[np.maximum(words, 0) & 0xFFFFFFFF])
     ring, small = 2 * s.params.ring_links, s.params.small_world_links
     primary = s.primary[online]

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.errors import CapacityError
+from gossamer.protocol.overlay.profile import coarse_range
 from gossamer.protocol.peer import publish_record, subscribe
 from gossamer.protocol.state import IDENTIFIER, RANGES, State, make_state
 from gossamer.sim.churn import ChurnTrace
@@ -308,7 +309,8 @@ def subscribe_all(
     s.constrained[:] = constrained
     s.subscriptions[:] = boxes
     wanted = constrained[:, 0] >= 0
-    s.sampler.profile[wanted, RANGES:] = boxes[wanted, 0]
+    low, high = boxes[wanted, 0, 0::2], boxes[wanted, 0, 1::2]
+    s.sampler.profile[wanted, RANGES:] = coarse_range(low, high)
 
 
 def matching(s: State, values: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:

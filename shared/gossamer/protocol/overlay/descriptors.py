@@ -16,7 +16,7 @@ from gossamer.protocol.errors import ConfigError
 from gossamer.protocol.messages import BODY, LENGTH, Words
 from gossamer.protocol.prefetch import prefetch
 from gossamer.protocol.rules import inline_rule, rule, rule_with_interpreted_form
-from gossamer.protocol.struct import Struct
+from gossamer.protocol.struct import Rows, Struct
 
 CYCLON, NEWSCAST = 0, 1
 
@@ -104,15 +104,15 @@ def make_sampler(
     _check("profile_words", profile_words, profile_words >= 0, "0 or more")
     key = np.arange(nodes, dtype=np.int64) if keys is None else np.array(keys, np.int64)
     _check("keys", key.shape, key.shape == (nodes,), f"one key for each of {nodes} nodes")
+    rows = Rows(nodes, {"key": None, "handle": None, "draws": None, "profile": profile_words})
+    rows.views()["key"][:] = key
+    rows.views()["handle"][:] = np.arange(nodes)
     return SamplerState(
+        rows,
         kind=kind,
         seed=seed,
         view_size=view_size,
         shuffle_length=shuffle_length,
-        key=key,
-        handle=np.arange(nodes, dtype=np.int64),
-        draws=np.zeros(nodes, np.int64),
-        profile=np.zeros((nodes, profile_words), np.int64),
         views=np.full((nodes, view_size), EMPTY, np.int64),
         view_profile=np.zeros((nodes, view_size, profile_words), np.int64),
         spare=np.zeros((2 * view_size + 1) * (1 + profile_words) + 2, np.int64),
@@ -177,13 +177,14 @@ def view_length(v: SamplerState, p: int) -> Any:
 
 @inline_rule
 def prefetch_row(v: SamplerState, p: int) -> None:
-    """Bring what an exchange touches of row p near, profiles apart."""
+    """Bring what an exchange touches of row p near."""
     for slot in range(0, v.view_size, _LINE_WORDS):
         prefetch(v.views, p * v.view_size + slot)
     prefetch(v.views, (p + 1) * v.view_size - 1)
-    prefetch(v.handle, p)
     prefetch(v.key, p)
-    prefetch(v.draws, p)
+    words = v.view_profile.shape[1] * v.view_profile.shape[2]
+    for at in range(0, words, _LINE_WORDS):
+        prefetch(v.view_profile, p * words + at)
 
 
 @rule

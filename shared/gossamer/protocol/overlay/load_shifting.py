@@ -15,6 +15,7 @@ from typing import Any
 from gossamer.protocol.config import LOAD_WINDOW
 from gossamer.protocol.messages import (
     BODY,
+    FROM,
     LENGTH,
     LOAD_SHIFTED,
     Outbox,
@@ -22,11 +23,14 @@ from gossamer.protocol.messages import (
     open_record,
 )
 from gossamer.protocol.overlay.links import (
+    AGE_SHIFT,
+    descriptor_words,
     handle_in,
     refresh_link,
     settle_ring,
     write_own_descriptor,
 )
+from gossamer.protocol.rendezvous.handover import hand_over
 from gossamer.protocol.rules import rule
 from gossamer.protocol.space.ring import RING_MASK, clockwise
 from gossamer.protocol.state import IDENTIFIER, LOAD, MALFORMED, SHIFTED
@@ -53,13 +57,13 @@ def shift_load(s: Any, p: int, out: Outbox) -> None:
     s.load[p] -= s.load[p] // LOAD_WINDOW
     s.sampler.profile[p, LOAD] = s.load[p]
     k = s.successor[p]
-    if s.params.load_shifting == 0 or k < 0 or s.links[p, k, 0] >> 32 > 1:
+    if s.params.load_shifting == 0 or k < 0 or s.links[p, k] >> AGE_SHIFT > 1:
         return
-    successor_load = s.links[p, k, 1 + LOAD]
+    successor_load = s.link_profile[p, k, LOAD]
     if successor_load - s.load[p] <= s.params.shift_threshold or successor_load > MAX_LOAD:
         return
     me = s.sampler.profile[p, IDENTIFIER]
-    gap = clockwise(me, s.links[p, k, 1 + IDENTIFIER])
+    gap = clockwise(me, s.link_profile[p, k, IDENTIFIER])
     distance = shifted_distance(gap, s.load[p], successor_load)
     if distance < 1 or distance >= gap:
         return
@@ -67,11 +71,11 @@ def shift_load(s: Any, p: int, out: Outbox) -> None:
     s.sampler.profile[p, IDENTIFIER] = (me + distance) & RING_MASK
     s.load[p] = average
     s.sampler.profile[p, LOAD] = average
-    s.links[p, k, 1 + LOAD] = average
+    s.link_profile[p, k, LOAD] = average
     s.counters[p, SHIFTED] += 1
     settle_ring(s, p)
-    size = s.links.shape[2]
-    to = handle_in(s.links[p, k, 0])
+    size = descriptor_words(s)
+    to = handle_in(s.links[p, k])
     at = open_record(out, LOAD_SHIFTED, to, s.sampler.handle[p], size)
     if at >= 0:
         write_own_descriptor(s, p, out.words, at + BODY)
@@ -79,11 +83,18 @@ def shift_load(s: Any, p: int, out: Outbox) -> None:
 
 
 @rule
-def on_load_shifted(s: Any, p: int, words: Any, at: int) -> None:
-    """The predecessor has taken over part of our arc: our load is its new one, the average."""
-    if words[at + LENGTH] != BODY + s.links.shape[2]:
+def on_load_shifted(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
+    """The predecessor has taken over part of our arc: our load is its new one, the average.
+
+    It gets what we know of subscribers there (the paper does not say how it learns of them).
+    """
+    if words[at + LENGTH] != BODY + descriptor_words(s):
         s.counters[p, MALFORMED] += 1
         return
+    k = s.predecessor[p]
+    if k < 0 or handle_in(s.links[p, k]) != words[at + FROM]:
+        return
+    hand_over(s, p, words[at + FROM], words[at + BODY + 1 + IDENTIFIER], out)
     refresh_link(s, p, words, at + BODY)
     average = words[at + BODY + 1 + LOAD]
     if 0 <= average < s.load[p]:

@@ -20,6 +20,7 @@ from gossamer.protocol.messages import (
     open_record,
 )
 from gossamer.protocol.overlay.links import (
+    descriptor_words,
     drop_link,
     handle_in,
     refresh_link,
@@ -39,7 +40,7 @@ DESCRIPTOR = 1
 @rule
 def send_find_place(s: Any, to: int, words: Any, body: int, own: int, out: Outbox) -> None:
     """Send a lookup for a newcomer's place one hop further: hops, the newcomer's descriptor."""
-    size = DESCRIPTOR + s.links.shape[2]
+    size = DESCRIPTOR + descriptor_words(s)
     at = open_record(out, FIND_PLACE, to, own, size)
     if at < 0:
         return
@@ -52,7 +53,7 @@ def send_find_place(s: Any, to: int, words: Any, body: int, own: int, out: Outbo
 @rule
 def on_join(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
     """Join through the peer whose descriptor the command carries."""
-    size = s.links.shape[2]
+    size = descriptor_words(s)
     if words[at + LENGTH] != BODY + size:
         s.counters[p, MALFORMED] += 1
         return
@@ -70,7 +71,7 @@ def on_join(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
 @rule
 def on_find_place(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
     """Pass a newcomer's lookup on, or, as its successor-to-be, give it our links and seat it."""
-    size = DESCRIPTOR + s.links.shape[2]
+    size = DESCRIPTOR + descriptor_words(s)
     if words[at + LENGTH] != BODY + size or words[at + BODY + HOPS] < 0:
         s.counters[p, MALFORMED] += 1
         return

@@ -46,7 +46,7 @@ def offset_distance(s: Any, p: int, k: int) -> int:
     octave = SMALLEST_OCTAVE
     if s.successor[p] >= 0:
         gap = clockwise(
-            s.sampler.profile[p, IDENTIFIER], s.links[p, s.successor[p], 1 + IDENTIFIER]
+            s.sampler.profile[p, IDENTIFIER], s.link_profile[p, s.successor[p], IDENTIFIER]
         )
         while octave < RING_BITS - 1 and gap >> (octave + 1) > 0:
             octave += 1

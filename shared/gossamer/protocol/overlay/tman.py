@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.protocol.draws import below
+from gossamer.protocol.draws import below, mix
 from gossamer.protocol.messages import (
     BODY,
     FROM,
@@ -20,142 +20,66 @@ from gossamer.protocol.messages import (
     open_record,
 )
 from gossamer.protocol.overlay.links import (
-    CANDIDATES,
     age_links,
-    begin_candidates,
+    descriptor_words,
     handle_in,
-    offer_links,
-    offer_received,
-    offer_sample,
-    settle_ring,
+    write_link,
     write_own_descriptor,
 )
 from gossamer.protocol.overlay.sampling import draw
-from gossamer.protocol.overlay.small_world import draw_offsets, offset_distance
-from gossamer.protocol.overlay.utility import friend_utility, select_primary_attribute
-from gossamer.protocol.rules import rule
-from gossamer.protocol.space.ring import RING_MASK, clockwise
-from gossamer.protocol.state import IDENTIFIER, KEY, MALFORMED
+from gossamer.protocol.overlay.selection import (
+    begin_selection,
+    offer_links,
+    offer_received,
+    offer_sample,
+    received_bring_news,
+    sample_brings_news,
+    set_bars_by_links,
+    write_selection,
+)
+from gossamer.protocol.overlay.utility import select_primary_attribute
+from gossamer.protocol.rules import inline_rule, rule
+from gossamer.protocol.state import MALFORMED
 
-
-@rule
-def seat(s: Any, p: int, slot: int, c: int) -> None:
-    """Give candidate ``c`` a slot among the links of ``p``; -1 empties the slot."""
-    if c < 0:
-        s.links[p, slot, 0] = -1
-        return
-    s.work.chosen[c] = 1
-    for w in range(s.links.shape[2]):
-        s.links[p, slot, w] = s.work.candidates[c, w]
-
-
-@rule
-def seat_ring_links(s: Any, p: int) -> None:
-    """The R nearest candidates on either side of the ring."""
-    me = s.sampler.profile[p, IDENTIFIER]
-    known = s.work.marks[CANDIDATES]
-    for r in range(s.params.ring_links):
-        for side in range(2):
-            best = -1
-            nearest = 0
-            for c in range(known):
-                if s.work.chosen[c] == 1:
-                    continue
-                other = s.work.candidates[c, 1 + IDENTIFIER]
-                distance = clockwise(me, other) if side == 0 else clockwise(other, me)
-                if best < 0 or distance < nearest:
-                    best = c
-                    nearest = distance
-            seat(s, p, side * s.params.ring_links + r, best)
-            if r == 0 and side == 0:
-                s.successor[p] = 0 if best >= 0 else -1
-
-
-@rule
-def seat_small_world_links(s: Any, p: int) -> None:
-    """For each distance drawn, the candidate nearest to it on the ring."""
-    me = s.sampler.profile[p, IDENTIFIER]
-    first = 2 * s.params.ring_links
-    draw_offsets(s, p)
-    for k in range(s.params.small_world_links):
-        target = (me + offset_distance(s, p, k)) & RING_MASK
-        best = -1
-        nearest = 0
-        for c in range(s.work.marks[CANDIDATES]):
-            if s.work.chosen[c] == 1:
-                continue
-            other = s.work.candidates[c, 1 + IDENTIFIER]
-            distance = min(clockwise(target, other), clockwise(other, target))
-            if best < 0 or distance < nearest:
-                best = c
-                nearest = distance
-        seat(s, p, first + k, best)
-
-
-@rule
-def seat_friend_links(s: Any, p: int) -> None:
-    """The K_f candidates of highest utility along the primary attribute.
-
-    Equal utilities order by the distance of permanent keys (exclusive or), which differs from peer
-    to peer: otherwise everybody would choose the same among peers with equal subscriptions.
-    """
-    wanted = s.params.friend_links
-    first = 2 * s.params.ring_links + s.params.small_world_links
-    key = s.sampler.key[p]
-    attribute = s.primary[p]
-    seated = 0
-    # The slots themselves hold the ranking while it grows, best first, as candidate numbers.
-    for c in range(s.work.marks[CANDIDATES]):
-        if s.work.chosen[c] == 1:
-            continue
-        utility = friend_utility(s, p, c, attribute)
-        s.work.score[c] = utility
-        tie = s.work.candidates[c, 1 + KEY] ^ key
-        place = seated
-        while place > 0:
-            other = s.links[p, first + place - 1, 0]
-            if s.work.score[other] > utility or (
-                s.work.score[other] == utility and s.work.candidates[other, 1 + KEY] ^ key <= tie
-            ):
-                break
-            place -= 1
-        if place >= wanted:
-            continue
-        if seated < wanted:
-            seated += 1
-        for k in range(seated - 1, place, -1):
-            s.links[p, first + k, 0] = s.links[p, first + k - 1, 0]
-        s.links[p, first + place, 0] = c
-    for k in range(wanted):
-        seat(s, p, first + k, s.links[p, first + k, 0] if k < seated else -1)
-
-
-@rule
-def select_links(s: Any, p: int) -> None:
-    """Refresh the link table of ``p`` from the candidates gathered (Sec. IV-B1)."""
-    for c in range(s.work.marks[CANDIDATES]):
-        s.work.chosen[c] = 0
-    select_primary_attribute(s, p)
-    seat_ring_links(s, p)
-    seat_small_world_links(s, p)
-    seat_friend_links(s, p)
-    settle_ring(s, p)
+# What a sampler draws in a turn of its own, in most turns.
+SAMPLER_DRAWS = 2
 
 
 @rule
 def select_neighbour(s: Any, p: int) -> int:
     """A neighbour chosen uniformly at random, or -1 where there is none (Sec. IV-B1)."""
-    filled = 0
-    for k in range(s.links.shape[1]):
-        if s.links[p, k, 0] >= 0:
-            filled += 1
+    filled = count_links(s, p)
     if filled == 0:
         return -1
-    wanted = below(draw(s.sampler, p), filled)
+    return nth_neighbour(s, p, below(draw(s.sampler, p), filled))
+
+
+@rule
+def likely_neighbour(s: Any, p: int) -> int:
+    """Whom `select_neighbour` will choose unless ``p`` draws before; -1 if nobody."""
+    filled = count_links(s, p)
+    if filled == 0:
+        return -1
+    v = s.sampler
+    return nth_neighbour(s, p, below(mix(v.seed, v.key[p], v.draws[p] + SAMPLER_DRAWS), filled))
+
+
+@inline_rule
+def count_links(s: Any, p: int) -> Any:
+    """How many link slots are filled."""
+    filled = 0
     for k in range(s.links.shape[1]):
-        if s.links[p, k, 0] >= 0:
+        filled += s.links[p, k] >= 0
+    return filled
+
+
+@rule
+def nth_neighbour(s: Any, p: int, wanted: int) -> int:
+    """The handle in the filled slot that ``wanted`` others come before."""
+    for k in range(s.links.shape[1]):
+        if s.links[p, k] >= 0:
             if wanted == 0:
-                return handle_in(s.links[p, k, 0])
+                return handle_in(s.links[p, k])
             wanted -= 1
     return -1
 
@@ -163,20 +87,17 @@ def select_neighbour(s: Any, p: int) -> int:
 @rule
 def send_links(s: Any, p: int, kind: int, to: int, out: Outbox) -> None:
     """Send the own descriptor and all links: count, then descriptors."""
-    size = s.links.shape[2]
+    size = descriptor_words(s)
     at = open_record(out, kind, to, s.sampler.handle[p], 1 + (s.links.shape[1] + 1) * size)
     if at < 0:
         return
-    words = out.words
-    write_own_descriptor(s, p, words, at + BODY + 1)
+    write_own_descriptor(s, p, out.words, at + BODY + 1)
     count = 1
     for k in range(s.links.shape[1]):
-        if s.links[p, k, 0] >= 0:
-            start = at + BODY + 1 + count * size
-            for w in range(size):
-                words[start + w] = s.links[p, k, w]
+        if s.links[p, k] >= 0:
+            write_link(s, p, k, out.words, at + BODY + 1 + count * size)
             count += 1
-    words[at + BODY] = count
+    out.words[at + BODY] = count
     close_record(out, at, 1 + count * size)
 
 
@@ -185,11 +106,12 @@ def on_overlay_timer(s: Any, p: int, now: int, out: Outbox) -> None:
     """A round of topology management begins: links age, and an exchange is started."""
     s.round[p] += 1
     age_links(s, p)
+    select_primary_attribute(s, p)
     partner = select_neighbour(s, p)
     if partner < 0:
-        begin_candidates(s)
+        begin_selection(s, p)
         offer_sample(s, p, now)
-        select_links(s, p)
+        write_selection(s, p, out.words, 0)
         partner = select_neighbour(s, p)
     if partner >= 0:
         send_links(s, p, TMAN_REQUEST, partner, out)
@@ -198,7 +120,7 @@ def on_overlay_timer(s: Any, p: int, now: int, out: Outbox) -> None:
 @rule
 def is_well_formed(s: Any, p: int, words: Any, at: int) -> bool:
     """Whether the number of descriptors that a record claims fits its length and our tables."""
-    size = s.links.shape[2]
+    size = descriptor_words(s)
     count = 0
     if words[at + LENGTH] > BODY:
         count = words[at + BODY]
@@ -211,11 +133,15 @@ def is_well_formed(s: Any, p: int, words: Any, at: int) -> bool:
 @rule
 def merge_links(s: Any, p: int, now: int, words: Any, at: int) -> None:
     """Merge links received with the own ones and a fresh random sample, and select."""
-    begin_candidates(s)
-    offer_links(s, p)
-    offer_received(s, p, words, at + BODY + 1, words[at + BODY])
-    offer_sample(s, p, now)
-    select_links(s, p)
+    first = at + BODY + 1
+    count = words[at + BODY]
+    set_bars_by_links(s, p)
+    if received_bring_news(s, p, words, first, count) or sample_brings_news(s, p, now):
+        begin_selection(s, p)
+        offer_links(s, p)
+        offer_received(s, p, words, first, count)
+        offer_sample(s, p, now)
+        write_selection(s, p, words, first)
 
 
 @rule

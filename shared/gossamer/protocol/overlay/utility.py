@@ -1,98 +1,96 @@
 """Interest: which attribute a peer clusters by, and how alike two peers are along it.
 
-Vinifera, Sec. IV-B1: Function I and Algorithm 1.
+Vinifera, Sec. IV-B1: Function I and Algorithm 1, on ranges as profiles tell them.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from gossamer.protocol.overlay.links import CANDIDATES
+from gossamer.protocol.overlay.profile import high_end, low_end
 from gossamer.protocol.rules import inline_rule, rule
 from gossamer.protocol.state import RANGES
 
 
+@inline_rule
+def shared_length(word: int, other: int) -> Any:
+    """How many coarse values two ranges share, less one; negative where they share none."""
+    return min(high_end(word), high_end(other)) - max(low_end(word), low_end(other))
+
+
 @rule
-def overlaps(s: Any, p: int, c: int, attribute: int) -> bool:
-    """Whether candidate ``c`` wants anything of ``attribute`` that peer ``p`` wants too."""
+def overlaps(s: Any, p: int, profile: Any, at: int, attribute: int) -> bool:
+    """Whether the owner of a profile wants anything of ``attribute`` that peer ``p`` wants too.
+
+    The profile stands at ``profile[at:]``.
+    """
     ranges = s.params.profile_ranges
-    first = RANGES + 2 * attribute * ranges
+    first = RANGES + attribute * ranges
     for i in range(ranges):
-        low = s.sampler.profile[p, first + 2 * i]
-        high = s.sampler.profile[p, first + 2 * i + 1]
-        if low > high:
-            break
         for j in range(ranges):
-            other_low = s.work.candidates[c, 1 + first + 2 * j]
-            other_high = s.work.candidates[c, 2 + first + 2 * j]
-            if other_low > other_high:
-                break
-            if low <= other_high and other_low <= high:
+            mine = s.sampler.profile[p, first + i]
+            if shared_length(mine, profile[at + first + j]) >= 0:
                 return True
     return False
 
 
 @inline_rule
-def friend_utility(s: Any, p: int, c: int, attribute: int) -> float:
-    """Function I: |S_p and S_c| / |S_p or S_c| along ``attribute``, 0 where neither wants any."""
-    ranges = s.params.profile_ranges
-    first = RANGES + 2 * attribute * ranges
-    if ranges == 1:
-        return range_utility(
-            s.sampler.profile[p, first],
-            s.sampler.profile[p, first + 1],
-            s.work.candidates[c, 1 + first],
-            s.work.candidates[c, 2 + first],
-        )
-    return ranges_utility(s, p, c, first)
+def friend_utility(s: Any, p: int, profile: Any, at: int) -> float:
+    """Function I of ``p`` and the owner of the profile at ``profile[at:]``.
+
+    |S_p and S_c| / |S_p or S_c| along p's primary attribute, 0 where they share nothing.
+    """
+    first = primary_ranges(s, p)
+    return utility_along(s, p, first, s.sampler.profile[p, first], profile, at)
 
 
 @inline_rule
-def range_utility(low: int, high: int, other_low: int, other_high: int) -> float:
-    """Function I of two single ranges; a range whose low end is past its high end is empty."""
-    shared = min(high, other_high) - max(low, other_low)
-    if shared < 0:
-        return 0.0
-    # Ranges that overlap are not empty, and their union is as long as both without the overlap.
-    union = (high - low) + (other_high - other_low) - shared
-    if union < shared:
-        return 0.0  # only words that no range has make the sum wrap around
-    return (shared + 1.0) / (union + 1.0)
+def primary_ranges(s: Any, p: int) -> Any:
+    """The word of a profile at which the ranges of p's primary attribute begin."""
+    return RANGES + s.primary[p] * s.params.profile_ranges
+
+
+@inline_rule
+def utility_along(s: Any, p: int, first: int, mine: int, profile: Any, at: int) -> float:
+    """`friend_utility`, for loops: with `primary_ranges` and the own first range given."""
+    if s.params.profile_ranges == 1:
+        return range_utility(mine, profile[at + first])
+    return ranges_utility(s, p, profile, at, first)
+
+
+@inline_rule
+def range_utility(word: int, other: int) -> float:
+    """Function I of two single ranges."""
+    shared = shared_length(word, other)
+    # Ranges that overlap are not empty, and their union is as long as both without the overlap;
+    # no branch for those that do not, since which do cannot be foretold.
+    lengths = high_end(word) - low_end(word) + high_end(other) - low_end(other)
+    return max(shared + 1, 0) / (max(lengths - shared, 0) + 1.0)
 
 
 @rule
-def ranges_utility(s: Any, p: int, c: int, first: int) -> float:
+def ranges_utility(s: Any, p: int, profile: Any, at: int, first: int) -> float:
     """Function I of two unions of disjoint ranges, which stand from word ``first`` of a profile."""
-    ranges = s.params.profile_ranges
-    shared = 0.0
-    mine = 0.0
-    theirs = 0.0
-    for i in range(ranges):
-        low = s.sampler.profile[p, first + 2 * i]
-        high = s.sampler.profile[p, first + 2 * i + 1]
-        if low <= high:
-            mine += high - low + 1
-        other_low = s.work.candidates[c, 1 + first + 2 * i]
-        other_high = s.work.candidates[c, 2 + first + 2 * i]
-        if other_low <= other_high:
-            theirs += other_high - other_low + 1
-        for j in range(ranges):
-            other_low = s.work.candidates[c, 1 + first + 2 * j]
-            other_high = s.work.candidates[c, 2 + first + 2 * j]
-            common = min(high, other_high) - max(low, other_low)
-            if low <= high and other_low <= other_high and common >= 0:
-                shared += common + 1
-    union = mine + theirs - shared
-    if union <= 0.0:
+    shared = 0
+    lengths = 0
+    for i in range(s.params.profile_ranges):
+        mine = s.sampler.profile[p, first + i]
+        lengths += max(high_end(mine) - low_end(mine) + 1, 0)
+        theirs = profile[at + first + i]
+        lengths += max(high_end(theirs) - low_end(theirs) + 1, 0)
+        for j in range(s.params.profile_ranges):
+            shared += max(shared_length(mine, profile[at + first + j]) + 1, 0)
+    if shared == 0 or lengths <= shared:
         return 0.0
-    return shared / union
+    return shared / (lengths - shared)
 
 
 @rule
 def select_primary_attribute(s: Any, p: int) -> None:
     """Algorithm 1: the attribute along which most candidates share an interest becomes primary.
 
-    Only attributes that a subscription of ``p`` constrains are ranked.
+    Candidates are the present neighbours and the random view. Only attributes that a subscription
+    of ``p`` constrains are ranked.
 
     Departs from the paper: the present primary attribute keeps its place unless another is ahead
     by more than an eighth. Without that two attributes of equal rank would swap every round, and
@@ -106,7 +104,6 @@ def select_primary_attribute(s: Any, p: int) -> None:
             wanted |= s.constrained[p, k]
     if wanted == 0:
         return
-    candidates = s.work.marks[CANDIDATES]
     present = s.primary[p]
     best = -1
     best_rank = -1
@@ -114,10 +111,7 @@ def select_primary_attribute(s: Any, p: int) -> None:
     for a in range(s.params.attributes):
         if (wanted >> a) & 1 == 0:
             continue
-        rank = 0
-        for c in range(candidates):
-            if overlaps(s, p, c, a):
-                rank += 1
+        rank = rank_of_attribute(s, p, a)
         if a == present:
             present_rank = rank
         if rank > best_rank:
@@ -125,3 +119,18 @@ def select_primary_attribute(s: Any, p: int) -> None:
             best = a
     if present_rank < 0 or 8 * best_rank > 9 * present_rank:
         s.primary[p] = best
+
+
+@rule
+def rank_of_attribute(s: Any, p: int, attribute: int) -> int:
+    """How many neighbours and members of the random view share an interest in ``attribute``."""
+    rank = 0
+    for k in range(s.links.shape[1]):
+        if s.links[p, k] >= 0 and overlaps(s, p, s.link_profile[p, k], 0, attribute):
+            rank += 1
+    for c in range(s.sampler.views.shape[1]):
+        if s.sampler.views[p, c] < 0:
+            break
+        if overlaps(s, p, s.sampler.view_profile[p, c], 0, attribute):
+            rank += 1
+    return rank

@@ -12,16 +12,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.protocol.rules import rule
+from gossamer.protocol.overlay.links import AGE_SHIFT, HANDLE_MASK
+from gossamer.protocol.rules import inline_rule, rule
 from gossamer.protocol.space.ring import RING
-from gossamer.protocol.state import (
-    BOX,
-    EXPIRES,
-    MERGED,
-    REFUSED_ENTRIES,
-    SOURCE,
-    SOURCE_IDENTIFIER,
-)
+from gossamer.protocol.state import BOX, MERGED, REFUSED_ENTRIES, SOURCE_IDENTIFIER
+
+
+@inline_rule
+def source_of(s: Any, p: int, e: int) -> Any:
+    """The handle of the neighbour that installed entry ``e``."""
+    return s.owner[p, e] & HANDLE_MASK
+
+
+@inline_rule
+def fresh_owner(s: Any, p: int, source: int) -> Any:
+    """The owner word of an entry that ``source`` has just installed."""
+    return (s.round[p] + s.params.entry_lifetime) << AGE_SHIFT | source
+
+
+@inline_rule
+def move_entry(s: Any, p: int, e: int, place: int) -> None:
+    """Copy entry ``e`` over another."""
+    s.owner[p, place] = s.owner[p, e]
+    for w in range(s.table.shape[2]):
+        s.table[p, place, w] = s.table[p, e, w]
 
 
 @rule
@@ -185,13 +199,11 @@ def aggregate_after_merge(s: Any, first: int, count: int) -> int:
 
 
 @rule
-def is_covered(s: Any, p: int, words: Any, at: int, source: int, by_source: bool) -> bool:
-    """Whether an entry of ``source`` (or, if not ``by_source``, of anybody else) covers a box."""
+def is_covered_by(s: Any, p: int, words: Any, at: int, source: int) -> bool:
+    """Whether an entry of ``source`` covers the box at ``words[at:]``."""
     size = s.work.box.shape[0]
     for e in range(s.table_count[p]):
-        if (s.table[p, e, SOURCE] == source) == by_source and box_covers(
-            s.table[p], e, BOX, words, at, size
-        ):
+        if source_of(s, p, e) == source and box_covers(s.table[p], e, BOX, words, at, size):
             return True
     return False
 
@@ -201,10 +213,9 @@ def remove_source(s: Any, p: int, source: int) -> None:
     """Drop all entries of one neighbour, keeping the order of the others."""
     kept = 0
     for e in range(s.table_count[p]):
-        if s.table[p, e, SOURCE] != source:
+        if source_of(s, p, e) != source:
             if kept != e:
-                for w in range(s.table.shape[2]):
-                    s.table[p, kept, w] = s.table[p, e, w]
+                move_entry(s, p, e, kept)
             kept += 1
     s.table_count[p] = kept
 
@@ -214,10 +225,9 @@ def remove_expired(s: Any, p: int) -> None:
     """Drop the entries that were not refreshed in time (Sec. IV-C)."""
     kept = 0
     for e in range(s.table_count[p]):
-        if s.table[p, e, EXPIRES] >= s.round[p]:
+        if s.owner[p, e] >> AGE_SHIFT >= s.round[p]:
             if kept != e:
-                for w in range(s.table.shape[2]):
-                    s.table[p, kept, w] = s.table[p, e, w]
+                move_entry(s, p, e, kept)
             kept += 1
     s.table_count[p] = kept
 
@@ -237,8 +247,7 @@ def replace_source(
             widen_last_entry(s, p, source, boxes, i)
             continue
         e = s.table_count[p]
-        s.table[p, e, SOURCE] = source
-        s.table[p, e, EXPIRES] = s.round[p] + s.params.entry_lifetime
+        s.owner[p, e] = fresh_owner(s, p, source)
         s.table[p, e, SOURCE_IDENTIFIER] = source_identifier
         for w in range(boxes.shape[1]):
             s.table[p, e, BOX + w] = boxes[i, w]
@@ -260,11 +269,11 @@ def make_room(s: Any, p: int) -> bool:
     while e < count:
         length = 0
         for other in range(e, count):
-            if same_tree(s, p, e, s.table[p, other, SOURCE], s.table[p, other, BOX]):
+            if same_tree(s, p, e, source_of(s, p, other), s.table[p, other, BOX]):
                 length += 1
         if length > most:
             most = length
-            heaviest = s.table[p, e, SOURCE]
+            heaviest = source_of(s, p, e)
             attribute = s.table[p, e, BOX]
         e += run_length(s, p, e)
     waiting = -1
@@ -277,8 +286,7 @@ def make_room(s: Any, p: int) -> bool:
                 continue
             waiting = kept
         if kept != e:
-            for w in range(s.table.shape[2]):
-                s.table[p, kept, w] = s.table[p, e, w]
+            move_entry(s, p, e, kept)
         kept += 1
     s.table_count[p] = kept
     s.counters[p, MERGED] += count - kept
@@ -288,7 +296,7 @@ def make_room(s: Any, p: int) -> bool:
 @rule
 def run_length(s: Any, p: int, e: int) -> int:
     """How many entries from ``e`` on are of one and the same neighbour and attribute."""
-    source = s.table[p, e, SOURCE]
+    source = source_of(s, p, e)
     attribute = s.table[p, e, BOX]
     length = 1
     while e + length < s.table_count[p] and same_tree(s, p, e + length, source, attribute):
@@ -299,7 +307,7 @@ def run_length(s: Any, p: int, e: int) -> int:
 @rule
 def same_tree(s: Any, p: int, e: int, source: int, attribute: int) -> bool:
     """Whether entry ``e`` is of this neighbour and routed by this attribute."""
-    return s.table[p, e, SOURCE] == source and s.table[p, e, BOX] == attribute
+    return source_of(s, p, e) == source and s.table[p, e, BOX] == attribute
 
 
 @rule

@@ -21,6 +21,7 @@ from gossamer.protocol.messages import (
     close_record,
     open_record,
 )
+from gossamer.protocol.rendezvous.content_routing_table import source_of
 from gossamer.protocol.rendezvous.recovery import (
     EVENT_ATTRIBUTE,
     EVENT_HOPS,
@@ -47,7 +48,6 @@ from gossamer.protocol.state import (
     HOPS_EXCEEDED,
     MALFORMED,
     REPEATED,
-    SOURCE,
 )
 
 
@@ -124,7 +124,7 @@ def forward_down(
     told = 0
     attribute = words[body + EVENT_ATTRIBUTE]
     for e in range(s.table_count[p]):
-        neighbour = s.table[p, e, SOURCE]
+        neighbour = source_of(s, p, e)
         if neighbour == source or not entry_matches(s, p, e, attribute, words, body + EVENT_VALUES):
             continue
         known = False

@@ -2,8 +2,9 @@
 
 Every round a peer sends each neighbour one aggregated message: all boxes, its own and those that
 others installed here, whose next hop that neighbour is. The message replaces what the neighbour
-held for us, so that what is no longer asked for vanishes by itself (de-aggregation). An empty one
-is a heartbeat; every one is acknowledged with the neighbour's profile.
+held for us, so that what is no longer asked for vanishes by itself (de-aggregation). It is a
+heartbeat too, which ring neighbours, and others that were not heard of for a while, answer with
+their profile; a neighbour that has nothing to hold for us gets an empty one only then.
 
 A box that was not covered before is news: it is forwarded at once (the paper's lookups are
 recursive), but only if no other entry covers it, since then the path onward exists. State and
@@ -33,16 +34,19 @@ from gossamer.protocol.messages import (
     open_record,
 )
 from gossamer.protocol.overlay.links import (
-    handle_in,
+    age_in,
+    descriptor_words,
     refresh_link,
+    write_link,
     write_own_descriptor,
 )
 from gossamer.protocol.rendezvous.content_routing_table import (
     aggregate,
     box_covers,
-    is_covered,
+    fresh_owner,
     remove_expired,
     replace_source,
+    source_of,
 )
 from gossamer.protocol.rendezvous.recovery import replay_events
 from gossamer.protocol.rendezvous.showering import (
@@ -50,18 +54,22 @@ from gossamer.protocol.rendezvous.showering import (
     own_arc_begins,
 )
 from gossamer.protocol.rendezvous.spreading import begin_lists, forwarding_limit, spread
-from gossamer.protocol.rules import rule
+from gossamer.protocol.rules import inline_rule, rule
 from gossamer.protocol.state import (
     BOX,
-    EXPIRES,
     IDENTIFIER,
     MALFORMED,
-    SOURCE,
     SOURCE_IDENTIFIER,
 )
 
 # What is to be done with a box received.
 KNOWN, HELD_ELSEWHERE, NEW = 0, 1, 2
+
+
+@inline_rule
+def head_words(s: Any) -> Any:
+    """Words of an INSTALL's body before the boxes."""
+    return descriptor_words(s) + 2
 
 
 @rule
@@ -90,15 +98,21 @@ def take_own_box(s: Any, p: int, k: int) -> None:
 
 
 @rule
-def send_boxes(s: Any, p: int, kind: int, to: int, first: int, count: int, out: Outbox) -> None:
-    """Send own descriptor, count, and the boxes ``work.lists[first:first + count]``."""
-    head = s.links.shape[2] + 1
+def send_boxes(
+    s: Any, p: int, kind: int, to: int, first: int, count: int, answer: int, out: Outbox
+) -> None:
+    """Send the boxes ``work.lists[first:first + count]``.
+
+    The body is the own descriptor, whether an answer is wanted, the count, and the boxes.
+    """
+    head = head_words(s)
     size = s.work.box.shape[0]
     at = open_record(out, kind, to, s.sampler.handle[p], head + count * size)
     if at < 0:
         return
     words = out.words
     write_own_descriptor(s, p, words, at + BODY)
+    words[at + BODY + head - 2] = answer
     words[at + BODY + head - 1] = count
     start = at + BODY + head
     for i in range(count):
@@ -126,16 +140,31 @@ def list_everything(s: Any, p: int) -> int:
 
 @rule
 def on_install_timer(s: Any, p: int, out: Outbox) -> None:
-    """The periodic installation: one aggregated message to every neighbour."""
+    """The periodic installation: one aggregated message to every neighbour that is to have one.
+
+    A neighbour that nothing is installed at hears from us where its answer is needed.
+    """
     remove_expired(s, p)
     arcs = list_everything(s, p)
     for i in range(arcs):
-        to = handle_of_slot(s, p, s.work.hops[i])
-        send_boxes(s, p, INSTALL, to, i * s.params.boxes, s.work.counts[i], out)
-    clear_abandoned(s, p, out)
+        k = s.work.hops[i]
+        to = handle_of_slot(s, p, k)
+        answer = needs_answer(s, p, k)
+        if s.work.counts[i] > 0 or answer:
+            send_boxes(s, p, INSTALL, to, i * s.params.boxes, s.work.counts[i], answer, out)
+    clear_abandoned(s, p, arcs, out)
     for i in range(s.installed_at.shape[1]):
         installed = i < arcs and s.work.counts[i] > 0
         s.installed_at[p, i] = handle_of_slot(s, p, s.work.hops[i]) if installed else -1
+
+
+@inline_rule
+def needs_answer(s: Any, p: int, k: int) -> int:
+    """Whether the neighbour in slot ``k`` is to answer: on the ring, or not heard of for long.
+
+    The ring has to be right in every round; of others it is enough to know that they live.
+    """
+    return int(k < 2 * s.params.ring_links or 3 * age_in(s.links[p, k]) >= s.params.failure_age)
 
 
 @rule
@@ -149,7 +178,7 @@ def greet_successor(s: Any, p: int, out: Outbox) -> None:
     for i in range(arcs):
         if s.work.hops[i] == s.successor[p]:
             to = handle_of_slot(s, p, s.successor[p])
-            send_boxes(s, p, INSTALL_NEWS, to, i * s.params.boxes, s.work.counts[i], out)
+            send_boxes(s, p, INSTALL_NEWS, to, i * s.params.boxes, s.work.counts[i], 1, out)
 
 
 @rule
@@ -162,24 +191,29 @@ def spread_own(s: Any, p: int, arcs: int, limit: int) -> None:
 
 
 @rule
-def clear_abandoned(s: Any, p: int, out: Outbox) -> None:
-    """Tell peers that no longer are neighbours to drop what we installed there last round."""
+def clear_abandoned(s: Any, p: int, arcs: int, out: Outbox) -> None:
+    """Tell peers at which nothing is installed any more to drop what was last round."""
     for i in range(s.installed_at.shape[1]):
         handle = s.installed_at[p, i]
         if handle < 0:
             continue
-        still = False
-        for k in range(s.links.shape[1]):
-            if s.links[p, k, 0] >= 0 and handle_of_slot(s, p, k) == handle:
-                still = True
-        if not still:
-            send_boxes(s, p, INSTALL, handle, 0, 0, out)
+        if not is_served(s, p, arcs, handle):
+            send_boxes(s, p, INSTALL, handle, 0, 0, 0, out)
+
+
+@rule
+def is_served(s: Any, p: int, arcs: int, handle: int) -> bool:
+    """Whether the lists hold a box for a neighbour."""
+    for i in range(arcs):
+        if s.work.counts[i] > 0 and handle_of_slot(s, p, s.work.hops[i]) == handle:
+            return True
+    return False
 
 
 @rule
 def boxes_are_well_formed(s: Any, p: int, words: Any, at: int) -> bool:
     """Whether the boxes of a record fit its length, our tables and the schema."""
-    head = s.links.shape[2] + 1
+    head = head_words(s)
     size = s.work.box.shape[0]
     fits = words[at + LENGTH] >= BODY + head
     if fits:
@@ -210,20 +244,29 @@ def covered_by_own(s: Any, p: int, words: Any, at: int) -> bool:
 
 
 @rule
+def judge_box(s: Any, p: int, words: Any, at: int, source: int) -> int:
+    """What the box at ``words[at:]`` is to the routing table."""
+    size = s.work.box.shape[0]
+    found = NEW
+    for e in range(s.table_count[p]):
+        if box_covers(s.table[p], e, BOX, words, at, size):
+            if source_of(s, p, e) == source:
+                return KNOWN
+            found = HELD_ELSEWHERE
+    return found
+
+
+@rule
 def judge_boxes(s: Any, p: int, words: Any, first: int, count: int, source: int) -> int:
     """Write to ``work.news`` what each box received is; return how many are not known."""
-    size = s.work.box.shape[0]
     unknown = 0
     for i in range(count):
-        at = first + i * size
-        if is_covered(s, p, words, at, source, True):
-            s.work.news[i] = KNOWN
-            continue
-        unknown += 1
-        if is_covered(s, p, words, at, source, False) or covered_by_own(s, p, words, at):
-            s.work.news[i] = HELD_ELSEWHERE
-        else:
-            s.work.news[i] = NEW
+        at = first + i * s.work.box.shape[0]
+        s.work.news[i] = judge_box(s, p, words, at, source)
+        if s.work.news[i] != KNOWN:
+            unknown += 1
+            if s.work.news[i] == NEW and covered_by_own(s, p, words, at):
+                s.work.news[i] = HELD_ELSEWHERE
     return unknown
 
 
@@ -240,7 +283,7 @@ def forward_news(
     for i in range(arcs):
         to = handle_of_slot(s, p, s.work.hops[i])
         if s.work.counts[i] > 0 and to != source:
-            send_boxes(s, p, INSTALL_NEWS, to, i * s.params.boxes, s.work.counts[i], out)
+            send_boxes(s, p, INSTALL_NEWS, to, i * s.params.boxes, s.work.counts[i], 0, out)
 
 
 @rule
@@ -251,7 +294,7 @@ def collect_entries(s: Any, p: int, source: int, own: int) -> int:
     """
     count = 0
     for e in range(s.table_count[p]):
-        if s.table[p, e, SOURCE] == source:
+        if source_of(s, p, e) == source:
             for w in range(s.work.box.shape[0]):
                 s.work.box[w] = s.table[p, e, BOX + w]
             count = aggregate(s, p, own, count)
@@ -269,7 +312,7 @@ def renew_entries(
     size = s.work.box.shape[0]
     held = 0
     for e in range(s.table_count[p]):
-        if s.table[p, e, SOURCE] != source:
+        if source_of(s, p, e) != source:
             continue
         if held == count:
             return False
@@ -280,8 +323,8 @@ def renew_entries(
     if held != count:
         return False
     for e in range(s.table_count[p]):
-        if s.table[p, e, SOURCE] == source:
-            s.table[p, e, EXPIRES] = s.round[p] + s.params.entry_lifetime
+        if source_of(s, p, e) == source:
+            s.owner[p, e] = fresh_owner(s, p, source)
             s.table[p, e, SOURCE_IDENTIFIER] = source_identifier
     return True
 
@@ -294,12 +337,14 @@ def on_install(s: Any, p: int, words: Any, at: int, replaces: bool, out: Outbox)
     source = words[at + FROM]
     source_identifier = words[at + BODY + 1 + IDENTIFIER]
     refresh_link(s, p, words, at + BODY)
-    head = s.links.shape[2] + 1
+    head = head_words(s)
     size = s.work.box.shape[0]
+    wants_answer = words[at + BODY + head - 2] != 0
     count = words[at + BODY + head - 1]
     first = at + BODY + head
     if replaces and renew_entries(s, p, source, source_identifier, words, first, count):
-        acknowledge(s, p, source, out)
+        if wants_answer:
+            acknowledge(s, p, source, out)
         return
     unknown = judge_boxes(s, p, words, first, count, source)
     own = s.links.shape[1] * s.params.boxes
@@ -312,7 +357,8 @@ def on_install(s: Any, p: int, words: Any, at: int, replaces: bool, out: Outbox)
         held = aggregate(s, p, own, held)
     if replaces or unknown > 0:
         replace_source(s, p, source, source_identifier, s.work.lists, own, held)
-    acknowledge(s, p, source, out)
+    if wants_answer:
+        acknowledge(s, p, source, out)
     if unknown > 0:
         if s.params.cascade == 1:
             limit = forwarding_limit(s, p, source_identifier)
@@ -326,16 +372,15 @@ def acknowledge(s: Any, p: int, to: int, out: Outbox) -> None:
 
     The predecessor lets a peer that took us for its successor see who is in between.
     """
-    size = s.links.shape[2]
+    size = descriptor_words(s)
     at = open_record(out, ACKNOWLEDGE, to, s.sampler.handle[p], 2 * size)
     if at < 0:
         return
     write_own_descriptor(s, p, out.words, at + BODY)
     length = size
     k = s.predecessor[p]
-    if k >= 0 and handle_in(s.links[p, k, 0]) != to:
-        for w in range(size):
-            out.words[at + BODY + size + w] = s.links[p, k, w]
+    if k >= 0 and handle_of_slot(s, p, k) != to:
+        write_link(s, p, k, out.words, at + BODY + size)
         length = 2 * size
     close_record(out, at, length)
 
@@ -343,7 +388,7 @@ def acknowledge(s: Any, p: int, to: int, out: Outbox) -> None:
 @rule
 def on_acknowledge(s: Any, p: int, words: Any, at: int) -> None:
     """A neighbour lives; take in its profile, and its predecessor as a candidate for the ring."""
-    size = s.links.shape[2]
+    size = descriptor_words(s)
     length = words[at + LENGTH]
     if length != BODY + size and length != BODY + 2 * size:
         s.counters[p, MALFORMED] += 1
@@ -358,7 +403,7 @@ def reinstall_elsewhere(s: Any, p: int, words: Any, at: int, out: Outbox) -> Non
     """Send the boxes of an undeliverable record through the neighbours that are left."""
     if s.params.reroute == 0:
         return
-    head = s.links.shape[2] + 1
+    head = head_words(s)
     count = words[at + BODY + head - 1]
     first = at + BODY + head
     for i in range(count):

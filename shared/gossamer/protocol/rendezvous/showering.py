@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer.protocol.overlay.links import handle_in
-from gossamer.protocol.rules import rule
+from gossamer.protocol.rules import inline_rule, rule
 from gossamer.protocol.space.ring import RING, RING_MASK, clockwise
 from gossamer.protocol.state import ARC_START, IDENTIFIER
 
@@ -32,7 +32,9 @@ def own_arc_begins(s: Any, p: int) -> int:
     """
     if s.predecessor[p] < 0:
         return 0
-    return clockwise(s.sampler.profile[p, IDENTIFIER], s.links[p, s.predecessor[p], 1 + IDENTIFIER])
+    return clockwise(
+        s.sampler.profile[p, IDENTIFIER], s.link_profile[p, s.predecessor[p], IDENTIFIER]
+    )
 
 
 @rule
@@ -42,10 +44,62 @@ def neighbour_arc_begins(s: Any, p: int, k: int, before: int, distance: int) -> 
     It begins at the neighbour's predecessor, or at a peer between the two that we know of and the
     neighbour does not (``before`` is the distance of the nearest).
     """
-    start = clockwise(s.sampler.profile[p, IDENTIFIER], s.links[p, k, 1 + ARC_START])
+    start = clockwise(s.sampler.profile[p, IDENTIFIER], s.link_profile[p, k, ARC_START])
     if start < before or start > distance:
         return before
     return start
+
+
+@inline_rule
+def slot_in_order(s: Any, p: int, i: int) -> Any:
+    """The link slot that was the ``i``-th on the ring."""
+    return (s.clockwise_order[p, i >> 3] >> (8 * (i & 7))) & 0xFF
+
+
+@rule
+def sort_links(s: Any, p: int) -> int:
+    """Write the filled link slots in clockwise order to ``work.hops``, how far to ``work.bounds``.
+
+    The order found is kept, so that next time there is nothing to sort. Returns their number.
+    """
+    me = s.sampler.profile[p, IDENTIFIER]
+    hops = s.work.hops
+    bounds = s.work.bounds
+    count = 0
+    moved = False
+    for i in range(s.links.shape[1]):
+        k = slot_in_order(s, p, i)
+        if s.links[p, k] < 0:
+            continue
+        distance = clockwise(me, s.link_profile[p, k, IDENTIFIER])
+        place = count
+        while place > 0 and bounds[place - 1] > distance:
+            bounds[place] = bounds[place - 1]
+            hops[place] = hops[place - 1]
+            place -= 1
+            moved = True
+        bounds[place] = distance
+        hops[place] = k
+        count += 1
+    if moved:
+        keep_order(s, p, count)
+    return count
+
+
+@rule
+def keep_order(s: Any, p: int, count: int) -> None:
+    """Keep the order of the ``count`` slots in ``work.hops``; empty slots follow."""
+    slots = s.links.shape[1]
+    empty = count
+    for k in range(slots):
+        if s.links[p, k] < 0:
+            s.work.hops[empty] = k
+            empty += 1
+    for word in range(s.clockwise_order.shape[1]):
+        packed = 0
+        for i in range(8 * word, min(8 * word + 8, slots)):
+            packed |= s.work.hops[i] << (8 * (i & 7))
+        s.clockwise_order[p, word] = packed
 
 
 @rule
@@ -55,22 +109,9 @@ def plan_arcs(s: Any, p: int) -> int:
     Writes the link slot of arc i, in clockwise order, to ``work.hops[i]`` and its last distance
     to ``work.bounds[i]``. Returns the number of arcs.
     """
-    me = s.sampler.profile[p, IDENTIFIER]
+    count = sort_links(s, p)
     hops = s.work.hops
     bounds = s.work.bounds
-    count = 0
-    for k in range(s.links.shape[1]):
-        if s.links[p, k, 0] < 0:
-            continue
-        distance = clockwise(me, s.links[p, k, 1 + IDENTIFIER])
-        place = count
-        while place > 0 and bounds[place - 1] > distance:
-            bounds[place] = bounds[place - 1]
-            hops[place] = hops[place - 1]
-            place -= 1
-        bounds[place] = distance
-        hops[place] = k
-        count += 1
     # So far bounds holds distances; the arc before neighbour i ends where i's own arc begins.
     for i in range(count):
         if i + 1 < count:
@@ -96,9 +137,9 @@ def next_hop(s: Any, p: int, value: int) -> int:
     before_distance = 0
     after_distance = RING
     for k in range(s.links.shape[1]):
-        if s.links[p, k, 0] < 0:
+        if s.links[p, k] < 0:
             continue
-        distance = clockwise(me, s.links[p, k, 1 + IDENTIFIER])
+        distance = clockwise(me, s.link_profile[p, k, IDENTIFIER])
         if distance < wanted and (before < 0 or distance > before_distance):
             before = k
             before_distance = distance
@@ -115,7 +156,7 @@ def next_hop(s: Any, p: int, value: int) -> int:
 @rule
 def handle_of_slot(s: Any, p: int, k: int) -> int:
     """The handle of the neighbour in slot ``k``."""
-    return handle_in(s.links[p, k, 0])
+    return handle_in(s.links[p, k])
 
 
 @rule

@@ -37,8 +37,11 @@ def spread_segment(
     """Split clockwise distances [first, last] among the arcs and list the parts by next hop."""
     begins = 1
     for i in range(arcs):
+        if begins > last:
+            return
         ends = s.work.bounds[i]
-        spread_arc(s, p, i, max(first, begins), min(last, ends), attribute, box, at)
+        if ends >= first:
+            spread_arc(s, p, i, max(first, begins), min(last, ends), attribute, box, at)
         begins = ends + 1
 
 

@@ -1,0 +1,441 @@
+"""Selecting links: which candidates get which slots of the link table (Vinifera, Sec. IV-B1).
+
+Every candidate goes along the slots in order: successors, predecessors, small-world links,
+friends. Where it suits a slot better than who holds it, it takes the slot and the other goes on;
+who comes to the end holding nothing is no neighbour. So each slot ends up with the best of those
+that no slot before it took, whatever the order of the candidates.
+
+Once the overlay has formed most candidates suit no slot, and those that do sit there already. A few
+comparisons with the worst link of each kind tell, so that links are selected anew only where there
+is somebody new to be seated.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from gossamer.protocol.overlay.descriptors import PLAIN, view_length
+from gossamer.protocol.overlay.links import (
+    AGE_SHIFT,
+    age_in,
+    handle_in,
+    is_refused,
+    settle_ring,
+    slot_of,
+)
+from gossamer.protocol.overlay.sampling import NEWSCAST
+from gossamer.protocol.overlay.small_world import draw_offsets, offset_distance
+from gossamer.protocol.overlay.utility import friend_utility, primary_ranges, utility_along
+from gossamer.protocol.rules import inline_rule, rule
+from gossamer.protocol.space.ring import RING, RING_MASK, clockwise
+from gossamer.protocol.state import IDENTIFIER
+
+# The ordered kinds of links, by which `work.seated` counts.
+AFTER, BEFORE, FRIENDS = 0, 1, 2
+
+
+@rule
+def begin_selection(s: Any, p: int) -> None:
+    """Empty all seats, and decide where small-world links are sought."""
+    work = s.work
+    for k in range(work.seat_word.shape[0]):
+        work.seat_word[k] = -1
+    work.seated[:] = 0
+    if s.params.small_world_links > 0:
+        set_targets(s, p)
+    set_bars(s, p)
+
+
+@rule
+def set_bars(s: Any, p: int) -> None:
+    """Note what a candidate has to equal at least to be worth a closer look."""
+    work = s.work
+    ring = s.params.ring_links
+    for side in range(2):
+        work.farthest[side] = RING
+        if work.seated[side] == ring:
+            work.farthest[side] = -1
+            if ring > 0:
+                last = work.seat_identifier[side * ring + ring - 1]
+                work.farthest[side] = side_distance(s, p, side, last)
+    for k in range(s.params.small_world_links):
+        slot = 2 * ring + k
+        work.reach[k] = RING
+        if work.seat_word[slot] >= 0:
+            work.reach[k] = either_way(work.target[k], work.seat_identifier[slot])
+    work.lowest[0] = -1.0
+    if work.seated[FRIENDS] == s.params.friend_links:
+        work.lowest[0] = 2.0
+        if s.params.friend_links > 0:
+            work.lowest[0] = work.seat_utility[s.links.shape[1] - 1]
+
+
+@rule
+def set_bars_by_links(s: Any, p: int) -> None:
+    """Note what a candidate has to equal at least to take the place of a present neighbour."""
+    work = s.work
+    ring = s.params.ring_links
+    for side in range(2):
+        work.farthest[side] = -1
+        for k in range(side * ring, side * ring + ring):
+            away = RING
+            if s.links[p, k] >= 0:
+                away = side_distance(s, p, side, s.link_profile[p, k, IDENTIFIER])
+            work.farthest[side] = max(work.farthest[side], away)
+    if s.params.small_world_links > 0:
+        set_targets(s, p)
+    for k in range(s.params.small_world_links):
+        slot = 2 * ring + k
+        work.reach[k] = RING
+        if s.links[p, slot] >= 0:
+            identifier = s.link_profile[p, slot, IDENTIFIER]
+            work.reach[k] = either_way(work.target[k], identifier)
+    lowest = 2.0
+    for k in range(s.links.shape[1] - s.params.friend_links, s.links.shape[1]):
+        if s.links[p, k] < 0:
+            lowest = -1.0
+            break
+        lowest = min(lowest, friend_utility(s, p, s.link_profile[p, k], 0))
+    work.lowest[0] = lowest
+
+
+@rule
+def received_bring_news(s: Any, p: int, words: Any, at: int, count: int) -> bool:
+    """Whether one of the descriptors at ``words[at:]`` might earn a slot.
+
+    Younger descriptors of neighbours take the place of older ones at once.
+    """
+    size = 1 + s.link_profile.shape[2]
+    first = primary_ranges(s, p)
+    mine = s.sampler.profile[p, first]
+    bars = bars_of(s, p)
+    for d in range(count):
+        start = at + d * size
+        utility = utility_along(s, p, first, mine, words, start + 1)
+        if may_suit(s, bars, words[start + 1 + IDENTIFIER], utility) and is_news(
+            s, p, words[start], words, start + 1, utility
+        ):
+            return True
+    return False
+
+
+@rule
+def sample_brings_news(s: Any, p: int, now: int) -> bool:
+    """The same for the random view of the peer sampling layer."""
+    first = primary_ranges(s, p)
+    mine = s.sampler.profile[p, first]
+    bars = bars_of(s, p)
+    for c in range(view_length(s.sampler, p)):
+        profile = s.sampler.view_profile[p, c]
+        utility = utility_along(s, p, first, mine, profile, 0)
+        if may_suit(s, bars, profile[IDENTIFIER], utility) and is_news(
+            s, p, sampled_word(s, p, c, now), profile, 0, utility
+        ):
+            return True
+    return False
+
+
+@rule
+def is_news(s: Any, p: int, word: int, profile: Any, at: int, utility: float) -> bool:
+    """Whether a descriptor tells of a peer to be seated, or of a neighbour to be seated anew.
+
+    The younger descriptor of a neighbour that is where it was and as good a friend is taken in.
+    """
+    if word < 0 or handle_in(word) == s.sampler.handle[p]:
+        return False
+    k = slot_of(s, p, handle_in(word))
+    if k < 0:
+        return not is_refused(s, p, word)
+    if s.links[p, k] <= word:
+        return False
+    held = s.link_profile[p, k]
+    if held[IDENTIFIER] != profile[at + IDENTIFIER] or friend_utility(s, p, held, 0) != utility:
+        return True
+    s.links[p, k] = word
+    for w in range(s.link_profile.shape[2]):
+        s.link_profile[p, k, w] = profile[at + w]
+    return False
+
+
+@inline_rule
+def sampled_word(s: Any, p: int, c: int, now: int) -> Any:
+    """The first word of the descriptor in slot ``c`` of the random view.
+
+    Newscast descriptors carry the time they were written at, which becomes an age here.
+    """
+    word = s.sampler.views[p, c] & PLAIN
+    if s.sampler.kind == NEWSCAST:
+        word = max(now - age_in(word), 0) << AGE_SHIFT | handle_in(word)
+    return word
+
+
+@rule
+def set_targets(s: Any, p: int) -> None:
+    """Decide where on the ring small-world links are sought."""
+    draw_offsets(s, p)
+    for k in range(s.params.small_world_links):
+        distance = offset_distance(s, p, k)
+        s.work.target[k] = (s.sampler.profile[p, IDENTIFIER] + distance) & RING_MASK
+
+
+@inline_rule
+def side_distance(s: Any, p: int, side: int, identifier: int) -> Any:
+    """How far an identifier is from peer ``p``, going to one side of the ring."""
+    me = s.sampler.profile[p, IDENTIFIER]
+    return clockwise(me, identifier) if side == AFTER else clockwise(identifier, me)
+
+
+@inline_rule
+def either_way(one: int, other: int) -> Any:
+    """The distance of two places on the ring, the shorter way around."""
+    return min(clockwise(one, other), clockwise(other, one))
+
+
+class Bars(NamedTuple):
+    """What a candidate has to equal at least, for loops to hold in registers.
+
+    Attributes:
+        place: the own place on the ring.
+        lowest, after, before: `Work.lowest` and the two of `Work.farthest`.
+    """
+
+    place: int
+    lowest: float
+    after: int
+    before: int
+
+
+@inline_rule
+def bars_of(s: Any, p: int) -> Bars:
+    """The bars as they are now."""
+    return Bars(
+        s.sampler.profile[p, IDENTIFIER],
+        s.work.lowest[0],
+        s.work.farthest[AFTER],
+        s.work.farthest[BEFORE],
+    )
+
+
+@inline_rule
+def may_suit(s: Any, bars: Bars, identifier: int, utility: float) -> Any:
+    """Whether a candidate equals the worst that any kind of slot holds."""
+    if (
+        (utility >= bars.lowest)
+        | (clockwise(bars.place, identifier) <= bars.after)
+        | (clockwise(identifier, bars.place) <= bars.before)
+    ):
+        return True
+    near = 0
+    for k in range(s.params.small_world_links):
+        near |= either_way(s.work.target[k], identifier) <= s.work.reach[k]
+    return near != 0
+
+
+@rule
+def offer_links(s: Any, p: int) -> None:
+    """Seat peer ``p``'s present neighbours; nobody else may be seated yet."""
+    for k in range(s.links.shape[1]):
+        if s.links[p, k] >= 0:
+            profile = s.link_profile[p, k]
+            utility = friend_utility(s, p, profile, 0)
+            find_seat(s, p, s.links[p, k], k, profile[IDENTIFIER], utility)
+    set_bars(s, p)
+
+
+@rule
+def offer_received(s: Any, p: int, words: Any, at: int, count: int) -> None:
+    """Offer the slots to ``count`` descriptors, written in ``words`` from ``at`` on."""
+    size = 1 + s.link_profile.shape[2]
+    for d in range(count):
+        start = at + d * size
+        utility = friend_utility(s, p, words, start + 1)
+        if may_suit(s, bars_of(s, p), words[start + 1 + IDENTIFIER], utility):
+            source = s.links.shape[1] + d
+            seat_candidate(s, p, words[start], source, words[start + 1 + IDENTIFIER], utility)
+
+
+@rule
+def offer_sample(s: Any, p: int, now: int) -> None:
+    """Offer the slots to the random view of the peer sampling layer."""
+    first = 2 * s.links.shape[1] + 1
+    for c in range(view_length(s.sampler, p)):
+        profile = s.sampler.view_profile[p, c]
+        utility = friend_utility(s, p, profile, 0)
+        if may_suit(s, bars_of(s, p), profile[IDENTIFIER], utility):
+            word = sampled_word(s, p, c, now)
+            seat_candidate(s, p, word, first + c, profile[IDENTIFIER], utility)
+
+
+@rule
+def seat_candidate(s: Any, p: int, word: int, source: int, identifier: int, utility: float) -> None:
+    """Find a seat for a candidate, unless it is no peer to be linked to, or seated already.
+
+    Of two descriptors of one peer the younger counts.
+    """
+    work = s.work
+    if word < 0 or handle_in(word) == s.sampler.handle[p] or is_refused(s, p, word):
+        return
+    k = seat_of(s, handle_in(word))
+    if k >= 0:
+        if work.seat_word[k] <= word:
+            return
+        if work.seat_identifier[k] == identifier and work.seat_utility[k] == utility:
+            work.seat_word[k] = word
+            work.seat_source[k] = source
+            return
+        vacate(s, k)
+    find_seat(s, p, word, source, identifier, utility)
+    set_bars(s, p)
+
+
+@rule
+def seat_of(s: Any, handle: int) -> int:
+    """Which seat a peer has, -1 if none."""
+    for k in range(s.links.shape[1]):
+        if handle_in(s.work.seat_word[k]) == handle and s.work.seat_word[k] >= 0:
+            return k
+    return -1
+
+
+@rule
+def vacate(s: Any, k: int) -> None:
+    """Empty a seat; among ordered ones those behind it move up."""
+    ring = s.params.ring_links
+    s.work.seat_word[k] = -1
+    if 2 * ring <= k < 2 * ring + s.params.small_world_links:
+        return
+    kind, last = FRIENDS, s.links.shape[1] - 1
+    if k < 2 * ring:
+        kind = k // ring
+        last = kind * ring + ring - 1
+    s.work.seated[kind] -= 1
+    while k < last:
+        swap_seats(s, k, k + 1)
+        k += 1
+
+
+@inline_rule
+def swap_seats(s: Any, one: int, other: int) -> None:
+    """Exchange who sits in two seats."""
+    work = s.work
+    word, identifier = work.seat_word[one], work.seat_identifier[one]
+    source, utility = work.seat_source[one], work.seat_utility[one]
+    work.seat_word[one] = work.seat_word[other]
+    work.seat_identifier[one] = work.seat_identifier[other]
+    work.seat_source[one] = work.seat_source[other]
+    work.seat_utility[one] = work.seat_utility[other]
+    work.seat_word[other], work.seat_identifier[other] = word, identifier
+    work.seat_source[other], work.seat_utility[other] = source, utility
+
+
+@rule
+def find_seat(s: Any, p: int, word: int, source: int, identifier: int, utility: float) -> None:
+    """Send a candidate along the slots: it, or whom it displaces, until somebody holds nothing."""
+    work = s.work
+    hand = s.links.shape[1]
+    work.seat_word[hand] = word
+    work.seat_source[hand] = source
+    work.seat_identifier[hand] = identifier
+    work.seat_utility[hand] = utility
+    ring = s.params.ring_links
+    if ring > 0 and (enter_ring(s, p, AFTER) or enter_ring(s, p, BEFORE)):
+        return
+    for k in range(s.params.small_world_links):
+        slot = 2 * ring + k
+        if work.seat_word[slot] < 0:
+            swap_seats(s, slot, hand)
+            return
+        away = either_way(work.target[k], work.seat_identifier[hand])
+        if away < either_way(work.target[k], work.seat_identifier[slot]):
+            swap_seats(s, slot, hand)
+    if s.params.friend_links > 0:
+        enter_friends(s, p)
+
+
+@rule
+def enter_ring(s: Any, p: int, side: int) -> bool:
+    """Let the candidate in hand have its place among the nearest of one side, the last leaving.
+
+    Returns whether nobody is in hand now.
+    """
+    work = s.work
+    hand = s.links.shape[1]
+    first = side * s.params.ring_links
+    place = first + work.seated[side]
+    away = side_distance(s, p, side, work.seat_identifier[hand])
+    if work.seated[side] == s.params.ring_links:
+        place -= 1
+        if side_distance(s, p, side, work.seat_identifier[place]) <= away:
+            return False
+    else:
+        work.seated[side] += 1
+    swap_seats(s, place, hand)
+    while place > first and side_distance(s, p, side, work.seat_identifier[place - 1]) > away:
+        swap_seats(s, place, place - 1)
+        place -= 1
+    return work.seat_word[hand] < 0
+
+
+@rule
+def enter_friends(s: Any, p: int) -> None:
+    """Let the candidate in hand have its place among the friends of highest utility.
+
+    Equal utilities order by the distance of identifiers (exclusive or), which differs from peer to
+    peer: otherwise everybody would choose the same among peers with equal subscriptions.
+    """
+    work = s.work
+    hand = s.links.shape[1]
+    first = hand - s.params.friend_links
+    place = first + work.seated[FRIENDS]
+    if work.seated[FRIENDS] == s.params.friend_links:
+        place -= 1
+        if not is_better_friend(s, p, hand, place):
+            return
+    else:
+        work.seated[FRIENDS] += 1
+    swap_seats(s, place, hand)
+    while place > first and is_better_friend(s, p, place, place - 1):
+        swap_seats(s, place, place - 1)
+        place -= 1
+
+
+@inline_rule
+def is_better_friend(s: Any, p: int, one: int, other: int) -> Any:
+    """Whether who sits in one seat makes a better friend than who sits in the other."""
+    work = s.work
+    if work.seat_utility[one] != work.seat_utility[other]:
+        return work.seat_utility[one] > work.seat_utility[other]
+    me = s.sampler.profile[p, IDENTIFIER]
+    return work.seat_identifier[one] ^ me < work.seat_identifier[other] ^ me
+
+
+@rule
+def write_selection(s: Any, p: int, words: Any, at: int) -> None:
+    """Let those seated be the neighbours of ``p``, profiles and all.
+
+    Args:
+        words, at: where the descriptors stand that `offer_received` was given.
+    """
+    work = s.work
+    slots = s.links.shape[1]
+    size = s.link_profile.shape[2]
+    for k in range(slots):
+        source = work.seat_source[k]
+        if work.seat_word[k] < 0 or source == k:
+            continue
+        if source < slots:
+            for w in range(size):
+                work.seat_profile[k, w] = s.link_profile[p, source, w]
+        elif source < 2 * slots + 1:
+            start = at + (source - slots) * (1 + size) + 1
+            for w in range(size):
+                work.seat_profile[k, w] = words[start + w]
+        else:
+            for w in range(size):
+                work.seat_profile[k, w] = s.sampler.view_profile[p, source - 2 * slots - 1, w]
+    for k in range(slots):
+        s.links[p, k] = work.seat_word[k]
+        if work.seat_word[k] >= 0 and work.seat_source[k] != k:
+            for w in range(size):
+                s.link_profile[p, k, w] = work.seat_profile[k, w]
+    settle_ring(s, p)

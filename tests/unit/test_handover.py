@@ -1,0 +1,204 @@
+"""Handing over the part of the routing table that goes with a part of the ring."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gossamer.protocol import peer
+from gossamer.protocol.config import Settings
+from gossamer.protocol.messages import (
+    BODY,
+    HANDOVER,
+    INSTALL,
+    INSTALL_TIMER,
+    KIND,
+    LOAD_SHIFTED,
+    OVERLAY_TIMER,
+    make_outbox,
+)
+from gossamer.protocol.rendezvous.content_routing_table import remove_expired
+from gossamer.protocol.rendezvous.handover import hand_over
+from gossamer.protocol.space.ring import RING_MASK, clockwise
+from gossamer.protocol.state import LOAD, SHIFTED, State
+from support.overlays import (
+    HANDLE,
+    Box,
+    Hosts,
+    contains,
+    converged,
+    entries,
+    install_record,
+    random_identifiers,
+    record,
+    subscribe_to_box,
+    written,
+)
+
+# Peer p stands at (p + 1) * 100 and answers for the hundred values up to there; 0 for the rest.
+PLACES = np.arange(100, 1001, 100)
+
+
+def overlay(**changes: Any) -> Hosts:
+    """Ten peers on a ring of nothing but ring links, unless asked for more."""
+    standard = {
+        "friend_links": 0,
+        "view_size": 2,
+        "shuffle_length": 1,
+        "load_shifting": False,
+        "event_memory": 4,
+    }
+    settings = Settings(**(standard | changes))
+    return Hosts(converged(settings, PLACES, 1), settings)
+
+
+def handed_over(state: State, identifier: int) -> list[tuple[int, Box]]:
+    """What peer 5 hands a newcomer at a place."""
+    out = make_outbox(64 * state.table.shape[2])
+    hand_over(state, 5, 99, identifier, out)
+    (words,) = written(out)
+    assert words[KIND] == HANDOVER
+    count = int(words[BODY])
+    rows = words[BODY + 1 :].reshape(count, 5).tolist()
+    return [(row[0], ((row[3], row[4]),)) for row in rows]
+
+
+def test_a_newcomer_is_handed_the_entries_of_its_arc() -> None:
+    """Peer 5 answers for 501 to 600; a newcomer at 550 takes over up to there."""
+    hosts = overlay()
+    state = hosts.state
+    boxes = [(0, ((501, 505),)), (0, ((540, 560),)), (0, ((570, 580),)), (0, ((700, 800),))]
+    hosts.step(5, install_record(state, INSTALL, 5, 4, boxes))
+    assert handed_over(state, 550) == [(4, ((501, 505),)), (4, ((540, 560),))]
+
+
+def test_a_handover_is_taken_by_a_peer_without_entries_or_from_its_successor() -> None:
+    """The successor of peer 5 is peer 6."""
+    hosts = overlay()
+    state = hosts.state
+    first, second, third = ((3, 0, ((510, 520),)), (2, 0, ((530, 540),)), (2, 0, ((550, 560),)))
+    hosts.step(5, record(HANDOVER, 5, 8, [1, 3, 400, 0, 510, 520]))
+    assert entries(state, 5) == [first]
+    hosts.step(5, record(HANDOVER, 5, 8, [1, 2, 300, 0, 530, 540]))
+    assert entries(state, 5) == [first]
+    hosts.step(5, record(HANDOVER, 5, 6, [1, 2, 300, 0, 530, 540]))
+    assert entries(state, 5) == [first, second]
+    hosts.step(5, record(HANDOVER, 5, 6, [2, 2, 300, 0, 531, 539, 2, 300, 0, 550, 560]))
+    assert entries(state, 5) == [first, second, third]
+
+
+def test_entries_handed_over_live_as_long_as_others() -> None:
+    """Until whoever asked for them should have installed them anew, and no longer."""
+    hosts = overlay()
+    state = hosts.state
+    state.round[5] = 7
+    hosts.step(5, record(HANDOVER, 5, 6, [1, 3, 400, 0, 510, 520]))
+    state.round[5] += state.params.entry_lifetime
+    remove_expired(state, 5)
+    assert len(entries(state, 5)) == 1
+    state.round[5] += 1
+    remove_expired(state, 5)
+    assert entries(state, 5) == []
+
+
+def test_a_newcomer_serves_at_once_from_what_it_was_handed() -> None:
+    """Nobody has installed anything anew when the event comes."""
+    hosts = overlay(join_lookup=True, ring_links=2)
+    state = hosts.state
+    peer.restart(state, 5)
+    hosts.alive[5] = False
+    subscribe_to_box(state, 2, (550, 560))
+    for _ in range(6):
+        hosts.cycle()
+    hosts.alive[5] = True
+    hosts.handle(peer.join_record(5, 0, state.sampler.profile[0]))
+    assert hosts.publish(5, 1, 555) == [2]
+
+
+# Load shifting: a peer that moves into the arc of its successor.
+
+NODES = 16
+
+
+def busy_overlay(seed: int, share: float, attributes: int) -> tuple[Hosts, list[Box]]:
+    """Peers that have installed what they want, a random box each, and what that is."""
+    settings = Settings(
+        attributes=attributes,
+        ring_links=2,
+        friend_links=4,
+        view_size=6,
+        shuffle_length=3,
+        boxes_per_neighbour=32,
+        shift_threshold=0.0,
+        seed=seed,
+    )
+    hosts = Hosts(converged(settings, random_identifiers(NODES, seed), seed), settings)
+    draws = np.random.default_rng(seed)
+    boxes: list[Box] = []
+    for p in range(NODES):
+        width = int(share * RING_MASK)
+        lows = draws.integers(0, RING_MASK - width, attributes).tolist()
+        boxes.append(tuple((low, low + width) for low in lows))
+        subscribe_to_box(hosts.state, p, *boxes[p])
+    for _ in range(3):
+        hosts.cycle(timers=(INSTALL_TIMER,))
+    return hosts, boxes
+
+
+def relieve_successor(hosts: Hosts, p: int) -> tuple[int, int]:
+    """Let ``p`` take half the arc of its successor; return who that is, and how far ``p`` moved."""
+    state = hosts.state
+    slot = state.successor[p]
+    successor = int(state.links[p, slot]) & HANDLE
+    state.load[successor] = 5000
+    state.link_profile[p, slot, LOAD] = 5000
+    before = int(hosts.identifiers()[p])
+    hosts.handle(record(OVERLAY_TIMER, p, p))
+    assert state.counters[p, SHIFTED] == 1
+    assert {LOAD_SHIFTED, HANDOVER} <= {int(words[KIND]) for words in hosts.passed}
+    return successor, clockwise(before, int(hosts.identifiers()[p]))
+
+
+def events_after_a_shift(
+    seed: int, share: float, attributes: int
+) -> tuple[int, list[tuple[list[int], list[int]]]]:
+    """Events for the part of an arc given away, before anybody installs anything anew.
+
+    Returns who gave it away, and per event who was served and who should have been.
+    """
+    hosts, boxes = busy_overlay(seed, share, attributes)
+    moved = seed % NODES
+    before = int(hosts.identifiers()[moved])
+    successor, distance = relieve_successor(hosts, moved)
+    assert distance > 0
+    draws = np.random.default_rng(seed + 1)
+    outcomes = []
+    for event in range(60):
+        point = draws.integers(0, RING_MASK, attributes).tolist()
+        point[event % attributes] = (before + 1 + int(draws.integers(0, distance))) & RING_MASK
+        wanting = [p for p, box in enumerate(boxes) if contains(box, point)]
+        served = hosts.publish(int(draws.integers(NODES)), event, *point)
+        outcomes.append((sorted(served), wanting))
+    return successor, outcomes
+
+
+@pytest.mark.parametrize("attributes", [1, 2])
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.6])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_handover_after_a_load_shift_loses_no_event_of_others(
+    seed: int, share: float, attributes: int
+) -> None:
+    """Everybody whose requests stood at the peer relieved is served, once, and nobody else."""
+    relieved, outcomes = events_after_a_shift(seed, share, attributes)
+    assert any(wanting for _, wanting in outcomes), f"seed {seed}"
+    for served, wanting in outcomes:
+        assert [p for p in served if p != relieved] == [p for p in wanting if p != relieved]
+        assert served.count(relieved) <= wanting.count(relieved)
+
+
+def test_a_handover_after_a_load_shift_loses_no_event_of_the_peer_relieved() -> None:
+    for seed in range(6):
+        for served, wanting in events_after_a_shift(seed, 0.6, 1)[1]:
+            assert served == wanting, f"seed {seed}"
