@@ -18,6 +18,7 @@ import attrs
 
 from gossamer.node import config_checks as checks
 from gossamer.node.config_checks import (
+    DEFAULT_JOIN_PORT,
     DEFAULT_PAGE_PORT,
     DEFAULT_PORT,
     Check,
@@ -82,6 +83,8 @@ class Listen:
         addresses: where to listen; every address of both IP versions, since on a LAN nobody
             wants to write addresses down. A version that the machine lacks is left out.
         advertise: addresses told to other peers; none means those of the interfaces in use.
+        join_addresses: where those who want to join are answered; used only by the peer that holds
+            the cluster's authority. A port of its own, since strangers may knock there.
         interface: name or address of the one network interface to use; "" uses all.
         plain_text: speak without TLS. Off, and allowed on loopback addresses only, since
             anybody on the way could read and change what peers say.
@@ -92,6 +95,9 @@ class Listen:
         checks.address(lowest_port=0), f"0.0.0.0:{DEFAULT_PORT}", f"[::]:{DEFAULT_PORT}"
     )
     advertise: tuple[str, ...] = _list_of(checks.address(lowest_port=1))
+    join_addresses: tuple[str, ...] = _list_of(
+        checks.address(lowest_port=0), f"0.0.0.0:{DEFAULT_JOIN_PORT}", f"[::]:{DEFAULT_JOIN_PORT}"
+    )
     interface: str = attrs.field(default="", validator=checks.short_text(64))
     plain_text: bool = attrs.field(default=False, validator=checks.yes_or_no)
 
@@ -107,6 +113,11 @@ class Listen:
     def endpoints(self) -> tuple[tuple[str, int], ...]:
         """`addresses` as hosts and ports."""
         return tuple(parse_address(text, DEFAULT_PORT) for text in self.addresses)
+
+    @property
+    def join_endpoints(self) -> tuple[tuple[str, int], ...]:
+        """`join_addresses` as hosts and ports."""
+        return tuple(parse_address(text, DEFAULT_JOIN_PORT) for text in self.join_addresses)
 
 
 @attrs.frozen(kw_only=True)
@@ -214,6 +225,35 @@ class Delivery:
 
 
 @attrs.frozen(kw_only=True)
+class Local:
+    """The socket by which applications on this machine use the peer.
+
+    Attributes:
+        address: "" is a Unix socket in the identity folder, which only this user can open; a
+            loopback address such as 127.0.0.1:0 is for systems without them, with a token that
+            only this user can read.
+        clients: connected at a time; 64 are more than one machine's applications need.
+        subscriptions: of one client; 32, as each is one of the peer's own.
+        requests_per_s: taken from a client in the long run, one for each KiB begun. Faster ones
+            are slowed down, and cut after ten seconds of it.
+        queue_bytes: waiting for one client: 4 MiB are some 20,000 events, and a client that lets
+            more wait is cut.
+        window: events sent to a client with a name and not yet acknowledged; 256 keep a loopback
+            socket busy, and are what a client may see again after a crash of its own.
+        publishing: events of one client being published at a time; more wait their turn.
+    """
+
+    SECTION: ClassVar = "local"
+    address: str = attrs.field(default="", validator=checks.loopback_or_nothing)
+    clients: int = attrs.field(default=64, validator=checks.whole_number(1, 4096))
+    subscriptions: int = attrs.field(default=32, validator=checks.whole_number(1, 256))
+    requests_per_s: int = attrs.field(default=20_000, validator=checks.whole_number(1, 10**7))
+    queue_bytes: int = attrs.field(default=4 << 20, validator=checks.whole_number(2 << 20, 1 << 30))
+    window: int = attrs.field(default=256, validator=checks.whole_number(1, 65536))
+    publishing: int = attrs.field(default=256, validator=checks.whole_number(1, 65536))
+
+
+@attrs.frozen(kw_only=True)
 class Page:
     """The page and the metrics that this peer serves to browsers and to Prometheus.
 
@@ -260,6 +300,7 @@ SECTIONS: Final[tuple[type[Any], ...]] = (
     Discovery,
     Protocol,
     Delivery,
+    Local,
     Page,
     Logging,
 )
@@ -282,6 +323,7 @@ class NodeConfig:
     discovery: Discovery = attrs.field(factory=Discovery)
     protocol: Protocol = attrs.field(factory=Protocol)
     delivery: Delivery = attrs.field(factory=Delivery)
+    local: Local = attrs.field(factory=Local)
     page: Page = attrs.field(factory=Page)
     logging: Logging = attrs.field(factory=Logging)
     schema: Schema | None = None
@@ -330,6 +372,7 @@ PRESETS: Final[Mapping[str, Mapping[str, object]]] = MappingProxyType(
         # that never collide, and rounds short enough to watch.
         "local": {
             "listen.addresses": ("127.0.0.1:0",),
+            "listen.join_addresses": ("127.0.0.1:0",),
             "listen.interface": "127.0.0.1",
             "protocol.round_s": 0.2,
             "delivery.retention_s": 600.0,

@@ -19,6 +19,7 @@ from gossamer.protocol.errors import ConfigError
 
 DEFAULT_PORT: Final = 7710
 DEFAULT_PAGE_PORT: Final = 7711
+DEFAULT_JOIN_PORT: Final = 7712
 MAX_ADDRESSES: Final = 64
 
 _LABEL: Final = r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
@@ -133,6 +134,16 @@ def address(lowest_port: int) -> Check:
             raise _refusal(instance, field, value, expected)
 
     return check
+
+
+def loopback_or_nothing(instance: Any, field: attrs.Attribute[Any], value: Any) -> None:
+    """A loopback address with its port, or empty text."""
+    try:
+        good = value == "" or (":" in value and is_loopback(parse_address(value, 0)[0]))
+    except (ValueError, TypeError, AttributeError):
+        good = False
+    if not good:
+        raise _refusal(instance, field, value, "a loopback address such as 127.0.0.1:0, or nothing")
 
 
 def host(instance: Any, field: attrs.Attribute[Any], value: Any) -> None:

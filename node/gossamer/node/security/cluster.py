@@ -5,6 +5,7 @@
     ca.pem        the certificate of the cluster's authority
     ca.key        the authority's key pair, mode 600; only where the cluster was made
     revoked.json  who belongs no more, signed by the authority
+    notes.json    what all members know of the cluster (`gossamer.node.notes`)
     state.db      what the peer remembers (`gossamer.node.store`)
 
 Who holds `ca.key` decides who belongs. Keep a copy of it offline: without it nobody can be invited
@@ -77,6 +78,11 @@ class ClusterFolder:
     def revoked(self) -> Path:
         """The list of those who belong no more."""
         return self.path / "revoked.json"
+
+    @property
+    def notes(self) -> Path:
+        """What all members know of the cluster."""
+        return self.path / "notes.json"
 
     @property
     def state(self) -> Path:

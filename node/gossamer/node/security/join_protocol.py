@@ -53,7 +53,8 @@ VERSION: Final = 1
 NONCE_BYTES: Final = 32
 CHALLENGE_LIMIT: Final = 8192
 REQUEST_LIMIT: Final = 1024
-ANSWER_LIMIT: Final = LIST_LIMIT + 8192
+NOTES_LIMIT: Final = 1 << 16
+ANSWER_LIMIT: Final = LIST_LIMIT + NOTES_LIMIT + 8192
 _CONTEXT: Final = "join 1"
 
 # Why the inviter refuses; the words travel.
@@ -106,10 +107,13 @@ class Request:
 
 @frozen(kw_only=True)
 class Answer:
-    """What the joiner gets."""
+    """What the joiner gets; `notes` is what members have to know beside who they are."""
 
     certificate: bytes = _bytes(1, CERTIFICATE_LIMIT)
     revoked: bytes = _bytes(1, LIST_LIMIT)
+    notes: bytes = field(
+        default=b"", metadata={"type": bytes, "low": 0, "high": NOTES_LIMIT}, repr=False
+    )
 
 
 @frozen

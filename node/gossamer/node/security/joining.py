@@ -42,7 +42,7 @@ from gossamer.node.security.cluster import (
     open_membership,
     save_membership,
 )
-from gossamer.node.security.files import make_folder
+from gossamer.node.security.files import make_folder, write_file
 from gossamer.node.security.identity import (
     Identity,
     load_identity,
@@ -193,8 +193,11 @@ class JoinDesk:
         return "admitted", join_protocol.pack(answer)
 
 
-def admit_with(registrar: Registrar, writer: StoreWriter) -> Admit:
-    """Admits whoever has a token; it is used up once it is on the disk, before the answer goes."""
+def admit_with(registrar: Registrar, writer: StoreWriter, notes: bytes = b"") -> Admit:
+    """Admits whoever has a token; it is used up once it is on the disk, before the answer goes.
+
+    ``notes`` go with every answer; see `gossamer.node.notes`.
+    """
 
     async def admit(request: Request) -> Answer:
         def redeem(store: Store) -> PeerCertificate:
@@ -203,7 +206,8 @@ def admit_with(registrar: Registrar, writer: StoreWriter) -> Admit:
             )
 
         certificate = await writer.run(redeem)
-        return Answer(certificate=certificate.der, revoked=registrar.revoked().to_bytes())
+        revoked = registrar.revoked().to_bytes()
+        return Answer(certificate=certificate.der, revoked=revoked, notes=notes)
 
     return admit
 
@@ -240,11 +244,12 @@ async def join(text: str, path: Path, name: str, limits: JoinLimits | None = Non
     for host, port in token.addresses:
         try:
             with trio.fail_after((limits or JoinLimits()).exchange_s):
-                membership = await _ask(token, (host, port), identity, name)
+                found = await _ask(token, (host, port), identity, name)
         except (*_BROKEN, CertificateError, trio.TooSlowError) as error:
             attempts.append(f"{_address_text(host, port)}: {_why(error)}")
         else:
-            save_membership(folder, *membership)
+            write_file(folder.notes, found[3])
+            save_membership(folder, *found[:3])
             return open_membership(path)
     raise JoinFailedError(tuple(attempts))
 
@@ -288,7 +293,7 @@ async def _receive_exactly(stream: trio.abc.ReceiveStream, count: int) -> bytes:
 
 async def _ask(
     token: Token, address: Address, identity: Identity, name: str
-) -> tuple[Authority, PeerCertificate, RevocationList]:
+) -> tuple[Authority, PeerCertificate, RevocationList, bytes]:
     """The joiner's side of one exchange with the inviter at ``address``."""
     async with await trio.open_tcp_stream(*address) as connection:
         tls = trio.SSLStream(connection, join_client_context(), https_compatible=False)
@@ -303,7 +308,7 @@ async def _ask(
         answer = join_protocol.unpack(Answer, data)
         certificate, revoked = join_protocol.read_answer(answer, inviter, identity, time.time())
         await tls.aclose()
-        return inviter.authority, certificate, revoked
+        return inviter.authority, certificate, revoked, answer.notes
 
 
 def _own_identity(folder: ClusterFolder) -> Identity:

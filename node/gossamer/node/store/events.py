@@ -79,6 +79,11 @@ class Events:
         )
         return [RetainedEvent(*row) for row in rows]
 
+    def last_position(self) -> int:
+        """The greatest position that was ever given; 0 before the first."""
+        found = self._database.row("SELECT seq FROM sqlite_sequence WHERE name = 'events'")
+        return 0 if found is None else int(found[0])
+
     def prune(self, now: float) -> int:
         """Drop what has expired; return how many that were."""
         with self._database.transaction():

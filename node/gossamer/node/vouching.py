@@ -1,0 +1,248 @@
+"""Who says what a peer says of itself: how descriptors travel, and which of them are believed.
+
+With certificates a descriptor is what its owner signed, address and profile included, whoever
+passes it on; only its age is the carrier's word. Without (plain text, loopback only) everything is
+the carrier's word, and profiles travel as the protocol wrote them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+import attrs
+
+from gossamer.node.book import AddressBook
+from gossamer.node.metrics import Counters
+from gossamer.node.security.certificates import Authority, PeerCertificate
+from gossamer.node.security.descriptors import (
+    Descriptor,
+    DescriptorBook,
+    SignedDescriptor,
+    Verdict,
+    sign_descriptor,
+)
+from gossamer.node.security.encoding import decode, encode
+from gossamer.node.security.identity import SIGNATURE_BYTES, Identity
+from gossamer.node.transport.base import Address
+from gossamer.protocol.errors import CapacityError, ConfigError
+from gossamer.protocol.layouts import ProfileFault, profile_fault
+
+KEY_BYTES: Final = 8
+_KEY_HIGH: Final = (1 << 62) - 1
+
+# Under which cause of `metrics.DROP_CAUSES` a descriptor counts that is not believed.
+_CAUSES: Final = {
+    Verdict.STALE: "stale",
+    Verdict.CONFLICTING: "stale",
+    Verdict.REVOKED: "stale",
+    Verdict.EXPIRED: "stale",
+    Verdict.FORGED: "forged",
+    Verdict.FOREIGN: "forged",
+    Verdict.MALFORMED: "forged",
+}
+
+
+@attrs.frozen
+class Told:
+    """What an entry in a frame's list of peers says.
+
+    Attributes:
+        key: whose it is.
+        profile: what that peer says of itself; None where the words of the record say it.
+        known: whether the peer may be talked to: its descriptor is believed, now or before.
+    """
+
+    key: int
+    profile: Sequence[int] | None
+    known: bool = True
+
+
+class Vouching(Protocol):
+    """How peers are told of in frames.
+
+    Attributes:
+        in_words: whether profiles travel in the words of records.
+        addresses: where this peer listens, for others to know.
+    """
+
+    in_words: bool
+    addresses: tuple[Address, ...]
+
+    def new_round(self) -> None:
+        """A gossip round begins."""
+        ...
+
+    def own(self, profile: tuple[int, ...], /) -> bytes:
+        """The entry for this peer, whose profile is given."""
+        ...
+
+    def show(self, key: int) -> bytes:
+        """The entry for another peer."""
+        ...
+
+    def read(self, entry: bytes, missing: set[int], /) -> Told | None:
+        """What an entry says; None where it is of no use, which is counted.
+
+        The keys of peers whose certificate would be needed are added to ``missing``.
+        """
+        ...
+
+
+def _key_bytes(key: int) -> bytes:
+    return key.to_bytes(KEY_BYTES, "big")
+
+
+def _read_key(entry: bytes) -> int:
+    return int.from_bytes(entry[:KEY_BYTES], "big") & _KEY_HIGH
+
+
+class SignedVouching:
+    """Descriptors signed by their owners.
+
+    Args:
+        authority: of the cluster.
+        identity, certificate: this peer's.
+        descriptors: what is believed of others.
+        book: where addresses are noted.
+        counters: where what is not believed is counted.
+        sequence: a number greater than all before.
+        now: Unix seconds.
+        profile_words: words of a profile.
+    """
+
+    in_words = False
+
+    def __init__(
+        self,
+        authority: Authority,
+        identity: Identity,
+        certificate: PeerCertificate,
+        descriptors: DescriptorBook,
+        book: AddressBook,
+        counters: Counters,
+        *,
+        sequence: Callable[[], int],
+        now: Callable[[], float],
+        profile_words: int,
+    ) -> None:
+        self.addresses: tuple[Address, ...] = ()
+        self._authority = authority
+        self._identity = identity
+        self._certificate = certificate
+        self._descriptors = descriptors
+        self._book = book
+        self._counters = counters
+        self._sequence = sequence
+        self._now = now
+        self._profile_words = profile_words
+        self._signed = b""
+        self._signed_profile: tuple[int, ...] = ()
+        self._may_sign = True
+
+    def new_round(self) -> None:
+        """The own descriptor may be signed anew, once, if the profile changes."""
+        self._may_sign = True
+
+    def own(self, profile: tuple[int, ...]) -> bytes:
+        if not self._signed or (self._may_sign and profile != self._signed_profile):
+            self._sign(profile)
+        return self._signed
+
+    def _sign(self, profile: tuple[int, ...]) -> None:
+        descriptor = Descriptor(
+            self._identity.key,
+            self._certificate.serial,
+            tuple((host, port) for host, port in self.addresses),
+            profile,
+            self._sequence(),
+            max(0, int(self._now())),
+        )
+        signed = sign_descriptor(self._authority, self._identity, descriptor)
+        self._signed = signed.signature + signed.content
+        self._signed_profile = profile
+        self._may_sign = False
+
+    def show(self, key: int) -> bytes:
+        signed = self._descriptors.find_signed(key)
+        return _key_bytes(key) if signed is None else signed.signature + signed.content
+
+    def read(self, entry: bytes, missing: set[int]) -> Told | None:
+        if len(entry) == KEY_BYTES:
+            return self._recall(_read_key(entry))
+        signed = SignedDescriptor(entry[SIGNATURE_BYTES:], entry[:SIGNATURE_BYTES])
+        verdict = self._descriptors.take(signed, self._now())
+        if verdict in _CAUSES:
+            self._counters.drop(_CAUSES[verdict])
+        if verdict.guilty:
+            return None
+        key = _owner(signed)
+        if verdict is Verdict.UNCERTIFIED:
+            missing.add(key)
+        return self._recall(key)
+
+    def _recall(self, key: int) -> Told | None:
+        """What is believed of a peer by now; of this peer itself, whatever it says."""
+        if key == self._identity.key:
+            return Told(key, self._signed_profile, known=bool(self._signed))
+        descriptor = self._descriptors.find(key)
+        if descriptor is None:
+            return Told(key, None, known=False)
+        if self._fault(descriptor.profile) is not None:
+            self._counters.drop("forged")
+            return None
+        try:
+            self._book.learn(key, (Address(*address) for address in descriptor.addresses))
+        except CapacityError:
+            return None
+        return Told(key, descriptor.profile)
+
+    def _fault(self, profile: Sequence[int]) -> ProfileFault | None:
+        if len(profile) != self._profile_words:
+            return ProfileFault("length", len(profile), f"{self._profile_words} words")
+        return profile_fault(profile)
+
+
+def _owner(signed: SignedDescriptor) -> int:
+    """The key in a descriptor that was found readable."""
+    key: int = decode(signed.content)[1]
+    return key
+
+
+class PlainVouching:
+    """Descriptors that nobody signed: keys and addresses, believed as they come.
+
+    Args:
+        key: of this peer.
+        book: where addresses are found and noted.
+    """
+
+    in_words = True
+
+    def __init__(self, key: int, book: AddressBook) -> None:
+        self.addresses: tuple[Address, ...] = ()
+        self._key = key
+        self._book = book
+
+    def new_round(self) -> None:
+        """Nothing is signed."""
+
+    def own(self, _profile: tuple[int, ...], /) -> bytes:
+        return self._entry(self._key, self.addresses)
+
+    def show(self, key: int) -> bytes:
+        return self._entry(key, self._book.addresses_of(key))
+
+    def _entry(self, key: int, addresses: Sequence[Address]) -> bytes:
+        return _key_bytes(key) + encode([list(address) for address in addresses])
+
+    def read(self, entry: bytes, _missing: set[int], /) -> Told | None:
+        key = _read_key(entry)
+        if key == self._key:
+            return Told(key, None)
+        try:
+            addresses = [Address(str(host), int(port)) for host, port in decode(entry[KEY_BYTES:])]
+            self._book.learn(key, addresses)
+        except (ValueError, TypeError, ConfigError, CapacityError):
+            return None
+        return Told(key, None)
