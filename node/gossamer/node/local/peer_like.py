@@ -6,8 +6,6 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from gossamer.node.metrics import Counters
-from gossamer.node.page.snapshot import Snapshot
 from gossamer.protocol.content.values import Value
 
 
@@ -36,21 +34,11 @@ class EventLike(Protocol):
 
 
 class PeerLike(Protocol):
-    """A peer that runs.
-
-    Attributes:
-        counters: what has happened so far.
-    """
-
-    counters: Counters
+    """A peer that runs; `gossamer.node.peer.Peer` is one."""
 
     @property
     def key(self) -> int:
         """Its permanent key."""
-        ...
-
-    async def ready(self) -> None:
-        """Return once it takes part in the overlay."""
         ...
 
     def subscribe(self, expression: str) -> AbstractAsyncContextManager[AsyncIterator[EventLike]]:
@@ -70,8 +58,4 @@ class PeerLike(Protocol):
         Raises:
             ContentError: the values do not fit the schema.
         """
-        ...
-
-    def snapshot(self) -> Snapshot:
-        """The overlay as it sees it now."""
         ...

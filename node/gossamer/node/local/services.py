@@ -65,6 +65,7 @@ class Services:
         history: what is kept for clients with a name.
         limits: what clients may cost.
         describe: what `status` tells, as plain values.
+        snapshot: what `snapshot` tells, as plain values.
         metrics_text: what `metrics` tells.
         stop: ends the node.
         counts: added to by whoever serves clients.
@@ -75,6 +76,7 @@ class Services:
     history: History
     limits: Local
     describe: Callable[[], Mapping[str, Any]]
+    snapshot: Callable[[], Mapping[str, Any]]
     metrics_text: Callable[[], bytes]
     stop: Callable[[], None]
     counts: LocalCounts = field(factory=LocalCounts)

@@ -133,7 +133,7 @@ class Session:
         return json.dumps(self._services.describe())
 
     async def _snapshot(self, _: Frame) -> str:
-        return json.dumps(self._services.peer.snapshot().to_json())
+        return json.dumps(self._services.snapshot())
 
     async def _metrics(self, _: Frame) -> str:
         return self._services.metrics_text().decode()
