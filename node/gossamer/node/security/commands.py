@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import trio
 
+from gossamer.node.errors import ClusterFolderError
 from gossamer.node.security.addresses import Address
 from gossamer.node.security.admission import TOKEN_LIFETIME_S, open_registrar, record_certificate
-from gossamer.node.security.cluster import ClusterFolder, make_cluster, open_membership
-from gossamer.node.security.identity import key_text
+from gossamer.node.security.cluster import (
+    ClusterFolder,
+    make_cluster,
+    open_membership,
+    save_membership,
+)
+from gossamer.node.security.files import make_folder
+from gossamer.node.security.identity import key_text, make_identity, save_identity
 from gossamer.node.security.joining import join as join_cluster
 from gossamer.node.store import Store
 
@@ -79,3 +87,31 @@ def revoke(folder: Path, who: str) -> str:
         f"peer {key_text(entry.key)} is revoked; running peers learn of it from this one,"
         " as soon as its node runs"
     )
+
+
+def admit_here(folder: Path, peers: Sequence[tuple[Path, str]]) -> None:
+    """Make folders of further peers of this machine, without any network.
+
+    Args:
+        folder: of the peer that holds the authority.
+        peers: folder and name of each.
+
+    Raises:
+        ClusterFolderError: the folder lacks the authority's key, or a new one is in use.
+        StoreError: a state file cannot be used.
+    """
+    registrar = open_registrar(open_membership(folder))
+    now = time.time()
+    with Store(registrar.member.folder.state) as store:
+        for path, name in peers:
+            new = ClusterFolder(path)
+            make_folder(path)
+            if new.peer_key.exists():
+                raise ClusterFolderError(path, "is a peer's folder already, expected a new one")
+            identity = make_identity()
+            save_identity(identity, new.peer_key)
+            token = registrar.invite(store, (("127.0.0.1", 1),), now)
+            certificate = registrar.redeem(store, token.secret, identity.public_key, name, now)
+            save_membership(new, registrar.member.authority, certificate, registrar.revoked())
+            with Store(new.state) as state:
+                state.bind(identity.key, now)
