@@ -10,7 +10,7 @@ import attrs
 import pytest
 import trio
 
-from gossamer.node.errors import ConfigurationError, ListenFailed, PeerStopped
+from gossamer.node.errors import ConfigurationError, ListenFailed, PeerStopped, SubscriptionInUse
 from gossamer.node.peer import Peer, open_peer
 from gossamer.protocol.content.errors import WrongValueError
 from gossamer.protocol.errors import ExpressionError
@@ -104,10 +104,12 @@ async def test_a_restarted_peer_is_the_same_and_knows_whom_to_ask(cluster: MadeC
             await second.ready()
             await eventually(lambda: second.key in linked(first))
             assert second.key == key
-            events = second.subscribe("price > 5", name="ledger")
             await rounds_pass(first, second)
             assert first.key in linked(second)
             news = await first.publish({"price": 7, "symbol": "A"})
+            await rounds_pass(first, second)
+            # It was wanted although nobody had asked again.
+            events = second.subscribe("price > 5", name="ledger")
             assert [event.id for event in await take(events, 1)] == [news]
 
 
@@ -167,6 +169,24 @@ async def test_a_peer_alone_is_ready_and_serves_itself(cluster: MadeCluster) -> 
         published = await peer.publish({"price": 6, "symbol": "A"})
         assert [event.id for event in await take(events, 1)] == [published]
         assert peer.gauges().subscriptions == 1
+
+
+@pytest.mark.trio
+async def test_events_wait_for_a_named_application_until_it_unsubscribes(
+    cluster: MadeCluster,
+) -> None:
+    async with open_peer(of_member(cluster.first)) as peer:
+        async with peer.subscribe("price > 5", name="ledger"):
+            with pytest.raises(SubscriptionInUse, match="ledger"):
+                peer.subscribe("price > 5", name="ledger")
+        published = await peer.publish({"price": 6, "symbol": "A"})
+        async with peer.subscribe("price > 5", name="ledger") as events:
+            assert [event.id for event in await take(events, 1)] == [published]
+        assert peer.unsubscribe("price > 5", "ledger")
+        assert not peer.unsubscribe("price > 5", "ledger")
+        await peer.publish({"price": 7, "symbol": "A"})
+        async with peer.subscribe("price > 5", name="ledger") as events:
+            assert len(events) == 0
 
 
 @pytest.mark.trio

@@ -57,14 +57,17 @@ class Peer:
         hashes: Sequence[OrderPreservingHash],
         draws: random.Random,
         now: Callable[[], float],
-        mark: Mark | None = None,
+        mark: Mark,
+        keep: Callable[[str, str, bool], None],
     ) -> None:
         self.key = key
         self.addresses: tuple[Address, ...] = ()
         self.schema = schema
         self.counters = counters
         limit = runtime.core.settings.subscriptions
-        self.subscribers = Subscribers(schema, hashes, limit, counters, self._on_interest, mark)
+        self.subscribers = Subscribers(
+            schema, hashes, limit, counters, self._on_interest, keep, mark
+        )
         self._runtime = runtime
         self._core: Core = runtime.core
         self._events = events
@@ -99,17 +102,24 @@ class Peer:
 
         Args:
             expression: in the subscription language, `gossamer.protocol.content.language`.
-            name: of the application: one that has a name gets no event twice, over restarts of
-                the peer too.
+            name: of the application: one that has a name gets no event twice, and events wait
+                for it while it takes none; both over restarts of the peer too, but for the
+                events that wait.
             room: events that may wait to be taken; the oldest is dropped for one more.
 
         Raises:
             ExpressionError: the expression does not parse or fit the schema.
             CapacityError: there are as many subscriptions as the settings allow.
+            SubscriptionInUse: the application has this stream open already.
             PeerStopped: the peer runs no more.
         """
         self._check()
         return self.subscribers.add(expression, name, room)
+
+    def unsubscribe(self, expression: str, name: str) -> bool:
+        """Let no more events wait for a named application; return whether any did."""
+        self._check()
+        return self.subscribers.remove(expression, name)
 
     async def publish(self, values: Mapping[str, object]) -> int:
         """Publish an event; return its identifier when it is on its way.

@@ -45,7 +45,7 @@ from gossamer.node.wire import Wire, frame_types
 from gossamer.protocol.codec import Codec
 from gossamer.protocol.config import Settings
 from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.errors import CapacityError
+from gossamer.protocol.errors import CapacityError, ExpressionError
 from gossamer.protocol.space.hashing import uniform_hashes
 from gossamer.protocol.state import profile_words
 
@@ -188,6 +188,7 @@ class _Assembly:
             draws=parts.draws,
             now=parts.now,
             mark=self.keeper.mark,
+            keep=self.keeper.note_subscription,
         )
         certificate = self._certificate()
         views = PeerViews(
@@ -292,6 +293,7 @@ class _Assembly:
         phase_s = parts.draws.uniform(0, parts.round_s)
         rounds = SteadyRounds(parts.round_s, phase_s, self.counters)
         await self._recall_peers()
+        await self._recall_subscriptions()
         nursery.start_soon(self.keeper.run)
         nursery.start_soon(self.runtime.run, rounds)
         nursery.start_soon(self._search, parts.sources(listening))
@@ -302,6 +304,14 @@ class _Assembly:
             if known.key != self.parts.key:
                 self.contacts.add(Found(known.key, known.addresses, REMEMBERED))
 
+    async def _recall_subscriptions(self) -> None:
+        for stored in await self.keeper.subscriptions():
+            try:
+                self.peer.subscribers.restore(stored.expression, stored.client)
+            except (ExpressionError, CapacityError) as error:
+                # The schema or the settings have changed since.
+                _warn("a kept subscription is of no use", name=stored.client, cause=str(error))
+
     async def _search(self, sources: Sequence[Source]) -> None:
         async with discover(sources, self._on_failed_source) as stream:
             async for found in stream:
@@ -309,9 +319,13 @@ class _Assembly:
                     self.contacts.add(found)
 
     def _on_failed_source(self, name: str, error: Exception) -> None:
-        import structlog
+        _warn("a source of peers failed", source=name, cause=str(error))
 
-        structlog.get_logger().warning("a source of peers failed", source=name, cause=str(error))
+
+def _warn(event: str, **fields: str) -> None:
+    import structlog
+
+    structlog.get_logger().warning(event, **fields)
 
 
 def _nobody_listens(_: Delivery) -> None:
@@ -336,6 +350,7 @@ async def run_peer(parts: Parts) -> AsyncIterator[Peer]:
                 assembly.peer.stop()
                 with trio.CancelScope(shield=True, deadline=trio.current_time() + GOODBYE_S):
                     await assembly.pool.close()
+                    await assembly.keeper.write()
                 nursery.cancel_scope.cancel()
 
 

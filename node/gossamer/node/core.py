@@ -159,7 +159,8 @@ class Core:
             raise CapacityError("subscriptions", limit, "raise protocol.subscriptions")
         ranges = np.array([box.ranges for box in boxes], np.int64)
         masks = np.array([box.constrained for box in boxes], np.int64)
-        rules.subscribe(self.state, SELF, ranges.reshape(len(boxes), -1), masks)
+        shape = len(boxes), 2 * self.settings.attributes
+        rules.subscribe(self.state, SELF, ranges.reshape(shape), masks)
 
     def restart(self) -> None:
         """Forget everybody, and keep subscriptions and what was delivered."""

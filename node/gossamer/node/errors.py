@@ -534,6 +534,23 @@ class EventTooLarge(NodeError, LocalProtocolError):
         super().__init__(f"an event of {size} bytes, expected at most {limit}")
 
 
+class SubscriptionInUse(NodeError, LocalProtocolError):
+    """A named application takes events from the same subscription already; nothing changed.
+
+    Attributes:
+        name: of the application.
+        expression: of the subscription.
+    """
+
+    def __init__(self, name: str, expression: str) -> None:
+        self.name = name
+        self.expression = expression
+        super().__init__(
+            f"application {_brief(name)} takes events of {_brief(expression)} already, "
+            "expected another name or the end of that stream"
+        )
+
+
 class PeerStopped(NodeError, LocalProtocolError):
     """The peer is stopping or has stopped; nothing was done."""
 

@@ -38,6 +38,7 @@ class Keeper:
         self._now = now
         self._leases: deque[int] = deque()
         self._met: dict[int, KnownPeer] = {}
+        self._asked: dict[tuple[str, str], bool] = {}
         self._work = trio.Event()
 
     async def open(self, key: int) -> None:
@@ -54,11 +55,18 @@ class Keeper:
         while True:
             await self._work.wait()
             self._work = trio.Event()
-            met, self._met = self._met, {}
-            for peer in met.values():
-                await self._writer.write(_remember, peer)
+            await self.write()
             if len(self._leases) < 2:
                 await self._lease()
+
+    async def write(self) -> None:
+        """Write what has come up so far; what fails is told by the writer's next `flush`."""
+        met, self._met = self._met, {}
+        asked, self._asked = self._asked, {}
+        for peer in met.values():
+            await self._writer.write(_remember, peer)
+        for (name, expression), wanted in asked.items():
+            await self._writer.write(_keep if wanted else _drop, name, expression)
 
     async def known_peers(self) -> list[KnownPeer]:
         """The peers known before a restart."""
@@ -68,18 +76,10 @@ class Keeper:
         """The subscriptions of named applications."""
         return await self._writer.run(lambda store: store.subscriptions.all())
 
-    async def keep_subscription(self, name: str, expression: str) -> None:
-        """Have events wait for a named application over restarts too.
-
-        Raises:
-            StoreError, CapacityError: it could not be kept.
-        """
-        stored = StoredSubscription(name, expression, expression)
-        await self._writer.run(lambda store: store.subscriptions.add(stored))
-
-    async def drop_subscription(self, name: str, expression: str) -> None:
-        """A named application wants this no more."""
-        await self._writer.run(lambda store: store.subscriptions.remove(name, expression))
+    def note_subscription(self, name: str, expression: str, wanted: bool) -> None:
+        """Keep a subscription of a named application, or drop it; it is written soon."""
+        self._asked[name, expression] = wanted
+        self._work.set()
 
     def note_met(self, identity: PeerIdentity, book: AddressBook) -> None:
         """Remember a peer that is connected; it is written soon."""
@@ -115,6 +115,14 @@ class Keeper:
 
 def _remember(store: Store, peer: KnownPeer) -> None:
     store.peers.remember(peer)
+
+
+def _keep(store: Store, name: str, expression: str) -> None:
+    store.subscriptions.add(StoredSubscription(name, expression, expression))
+
+
+def _drop(store: Store, name: str, expression: str) -> None:
+    store.subscriptions.remove(name, expression)
 
 
 def _mark(store: Store, name: str, ids: Iterable[bytes]) -> list[bytes]:

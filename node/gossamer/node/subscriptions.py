@@ -11,6 +11,7 @@ import attrs
 import trio
 
 from gossamer.node.core import Box
+from gossamer.node.errors import SubscriptionInUse
 from gossamer.node.events import Event
 from gossamer.node.metrics import Counters
 from gossamer.protocol.content.encoding import encode_subscription
@@ -54,6 +55,7 @@ class Subscription:
         mark: Mark | None,
         on_close: Callable[[Subscription], None],
     ) -> None:
+        """A subscription that nobody takes events from yet."""
         self.expression = expression
         self.name = name
         self.dropped = 0
@@ -65,6 +67,15 @@ class Subscription:
         self._waiting: deque[Event] = deque()
         self._ready: deque[Event] = deque()
         self._news = trio.Event()
+        self._closed = True
+
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody takes events from it."""
+        return not self._closed
+
+    def open(self) -> None:
+        """Let events be taken from it until it is closed."""
         self._closed = False
 
     def matches(self, event: Event) -> bool:
@@ -82,7 +93,11 @@ class Subscription:
         return False
 
     def close(self) -> None:
-        """Want nothing any more; what waits can still be taken, then the stream ends."""
+        """End the stream; what waits can still be taken.
+
+        Events go on to wait for an application that has a name, until it comes back or
+        `Peer.unsubscribe` is called; without a name nothing is wanted any more.
+        """
         if not self._closed:
             self._closed = True
             self._news.set()
@@ -139,6 +154,8 @@ class Subscribers:
         limit: how many different boxes there may be (setting `subscriptions`).
         counters: where dropped and delivered events are counted.
         on_change: told the boxes wanted whenever they change.
+        on_named: told name and expression of a subscription that is to outlive the peer, and
+            whether it is wanted or not any more.
         mark: notes deliveries to named applications, None where nothing is kept.
     """
 
@@ -147,6 +164,7 @@ class Subscribers:
     limit: int
     counters: Counters
     on_change: Callable[[Sequence[Box]], None]
+    on_named: Callable[[str, str, bool], None] = lambda _name, _expression, _wanted: None
     mark: Mark | None = None
     _all: list[Subscription] = attrs.field(factory=list)
 
@@ -157,23 +175,46 @@ class Subscribers:
         return iter(list(self._all))
 
     def add(self, expression: str, name: str = "", room: int = DEFAULT_ROOM) -> Subscription:
-        """A new subscription, in force from now on.
+        """A subscription, in force from now on; that of a named application may be there already.
 
         Raises:
             ExpressionError: the expression does not parse or fit the schema; nothing changed.
             CapacityError: there are as many as allowed; nothing changed.
+            SubscriptionInUse: the application takes events from it already; nothing changed.
         """
+        kept = self._find(expression, name)
+        if kept is None:
+            kept = self.restore(expression, name, room)
+            if name:
+                self.on_named(name, expression, True)
+        elif kept.is_open:
+            raise SubscriptionInUse(name, expression)
+        kept.open()
+        return kept
+
+    def restore(self, expression: str, name: str, room: int = DEFAULT_ROOM) -> Subscription:
+        """A new subscription for which events wait; raises as `add`."""
         wanted = parse_subscription(self.schema, expression)
         box = self._box(wanted)
         boxes = {subscription.box for subscription in self._all}
         if box not in boxes and len(boxes) >= self.limit:
             raise CapacityError("subscriptions", self.limit, "raise protocol.subscriptions")
         mark = self.mark if name else None
-        made = Subscription(expression, wanted, box, name, room, mark, self._remove)
+        made = Subscription(expression, wanted, box, name, room, mark, self._on_close)
         self._all.append(made)
         if box not in boxes:
             self._tell()
         return made
+
+    def remove(self, expression: str, name: str) -> bool:
+        """Want this no more for a named application; return whether it was wanted."""
+        kept = self._find(expression, name) if name else None
+        if kept is None:
+            return False
+        self._remove(kept)
+        kept.close()
+        self.on_named(name, expression, False)
+        return True
 
     def deliver(self, event: Event) -> bool:
         """Offer an event to all who want it; return whether anybody does."""
@@ -188,6 +229,15 @@ class Subscribers:
         """End all streams."""
         for subscription in self:
             subscription.close()
+
+    def _find(self, expression: str, name: str) -> Subscription | None:
+        """What a named application has asked for before."""
+        same = (one for one in self._all if one.name == name and one.expression == expression)
+        return next(same, None) if name else None
+
+    def _on_close(self, subscription: Subscription) -> None:
+        if not subscription.name:
+            self._remove(subscription)
 
     def _remove(self, subscription: Subscription) -> None:
         self._all.remove(subscription)

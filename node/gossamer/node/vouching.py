@@ -7,8 +7,9 @@ the carrier's word, and profiles travel as the protocol wrote them.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 import attrs
 
@@ -27,9 +28,19 @@ from gossamer.node.security.identity import SIGNATURE_BYTES, Identity
 from gossamer.node.transport.base import Address
 from gossamer.protocol.errors import CapacityError, ConfigError
 from gossamer.protocol.layouts import ProfileFault, profile_fault
+from gossamer.protocol.state import LOAD
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 KEY_BYTES: Final = 8
+# Descriptors that are at hand without being read again: as many as an address book has peers.
+MAX_CACHED: Final = 4096
 _KEY_HIGH: Final = (1 << 62) - 1
+
+# Of the own descriptor. A steady overlay needs one; a peer that joins or shifts its load sends a
+# few records that tell of its new place.
+SIGNINGS_A_ROUND: Final = 4
 
 # Under which cause of `metrics.DROP_CAUSES` a descriptor counts that is not believed.
 _CAUSES: Final = {
@@ -138,16 +149,30 @@ class SignedVouching:
         self._profile_words = profile_words
         self._signed = b""
         self._signed_profile: tuple[int, ...] = ()
-        self._may_sign = True
+        self._signings_left = SIGNINGS_A_ROUND
+        # Most descriptors are met many times: by signature whose they are, by key what they say.
+        self._owners: OrderedDict[bytes, int] = OrderedDict()
+        self._recalled: OrderedDict[int, tuple[Descriptor, Told]] = OrderedDict()
 
     def new_round(self) -> None:
-        """The own descriptor may be signed anew, once, if the profile changes."""
-        self._may_sign = True
+        """The own descriptor may be signed anew if the profile changes."""
+        self._signings_left = SIGNINGS_A_ROUND
 
     def own(self, profile: tuple[int, ...]) -> bytes:
-        if not self._signed or (self._may_sign and profile != self._signed_profile):
+        if not self._signed or self._deserves_signing(profile):
             self._sign(profile)
         return self._signed
+
+    def _deserves_signing(self, profile: tuple[int, ...]) -> bool:
+        """Whether a change is worth a signature, and verifications at everybody who meets it.
+
+        Place, arc and interests decide where events go; the load, which changes all the time
+        while events flow, can wait for the next round.
+        """
+        if profile == self._signed_profile or self._signings_left == 0:
+            return False
+        first = self._signings_left == SIGNINGS_A_ROUND
+        return first or _without_load(profile) != _without_load(self._signed_profile)
 
     def _sign(self, profile: tuple[int, ...]) -> None:
         descriptor = Descriptor(
@@ -161,7 +186,7 @@ class SignedVouching:
         signed = sign_descriptor(self._authority, self._identity, descriptor)
         self._signed = signed.signature + signed.content
         self._signed_profile = profile
-        self._may_sign = False
+        self._signings_left -= 1
 
     def show(self, key: int) -> bytes:
         signed = self._descriptors.find_signed(key)
@@ -176,7 +201,7 @@ class SignedVouching:
             self._counters.drop(_CAUSES[verdict])
         if verdict.guilty:
             return None
-        key = _owner(signed)
+        key = self._owner(signed)
         if verdict is Verdict.UNCERTIFIED:
             missing.add(key)
         return self._recall(key)
@@ -188,14 +213,32 @@ class SignedVouching:
         descriptor = self._descriptors.find(key)
         if descriptor is None:
             return Told(key, None, known=False)
+        recalled = self._recalled.get(key)
+        if recalled is not None and recalled[0] is descriptor and key in self._book:
+            return recalled[1]
+        return self._take_in(descriptor)
+
+    def _take_in(self, descriptor: Descriptor) -> Told | None:
+        """Note what a believed descriptor says; None where its owner says what cannot be."""
         if self._fault(descriptor.profile) is not None:
             self._counters.drop("forged")
             return None
+        addresses = (Address(*address) for address in descriptor.addresses)
         try:
-            self._book.learn(key, (Address(*address) for address in descriptor.addresses))
+            self._book.learn(descriptor.key, addresses)
         except CapacityError:
             return None
-        return Told(key, descriptor.profile)
+        told = Told(descriptor.key, descriptor.profile)
+        _keep(self._recalled, descriptor.key, (descriptor, told))
+        return told
+
+    def _owner(self, signed: SignedDescriptor) -> int:
+        """The key in a descriptor that was found readable."""
+        key = self._owners.get(signed.signature)
+        if key is None:
+            key = int(decode(signed.content)[1])
+            _keep(self._owners, signed.signature, key)
+        return key
 
     def _fault(self, profile: Sequence[int]) -> ProfileFault | None:
         if len(profile) != self._profile_words:
@@ -203,10 +246,14 @@ class SignedVouching:
         return profile_fault(profile)
 
 
-def _owner(signed: SignedDescriptor) -> int:
-    """The key in a descriptor that was found readable."""
-    key: int = decode(signed.content)[1]
-    return key
+def _without_load(profile: tuple[int, ...]) -> tuple[int, ...]:
+    return profile[:LOAD] + profile[LOAD + 1 :]
+
+
+def _keep(cache: OrderedDict[K, V], key: K, value: V) -> None:
+    cache[key] = value
+    if len(cache) > MAX_CACHED:
+        cache.popitem(last=False)
 
 
 class PlainVouching:
