@@ -8,7 +8,8 @@ own, so that the order does not depend on how tasks are scheduled.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+import itertools
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
@@ -80,6 +81,7 @@ class TimedNode:
         self.core.observe = self._observe
         self.runtime.attach(self)
         self._reader = FrameReader(Limits())
+        self._timers = itertools.count()
 
     def row_of(self, handle: int) -> int:
         """The engine's row for a handle of this node."""
@@ -87,16 +89,14 @@ class TimedNode:
 
     # As rounds
 
-    async def __aiter__(self) -> AsyncIterator[tuple[int, int]]:
-        number = 0
+    async def next_timer(self) -> tuple[int, int]:
         while True:
-            for place, kind in enumerate(TIMERS):
-                tick = number * self.network.period + int(self.network.phases[self.row, place])
-                sliver = (self.row * len(TIMERS) + place) * TIMER_SLIVER
-                await trio.sleep_until(tick + sliver)
-                if self.is_up:
-                    yield number, kind
-            number += 1
+            number, place = divmod(next(self._timers), len(TIMERS))
+            tick = number * self.network.period + int(self.network.phases[self.row, place])
+            sliver = (self.row * len(TIMERS) + place) * TIMER_SLIVER
+            await trio.sleep_until(tick + sliver)
+            if self.is_up:
+                return number, TIMERS[place]
 
     # As outlet
 

@@ -103,9 +103,9 @@ def _date(microseconds: int) -> datetime:
 
 
 def _fraction(text: str) -> Fraction:
-    numerator, _, denominator = text.partition("/")
+    numerator, stroke, denominator = text.partition("/")
     try:
-        return Fraction(int(numerator), int(denominator or "1"))
+        return Fraction(int(numerator), int(denominator) if stroke else 1)
     except ZeroDivisionError as error:
         raise ValueError("a fraction of nothing") from error
 

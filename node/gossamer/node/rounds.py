@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Final, Protocol
 
-import attrs
 import trio
 
 from gossamer.node.metrics import Counters
@@ -16,41 +14,44 @@ _LATE: Final = 0.5
 
 
 class Rounds(Protocol):
-    """Gossip rounds as they begin and as their timers fire."""
+    """Gossip rounds, timer by timer."""
 
-    def __aiter__(self) -> AsyncIterator[tuple[int, int]]:
-        """Number of the round and kind of the timer, each when it is due."""
+    async def next_timer(self) -> tuple[int, int]:
+        """Wait until a timer is due; return the number of the round and the timer's kind."""
         ...
 
 
-@attrs.frozen
 class SteadyRounds:
     """A round every ``round_s`` seconds of trio's clock, all timers at its beginning.
 
     Rounds that were slept through, as by a paused process, are left out: gossip that is late is
     of no use, and all of it at once would flood the neighbours.
 
-    Attributes:
+    Args:
         round_s: seconds.
         phase_s: when the first begins, so that not all peers of a machine begin at once.
         counters: where rounds are counted.
     """
 
-    round_s: float
-    phase_s: float
-    counters: Counters
+    def __init__(self, round_s: float, phase_s: float, counters: Counters) -> None:
+        self._round_s = round_s
+        self._counters = counters
+        self._due = trio.current_time() + phase_s
+        self._number = -1
+        self._left: list[int] = []
 
-    async def __aiter__(self) -> AsyncIterator[tuple[int, int]]:
-        number = 0
-        due = trio.current_time() + self.phase_s
-        while True:
-            await trio.sleep_until(due)
-            late = trio.current_time() - due
-            if late > _LATE * self.round_s:
-                self.counters.rounds_late += 1
-                due += late // self.round_s * self.round_s
-            for kind in TIMERS:
-                yield number, kind
-            self.counters.rounds += 1
-            number += 1
-            due += self.round_s
+    async def next_timer(self) -> tuple[int, int]:
+        if not self._left:
+            await self._wait()
+            self._left = list(reversed(TIMERS))
+            self._number += 1
+            self._counters.rounds += 1
+        return self._number, self._left.pop()
+
+    async def _wait(self) -> None:
+        await trio.sleep_until(self._due)
+        late = trio.current_time() - self._due
+        if late > _LATE * self._round_s:
+            self._counters.rounds_late += 1
+            self._due += late // self._round_s * self._round_s
+        self._due += self._round_s

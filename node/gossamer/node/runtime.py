@@ -103,8 +103,8 @@ class Runtime:
 
     async def run(self, rounds: Rounds) -> None:
         """Let timers fire, until cancelled."""
-        async for number, kind in rounds:
-            self.fire(number, kind)
+        while True:
+            self.fire(*await rounds.next_timer())
 
     def fire(self, number: int, kind: int) -> None:
         """Let one timer of round ``number`` fire."""
