@@ -67,6 +67,10 @@ async def test_events_reach_whoever_wants_them_once_and_nobody_else(cluster: Mad
         assert {event.id for event in await take(cheap, len(wanted))} == wanted
         await rounds_pass(first, second, third)
         assert len(dear) == len(cheap) == len(every) == 0
+        counters = first.counters
+        assert counters.accepted >= 2
+        assert counters.frames_received > counters.events_forwarded > 0
+        assert sum(counters.dropped.values()) == counters.dropped["stale"]
 
 
 @pytest.mark.trio

@@ -16,7 +16,12 @@ from gossamer.node.certificates import CertificateDesk
 from gossamer.node.contacts import Contacts
 from gossamer.node.core import Core
 from gossamer.node.discovery import REMEMBERED, Found, Source, discover
-from gossamer.node.errors import CertificateError, PeerRefused, PeerUnreachable
+from gossamer.node.errors import (
+    CertificateError,
+    PeerRefused,
+    PeerUnreachable,
+    RevokedCertificateError,
+)
 from gossamer.node.events import EventMemory
 from gossamer.node.keeping import Keeper
 from gossamer.node.metrics import Counters
@@ -53,6 +58,15 @@ from gossamer.protocol.state import profile_words
 BOOK_CAPACITY: Final = 4096
 # Values of events that may have to be passed on, in bytes: a thousand large ones.
 EVENT_MEMORY_BYTES: Final = 16 << 20
+# Under which of `metrics.CLOSE_CAUSES` an end counts; all others are goodbyes.
+_CLOSED: Final = {
+    Cause.LOST: "broken",
+    Cause.SILENT: "silent",
+    Cause.STALLED: "stalled",
+    Cause.BAD_FRAME: "bad frame",
+    Cause.FLOOD: "flood",
+    Cause.UNUSED: "unused",
+}
 # Within this a peer says its goodbyes, so that it stops in two seconds.
 GOODBYE_S: Final = 1.5
 
@@ -228,6 +242,8 @@ class _Assembly:
         try:
             peer = self.descriptors.learn(certificate, hello.key, self.parts.now())
         except CertificateError as error:
+            revoked = isinstance(error, RevokedCertificateError)
+            self.counters.refuse("revoked" if revoked else "certificate")
             raise PeerRefused(str(error)) from error
         return PeerIdentity(peer.key, peer.fingerprint, peer.name)
 
@@ -244,6 +260,11 @@ class _Assembly:
         with suppress(CapacityError):
             self.book.learn(identity.key, (), identity.name)
         self.pool.try_send(identity.key, self.runtime.greeting())
+        connection = self.pool.get(identity.key)
+        if connection is not None and connection.admitted.dialled:
+            self.counters.dials += 1
+        else:
+            self.counters.accepted += 1
 
     def _on_greeting(self, key: int) -> None:
         connection = self.pool.get(key)
@@ -253,6 +274,7 @@ class _Assembly:
 
     def _on_down(self, identity: PeerIdentity, farewell: Farewell) -> None:
         self.runtime.forget(identity.key)
+        self.counters.close(_CLOSED.get(farewell.cause, "goodbye"))
         if farewell.by_us or self._nursery is None:
             return
         if farewell.cause is Cause.SHUTDOWN:

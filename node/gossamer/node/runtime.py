@@ -159,6 +159,7 @@ class Runtime:
 
     def receive(self, sender: int, frame: Frame) -> None:
         """Take a frame from the peer ``sender``; raises as `on_frame`."""
+        self._counters.frames_received += 1
         kind = frame["type"]
         if kind == "record":
             self._take_record(sender, frame, patient=True)
@@ -197,6 +198,8 @@ class Runtime:
             return
         if record[KIND] == EVENT:
             self._counters.events_forwarded += 1
+        self._counters.frames_sent += 1
+        self._counters.bytes_sent += len(frame)
         assert self._outlet is not None
         self._outlet.send(self._book.key_of(record[TO]), frame, record)
 
