@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from gossamer.protocol import config, messages, peer
 from gossamer.protocol.codec import DESCRIPTOR, PEER, Codec, held_handles
-from gossamer.protocol.errors import MalformedRecord
+from gossamer.protocol.errors import MalformedRecordError
 from gossamer.protocol.messages import (
     BODY,
     DELIVER,
@@ -174,7 +174,7 @@ def passes(words: Sequence[int]) -> bool:
     """Whether the codec takes a record."""
     try:
         Codec(SETTINGS).check(words)
-    except MalformedRecord:
+    except MalformedRecordError:
         return False
     return True
 
@@ -204,14 +204,14 @@ def test_a_refusal_names_kind_field_and_value() -> None:
     words = list(REAL["cyclon"][EVENT][0])
     words[BODY + 1] = 7
     expected = f"record of kind {EVENT}: attribute is 7, expected 0 to 1"
-    with pytest.raises(MalformedRecord, match=expected) as caught:
+    with pytest.raises(MalformedRecordError, match=expected) as caught:
         Codec(SETTINGS).check(words)
     assert (caught.value.kind, caught.value.value) == (EVENT, 7)
 
 
 @pytest.mark.parametrize("kind", [0, 1, 9, 15, 28, DELIVER, USER, -1, EVENT + UNREACHABLE])
 def test_kinds_that_peers_do_not_send_are_refused(kind: int) -> None:
-    with pytest.raises(MalformedRecord, match="kind"):
+    with pytest.raises(MalformedRecordError, match="kind"):
         Codec(SETTINGS).check(record(kind, 0, 1).tolist())
 
 

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,8 @@ from typing import Any
 from attrs import define, field
 
 from support.installed_command import write_distribution
+
+COMMAND = (sys.executable, "-m", "gossamer.command.main")
 
 # Longer than anything here takes on a busy machine; only a fault lasts so long.
 PATIENCE_S = 60
@@ -38,10 +40,12 @@ class Shell:
         kept = {key: text for key, text in os.environ.items() if "GOSSAMER_NODE" not in key}
         self._environment = kept | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
-    def start(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
-        """Start a command."""
+    def start(
+        self, *arguments: str, command: Sequence[str] = COMMAND, **options: Any
+    ) -> subprocess.Popen[str]:
+        """Start a command, `gossamer` if no other is named."""
         return subprocess.Popen(
-            [sys.executable, "-m", "gossamer.command.main", *arguments],
+            [*command, *arguments],
             cwd=self.folder,
             env=self._environment,
             text=True,

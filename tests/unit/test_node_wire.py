@@ -24,7 +24,7 @@ from gossamer.node.vouching import SIGNINGS_A_ROUND, PlainVouching, SignedVouchi
 from gossamer.node.wire import Wire, frame_types
 from gossamer.protocol import config
 from gossamer.protocol.codec import Codec
-from gossamer.protocol.errors import MalformedRecord, RemoteProtocolError
+from gossamer.protocol.errors import MalformedRecordError, RemoteProtocolError
 from gossamer.protocol.messages import (
     ACKNOWLEDGE,
     BODY,
@@ -339,7 +339,7 @@ def test_an_impossible_event_is_not_remembered(sides: tuple[Side, Side, Side]) -
     body = event_body(9)
     body[1] = 2
     frame = read(alice.wire.encode([BODY + 7, EVENT, 1, SELF, *body], ()) or b"")
-    with pytest.raises(MalformedRecord, match="attribute"):
+    with pytest.raises(MalformedRecordError, match="attribute"):
         bob.wire.decode(alice.key, frame)
     assert bob.events.find(9) is None
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import attrs
 
 from gossamer.protocol.config import Settings
-from gossamer.protocol.errors import MalformedRecord
+from gossamer.protocol.errors import MalformedRecordError
 from gossamer.protocol.layouts import Layout, Source, Swap, layouts_of
 from gossamer.protocol.messages import BODY, FROM, KIND, LENGTH, TO
 from gossamer.protocol.overlay.links import HANDLE_MASK
@@ -59,14 +59,16 @@ class Codec:
         """Let a record from a stranger pass if every word of it is sane.
 
         Raises:
-            MalformedRecord: it is not of a kind between peers, or a word of it cannot be.
+            MalformedRecordError: it is not of a kind between peers, or a word of it cannot be.
         """
         if len(record) < BODY or record[LENGTH] != len(record):
-            raise MalformedRecord(-1, "length", len(record), "as many words as the record says")
+            raise MalformedRecordError(
+                -1, "length", len(record), "as many words as the record says"
+            )
         kind = record[KIND]
         for name, place in (("sender", FROM), ("addressee", TO)):
             if not 0 <= record[place] <= HANDLE_MASK:
-                raise MalformedRecord(kind, name, record[place], f"0 to {HANDLE_MASK}")
+                raise MalformedRecordError(kind, name, record[place], f"0 to {HANDLE_MASK}")
         source = Source(kind, record, BODY, self.profile_words, own=record[FROM])
         for part in self._layout(kind):
             part.check(source)
@@ -90,7 +92,7 @@ class Codec:
             The new body, or None where nothing is left of the record.
 
         Raises:
-            MalformedRecord: the body is not laid out as that kind is.
+            MalformedRecordError: the body is not laid out as that kind is.
         """
         source = Source(kind, body, 0, self.profile_words if profiles else 0, swap=swap)
         target: list[int] = []
@@ -104,7 +106,7 @@ class Codec:
         """Where handles stand in a record, its header included.
 
         Raises:
-            MalformedRecord: the record is not laid out as its kind is.
+            MalformedRecordError: the record is not laid out as its kind is.
         """
         source = Source(record[KIND], record, BODY, self.profile_words)
         source.swap = finder = _Finder(source)
@@ -119,7 +121,7 @@ class Codec:
         """A copy of a record with every handle replaced.
 
         Raises:
-            MalformedRecord: the record is not laid out as its kind is.
+            MalformedRecordError: the record is not laid out as its kind is.
         """
         copy = list(record)
         for offset, sort in self.references(record):
@@ -130,7 +132,7 @@ class Codec:
     def _layout(self, kind: int) -> Layout:
         layout = self._layouts.get(kind)
         if layout is None:
-            raise MalformedRecord(kind, "kind", kind, "one that peers send each other")
+            raise MalformedRecordError(kind, "kind", kind, "one that peers send each other")
         return layout
 
     def _check_end(self, source: Source) -> None:

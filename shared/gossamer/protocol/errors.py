@@ -19,7 +19,7 @@ class RemoteProtocolError(ProtocolError):
     """A remote peer sent something the protocol does not allow; state is untouched."""
 
 
-class MalformedRecord(RemoteProtocolError):
+class MalformedRecordError(RemoteProtocolError):
     """A record between peers holds what its kind does not allow; nothing of it was used.
 
     Attributes:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, Protocol
 import attrs
 
 from gossamer.protocol.config import Settings
-from gossamer.protocol.errors import MalformedRecord
+from gossamer.protocol.errors import MalformedRecordError
 from gossamer.protocol.messages import (
     ACKNOWLEDGE,
     EVENT,
@@ -93,8 +93,8 @@ class Source:
         self.at += count
         return self.words[self.at - count : self.at]
 
-    def fail(self, field: str, value: int, expected: str) -> MalformedRecord:
-        return MalformedRecord(self.kind, field, value, expected)
+    def fail(self, field: str, value: int, expected: str) -> MalformedRecordError:
+        return MalformedRecordError(self.kind, field, value, expected)
 
     def _need(self, count: int) -> None:
         if len(self.words) - self.at < count:
@@ -106,7 +106,7 @@ class Part(Protocol):
     """A stretch of a record's body."""
 
     def check(self, source: Source) -> None:
-        """Pass over this part; raises `MalformedRecord` where a word is not as it must be."""
+        """Pass over this part; raises `MalformedRecordError` where a word is not as it must be."""
         ...
 
     def copy(self, source: Source, target: list[int]) -> bool:
