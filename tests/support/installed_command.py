@@ -1,4 +1,4 @@
-"""The command `gossamer sim` as it is when installed, with a run that costs nothing."""
+"""The command `gossamer` as it is when installed, and simulations that cost nothing."""
 
 from __future__ import annotations
 
@@ -15,18 +15,30 @@ from gossamer.sim.records import RunRecord
 from gossamer.sim.scenario import Scenario
 from support.made_up_runs import made_up_run
 
-ENTRY_POINTS = "[gossamer.commands]\nsim = gossamer.sim.cli:app\n"
+ENTRY_POINTS = """\
+[gossamer.commands]
+node = gossamer.node.cli:app
+pub = gossamer.node.cli:pub_app
+sim = gossamer.sim.cli:app
+sub = gossamer.node.cli:sub_app
+top = gossamer.node.cli:top_app
+"""
 METADATA = "Metadata-Version: 2.1\nName: installed-for-tests\nVersion: 1.0\n"
 
 
 def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Register the subcommand as a distribution in ``folder`` would."""
+    """Register the subcommands as a distribution in ``folder`` would."""
+    write_distribution(folder)
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # which typer replaces
+
+
+def write_distribution(folder: Path) -> None:
+    """Make what an installed distribution with the subcommands leaves in ``folder``."""
     info = folder / "installed_for_tests-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(METADATA)
     (info / "entry_points.txt").write_text(ENTRY_POINTS)
-    monkeypatch.syspath_prepend(folder)
-    monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # which typer replaces
 
 
 class MadeUpSimulation:

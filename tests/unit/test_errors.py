@@ -13,6 +13,7 @@ from gossamer.protocol.errors import (
     ConfigError,
     ExpressionError,
     InvariantError,
+    MalformedRecordError,
     ProtocolError,
     RemoteProtocolError,
 )
@@ -23,6 +24,7 @@ ERRORS = [
     ExpressionError("prise > 5", 1, "there is no attribute 'prise'"),
     InvariantError("a row vanished"),
     RemoteProtocolError("a frame of 9 bytes"),
+    MalformedRecordError(20, "count", 99, "at most 8"),
 ]
 
 

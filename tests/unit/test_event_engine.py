@@ -13,11 +13,11 @@ from gossamer.sim.errors import ScenarioError
 from gossamer.sim.event_engine import EventEngine, draw_phases, make_transitions
 from gossamer.sim.latency import constant_latency, uniform_latency
 from gossamer.sim.link_conditions import Partition, make_link_conditions
+from gossamer.sim.ping_protocol import forward_step
 from support.ping_protocol import (
     PING,
     SEND,
     TICK,
-    forward_step,
     log_records,
     make_pings,
     ping_step,

@@ -16,13 +16,18 @@ from typing import Any
 COMMAND_GROUP = "gossamer.commands"
 
 DESCRIPTIONS = {
+    "node": "run peers: init, invite, join, run, status, check, doctor",
+    "pub": "publish events through the node of this machine",
     "sim": "simulate overlays of up to a million nodes: run, check, replay, compare",
+    "sub": "print the events that match an expression",
+    "top": "watch a running peer",
 }
 
 # Errors that the user can do something about, by full name: an error's class is imported by the
 # time it is raised, so that the frame need not import it to recognise it.
 USER_ERRORS = frozenset(
     {
+        "gossamer.node.errors.NodeError",
         "gossamer.protocol.errors.ProtocolError",
         "gossamer.sim.errors.SimulationError",
     }

@@ -228,11 +228,11 @@ def baseline(nodes: int, **changes: Any) -> Settings:
 def resilient(nodes: int, **changes: Any) -> Settings:
     """Vinifera that keeps delivering under heavy churn; goes beyond the paper.
 
-    Differs from `paper` in a ring kept three deep; in a place on the ring that is looked up at join,
-    where the successor hands over what it knows of subscribers; in greeting a new successor at
-    once; in rerouting around unreachable neighbours; in two successors that disseminate beside the
-    rendezvous node; in events replayed to subscriptions that a peer hears of for the first time;
-    and in heartbeats only now and then, where something else would tell of a failure.
+    Differs from `paper` in a ring kept three deep; in a place on the ring that is looked up at
+    join, where the successor hands over what it knows of subscribers; in greeting a new successor
+    at once; in rerouting around unreachable neighbours; in two successors that disseminate beside
+    the rendezvous node; in events replayed to subscriptions that a peer hears of for the first
+    time; and in heartbeats only now and then, where something else would tell of a failure.
     """
     standard = {
         "ring_links": 3,

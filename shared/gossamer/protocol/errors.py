@@ -32,6 +32,24 @@ class RemoteProtocolError(ProtocolError):
     """A remote peer sent something the protocol does not allow; state is untouched."""
 
 
+class MalformedRecordError(RemoteProtocolError):
+    """A record between peers holds what its kind does not allow; nothing of it was used.
+
+    Attributes:
+        kind: kind of the record.
+        field: name of the field at fault, or "length".
+        value: what was found there.
+        expected: what would have been accepted, in words.
+    """
+
+    def __init__(self, kind: int, field: str, value: int, expected: str) -> None:
+        self.kind = kind
+        self.field = field
+        self.value = value
+        self.expected = expected
+        super().__init__(f"record of kind {kind}: {field} is {value}, expected {expected}")
+
+
 class CapacityError(ProtocolError):
     """A bounded table or buffer is full; the operation that needed room was not carried out.
 

@@ -1,0 +1,1 @@
+"""The trio node: the protocol on real sockets."""

@@ -1,0 +1,184 @@
+"""A running peer as applications see it; `gossamer.node.peer` says what they may rely on."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+import attrs
+import trio
+
+from gossamer.node.core import Box, Core
+from gossamer.node.errors import EventTooLarge, PeerStopped
+from gossamer.node.events import EVENT_ID_BITS, MAX_EVENT_BYTES, EventFormat, EventMemory
+from gossamer.node.metrics import Counters, Gauges
+from gossamer.node.page.snapshot import Snapshot
+from gossamer.node.runtime import Delivery, Runtime
+from gossamer.node.subscriptions import DEFAULT_ROOM, Mark, Subscribers, Subscription
+from gossamer.node.transport.base import Address
+from gossamer.protocol.content.encoding import encode_event
+from gossamer.protocol.content.schema import Schema
+from gossamer.protocol.messages import INSTALL_TIMER
+from gossamer.protocol.space.hashing import OrderPreservingHash
+
+
+@attrs.frozen
+class Views:
+    """What a peer shows of itself.
+
+    Attributes:
+        snapshot: for the page.
+        gauges: for Prometheus.
+    """
+
+    snapshot: Callable[[], Snapshot]
+    gauges: Callable[[], Gauges]
+
+
+class Peer:
+    """A running peer; made by `gossamer.node.peer.open_peer`.
+
+    Attributes:
+        key: its permanent key.
+        addresses: where it listens.
+        schema: what events are made of.
+        counters: what has happened; see `gossamer.node.metrics`.
+        subscribers: all subscriptions.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        events: EventMemory,
+        counters: Counters,
+        *,
+        key: int,
+        schema: Schema,
+        hashes: Sequence[OrderPreservingHash],
+        draws: random.Random,
+        now: Callable[[], float],
+        mark: Mark,
+        keep: Callable[[str, str, bool], None],
+    ) -> None:
+        self.key = key
+        self.addresses: tuple[Address, ...] = ()
+        self.schema = schema
+        self.counters = counters
+        limit = runtime.core.settings.subscriptions
+        self.subscribers = Subscribers(
+            schema, hashes, limit, counters, self._on_interest, keep, mark
+        )
+        self._runtime = runtime
+        self._core: Core = runtime.core
+        self._events = events
+        self._format = EventFormat(schema)
+        self._hashes = hashes
+        self._draws = draws
+        self._now = now
+        self._ready: Callable[[], Awaitable[None]] = runtime.heard_back.wait
+        self._views: Views | None = None
+        self._stopped = False
+        runtime.on_delivery = self._on_delivery
+
+    def show(self, views: Views) -> None:
+        """Let `snapshot` and `gauges` give these."""
+        self._views = views
+
+    def ready_when(self, ready: Callable[[], Awaitable[None]]) -> None:
+        """Let `ready` wait for this."""
+        self._ready = ready
+
+    async def ready(self) -> None:
+        """Wait until another peer knows this one, or everybody known was tried in vain.
+
+        In that case the peer is an overlay of its own, and goes on looking for others.
+        """
+        await self._ready()
+
+    def subscribe(
+        self, expression: str, *, name: str = "", room: int = DEFAULT_ROOM
+    ) -> Subscription:
+        """The stream of events that match ``expression``, from now on until it is closed.
+
+        Args:
+            expression: in the subscription language, `gossamer.protocol.content.language`.
+            name: of the application: one that has a name gets no event twice, and events wait
+                for it while it takes none; both over restarts of the peer too, but for the
+                events that wait.
+            room: events that may wait to be taken; the oldest is dropped for one more.
+
+        Raises:
+            ExpressionError: the expression does not parse or fit the schema.
+            CapacityError: there are as many subscriptions as the settings allow.
+            SubscriptionInUse: the application has this stream open already.
+            PeerStopped: the peer runs no more.
+        """
+        self._check()
+        return self.subscribers.add(expression, name, room)
+
+    def unsubscribe(self, expression: str, name: str) -> bool:
+        """Let no more events wait for a named application; return whether any did."""
+        self._check()
+        return self.subscribers.remove(expression, name)
+
+    async def publish(self, values: Mapping[str, object]) -> int:
+        """Publish an event; return its identifier when it is on its way.
+
+        Nobody has acknowledged it by then: see `gossamer.node.peer` for what that means.
+
+        Raises:
+            UnknownAttributeError, WrongValueError: the values do not fit the schema.
+            EventTooLarge: they take more bytes than peers carry.
+            PeerStopped: the peer runs no more.
+        """
+        await trio.lowlevel.checkpoint()
+        self._check()
+        exact = self.schema.check_event(values)
+        data = self._format.to_bytes(exact, self.key, self._now())
+        if len(data) > MAX_EVENT_BYTES:
+            raise EventTooLarge(len(data), MAX_EVENT_BYTES)
+        event = self._draws.getrandbits(EVENT_ID_BITS)
+        self._events.keep(event, data)
+        self.counters.events_published += 1
+        hashed = encode_event(self.schema, self._hashes, exact)
+        self._runtime.handle(self._core.publish(event, hashed))
+        return event
+
+    def snapshot(self) -> Snapshot:
+        """The overlay as this peer sees it, for the page."""
+        assert self._views is not None
+        return self._views.snapshot()
+
+    def gauges(self) -> Gauges:
+        """What is the case right now, for the metrics."""
+        assert self._views is not None
+        return self._views.gauges()
+
+    def stop(self) -> None:
+        """End all streams; nothing is taken on any more."""
+        self._stopped = True
+        self.subscribers.close()
+
+    def _check(self) -> None:
+        if self._stopped:
+            raise PeerStopped
+
+    def _on_interest(self, boxes: Sequence[Box]) -> None:
+        if self._stopped:
+            return
+        self._core.subscribe(boxes)
+        # Told at once rather than at the next round.
+        self._runtime.handle(self._core.timer(INSTALL_TIMER))
+
+    def _on_delivery(self, delivery: Delivery) -> None:
+        data = self._events.find(delivery.event)
+        if data is None:
+            self.counters.drop("expired")
+            return
+        try:
+            event = self._format.from_bytes(delivery.event, data)
+        except ValueError:
+            self.counters.drop("bad frame")
+            return
+        if self.subscribers.deliver(event):
+            self.counters.delivery_latency.observe(self._now() - event.published_at)

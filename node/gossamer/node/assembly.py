@@ -1,0 +1,390 @@
+"""Puts a peer together from its parts and keeps it running."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Final
+
+import attrs
+import trio
+
+from gossamer.node.application import Peer, Views
+from gossamer.node.book import AddressBook
+from gossamer.node.certificates import CertificateDesk
+from gossamer.node.contacts import Contacts
+from gossamer.node.core import Core
+from gossamer.node.discovery import REMEMBERED, Found, Source, discover
+from gossamer.node.errors import (
+    CertificateError,
+    PeerRefused,
+    PeerUnreachable,
+    RevokedCertificateError,
+)
+from gossamer.node.events import EventMemory
+from gossamer.node.keeping import Keeper
+from gossamer.node.metrics import Counters
+from gossamer.node.outlet import PoolOutlet
+from gossamer.node.rounds import SteadyRounds
+from gossamer.node.runtime import Delivery, Runtime
+from gossamer.node.security.certificates import PeerCertificate
+from gossamer.node.security.cluster import Membership
+from gossamer.node.security.descriptors import DescriptorBook
+from gossamer.node.store.writer import StoreWriter
+from gossamer.node.transport.base import (
+    Address,
+    Cause,
+    Farewell,
+    Hello,
+    LocalPeer,
+    PeerIdentity,
+    Transport,
+    Verify,
+)
+from gossamer.node.transport.limits import Limits
+from gossamer.node.transport.links import ConnectionPool, PoolEvents
+from gossamer.node.views import PeerViews
+from gossamer.node.vouching import PlainVouching, SignedVouching
+from gossamer.node.wire import Wire, frame_types
+from gossamer.protocol.codec import Codec
+from gossamer.protocol.config import Settings
+from gossamer.protocol.content.schema import Schema
+from gossamer.protocol.errors import CapacityError, ExpressionError
+from gossamer.protocol.space.hashing import uniform_hashes
+from gossamer.protocol.state import profile_words
+
+# Peers whose handles a peer keeps; one of a cluster of thousands meets a few hundred.
+BOOK_CAPACITY: Final = 4096
+# Values of events that may have to be passed on, in bytes: a thousand large ones.
+EVENT_MEMORY_BYTES: Final = 16 << 20
+# Under which of `metrics.CLOSE_CAUSES` an end counts; all others are goodbyes.
+_CLOSED: Final = {
+    Cause.LOST: "broken",
+    Cause.SILENT: "silent",
+    Cause.STALLED: "stalled",
+    Cause.BAD_FRAME: "bad frame",
+    Cause.FLOOD: "flood",
+    Cause.UNUSED: "unused",
+}
+# Within this a peer says its goodbyes, so that it stops in two seconds.
+GOODBYE_S: Final = 1.5
+
+
+@attrs.frozen(kw_only=True)
+class Parts:
+    """What a peer is made of.
+
+    Attributes:
+        key: its permanent key.
+        name, cluster, version: what it is called, where it belongs, what it runs.
+        schema: of the cluster's events.
+        settings: of the cluster's protocol; its seed becomes the peer's own.
+        round_s: seconds of a gossip round.
+        limits: of the transport.
+        make_transport: the transport that says this of the peer, and admits by this.
+        listen: where to listen.
+        advertise: where others reach it, from where it really listens.
+        member: its membership; None without certificates.
+        writer: of its state file.
+        sources: where other peers are looked for, from where it really listens.
+        remember: whether peers known before a restart are tried.
+        draws: everything that is left to chance.
+        now: Unix seconds.
+    """
+
+    key: int
+    name: str
+    cluster: str
+    version: str
+    schema: Schema
+    settings: Settings
+    round_s: float
+    limits: Limits
+    make_transport: Callable[[LocalPeer, Verify], Transport]
+    listen: Sequence[Address]
+    advertise: Callable[[Sequence[Address]], Sequence[Address]]
+    writer: StoreWriter
+    member: Membership | None = None
+    sources: Callable[[Sequence[Address]], Sequence[Source]] = lambda _: ()
+    remember: bool = True
+    draws: random.Random
+    now: Callable[[], float]
+
+
+class _Assembly:
+    """The parts of one peer, joined."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        self.counters = Counters()
+        seed = parts.draws.getrandbits(62)
+        self.core = Core(attrs.evolve(parts.settings, seed=seed), parts.key)
+        self.book = AddressBook(parts.key, BOOK_CAPACITY, self._held, trio.current_time)
+        self.keeper = Keeper(parts.writer, parts.now)
+        self.events = EventMemory(2 * parts.settings.event_memory, EVENT_MEMORY_BYTES)
+        self.descriptors = self._descriptor_book()
+        self.vouching = self._make_vouching()
+        codec = Codec(parts.settings)
+        self.runtime = Runtime(
+            self.core,
+            self.book,
+            Wire(codec, self.book, self.vouching, self.events),
+            self.vouching,
+            self.counters,
+            _nobody_listens,
+        )
+        self.transport = parts.make_transport(self._introduction(), self._verify)
+        self.pool = ConnectionPool(
+            self.transport,
+            parts.limits,
+            frame_types(codec),
+            PoolEvents(on_frame=self.runtime.on_frame, on_up=self._on_up, on_down=self._on_down),
+            self.book.addresses_of,
+            draws=parts.draws,
+        )
+        self.outlet = PoolOutlet(self.pool, self.counters, self.runtime.hand_back)
+        self.runtime.attach(self.outlet, self._make_desk())
+        self.contacts = Contacts(
+            self.runtime,
+            self.book,
+            self.pool.connect,
+            self._identify,
+            draws=parts.draws,
+            round_s=parts.round_s,
+        )
+        self.runtime.on_greeting = self._on_greeting
+        self.peer = self._make_peer()
+        self._nursery: trio.Nursery | None = None
+
+    # Making parts
+
+    def _held(self) -> set[int]:
+        connected = (self.book.find(connection.identity.key) for connection in self.pool)
+        return {*self.runtime.held(), *(entry.handle for entry in connected if entry is not None)}
+
+    def _descriptor_book(self) -> DescriptorBook | None:
+        member = self.parts.member
+        return None if member is None else DescriptorBook(member.authority, member.revoked)
+
+    def _make_vouching(self) -> SignedVouching | PlainVouching:
+        parts, member = self.parts, self.parts.member
+        if member is None or self.descriptors is None:
+            return PlainVouching(parts.key, self.book)
+        return SignedVouching(
+            member.authority,
+            member.identity,
+            member.certificate,
+            self.descriptors,
+            self.book,
+            self.counters,
+            sequence=self.keeper.numbers.next,
+            now=parts.now,
+            profile_words=profile_words(parts.settings),
+        )
+
+    def _make_desk(self) -> CertificateDesk | None:
+        member = self.parts.member
+        if member is None or self.descriptors is None:
+            return None
+        own = (self.parts.key, member.certificate.der)
+        return CertificateDesk(self.descriptors, own, self.pool.try_send, self.parts.now)
+
+    def _make_peer(self) -> Peer:
+        parts = self.parts
+        peer = Peer(
+            self.runtime,
+            self.events,
+            self.counters,
+            key=parts.key,
+            schema=parts.schema,
+            hashes=uniform_hashes(parts.schema),
+            draws=parts.draws,
+            now=parts.now,
+            mark=self.keeper.mark,
+            keep=self.keeper.note_subscription,
+        )
+        certificate = self._certificate()
+        views = PeerViews(
+            self.core,
+            self.book,
+            self.pool,
+            self.outlet,
+            peer.subscribers,
+            self.counters,
+            name=parts.name,
+            cluster=parts.cluster,
+            version=parts.version,
+            round_s=parts.round_s,
+            certificate_expires_s=None if certificate is None else certificate.not_after,
+        )
+        peer.show(Views(views.snapshot, views.gauges))
+        peer.ready_when(self._ready)
+        return peer
+
+    def _certificate(self) -> PeerCertificate | None:
+        return None if self.parts.member is None else self.parts.member.certificate
+
+    def _introduction(self) -> LocalPeer:
+        certificate = self._certificate()
+        return LocalPeer(
+            key=self.parts.key,
+            cluster=self.parts.cluster,
+            software=f"gossamer {self.parts.version}"[:64],
+            fingerprint=None if certificate is None else certificate.fingerprint,
+        )
+
+    # What the transport asks and tells
+
+    def _verify(self, certificate: bytes | None, hello: Hello) -> PeerIdentity:
+        if certificate is None or self.descriptors is None:
+            return PeerIdentity(hello.key)
+        try:
+            peer = self.descriptors.learn(certificate, hello.key, self.parts.now())
+        except CertificateError as error:
+            revoked = isinstance(error, RevokedCertificateError)
+            self.counters.refuse("revoked" if revoked else "certificate")
+            raise PeerRefused(str(error)) from error
+        return PeerIdentity(peer.key, peer.fingerprint, peer.name)
+
+    async def _identify(self, address: Address) -> int:
+        """Who listens at ``address``."""
+        self.counters.dials += 1
+        admitted = await self.transport.dial([address])
+        await admitted.stream.aclose()
+        self.book.learn(admitted.identity.key, admitted.hello.addresses or (address,))
+        return admitted.identity.key
+
+    def _on_up(self, identity: PeerIdentity) -> None:
+        # What a full book does not take is refused when its frames come.
+        with suppress(CapacityError):
+            self.book.learn(identity.key, (), identity.name)
+        self.pool.try_send(identity.key, self.runtime.greeting())
+        connection = self.pool.get(identity.key)
+        if connection is not None and connection.admitted.dialled:
+            self.counters.dials += 1
+        else:
+            self.counters.accepted += 1
+
+    def _on_greeting(self, key: int) -> None:
+        connection = self.pool.get(key)
+        if connection is not None:
+            self.keeper.note_met(connection.identity, self.book)
+        self.contacts.on_greeting(key)
+
+    def _on_down(self, identity: PeerIdentity, farewell: Farewell) -> None:
+        self.runtime.forget(identity.key)
+        self.counters.close(_CLOSED.get(farewell.cause, "goodbye"))
+        if farewell.by_us or self._nursery is None:
+            return
+        if farewell.cause is Cause.SHUTDOWN:
+            self.runtime.report_failure(identity.key)
+        elif farewell.cause is Cause.LOST:
+            self._nursery.start_soon(self._look_after, identity.key)
+
+    async def _look_after(self, key: int) -> None:
+        """A connection broke: if the peer is not there any more, say so at once."""
+        try:
+            await self.pool.connect(key)
+        except PeerUnreachable:
+            self.runtime.report_failure(key)
+
+    # Running
+
+    async def _ready(self) -> None:
+        """Wait for an acknowledgement, or until there is nobody to get one from."""
+        async with trio.open_nursery() as nursery:
+
+            async def wait_for(event: trio.Event) -> None:
+                await event.wait()
+                nursery.cancel_scope.cancel()
+
+            nursery.start_soon(wait_for, self.runtime.heard_back)
+            nursery.start_soon(wait_for, self.contacts.nobody_left)
+
+    async def start(self, nursery: trio.Nursery) -> None:
+        """Listen, and start everything in ``nursery``."""
+        self._nursery = nursery
+        parts = self.parts
+        await self.keeper.open(parts.key)
+        await nursery.start(self.outlet.run)
+        listening = await nursery.start(self.pool.run, parts.listen)
+        addresses = tuple(Address(*address) for address in parts.advertise(listening))
+        self.vouching.addresses = self.peer.addresses = addresses
+        self.transport.me = attrs.evolve(self.transport.me, addresses=addresses)
+        phase_s = parts.draws.uniform(0, parts.round_s)
+        rounds = SteadyRounds(parts.round_s, phase_s, self.counters)
+        await self._recall_peers()
+        await self._recall_subscriptions()
+        nursery.start_soon(self.keeper.run)
+        nursery.start_soon(self.runtime.run, rounds)
+        nursery.start_soon(self._search, parts.sources(listening))
+        nursery.start_soon(self.contacts.run)
+
+    async def _recall_peers(self) -> None:
+        for known in await self.keeper.known_peers() if self.parts.remember else ():
+            if known.key != self.parts.key:
+                self.contacts.add(Found(known.key, known.addresses, REMEMBERED))
+
+    async def _recall_subscriptions(self) -> None:
+        for stored in await self.keeper.subscriptions():
+            try:
+                self.peer.subscribers.restore(stored.expression, stored.client)
+            except (ExpressionError, CapacityError) as error:
+                # The schema or the settings have changed since.
+                _warn("a kept subscription is of no use", name=stored.client, cause=str(error))
+
+    async def _search(self, sources: Sequence[Source]) -> None:
+        async with discover(sources, self._on_failed_source) as stream:
+            async for found in stream:
+                if found.key != self.parts.key:
+                    self.contacts.add(found)
+
+    def _on_failed_source(self, name: str, error: Exception) -> None:
+        _warn("a source of peers failed", source=name, cause=str(error))
+
+
+def _warn(event: str, **fields: str) -> None:
+    import structlog
+
+    structlog.get_logger().warning(event, **fields)
+
+
+def _nobody_listens(_: Delivery) -> None:
+    raise AssertionError("a delivery before the application's side was made")
+
+
+@asynccontextmanager
+async def run_peer(parts: Parts) -> AsyncIterator[Peer]:
+    """A running peer; leaving, cancelled or not, stops it within two seconds.
+
+    Raises:
+        ListenFailed: it cannot listen where it should.
+        StoreError: its state file is another peer's, or cannot be written.
+    """
+    assembly = _Assembly(parts)
+    with single_errors():
+        async with trio.open_nursery() as nursery:
+            await assembly.start(nursery)
+            try:
+                yield assembly.peer
+            finally:
+                assembly.peer.stop()
+                with trio.CancelScope(shield=True, deadline=trio.current_time() + GOODBYE_S):
+                    await assembly.pool.close()
+                    await assembly.keeper.write()
+                nursery.cancel_scope.cancel()
+
+
+@contextmanager
+def single_errors() -> Iterator[None]:
+    """Let an error that comes alone out of a nursery be itself, as callers expect it."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        alone: BaseException = group
+        while isinstance(alone, BaseExceptionGroup) and len(alone.exceptions) == 1:
+            alone = alone.exceptions[0]
+        if isinstance(alone, BaseExceptionGroup):
+            raise
+        raise alone from alone.__cause__

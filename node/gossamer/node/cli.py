@@ -1,0 +1,246 @@
+"""The subcommands `gossamer node`, `sub`, `pub` and `top`: they read arguments, and no more.
+
+The work is done in `gossamer.node.commands`, imported inside the commands, so that each loads only
+what it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+_SETTINGS: Final[dict[str, Any]] = {
+    "add_completion": False,
+    "pretty_exceptions_enable": False,
+}
+
+app = typer.Typer(help="Run peers that find each other.", no_args_is_help=True, **_SETTINGS)
+sub_app = typer.Typer(**_SETTINGS)
+pub_app = typer.Typer(**_SETTINGS)
+top_app = typer.Typer(**_SETTINGS)
+
+NewFolder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder to be made.")]
+Folder = Annotated[
+    Path | None,
+    typer.Argument(metavar="[FOLDER]", help="The peer's folder; the current one if none."),
+]
+FolderOption = Annotated[
+    Path | None,
+    typer.Option("--folder", "-f", help="The peer's folder; the current one if none."),
+]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="Replace a setting, such as logging.level=debug."
+    ),
+]
+Preset = Annotated[str | None, typer.Option(help="lan, wan or local; what node.toml starts from.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+
+
+@app.command()
+def init(
+    folder: NewFolder,
+    cluster: Annotated[str, typer.Option(help="What the cluster is called.")] = "gossamer",
+    name: Annotated[str, typer.Option(help="What this peer is called.")] = "first",
+    schema: Annotated[
+        Path | None,
+        typer.Option(help="TOML file of what events are made of; stock quotes if none."),
+    ] = None,
+    preset: Preset = None,
+    peers: Annotated[
+        int, typer.Option(min=1, help="Make so many peers of this machine, to try things out.")
+    ] = 1,
+    port: Annotated[int, typer.Option(help="First port of several peers.")] = 7720,
+) -> None:
+    """Make a cluster and its first peer."""
+    from gossamer.node.commands.membership import init as make
+
+    _print(
+        make(
+            folder,
+            cluster=cluster,
+            name=name,
+            schema=schema,
+            preset=preset,
+            peers=peers,
+            port=port,
+        )
+    )
+
+
+@app.command()
+def invite(
+    folder: FolderOption = None,
+    address: Annotated[
+        list[str] | None,
+        typer.Option(metavar="HOST:PORT", help="Where this peer answers those who join."),
+    ] = None,
+    minutes: Annotated[float, typer.Option(help="How long the token is good for.")] = 60.0,
+) -> None:
+    """Print a token by which one peer may join; this node has to run then."""
+    from gossamer.node.commands.membership import invite as make
+
+    print(make(folder, address or (), 60.0 * minutes))
+
+
+@app.command()
+def join(
+    token: Annotated[str, typer.Argument(metavar="TOKEN", help="What 'invite' printed.")],
+    folder: NewFolder,
+    name: Annotated[str, typer.Option(help="What this peer is called; the folder's if none.")] = "",
+    preset: Preset = None,
+) -> None:
+    """Become a peer of somebody's cluster."""
+    from gossamer.node.commands.membership import join as become
+
+    _print(become(token, folder, name=name or folder.absolute().name, preset=preset))
+
+
+@app.command()
+def revoke(
+    who: Annotated[str, typer.Argument(metavar="PEER", help="Its name or key.")],
+    folder: FolderOption = None,
+) -> None:
+    """Let a peer belong no more."""
+    from gossamer.node.commands.membership import revoke as shut_out
+
+    print(shut_out(folder, who))
+
+
+@app.command()
+def check(folder: Folder = None, changes: Changes = None) -> None:
+    """Check configuration, schema and membership; show every setting and where it comes from."""
+    from gossamer.node.commands.checking import check as look
+
+    look(folder, changes)
+
+
+@app.command()
+def doctor(
+    peers: Annotated[
+        list[str] | None, typer.Argument(metavar="[HOST:PORT]...", help="Peers to reach.")
+    ] = None,
+    folder: FolderOption = None,
+    json: Json = False,
+) -> None:
+    """Explain in plain words why peers cannot be reached."""
+    from gossamer.node.commands.checking import doctor as examine
+
+    if not examine(folder, peers or (), as_json=json):
+        raise SystemExit(1)
+
+
+@app.command()
+def run(
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[FOLDER]...",
+            help="The peer's folder, the current one if none; each of several runs on its own.",
+        ),
+    ] = None,
+    changes: Changes = None,
+) -> None:
+    """Run a peer until it is stopped (Ctrl-C)."""
+    raise SystemExit(_run(folders or (), changes))
+
+
+@app.command()
+def status(folder: Folder = None, json: Json = False) -> None:
+    """Show what a running node says of itself."""
+    from gossamer.node.commands.watching import status as show
+
+    show(folder, as_json=json)
+
+
+@app.command()
+def stop(folder: Folder = None) -> None:
+    """Stop the node that runs in a folder."""
+    from gossamer.node.commands.stopping import stop as end
+
+    end(folder)
+
+
+@sub_app.command()
+def sub(
+    expression: Annotated[
+        str, typer.Argument(metavar="EXPR", help="""Such as 'symbol == "IBM" and price > 80'.""")
+    ] = "",
+    folder: FolderOption = None,
+    name: Annotated[
+        str | None,
+        typer.Option(help="The node keeps what is not printed under this name, and over restarts."),
+    ] = None,
+    count: Annotated[int | None, typer.Option(min=1, help="End after so many events.")] = None,
+    retained: Annotated[
+        bool, typer.Option("--retained", help="Begin a new name with what the node has kept.")
+    ] = False,
+    forget: Annotated[
+        bool, typer.Option("--forget", help="Have the node forget the name, and end.")
+    ] = False,
+) -> None:
+    """Print the events that match, one line of JSON each."""
+    from gossamer.node.commands import subscribing
+
+    if forget:
+        if name is None or expression:
+            raise typer.BadParameter("expected --name and no expression with --forget")
+        subscribing.forget(folder, name)
+        return
+    if not expression:
+        raise typer.BadParameter("expected an expression, such as 'price > 80'")
+    wanted = subscribing.Wanted(expression=expression, name=name, count=count, retained=retained)
+    subscribing.subscribe(folder, wanted)
+
+
+@pub_app.command()
+def pub(
+    values: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[ATTRIBUTE=VALUE]...", help="Such as symbol=IBM price=80.5."),
+    ] = None,
+    folder: FolderOption = None,
+    jsonl: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Publish every line of JSON; - is stdin.")
+    ] = None,
+) -> None:
+    """Publish an event, or every line of a file."""
+    from gossamer.node.commands import publishing
+
+    if (jsonl is None) == (not values):
+        raise typer.BadParameter("expected either values such as price=80.5, or --jsonl")
+    if jsonl is not None:
+        publishing.publish_lines(folder, jsonl)
+    else:
+        print(publishing.publish_one(folder, values or ()))
+
+
+@top_app.command()
+def top(
+    folder: Folder = None,
+    interval: Annotated[float, typer.Option(min=0.1, help="Seconds between pictures.")] = 1.0,
+    once: Annotated[bool, typer.Option("--once", help="Print one picture and end.")] = False,
+) -> None:
+    """Watch a running peer: links, load, rates, queues and drops."""
+    from gossamer.node.commands.watching import top as watch
+
+    watch(folder, interval, once=once)
+
+
+def _run(folders: Sequence[Path], changes: Sequence[str] | None) -> int:
+    if len(folders) > 1:
+        from gossamer.node.commands.several import run_several
+
+        return run_several(folders, changes)
+    from gossamer.node.commands.running import run_node
+
+    return run_node(folders[0] if folders else None, changes)
+
+
+def _print(lines: Sequence[str]) -> None:
+    for line in lines:
+        print(line)

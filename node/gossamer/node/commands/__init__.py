@@ -1,0 +1,1 @@
+"""What the subcommands `gossamer node`, `sub`, `pub` and `top` do; `gossamer.node.cli` calls it."""

@@ -1,0 +1,187 @@
+"""`gossamer node check` and `gossamer node doctor`."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+import trio
+from rich.console import Console
+
+from gossamer.node.commands.folder import load
+from gossamer.node.config import NodeConfig
+from gossamer.node.config_checks import DEFAULT_PORT, parse_address
+from gossamer.node.config_file import config_table
+from gossamer.node.doctor.findings import all_well, findings_json, findings_table
+from gossamer.node.doctor.local import Here, diagnose_here
+from gossamer.node.doctor.remote import Greeting, Probes, diagnose
+from gossamer.node.errors import (
+    CertificateError,
+    ConfigurationError,
+    NodeRunningError,
+    PeerRefused,
+    StoreDamagedError,
+)
+from gossamer.node.local.address import local_address, locked
+from gossamer.node.notes import cluster_schema, schema_fingerprint
+from gossamer.node.security.certificates import verify_peer
+from gossamer.node.security.cluster import (
+    ClusterFolder,
+    Membership,
+    client_context,
+    open_membership,
+)
+from gossamer.node.store import Database
+from gossamer.node.store.schema import MIGRATIONS
+from gossamer.node.transport.base import Address, Hello, LocalPeer, PeerIdentity
+from gossamer.node.transport.handshake import PROTOCOL_VERSION, introduce
+from gossamer.node.transport.limits import Limits
+from gossamer.node.transport.tls import TlsStream
+
+_DAY_S: Final = 86_400.0
+
+
+def check(folder: Path | None, changes: Iterable[str] | None) -> None:
+    """Check configuration, schema and membership without starting anything; print what holds.
+
+    Raises:
+        NodeError: something would keep the node from starting.
+    """
+    loaded = load(folder, changes)
+    config = loaded.config
+    console = Console()
+    console.print(config_table(loaded, Limits))
+    schema = cluster_schema(config)
+    names = ", ".join(f"{one.name} ({one.type_name})" for one in schema)
+    said = [f"schema {schema_fingerprint(schema)}: {names}"]
+    if not config.listen.plain_text:
+        member = open_membership(config.identity.folder)
+        days = (member.certificate.not_after - time.time()) / _DAY_S
+        said.append(
+            f"peer {member.certificate.name!r} of cluster {member.authority.name!r}, "
+            f"certified for {days:.0f} more days"
+        )
+        state = member.folder.state
+        if state.exists():
+            Database(state).close()
+    said.append(f"clients at {local_address(config.identity.folder, config.local)}")
+    for line in said:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def doctor(folder: Path | None, peers: Sequence[str], *, as_json: bool) -> bool:
+    """Find out why peers cannot be reached, and tell; return whether all is well.
+
+    Raises:
+        NodeError: there is no membership to look with.
+    """
+    config = load(folder).config
+    member = open_membership(config.identity.folder)
+    asked = [_parse(text) for text in peers]
+    sections = [("this machine", trio.run(diagnose_here, _here(config, member)))]
+    for text, (host, port) in zip(peers, asked, strict=True):
+        sections.append((text, trio.run(diagnose, host, port, probes(member))))
+    findings = [finding for _, found in sections for finding in found]
+    if as_json:
+        print(findings_json(findings))
+        return all_well(findings)
+    for title, found in sections:
+        Console().print(findings_table(found, title))
+    return all_well(findings)
+
+
+def probes(member: Membership) -> Probes:
+    """How the doctor speaks to peers: as this one."""
+    context = client_context(member)
+    me = LocalPeer(
+        key=member.identity.key,
+        cluster=member.authority.cluster,
+        software="gossamer doctor",
+        fingerprint=member.certificate.fingerprint,
+    )
+
+    async def secure(stream: trio.SocketStream) -> trio.abc.Stream:
+        tls = TlsStream(stream, context, server_side=False)
+        await tls.do_handshake()
+        return tls
+
+    def identify(certificate: bytes | None, hello: Hello) -> PeerIdentity:
+        try:
+            found = verify_peer(
+                member.authority, certificate or b"", hello.key, member.revoked, time.time()
+            )
+        except CertificateError as error:
+            raise PeerRefused(str(error)) from error
+        return PeerIdentity(found.key, found.fingerprint, found.name)
+
+    async def greet(stream: trio.abc.Stream) -> Greeting:
+        assert isinstance(stream, TlsStream)
+        admitted = await introduce(
+            stream,
+            me,
+            Limits(),
+            identify,
+            certificate=stream.peer_certificate(),
+            dialled=True,
+            remote=Address("", 0),
+        )
+        return Greeting(
+            cluster=admitted.hello.cluster,
+            key=admitted.hello.key,
+            version=admitted.hello.version,
+        )
+
+    return Probes(
+        tls=secure, hello=greet, cluster=member.authority.cluster, version=PROTOCOL_VERSION
+    )
+
+
+def state_version(path: Path) -> int:
+    """How many migrations a state file has seen; nothing is changed.
+
+    Raises:
+        StoreDamagedError: it is no state file.
+    """
+    try:
+        connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)
+        try:
+            ((version,),) = connection.execute("SELECT count(*) FROM migrations").fetchall()
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        raise StoreDamagedError(path, f"is no usable state file ({error})") from None
+    return int(version)
+
+
+def _here(config: NodeConfig, member: Membership) -> Here:
+    folder: ClusterFolder = member.folder
+    return Here(
+        key=folder.peer_key,
+        certificate=folder.peer_certificate,
+        state=folder.state,
+        state_version=state_version,
+        newest_version=len(MIGRATIONS),
+        listen=None if _runs(folder.path) else config.listen.endpoints,
+        interface=config.listen.interface,
+        multicast=config.discovery.multicast,
+    )
+
+
+def _runs(folder: Path) -> bool:
+    try:
+        with locked(folder):
+            return False
+    except NodeRunningError:
+        return True
+
+
+def _parse(text: str) -> tuple[str, int]:
+    try:
+        return parse_address(text, DEFAULT_PORT)
+    except ValueError:
+        expected = "an address such as 192.168.1.7:7710"
+        raise ConfigurationError("", "the peer to look at", text, expected) from None

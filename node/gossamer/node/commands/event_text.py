@@ -1,0 +1,115 @@
+"""Events as people write them, on the command line and in JSON lines, and as they are printed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from fractions import Fraction
+from typing import Any
+
+from gossamer.node.errors import EventInputError
+from gossamer.node.local.client import ReceivedEvent
+from gossamer.protocol.content.attributes import (
+    Attribute,
+    FloatAttribute,
+    IntegerAttribute,
+)
+from gossamer.protocol.content.errors import ContentError
+from gossamer.protocol.content.schema import Schema
+from gossamer.protocol.content.values import Value, literal, quoted
+
+
+def event_of_arguments(schema: Schema, arguments: Sequence[str]) -> dict[str, Value]:
+    """The event that ``key=value`` arguments describe.
+
+    Raises:
+        EventInputError: an argument is none, or its value does not fit the schema.
+    """
+    values: dict[str, object] = {}
+    for argument in arguments:
+        name, equals, text = argument.partition("=")
+        if not equals:
+            raise EventInputError(argument, "expected attribute=value, such as price=80.5")
+        if name in values:
+            raise EventInputError(argument, f"attribute {name!r} has a value already")
+        try:
+            attribute = schema[name]
+        except ContentError as error:
+            known = ", ".join(schema.names)
+            raise EventInputError(argument, f"{error} (there are {known})") from None
+        values[name] = _typed(attribute, text, argument)
+    return _checked(schema, values, " ".join(arguments) or "nothing")
+
+
+def event_of_line(schema: Schema, line: str | bytes, number: int) -> dict[str, Value]:
+    """The event of a line of JSON: the values, or what `gossamer sub` prints of an event.
+
+    Raises:
+        EventInputError: the line is no such event.
+    """
+    place = f"line {number}"
+    try:
+        content = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise EventInputError(place, f"no JSON ({error}), expected one event a line") from None
+    if isinstance(content, dict) and "id" in content and isinstance(content.get("values"), dict):
+        content = content["values"]
+    if not isinstance(content, dict):
+        expected = 'an object such as {"symbol": "IBM", "price": 80.5}'
+        raise EventInputError(place, f"no object, expected {expected}")
+    values = {name: _number_of_text(schema, name, value) for name, value in content.items()}
+    return _checked(schema, values, place)
+
+
+def line_of_event(event: ReceivedEvent) -> str:
+    """An event as a line of JSON."""
+    return json.dumps(
+        {
+            "id": event.id,
+            "published_at": event.published_at,
+            "publisher": event.publisher,
+            "values": {name: _plain(value) for name, value in event.values.items()},
+        },
+        ensure_ascii=False,
+    )
+
+
+def _typed(attribute: Attribute, text: str, argument: str) -> object:
+    """What ``text`` means for the attribute; the domain is checked with everything else."""
+    if not isinstance(attribute, IntegerAttribute | FloatAttribute):
+        return text
+    number = _number(text)
+    if number is None:
+        expected = f"attribute {attribute.name!r} takes {attribute.expected}"
+        raise EventInputError(argument, f"{expected}, not {quoted(text[:60])}")
+    return number
+
+
+def _number(text: str) -> int | float | Fraction | None:
+    for read in (int, float, Fraction):
+        try:
+            return read(text)
+        except (ValueError, ZeroDivisionError):
+            continue
+    return None
+
+
+def _number_of_text(schema: Schema, name: str, value: Any) -> Any:
+    """Fractions are printed as text, so they are read from text."""
+    numeric = name in schema.names and isinstance(schema[name], IntegerAttribute | FloatAttribute)
+    if numeric and isinstance(value, str) and "/" in value:
+        number = _number(value)
+        return value if number is None else number
+    return value
+
+
+def _checked(schema: Schema, values: Mapping[str, object], place: str) -> dict[str, Value]:
+    try:
+        return schema.check_event(values)
+    except ContentError as error:
+        raise EventInputError(place, str(error)) from None
+
+
+def _plain(value: Value) -> object:
+    return literal(value) if isinstance(value, datetime | Fraction) else value

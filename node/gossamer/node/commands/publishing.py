@@ -1,0 +1,171 @@
+"""`gossamer pub`: one event from arguments, or many from JSON lines."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import aclosing, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import trio
+from attrs import define
+
+from gossamer.node.commands.event_text import event_of_arguments, event_of_line
+from gossamer.node.commands.folder import address_of
+from gossamer.node.errors import ConfigurationError, EventInputError, NodeError
+from gossamer.node.local.address import LocalAddress
+from gossamer.node.local.client import open_client
+from gossamer.node.local.frames import MAX_EVENTS
+from gossamer.node.local.unwrap import unwrapped
+from gossamer.protocol.content.values import Value
+from gossamer.protocol.errors import ProtocolError
+
+STDIN: Final = "-"
+LINE_BYTES: Final = 1 << 18
+CHUNK_BYTES: Final = 1 << 16
+# Batches on their way at a time: one being published, one travelling, one being made.
+AHEAD: Final = 3
+
+
+@define
+class Published:
+    """What was published so far.
+
+    Attributes:
+        events: how many the node has taken.
+        started_at: monotonic seconds.
+    """
+
+    events: int = 0
+    started_at: float = 0.0
+
+    def summary(self) -> str:
+        """For people, at the end."""
+        seconds = max(time.monotonic() - self.started_at, 1e-6)
+        rate = self.events / seconds
+        return f"published {self.events} events in {seconds:.2f} s, {rate:,.0f} a second"
+
+
+def publish_one(folder: Path | None, arguments: Sequence[str]) -> str:
+    """Publish the event that ``key=value`` arguments describe; return its id.
+
+    Raises:
+        EventInputError: they describe none.
+        NodeError: no node runs there, or it refuses.
+    """
+
+    async def run(address: LocalAddress) -> str:
+        async with open_client(address) as client:
+            return await client.publish(event_of_arguments(client.schema, arguments))
+
+    with unwrapped():
+        return trio.run(run, address_of(folder))
+
+
+def publish_lines(folder: Path | None, source: str) -> None:
+    """Publish the events of a file of JSON lines, or of standard input; tell how it went.
+
+    Raises:
+        EventInputError: a line is no event; those before it may have been published.
+        NodeError: no node runs there, or it refuses.
+    """
+    address = address_of(folder)
+    done = Published(started_at=time.monotonic())
+    with _opened(source) as file, _progress() as show, unwrapped():
+        try:
+            trio.run(partial(publish_all, address, file, done, show))
+        finally:
+            print(f"gossamer: {done.summary()}", file=sys.stderr)
+
+
+async def publish_all(
+    address: LocalAddress, file: int, done: Published, show: Callable[[int], None]
+) -> None:
+    """Publish every line of the open ``file``, several batches at a time."""
+    room = trio.Semaphore(AHEAD)
+    failures: list[Exception] = []
+
+    async def publish(batch: list[dict[str, Value]]) -> None:
+        try:
+            done.events += len(await client.publish_many(batch))
+        except (NodeError, ProtocolError) as error:
+            failures.append(error)
+            nursery.cancel_scope.cancel()
+        show(done.events)
+        room.release()
+
+    async with (
+        open_client(address) as client,
+        aclosing(_batches(file)) as batches,
+        trio.open_nursery() as nursery,
+    ):
+        number = 0
+        async for lines in batches:
+            batch = []
+            for line in lines:
+                number += 1
+                if line.strip():
+                    batch.append(event_of_line(client.schema, line, number))
+            if batch:
+                await room.acquire()
+                nursery.start_soon(publish, batch)
+    if failures:
+        raise failures[0]
+
+
+async def _batches(file: int) -> AsyncGenerator[list[bytes], None]:
+    """Lines as they come, at most `MAX_EVENTS` of them together."""
+    rest = b""
+    number = 0
+    while True:
+        # In a thread that may be left behind: nobody can interrupt reading from a terminal.
+        data = await trio.to_thread.run_sync(os.read, file, CHUNK_BYTES, abandon_on_cancel=True)
+        lines = (rest + data).split(b"\n")
+        rest = lines.pop() if data else b""
+        if len(rest) > LINE_BYTES:
+            place = f"line {number + len(lines) + 1}"
+            raise EventInputError(place, f"longer than {LINE_BYTES} bytes")
+        number += len(lines)
+        for first in range(0, len(lines), MAX_EVENTS):
+            yield lines[first : first + MAX_EVENTS]
+        if not data:
+            return
+
+
+@contextmanager
+def _opened(source: str) -> Iterator[int]:
+    if source == STDIN:
+        yield sys.stdin.fileno()
+        return
+    try:
+        file = os.open(source, os.O_RDONLY)
+    except OSError as error:
+        found = f"unreadable ({error.strerror or error})"
+        raise ConfigurationError("", "--jsonl", source, "a file, or -", found) from None
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int], None]]:
+    """Shows how many were published, where somebody is looking."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.completed:,} events"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("publishing", total=None)
+        yield lambda count: progress.update(task, completed=count)

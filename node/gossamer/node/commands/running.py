@@ -1,0 +1,202 @@
+"""`gossamer node run`: one peer and everything around it, until it is told to stop."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import structlog
+import trio
+
+from gossamer.node.commands.folder import load
+from gossamer.node.commands.joining import open_join_desk
+from gossamer.node.config import NodeConfig
+from gossamer.node.local.address import LocalAddress, local_address, locked
+from gossamer.node.local.history import FILE_NAME, open_history
+from gossamer.node.local.server import LocalServer, open_local_server
+from gossamer.node.local.services import LocalCounts, Services
+from gossamer.node.local.unwrap import unwrapped
+from gossamer.node.logs import Repetitions, configure_logs
+from gossamer.node.metrics import metrics_text
+from gossamer.node.notes import cluster_schema, schema_fingerprint
+from gossamer.node.page.server import serve_page
+from gossamer.node.peer import Peer, open_peer
+from gossamer.node.security.identity import key_text
+from gossamer.node.transport.base import Address
+
+EXIT_INTERRUPTED: Final = 128 + signal.SIGINT
+
+
+def run_node(folder: Path | None, changes: Iterable[str] | None = None) -> int:
+    """Run the peer in ``folder`` until a signal or a client stops it; return the exit code.
+
+    Raises:
+        NodeError, ConfigError: it cannot start.
+    """
+    config = load(folder, changes).config
+    schema = cluster_schema(config)
+    node = RunningNode(attrs.evolve(config, schema=schema))
+    logging = config.logging
+    repetitions = configure_logs(logging.level, logging.format, logging.repeat_s)
+    with locked(config.identity.folder), unwrapped():
+        trio.run(node.run, repetitions)
+    return node.exit_code
+
+
+class RunningNode:
+    """A peer, its page, its desk for joins, and its local socket.
+
+    Attributes:
+        exit_code: of the process, once it has stopped.
+    """
+
+    def __init__(self, config: NodeConfig) -> None:
+        assert config.schema is not None
+        self.exit_code = 0
+        self._config = config
+        self._schema = config.schema
+        self._address: LocalAddress = local_address(config.identity.folder, config.local)
+        self._scope = trio.CancelScope()
+        self._counts = LocalCounts()
+        self._started_at = time.monotonic()
+        self._page = ""
+        self._join_addresses: Sequence[Address] = ()
+        self._server: LocalServer | None = None
+        self._is_ready = False
+
+    async def run(self, repetitions: Repetitions) -> None:
+        """Run until stopped."""
+        with self._scope:
+            async with trio.open_nursery() as nursery:
+                await nursery.start(self._watch_signals)
+                nursery.start_soon(self._flush_logs, repetitions)
+                async with AsyncExitStack() as stack:
+                    peer = await self._open(stack, nursery)
+                    await self._tell_when_ready(peer)
+                    await trio.sleep_forever()
+        repetitions.flush()
+        structlog.get_logger().info("stopped")
+
+    def stop(self) -> None:
+        """Stop soon."""
+        self._scope.cancel()
+
+    async def _open(self, stack: AsyncExitStack, nursery: trio.Nursery) -> Peer:
+        """Start everything; what was started last stops first."""
+        config = self._config
+        peer = await stack.enter_async_context(open_peer(config))
+        log = structlog.get_logger()
+        where = ", ".join(map(str, peer.addresses))
+        log.info("peer listens", peer=key_text(peer.key), name=self._name(peer), at=where)
+        if config.page.enabled:
+            await self._open_page(peer, nursery)
+        desk = open_join_desk(config, peer.addresses)
+        if desk is not None:
+            self._join_addresses = await stack.enter_async_context(desk)
+            log.info(
+                "others may join", by=f"gossamer node invite --folder {config.identity.folder}"
+            )
+        await self._open_socket(peer, stack)
+        return peer
+
+    async def _open_page(self, peer: Peer, nursery: trio.Nursery) -> None:
+        page = self._config.page
+        host, port = await serve_page(
+            nursery,
+            page.endpoint,
+            self._snapshot(peer),
+            self._metrics(peer),
+            hosts=page.hosts,
+            counts=peer.counters,
+        )
+        self._page = f"http://{Address(host, port)}/"
+        structlog.get_logger().info("page", at=self._page)
+
+    async def _open_socket(self, peer: Peer, stack: AsyncExitStack) -> None:
+        config = self._config
+        retention_s = config.delivery.retention_s
+        path = config.identity.folder / FILE_NAME
+        history = await stack.enter_async_context(open_history(path, retention_s))
+        services = Services(
+            peer=peer,
+            schema=self._schema,
+            history=history,
+            limits=config.local,
+            describe=lambda: self._describe(peer),
+            snapshot=self._snapshot(peer),
+            metrics_text=self._metrics(peer),
+            stop=self.stop,
+            counts=self._counts,
+        )
+        opened = open_local_server(self._address, services, retention_s)
+        self._server = await stack.enter_async_context(opened)
+        structlog.get_logger().info("clients", at=str(self._server.address))
+
+    async def _tell_when_ready(self, peer: Peer) -> None:
+        await peer.ready()
+        self._is_ready = True
+        structlog.get_logger().info("ready", known_peers=peer.snapshot().known_peers)
+
+    # What it tells of itself
+
+    def _name(self, peer: Peer) -> str:
+        return self._config.identity.name or peer.snapshot().name
+
+    @property
+    def _clients(self) -> int:
+        return 0 if self._server is None else self._server.clients
+
+    def _snapshot(self, peer: Peer) -> Callable[[], dict[str, Any]]:
+        return lambda: attrs.evolve(peer.snapshot(), clients=self._clients).to_json()
+
+    def _metrics(self, peer: Peer) -> Callable[[], bytes]:
+        def text() -> bytes:
+            gauges = attrs.evolve(peer.gauges(), clients=self._clients)
+            return metrics_text(peer.counters, gauges, peer.snapshot().version)
+
+        return text
+
+    def _describe(self, peer: Peer) -> Mapping[str, Any]:
+        snapshot = peer.snapshot()
+        return {
+            "peer": key_text(peer.key),
+            "name": self._name(peer),
+            "cluster": snapshot.cluster,
+            "version": snapshot.version,
+            "folder": str(self._config.identity.folder.absolute()),
+            "uptime_s": round(time.monotonic() - self._started_at, 1),
+            "ready": self._is_ready,
+            "addresses": list(map(str, peer.addresses)),
+            "join_addresses": list(map(str, self._join_addresses)),
+            "page": self._page,
+            "schema": {"fingerprint": schema_fingerprint(self._schema), "text": self._attributes()},
+            "known_peers": snapshot.known_peers,
+            "connections": sum(one.connected for one in snapshot.peers),
+            "subscriptions": snapshot.subscriptions,
+            "clients": self._clients,
+            "local": self._counts.to_json(),
+        }
+
+    def _attributes(self) -> str:
+        return ", ".join(f"{one.name} ({one.type_name})" for one in self._schema)
+
+    # Signals and logs
+
+    async def _watch_signals(self, *, task_status: trio.TaskStatus[None]) -> None:
+        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            task_status.started()
+            async for number in signals:
+                self.exit_code = EXIT_INTERRUPTED if number == signal.SIGINT else 0
+                structlog.get_logger().info("stopping", signal=signal.Signals(number).name)
+                self.stop()
+
+    async def _flush_logs(self, repetitions: Repetitions) -> None:
+        """Tell now and then how often warnings were repeated."""
+        while True:
+            await trio.sleep(max(1.0, self._config.logging.repeat_s))
+            repetitions.flush()

@@ -1,0 +1,115 @@
+"""Finding peers: several sources behind one stream of `Found`.
+
+What a source says is a hint and nothing more: who answers at an address proves by its certificate
+who it is. A source that fails is reported and leaves the others at work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import Final, Protocol
+
+import attrs
+import trio
+
+from gossamer.node.errors import DiscoveryError, InterfaceError
+
+Addresses = tuple[tuple[str, int], ...]
+
+STATIC: Final = "static"
+REMEMBERED: Final = "remembered"
+MULTICAST: Final = "multicast"
+
+# What waits for the runtime; a source that finds more waits with it.
+QUEUE: Final = 16
+
+
+@attrs.frozen
+class Found:
+    """Somebody who may be a peer.
+
+    Attributes:
+        key: its permanent key, None where the source does not know it.
+        addresses: hosts and ports to try.
+        source: STATIC, REMEMBERED or MULTICAST.
+    """
+
+    key: int | None
+    addresses: Addresses
+    source: str
+
+
+Tell = Callable[[Found], Awaitable[None]]
+
+
+class Source(Protocol):
+    """Where peers are found."""
+
+    @property
+    def name(self) -> str:
+        """What `Found.source` says."""
+
+    async def run(self, tell: Tell) -> None:
+        """Await ``tell`` for everything found, until there is nothing more or it is cancelled.
+
+        Raises:
+            DiscoveryError, InterfaceError: the source cannot work here.
+        """
+
+
+@attrs.frozen
+class KnownPeers:
+    """Peers known beforehand: from the configuration, or from before a restart.
+
+    Attributes:
+        name: STATIC or REMEMBERED.
+        peers: key, where known, and addresses of each.
+    """
+
+    name: str
+    peers: tuple[tuple[int | None, Addresses], ...]
+
+    async def run(self, tell: Tell) -> None:
+        """Tell each once."""
+        for key, addresses in self.peers:
+            await tell(Found(key, addresses, self.name))
+
+
+def static_peers(addresses: Iterable[tuple[str, int]]) -> KnownPeers:
+    """A source of configured addresses, each taken for a peer of its own."""
+    return KnownPeers(STATIC, tuple((None, (address,)) for address in addresses))
+
+
+@asynccontextmanager
+async def discover(
+    sources: Iterable[Source], on_failure: Callable[[str, Exception], None]
+) -> AsyncIterator[AsyncIterator[Found]]:
+    """Run ``sources`` while the context is open; give what they find as one stream.
+
+    The stream ends when every source has. Leaving the context stops the sources and waits until
+    they have cleaned up.
+
+    Args:
+        sources: where to look.
+        on_failure: told the name of a source that cannot work, and why.
+    """
+    send, receive = trio.open_memory_channel[Found](QUEUE)
+    async with trio.open_nursery() as nursery, receive:
+        async with send:
+            for source in sources:
+                nursery.start_soon(_run, source, send.clone(), on_failure)
+        yield receive
+        nursery.cancel_scope.cancel()
+
+
+async def _run(
+    source: Source,
+    send: trio.MemorySendChannel[Found],
+    on_failure: Callable[[str, Exception], None],
+) -> None:
+    async with send:
+        try:
+            await source.run(send.send)
+        except (DiscoveryError, InterfaceError) as error:
+            on_failure(source.name, error)

@@ -1,0 +1,183 @@
+"""What this machine and this peer's own files make impossible."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import stat
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+import attrs
+import trio
+
+from gossamer.node.doctor.findings import Finding
+from gossamer.node.errors import InterfaceError, NodeError
+from gossamer.node.interfaces import InterfaceAddress, choose, local_addresses
+
+MULTICAST_GROUP: Final = "224.0.0.251"
+MULTICAST_S: Final = 1.0
+RENEW_BEFORE: Final = timedelta(days=14)
+
+
+@attrs.frozen(kw_only=True)
+class Here:
+    """What of this peer is to be checked; None leaves a check out.
+
+    Attributes:
+        key: file of the private key.
+        certificate: file of the certificate, PEM.
+        state: the state file.
+        state_version: reads the version of a state file; raises `NodeError` or `OSError` where
+            it cannot.
+        newest_version: the newest that this software knows.
+        listen: where this peer listens, None while it runs and holds the ports itself.
+        interface: name or address of the one interface for multicast, "" for all.
+        multicast: whether multicast is wanted at all.
+    """
+
+    key: Path | None = None
+    certificate: Path | None = None
+    state: Path | None = None
+    state_version: Callable[[Path], int] | None = None
+    newest_version: int = 0
+    listen: tuple[tuple[str, int], ...] | None = None
+    interface: str = ""
+    multicast: bool = True
+
+
+async def diagnose_here(here: Here) -> list[Finding]:
+    """Check all that ``here`` names; nothing is changed."""
+    findings = []
+    if here.key is not None:
+        findings.append(check_key_file(here.key))
+    if here.certificate is not None:
+        findings.append(check_certificate(here.certificate, datetime.now(UTC)))
+    if here.state is not None and here.state_version is not None:
+        findings.append(check_state(here.state, here.state_version, here.newest_version))
+    findings += [check_port(host, port) for host, port in here.listen or ()]
+    if here.multicast:
+        findings.append(await check_multicast(here.interface))
+    return findings
+
+
+def check_key_file(path: Path) -> Finding:
+    """Whether the private key is there, and nobody else can read it."""
+    name = "private key"
+    try:
+        status = path.stat()
+    except OSError as error:
+        advice = "'gossamer node init' or 'gossamer node join' makes one."
+        return Finding(name, False, f"{path} cannot be looked at ({error.strerror})", advice)
+    mode = stat.S_IMODE(status.st_mode)
+    if mode & 0o077:
+        what = f"{path} has mode {mode:03o}, so that others on this machine may use it"
+        return Finding(name, False, what, f"chmod 600 {path}")
+    if not os.access(path, os.R_OK):
+        advice = "Run the node as the user who owns the key."
+        return Finding(name, False, f"{path} is not readable for this user", advice)
+    return Finding(name, True, f"{path} is readable for its owner only")
+
+
+def check_certificate(path: Path, now: datetime) -> Finding:
+    """Whether the certificate is valid, and for how much longer."""
+    from cryptography import x509
+
+    name = "certificate"
+    advice = "Get a new one: 'gossamer node join' with a fresh invitation."
+    try:
+        certificate = x509.load_pem_x509_certificate(path.read_bytes())
+    except OSError as error:
+        return Finding(name, False, f"{path} cannot be read ({error.strerror})", advice)
+    except ValueError:
+        return Finding(name, False, f"{path} holds no certificate", advice)
+    start, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    if now < start:
+        what = (
+            f"it is valid from {start:%Y-%m-%d %H:%M} UTC, and this clock says {now:%Y-%m-%d %H:%M}"
+        )
+        return Finding(name, False, what, "Set this machine's clock (NTP).")
+    if now > end:
+        return Finding(name, False, f"it expired on {end:%Y-%m-%d %H:%M} UTC", advice)
+    what = f"it is valid until {end:%Y-%m-%d %H:%M} UTC, {(end - now).days} more days"
+    return Finding(name, True, what, advice if end - now < RENEW_BEFORE else "")
+
+
+def check_port(host: str, port: int) -> Finding:
+    """Whether this peer could listen at ``host`` and ``port``."""
+    name, where = "port", f"{host} port {port}"
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind) as probe:
+            # As a listener would: otherwise connections of a former run seem to hold the port.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            probe.bind(address)
+            probe.listen(1)
+    except OSError as error:
+        return Finding(name, False, f"{where}: {error.strerror}", _port_advice(error))
+    return Finding(name, True, f"{where} is free")
+
+
+def _port_advice(error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return "This node runs already, or another program has it: choose another port."
+    if error.errno == errno.EACCES:
+        return "Ports below 1024 are for root: choose a higher one."
+    return "Use an address that this machine has; see listen.addresses."
+
+
+def check_state(path: Path, read_version: Callable[[Path], int], newest: int) -> Finding:
+    """Whether this software can use the state file."""
+    name = "state file"
+    if not path.exists():
+        return Finding(name, True, f"{path} is not there yet; the node makes it when it starts")
+    try:
+        version = read_version(path)
+    except (NodeError, OSError) as error:
+        advice = f"Move {path.name} away: the node starts without its memory, with its identity."
+        return Finding(name, False, f"{path} cannot be used ({error})", advice)
+    if version > newest:
+        what = f"{path} is of version {version}, and this software knows up to {newest}"
+        return Finding(name, False, what, "Update gossamer on this machine.")
+    return Finding(name, True, f"{path} is readable, version {version}")
+
+
+async def check_multicast(interface: str) -> Finding:
+    """Whether a multicast packet comes back on each interface that discovery would use."""
+    name = "multicast"
+    try:
+        chosen = choose(interface, local_addresses())
+    except InterfaceError as error:
+        return Finding(name, False, str(error), "Correct listen.interface.")
+    carried = [one for one in chosen if one.address.version == 4 and await _comes_back(one)]
+    if carried:
+        return Finding(name, True, f"it works on {', '.join(map(str, carried))}")
+    tried = ", ".join(dict.fromkeys(one.interface for one in chosen)) or "any interface"
+    return Finding(
+        name,
+        False,
+        f"no multicast packet comes back on {tried}",
+        "Let the firewall accept UDP port 5353, or list peers in discovery.peers.",
+    )
+
+
+async def _comes_back(one: InterfaceAddress) -> bool:
+    packed = one.address.packed
+    with trio.socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            await probe.bind(("", 0))
+            group = socket.inet_aton(MULTICAST_GROUP)
+            probe.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, group + packed)
+            probe.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, packed)
+            probe.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 0)
+            await probe.sendto(b"gossamer", (MULTICAST_GROUP, probe.getsockname()[1]))
+            with trio.move_on_after(MULTICAST_S):
+                return await probe.recv(8) == b"gossamer"
+        except OSError:
+            return False
+    return False

@@ -1,0 +1,139 @@
+"""Events as applications know them: exact values, and how these travel and are remembered."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from typing import Any, Final
+
+import attrs
+
+from gossamer.node.security.encoding import decode, encode
+from gossamer.protocol.content.attributes import Attribute
+from gossamer.protocol.content.errors import ContentError
+from gossamer.protocol.content.schema import Schema
+from gossamer.protocol.content.values import Kind, Value
+
+MAX_EVENT_BYTES: Final = 1 << 16
+EVENT_ID_BITS: Final = 58
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_WORD: Final = range(-(1 << 63), 1 << 63)
+# Numbers that CBOR has no plain form for travel as text; longer ones no program means.
+_LONGEST_NUMBER: Final = 400
+
+
+@attrs.frozen
+class Event:
+    """An event as it is handed to applications.
+
+    Attributes:
+        id: its identifier, unique in the overlay.
+        values: by attribute, exactly as published.
+        publisher: permanent key that the event names as its publisher's; nobody has signed it.
+        published_at: Unix seconds by the publisher's clock.
+    """
+
+    id: int
+    values: Mapping[str, Value]
+    publisher: int
+    published_at: float
+
+
+class EventFormat:
+    """Exact values of events of one schema, to bytes and back."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+
+    def to_bytes(self, values: Mapping[str, Value], publisher: int, published_at: float) -> bytes:
+        """An event whose values `Schema.check_event` has made."""
+        plain = [_to_plain(values[name]) for name in self._schema.names]
+        return encode([publisher, max(0, round(published_at * 1e6)), plain])
+
+    def from_bytes(self, event: int, data: bytes) -> Event:
+        """The event that ``data`` stands for.
+
+        Raises:
+            ValueError: it is no event of this schema.
+        """
+        content = decode(data)
+        if type(content) is not list or [type(part) for part in content] != [int, int, list]:
+            raise ValueError("not the parts of an event")
+        publisher, microseconds, plain = content
+        if len(plain) != len(self._schema):
+            raise ValueError(f"{len(plain)} values, expected {len(self._schema)}")
+        values = {
+            attribute.name: _from_plain(attribute, value)
+            for attribute, value in zip(self._schema, plain, strict=True)
+        }
+        try:
+            return Event(event, self._schema.check_event(values), publisher, microseconds / 1e6)
+        except (ContentError, OverflowError) as error:
+            raise ValueError(str(error)) from error
+
+
+def _to_plain(value: Value) -> int | float | str:
+    if isinstance(value, datetime):
+        return (value - _EPOCH) // _MICROSECOND
+    if isinstance(value, Fraction) or (isinstance(value, int) and value not in _WORD):
+        return str(value)
+    return value
+
+
+def _from_plain(attribute: Attribute, value: Any) -> object:
+    """Undoes `_to_plain`; whether the value belongs to the attribute is not said."""
+    if attribute.kind is Kind.DATE and type(value) is int:
+        return _date(value)
+    if attribute.kind is Kind.NUMBER and type(value) is str:
+        if len(value) > _LONGEST_NUMBER:
+            raise ValueError(f"a number of {len(value)} characters")
+        return _fraction(value)
+    return value
+
+
+def _date(microseconds: int) -> datetime:
+    try:
+        return _EPOCH + microseconds * _MICROSECOND
+    except OverflowError as error:
+        raise ValueError(f"{microseconds} microseconds are no date") from error
+
+
+def _fraction(text: str) -> Fraction:
+    numerator, stroke, denominator = text.partition("/")
+    try:
+        return Fraction(int(numerator), int(denominator) if stroke else 1)
+    except ZeroDivisionError as error:
+        raise ValueError("a fraction of nothing") from error
+
+
+class EventMemory:
+    """The values of the events that this peer may yet have to pass on or deliver.
+
+    At most ``events`` of them with ``size`` bytes together; the oldest are forgotten first.
+    """
+
+    def __init__(self, events: int, size: int) -> None:
+        self.bytes = 0
+        self._limit = events
+        self._limit_bytes = size
+        self._values: OrderedDict[int, bytes] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def keep(self, event: int, values: bytes) -> None:
+        """Remember an event; one that is known keeps the values that came first."""
+        if event in self._values:
+            return
+        self._values[event] = values
+        self.bytes += len(values)
+        while len(self._values) > self._limit or self.bytes > self._limit_bytes:
+            self.bytes -= len(self._values.popitem(last=False)[1])
+
+    def find(self, event: int) -> bytes | None:
+        """The values of an event, None where it is not remembered."""
+        return self._values.get(event)

@@ -1,0 +1,12 @@
+"""The socket by which applications on the same machine use a peer, and the library for it.
+
+- `peer_like`: what is needed of a peer
+- `frames`: what travels, and values to and from it
+- `address`: where the socket is, and who may open it
+- `history`: events kept for clients that are away
+- `services`, `outlets`, `session`, `server`: the node's side
+- `client`, `follower`: the application's side; a follower reconnects
+
+Frames are those of `gossamer.node.transport.frames`. A connection begins with `attach`; what
+follows it, and what is promised to a client with a name, is in docs/node.md.
+"""

@@ -1,0 +1,220 @@
+"""Where the local socket is, and that only this user can open it.
+
+A Unix socket has mode 600 and lies in the peer's folder, or where its path would be too long for
+a socket, in XDG_RUNTIME_DIR. A loopback TCP socket is open to everybody on the machine, so its
+clients show a token; a file of mode 600 holds the port and the token.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import secrets
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import trio
+from attrs import frozen
+
+from gossamer.node.config import Local
+from gossamer.node.config_checks import parse_address
+from gossamer.node.errors import (
+    ClusterFolderError,
+    KeyFileError,
+    ListenFailed,
+    LocalSocketError,
+    NodeNotRunningError,
+    NodeRunningError,
+)
+from gossamer.node.security.files import PRIVATE, read_private, write_file
+
+SOCKET_NAME: Final = "client.sock"
+TOKEN_NAME: Final = "client.token"
+LOCK_NAME: Final = "node.lock"
+# Of the path of a Unix socket; 103 on the BSDs, and 107 on Linux.
+PATH_BYTES: Final = 103
+TOKEN_BYTES: Final = 24
+BACKLOG: Final = 16
+_TOKEN_FILE_LIMIT: Final = 512
+
+
+@frozen
+class LocalAddress:
+    """Where the local socket of a folder's peer is.
+
+    Attributes:
+        folder: the peer's folder.
+        path: of the Unix socket, None for TCP.
+        host, port: of the TCP socket; port 0 is any.
+    """
+
+    folder: Path
+    path: Path | None
+    host: str = ""
+    port: int = 0
+
+    @property
+    def token_file(self) -> Path:
+        """Holds the address and the token of a TCP socket."""
+        return self.folder / TOKEN_NAME
+
+    def __str__(self) -> str:
+        return str(self.path) if self.path is not None else f"{self.host}:{self.port}"
+
+
+@frozen
+class Door:
+    """An open local socket.
+
+    Attributes:
+        listener: to accept clients at.
+        address: where it is; the port is the real one.
+        token: that clients have to show, None for a Unix socket.
+    """
+
+    listener: trio.SocketListener
+    address: LocalAddress
+    token: str | None = None
+
+
+def local_address(
+    folder: Path, local: Local, environment: Mapping[str, str] = os.environ
+) -> LocalAddress:
+    """Where the socket of the peer in ``folder`` is.
+
+    Raises:
+        LocalSocketError: no place is short enough for a Unix socket.
+    """
+    if local.address:
+        return LocalAddress(folder, None, *parse_address(local.address, 0))
+    path = folder.absolute() / SOCKET_NAME
+    if _fits(path):
+        return LocalAddress(folder, path)
+    runtime = environment.get("XDG_RUNTIME_DIR")
+    digest = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
+    if runtime and _fits(short := Path(runtime) / f"gossamer-{digest}.sock"):
+        return LocalAddress(folder, short)
+    raise LocalSocketError(
+        path,
+        f"has {len(os.fsencode(path))} bytes, expected at most {PATH_BYTES} for a socket; "
+        "set XDG_RUNTIME_DIR, or local.address = '127.0.0.1:0'",
+    )
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep any other node out of ``folder``; the lock ends with the process, however that ends.
+
+    Raises:
+        NodeRunningError: one runs there.
+        ClusterFolderError: the folder cannot be written to.
+    """
+    path = folder / LOCK_NAME
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
+    except OSError as error:
+        raise ClusterFolderError(path, f"cannot be opened: {error.strerror}") from error
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise NodeRunningError(folder) from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def open_door(address: LocalAddress) -> Door:
+    """Open the socket; call it inside `locked`, since a socket that is left over is replaced.
+
+    Raises:
+        ListenFailed: the system refuses.
+    """
+    try:
+        if address.path is not None:
+            return Door(_listen_unix(address.path), address)
+        return _open_tcp(address)
+    except OSError as error:
+        raise ListenFailed(str(address), error.strerror or str(error)) from None
+
+
+def close_door(door: Door) -> None:
+    """Close the socket and remove its files."""
+    door.listener.socket.close()
+    (door.address.path or door.address.token_file).unlink(missing_ok=True)
+
+
+async def knock(address: LocalAddress) -> tuple[trio.SocketStream, str | None]:
+    """Connect to the socket; give the stream and the token to show.
+
+    Raises:
+        NodeNotRunningError: nobody listens there.
+        LocalSocketError: this user may not use it.
+    """
+    token = None
+    try:
+        if address.path is not None:
+            return await trio.open_unix_socket(address.path), None
+        host, port, token = _read_token(address.token_file)
+        return await trio.open_tcp_stream(host, port), token
+    except (FileNotFoundError, ConnectionRefusedError, ConnectionResetError) as error:
+        raise NodeNotRunningError(address.folder, error.strerror or "nobody answers") from None
+    except PermissionError:
+        reason = "belongs to another user, expected one of this user's"
+        raise LocalSocketError(address, reason) from None
+    except OSError as error:
+        raise NodeNotRunningError(address.folder, error.strerror or str(error)) from None
+
+
+def _fits(path: Path) -> bool:
+    return len(os.fsencode(path)) <= PATH_BYTES
+
+
+def _listen_unix(path: Path) -> trio.SocketListener:
+    path.unlink(missing_ok=True)
+    opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    # The mode has to be right from the first instant: whoever connects once stays connected.
+    mask = os.umask(0o777 & ~PRIVATE)
+    try:
+        opened.bind(os.fspath(path))
+        opened.listen(BACKLOG)
+    except BaseException:
+        opened.close()
+        raise
+    finally:
+        os.umask(mask)
+    return trio.SocketListener(trio.socket.from_stdlib_socket(opened))
+
+
+def _open_tcp(address: LocalAddress) -> Door:
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    opened = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.bind((address.host, address.port))
+        opened.listen(BACKLOG)
+        host, port = opened.getsockname()[:2]
+        token = secrets.token_hex(TOKEN_BYTES)
+        write_file(address.token_file, f"{host}\n{port}\n{token}\n".encode(), PRIVATE)
+    except BaseException:
+        opened.close()
+        raise
+    listener = trio.SocketListener(trio.socket.from_stdlib_socket(opened))
+    return Door(listener, LocalAddress(address.folder, None, host, port), token)
+
+
+def _read_token(path: Path) -> tuple[str, int, str]:
+    if not path.exists():
+        raise FileNotFoundError(2, "no client.token is there", str(path))
+    try:
+        host, port, token = read_private(path, _TOKEN_FILE_LIMIT).decode("ascii").split()
+        return host, int(port), token
+    except KeyFileError as error:
+        raise LocalSocketError(path, error.reason) from None
+    except ValueError:
+        reason = "holds no address and token, expected the file that a running node writes"
+        raise LocalSocketError(path, reason) from None

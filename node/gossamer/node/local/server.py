@@ -1,0 +1,191 @@
+"""The node's side of the local socket: who comes in, and how many."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from hmac import compare_digest
+
+import structlog
+import trio
+
+from gossamer.node.errors import BadFrame, ClientRequestError, HandshakeFailed, PeerRefused
+from gossamer.node.local.address import Door, LocalAddress, close_door, open_door
+from gossamer.node.local.durable import DurableClient, DurableClients
+from gossamer.node.local.frames import FRAMES, VERSION, admitted_end, id_text, schema_to_wire
+from gossamer.node.local.services import Services, transport_limits
+from gossamer.node.local.session import Session
+from gossamer.node.transport.base import Cause
+from gossamer.node.transport.connection import Connection
+from gossamer.node.transport.frames import MAX_DETAIL, FrameReader, encode_frame
+from gossamer.node.transport.linger import linger
+from gossamer.node.transport.schema import Frame
+
+# Read at once from a client that has not said yet who it is.
+_CHUNK = 4096
+_BROKEN = (trio.BrokenResourceError, trio.ClosedResourceError)
+
+
+class LocalServer:
+    """Serves the applications of this machine; made by `open_local_server`.
+
+    Attributes:
+        address: where.
+        clients: how many are connected, those included that have not attached yet.
+    """
+
+    def __init__(self, door: Door, services: Services, durable: DurableClients) -> None:
+        self.address = door.address
+        self.clients = 0
+        self._token = door.token
+        self._services = services
+        self._durable = durable
+        self._limits = transport_limits(services.limits)
+        self._schema = schema_to_wire(services.schema)
+
+    async def serve(self, stream: trio.SocketStream) -> None:
+        """Serve one client until it leaves or breaks a rule."""
+        self.clients += 1
+        counts = self._services.counts
+        try:
+            if self.clients > self._services.limits.clients:
+                limit = self._services.limits.clients
+                raise PeerRefused(f"more than {limit} clients (local.clients)", Cause.BUSY)
+            await self._admit(stream)
+        except PeerRefused as error:
+            counts.turned_away[error.cause] += 1
+            await self._say_why(stream, error.cause, error.reason)
+        except BadFrame as error:
+            counts.turned_away[Cause.BAD_FRAME] += 1
+            await self._say_why(stream, Cause.BAD_FRAME, str(error))
+        except (HandshakeFailed, *_BROKEN):
+            counts.turned_away[Cause.LOST] += 1
+        finally:
+            self.clients -= 1
+            await trio.aclose_forcefully(stream)
+
+    async def _admit(self, stream: trio.SocketStream) -> None:
+        """Let a client in that introduces itself in time, and serve it."""
+        reader = FrameReader(self._limits, self._limits.hello_bytes)
+        with trio.move_on_after(self._limits.handshake_seconds) as patience:
+            frame = await _first_frame(stream, reader)
+        if patience.cancelled_caught:
+            raise PeerRefused("it did not attach in time", Cause.SILENT)
+        self._check(frame)
+        name = frame.get("client")
+        durable = None if name is None else self._attach(name)
+        try:
+            if durable is not None:
+                await self._take_up(durable, frame)
+            fields = {} if durable is None else {"history": self._services.history.id}
+            attached = encode_frame(
+                "attached",
+                version=VERSION,
+                software=_software(),
+                peer=id_text(self._services.peer.key),
+                schema=self._schema,
+                **fields,
+            )
+            with trio.fail_after(self._limits.stall_seconds):
+                await stream.send_all(attached)
+            await self._serve_attached(stream, reader.take_rest(), frame, durable)
+        except trio.TooSlowError:
+            raise HandshakeFailed("it does not read") from None
+        finally:
+            if durable is not None:
+                self._durable.detach(durable)
+
+    async def _serve_attached(
+        self, stream: trio.SocketStream, rest: bytes, frame: Frame, durable: DurableClient | None
+    ) -> None:
+        self._services.counts.attached += 1
+        admitted = admitted_end(stream, frame, rest)
+        connection = Connection(admitted, self._limits, FRAMES)
+        session = Session(connection, self._services, self._durable, durable)
+        farewell = await session.run()
+        self._services.counts.ended[farewell.cause] += 1
+        if farewell.cause in (Cause.BAD_FRAME, Cause.FLOOD, Cause.STALLED):
+            log = structlog.get_logger()
+            log.warning("client cut", cause=str(farewell.cause), detail=farewell.detail)
+
+    def _check(self, frame: Frame) -> None:
+        if frame.get("type") != "attach":
+            raise BadFrame("frame", "type", repr(frame.get("type"))[:40], "attach first")
+        # Before its fields are checked: those of another version may differ.
+        version = frame.get("version")
+        if type(version) is int and version != VERSION:
+            reason = f"it speaks version {version} of the client protocol, expected {VERSION}"
+            raise PeerRefused(reason, Cause.VERSION)
+        FRAMES.check(frame)
+        if self._token is not None:
+            shown = frame.get("token", "")
+            if not compare_digest(shown.encode(), self._token.encode()):
+                raise PeerRefused("its token is not that of client.token", Cause.REFUSED)
+
+    def _attach(self, name: str) -> DurableClient:
+        if not name.isprintable() or not name:
+            raise PeerRefused("its name is not printable, or empty", Cause.REFUSED)
+        try:
+            return self._durable.attach(name)
+        except ClientRequestError as error:
+            raise PeerRefused(error.reason, Cause.BUSY) from None
+
+    async def _take_up(self, client: DurableClient, frame: Frame) -> None:
+        """Believe what a returning client says that it has got."""
+        history = self._services.history
+        if frame.get("history") == history.id and "acknowledged" in frame:
+            await history.acknowledge(client.name, frame["acknowledged"], [])
+
+    async def _say_why(self, stream: trio.SocketStream, cause: str, reason: str) -> None:
+        goodbye = encode_frame("goodbye", reason=str(cause), detail=reason[:MAX_DETAIL])
+        with trio.move_on_after(self._limits.close_seconds):
+            try:
+                await stream.send_all(goodbye)
+                await linger(stream)
+            except _BROKEN:
+                return
+
+
+@asynccontextmanager
+async def open_local_server(
+    address: LocalAddress, services: Services, retention_s: float
+) -> AsyncIterator[LocalServer]:
+    """Serve clients at ``address`` while the context is open.
+
+    Args:
+        address: where.
+        services: what they are given.
+        retention_s: how long a client with a name may be away.
+
+    Raises:
+        ListenFailed: the socket cannot be opened.
+    """
+    door = open_door(address)
+    try:
+        async with trio.open_nursery() as nursery:
+            durable = DurableClients(
+                services.peer, services.schema, services.history, retention_s, nursery
+            )
+            await durable.restore()
+            nursery.start_soon(durable.run)
+            server = LocalServer(door, services, durable)
+            nursery.start_soon(trio.serve_listeners, server.serve, [door.listener])
+            yield server
+            nursery.cancel_scope.cancel()
+    finally:
+        close_door(door)
+
+
+async def _first_frame(stream: trio.SocketStream, reader: FrameReader) -> Frame:
+    while (frame := reader.next_frame()) is None:
+        data = await stream.receive_some(_CHUNK)
+        if not data:
+            raise HandshakeFailed("it ended the connection without a word")
+        reader.feed(data)
+    return frame
+
+
+def _software() -> str:
+    from gossamer.command.main import installed_version
+
+    return f"gossamer {installed_version()}"[:64]

@@ -1,0 +1,145 @@
+"""What the node gives to those who serve its clients, and what it counts of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import trio
+from attrs import asdict, define, field, frozen
+
+from gossamer.node.config import Local
+from gossamer.node.errors import NodeError
+from gossamer.node.local.history import History
+from gossamer.node.local.peer_like import EventLike, PeerLike
+from gossamer.node.transport.limits import Limits
+from gossamer.protocol.content.schema import Schema
+from gossamer.protocol.errors import InvariantError, ProtocolError
+
+# How long what has come already may take to be given away when a subscription ends.
+DRAIN_S: Final = 1.0
+
+# What a request may meet with no defect being to blame.
+REFUSALS = (NodeError, ProtocolError)
+
+
+@define
+class LocalCounts:
+    """What has happened at the local socket.
+
+    Attributes:
+        attached: clients let in.
+        turned_away: clients not let in, by cause.
+        ended: connections that ended, by cause; "stalled" are clients too slow for their events.
+        requests: taken from clients.
+        refused: of those, requests refused, by the name of the error.
+        events_sent: to clients, repetitions included.
+        acknowledged: of those, acknowledged by clients with a name.
+    """
+
+    attached: int = 0
+    turned_away: Counter[str] = field(factory=Counter)
+    ended: Counter[str] = field(factory=Counter)
+    requests: int = 0
+    refused: Counter[str] = field(factory=Counter)
+    events_sent: int = 0
+    acknowledged: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return asdict(self, value_serializer=lambda _, __, v: dict(v) if _is_counter(v) else v)
+
+
+def _is_counter(value: object) -> bool:
+    return isinstance(value, Counter)
+
+
+@frozen(kw_only=True)
+class Services:
+    """The node, as its clients see it.
+
+    Attributes:
+        peer: the peer.
+        schema: of its cluster.
+        history: what is kept for clients with a name.
+        limits: what clients may cost.
+        describe: what `status` tells, as plain values.
+        snapshot: what `snapshot` tells, as plain values.
+        metrics_text: what `metrics` tells.
+        stop: ends the node.
+        counts: added to by whoever serves clients.
+    """
+
+    peer: PeerLike
+    schema: Schema
+    history: History
+    limits: Local
+    describe: Callable[[], Mapping[str, Any]]
+    snapshot: Callable[[], Mapping[str, Any]]
+    metrics_text: Callable[[], bytes]
+    stop: Callable[[], None]
+    counts: LocalCounts = field(factory=LocalCounts)
+
+
+def transport_limits(limits: Local) -> Limits:
+    """The bounds of one client's connection.
+
+    Clients are not pinged: a socket of this machine tells at once when its other end is gone.
+    """
+    return Limits(
+        queue_bytes=limits.queue_bytes,
+        frames_per_second=limits.requests_per_s,
+        frames_burst=2 * limits.requests_per_s,
+        ping_seconds=3600.0,
+        silence_seconds=86_400.0,
+        connections=limits.clients,
+    )
+
+
+def check_refusal(error: Exception) -> None:
+    """Let an error pass that says something to the client, and raise any other."""
+    if isinstance(error, InvariantError):
+        raise error
+
+
+async def feed(
+    peer: PeerLike,
+    expression: str,
+    take: Callable[[EventLike], Awaitable[None]],
+    *,
+    task_status: trio.TaskStatus[trio.CancelScope],
+) -> None:
+    """Give what matches ``expression`` to ``take`` until the scope it starts with is cancelled.
+
+    What has come by then is still given: a node that stops in order loses nothing that it has.
+
+    Raises:
+        ExpressionError, CapacityError: the peer does not take the subscription.
+    """
+    events: AsyncIterator[EventLike] | None = None
+    interrupted: EventLike | None = None
+    with trio.CancelScope() as scope:
+        try:
+            async with peer.subscribe(expression) as events:
+                task_status.started(scope)
+                async for event in events:
+                    interrupted = event
+                    await take(event)
+                    interrupted = None
+        except trio.Cancelled:
+            if events is not None:
+                await _drain(events, interrupted, take)
+            raise
+
+
+async def _drain(
+    events: AsyncIterator[EventLike],
+    interrupted: EventLike | None,
+    take: Callable[[EventLike], Awaitable[None]],
+) -> None:
+    with trio.move_on_after(DRAIN_S, shield=True):
+        if interrupted is not None:
+            await take(interrupted)
+        async for event in events:
+            await take(event)

@@ -1,0 +1,225 @@
+"""Structured logs on standard error: key=value for people, JSON lines for programs.
+
+Events are constant sentences in lower case; what varies is in the fields. Nothing secret is ever
+written: fields whose names say that they are secret, bytes, and text that looks like a private
+key or a join token are hidden, whoever logs them. A warning that repeats is written once in a
+while with the number of repetitions, so that a flooding peer cannot fill a disk. A full disk, in
+turn, costs log lines and never the process.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, MutableMapping
+from typing import Any, Final, TextIO
+
+import attrs
+
+EventDict = MutableMapping[str, Any]
+
+HIDDEN: Final = "(hidden)"
+MAX_TEXT: Final = 300
+MAX_TRACEBACK: Final = 8000
+MAX_ITEMS: Final = 16
+MAX_DEPTH: Final = 3
+
+# Different warnings whose repetitions are counted at a time; the oldest is forgotten first.
+REPEATS_REMEMBERED: Final = 256
+MORE: Final = "more like this"
+
+# Names of fields that hold secrets. "key" does not: a peer's permanent key is public.
+_SECRET_NAME: Final = re.compile(
+    r"token|secret|passw|passphrase|private|credential|authorization|cookie|pem", re.IGNORECASE
+)
+# PEM, join tokens, and 32 bytes or more in hexadecimal or base64, as raw keys are written.
+_SECRET_TEXT: Final = re.compile(
+    r"-----BEGIN.*|gossamer1-\w+|\b[0-9a-fA-F]{64,}\b|[\w+/-]{43}=", re.DOTALL
+)
+_PLAIN: Final = re.compile(r"[\w.:/@%+\[\]-]+", re.ASCII)
+
+
+def configure_logs(
+    level: str = "info",
+    format: str = "auto",
+    repeat_s: float = 60.0,
+    *,
+    stream: TextIO | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Repetitions:
+    """Send the logs of this process, those of libraries included, to ``stream``.
+
+    Args:
+        level: debug, info, warning or error; what is less important is not written.
+        format: text, json, or auto for text on a terminal and JSON elsewhere.
+        repeat_s: seconds in which a repeated warning is counted instead of written.
+        stream: standard error by default.
+        clock: seconds, never going back; for ``repeat_s``.
+
+    Returns:
+        Call its `flush` now and then and at the end, for repetitions not yet told.
+    """
+    import structlog
+
+    sink = _Sink(sys.stderr if stream is None else stream)
+    text = format == "text" or (format == "auto" and sink.stream.isatty())
+    repetitions = Repetitions(repeat_s, clock)
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            repetitions,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            hide_secrets,
+            as_text if text else structlog.processors.JSONRenderer(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=lambda *_: sink,
+        cache_logger_on_first_use=False,
+    )
+    logging.basicConfig(handlers=[_FromLibraries()], level=level.upper(), force=True)
+    return repetitions
+
+
+class Repetitions:
+    """Lets a warning through once in a while and counts those in between; a processor.
+
+    Warnings are the same if event, cause and peer are.
+    """
+
+    def __init__(self, interval_s: float, clock: Callable[[], float]) -> None:
+        self._interval_s = interval_s
+        self._clock = clock
+        self._seen: OrderedDict[tuple[str, str, str], _Seen] = OrderedDict()
+
+    def __call__(self, _: object, method: str, event: EventDict) -> EventDict:
+        """Pass ``event`` on, with the number of those left out before it.
+
+        Raises:
+            structlog.DropEvent: it repeats one within the interval.
+        """
+        import structlog
+
+        if method not in ("warning", "error") or event.get("event") == MORE:
+            return event
+        kind = (str(event.get("event")), str(event.get("cause", "")), str(event.get("peer", "")))
+        now = self._clock()
+        seen = self._seen.get(kind)
+        if seen is not None and now - seen.written < self._interval_s:
+            seen.left_out += 1
+            raise structlog.DropEvent
+        if seen is not None and seen.left_out:
+            event["more_like_this"] = seen.left_out
+        self._seen[kind] = _Seen(now)
+        if len(self._seen) > REPEATS_REMEMBERED:
+            self._tell(*self._seen.popitem(last=False))
+        return event
+
+    def flush(self) -> None:
+        """Write how many of each warning were left out, and begin anew."""
+        told, self._seen = self._seen, OrderedDict()
+        for kind, seen in told.items():
+            self._tell(kind, seen)
+
+    def _tell(self, kind: tuple[str, str, str], seen: _Seen) -> None:
+        import structlog
+
+        if seen.left_out:
+            named = zip(("cause", "peer"), kind[1:], strict=True)
+            fields = {name: value for name, value in named if value}
+            structlog.get_logger().warning(MORE, of=kind[0], count=seen.left_out, **fields)
+
+
+@attrs.define
+class _Seen:
+    written: float
+    left_out: int = 0
+
+
+def hide_secrets(_: object, __: str, event: EventDict) -> EventDict:
+    """Hide what is secret and shorten what is long; a processor."""
+    return {
+        name: HIDDEN if _SECRET_NAME.search(name) else _shown(name, value, 0)
+        for name, value in event.items()
+    }
+
+
+def as_text(_: object, __: str, event: EventDict) -> str:
+    """One line for people; nothing in it steers the terminal. A processor, the last."""
+    parts = [event.pop("timestamp", ""), f"{event.pop('level', ''):<7}", event.pop("event", "")]
+    trace = event.pop("exception", None)
+    parts += [f"{name}={_quoted(value)}" for name, value in event.items()]
+    line = " ".join(_printable(str(part)) for part in parts if part)
+    return line if trace is None else f"{line}\n{_printable(str(trace), keep=chr(10))}"
+
+
+def _shown(name: str, value: object, depth: int) -> object:
+    if isinstance(value, bool | int | float) or value is None:
+        return value
+    if isinstance(value, bytes | bytearray | memoryview):
+        return f"({len(value)} bytes)"
+    if isinstance(value, Mapping | list | tuple | set | frozenset):
+        return _shown_all(name, value, depth) if depth < MAX_DEPTH else "(nested too deeply)"
+    text = _SECRET_TEXT.sub(HIDDEN, str(value))
+    limit = MAX_TRACEBACK if name == "exception" else MAX_TEXT
+    return text if len(text) <= limit else f"{text[:limit]}... ({len(text)} characters)"
+
+
+def _shown_all(name: str, values: Any, depth: int) -> object:
+    if isinstance(values, Mapping):
+        some = list(values.items())[:MAX_ITEMS]
+        return {
+            str(key): HIDDEN if _SECRET_NAME.search(str(key)) else _shown(name, value, depth + 1)
+            for key, value in some
+        }
+    listed = [_shown(name, value, depth + 1) for value in list(values)[:MAX_ITEMS]]
+    return [*listed, f"({len(values)} in all)"] if len(values) > MAX_ITEMS else listed
+
+
+def _quoted(value: object) -> str:
+    text = str(value)
+    return text if _PLAIN.fullmatch(text) else repr(text)
+
+
+def _printable(text: str, keep: str = "") -> str:
+    return "".join(c if c.isprintable() or c in keep else f"\\x{ord(c):02x}" for c in text)
+
+
+class _Sink:
+    """Where finished lines go. Losing one is better than stopping the node."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+        self.debug = self.info = self.warning = self.error = self.critical = self.exception = (
+            self._write
+        )
+
+    def _write(self, line: str) -> None:
+        try:
+            self.stream.write(line + "\n")
+            self.stream.flush()
+        except (OSError, ValueError):  # a full disk, a closed pipe, a closed stream
+            return
+
+
+class _FromLibraries(logging.Handler):
+    """Hands on what libraries log by the standard library's means."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Log ``record`` as an event of ours."""
+        import structlog
+
+        try:
+            said = record.getMessage()
+        except (TypeError, ValueError):  # the library's arguments do not fit its format
+            said = str(record.msg)
+        structlog.get_logger().log(
+            record.levelno,
+            "library says",
+            cause=said,
+            library=record.name,
+            exc_info=record.exc_info,
+        )

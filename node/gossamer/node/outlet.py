@@ -1,0 +1,107 @@
+"""Sending frames without ever making the protocol wait."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Final, Protocol
+
+import trio
+
+from gossamer.node.core import Record
+from gossamer.node.errors import (
+    FrameTooLarge,
+    PeerUnreachable,
+    TransportBroken,
+    TransportClosed,
+)
+from gossamer.node.metrics import Counters
+from gossamer.node.transport.links import ConnectionPool
+
+# Frames that wait for one peer beside those in its connection's queue: a few rounds' worth of
+# gossip while it is dialled. What is beyond that is late anyway.
+MAX_WAITING: Final = 256
+
+
+class Outlet(Protocol):
+    """Where frames leave."""
+
+    def send(self, key: int, frame: bytes, record: Record) -> None:
+        """Bring ``frame`` to peer ``key``; what cannot be brought is handed back as ``record``."""
+        ...
+
+    def held(self) -> Iterator[Record]:
+        """The records that may yet be handed back."""
+        ...
+
+
+class PoolOutlet:
+    """An outlet over the connections of a pool; `run` has to be running.
+
+    Args:
+        pool: the connections.
+        counters: where frames that are dropped are counted.
+        hand_back: takes records whose addressee cannot be reached.
+    """
+
+    def __init__(
+        self, pool: ConnectionPool, counters: Counters, hand_back: Callable[[Record], None]
+    ) -> None:
+        self._pool = pool
+        self._counters = counters
+        self._hand_back = hand_back
+        self._waiting: dict[int, deque[tuple[bytes, Record]]] = {}
+        self._nursery: trio.Nursery | None = None
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Serve frames that have to wait, until cancelled."""
+        async with trio.open_nursery() as self._nursery:
+            task_status.started()
+            await trio.sleep_forever()
+
+    @property
+    def waiting(self) -> int:
+        """Frames that wait for a connection, or for room in its queue."""
+        return sum(map(len, self._waiting.values()))
+
+    def send(self, key: int, frame: bytes, record: Record) -> None:
+        """Queue ``frame``, or let it wait until it can be; it is dropped where too many wait."""
+        waiting = self._waiting.get(key)
+        try:
+            # What waits already goes first.
+            if waiting is None and self._pool.try_send(key, frame):
+                return
+        except FrameTooLarge:
+            self._counters.drop("too large")
+            return
+        if waiting is None:
+            assert self._nursery is not None
+            waiting = self._waiting[key] = deque()
+            self._nursery.start_soon(self._serve, key, waiting)
+        if len(waiting) >= MAX_WAITING:
+            self._counters.drop("queue full")
+            return
+        waiting.append((frame, record))
+
+    def held(self) -> Iterator[Record]:
+        for waiting in self._waiting.values():
+            for _, record in waiting:
+                yield record
+
+    async def _serve(self, key: int, waiting: deque[tuple[bytes, Record]]) -> None:
+        """Send what waits for peer ``key`` in its order, or hand all of it back."""
+        lost: list[Record] = []
+        try:
+            while waiting:
+                try:
+                    await self._pool.send(key, waiting[0][0])
+                except FrameTooLarge:
+                    self._counters.drop("too large")
+                waiting.popleft()
+        except (PeerUnreachable, TransportClosed, TransportBroken):
+            lost = [record for _, record in waiting]
+        finally:
+            del self._waiting[key]
+        for record in lost:
+            self._counters.drop("unreachable")
+            self._hand_back(record)

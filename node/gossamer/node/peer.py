@@ -1,0 +1,183 @@
+"""A peer for applications: subscribe, publish, and be told what the overlay delivers.
+
+    async with open_peer(config) as peer:
+        await peer.ready()
+        async with peer.subscribe('price > 80 and symbol == "IBM"') as events:
+            await peer.publish({"symbol": "IBM", "price": 81.5})
+            async for event in events:
+                print(event.values)
+
+What is promised today: an event that reaches this peer is handed, once, to every subscription
+whose expression its exact values meet; a named application gets no event twice over restarts of
+its peer, and one that it has taken from the stream counts as delivered. What is not promised yet:
+that a published event reaches everybody (`publish` returns when it is on its way, not when others
+hold it), that a subscription made a moment ago gets events published the moment after, and any
+order among events.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+from gossamer.node.application import Peer
+from gossamer.node.assembly import Parts, run_peer, single_errors
+from gossamer.node.config import NodeConfig
+from gossamer.node.discovery import Source, static_peers
+from gossamer.node.errors import ConfigurationError
+from gossamer.node.events import Event
+from gossamer.node.interfaces import choose, local_addresses
+from gossamer.node.security.addresses import ADDRESSES
+from gossamer.node.security.cluster import (
+    ClusterFolder,
+    Membership,
+    client_context,
+    open_membership,
+    server_context,
+)
+from gossamer.node.store import Store
+from gossamer.node.store.writer import StoreWriter, open_writer
+from gossamer.node.subscriptions import Subscription
+from gossamer.node.transport.base import Address, LocalPeer, Transport, Verify
+from gossamer.node.transport.limits import Limits
+from gossamer.node.transport.tcp import WILDCARDS, Credentials, TcpTransport
+from gossamer.protocol.content.schema import Schema
+
+__all__ = ["Event", "Peer", "Subscription", "open_peer"]
+
+# The cluster of peers that have no certificates.
+PLAIN_CLUSTER: Final = "plain"
+_PLAIN_KEY: Final = "plain key"
+_KEY_BITS: Final = 62
+
+
+@asynccontextmanager
+async def open_peer(config: NodeConfig) -> AsyncIterator[Peer]:
+    """A running peer of the cluster whose membership lies in ``config.identity.folder``.
+
+    Leaving, cancelled or not, says goodbye to the others and stops it within two seconds.
+
+    Raises:
+        ConfigurationError: there is no schema.
+        SecurityError: the folder holds no usable membership.
+        StoreError: the state file in it cannot be used.
+        ListenFailed: an address cannot be listened on.
+    """
+    if config.schema is None:
+        raise ConfigurationError("", "attributes", None, "at least one table", found="missing")
+    folder = ClusterFolder(config.identity.folder)
+    member = None if config.listen.plain_text else open_membership(folder.path)
+    with single_errors():
+        async with open_writer(folder.state) as writer:
+            key = await _plain_key(writer) if member is None else member.identity.key
+            async with run_peer(_parts(config, config.schema, member, key, writer)) as peer:
+                yield peer
+
+
+def _parts(
+    config: NodeConfig, schema: Schema, member: Membership | None, key: int, writer: StoreWriter
+) -> Parts:
+    limits = config.limits_as(Limits)
+    name = config.identity.name or ("" if member is None else member.certificate.name)
+
+    def advertise(listening: Sequence[Address]) -> Sequence[Address]:
+        return advertised(config, listening)
+
+    def sources(listening: Sequence[Address]) -> Sequence[Source]:
+        return _sources(config, member, key, listening)
+
+    return Parts(
+        key=key,
+        name=name,
+        cluster=PLAIN_CLUSTER if member is None else member.authority.cluster,
+        version=_version(),
+        schema=schema,
+        settings=config.settings(schema),
+        round_s=config.protocol.round_s,
+        limits=limits,
+        make_transport=_transport(member, limits),
+        listen=[Address(host, port) for host, port in config.listen.endpoints],
+        advertise=advertise,
+        writer=writer,
+        member=member,
+        sources=sources,
+        remember=config.discovery.remember,
+        draws=random.SystemRandom(),
+        now=time.time,
+    )
+
+
+def _transport(
+    member: Membership | None, limits: Limits
+) -> Callable[[LocalPeer, Verify], Transport]:
+    def make(me: LocalPeer, verify: Verify) -> Transport:
+        credentials = None
+        if member is not None:
+            credentials = Credentials(server_context(member), client_context(member))
+        return TcpTransport(me, limits, verify, credentials)
+
+    return make
+
+
+def advertised(config: NodeConfig, listening: Sequence[Address]) -> Sequence[Address]:
+    """Where others reach a peer that listens at ``listening``.
+
+    What is configured; else the addresses listened on, those of the interfaces in use where it
+    listens on all of them.
+    """
+    if config.listen.advertise:
+        return [Address.parse(text) for text in config.listen.advertise][:ADDRESSES]
+    found: dict[Address, None] = {}
+    for address in listening:
+        if address.host not in WILDCARDS:
+            found[address] = None
+            continue
+        version = 6 if ":" in address.host else 4
+        for one in choose(config.listen.interface, local_addresses()):
+            # Link-local addresses mean something on this machine only.
+            if one.address.version == version and not one.address.is_link_local:
+                found[Address(str(one.address), address.port)] = None
+    return list(found)[:ADDRESSES]
+
+
+def _sources(
+    config: NodeConfig, member: Membership | None, key: int, listening: Sequence[Address]
+) -> Sequence[Source]:
+    sources: list[Source] = [static_peers(config.discovery.static_peers)]
+    if config.discovery.multicast and member is not None and listening:
+        from gossamer.node.multicast import Announcement, Multicast
+        from gossamer.node.transport.handshake import PROTOCOL_VERSION
+
+        announcement = Announcement(
+            cluster=member.authority.cluster,
+            key=key,
+            version=PROTOCOL_VERSION,
+            port=listening[0].port,
+        )
+        sources.append(
+            Multicast(
+                announcement,
+                interface=config.listen.interface,
+                found_limit=config.discovery.found_limit,
+                found_per_s=config.discovery.found_per_s,
+            )
+        )
+    return sources
+
+
+async def _plain_key(writer: StoreWriter) -> int:
+    """The key of a peer without certificates: drawn once, kept in its state file."""
+    kept = await writer.run(Store.get_meta, _PLAIN_KEY)
+    if kept is None:
+        kept = random.SystemRandom().getrandbits(_KEY_BITS).to_bytes(8, "big")
+        await writer.run(Store.set_meta, _PLAIN_KEY, kept)
+    return int.from_bytes(kept, "big")
+
+
+def _version() -> str:
+    from gossamer.command.main import installed_version
+
+    return installed_version()

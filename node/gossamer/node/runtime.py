@@ -1,0 +1,240 @@
+"""Drives one peer: timers and frames in, frames and deliveries out.
+
+Everything here happens at once, in the order in which it comes: no step waits for anything. What
+has to wait (connections, full queues) waits in the outlet. Clock, rounds and outlet are given, so
+that the same runtime serves real sockets and tests under a clock that jumps.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+import trio
+
+from gossamer.node.book import AddressBook
+from gossamer.node.certificates import CertificateDesk
+from gossamer.node.core import SELF, Core, Record, unreachable
+from gossamer.node.metrics import Counters
+from gossamer.node.outlet import Outlet
+from gossamer.node.rounds import Rounds
+from gossamer.node.transport.base import PeerIdentity
+from gossamer.node.transport.schema import Frame
+from gossamer.node.vouching import Vouching
+from gossamer.node.wire import Wire
+from gossamer.protocol.codec import held_handles
+from gossamer.protocol.errors import CapacityError, RemoteProtocolError
+from gossamer.protocol.messages import ACKNOWLEDGE, BODY, DELIVER, EVENT, FROM, KIND, TO
+from gossamer.protocol.overlay.links import HANDLE_MASK
+from gossamer.protocol.peer import TIMERS
+
+# Frames taken in one turn of the event loop: a few milliseconds' worth.
+TURN: Final = 16
+# Peers remembered to have greeted: more than there are connections.
+MAX_GREETED: Final = 1024
+
+
+class Delivery(NamedTuple):
+    """An event that has reached a peer which wants it.
+
+    Attributes:
+        event: its identifier.
+        hops: how many peers it came through from its publisher.
+        tree_hops: how many of them in its delivery tree.
+    """
+
+    event: int
+    hops: int
+    tree_hops: int
+
+
+class Runtime:
+    """One peer at work.
+
+    Attributes:
+        core: its protocol state.
+        heard_back: set once another peer has acknowledged that it knows this one.
+        on_delivery: takes what is delivered.
+        on_greeting: told the key of each peer that introduced itself and can be joined through.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        book: AddressBook,
+        wire: Wire,
+        vouching: Vouching,
+        counters: Counters,
+        on_delivery: Callable[[Delivery], None],
+    ) -> None:
+        self.core = core
+        self.heard_back = trio.Event()
+        self.on_delivery = on_delivery
+        self.on_greeting: Callable[[int], None] = lambda _: None
+        self._book = book
+        self._wire = wire
+        self._vouching = vouching
+        self._counters = counters
+        self._outlet: Outlet | None = None
+        self._desk: CertificateDesk | None = None
+        self._inbox: deque[Record] = deque()
+        self._working = False
+        self._taken = 0
+        self._greeted: dict[int, tuple[int, Sequence[int]]] = {}
+
+    def attach(self, outlet: Outlet, desk: CertificateDesk | None = None) -> None:
+        """Send by ``outlet``, and get certificates by ``desk`` where there are any."""
+        self._outlet, self._desk = outlet, desk
+
+    def held(self) -> Iterator[int]:
+        """Handles that must keep their meaning: the protocol's, and those of records under way."""
+        yield from held_handles(self.core.state, SELF)
+        outgoing: Iterable[Record] = () if self._outlet is None else self._outlet.held()
+        for record in (*self._inbox, *outgoing):
+            yield record[TO]
+            yield record[FROM]
+            # Which words are handles depends on the kind; taking all for handles does no harm.
+            yield from (word & HANDLE_MASK for word in record[BODY:])
+        for handle, _ in self._greeted.values():
+            yield handle
+
+    # What happens to this peer
+
+    async def run(self, rounds: Rounds) -> None:
+        """Let timers fire, until cancelled."""
+        while True:
+            self.fire(*await rounds.next_timer())
+
+    def fire(self, number: int, kind: int) -> None:
+        """Let one timer of round ``number`` fire."""
+        self.core.now = number
+        if kind == TIMERS[0]:
+            self._vouching.new_round()
+            self._take_late_frames()
+        self.handle(self.core.timer(kind))
+
+    def handle(self, record: Record) -> None:
+        """Let the protocol take a record, and do what it wants done."""
+        self._inbox.append(record)
+        if self._working:
+            return
+        self._working = True
+        try:
+            while self._inbox:
+                for written in self.core.take(self._inbox.popleft()):
+                    self._carry_out(written)
+                self._book.settle()
+        finally:
+            self._working = False
+
+    def hand_back(self, record: Record) -> None:
+        """Take a record back whose addressee cannot be reached."""
+        self.handle(unreachable(record))
+
+    def report_failure(self, key: int) -> None:
+        """Peer ``key`` is gone: as if an answer to it had come back."""
+        entry = self._book.find(key)
+        if entry is not None and entry.handle in set(self.held()):
+            self.hand_back([BODY, ACKNOWLEDGE, entry.handle, SELF])
+
+    def join_through(self, key: int) -> bool:
+        """Join the overlay through a peer that has introduced itself; False if it has not."""
+        greeted = self._greeted.get(key)
+        if greeted is None:
+            return False
+        self.handle(self.core.join(*greeted))
+        return True
+
+    async def on_frame(self, identity: PeerIdentity, frame: Frame) -> None:
+        """Take a frame from a connected peer.
+
+        Raises:
+            RemoteProtocolError: the peer broke a rule, and is to be cut.
+        """
+        self._taken += 1
+        if self._taken % TURN == 0:
+            await trio.lowlevel.checkpoint()
+        self.receive(identity.key, frame)
+
+    def receive(self, sender: int, frame: Frame) -> None:
+        """Take a frame from the peer ``sender``; raises as `on_frame`."""
+        self._counters.frames_received += 1
+        kind = frame["type"]
+        if kind == "record":
+            self._take_record(sender, frame, patient=True)
+        elif kind == "greeting":
+            self._take_greeting(sender, frame)
+        elif self._desk is not None and kind == "certificates wanted":
+            self._desk.answer(sender, frame["keys"])
+        elif self._desk is not None and kind == "certificates":
+            for waiting in self._desk.take(sender, frame["certificates"]):
+                self._take_record(sender, waiting, patient=False)
+
+    def greeting(self) -> bytes:
+        """The frame that begins every connection."""
+        return self._wire.encode_greeting(self.core.profile)
+
+    def forget(self, key: int) -> None:
+        """A peer is connected no more."""
+        self._greeted.pop(key, None)
+        if self._desk is not None:
+            self._desk.forget(key)
+
+    # How it is done
+
+    def _carry_out(self, record: Record) -> None:
+        if record[TO] != SELF:
+            self._send(record)
+        elif record[KIND] == DELIVER:
+            self.on_delivery(Delivery(*record[BODY : BODY + 3]))
+        else:
+            self._inbox.append(record)
+
+    def _send(self, record: Record) -> None:
+        frame = self._wire.encode(record, self.core.profile)
+        if frame is None:
+            self._counters.drop("expired")
+            return
+        if record[KIND] == EVENT:
+            self._counters.events_forwarded += 1
+        self._counters.frames_sent += 1
+        self._counters.bytes_sent += len(frame)
+        assert self._outlet is not None
+        self._outlet.send(self._book.key_of(record[TO]), frame, record)
+
+    def _take_record(self, sender: int, frame: Frame, *, patient: bool) -> None:
+        """Take a record; a ``patient`` one may wait for certificates first."""
+        try:
+            decoded = self._wire.decode(sender, frame)
+        except CapacityError:
+            self._counters.drop("queue full")
+            return
+        desk = self._desk if patient and decoded.missing else None
+        if desk is not None and desk.hold(sender, frame, decoded.missing):
+            return
+        if decoded.record is not None:
+            if decoded.record[KIND] == ACKNOWLEDGE:
+                self.heard_back.set()
+            self.handle(decoded.record)
+
+    def _take_late_frames(self) -> None:
+        """Take the frames that have waited for certificates long enough, for what they are."""
+        for sender, frame in () if self._desk is None else self._desk.give_up():
+            try:
+                self._take_record(sender, frame, patient=False)
+            except RemoteProtocolError:
+                # Its connection is not at hand; the next such frame costs the sender that.
+                self._counters.drop("bad frame")
+
+    def _take_greeting(self, sender: int, frame: Frame) -> None:
+        try:
+            greeted = self._wire.decode_greeting(sender, frame)
+        except CapacityError:
+            self._counters.drop("queue full")
+            return
+        if greeted is not None:
+            if len(self._greeted) >= MAX_GREETED:
+                del self._greeted[next(iter(self._greeted))]
+            self._greeted[sender] = greeted
+            self.on_greeting(sender)

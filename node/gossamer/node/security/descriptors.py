@@ -1,0 +1,341 @@
+"""What peers say of themselves by gossip: signed by its owner, believed of nobody else.
+
+A descriptor names its owner's key and the certificate that proves its membership. Receivers meet
+that certificate once (in a TLS handshake, or by asking whoever passed the descriptor on) and the
+descriptor many times; only a descriptor that is newer than the one known costs a verification.
+
+Which of two descriptors is newer is told by the owner's sequence number alone. No clock has a say:
+`issued_at` is there for people to read.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter, OrderedDict
+from typing import Any, Final
+
+from attrs import define, field, frozen
+from attrs.validators import ge
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from gossamer.node.errors import (
+    CertificateError,
+    EarlyCertificateError,
+    ExpiredCertificateError,
+    ForeignCertificateError,
+    KeyMismatchError,
+    RevokedCertificateError,
+)
+from gossamer.node.security.addresses import Address, check_addresses, read_addresses
+from gossamer.node.security.certificates import (
+    Authority,
+    PeerCertificate,
+    Revoked,
+    check_time,
+    verify_peer,
+)
+from gossamer.node.security.encoding import decode, encode
+from gossamer.node.security.identity import SIGNATURE_BYTES, Identity, in_context
+from gossamer.protocol.errors import ConfigError
+
+_FORMAT: Final = 1
+_SERIAL_BYTES: Final = 20
+_KEY_BITS: Final = 62
+
+
+@frozen
+class DescriptorLimits:
+    """Bounds of what is believed and kept.
+
+    Attributes:
+        peers: peers of which a descriptor or certificate is kept; the one heard of longest ago
+            makes room.
+        content_bytes: the content of a descriptor.
+        profile_words: the words of a profile.
+    """
+
+    peers: int = field(default=10_000, validator=ge(1))
+    content_bytes: int = field(default=4096, validator=ge(1))
+    profile_words: int = field(default=256, validator=ge(0))
+
+
+@frozen
+class Descriptor:
+    """What a peer says of itself.
+
+    Attributes:
+        key: its permanent key.
+        serial: serial number of its certificate.
+        addresses: where it listens, best first; none where it cannot be reached.
+        profile: the words of its profile.
+        sequence: grows with every descriptor that it signs.
+        issued_at: when it says it signed this, Unix seconds.
+    """
+
+    key: int
+    serial: int
+    addresses: tuple[Address, ...]
+    profile: tuple[int, ...]
+    sequence: int
+    issued_at: int
+
+
+@frozen
+class SignedDescriptor:
+    """A descriptor as it travels.
+
+    Attributes:
+        content: canonical CBOR of the descriptor.
+        signature: its owner's.
+    """
+
+    content: bytes
+    signature: bytes
+
+
+class Verdict(enum.Enum):
+    """What became of a descriptor; the values are the names under which they are counted."""
+
+    NEW = "new"
+    KNOWN = "known"
+    STALE = "stale"
+    # Another content under a sequence number that is taken: the owner's state went astray, or lies.
+    CONFLICTING = "conflicting"
+    # The certificate was never met: to be asked for, and the descriptor shown again.
+    UNCERTIFIED = "uncertified"
+    FORGED = "forged"
+    FOREIGN = "foreign"
+    REVOKED = "revoked"
+    EXPIRED = "expired"
+    MALFORMED = "malformed"
+
+    @property
+    def guilty(self) -> bool:
+        """Whether no honest peer would have passed it on."""
+        return self in (Verdict.FORGED, Verdict.FOREIGN, Verdict.MALFORMED)
+
+
+def sign_descriptor(
+    authority: Authority, identity: Identity, descriptor: Descriptor
+) -> SignedDescriptor:
+    """The owner's statement; ``descriptor`` is that of ``identity``.
+
+    Raises:
+        ConfigError: an address is impossible.
+        ValueError: the descriptor is another peer's.
+    """
+    if descriptor.key != identity.key:
+        raise ValueError(f"descriptor of {descriptor.key:016x} signed by {identity.key:016x}")
+    check_addresses(descriptor.addresses, fewest=0)
+    content = encode(
+        [
+            _FORMAT,
+            descriptor.key,
+            descriptor.serial.to_bytes(_SERIAL_BYTES, "big"),
+            [list(address) for address in descriptor.addresses],
+            list(descriptor.profile),
+            descriptor.sequence,
+            descriptor.issued_at,
+        ]
+    )
+    return SignedDescriptor(content, identity.sign(_context(authority), content))
+
+
+@define
+class _Entry:
+    """What is known of one peer: always its certificate, its descriptor once one was believed."""
+
+    certificate: PeerCertificate
+    verifier: Ed25519PublicKey
+    signed: SignedDescriptor | None = None
+    descriptor: Descriptor | None = None
+
+
+class DescriptorBook:
+    """The newest believed descriptor of each peer.
+
+    Attributes:
+        counts: descriptors by verdict, "verifications" of signatures, "certificates" verified.
+    """
+
+    def __init__(
+        self, authority: Authority, revoked: Revoked, limits: DescriptorLimits | None = None
+    ) -> None:
+        self.counts: Counter[str] = Counter()
+        self._authority = authority
+        self._revoked = revoked
+        self._limits = limits or DescriptorLimits()
+        self._context = _context(authority)
+        self._entries: OrderedDict[int, _Entry] = OrderedDict()
+        # The owners of the believed descriptors, so that one met again is not even decoded.
+        self._owners: dict[bytes, int] = {}
+
+    def take(
+        self, signed: SignedDescriptor, now: float, certificate: bytes | None = None
+    ) -> Verdict:
+        """Believe ``signed`` if it is its owner's newest; say what became of it.
+
+        Args:
+            signed: from whomever.
+            now: Unix seconds, for the certificate.
+            certificate: the owner's, DER, where it came along.
+        """
+        verdict = self._judge(signed, now, certificate)
+        self.counts[verdict.value] += 1
+        return verdict
+
+    def learn(self, certificate: bytes, key: int, now: float) -> PeerCertificate:
+        """Verify the certificate of the peer ``key`` and keep it.
+
+        Raises:
+            CertificateError: it proves no membership; nothing changed.
+        """
+        entry = self._entries.get(key)
+        if entry is not None and entry.certificate.der == certificate:
+            check_time(entry.certificate, now)
+            return entry.certificate
+        self.counts["certificates"] += 1
+        peer = verify_peer(self._authority, certificate, key, self._revoked, now)
+        verifier = Ed25519PublicKey.from_public_bytes(peer.public_key)
+        if entry is None:
+            self._entries[key] = _Entry(peer, verifier)
+            self._make_room()
+        elif peer.not_before >= entry.certificate.not_before:
+            entry.certificate, entry.verifier = peer, verifier
+        return peer
+
+    def find(self, key: int) -> Descriptor | None:
+        """The newest descriptor of the peer ``key``, if one is known."""
+        entry = self._entries.get(key)
+        return None if entry is None else entry.descriptor
+
+    def find_signed(self, key: int) -> SignedDescriptor | None:
+        """The same as it travels."""
+        entry = self._entries.get(key)
+        return None if entry is None else entry.signed
+
+    def find_certificate(self, key: int) -> bytes | None:
+        """The certificate of the peer ``key``, DER, for whoever asks for it."""
+        entry = self._entries.get(key)
+        return None if entry is None else entry.certificate.der
+
+    def revoke(self, revoked: Revoked) -> list[int]:
+        """Go by the list ``revoked`` from now on; return the keys of those forgotten by it."""
+        self._revoked = revoked
+        gone = [
+            key
+            for key, entry in self._entries.items()
+            if revoked.forbids(key, entry.certificate.serial)
+        ]
+        for key in gone:
+            self._forget(key)
+        return gone
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def _judge(self, signed: SignedDescriptor, now: float, certificate: bytes | None) -> Verdict:
+        owner = self._owners.get(signed.signature)
+        if owner is not None and self._entries[owner].signed == signed:
+            self._entries.move_to_end(owner)
+            return Verdict.KNOWN
+        descriptor = self._read(signed)
+        if descriptor is None:
+            return Verdict.MALFORMED
+        known = self.find(descriptor.key)
+        if known is not None and descriptor.sequence <= known.sequence:
+            older = descriptor.sequence < known.sequence
+            return Verdict.STALE if older else Verdict.CONFLICTING
+        if certificate is not None:
+            try:
+                self.learn(certificate, descriptor.key, now)
+            except CertificateError as error:
+                return _verdict_of(error)
+        return self._believe(signed, descriptor, now)
+
+    def _believe(self, signed: SignedDescriptor, descriptor: Descriptor, now: float) -> Verdict:
+        """Verify a descriptor that would be news, and keep it."""
+        if self._revoked.forbids(descriptor.key, descriptor.serial):
+            return Verdict.REVOKED
+        entry = self._entries.get(descriptor.key)
+        if entry is None or entry.certificate.serial != descriptor.serial:
+            return Verdict.UNCERTIFIED
+        self.counts["verifications"] += 1
+        try:
+            entry.verifier.verify(signed.signature, in_context(self._context, signed.content))
+        except InvalidSignature:
+            return Verdict.FORGED
+        try:
+            check_time(entry.certificate, now)
+        except CertificateError:
+            return Verdict.EXPIRED
+        if entry.signed is not None:
+            del self._owners[entry.signed.signature]
+        entry.signed, entry.descriptor = signed, descriptor
+        self._owners[signed.signature] = descriptor.key
+        self._entries.move_to_end(descriptor.key)
+        return Verdict.NEW
+
+    def _read(self, signed: SignedDescriptor) -> Descriptor | None:
+        if len(signed.content) > self._limits.content_bytes:
+            return None
+        if len(signed.signature) != SIGNATURE_BYTES:
+            return None
+        try:
+            return _from_fields(decode(signed.content), self._limits.profile_words)
+        except (ValueError, ConfigError):
+            return None
+
+    def _make_room(self) -> None:
+        while len(self._entries) > self._limits.peers:
+            self._forget(next(iter(self._entries)))
+
+    def _forget(self, key: int) -> None:
+        entry = self._entries.pop(key)
+        if entry.signed is not None:
+            del self._owners[entry.signed.signature]
+
+
+def _context(authority: Authority) -> str:
+    """Signatures of one cluster are worth nothing in another."""
+    return f"descriptor {_FORMAT} {authority.cluster}"
+
+
+def _verdict_of(error: CertificateError) -> Verdict:
+    if isinstance(error, ForeignCertificateError):
+        return Verdict.FOREIGN
+    if isinstance(error, KeyMismatchError):
+        return Verdict.FORGED
+    if isinstance(error, RevokedCertificateError):
+        return Verdict.REVOKED
+    if isinstance(error, ExpiredCertificateError | EarlyCertificateError):
+        return Verdict.EXPIRED
+    return Verdict.MALFORMED
+
+
+def _from_fields(content: Any, profile_words: int) -> Descriptor:
+    """What `sign_descriptor` encoded; raises ValueError or ConfigError for anything else."""
+    if type(content) is not list or len(content) != 7 or content[0] != _FORMAT:
+        raise ValueError("not the fields of a descriptor")
+    _, key, serial, addresses, profile, sequence, issued_at = content
+    if not all(_is_whole(value, _KEY_BITS) for value in (key, sequence, issued_at)):
+        raise ValueError("a number is out of its range")
+    if type(serial) is not bytes or len(serial) != _SERIAL_BYTES:
+        raise ValueError("no serial number")
+    if type(profile) is not list or len(profile) > profile_words:
+        raise ValueError("the profile is too long")
+    if not all(type(word) is int and -(1 << 63) <= word < 1 << 63 for word in profile):
+        raise ValueError("the profile is not one of words")
+    return Descriptor(
+        key,
+        int.from_bytes(serial, "big"),
+        read_addresses(addresses, fewest=0),
+        tuple(profile),
+        sequence,
+        issued_at,
+    )
+
+
+def _is_whole(value: object, bits: int) -> bool:
+    return type(value) is int and 0 <= value < 1 << bits

@@ -1,0 +1,332 @@
+"""Joining over the network: the inviter's desk and the joiner's call.
+
+The desk has a port of its own. The peer port never sees anybody without a certificate.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import secrets
+import ssl
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import trio
+from attrs import field, frozen
+
+from gossamer.node.errors import (
+    CertificateError,
+    ClusterFolderError,
+    JoinFailedError,
+    JoinRequestError,
+    NodeError,
+    RevokedCertificateError,
+    TokenError,
+    TokenExpiredError,
+    TokenUnknownError,
+    TokenUsedError,
+)
+from gossamer.node.security import join_protocol
+from gossamer.node.security.addresses import Address
+from gossamer.node.security.admission import Registrar
+from gossamer.node.security.certificates import Authority, PeerCertificate, check_name
+from gossamer.node.security.cluster import (
+    ClusterFolder,
+    Membership,
+    join_client_context,
+    join_server_context,
+    open_membership,
+    save_membership,
+)
+from gossamer.node.security.files import make_folder, write_file
+from gossamer.node.security.identity import (
+    Identity,
+    load_identity,
+    make_identity,
+    save_identity,
+)
+from gossamer.node.security.join_protocol import Answer, Challenge, Request
+from gossamer.node.security.revocation import RevocationList
+from gossamer.node.security.tokens import Token, read_token
+from gossamer.node.store import Store
+from gossamer.node.store.writer import StoreWriter
+from gossamer.protocol.errors import ConfigError, ProtocolError
+
+Admit = Callable[[Request], Awaitable[Answer]]
+
+_log = logging.getLogger(__name__)
+
+_LENGTH_BYTES: Final = 4
+_BROKEN: Final = (OSError, ssl.SSLError, trio.BrokenResourceError, trio.ClosedResourceError)
+_CAUSES: Final = {
+    TokenUnknownError: join_protocol.UNKNOWN,
+    TokenExpiredError: join_protocol.EXPIRED,
+    TokenUsedError: join_protocol.USED,
+    RevokedCertificateError: join_protocol.REVOKED,
+}
+
+
+@frozen
+class JoinLimits:
+    """What the desk puts up with.
+
+    Attributes:
+        connections: at a time; more are closed at once.
+        exchange_s: seconds for a whole exchange.
+        refusals: refused attempts that an address may make in a row.
+        refusal_s: seconds after which it may make one more.
+        addresses: addresses whose refused attempts are remembered.
+    """
+
+    connections: int = field(default=16)
+    exchange_s: float = field(default=10.0)
+    refusals: int = field(default=10)
+    refusal_s: float = field(default=6.0)
+    addresses: int = field(default=1024)
+
+
+class Attempts:
+    """How many refused attempts each address has left; at most so many addresses are known."""
+
+    def __init__(self, limits: JoinLimits) -> None:
+        self._limits = limits
+        # When, in the clock's seconds, an address will have all its attempts back.
+        self._whole_at: OrderedDict[str, float] = OrderedDict()
+
+    def exhausted(self, address: str, now: float) -> bool:
+        """Whether ``address`` has to wait."""
+        spent_s = self._whole_at.get(address, now) - now
+        return spent_s > (self._limits.refusals - 1) * self._limits.refusal_s
+
+    def spend(self, address: str, now: float) -> None:
+        """Note a refused attempt; the address heard of longest ago is forgotten."""
+        whole_at = max(now, self._whole_at.pop(address, now))
+        self._whole_at[address] = whole_at + self._limits.refusal_s
+        if len(self._whole_at) > self._limits.addresses:
+            self._whole_at.popitem(last=False)
+
+
+class JoinDesk:
+    """Answers those who want to join.
+
+    Attributes:
+        connections: how many are open.
+        counts: outcomes: "admitted", "busy", "broken", "slow", and refusals by cause.
+    """
+
+    def __init__(
+        self, member: Membership, admit: Admit | None, limits: JoinLimits | None = None
+    ) -> None:
+        """A desk of ``member``; without ``admit`` it refuses everybody, for want of ca.key.
+
+        ``admit`` answers a request whose proof has been checked, or raises a reason to refuse.
+        """
+        self.counts: Counter[str] = Counter()
+        self._member = member
+        self._admit = admit
+        self._limits = limits or JoinLimits()
+        self._context = join_server_context(member)
+        self._attempts = Attempts(self._limits)
+        self.connections = 0
+
+    async def serve(self, connection: trio.SocketStream) -> None:
+        """Serve one connection and close it; whatever it does, this returns in time."""
+        if self.connections >= self._limits.connections:
+            self.counts["busy"] += 1
+            await trio.aclose_forcefully(connection)
+            return
+        self.connections += 1
+        try:
+            with trio.move_on_after(self._limits.exchange_s) as scope:
+                await self._exchange(connection)
+            if scope.cancelled_caught:
+                self.counts["slow"] += 1
+        except _BROKEN:
+            self.counts["broken"] += 1
+        finally:
+            self.connections -= 1
+            await trio.aclose_forcefully(connection)
+
+    async def _exchange(self, connection: trio.SocketStream) -> None:
+        host, *_ = connection.socket.getpeername()
+        address = address_group(host)
+        tls = trio.SSLStream(connection, self._context, server_side=True, https_compatible=False)
+        await tls.do_handshake()
+        if self._attempts.exhausted(address, trio.current_time()):
+            outcome, reply = join_protocol.THROTTLED, None
+        else:
+            outcome, reply = await self._hear(tls)
+        self.counts[outcome] += 1
+        if reply is None:
+            if outcome != join_protocol.THROTTLED:
+                self._attempts.spend(address, trio.current_time())
+            reply = join_protocol.pack_refusal(outcome)
+        await send_message(tls, reply)
+        await tls.aclose()
+
+    async def _hear(self, tls: trio.SSLStream[trio.SocketStream]) -> tuple[str, bytes | None]:
+        """The outcome of a request, and what to answer unless it is a refusal."""
+        if self._admit is None:
+            return join_protocol.NO_AUTHORITY, None
+        challenge = Challenge(
+            nonce=secrets.token_bytes(join_protocol.NONCE_BYTES),
+            authority=self._member.authority.der,
+        )
+        await send_message(tls, join_protocol.pack(challenge))
+        try:
+            data = await receive_message(tls, join_protocol.REQUEST_LIMIT)
+            request = join_protocol.unpack(Request, data)
+            join_protocol.check_request(request, challenge.nonce, self._member.certificate.der)
+            check_name(request.name)
+            answer = await self._admit(request)
+        except (TokenError, RevokedCertificateError) as error:
+            return _CAUSES[type(error)], None
+        except (JoinRequestError, ConfigError):
+            return join_protocol.BAD_REQUEST, None
+        except (NodeError, ProtocolError) as error:
+            _log.error("a join failed here: %s", error)
+            return join_protocol.FAILED, None
+        return "admitted", join_protocol.pack(answer)
+
+
+def admit_with(registrar: Registrar, writer: StoreWriter, notes: bytes = b"") -> Admit:
+    """Admits whoever has a token; it is used up once it is on the disk, before the answer goes.
+
+    ``notes`` go with every answer; see `gossamer.node.notes`.
+    """
+
+    async def admit(request: Request) -> Answer:
+        def redeem(store: Store) -> PeerCertificate:
+            return registrar.redeem(
+                store, request.secret, request.public_key, request.name, time.time()
+            )
+
+        certificate = await writer.run(redeem)
+        revoked = registrar.revoked().to_bytes()
+        return Answer(certificate=certificate.der, revoked=revoked, notes=notes)
+
+    return admit
+
+
+async def serve_joins(desk: JoinDesk, listeners: Sequence[trio.SocketListener]) -> None:
+    """Answer at ``listeners`` until cancelled."""
+    await trio.serve_listeners(desk.serve, list(listeners))
+
+
+async def join(text: str, path: Path, name: str, limits: JoinLimits | None = None) -> Membership:
+    """Become a member by the token ``text``, as ``name``, and keep the membership in ``path``.
+
+    After a failure the folder holds a key and nothing else; trying again goes on with that key,
+    and gets the certificate that may have been issued for it already.
+
+    Raises:
+        TokenTextError: the text is no token; nobody was asked.
+        TokenError: the inviter does not accept it.
+        JoinRefusedError: the inviter has another reason to refuse.
+        JoinFailedError: the inviter was not found at any of the token's addresses.
+        JoinRequestError: the inviter does not keep to the exchange.
+        RevocationListError: the inviter sent a list that the authority did not sign.
+        ClusterFolderError: the folder is a membership already, or cannot be written to.
+        ConfigError: the name is none.
+    """
+    token = read_token(text)
+    check_name(name)
+    folder = ClusterFolder(path)
+    if folder.peer_certificate.exists():
+        raise ClusterFolderError(path, "is a membership already, expected a new folder")
+    make_folder(path)
+    identity = _own_identity(folder)
+    attempts = []
+    for host, port in token.addresses:
+        try:
+            with trio.fail_after((limits or JoinLimits()).exchange_s):
+                found = await _ask(token, (host, port), identity, name)
+        except (*_BROKEN, CertificateError, trio.TooSlowError) as error:
+            attempts.append(f"{_address_text(host, port)}: {_why(error)}")
+        else:
+            write_file(folder.notes, found[3])
+            save_membership(folder, *found[:3])
+            return open_membership(path)
+    raise JoinFailedError(tuple(attempts))
+
+
+def address_group(host: str) -> str:
+    """Whose attempts those from ``host`` count as: its own, or all of its IPv6 network's (/64)."""
+    address = ipaddress.ip_address(host.partition("%")[0])
+    if address.version == 4:
+        return str(address)
+    mapped = address.ipv4_mapped
+    return str(mapped or ipaddress.ip_network((address.packed, 64), strict=False))
+
+
+async def send_message(stream: trio.abc.SendStream, message: bytes) -> None:
+    """Send one message, its length before it."""
+    await stream.send_all(len(message).to_bytes(_LENGTH_BYTES, "big") + message)
+
+
+async def receive_message(stream: trio.abc.ReceiveStream, limit: int) -> bytes:
+    """The next message, of at most ``limit`` bytes.
+
+    Raises:
+        JoinRequestError: it is longer.
+        trio.BrokenResourceError: the stream ends before the message does.
+    """
+    length = int.from_bytes(await _receive_exactly(stream, _LENGTH_BYTES), "big")
+    if length > limit:
+        raise JoinRequestError(f"a join message has {length} bytes, expected at most {limit}")
+    return await _receive_exactly(stream, length)
+
+
+async def _receive_exactly(stream: trio.abc.ReceiveStream, count: int) -> bytes:
+    data = bytearray()
+    while len(data) < count:
+        piece = await stream.receive_some(count - len(data))
+        if not piece:
+            raise trio.BrokenResourceError("the connection was closed")
+        data += piece
+    return bytes(data)
+
+
+async def _ask(
+    token: Token, address: Address, identity: Identity, name: str
+) -> tuple[Authority, PeerCertificate, RevocationList, bytes]:
+    """The joiner's side of one exchange with the inviter at ``address``."""
+    async with await trio.open_tcp_stream(*address) as connection:
+        tls = trio.SSLStream(connection, join_client_context(), https_compatible=False)
+        await tls.do_handshake()
+        shown = tls.getpeercert(binary_form=True)
+        data = await receive_message(tls, join_protocol.CHALLENGE_LIMIT)
+        challenge = join_protocol.unpack(Challenge, data)
+        inviter = join_protocol.recognise(token, challenge, shown, time.time())
+        request = join_protocol.make_request(token, identity, name, challenge, shown)
+        await send_message(tls, join_protocol.pack(request))
+        data = await receive_message(tls, join_protocol.ANSWER_LIMIT)
+        answer = join_protocol.unpack(Answer, data)
+        certificate, revoked = join_protocol.read_answer(answer, inviter, identity, time.time())
+        await tls.aclose()
+        return inviter.authority, certificate, revoked, answer.notes
+
+
+def _own_identity(folder: ClusterFolder) -> Identity:
+    """The key that an earlier attempt left, or a new one."""
+    if folder.peer_key.exists():
+        return load_identity(folder.peer_key)
+    identity = make_identity()
+    save_identity(identity, folder.peer_key)
+    return identity
+
+
+def _address_text(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _why(error: BaseException) -> str:
+    if isinstance(error, trio.TooSlowError):
+        return "no answer in time"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error) or "the connection was closed"

@@ -1,0 +1,194 @@
+"""Who belongs to the cluster no more: a list that the authority signs and peers pass on.
+
+Of two lists the one with the higher sequence number counts, whoever brings it. The file
+`revoked.json` and the message are the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final, Self
+
+from attrs import evolve, field, frozen
+
+from gossamer.node.errors import ClusterFolderError, RevocationListError
+from gossamer.node.security.certificates import Authority
+from gossamer.node.security.encoding import encode
+from gossamer.node.security.files import read_file, write_file
+from gossamer.node.security.identity import Identity, key_text, verify
+from gossamer.protocol.errors import CapacityError
+
+CONTEXT: Final = "revocation list 1"
+ENTRIES: Final = 4096
+# An entry takes some 130 bytes.
+LIST_LIMIT: Final = 1 << 20
+_SERIAL_BITS: Final = 160
+_KEY_BITS: Final = 62
+
+
+@frozen
+class Revocation:
+    """A peer that belongs no more.
+
+    Attributes:
+        key: its permanent key; no certificate of it counts.
+        serials: serial numbers of the certificates that it had.
+        not_after: when the last of them expires, Unix seconds; the entry may go then.
+    """
+
+    key: int
+    serials: tuple[int, ...]
+    not_after: int
+
+
+@frozen
+class RevocationList:
+    """A list as signed by the authority.
+
+    Attributes:
+        cluster: identifier of the cluster.
+        sequence: grows by one with every change; 0 is the empty list that nobody signed.
+        entries: the revoked peers, by key.
+        signature: the authority's.
+    """
+
+    cluster: str
+    sequence: int = 0
+    entries: tuple[Revocation, ...] = ()
+    signature: bytes = b""
+    _keys: frozenset[int] = field(init=False, repr=False, eq=False)
+    _serials: frozenset[int] = field(init=False, repr=False, eq=False)
+
+    @_keys.default
+    def _collect_keys(self) -> frozenset[int]:
+        return frozenset(entry.key for entry in self.entries)
+
+    @_serials.default
+    def _collect_serials(self) -> frozenset[int]:
+        return frozenset(serial for entry in self.entries for serial in entry.serials)
+
+    def forbids(self, key: int, serial: int) -> bool:
+        """Whether the peer ``key``, or the certificate ``serial``, is revoked."""
+        return key in self._keys or serial in self._serials
+
+    def with_entry(self, entry: Revocation, signer: Identity, now: float) -> Self:
+        """The next list, signed by the authority's key, with ``entry`` in place of its earlier one.
+
+        Entries whose certificates have all expired are left out.
+
+        Raises:
+            CapacityError: there are as many as a list may have.
+        """
+        kept = [old for old in self.entries if old.key != entry.key and old.not_after > now]
+        entries = tuple(sorted([*kept, entry], key=lambda entry: entry.key))
+        if len(entries) > ENTRIES:
+            raise CapacityError("revocation list", ENTRIES, "make a new cluster")
+        unsigned = evolve(self, sequence=self.sequence + 1, entries=entries)
+        return evolve(unsigned, signature=signer.sign(CONTEXT, unsigned._signed_bytes()))
+
+    def newest(self, received: bytes, authority: Authority) -> RevocationList:
+        """This list or, if it is newer, the one ``received`` from whomever.
+
+        Raises:
+            RevocationListError: what was received is malformed or not the authority's.
+        """
+        other = read_list(received, authority)
+        return other if other.sequence > self.sequence else self
+
+    def to_bytes(self) -> bytes:
+        """The list as a file and as a message."""
+        content = {
+            "cluster": self.cluster,
+            "sequence": self.sequence,
+            "revoked": [_entry_to_json(entry) for entry in self.entries],
+            "signature": self.signature.hex(),
+        }
+        return (json.dumps(content, indent=1) + "\n").encode()
+
+    def _signed_bytes(self) -> bytes:
+        """What the signature is of: the content, however the text is laid out."""
+        entries = [
+            [entry.key, [serial.to_bytes(20, "big") for serial in entry.serials], entry.not_after]
+            for entry in self.entries
+        ]
+        return encode([self.cluster, self.sequence, entries])
+
+
+def read_list(data: bytes, authority: Authority) -> RevocationList:
+    """The list in ``data``, verified.
+
+    Raises:
+        RevocationListError: it is malformed, too long, or not signed by ``authority``.
+    """
+    if len(data) > LIST_LIMIT:
+        raise RevocationListError(
+            f"the revocation list has {len(data)} bytes, expected at most {LIST_LIMIT}"
+        )
+    try:
+        found = _parse(json.loads(data))
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise RevocationListError("the revocation list is malformed") from error
+    if found.cluster != authority.cluster:
+        raise RevocationListError(
+            f"the revocation list is of cluster {found.cluster}, expected {authority.cluster}"
+        )
+    signed = verify(authority.public_key, CONTEXT, found._signed_bytes(), found.signature)
+    if not signed and found != RevocationList(authority.cluster):
+        raise RevocationListError("the revocation list is not signed by the cluster's authority")
+    return found
+
+
+def load_list(path: Path, authority: Authority) -> RevocationList:
+    """The list in the file ``path``.
+
+    Raises:
+        ClusterFolderError: the file is missing, or nothing that this cluster's authority signed.
+    """
+    try:
+        return read_list(read_file(path, LIST_LIMIT), authority)
+    except RevocationListError as error:
+        raise ClusterFolderError(path, f"cannot be used: {error}") from error
+
+
+def save_list(path: Path, revoked: RevocationList) -> None:
+    """Put the list in the file ``path``, atomically."""
+    write_file(path, revoked.to_bytes())
+
+
+def _entry_to_json(entry: Revocation) -> dict[str, Any]:
+    return {
+        "key": key_text(entry.key),
+        "serials": [f"{serial:x}" for serial in entry.serials],
+        "not_after": entry.not_after,
+    }
+
+
+def _parse(content: Any) -> RevocationList:
+    """What `to_bytes` wrote; raises ValueError, TypeError or KeyError for anything else."""
+    if set(content) != {"cluster", "sequence", "revoked", "signature"}:
+        raise ValueError("unknown or missing fields")
+    if len(content["revoked"]) > ENTRIES or not isinstance(content["cluster"], str):
+        raise ValueError("too many entries, or no cluster")
+    return RevocationList(
+        content["cluster"][:64],
+        _whole(content["sequence"], _KEY_BITS),
+        tuple(_parse_entry(entry) for entry in content["revoked"]),
+        bytes.fromhex(content["signature"]),
+    )
+
+
+def _parse_entry(entry: Any) -> Revocation:
+    if set(entry) != {"key", "serials", "not_after"}:
+        raise ValueError("unknown or missing fields")
+    return Revocation(
+        _whole(int(entry["key"], 16), _KEY_BITS),
+        tuple(_whole(int(serial, 16), _SERIAL_BITS) for serial in entry["serials"]),
+        _whole(entry["not_after"], _KEY_BITS),
+    )
+
+
+def _whole(value: Any, bits: int) -> int:
+    if type(value) is not int or not 0 <= value < 1 << bits:
+        raise ValueError("not a number of that size")
+    return value

@@ -1,0 +1,70 @@
+"""The tables of the state file, as the list of steps that led to them.
+
+A step, once released, never changes: a file is brought up to date by the steps it has not seen.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# Marks the file as ours (pragma application_id): "goss".
+APPLICATION_ID: Final = 0x676F7373
+
+_FIRST: Final = (
+    "CREATE TABLE meta (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID",
+    """CREATE TABLE identity (
+        only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
+        key INTEGER NOT NULL,
+        next_sequence INTEGER NOT NULL)""",
+    """CREATE TABLE peers (
+        key INTEGER PRIMARY KEY,
+        addresses TEXT NOT NULL,
+        fingerprint BLOB NOT NULL,
+        last_seen REAL NOT NULL,
+        failures INTEGER NOT NULL)""",
+    "CREATE INDEX peers_by_last_seen ON peers (last_seen)",
+    """CREATE TABLE subscriptions (
+        client TEXT NOT NULL,
+        id TEXT NOT NULL,
+        expression TEXT NOT NULL,
+        PRIMARY KEY (client, id)) WITHOUT ROWID""",
+    """CREATE TABLE tokens (
+        hash BLOB PRIMARY KEY,
+        expires_at REAL NOT NULL,
+        public_key BLOB,
+        certificate BLOB) WITHOUT ROWID""",
+    """CREATE TABLE certificates (
+        serial BLOB PRIMARY KEY,
+        key INTEGER NOT NULL,
+        name TEXT NOT NULL,
+        not_after REAL NOT NULL) WITHOUT ROWID""",
+    """CREATE TABLE events (
+        position INTEGER PRIMARY KEY AUTOINCREMENT,
+        event_id BLOB NOT NULL UNIQUE,
+        publisher INTEGER NOT NULL,
+        body BLOB NOT NULL,
+        received_at REAL NOT NULL,
+        expires_at REAL NOT NULL)""",
+    "CREATE INDEX events_by_expiry ON events (expires_at)",
+    # Kept by triggers, so that a bound is checked without counting and no write can forget it.
+    "CREATE TABLE event_totals (events INTEGER NOT NULL, bytes INTEGER NOT NULL)",
+    "INSERT INTO event_totals VALUES (0, 0)",
+    """CREATE TRIGGER event_came AFTER INSERT ON events BEGIN
+        UPDATE event_totals SET events = events + 1, bytes = bytes + length(NEW.body);
+    END""",
+    """CREATE TRIGGER event_went AFTER DELETE ON events BEGIN
+        UPDATE event_totals SET events = events - 1, bytes = bytes - length(OLD.body);
+    END""",
+    """CREATE TABLE clients (
+        number INTEGER PRIMARY KEY,
+        name TEXT NOT NULL UNIQUE,
+        next_ordinal INTEGER NOT NULL)""",
+    """CREATE TABLE delivered (
+        client INTEGER NOT NULL REFERENCES clients (number) ON DELETE CASCADE,
+        ordinal INTEGER NOT NULL,
+        event_id BLOB NOT NULL,
+        PRIMARY KEY (client, ordinal)) WITHOUT ROWID""",
+    "CREATE UNIQUE INDEX delivered_events ON delivered (client, event_id)",
+)
+
+MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (_FIRST,)

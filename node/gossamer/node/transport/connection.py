@@ -1,0 +1,384 @@
+"""One admitted peer over one byte stream: frames in, frames out, and an end that has a cause.
+
+Three tasks serve a connection. The writer sends all that is queued, as much as fits in one write;
+the reader hands frames on and slows down for a peer that sends too many; the watcher pings and
+notices silence. All live inside `Connection.run`.
+
+    OPEN     -- close(), or a goodbye arrives -->  CLOSING   the queue is still sent
+    OPEN     -- the peer breaks a rule        -->  CLOSING   the queue is dropped, a goodbye is sent
+    OPEN     -- stalled, silent, lost         -->  OVER
+    CLOSING  -- sent and read to the end, or `close_seconds` passed  -->  OVER
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Awaitable, Callable
+
+import attrs
+import trio
+
+from gossamer.node.errors import BadFrame, FrameTooLarge, TransportBroken, TransportClosed
+from gossamer.node.transport.base import CHUNK_BYTES, Admitted, Cause, Farewell, PeerIdentity
+from gossamer.node.transport.frames import MAX_DETAIL, FrameReader, encode_frame
+from gossamer.node.transport.limits import HEADER_BYTES, Limits
+from gossamer.node.transport.linger import linger
+from gossamer.node.transport.schema import Frame, FrameTypes
+from gossamer.node.transport.send_queue import SendQueue
+from gossamer.node.transport.throttle import TokenBucket
+from gossamer.protocol.errors import RemoteProtocolError
+
+OnFrame = Callable[[Frame], Awaitable[None]]
+
+# Bytes of a frame that the rate counts as one.
+RATED_BYTES = 1024
+# What may count towards the rate before it is looked at: it costs more than a small frame does.
+RATED_AT_ONCE = 256
+
+
+class State(enum.Enum):
+    """Where a connection stands; see the module's table."""
+
+    OPEN = enum.auto()
+    CLOSING = enum.auto()
+    OVER = enum.auto()
+
+
+@attrs.define(slots=True)
+class ConnectionStats:
+    """What went over one connection.
+
+    Attributes:
+        frames_in, bytes_in: frames taken, headers included.
+        frames_out, bytes_out: frames written, headers included.
+        writes: how many writes they took.
+        refused: frames that `try_send` found no room for.
+        dropped: frames still queued when the connection ended.
+        throttled: how often reading paused because the peer sent too many frames.
+        round_trip_s: time of the last ping and its answer, None before the first.
+    """
+
+    frames_in: int = 0
+    bytes_in: int = 0
+    frames_out: int = 0
+    bytes_out: int = 0
+    writes: int = 0
+    refused: int = 0
+    dropped: int = 0
+    throttled: int = 0
+    round_trip_s: float | None = None
+
+
+class _GoodbyeError(Exception):
+    """The peer said goodbye; ends reading."""
+
+    def __init__(self, frame: Frame) -> None:
+        super().__init__()
+        self.farewell = Farewell(Cause.read(frame["reason"]), False, frame.get("detail", ""))
+
+
+class _FloodError(Exception):
+    """The peer kept exceeding the rate; ends reading."""
+
+
+class Connection:
+    """A connection to an admitted peer; `run` serves it.
+
+    Attributes:
+        identity: who the peer is.
+        admitted: how it came here.
+        stats: what went over it.
+        farewell: how it ended; None while it lasts.
+        last_used_at: trio's time when the last frame that was no ping went either way.
+    """
+
+    def __init__(self, admitted: Admitted, limits: Limits, types: FrameTypes) -> None:
+        now = trio.current_time()
+        self.admitted = admitted
+        self.stats = ConnectionStats()
+        self.farewell: Farewell | None = None
+        self.opened_at = now
+        self.last_used_at = now
+        self._limits = limits
+        self._types = types
+        self._state = State.OPEN
+        self._queue = SendQueue(limits.queue_bytes)
+        self._over = trio.Event()
+        self._scope = trio.CancelScope()
+        self._bucket = TokenBucket(limits.frames_per_second, limits.frames_burst, now)
+        self._throttled_since: float | None = None
+        self._reading = False
+        self._heard = False
+        self._ping_number = 0
+        self._ping_sent_at: float | None = None
+
+    @property
+    def identity(self) -> PeerIdentity:
+        return self.admitted.identity
+
+    @property
+    def is_open(self) -> bool:
+        """Whether frames can be sent."""
+        return self._state is State.OPEN
+
+    @property
+    def queued_bytes(self) -> int:
+        """Bytes waiting to be written."""
+        return self._queue.size
+
+    @property
+    def queue_high_water(self) -> int:
+        """Most bytes that ever waited to be written."""
+        return self._queue.high_water
+
+    async def send(self, frame: bytes) -> None:
+        """Queue ``frame``, waiting while the queue is full; where there is room, not at all.
+
+        Order is kept among the sends of one task. A frame that was queued may still get lost if
+        the connection breaks.
+
+        Raises:
+            TransportClosed: we closed the connection.
+            TransportBroken: the peer closed it or it broke.
+            FrameTooLarge: the peer would not take it; the connection goes on.
+        """
+        self._check(frame)
+        while not self._queue.fits(frame):
+            await self._queue.wait_for_room()
+            self._check(frame)
+        self._put(frame)
+
+    def try_send(self, frame: bytes) -> bool:
+        """Queue ``frame`` if there is room for it now; return whether there was.
+
+        Raises:
+            TransportClosed, TransportBroken, FrameTooLarge: as in `send`.
+        """
+        self._check(frame)
+        if not self._queue.fits(frame):
+            self.stats.refused += 1
+            return False
+        self._put(frame)
+        return True
+
+    async def close(self, cause: Cause = Cause.SHUTDOWN, detail: str = "") -> None:
+        """Send what is queued and a goodbye, let the peer finish, and end; wait until it is over.
+
+        Takes at most `close_seconds`. Needs `run` to be running.
+        """
+        self.start_closing(cause, detail)
+        await self._over.wait()
+
+    def start_closing(self, cause: Cause, detail: str = "") -> None:
+        """Begin what `close` does, without waiting for its end."""
+        if self._state is State.OPEN:
+            self._begin_end(Farewell(cause, True, detail), say_goodbye=True)
+
+    async def run(self, on_frame: OnFrame) -> Farewell:
+        """Serve the connection until it is over; return how it ended.
+
+        ``on_frame`` is awaited for each frame that is not the connection's own (ping, pong,
+        goodbye). While it runs nothing more is read, which slows the peer down. If it raises
+        `RemoteProtocolError` the peer is cut; any other error passes through.
+        """
+        orderly = False
+        try:
+            with self._scope:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._watch)
+                    async with trio.open_nursery() as both_ways:
+                        both_ways.start_soon(self._read_to_end, on_frame)
+                        await self._write()
+                    nursery.cancel_scope.cancel()
+                orderly = True
+        finally:
+            if self.farewell is None:
+                self.farewell = Farewell(Cause.SHUTDOWN, True, "cancelled")
+            self._state = State.OVER
+            self.stats.dropped += self._queue.unsent
+            self._queue.drop()
+            await self._close_stream(orderly)
+            self._over.set()
+        return self.farewell
+
+    async def _close_stream(self, orderly: bool) -> None:
+        """Close the stream whatever happens; one that was cut is not asked to say its goodbye."""
+        stream = self.admitted.stream
+        with trio.CancelScope(shield=True):
+            if orderly:
+                with trio.move_on_after(self._limits.close_seconds):
+                    await stream.aclose()
+            else:
+                await trio.aclose_forcefully(stream)
+
+    # The queue
+
+    def _check(self, frame: bytes) -> None:
+        if self._state is not State.OPEN:
+            assert self.farewell is not None
+            error = TransportClosed if self.farewell.by_us else TransportBroken
+            raise error(str(self.identity), str(self.farewell))
+        if len(frame) > self._limits.frame_bytes + HEADER_BYTES:
+            raise FrameTooLarge(len(frame) - HEADER_BYTES, self._limits.frame_bytes)
+
+    def _put(self, frame: bytes) -> None:
+        self._queue.put(frame)
+        self.last_used_at = trio.current_time()
+
+    def _put_control(self, frame: bytes) -> bool:
+        """Queue an answer or a ping; a peer that does not read gets none, and costs no more."""
+        if self._state is not State.OPEN or not self._queue.fits(frame):
+            return False
+        self._queue.put(frame)
+        return True
+
+    # The end
+
+    def _begin_end(self, farewell: Farewell, *, say_goodbye: bool) -> None:
+        """Take no more frames; what is queued is still sent, within `close_seconds`."""
+        self.farewell = farewell
+        self._state = State.CLOSING
+        self._scope.deadline = trio.current_time() + self._limits.close_seconds
+        if say_goodbye:
+            detail = farewell.detail[:MAX_DETAIL]
+            self._queue.put(encode_frame("goodbye", reason=str(farewell.cause), detail=detail))
+        self._queue.wake()
+
+    def _cut(self, cause: Cause, detail: str) -> None:
+        """End at once."""
+        if self.farewell is None:
+            self.farewell = Farewell(cause, cause in (Cause.STALLED, Cause.SILENT), detail)
+        self._state = State.OVER
+        self._scope.cancel()
+
+    async def _cut_for_cause(self, cause: Cause, detail: str) -> None:
+        """End because of what the peer did, telling it why if it still reads."""
+        if self._state is State.OPEN:
+            self.stats.dropped += self._queue.drop()
+            self._begin_end(Farewell(cause, True, detail), say_goodbye=True)
+        await linger(self.admitted.stream)
+
+    # The three tasks
+
+    async def _write(self) -> None:
+        send_all, stats = self.admitted.stream.send_all, self.stats
+        while self._queue or self._state is State.OPEN:
+            if not self._queue:
+                await self._queue.wait_for_work()
+                continue
+            batch, frames = self._queue.take_batch()
+            with trio.move_on_after(self._limits.stall_seconds) as patience:
+                try:
+                    await send_all(batch)
+                except (trio.BrokenResourceError, trio.ClosedResourceError):
+                    self._cut(Cause.LOST, "it broke while sending")
+                    return
+            if patience.cancelled_caught:
+                seconds = self._limits.stall_seconds
+                self._cut(Cause.STALLED, f"{len(batch)} bytes were not taken in {seconds} s")
+                return
+            self._queue.written()
+            stats.frames_out += frames
+            stats.bytes_out += len(batch)
+            stats.writes += 1
+
+    async def _read_to_end(self, on_frame: OnFrame) -> None:
+        try:
+            await self._read(on_frame)
+            # The end of the stream: in order once we said goodbye, otherwise the peer vanished.
+            if self._state is State.OPEN:
+                self._cut(Cause.LOST, "it ended without a goodbye")
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            self._cut(Cause.LOST, "it broke while receiving")
+        except _GoodbyeError as goodbye:
+            if self._state is State.OPEN:
+                self._begin_end(goodbye.farewell, say_goodbye=False)
+        except RemoteProtocolError as error:
+            await self._cut_for_cause(Cause.BAD_FRAME, str(error))
+        except _FloodError:
+            rate, seconds = self._limits.frames_per_second, self._limits.flood_seconds
+            detail = f"more than {rate} frames a second for {seconds} s"
+            await self._cut_for_cause(Cause.FLOOD, detail)
+
+    async def _read(self, on_frame: OnFrame) -> None:
+        reader = FrameReader(self._limits)
+        data: bytes | bytearray = self.admitted.rest
+        while True:
+            reader.feed(data)
+            await self._take_frames(reader, on_frame)
+            self._reading = True
+            data = await self.admitted.stream.receive_some(CHUNK_BYTES)
+            self._reading = False
+            if not data:
+                return
+
+    async def _take_frames(self, reader: FrameReader, on_frame: OnFrame) -> None:
+        """Hand on every whole frame, waiting as long as their number asks for."""
+        check, stats = self._types.check, self.stats
+        weight, used = 0, False
+        try:
+            for frame in reader:
+                check(frame)
+                size = reader.frame_size
+                stats.frames_in += 1
+                stats.bytes_in += size
+                self._heard = True
+                weight += 1 + size // RATED_BYTES
+                if weight >= RATED_AT_ONCE:
+                    await self._throttle(weight)
+                    weight = 0
+                if not self._take_control(frame):
+                    used = True
+                    await on_frame(frame)
+        finally:
+            if used:
+                self.last_used_at = trio.current_time()
+        if weight:
+            await self._throttle(weight)
+
+    def _take_control(self, frame: Frame) -> bool:
+        """Deal with the connection's own frames; return whether ``frame`` was one."""
+        kind = frame["type"]
+        if kind == "ping":
+            self._put_control(encode_frame("pong", number=frame["number"]))
+        elif kind == "pong":
+            if frame["number"] == self._ping_number and self._ping_sent_at is not None:
+                self.stats.round_trip_s = trio.current_time() - self._ping_sent_at
+                self._ping_sent_at = None
+        elif kind == "goodbye":
+            raise _GoodbyeError(frame)
+        elif kind in ("hello", "welcome"):
+            raise BadFrame("frame", "type", repr(kind), "no introduction after the first")
+        else:
+            return False
+        return True
+
+    async def _throttle(self, weight: int) -> None:
+        now = trio.current_time()
+        pause = self._bucket.charge(weight, now)
+        if pause == 0.0:
+            self._throttled_since = None
+            return
+        self.stats.throttled += 1
+        if self._throttled_since is None:
+            self._throttled_since = now
+        elif now - self._throttled_since > self._limits.flood_seconds:
+            raise _FloodError
+        await trio.sleep(pause)
+
+    async def _watch(self) -> None:
+        # Silence is counted in our own ticks rather than by the clock: a process that was paused
+        # finds the clock advanced, and what the peer sent meanwhile still unread.
+        silence = 0.0
+        while True:
+            await trio.sleep(self._limits.ping_seconds)
+            listened = self._reading and not self._heard
+            silence = silence + self._limits.ping_seconds if listened else 0.0
+            self._heard = False
+            if silence >= self._limits.silence_seconds:
+                self._cut(Cause.SILENT, f"no whole frame came for {silence:g} s")
+            if self._ping_sent_at is None:
+                number = self._ping_number + 1
+                if self._put_control(encode_frame("ping", number=number)):
+                    self._ping_number = number
+                    self._ping_sent_at = trio.current_time()

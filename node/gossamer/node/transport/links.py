@@ -1,0 +1,310 @@
+"""At most one connection to each peer, dialled when there is something to send.
+
+Two peers may dial each other at the same moment. Both then hold two connections, and both keep the
+one that the peer with the smaller key dialled. A connection older than a handshake may take cannot
+have been dialled at the same moment: then the peer has lost it, and the new one takes its place.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+
+import attrs
+import trio
+
+from gossamer.node.errors import PeerUnreachable, TransportBroken, TransportClosed
+from gossamer.node.transport.back_off import Attempts, BackOff
+from gossamer.node.transport.base import (
+    Address,
+    Admitted,
+    Cause,
+    Farewell,
+    Listener,
+    PeerIdentity,
+    Transport,
+)
+from gossamer.node.transport.connection import Connection
+from gossamer.node.transport.limits import Limits
+from gossamer.node.transport.schema import Frame, FrameTypes
+
+# How often connections without use are looked for, in parts of the time they may stay.
+SWEEPS_PER_LIFETIME = 4
+# Failed dials remembered: more than an address book holds, and 100 bytes each.
+ATTEMPTS_REMEMBERED = 4096
+
+
+@attrs.frozen(kw_only=True)
+class PoolEvents:
+    """What a pool reports.
+
+    Attributes:
+        on_frame: awaited for each frame; while it runs, nothing more is read from that peer.
+        on_up: a peer is connected; called once until `on_down`, whichever connection it is.
+        on_down: a peer is connected no more, and why.
+    """
+
+    on_frame: Callable[[PeerIdentity, Frame], Awaitable[None]]
+    on_up: Callable[[PeerIdentity], None]
+    on_down: Callable[[PeerIdentity, Farewell], None]
+
+
+class _Dial:
+    """An attempt that several senders may wait for."""
+
+    def __init__(self) -> None:
+        self.done = trio.Event()
+        self.error: PeerUnreachable | None = None
+
+
+class ConnectionPool:
+    """All connections of this peer; `run` owns them.
+
+    Attributes:
+        ends: connections that ended, counted by cause.
+        listeners: what `run` listens on; empty before it started.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        limits: Limits,
+        types: FrameTypes,
+        events: PoolEvents,
+        addresses_of: Callable[[int], Sequence[Address]],
+        *,
+        draws: random.Random,
+        back_off: BackOff | None = None,
+    ) -> None:
+        self.ends: Counter[Cause] = Counter()
+        self.listeners: Sequence[Listener] = ()
+        self._transport = transport
+        self._limits = limits
+        self._types = types
+        self._events = events
+        self._addresses_of = addresses_of
+        self._draws = draws
+        self._back_off = BackOff() if back_off is None else back_off
+        self._links: dict[int, Connection] = {}
+        self._serving: set[Connection] = set()
+        self._dials: dict[int, _Dial] = {}
+        self._attempts: dict[int, Attempts] = {}
+        self._nursery: trio.Nursery | None = None
+        self._closing = False
+        self._stopped = trio.Event()
+
+    async def run(
+        self,
+        addresses: Sequence[Address],
+        task_status: trio.TaskStatus[Sequence[Address]] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Listen on ``addresses`` and serve all connections until cancelled or closed.
+
+        Started are the addresses really listened on.
+
+        Raises:
+            ListenFailed: one cannot be opened; nothing was started.
+        """
+        self.listeners = await self._transport.listen(addresses)
+        try:
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                for listener in self.listeners:
+                    nursery.start_soon(listener.serve, self._serve)
+                nursery.start_soon(self._sweep)
+                task_status.started([listener.address for listener in self.listeners])
+        finally:
+            self._nursery = None
+            with trio.CancelScope(shield=True):
+                for listener in self.listeners:
+                    await listener.aclose()
+            self._stopped.set()
+
+    async def close(self, cause: Cause = Cause.SHUTDOWN) -> None:
+        """Say goodbye to everybody and end `run`; takes little more than `close_seconds`."""
+        if self._nursery is None:
+            return
+        self._closing = True
+        async with trio.open_nursery() as nursery:
+            for connection in list(self._serving):
+                nursery.start_soon(connection.close, cause)
+        if self._nursery is not None:
+            self._nursery.cancel_scope.cancel()
+        await self._stopped.wait()
+
+    def __len__(self) -> int:
+        """How many peers are connected."""
+        return len(self._links)
+
+    def __iter__(self) -> Iterator[Connection]:
+        """The connections, one for each connected peer."""
+        return iter(list(self._links.values()))
+
+    def get(self, key: int) -> Connection | None:
+        """The connection to peer ``key``, None while there is none."""
+        return self._links.get(key)
+
+    async def send(self, key: int, frame: bytes) -> None:
+        """Queue ``frame`` for peer ``key``, dialling it if need be and waiting for room.
+
+        Raises:
+            PeerUnreachable: it cannot be reached now; the frame was not queued.
+            TransportClosed, TransportBroken: the connection ended while this waited, twice.
+            FrameTooLarge: nobody would take it.
+        """
+        connection = await self.connect(key)
+        try:
+            await connection.send(frame)
+        except (TransportClosed, TransportBroken):
+            # It ended, or was replaced, since it was looked up.
+            await (await self.connect(key)).send(frame)
+
+    def try_send(self, key: int, frame: bytes) -> bool:
+        """Queue ``frame`` if peer ``key`` is connected and has room; return whether it was.
+
+        Raises:
+            FrameTooLarge: nobody would take it.
+        """
+        connection = self._links.get(key)
+        return connection is not None and connection.is_open and connection.try_send(frame)
+
+    async def connect(self, key: int) -> Connection:
+        """The connection to peer ``key``, dialled if there is none; who asks at once shares it.
+
+        Raises:
+            PeerUnreachable: no address led to it, it is too early to try again after the last
+                failure, or there are too many connections.
+        """
+        connection = self._links.get(key)
+        if connection is not None and connection.is_open:
+            return connection
+        dial = self._dials.get(key)
+        if dial is None:
+            dial = self._start_dial(key)
+        await dial.done.wait()
+        if dial.error is not None:
+            # An error of its own for each who waits, as raising one marks it.
+            raise PeerUnreachable(key, dial.error.attempts, dial.error.retry_s)
+        connection = self._links.get(key)
+        if connection is None:
+            raise PeerUnreachable(key, [("the peer", "it closed the connection at once")])
+        return connection
+
+    # Dialling
+
+    def _start_dial(self, key: int) -> _Dial:
+        now = trio.current_time()
+        wait = self._attempts.get(key, Attempts()).not_before - now
+        if wait > 0:
+            why = [("its addresses", f"failed a moment ago, next attempt in {wait:.1f} s")]
+            raise PeerUnreachable(key, why, wait)
+        if self._nursery is None or self._closing:
+            raise PeerUnreachable(key, [("this peer", "it is not running")])
+        if len(self._links) + len(self._dials) >= self._limits.connections:
+            why = [("this peer", f"all {self._limits.connections} connections are in use")]
+            raise PeerUnreachable(key, why)
+        dial = self._dials[key] = _Dial()
+        self._nursery.start_soon(self._dial, key, dial)
+        return dial
+
+    async def _dial(self, key: int, dial: _Dial) -> None:
+        try:
+            admitted = await self._transport.dial(self._addresses_of(key), key)
+        except PeerUnreachable as error:
+            # It may have come to us meanwhile, which is as good.
+            if key not in self._links:
+                dial.error = self._note_failure(key, error)
+            self._end_dial(key, dial)
+            return
+        except BaseException:
+            dial.error = PeerUnreachable(key, [("this peer", "it is stopping")])
+            self._end_dial(key, dial)
+            raise
+        await self._serve(admitted, dial)
+
+    def _end_dial(self, key: int, dial: _Dial) -> None:
+        if self._dials.get(key) is dial:
+            del self._dials[key]
+        dial.done.set()
+
+    def _note_failure(self, key: int, error: PeerUnreachable) -> PeerUnreachable:
+        attempts = self._attempts.setdefault(key, Attempts())
+        attempts.failures += 1
+        delay = self._back_off.delay_s(attempts.failures, self._draws)
+        attempts.not_before = trio.current_time() + delay
+        while len(self._attempts) > ATTEMPTS_REMEMBERED:
+            del self._attempts[next(iter(self._attempts))]
+        return PeerUnreachable(key, error.attempts, delay)
+
+    # Connections
+
+    async def _serve(self, admitted: Admitted, dial: _Dial | None = None) -> None:
+        """Serve one admitted peer to its end, unless another connection to it is to stay."""
+        key = admitted.identity.key
+        connection = Connection(admitted, self._limits, self._types)
+        refusal, replaced = self._place(connection)
+        if dial is not None:
+            self._end_dial(key, dial)
+        if refusal is not None:
+            connection.start_closing(refusal)
+        elif replaced is None:
+            self._events.on_up(admitted.identity)
+        else:
+            replaced.start_closing(Cause.REPLACED)
+        self._serving.add(connection)
+        try:
+            await connection.run(self._frame_handler(admitted.identity))
+        finally:
+            self._serving.discard(connection)
+            self._take_out(connection)
+
+    def _frame_handler(self, identity: PeerIdentity) -> Callable[[Frame], Awaitable[None]]:
+        on_frame = self._events.on_frame
+
+        async def handle(frame: Frame) -> None:
+            await on_frame(identity, frame)
+
+        return handle
+
+    def _place(self, new: Connection) -> tuple[Cause | None, Connection | None]:
+        """Enter ``new``: why it is refused, if it is, and which connection it replaces, if any."""
+        key = new.identity.key
+        old = self._links.get(key)
+        if self._closing:
+            return Cause.SHUTDOWN, None
+        if old is None:
+            if len(self._links) >= self._limits.connections:
+                return Cause.BUSY, None
+        elif not self._is_better(new, old):
+            return Cause.REPLACED, None
+        self._links[key] = new
+        return None, old
+
+    def _is_better(self, new: Connection, old: Connection) -> bool:
+        at_once = new.opened_at - old.opened_at <= self._limits.handshake_seconds
+        if not at_once or not old.is_open or new.admitted.dialled == old.admitted.dialled:
+            return True
+        we_are_smaller = self._transport.me.key < new.identity.key
+        return new.admitted.dialled == we_are_smaller
+
+    def _take_out(self, connection: Connection) -> None:
+        """Note the end of ``connection``, and that its peer is down if no other took its place."""
+        assert connection.farewell is not None
+        self.ends[connection.farewell.cause] += 1
+        key = connection.identity.key
+        if trio.current_time() - connection.opened_at >= self._back_off.stable_s:
+            self._attempts.pop(key, None)
+        if self._links.get(key) is connection:
+            del self._links[key]
+            self._events.on_down(connection.identity, connection.farewell)
+
+    async def _sweep(self) -> None:
+        """Close connections that nobody uses."""
+        lifetime = self._limits.unused_seconds
+        while True:
+            await trio.sleep(lifetime / SWEEPS_PER_LIFETIME)
+            now = trio.current_time()
+            for connection in self:
+                if now - connection.last_used_at >= lifetime:
+                    connection.start_closing(Cause.UNUSED)

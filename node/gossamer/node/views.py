@@ -1,0 +1,181 @@
+"""What a peer shows of itself: the page's snapshot and the gauges of Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+import trio
+
+from gossamer.node.book import AddressBook, Entry
+from gossamer.node.core import SELF, Core
+from gossamer.node.metrics import LINKS, Counters, Gauges, RateMeter
+from gossamer.node.outlet import PoolOutlet
+from gossamer.node.page.snapshot import PeerView, Queues, Rates, Snapshot, ring_fraction
+from gossamer.node.subscriptions import Subscribers
+from gossamer.node.transport.links import ConnectionPool
+from gossamer.protocol.config import LOAD_UNIT, LOAD_WINDOW
+from gossamer.protocol.overlay.links import HANDLE_MASK
+from gossamer.protocol.state import HOPS_EXCEEDED, IDENTIFIER, LOAD, REPEATED
+
+_RING, _SMALL_WORLD, _FRIEND, _RANDOM = LINKS
+_EVENTS_A_ROUND: Final = LOAD_UNIT * LOAD_WINDOW
+
+
+@attrs.define(eq=False)
+class PeerViews:
+    """Looks at one peer.
+
+    Attributes:
+        name, cluster, version: of the peer, its cluster and its software.
+        round_s: seconds of a round.
+        certificate_expires_s: Unix seconds, None without certificates.
+    """
+
+    core: Core
+    book: AddressBook
+    pool: ConnectionPool
+    outlet: PoolOutlet
+    subscribers: Subscribers
+    counters: Counters
+    name: str
+    cluster: str
+    version: str
+    round_s: float
+    certificate_expires_s: float | None = None
+    _started_at: float = attrs.field(factory=trio.current_time)
+    _meters: dict[str, RateMeter] = attrs.field(factory=dict)
+
+    def gauges(self) -> Gauges:
+        """What is the case right now; the protocol's own counts join the counters too."""
+        told = self.core.counters
+        self.counters.dropped["duplicate"] = told[REPEATED]
+        self.counters.dropped["hop limit"] = told[HOPS_EXCEEDED]
+        links = dict.fromkeys(LINKS, 0)
+        for sorts in self._links().values():
+            for sort in sorts:
+                links[sort] += 1
+        queued = [connection.queued_bytes for connection in self.pool]
+        return Gauges(
+            links=links,
+            connections=len(self.pool),
+            known_peers=len(self.book) - 1,
+            subscriptions=len(self.subscribers),
+            routing_entries=int(self.core.state.table_count[SELF]),
+            clients=len({one.name for one in self.subscribers if one.name}),
+            queued_bytes=sum(queued),
+            queued_frames=self.outlet.waiting,
+            stored_events=0,
+            load=int(self.core.state.load[SELF]) / _EVENTS_A_ROUND,
+            position=ring_fraction(self.core.identifier),
+            certificate_expires_s=self.certificate_expires_s,
+        )
+
+    def snapshot(self) -> Snapshot:
+        """The overlay as this peer sees it."""
+        gauges, counters = self.gauges(), self.counters
+        longest = max((connection.queued_bytes for connection in self.pool), default=0)
+        return Snapshot(
+            key=self.book.key_of(SELF),
+            name=self.name,
+            cluster=self.cluster,
+            version=self.version,
+            uptime_s=trio.current_time() - self._started_at,
+            round=int(self.core.state.round[SELF]),
+            round_s=self.round_s,
+            position=gauges.position,
+            arc_start=ring_fraction(self.core.arc_start),
+            load=gauges.load,
+            subscriptions=gauges.subscriptions,
+            clients=gauges.clients,
+            routing_entries=gauges.routing_entries,
+            stored_events=gauges.stored_events,
+            rates=Rates(
+                published=self._rate("published", counters.events_published),
+                delivered=self._rate("delivered", counters.events_delivered),
+                forwarded=self._rate("forwarded", counters.events_forwarded),
+                dropped=self._rate("dropped", sum(counters.dropped.values())),
+                received_bytes=self._rate("received", self._bytes("bytes_in")),
+                sent_bytes=self._rate("sent", self._bytes("bytes_out")),
+            ),
+            queues=Queues(
+                frames=gauges.queued_frames, bytes=gauges.queued_bytes, longest_bytes=longest
+            ),
+            dropped=dict(counters.dropped),
+            known_peers=gauges.known_peers,
+            peers=tuple(self._peer_views()),
+        )
+
+    def _bytes(self, field: str) -> int:
+        """Bytes over the connections that are open."""
+        return sum(getattr(connection.stats, field) for connection in self.pool)
+
+    def _rate(self, name: str, count: int) -> float:
+        meter = self._meters.get(name)
+        if meter is None:
+            meter = self._meters[name] = RateMeter(trio.current_time)
+            meter.rate(count)
+            return 0.0
+        # Connections that end take their counts with them.
+        return max(0.0, meter.rate(count))
+
+    def _links(self) -> Mapping[int, list[str]]:
+        """What leads to each peer, by handle."""
+        settings = self.core.settings
+        ring = 2 * settings.ring_links
+        sorts: dict[int, list[str]] = {}
+        for slot, handle in enumerate(self.core.neighbours()):
+            if handle >= 0:
+                friend = slot >= ring + settings.small_world_links
+                sort = _RING if slot < ring else _FRIEND if friend else _SMALL_WORLD
+                sorts.setdefault(handle, []).append(sort)
+        for handle in self.core.members():
+            sorts.setdefault(handle, []).append(_RANDOM)
+        return sorts
+
+    def _profiles(self) -> Mapping[int, tuple[int, int]]:
+        """Place and load of the peers in links and random view, by handle, as they last told."""
+        state = self.core.state
+        known = {}
+        for words, profiles in (
+            (state.sampler.views[SELF], state.sampler.view_profile[SELF]),
+            (state.links[SELF], state.link_profile[SELF]),
+        ):
+            for word, profile in zip(words.tolist(), profiles.tolist(), strict=True):
+                if word >= 0:
+                    known[word & HANDLE_MASK] = (profile[IDENTIFIER], profile[LOAD])
+        return known
+
+    def _peer_views(self) -> list[PeerView]:
+        links, profiles = self._links(), self._profiles()
+        return [self._peer_view(entry, links, profiles) for entry in self.book]
+
+    def _peer_view(
+        self,
+        entry: Entry,
+        links: Mapping[int, list[str]],
+        profiles: Mapping[int, tuple[int, int]],
+    ) -> PeerView:
+        # A peer that is only known stands at its key, where all begin.
+        identifier, load = profiles.get(entry.handle, (entry.key, 0))
+        view = PeerView(
+            key=entry.key,
+            name=entry.name,
+            position=ring_fraction(identifier),
+            links=tuple(dict.fromkeys(links.get(entry.handle, ()))),
+            load=load / _EVENTS_A_ROUND,
+            heard_s=None if entry.heard_at is None else trio.current_time() - entry.heard_at,
+        )
+        connection = self.pool.get(entry.key)
+        if connection is None:
+            return view
+        stats = connection.stats
+        return attrs.evolve(
+            view,
+            connected=True,
+            round_trip_s=stats.round_trip_s,
+            received_per_s=self._rate(f"from {entry.key}", stats.frames_in),
+            sent_per_s=self._rate(f"to {entry.key}", stats.frames_out),
+            queued_bytes=connection.queued_bytes,
+        )

@@ -1,0 +1,241 @@
+"""Records to frames and back.
+
+A frame carries the words of a record's body and a list of peers; in the words every handle is the
+place of a peer in that list. Who sends a record and to whom is not in it: the connection says so.
+Where descriptors are signed their profiles are not in the words either, but in what was signed.
+
+An event's exact values travel beside its words, which hold hashed ones only.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+
+from gossamer.node.book import AddressBook
+from gossamer.node.core import SELF, Record, header
+from gossamer.node.errors import BadFrame
+from gossamer.node.events import MAX_EVENT_BYTES, EventMemory
+from gossamer.node.transport.frames import CONTROL_FRAMES, KEY_HIGH, encode_frame
+from gossamer.node.transport.schema import Bytes, Frame, FrameTypes, Integer, ListOf, Optional
+from gossamer.node.vouching import KEY_BYTES, Told, Vouching
+from gossamer.protocol.codec import Codec
+from gossamer.protocol.errors import CapacityError
+from gossamer.protocol.messages import BODY, EVENT, KIND
+from gossamer.protocol.overlay.links import AGE_SHIFT, HANDLE_MASK
+
+WORD_BYTES: Final = 8
+MAX_ENTRY_BYTES: Final = 4224  # a descriptor's content and its signature
+CERTIFICATES_AT_ONCE: Final = 64
+MAX_CERTIFICATE_BYTES: Final = 4096
+
+
+def frame_types(codec: Codec) -> FrameTypes:
+    """The frames that nodes send each other once they are connected."""
+    return CONTROL_FRAMES.extended(
+        {
+            "record": {
+                "kind": Integer(min(codec.kinds), max(codec.kinds)),
+                "words": Bytes(1 << 28),
+                "peers": ListOf(Bytes(MAX_ENTRY_BYTES, KEY_BYTES), codec.most_references),
+                "event": Optional(Bytes(MAX_EVENT_BYTES)),
+            },
+            # The first frame on a connection: who this peer is, as in a descriptor.
+            "greeting": {
+                "peer": Bytes(MAX_ENTRY_BYTES, KEY_BYTES),
+                "profile": Bytes(codec.profile_words * WORD_BYTES),
+            },
+            "certificates wanted": {"keys": ListOf(Integer(0, KEY_HIGH), CERTIFICATES_AT_ONCE)},
+            "certificates": {
+                "certificates": ListOf(Bytes(MAX_CERTIFICATE_BYTES), CERTIFICATES_AT_ONCE)
+            },
+        }
+    )
+
+
+@attrs.frozen
+class Decoded:
+    """What became of a frame.
+
+    Attributes:
+        record: None where nothing usable was left of it.
+        missing: keys of peers whose certificates would have made more of it.
+    """
+
+    record: Record | None
+    missing: frozenset[int] = frozenset()
+
+
+class Wire:
+    """Translates between one peer's records and frames."""
+
+    def __init__(
+        self, codec: Codec, book: AddressBook, vouching: Vouching, events: EventMemory
+    ) -> None:
+        self._codec = codec
+        self._book = book
+        self._vouching = vouching
+        self._events = events
+        self._last_event: tuple[Sequence[int], bytes] = ((), b"")
+
+    def encode(self, record: Record, profile: tuple[int, ...]) -> bytes | None:
+        """The frame for a record of this peer, whose profile is given.
+
+        None for an event whose values are not remembered any more.
+        """
+        if record[KIND] == EVENT:
+            return self._encode_event(record[BODY:])
+        swap = _Outward(self._book, self._vouching, profile)
+        body = self._codec.rewrite(record[KIND], record[BODY:], swap)
+        assert body is not None
+        return encode_frame("record", kind=record[KIND], words=_pack(body), peers=swap.entries)
+
+    def _encode_event(self, body: Sequence[int]) -> bytes | None:
+        # An event goes to one receiver after another, unchanged.
+        if self._last_event[0] == body:
+            return self._last_event[1]
+        values = self._events.find(body[0])
+        if values is None:
+            return None
+        frame = encode_frame("record", kind=EVENT, words=_pack(body), peers=[], event=values)
+        self._last_event = (body, frame)
+        return frame
+
+    def decode(self, sender: int, frame: Frame) -> Decoded:
+        """The record in a frame from the peer ``sender``.
+
+        What cannot be believed is left out and counted.
+
+        Raises:
+            RemoteProtocolError: the sender broke a rule, or lies about itself.
+            CapacityError: the address book is full.
+        """
+        words = _unpack(frame["words"])
+        kind = frame["kind"]
+        source = self._book.handle_of(sender)
+        if kind == EVENT:
+            return Decoded(self._decode_event(source, words, frame))
+        swap = _Inward(self._book, self._vouching, sender, frame["peers"])
+        body = self._codec.rewrite(kind, words, swap, profiles=self._vouching.in_words)
+        if body is None:
+            return Decoded(None, frozenset(swap.missing))
+        record = header(kind, source, body)
+        self._codec.check(record)
+        return Decoded(record, frozenset(swap.missing))
+
+    def _decode_event(self, source: int, words: list[int], frame: Frame) -> Record:
+        if "event" not in frame:
+            raise BadFrame("record", "event", "missing", "the values of the event")
+        record = header(EVENT, source, words)
+        self._codec.check(record)
+        self._events.keep(words[0], frame["event"])
+        return record
+
+    def encode_greeting(self, profile: tuple[int, ...]) -> bytes:
+        """The frame by which this peer introduces itself."""
+        told = profile if self._vouching.in_words else ()
+        return encode_frame("greeting", peer=self._vouching.own(profile), profile=_pack(told))
+
+    def decode_greeting(self, sender: int, frame: Frame) -> tuple[int, Sequence[int]] | None:
+        """Handle and profile of the peer ``sender`` by its greeting; None if it is not believed.
+
+        Raises:
+            RemoteProtocolError: it speaks of somebody else.
+            CapacityError: the address book is full.
+        """
+        told = self._vouching.read(frame["peer"], set())
+        if told is None or not told.known:
+            return None
+        if told.key != sender:
+            raise BadFrame("greeting", "peer", f"{told.key:016x}", f"{sender:016x}")
+        profile = told.profile
+        if profile is None:
+            profile = _unpack(frame["profile"])
+            if len(profile) != self._codec.profile_words:
+                expected = f"{self._codec.profile_words} words"
+                raise BadFrame("greeting", "profile", f"{len(profile)} words", expected)
+        return self._book.handle_of(sender), profile
+
+
+class _Outward:
+    """Handles to places in the list of peers."""
+
+    def __init__(self, book: AddressBook, vouching: Vouching, profile: tuple[int, ...]) -> None:
+        self.entries: list[bytes] = []
+        self._places: dict[int, int] = {}
+        self._book = book
+        self._vouching = vouching
+        self._profile = profile
+
+    def peer(self, word: int) -> int:
+        place = self._places.get(word)
+        if place is None:
+            place = self._places[word] = len(self.entries)
+            if word == SELF:
+                self.entries.append(self._vouching.own(self._profile))
+            else:
+                self.entries.append(self._vouching.show(self._book.key_of(word)))
+        return place
+
+    def descriptor(self, words: Sequence[int], _of_sender: bool) -> Sequence[int]:
+        head = words[0] & ~HANDLE_MASK | self.peer(words[0] & HANDLE_MASK)
+        return [head, *words[1:]] if self._vouching.in_words else [head]
+
+
+class _Inward:
+    """Places in the list of peers to handles, believing what can be believed."""
+
+    def __init__(
+        self, book: AddressBook, vouching: Vouching, sender: int, entries: Sequence[bytes]
+    ) -> None:
+        self.missing: set[int] = set()
+        self._book = book
+        self._vouching = vouching
+        self._sender = sender
+        self._entries = entries
+        self._told: dict[int, Told | None] = {}
+
+    def peer(self, word: int) -> int | None:
+        told = self._read(word)
+        return None if told is None or not told.known else self._handle_of(told.key)
+
+    def descriptor(self, words: Sequence[int], of_sender: bool) -> Sequence[int] | None:
+        age, told = words[0] >> AGE_SHIFT, self._read(words[0] & HANDLE_MASK)
+        if of_sender and (told is None or told.key != self._sender):
+            found = "not believed" if told is None else f"{told.key:016x}"
+            raise BadFrame("record", "descriptor of the sender", found, f"{self._sender:016x}")
+        if told is None or not told.known:
+            return None
+        handle = self._handle_of(told.key)
+        if handle is None:
+            return None
+        profile = words[1:] if told.profile is None else told.profile
+        return [age << AGE_SHIFT | handle, *profile]
+
+    def _read(self, place: int) -> Told | None:
+        if not 0 <= place < len(self._entries):
+            expected = f"a place in a list of {len(self._entries)} peers"
+            raise BadFrame("record", "a peer", str(place), expected)
+        if place not in self._told:
+            self._told[place] = self._vouching.read(self._entries[place], self.missing)
+        return self._told[place]
+
+    def _handle_of(self, key: int) -> int | None:
+        try:
+            return self._book.handle_of(key)
+        except CapacityError:
+            return None
+
+
+def _pack(words: Sequence[int]) -> bytes:
+    return struct.pack(f"<{len(words)}q", *words)
+
+
+def _unpack(data: bytes) -> list[int]:
+    count, rest = divmod(len(data), WORD_BYTES)
+    if rest:
+        raise BadFrame("record", "words", f"{len(data)} bytes", f"whole words of {WORD_BYTES}")
+    return list(struct.unpack(f"<{count}q", data))

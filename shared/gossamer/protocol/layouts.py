@@ -1,0 +1,333 @@
+"""What the words of each kind of record between peers mean, and which of them are sane.
+
+A layout is a list of parts, each of which can pass over its stretch of a record in two ways:
+checking every word as one from a stranger, or copying it with other handles. `codec` is the door.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple, Protocol
+
+import attrs
+
+from gossamer.protocol.config import Settings
+from gossamer.protocol.errors import MalformedRecordError
+from gossamer.protocol.messages import (
+    ACKNOWLEDGE,
+    EVENT,
+    FIND_PLACE,
+    HANDOVER,
+    INSTALL,
+    INSTALL_NEWS,
+    LOAD_SHIFTED,
+    PLACE_FOUND,
+    SAMPLE_REPLY,
+    SAMPLE_REQUEST,
+    STORED,
+    TMAN_REPLY,
+    TMAN_REQUEST,
+)
+from gossamer.protocol.overlay.descriptors import MAX_AGE
+from gossamer.protocol.overlay.links import AGE_SHIFT, HANDLE_MASK
+from gossamer.protocol.overlay.load_shifting import MAX_LOAD
+from gossamer.protocol.overlay.profile import NOTHING, high_end, low_end
+from gossamer.protocol.rendezvous.recovery import REPLICA
+from gossamer.protocol.space.ring import RING_MASK
+from gossamer.protocol.state import ARC_START, IDENTIFIER, LOAD, RANGES
+
+# An event's identifier times the number of attributes, at most 16, has to fit the ring's 62 bits.
+MAX_EVENT: Final = (1 << 58) - 1
+
+
+class Swap(Protocol):
+    """What `Codec.rewrite` puts in place of handles; None leaves them out."""
+
+    def peer(self, word: int, /) -> int | None:
+        """The word for a handle that stands alone."""
+        ...
+
+    def descriptor(self, words: Sequence[int], of_sender: bool, /) -> Sequence[int] | None:
+        """The words for a descriptor; ``of_sender`` where the record's sender speaks of itself."""
+        ...
+
+
+class _KeepAll:
+    """Puts nothing in the place of anything."""
+
+    def peer(self, word: int) -> int:
+        return word
+
+    def descriptor(self, words: Sequence[int], _of_sender: bool) -> Sequence[int]:
+        return words
+
+
+KEEP: Final = _KeepAll()
+
+
+@attrs.define
+class Source:
+    """A record or a body being read.
+
+    Attributes:
+        kind: of the record.
+        words: what is read, from ``at`` on.
+        profile_words: how many of them a profile takes.
+        own: the sender's handle, where words are checked.
+        swap: what takes the place of handles, where words are copied.
+    """
+
+    kind: int
+    words: Sequence[int]
+    at: int
+    profile_words: int
+    own: int = -1
+    swap: Swap = attrs.field(default=KEEP)
+
+    def take(self) -> int:
+        self._need(1)
+        self.at += 1
+        return self.words[self.at - 1]
+
+    def take_many(self, count: int) -> Sequence[int]:
+        self._need(count)
+        self.at += count
+        return self.words[self.at - count : self.at]
+
+    def fail(self, field: str, value: int, expected: str) -> MalformedRecordError:
+        return MalformedRecordError(self.kind, field, value, expected)
+
+    def _need(self, count: int) -> None:
+        if len(self.words) - self.at < count:
+            least = f"at least {self.at + count} words"
+            raise self.fail("length", len(self.words), least)
+
+
+class Part(Protocol):
+    """A stretch of a record's body."""
+
+    def check(self, source: Source) -> None:
+        """Pass over this part; raises `MalformedRecordError` where a word is not as it must be."""
+        ...
+
+    def copy(self, source: Source, target: list[int]) -> bool:
+        """Pass over this part and append it, swapped, to ``target``; False if it was left out."""
+        ...
+
+
+@attrs.frozen
+class _Word:
+    """A word between two bounds, both included."""
+
+    name: str
+    low: int
+    high: int
+
+    def check(self, source: Source) -> None:
+        word = source.take()
+        if not self.low <= word <= self.high:
+            raise source.fail(self.name, word, f"{self.low} to {self.high}")
+
+    def copy(self, source: Source, target: list[int]) -> bool:
+        target.append(source.take())
+        return True
+
+
+@attrs.frozen
+class _Handle:
+    """A handle alone."""
+
+    name: str
+
+    def check(self, source: Source) -> None:
+        word = source.take()
+        if not 0 <= word <= HANDLE_MASK:
+            raise source.fail(self.name, word, f"a handle from 0 to {HANDLE_MASK}")
+
+    def copy(self, source: Source, target: list[int]) -> bool:
+        word = source.swap.peer(source.take())
+        if word is not None:
+            target.append(word)
+        return word is not None
+
+
+@attrs.frozen
+class _PerhapsHandle:
+    """A handle alone, or -1 for nobody."""
+
+    name: str
+
+    def check(self, source: Source) -> None:
+        word = source.take()
+        if not -1 <= word <= HANDLE_MASK:
+            raise source.fail(self.name, word, f"a handle from 0 to {HANDLE_MASK}, or -1")
+
+    def copy(self, source: Source, target: list[int]) -> bool:
+        word = source.take()
+        swapped = None if word < 0 else source.swap.peer(word)
+        target.append(-1 if swapped is None else swapped)
+        return True
+
+
+@attrs.frozen
+class _Interval:
+    """Two words, the lowest and the highest value of a range on the ring."""
+
+    name: str
+
+    def check(self, source: Source) -> None:
+        low, high = source.take(), source.take()
+        if not 0 <= low <= RING_MASK:
+            raise source.fail(self.name, low, f"a lowest value from 0 to {RING_MASK}")
+        if not low <= high <= RING_MASK:
+            raise source.fail(self.name, high, f"a highest value from {low} to {RING_MASK}")
+
+    def copy(self, source: Source, target: list[int]) -> bool:
+        target.extend(source.take_many(2))
+        return True
+
+
+@attrs.frozen
+class _Descriptor:
+    """A descriptor: an age of at most ``oldest`` above a handle, and a profile."""
+
+    name: str
+    oldest: int
+    of_sender: bool = False
+
+    def check(self, source: Source) -> None:
+        words = source.take_many(1 + source.profile_words)
+        age, handle = words[0] >> AGE_SHIFT, words[0] & HANDLE_MASK
+        if not 0 <= age <= self.oldest:
+            raise source.fail(f"age of {self.name}", age, f"0 to {self.oldest}")
+        if self.of_sender and handle != source.own:
+            raise source.fail(self.name, handle, f"the sender, {source.own}")
+        fault = profile_fault(words[1:])
+        if fault is not None:
+            raise source.fail(f"{fault.field} of {self.name}", fault.value, fault.expected)
+
+    def copy(self, source: Source, target: list[int]) -> bool:
+        words = source.take_many(1 + source.profile_words)
+        swapped = source.swap.descriptor(words, self.of_sender)
+        if swapped is not None:
+            target.extend(swapped)
+        return swapped is not None
+
+
+@attrs.frozen
+class _List:
+    """A count, and so many entries; the first may be of another form than the ``others``."""
+
+    name: str
+    others: tuple[Part, ...]
+    most: int
+    first: tuple[Part, ...] = ()
+
+    def check(self, source: Source) -> None:
+        for parts in self._entries(source, source.take()):
+            for part in parts:
+                part.check(source)
+
+    def copy(self, source: Source, target: list[int]) -> bool:
+        count_at = len(target)
+        target.append(0)
+        for parts in self._entries(source, source.take()):
+            entry_at = len(target)
+            # All parts are passed over, also those of an entry that is left out.
+            copied = [part.copy(source, target) for part in parts]
+            if all(copied):
+                target[count_at] += 1
+                continue
+            del target[entry_at:]
+            if parts is self.first:
+                return False
+        return True
+
+    def _entries(self, source: Source, count: int) -> Iterator[tuple[Part, ...]]:
+        least = 1 if self.first else 0
+        if not least <= count <= self.most:
+            raise source.fail(f"number of {self.name}", count, f"{least} to {self.most}")
+        for i in range(count):
+            yield self.first if i == 0 and self.first else self.others
+
+
+@attrs.frozen
+class _Perhaps:
+    """A part that a record may end without, and that may be left out."""
+
+    part: Part
+
+    def check(self, source: Source) -> None:
+        if source.at < len(source.words):
+            self.part.check(source)
+
+    def copy(self, source: Source, target: list[int]) -> bool:
+        if source.at < len(source.words):
+            self.part.copy(source, target)
+        return True
+
+
+class ProfileFault(NamedTuple):
+    """What is wrong with a profile: the field, what is there and what was expected."""
+
+    field: str
+    value: int
+    expected: str
+
+
+def profile_fault(profile: Sequence[int]) -> ProfileFault | None:
+    """What no sane peer would say of itself in a profile, None where all is well."""
+    for name, place in (("identifier", IDENTIFIER), ("arc", ARC_START)):
+        if not 0 <= profile[place] <= RING_MASK:
+            return ProfileFault(name, profile[place], f"0 to {RING_MASK}")
+    if not 0 <= profile[LOAD] <= MAX_LOAD:
+        return ProfileFault("load", profile[LOAD], f"0 to {MAX_LOAD}")
+    for word in profile[RANGES:]:
+        sane = 0 <= word <= RING_MASK and low_end(word) <= high_end(word)
+        if not sane and word != NOTHING:
+            return ProfileFault("range", word, "a low end up to a high end, 31 bits each")
+    return None
+
+
+Layout = tuple[Part, ...]
+
+
+def layouts_of(settings: Settings) -> dict[int, Layout]:
+    """The body of every kind of record between peers."""
+    hops = _Word("hops", 0, settings.hop_limit)
+    attribute = _Word("attribute", 0, settings.attributes - 1)
+    box: Layout = (attribute, *[_Interval("range of values")] * settings.attributes)
+    # The sender's own descriptor is fresh; Newscast's freshness is a timestamp, not an age.
+    sender = _Descriptor("the sender's descriptor", 0, of_sender=True)
+    link = _Descriptor("a link's descriptor", settings.failure_age)
+    member = _Descriptor("a view's descriptor", MAX_AGE)
+    offerer = attrs.evolve(sender, oldest=MAX_AGE)
+    cyclon = settings.sampler == "cyclon"
+    sampled = settings.shuffle_length if cyclon else settings.view_size + 1
+    offer = _List("descriptors", (member,), sampled, first=(offerer,))
+    links = _List("links", (link,), settings.links + 1, first=(sender,))
+    boxes = _List("boxes", box, settings.boxes_per_neighbour)
+    entry: Layout = (_Handle("source"), _Word("identifier of the source", 0, RING_MASK), *box)
+    return {
+        SAMPLE_REQUEST: (offer,),
+        SAMPLE_REPLY: (_List("descriptors", (member,), sampled) if cyclon else offer,),
+        TMAN_REQUEST: (links,),
+        TMAN_REPLY: (links,),
+        PLACE_FOUND: (links,),
+        INSTALL: (sender, _Word("answer wanted", 0, 1), boxes),
+        INSTALL_NEWS: (sender, _Word("answer wanted", 0, 1), boxes),
+        ACKNOWLEDGE: (sender, _Perhaps(link)),
+        EVENT: (
+            _Word("event", 0, MAX_EVENT),
+            attribute,
+            _Word("mode", 0, REPLICA + settings.replicas - 1),
+            hops,
+            _Word("hops in the tree", 0, settings.hop_limit),
+            _PerhapsHandle("publisher"),
+            *[_Word("value", 0, RING_MASK)] * settings.attributes,
+        ),
+        FIND_PLACE: (hops, _Descriptor("the newcomer's descriptor", 0)),
+        LOAD_SHIFTED: (sender,),
+        STORED: (_Word("event", 0, MAX_EVENT), attribute),
+        HANDOVER: (_List("entries", entry, settings.routing_table_entries),),
+    }

@@ -1,0 +1,229 @@
+"""The guard: peers of the node and rows of the event engine do the same, message for message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import trio
+
+from gossamer.node.core import SELF, Box
+from gossamer.protocol import config, peer
+from gossamer.protocol.config import Settings
+from gossamer.protocol.messages import JOIN
+from gossamer.protocol.overlay.links import HANDLE_MASK
+from gossamer.protocol.space.ring import RING_MASK
+from gossamer.protocol.state import State, make_state
+from gossamer.sim.cycle_engine import make_network
+from gossamer.sim.event_engine import EventEngine, draw_phases
+from gossamer.sim.latency import uniform_latency
+from gossamer.sim.link_conditions import LinkConditions, make_link_conditions
+from support.overlays import arrays_of
+from support.ping_protocol import chain_records
+from support.timed_network import TimedNetwork, TimedNode
+from support.transport_peers import on_jumping_clock
+
+PERIOD = 400
+SEED = 11
+
+# Arrays whose words hold handles, with what stands above them; -1 is nobody.
+WITH_HANDLES = ("sampler.views", "links", "failed", "owner", "installed_at")
+
+
+class Pair:
+    """The same overlay under both hosts."""
+
+    def __init__(
+        self, nodes: int, settings: Settings, nursery: trio.Nursery, **conditions: Any
+    ) -> None:
+        self.settings = settings
+        self.state = make_state(settings, nodes)
+        self.draws = np.random.default_rng(SEED)
+        self.links = self._make_links(nodes, conditions)
+        chain = np.zeros(2, np.int64)
+        self.engine = EventEngine(
+            self.state,
+            peer.step,
+            peer.TIMERS,
+            make_network(nodes),
+            SEED,
+            period=PERIOD,
+            links=self.links,
+            observe=chain_records,
+            collector=chain,
+            reserve=peer.largest_step(settings),
+        )
+        self.chain = chain
+        self.network = TimedNetwork(
+            settings=settings,
+            keys=self.state.sampler.key.tolist(),
+            phases=draw_phases(nodes, len(peer.TIMERS), PERIOD, SEED),
+            period=PERIOD,
+            links=self._make_links(nodes, conditions),
+            nursery=nursery,
+            joins=frozenset({JOIN}),
+        )
+        self.events = 0
+        for node in self.network.nodes:
+            self._subscribe(node)
+
+    def _make_links(self, nodes: int, conditions: dict[str, Any]) -> LinkConditions:
+        return make_link_conditions(nodes, seed=SEED, **conditions)
+
+    def _subscribe(self, node: TimedNode) -> None:
+        """Let a peer want half of every attribute."""
+        attributes = self.settings.attributes
+        low = self.draws.integers(0, RING_MASK >> 1, attributes)
+        ranges = np.stack([low, low + (RING_MASK >> 1)], axis=1).reshape(1, -1)
+        mask = (1 << attributes) - 1
+        peer.subscribe(self.state, node.row, ranges, np.array([mask]))
+        node.core.subscribe([Box(tuple(ranges[0].tolist()), mask)])
+
+    def join(self, row: int, contact: int, tick: int) -> None:
+        """Let a peer join through another one at ``tick``."""
+        node, other = self.network.nodes[row], self.network.nodes[contact]
+        profile = other.core.profile
+        record = peer.join_record(row, contact, np.array(profile, np.int64))
+        self.engine.inject(record, at=tick)
+        handle = node.book.handle_of(other.key)
+        self.network.schedule(tick, lambda: node.take(node.core.join(handle, profile)))
+        # Until then nothing else may remember the contact.
+        node.book.learn(other.key, ())
+
+    def publish(self, row: int, tick: int) -> None:
+        """Let a peer publish a random event at ``tick``."""
+        node = self.network.nodes[row]
+        values = self.draws.integers(0, RING_MASK, self.settings.attributes)
+        event = self.events
+        self.events += 1
+        self.engine.inject(peer.publish_record(row, event, values), at=tick)
+        node.events.keep(event, b"values")
+        self.network.schedule(tick, lambda: node.take(node.core.publish(event, values.tolist())))
+
+    def take_down(self, row: int) -> None:
+        """Let a peer crash now."""
+        self.engine.network.alive[row] = False
+        self.network.nodes[row].is_up = False
+
+    def bring_up(self, row: int, contact: int, tick: int) -> None:
+        """Let a peer start again now, and join."""
+        self.engine.network.alive[row] = True
+        peer.restart.interpreted(self.state, row)
+        node = self.network.nodes[row]
+        node.is_up = True
+        node.core.restart()
+        self.join(row, contact, tick)
+
+    async def run_round(self, number: int) -> None:
+        """Let both come to the end of round ``number``."""
+        self.engine.run_until((number + 1) * PERIOD)
+        await trio.sleep_until((number + 1) * PERIOD - 0.25)
+
+    def assert_equal(self) -> None:
+        expected = arrays_of(self.state)
+        for node in self.network.nodes:
+            found = arrays_of(node.core.state)
+            for name, array in expected.items():
+                place = name.removeprefix("state.")
+                if place == "sampler.handle":
+                    continue
+                words = found[name][SELF]
+                if place in WITH_HANDLES:
+                    words = in_rows(node, words, place)
+                told = f"{place} of row {node.row} in round {self.network.round}"
+                np.testing.assert_array_equal(
+                    in_use(node.core.state, words, place),
+                    in_use(node.core.state, array[node.row], place),
+                    err_msg=told,
+                )
+        np.testing.assert_array_equal(self.network.chain, self.chain)
+        np.testing.assert_array_equal(self.network.links.counts, self.links.counts)
+
+
+def in_rows(node: TimedNode, words: Any, place: str) -> Any:
+    """Words with the engine's rows in place of the node's handles."""
+    rows = [
+        word if word < 0 or unused(node.core.state, i, place) else swapped(node, word)
+        for i, word in enumerate(words.tolist())
+    ]
+    return np.array(rows, np.int64)
+
+
+def swapped(node: TimedNode, word: int) -> int:
+    return word & ~HANDLE_MASK | node.row_of(word & HANDLE_MASK)
+
+
+def unused(state: State, entry: int, place: str) -> bool:
+    """Whether an entry of the routing table is left over from before."""
+    return place == "owner" and entry >= state.table_count[SELF]
+
+
+def in_use(state: State, words: Any, place: str) -> Any:
+    """The part of an array that means something: entries beyond the count do not."""
+    return words[: state.table_count[SELF]] if place in ("owner", "table") else words
+
+
+def settings_of(nodes: int, preset: str, **changes: Any) -> Settings:
+    made: Settings = getattr(config, preset)(
+        nodes, attributes=2, seed=SEED, event_memory=16, routing_table_entries=64, **changes
+    )
+    return made
+
+
+@pytest.mark.slow
+@on_jumping_clock
+@pytest.mark.parametrize("preset", ["paper", "resilient"])
+async def test_a_dozen_peers_do_what_rows_do(preset: str) -> None:
+    """They join through the first, gossip, subscribe, publish and are served; nothing is lost."""
+    async with trio.open_nursery() as nursery:
+        pair = Pair(12, settings_of(12, preset), nursery)
+        for row in range(1, 12):
+            pair.join(row, 0, tick=2 * row)
+        for number in range(15):
+            await pair.run_round(number)
+            pair.assert_equal()
+            pair.publish(number % 12, (number + 1) * PERIOD + 7)
+        assert len(pair.network.served) >= 10
+        assert pair.chain[1] > 12 * 15 * 6
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.slow
+@on_jumping_clock
+@pytest.mark.parametrize(("nodes", "rounds"), [(16, 20), (50, 200)])
+async def test_churn_latency_loss_and_copies_change_nothing_of_that(
+    nodes: int, rounds: int
+) -> None:
+    """Peers crash and come back, records are late, lost and doubled: both hosts still agree."""
+    async with trio.open_nursery() as nursery:
+        settings = settings_of(nodes, "resilient", replay_rounds=2)
+        pair = Pair(
+            nodes,
+            settings,
+            nursery,
+            latency=uniform_latency(1, PERIOD // 4),
+            loss=0.02,
+            duplication=0.01,
+        )
+        for row in range(1, nodes):
+            pair.join(row, row // 2, tick=5 * row)
+        down: list[int] = []
+        for number in range(rounds):
+            await pair.run_round(number)
+            if number % (rounds // 20) == 0:
+                pair.assert_equal()
+            tick = (number + 1) * PERIOD
+            if number % 3 == 2:
+                down.append(1 + number % (nodes - 1))
+                pair.take_down(down[-1])
+            elif len(down) > 2:
+                pair.bring_up(down.pop(0), 0, tick + 1)
+            pair.publish(0, tick + 3)
+            pair.publish(0, tick + 3)
+        await pair.run_round(rounds)
+        pair.assert_equal()
+        assert pair.links.counts[:2].min() > 0
+        assert pair.network.lost_to_dead == pair.engine.network.counts[1] > 0
+        assert len(pair.network.served) > rounds
+        nursery.cancel_scope.cancel()

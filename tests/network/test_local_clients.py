@@ -1,0 +1,434 @@
+"""The local socket from both of its ends: requests, events, and clients that come back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from gossamer.node.config import Local
+from gossamer.node.errors import (
+    NodeNotRunningError,
+    RefusedByNodeError,
+    TransportBroken,
+)
+from gossamer.node.local.client import LocalClient, ReceivedEvent, open_client
+from gossamer.node.local.follower import CONNECTED, Follower, follow
+from gossamer.node.local.frames import RETAINED, id_text
+from gossamer.node.store import StoreLimits
+from gossamer.protocol.content.errors import WrongValueError
+from support.local_nodes import LocalNode
+from support.loopback_peer import IBM, LoopbackPeer
+
+pytestmark = pytest.mark.trio
+
+DEAR = "price > 80"
+
+
+def quote(price: float) -> dict[str, object]:
+    return {**IBM, "price": price}
+
+
+async def take(client: LocalClient, count: int) -> list[ReceivedEvent]:
+    with trio.fail_after(10):
+        return [await client.events.receive() for _ in range(count)]
+
+
+async def take_from(follower: Follower, count: int) -> list[object]:
+    """Prices of the next events, each acknowledged."""
+    prices = []
+    with trio.fail_after(10):
+        for _ in range(count):
+            event = await anext(follower)
+            await follower.acknowledge(event)
+            prices.append(event.values["price"])
+    return prices
+
+
+@pytest.mark.parametrize("address", ["", "127.0.0.1:0"])
+async def test_a_subscriber_gets_what_another_client_publishes(
+    tmp_path: Path, address: str
+) -> None:
+    node = LocalNode(tmp_path, local=Local(address=address))
+    async with node.running(), open_client(node.address) as subscriber:
+        await subscriber.subscribe("dear", DEAR)
+        async with open_client(node.address) as publisher:
+            assert publisher.schema == node.peer.schema
+            await publisher.publish(quote(79))
+            wanted = await publisher.publish(quote(80.5))
+        (event,) = await take(subscriber, 1)
+    assert event.id == wanted
+    assert event.values == {
+        "symbol": "IBM",
+        "price": 80.5,
+        "day": datetime(2026, 11, 20, tzinfo=UTC),
+    }
+    assert (event.publisher, event.subscriptions, event.position) == ("0" * 15 + "1", ("dear",), 0)
+
+
+async def test_values_arrive_exactly(tmp_path: Path) -> None:
+    node = LocalNode(tmp_path)
+    third = Fraction(1, 3)
+    async with node.running(), open_client(node.address) as client:
+        await client.subscribe("all", "price >= 0")
+        await client.publish(quote(third))  # type: ignore[arg-type]
+        (event,) = await take(client, 1)
+    assert event.values["price"] == third
+
+
+async def test_an_event_that_matches_twice_comes_once(tmp_path: Path) -> None:
+    node = LocalNode(tmp_path)
+    async with node.running(), open_client(node.address) as client:
+        await client.subscribe("dear", DEAR)
+        await client.subscribe("ibm", 'symbol == "IBM"')
+        await client.publish(quote(90))
+        await client.publish(quote(70))
+        both, one = await take(client, 2)
+    assert set(both.subscriptions) == {"dear", "ibm"}
+    assert one.subscriptions == ("ibm",)
+
+
+async def test_an_ended_subscription_brings_nothing_more(tmp_path: Path) -> None:
+    node = LocalNode(tmp_path)
+    async with node.running(), open_client(node.address) as client:
+        await client.subscribe("dear", DEAR)
+        await client.subscribe("all", "price >= 0")
+        await client.unsubscribe("dear")
+        assert len(node.peer.subscribers) == 1
+        with pytest.raises(RefusedByNodeError, match="no subscription has the id 'dear'"):
+            await client.unsubscribe("dear")
+        await client.publish(quote(90))
+        (event,) = await take(client, 1)
+    assert event.subscriptions == ("all",)
+    assert node.peer.subscribers == []
+
+
+async def test_many_events_are_published_together_or_not_at_all(tmp_path: Path) -> None:
+    node = LocalNode(tmp_path, local=Local(publishing=2))
+    async with node.running(), open_client(node.address) as client:
+        ids = await client.publish_many([quote(price) for price in range(10)])
+        assert sorted(ids) == sorted(id_text(event.id) for event in node.peer.published)
+        prices = {id_text(event.id): event.values["price"] for event in node.peer.published}
+        assert [prices[event_id] for event_id in ids] == list(range(10))
+        assert await client.publish_many([]) == []
+        with pytest.raises(WrongValueError):
+            await client.publish_many([quote(1), quote(-1)])
+        assert len(node.peer.published) == 10
+
+
+async def test_the_node_checks_what_a_client_of_another_schema_publishes(tmp_path: Path) -> None:
+    node = LocalNode(tmp_path)
+    async with node.running(), open_client(node.address) as client:
+        node.peer.schema = type(node.peer.schema)(node.peer.schema.attributes[:1])
+        client.schema = node.peer.schema
+        with pytest.raises(RefusedByNodeError, match="price"):
+            await client.publish({"symbol": "IBM"})
+    assert node.peer.published == []
+
+
+async def test_publishing_waits_its_turn_without_holding_up_the_node(tmp_path: Path) -> None:
+    node = LocalNode(tmp_path, local=Local(publishing=3))
+    node.peer.hold = trio.Event()
+    async with node.running(), open_client(node.address) as one, open_client(node.address) as two:
+        async with trio.open_nursery() as nursery:
+            for price in range(5):
+                nursery.start_soon(one.publish, quote(price))
+            while node.peer.waiting < 3:
+                await trio.testing.wait_all_tasks_blocked(0.01)
+            assert (await two.status())["cluster"] == "desk"
+            assert node.peer.waiting == 3
+            node.peer.hold.set()
+        assert len(node.peer.published) == 5
+
+
+@pytest.mark.parametrize(
+    ("expression", "cause", "words"),
+    [
+        ("prize > 80", "ExpressionError", "did you mean 'price'"),
+        ("price >", "ExpressionError", "column 8"),
+        ('symbol > "B" and symbol < "A"', "ExpressionError", "symbol"),
+    ],
+)
+async def test_a_bad_expression_is_refused_in_the_languages_words(
+    tmp_path: Path, expression: str, cause: str, words: str
+) -> None:
+    node = LocalNode(tmp_path)
+    async with node.running(), open_client(node.address) as client:
+        with pytest.raises(RefusedByNodeError, match=words) as caught:
+            await client.subscribe("one", expression)
+        assert caught.value.cause == cause
+        assert node.counts.refused == {cause: 1}
+        assert (await client.status()) == {"cluster": "desk"}
+
+
+async def test_status_snapshot_metrics_and_shutdown_answer(tmp_path: Path) -> None:
+    node = LocalNode(tmp_path)
+    async with node.running(), open_client(node.address) as client:
+        assert await client.status() == {"cluster": "desk"}
+        assert (await client.snapshot())["peers"][0]["links"] == ["ring"]
+        assert await client.metrics() == "gossamer_up 1\n"
+        await client.shutdown()
+        assert node.stopped.is_set()
+
+
+async def test_without_a_node_the_folder_is_named(tmp_path: Path) -> None:
+    node = LocalNode(tmp_path)
+    with pytest.raises(NodeNotRunningError, match=f"no node runs in {tmp_path}"):
+        async with open_client(node.address):
+            raise AssertionError("nobody is there")
+
+
+async def test_the_end_of_a_node_ends_its_clients(tmp_path: Path) -> None:
+    node = LocalNode(tmp_path)
+    async with node.restartable() as running, open_client(node.address) as client:
+        await running.stop()
+        with pytest.raises(TransportBroken):
+            await client.status()
+        with pytest.raises(trio.EndOfChannel):
+            await client.events.receive()
+        assert not list(tmp_path.glob("*.sock"))
+
+
+# Clients with a name
+
+
+async def test_a_named_client_gets_what_came_while_it_was_away(tmp_path: Path) -> None:
+    node = LocalNode(tmp_path)
+    async with node.running():
+        async with follow(node.address, {"dear": DEAR}, "ada") as follower:
+            await node.peer.publish(quote(81))
+            assert await take_from(follower, 1) == [81]
+        for price in (82, 20, 83):
+            await node.peer.publish(quote(price))
+        async with follow(node.address, {"dear": DEAR}, "ada") as follower:
+            assert await take_from(follower, 2) == [82, 83]
+            assert node.counts.events_sent == 3
+    assert node.counts.acknowledged == 3
+
+
+async def test_what_is_not_acknowledged_comes_again(tmp_path: Path) -> None:
+    node = LocalNode(tmp_path)
+    async with node.running():
+        async with open_client(node.address, "ada") as client:
+            await client.subscribe("dear", DEAR)
+            for price in (81, 82, 83):
+                await node.peer.publish(quote(price))
+            first, _, _ = await take(client, 3)
+            await client.acknowledge(first)
+        async with open_client(node.address, "ada") as client:
+            again = await take(client, 2)
+            assert [event.values["price"] for event in again] == [82, 83]
+            await client.acknowledge(again[-1])
+        async with open_client(node.address, "ada") as client:
+            await node.peer.publish(quote(84))
+            (event,) = await take(client, 1)
+            assert event.values["price"] == 84
+
+
+async def test_a_follower_survives_a_restart_of_the_node_without_loss_or_repetition(
+    tmp_path: Path,
+) -> None:
+    node = LocalNode(tmp_path)
+    changes: list[str] = []
+    async with (
+        node.restartable() as running,
+        follow(node.address, {"all": "price >= 0"}, "ada", on_change=changes.append) as ada,
+    ):
+        await node.peer.publish(quote(1))
+        assert await take_from(ada, 1) == [1]
+        await node.peer.publish(quote(2))
+        with trio.fail_after(10):
+            unacknowledged = await anext(ada)
+        await node.peer.publish(quote(3))
+        await running.stop()
+        await running.start()
+        # The network may bring an event again that the node had before its restart.
+        node.peer.deliver(node.peer.published[0])
+        node.peer.deliver(node.peer.published[1])
+        await node.peer.publish(quote(4))
+        assert unacknowledged.values["price"] == 2
+        assert await take_from(ada, 2) == [3, 4]
+    assert changes[0] == changes[-1] == CONNECTED
+    assert len(changes) >= 3
+
+
+async def test_a_follower_without_a_name_subscribes_again_after_a_restart(tmp_path: Path) -> None:
+    node = LocalNode(tmp_path)
+    async with node.restartable() as running, follow(node.address, {"all": "price >= 0"}) as ada:
+        await node.peer.publish(quote(1))
+        assert await take_from(ada, 1) == [1]
+        await running.stop()
+        await running.start()
+        await subscribed_again(node)
+        node.peer.deliver(node.peer.published[0])
+        await node.peer.publish(quote(2))
+        assert await take_from(ada, 1) == [2]
+
+
+async def subscribed_again(node: LocalNode) -> None:
+    with trio.fail_after(10):
+        while not node.peer.subscribers:
+            await trio.sleep(0.01)
+
+
+async def test_events_expire_with_the_retention_time(tmp_path: Path) -> None:
+    clock = [1000.0]
+    node = LocalNode(tmp_path, retention_s=60, now=lambda: clock[0])
+    async with node.running():
+        async with follow(node.address, {"all": "price >= 0"}, "ada"):
+            pass
+        await node.peer.publish(quote(1))
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        clock[0] += 61
+        await node.peer.publish(quote(2))
+        async with follow(node.address, {"all": "price >= 0"}, "ada") as follower:
+            assert await take_from(follower, 1) == [2]
+
+
+async def test_an_event_that_left_the_log_and_came_again_is_not_delivered_again(
+    tmp_path: Path,
+) -> None:
+    node = LocalNode(tmp_path, limits=StoreLimits(events=1))
+    async with node.running(), follow(node.address, {"all": "price >= 0"}, "ada") as follower:
+        await node.peer.publish(quote(1))
+        assert await take_from(follower, 1) == [1]
+    async with node.running(), follow(node.address, {"all": "price >= 0"}, "ada") as follower:
+        await node.peer.publish(quote(2))
+        assert await take_from(follower, 1) == [2]
+        node.peer.deliver(node.peer.published[0])
+        await node.peer.publish(quote(3))
+        assert await take_from(follower, 1) == [3]
+
+
+async def test_a_new_name_may_begin_with_what_others_were_kept(tmp_path: Path) -> None:
+    node = LocalNode(tmp_path)
+    async with node.running():
+        async with follow(node.address, {"all": "price >= 0"}, "ada") as ada:
+            for price in (1, 90, 2):
+                await node.peer.publish(quote(price))
+            await take_from(ada, 3)
+        async with follow(node.address, {"dear": DEAR}, "new") as late:
+            await node.peer.publish(quote(91))
+            assert await take_from(late, 1) == [91]
+        async with follow(node.address, {"dear": DEAR}, "old", RETAINED) as early:
+            assert await take_from(early, 2) == [90, 91]
+        with pytest.raises(RefusedByNodeError, match="only clients with a name"):
+            async with follow(node.address, {"dear": DEAR}, None, RETAINED):
+                pass
+
+
+async def test_a_forgotten_client_is_owed_nothing(tmp_path: Path) -> None:
+    node = LocalNode(tmp_path)
+    async with node.running():
+        async with open_client(node.address, "ada") as client:
+            await client.subscribe("all", "price >= 0")
+            await client.forget()
+            assert node.peer.subscribers == []
+        await node.peer.publish(quote(1))
+        async with follow(node.address, {"all": "price >= 0"}, "ada") as follower:
+            await node.peer.publish(quote(2))
+            assert await take_from(follower, 1) == [2]
+
+
+async def test_a_subscription_can_be_exchanged_for_another(tmp_path: Path) -> None:
+    node = LocalNode(tmp_path)
+    async with node.running(), open_client(node.address, "ada") as client:
+        await client.subscribe("mine", DEAR)
+        await client.subscribe("mine", "price < 10")
+        assert len(node.peer.subscribers) == 1
+        with pytest.raises(RefusedByNodeError):
+            await client.subscribe("mine", "price <")
+        await node.peer.publish(quote(90))
+        await node.peer.publish(quote(5))
+        (event,) = await take(client, 1)
+        assert event.values["price"] == 5
+
+
+async def test_a_name_is_for_one_connection_at_a_time(tmp_path: Path) -> None:
+    node = LocalNode(tmp_path)
+    async with node.running(), open_client(node.address, "ada"):
+        with pytest.raises(RefusedByNodeError, match="connected already"):
+            async with open_client(node.address, "ada"):
+                pass
+    assert node.counts.turned_away == {"busy": 1}
+
+
+async def test_a_slow_named_client_holds_back_its_own_events_only(tmp_path: Path) -> None:
+    node = LocalNode(tmp_path, local=Local(window=2))
+    async with node.running(), open_client(node.address, "slow") as slow:
+        await slow.subscribe("all", "price >= 0")
+        async with open_client(node.address, "fast") as fast:
+            await fast.subscribe("all", "price >= 0")
+            for price in range(6):
+                await node.peer.publish(quote(price))
+            got = []
+            for _ in range(6):
+                got += await take(fast, 1)
+                await fast.acknowledge(got[-1])
+        waiting = await take(slow, 2)
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        with pytest.raises(trio.WouldBlock):
+            slow.events.receive_nowait()
+        await slow.acknowledge(waiting[-1])
+        waiting = await take(slow, 2)
+    assert [event.values["price"] for event in got] == list(range(6))
+    assert [event.values["price"] for event in waiting] == [2, 3]
+
+
+async def test_a_name_absent_for_longer_than_the_retention_time_is_forgotten(
+    tmp_path: Path, mock_clock: trio.testing.MockClock
+) -> None:
+    node = LocalNode(tmp_path, retention_s=3600)
+    async with node.running():
+        async with open_client(node.address, "ada") as client:
+            await client.subscribe("all", "price >= 0")
+        await settle(lambda: node.counts.ended.total() == 1)
+        mock_clock.jump(3500)
+        await settle()
+        assert len(node.peer.subscribers) == 1
+        mock_clock.jump(200)
+        await settle(lambda: not node.peer.subscribers)
+
+
+async def settle(done: Callable[[], bool] = lambda: True) -> None:
+    """Let everything happen that can without time passing, until ``done``."""
+    for _ in range(1000):
+        await trio.testing.wait_all_tasks_blocked(0.002)
+        if done():
+            return
+    raise AssertionError("it never came about")
+
+
+async def test_an_event_of_a_lost_history_is_known_by_its_id(tmp_path: Path) -> None:
+    node = LocalNode(tmp_path)
+    async with (
+        node.restartable() as running,
+        follow(node.address, {"all": "price >= 0"}, "ada") as ada,
+    ):
+        await node.peer.publish(quote(1))
+        assert await take_from(ada, 1) == [1]
+        await running.stop()
+        for path in tmp_path.glob("clients.db*"):
+            path.unlink()
+        await running.start()
+        await subscribed_again(node)
+        node.peer.deliver(node.peer.published[0])
+        await node.peer.publish(quote(2))
+        assert await take_from(ada, 1) == [2]
+
+
+async def test_peers_without_a_network_deliver_what_matches() -> None:
+    """The double keeps the contract that the tests above rely on."""
+    peer = LoopbackPeer()
+    async with peer.subscribe(DEAR) as events:
+        for price in (90, 10, 91):
+            await peer.publish(quote(price))
+        peer.deliver(peer.published[0])
+        prices = [(await anext(events)).values["price"] for _ in range(3)]
+    assert prices == [90, 91, 90]
+    assert peer.subscribers == []

@@ -1,0 +1,246 @@
+"""What clients of the local socket may not do, and that it is bounded and counted."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from gossamer.node.config import Local
+from gossamer.node.errors import RefusedByNodeError
+from gossamer.node.local.address import knock
+from gossamer.node.local.client import open_client
+from gossamer.node.local.frames import FRAMES, VERSION
+from gossamer.node.store import StoreLimits
+from gossamer.node.transport.frames import FrameReader, encode_frame
+from gossamer.node.transport.limits import Limits
+from gossamer.node.transport.schema import Frame
+from support.local_nodes import LocalNode
+from support.loopback_peer import IBM, LoopbackPeer
+
+pytestmark = pytest.mark.trio
+
+ATTACH = {"version": VERSION, "software": "test"}
+
+
+@asynccontextmanager
+async def stranger(node: LocalNode) -> AsyncIterator[trio.SocketStream]:
+    """A connection that has said nothing yet."""
+    stream, _ = await knock(node.address)
+    async with stream:
+        yield stream
+
+
+async def answers(stream: trio.SocketStream) -> list[Frame]:
+    """Everything that the node says until it says goodbye, or is gone."""
+    reader = FrameReader(Limits())
+    found: list[Frame] = []
+    with trio.fail_after(3600):
+        while True:
+            try:
+                data = await stream.receive_some(65536)
+            except trio.BrokenResourceError:
+                return found
+            if not data:
+                return found
+            reader.feed(data)
+            found += list(reader)
+            if found and found[-1]["type"] == "goodbye":
+                return found
+
+
+@pytest.mark.parametrize(
+    ("first", "cause", "words"),
+    [
+        (encode_frame("attach", version=VERSION + 1, new=1), "version", "version 2"),
+        (encode_frame("status", number=1), "bad frame", "attach first"),
+        (encode_frame("attach", version=VERSION), "bad frame", "software"),
+        (encode_frame("attach", **ATTACH, client="\n"), "refused", "not printable"),
+        (b"GET / HTTP/1.1\r\n\r\n", "bad frame", "length"),
+        (b"\x00\x00\x00\x02\xa1\x01", "bad frame", "content"),
+    ],
+    ids=["version", "request", "field", "name", "http", "cbor"],
+)
+async def test_who_does_not_attach_properly_is_told_why(
+    tmp_path: Path, first: bytes, cause: str, words: str
+) -> None:
+    node = LocalNode(tmp_path)
+    async with node.running(), stranger(node) as stream:
+        await stream.send_all(first)
+        (goodbye,) = await answers(stream)
+        assert goodbye["reason"] == cause
+        assert words in goodbye["detail"]
+        assert node.counts.turned_away == {cause: 1}
+        async with open_client(node.address) as client:
+            assert await client.status()
+
+
+async def test_a_tcp_client_shows_the_token(tmp_path: Path) -> None:
+    node = LocalNode(tmp_path, local=Local(address="127.0.0.1:0"))
+    async with node.running():
+        for token in ({}, {"token": "wrong"}, {"token": "é"}):
+            async with stranger(node) as stream:
+                await stream.send_all(encode_frame("attach", **ATTACH, **token))
+                (goodbye,) = await answers(stream)
+                assert goodbye["reason"] == "refused"
+        assert node.counts.turned_away == {"refused": 3}
+        assert (tmp_path / "client.token").stat().st_mode & 0o777 == 0o600
+    assert not (tmp_path / "client.token").exists()
+
+
+async def test_a_stranger_that_says_nothing_is_not_waited_for(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    del autojump_clock
+    node = LocalNode(tmp_path)
+    async with node.running(), stranger(node) as stream:
+        (goodbye,) = await answers(stream)
+    assert goodbye["reason"] == "silent"
+
+
+async def test_only_so_many_clients_are_let_in(tmp_path: Path) -> None:
+    node = LocalNode(tmp_path, local=Local(clients=2))
+    async with node.running() as server, open_client(node.address):
+        async with open_client(node.address):
+            assert server.clients == 2
+            with pytest.raises(RefusedByNodeError, match="more than 2 clients"):
+                async with open_client(node.address):
+                    pass
+        await until(lambda: server.clients == 1)
+        async with open_client(node.address) as client:
+            assert await client.status()
+    assert node.counts.turned_away == {"busy": 1}
+
+
+async def test_a_client_has_only_so_many_subscriptions(tmp_path: Path) -> None:
+    node = LocalNode(tmp_path, local=Local(subscriptions=2))
+    async with node.running():
+        for name in (None, "ada"):
+            async with open_client(node.address, name) as client:
+                await client.subscribe("1", "price > 1")
+                await client.subscribe("2", "price > 2")
+                with pytest.raises(RefusedByNodeError, match="is full at 2"):
+                    await client.subscribe("3", "price > 3")
+                await client.subscribe("2", "price > 4")
+        assert len(node.peer.subscribers) == 2
+
+
+async def test_a_subscription_that_the_peer_does_not_take_is_refused(tmp_path: Path) -> None:
+    node = LocalNode(tmp_path, peer=LoopbackPeer(capacity=0))
+    async with node.running():
+        for name in (None, "ada"):
+            async with open_client(node.address, name) as client:
+                with pytest.raises(RefusedByNodeError, match="is full at 0"):
+                    await client.subscribe("1", "price > 1")
+
+
+async def test_only_so_many_names_are_kept(tmp_path: Path) -> None:
+    node = LocalNode(tmp_path, limits=StoreLimits(clients=1))
+    async with node.running():
+        async with open_client(node.address, "ada") as client:
+            await client.subscribe("1", "price > 1")
+        async with open_client(node.address, "bob") as client:
+            with pytest.raises(RefusedByNodeError, match="clients is full"):
+                await client.subscribe("1", "price > 1")
+        assert len(node.peer.subscribers) == 1
+
+
+async def test_a_client_that_takes_no_events_is_cut_and_counted(tmp_path: Path) -> None:
+    node = LocalNode(tmp_path, local=Local(queue_bytes=2 << 20))
+    event = {**IBM, "symbol": "x" * 4000}
+    async with node.running() as server, stranger(node) as stream:
+        await stream.send_all(
+            encode_frame("attach", **ATTACH)
+            + encode_frame("subscribe", number=1, id="all", expression="price > 1")
+        )
+        await until(lambda: bool(node.peer.subscribers))
+        while server.clients:
+            await node.peer.publish(event)
+            await trio.testing.wait_all_tasks_blocked()
+            if len(node.peer.published) > 600:
+                break
+        received = await answers(stream)
+        await until(lambda: server.clients == 0)
+    assert received[-1]["type"] in ("goodbye", "event")
+    assert node.counts.ended == {"stalled": 1}
+    # What its queue and the socket's buffers hold, and no more.
+    assert node.counts.events_sent * 4000 < 4 << 20
+
+
+async def test_a_flooding_client_is_slowed_down_and_cut(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    del autojump_clock
+    node = LocalNode(tmp_path, local=Local(requests_per_s=1))
+    async with node.running() as server, stranger(node) as stream:
+        await stream.send_all(encode_frame("attach", **ATTACH))
+        requests = b"".join(encode_frame("metrics", number=n) for n in range(3000))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_send, stream, requests)
+            received = await answers(stream)
+            nursery.cancel_scope.cancel()
+        await stream.aclose()
+        await until(lambda: server.clients == 0)
+    assert received[-1]["reason"] == "flood"
+    assert node.counts.ended == {"flood": 1}
+
+
+async def _send(stream: trio.SocketStream, data: bytes) -> None:
+    try:
+        await stream.send_all(data)
+    except trio.BrokenResourceError:
+        return
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        encode_frame("attach", **ATTACH),
+        encode_frame(
+            "event", position=1, id="", values={}, publisher="", published_at=0, subscriptions=[]
+        ),
+        encode_frame("acknowledge", position=3),
+        encode_frame("subscribe", number=1, id="x" * 65, expression=""),
+        encode_frame("publish", number=1, values={str(n): 1 for n in range(17)}),
+        encode_frame("publish_many", number=1, events=[{}] * 257),
+        encode_frame("nonsense"),
+    ],
+    ids=["attach", "event", "acknowledge", "long", "attributes", "events", "nonsense"],
+)
+async def test_a_frame_that_is_no_request_costs_the_connection(
+    tmp_path: Path, frame: bytes
+) -> None:
+    node = LocalNode(tmp_path)
+    async with node.running():
+        async with stranger(node) as stream:
+            await stream.send_all(encode_frame("attach", **ATTACH) + frame)
+            attached, goodbye = await answers(stream)
+        assert (attached["type"], goodbye["type"]) == ("attached", "goodbye")
+        assert goodbye["reason"] == "bad frame"
+        FRAMES.check(goodbye)
+        await until(lambda: node.counts.ended == {"bad frame": 1})
+    assert node.peer.published == []
+
+
+@pytest.mark.parametrize("value", [["1", "0"], ["1"], ["a", "1"], ["1" * 400, "x"]])
+async def test_a_value_that_is_no_fraction_is_refused(tmp_path: Path, value: list[str]) -> None:
+    node = LocalNode(tmp_path)
+    async with node.running(), stranger(node) as stream:
+        await stream.send_all(
+            encode_frame("attach", **ATTACH)
+            + encode_frame("publish", number=7, values={**IBM, "price": value})
+            + encode_frame("goodbye", reason="shutdown")
+        )
+        _, refused = await answers(stream)
+    assert (refused["type"], refused["number"]) == ("refused", 7)
+    assert "numerator and denominator" in refused["reason"]
+
+
+async def until(done: Callable[[], bool]) -> None:
+    with trio.fail_after(10):
+        while not done():
+            await trio.sleep(0.001)

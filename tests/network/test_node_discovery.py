@@ -1,0 +1,375 @@
+"""Discovery: several sources in one stream, and multicast DNS that believes nobody."""
+
+from __future__ import annotations
+
+import math
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+from zeroconf import ServiceBrowser, ServiceInfo, ServiceStateChange, Zeroconf
+
+from gossamer.node.discovery import (
+    MULTICAST,
+    REMEMBERED,
+    STATIC,
+    Found,
+    KnownPeers,
+    Tell,
+    discover,
+    static_peers,
+)
+from gossamer.node.errors import DiscoveryError, InterfaceError
+from gossamer.node.interfaces import InterfaceAddress, choose, local_addresses
+from gossamer.node.multicast import (
+    ATTEMPTS,
+    NAMES_WAITING,
+    SERVICE,
+    Announcement,
+    Multicast,
+    MulticastCounts,
+    _Names,
+    read_answer,
+)
+
+CLUSTER = "ab" * 16
+LOOPBACK = "127.0.0.1"
+
+
+def announcement(key: int, cluster: str = CLUSTER, version: int = 1) -> Announcement:
+    return Announcement(cluster=cluster, key=key, version=version, port=7000 + key)
+
+
+def service(
+    name: str = f"{5:016x}",
+    text: dict[str, str | bytes] | None = None,
+    hosts: tuple[str, ...] = ("10.0.0.5",),
+    port: int = 7005,
+) -> ServiceInfo:
+    properties = {**announcement(5).properties(), **(text or {})}
+    return ServiceInfo(
+        SERVICE, f"{name}.{SERVICE}", port=port, properties=properties, parsed_addresses=list(hosts)
+    )
+
+
+def no_failure(name: str, error: Exception) -> None:
+    raise AssertionError(f"{name}: {error}")
+
+
+class Failing:
+    name = "failing"
+
+    async def run(self, tell: Tell) -> None:  # noqa: ARG002
+        raise DiscoveryError("no carrier")
+
+
+class Endless:
+    name = "endless"
+
+    def __init__(self) -> None:
+        self.told = 0
+        self.cleaned_up = False
+
+    async def run(self, tell: Tell) -> None:
+        try:
+            while True:
+                await tell(Found(None, (("h", 1),), self.name))
+                self.told += 1
+        finally:
+            self.cleaned_up = True
+
+
+class HangingZeroconf:
+    """A library whose `close` returns only when it is released."""
+
+    def __init__(self) -> None:
+        self.closing = threading.Event()
+        self.released = threading.Event()
+
+    def register_service(self, info: ServiceInfo, cooperating_responders: bool) -> None:
+        """Registers nothing."""
+
+    def cancel(self) -> None:
+        """Cancels nothing."""
+
+    def close(self) -> None:
+        self.closing.set()
+        self.released.wait(30)
+
+
+def multicast_works() -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(("", 0))
+        receiver.settimeout(1)
+        try:
+            membership = socket.inet_aton("224.0.0.251") + socket.inet_aton(LOOPBACK)
+            receiver.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, membership)
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+                sender.setsockopt(
+                    socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(LOOPBACK)
+                )
+                sender.sendto(b"?", ("224.0.0.251", receiver.getsockname()[1]))
+            return receiver.recv(1) == b"?"
+        except OSError:
+            return False
+
+
+needs_multicast = pytest.mark.skipif(
+    not multicast_works(), reason="this machine carries no multicast on loopback"
+)
+
+
+@pytest.mark.trio
+async def test_all_sources_come_in_one_stream_that_ends_with_them() -> None:
+    remembered = KnownPeers(REMEMBERED, ((9, (("10.0.0.9", 1), ("fd00::9", 1))),))
+    sources = [static_peers([("a", 1), ("b", 2)]), remembered]
+    async with discover(sources, no_failure) as stream:
+        found = [one async for one in stream]
+    assert sorted(found, key=str) == sorted(
+        [
+            Found(None, (("a", 1),), STATIC),
+            Found(None, (("b", 2),), STATIC),
+            Found(9, (("10.0.0.9", 1), ("fd00::9", 1)), REMEMBERED),
+        ],
+        key=str,
+    )
+
+
+@pytest.mark.trio
+async def test_a_source_that_fails_is_reported_and_the_others_go_on() -> None:
+    failures: list[tuple[str, str]] = []
+
+    def on_failure(name: str, error: Exception) -> None:
+        failures.append((name, str(error)))
+
+    async with discover([Failing(), static_peers([("a", 1)])], on_failure) as stream:
+        found = [one async for one in stream]
+    assert found == [Found(None, (("a", 1),), STATIC)]
+    ((name, sentence),) = failures
+    assert name == "failing"
+    assert "no carrier" in sentence
+    assert "discovery.multicast = false" in sentence
+
+
+@pytest.mark.trio
+async def test_a_source_waits_for_its_reader_and_stops_with_it() -> None:
+    endless = Endless()
+    async with discover([endless], no_failure) as stream:
+        assert (await anext(stream)).source == "endless"
+        await trio.testing.wait_all_tasks_blocked()
+        told = endless.told
+        await trio.testing.wait_all_tasks_blocked()
+        assert endless.told == told < 50
+    assert endless.cleaned_up
+
+
+@needs_multicast
+@pytest.mark.trio
+async def test_two_peers_of_a_cluster_find_each_other_and_no_stranger() -> None:
+    first = Multicast(announcement(1), interface=LOOPBACK)
+    second = Multicast(announcement(2), interface=LOOPBACK)
+    foreign = Multicast(announcement(3, cluster="cd" * 16), interface=LOOPBACK)
+    newer = Multicast(announcement(4, version=2), interface=LOOPBACK)
+    with trio.move_on_after(60) as waiting:
+        async with (
+            discover([foreign], no_failure),
+            discover([newer], no_failure),
+            discover([first], no_failure) as by_first,
+            discover([second], no_failure) as by_second,
+        ):
+            assert await anext(by_first) == Found(2, ((LOOPBACK, 7002),), MULTICAST)
+            assert await anext(by_second) == Found(1, ((LOOPBACK, 7001),), MULTICAST)
+            await until(lambda: first.counts.foreign > 0 and first.counts.other_version > 0)
+    assert not waiting.cancelled_caught, (first.counts, second.counts)
+    assert first.counts.found == second.counts.found == 1
+
+
+@needs_multicast
+@pytest.mark.trio
+async def test_leaving_says_goodbye() -> None:
+    source = Multicast(announcement(1), interface=LOOPBACK)
+    watcher = Zeroconf([LOOPBACK])
+    changes: list[str] = []
+
+    # zeroconf passes these by name.
+    def on_change(
+        zeroconf: Zeroconf,  # noqa: ARG001
+        service_type: str,  # noqa: ARG001
+        name: str,
+        state_change: ServiceStateChange,
+    ) -> None:
+        assert name == announcement(1).name
+        changes.append(state_change.name)
+
+    ServiceBrowser(watcher, SERVICE, handlers=[on_change])
+    try:
+        with trio.fail_after(20):
+            async with discover([source], no_failure):
+                await until(lambda: changes == ["Added"])
+            await until(lambda: changes == ["Added", "Removed"])
+        threads = {thread.name for thread in threading.enumerate()}
+        assert len([name for name in threads if "ServiceBrowser" in name]) == 1  # the watcher's
+    finally:
+        await trio.to_thread.run_sync(watcher.close)
+
+
+@pytest.mark.trio
+async def test_a_goodbye_that_hangs_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+    autojump_clock: trio.testing.MockClock,  # noqa: ARG001
+) -> None:
+    hanging = HangingZeroconf()
+    monkeypatch.setattr("gossamer.node.multicast._open", lambda _: hanging)
+    monkeypatch.setattr(_Names, "browse", lambda *_: hanging)
+    began = trio.current_time()
+    try:
+        async with discover([Multicast(announcement(1), interface=LOOPBACK)], no_failure):
+            await trio.testing.wait_all_tasks_blocked()
+        assert trio.current_time() - began <= 2
+        # The clock may have jumped before the thread began; it begins all the same.
+        assert hanging.closing.wait(10)
+    finally:
+        hanging.released.set()
+
+
+@needs_multicast
+@pytest.mark.trio
+async def test_a_liar_on_the_network_is_counted_and_the_honest_are_found() -> None:
+    source = Multicast(announcement(1), interface=LOOPBACK)
+    liar = Zeroconf([LOOPBACK])
+    lies = [
+        service(name="not-a-key", hosts=(LOOPBACK,)),
+        service(name=f"{6:016x}", hosts=(LOOPBACK,)),  # and announces key 5
+    ]
+    honest = service(hosts=(LOOPBACK,))
+    try:
+        with trio.fail_after(20):
+            async with discover([source], no_failure) as stream:
+                for info in [*lies, honest]:
+                    await trio.to_thread.run_sync(register, liar, info)
+                assert (await anext(stream)).key == 5
+                await until(lambda: source.counts.malformed >= 2)
+    finally:
+        await trio.to_thread.run_sync(liar.close)
+    assert source.counts.found == 1
+
+
+def register(zeroconf: Zeroconf, info: ServiceInfo) -> None:
+    zeroconf.register_service(info, cooperating_responders=True)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for what another thread counts: there is no event to wait for."""
+    while not condition():
+        await trio.sleep(0.01)
+
+
+@pytest.mark.trio
+async def test_names_heard_while_too_many_wait_are_counted_and_not_kept() -> None:
+    source = Multicast(announcement(1))
+    names = _Names(source.counts, own=announcement(1).name)
+    change = type("Added", (), {"name": "Added"})
+    for key in range(2, NAMES_WAITING + 12):
+        names._on_change(None, SERVICE, f"{key:016x}.{SERVICE}", change)  # type: ignore[arg-type]
+    assert source.counts.crowded_out == 10
+    assert await names.next() == (f"{2:016x}.{SERVICE}", 1)
+
+
+@pytest.mark.trio
+async def test_a_name_without_answer_is_asked_for_again_and_then_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source = Multicast(announcement(1))
+    names = _Names(source.counts, own=announcement(1).name)
+    asked: list[str] = []
+
+    def never(_: object, name: str) -> None:
+        asked.append(name)
+
+    monkeypatch.setattr("gossamer.node.multicast._look_up", never)
+    names.add(announcement(2).name, 1)
+    async with trio.open_nursery() as nursery:
+        look_up: Any = source._look_up_names
+        nursery.start_soon(look_up, None, names, None, ())
+        await until(lambda: source.counts.silent == 1)
+        nursery.cancel_scope.cancel()
+    assert asked == [announcement(2).name] * ATTEMPTS
+
+
+@pytest.mark.trio
+async def test_what_is_remembered_is_bounded_and_finds_are_paced(
+    autojump_clock: trio.testing.MockClock,  # noqa: ARG001
+) -> None:
+    source = Multicast(announcement(1), found_limit=3, found_per_s=2)
+    began = trio.current_time()
+    for key in range(10):
+        assert source._is_news(Found(key, (("h", 1),), MULTICAST))
+        await source._keep_pace()
+    assert len(source._known) == 3
+    assert math.isclose(trio.current_time() - began, 9 / 2)
+    assert not source._is_news(Found(9, (("h", 1),), MULTICAST))
+    assert source._is_news(Found(9, (("h", 2),), MULTICAST))
+
+
+def test_an_answer_of_the_cluster_is_a_find() -> None:
+    counts = MulticastCounts()
+    info = service(hosts=("10.0.0.5", "fd00::5", LOOPBACK, "0.0.0.0", "224.0.0.1"))
+    found = read_answer(info, announcement(1), counts, loopback=False)
+    assert found == Found(5, (("10.0.0.5", 7005), ("fd00::5", 7005)), MULTICAST)
+    assert counts == MulticastCounts()
+
+
+@pytest.mark.parametrize(
+    ("info", "cause"),
+    [
+        (service(name="x"), "malformed"),
+        (service(name="f" * 16, text={"key": "f" * 16}), "malformed"),
+        (service(text={"key": f"{6:016x}"}), "malformed"),
+        (service(text={"cluster": b"\xff"}), "malformed"),
+        (service(text={"more": "x" * 250, "and": "y" * 250}), "malformed"),
+        (service(hosts=(LOOPBACK,)), "malformed"),
+        (service(port=0), "malformed"),
+        (service(name=f"{1:016x}", text={"key": f"{1:016x}"}), "malformed"),
+        (service(text={"cluster": "cd" * 8}), "foreign"),
+        (service(text={"version": "2"}), "other_version"),
+    ],
+)
+def test_any_other_answer_is_counted_by_cause(info: ServiceInfo, cause: str) -> None:
+    counts = MulticastCounts()
+    assert read_answer(info, announcement(1), counts, loopback=False) is None
+    assert counts == MulticastCounts(**{cause: 1})
+
+
+def test_no_more_addresses_of_a_peer_are_taken_than_it_can_need() -> None:
+    info = service(hosts=tuple(f"10.0.0.{i}" for i in range(1, 30)))
+    found = read_answer(info, announcement(1), MulticastCounts(), loopback=False)
+    assert found is not None
+    assert len(found.addresses) == 8
+
+
+def test_an_interface_is_chosen_by_name_or_address_or_is_any_but_loopback() -> None:
+    addresses = local_addresses()
+    (loopback,) = [one for one in addresses if str(one.address) == LOOPBACK]
+    assert loopback in choose(loopback.interface, addresses)
+    assert choose(LOOPBACK, addresses) == (loopback,)
+    assert loopback not in choose("", addresses)
+    with pytest.raises(InterfaceError, match=f"'nope', expected one of .*{loopback.interface}"):
+        choose("nope", addresses)
+
+
+@pytest.mark.trio
+async def test_a_machine_without_network_is_told_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def only_loopback() -> tuple[InterfaceAddress, ...]:
+        return tuple(one for one in local_addresses() if one.address.is_loopback)
+
+    monkeypatch.setattr("gossamer.node.multicast.local_addresses", only_loopback)
+    failures: list[Exception] = []
+    async with discover([Multicast(announcement(1))], lambda _, e: failures.append(e)) as stream:
+        assert [one async for one in stream] == []
+    assert "there is no network interface" in str(failures[0])

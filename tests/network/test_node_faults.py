@@ -1,0 +1,124 @@
+"""What happens to an overlay when its network misbehaves; on a clock that jumps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import trio
+
+from support.memory_peers import MemoryPeers, memory_peers, ring_errors
+from support.memory_transport import Faults, MemoryNetwork
+from support.node_peers import eventually, rounds_pass, take
+from support.transport_peers import on_jumping_clock
+
+pytestmark = pytest.mark.slow
+
+# Keys far apart on the ring, so that the halves below alternate on it.
+KEYS = [1 + (i << 58) for i in range(8)]
+PATIENCE_S = 120.0
+
+
+async def whole(crowd: MemoryPeers) -> None:
+    """Wait until everybody knows the next one on the ring."""
+    await eventually(lambda: not ring_errors(crowd.peers), PATIENCE_S)
+
+
+@on_jumping_clock
+async def test_events_reach_everybody_once_over_late_repeated_and_reordered_frames(
+    tmp_path: Path,
+) -> None:
+    faults = Faults(latency_s=(0.0, 0.05), duplication=0.1, reordering=0.1)
+    network = MemoryNetwork(5, faults)
+    async with memory_peers(tmp_path, *KEYS, network=network) as crowd:
+        await whole(crowd)
+        events = crowd.peers[KEYS[3]].subscribe("price >= 0")
+        await rounds_pass(*crowd.peers.values(), rounds=8)
+        published = {
+            await crowd.peers[KEYS[i % 8]].publish({"price": i, "symbol": "A"}) for i in range(40)
+        }
+        assert {event.id for event in await take(events, 40, PATIENCE_S)} == published
+        await rounds_pass(*crowd.peers.values(), rounds=8)
+        assert len(events) == 0
+        assert network.duplicated > 0
+        assert network.reordered > 0
+
+
+@on_jumping_clock
+async def test_a_partition_heals_by_itself(tmp_path: Path) -> None:
+    """Halves that alternate on the ring become rings of their own, and one again after a minute."""
+    async with memory_peers(tmp_path, *KEYS) as crowd:
+        await whole(crowd)
+        halves = KEYS[::2], KEYS[1::2]
+        crowd.network.partition(*halves)
+        for half in halves:
+            part = {key: crowd.peers[key] for key in half}
+            await eventually(lambda part=part: not ring_errors(part), PATIENCE_S)
+        await trio.sleep(60)
+        assert ring_errors(crowd.peers) == set(KEYS)
+        crowd.network.heal()
+        await whole(crowd)
+        events = crowd.peers[KEYS[0]].subscribe("price >= 0")
+        await rounds_pass(*crowd.peers.values(), rounds=8)
+        published = await crowd.peers[KEYS[5]].publish({"price": 1, "symbol": "A"})
+        assert [event.id for event in await take(events, 1, PATIENCE_S)] == [published]
+
+
+@on_jumping_clock
+async def test_a_peer_that_vanishes_without_a_word_is_replaced_within_rounds(
+    tmp_path: Path,
+) -> None:
+    """Its connections break, and nobody answers where it listened."""
+    async with memory_peers(tmp_path, *KEYS) as crowd:
+        await whole(crowd)
+        gone = KEYS[4]
+        vanish(crowd, gone)
+        rest = {key: peer for key, peer in crowd.peers.items() if key != gone}
+        await eventually(lambda: not ring_errors(rest), PATIENCE_S)
+        await eventually(
+            lambda: all(gone not in neighbours_of(rest[key]) for key in rest), PATIENCE_S
+        )
+        events = rest[KEYS[0]].subscribe("price >= 0")
+        await rounds_pass(*rest.values(), rounds=8)
+        published = {await rest[KEYS[7]].publish({"price": i, "symbol": "A"}) for i in range(20)}
+        assert {event.id for event in await take(events, 20, PATIENCE_S)} == published
+
+
+def vanish(crowd: MemoryPeers, key: int) -> None:
+    """Break a peer's connections, and let none be made any more."""
+    crowd.network.partition([other for other in KEYS if other != key], [key])
+    for other in KEYS:
+        crowd.network.break_connections(key, other)
+
+
+def neighbours_of(peer: object) -> set[int]:
+    return {one.key for one in peer.snapshot().peers if one.links}  # type: ignore[attr-defined]
+
+
+@on_jumping_clock
+async def test_peers_come_back_after_all_have_been_stopped(tmp_path: Path) -> None:
+    """They remember each other: the first one, whom all were told of, stays away."""
+    async with memory_peers(tmp_path, *KEYS[:4]) as crowd:
+        await whole(crowd)
+        for key in KEYS[:4]:
+            await crowd.stop(key)
+        for key in KEYS[1:4]:
+            await crowd.add(key)
+        await whole(crowd)
+        assert len(crowd.peers) == 3
+
+
+@on_jumping_clock
+async def test_what_two_runs_of_one_seed_deliver_is_the_same(tmp_path: Path) -> None:
+    """Everything left to chance is injected; what depends on the scheduling of tasks is not."""
+    runs = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        async with memory_peers(tmp_path / name, *KEYS[:3]) as crowd:
+            await whole(crowd)
+            events = crowd.peers[KEYS[1]].subscribe("price >= 0")
+            await rounds_pass(*crowd.peers.values(), rounds=8)
+            for i in range(5):
+                await crowd.peers[KEYS[2]].publish({"price": i, "symbol": "A"})
+            runs.append({event.values["price"] for event in await take(events, 5, PATIENCE_S)})
+    assert runs[0] == runs[1] == set(range(5))

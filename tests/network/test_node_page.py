@@ -1,0 +1,306 @@
+"""The page's server: what it serves, and what it refuses from clients that mean no good."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import attrs
+import h11
+import pytest
+import structlog
+import trio
+import trio.testing
+
+from gossamer.node.errors import ListenFailed
+from gossamer.node.metrics import Counters
+from gossamer.node.page.server import PageLimits, serve_page
+
+HOST = "127.0.0.1"
+METRICS = b"# HELP gossamer_up x\ngossamer_up 1.0\n"
+PATHS = ("/", "/page.css", "/page.js", "/layout.js", "/state.json", "/metrics", "/healthz")
+QUICK = PageLimits(interval_s=0.01)
+
+
+@attrs.define
+class Served:
+    """A page that is being served, and how often its snapshot was made."""
+
+    port: int = 0
+    snapshots: int = 0
+    counts: Counters = attrs.field(factory=Counters)
+    filler: str = ""
+
+    def snapshot(self) -> Mapping[str, Any]:
+        self.snapshots += 1
+        return {"number": self.snapshots, **({"filler": self.filler} if self.filler else {})}
+
+    async def connect(self) -> trio.SocketStream:
+        return await trio.open_tcp_stream(HOST, self.port)
+
+    async def send(self, request: bytes) -> tuple[int, dict[str, str], bytes]:
+        """Send ``request`` as it is; give status, headers and body of the first answer."""
+        stream = await self.connect()
+        async with stream:
+            await stream.send_all(request)
+            return await read_answer(stream, request[:4] == b"HEAD")
+
+    async def ask(
+        self, path: str, method: str = "GET", headers: str = ""
+    ) -> tuple[int, dict[str, str], bytes]:
+        host = "" if "Host:" in headers else f"Host: localhost:{self.port}\r\n"
+        return await self.send(f"{method} {path} HTTP/1.1\r\n{host}{headers}\r\n".encode())
+
+
+async def read_answer(
+    stream: trio.SocketStream, head: bool = False
+) -> tuple[int, dict[str, str], bytes]:
+    client = h11.Connection(h11.CLIENT)
+    client.send(h11.Request(method="HEAD" if head else "GET", target="/", headers=[("Host", "x")]))
+    client.send(h11.EndOfMessage())
+    status, headers, body = 0, {}, b""
+    while True:
+        event = client.next_event()
+        if event is h11.NEED_DATA:
+            client.receive_data(await stream.receive_some())
+        elif isinstance(event, h11.Response):
+            status = event.status_code
+            headers = {name.decode(): value.decode() for name, value in event.headers}
+        elif isinstance(event, h11.Data):
+            body += event.data
+        else:
+            return status, headers, body
+
+
+@asynccontextmanager
+async def served(
+    limits: PageLimits | None = None, hosts: tuple[str, ...] = ()
+) -> AsyncIterator[Served]:
+    page = Served()
+    async with trio.open_nursery() as nursery:
+        _, page.port = await serve_page(
+            nursery,
+            (HOST, 0),
+            page.snapshot,
+            lambda: METRICS,
+            hosts=hosts,
+            limits=limits,
+            counts=page.counts,
+        )
+        with trio.fail_after(30):
+            yield page
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.trio
+@pytest.mark.parametrize("path", PATHS)
+async def test_every_resource_is_served_with_all_security_headers(path: str) -> None:
+    async with served() as page:
+        status, headers, body = await page.ask(path)
+        head_status, head_headers, nothing = await page.ask(path, "HEAD")
+    assert (status, head_status, nothing) == (200, 200, b"")
+    assert len(body) == int(headers["content-length"]) == int(head_headers["content-length"])
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["cross-origin-resource-policy"] == "same-origin"
+    policy = headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe" not in policy
+    assert "http" not in policy
+
+
+@pytest.mark.trio
+async def test_state_metrics_and_health_are_what_they_should_be() -> None:
+    async with served() as page:
+        assert json.loads((await page.ask("/state.json?x=1"))[2]) == {"number": 1}
+        _, headers, body = await page.ask("/metrics")
+        assert body == METRICS
+        assert headers["content-type"].startswith("text/plain; version=0.0.4")
+        assert (await page.ask("/healthz"))[2] == b"ok\n"
+    assert page.counts.page_requests == 3
+
+
+@pytest.mark.trio
+async def test_the_page_needs_nothing_but_its_own_files() -> None:
+    async with served() as page:
+        texts = {path: (await page.ask(path))[2].decode() for path in PATHS[:4]}
+        references = re.findall(r'(?:src|href)="([^"]*)"', texts["/"])
+        references += re.findall(r'from "\./([^"]*)"', texts["/page.js"])
+        for name in references:
+            if name != "data:,":
+                assert (await page.ask(f"/{name}"))[0] == 200
+    assert len(references) >= 6
+    for path, text in texts.items():
+        assert "innerHTML" not in text
+        links = [url for url in re.findall(r"https?://[^\s\"')]+", text) if "w3.org" not in url]
+        assert links == [], path
+    assert "<style" not in texts["/"]
+    assert not re.search(r"\son\w+=|style=|<script>", texts["/"])
+
+
+@pytest.mark.trio
+async def test_events_come_again_and_again() -> None:
+    async with served(QUICK) as page:
+        stream = await page.connect()
+        async with stream:
+            await stream.send_all(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            received = b""
+            while received.count(b"data: ") < 3:
+                received += await stream.receive_some()
+    assert b"text/event-stream" in received
+    numbers = [json.loads(text)["number"] for text in re.findall(rb"data: (\{.*?\})\n\n", received)]
+    assert numbers == sorted(numbers)
+    assert len(set(numbers)) >= 2
+
+
+@pytest.mark.trio
+async def test_a_snapshot_is_made_once_for_all_who_ask_within_the_interval() -> None:
+    async with served(PageLimits(interval_s=3600)) as page:
+        for _ in range(5):
+            assert json.loads((await page.ask("/state.json"))[2]) == {"number": 1}
+    assert page.snapshots == 1
+
+
+@pytest.mark.trio
+async def test_a_connection_serves_several_requests_until_it_had_enough() -> None:
+    request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    async with served(PageLimits(requests=3)) as page:
+        stream = await page.connect()
+        async with stream:
+            for _ in range(3):
+                await stream.send_all(request)
+                assert (await read_answer(stream))[0] == 200
+            assert await closed(stream)
+
+
+async def closed(stream: trio.SocketStream) -> bool:
+    """Whether the server closes the connection, whatever it says before."""
+    try:
+        while await stream.receive_some():
+            pass
+    except trio.BrokenResourceError:
+        return True
+    return True
+
+
+@pytest.mark.trio
+@pytest.mark.parametrize(
+    ("request_text", "status"),
+    [
+        ("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", 405),
+        ("DELETE /state.json HTTP/1.1\r\nHost: localhost\r\n\r\n", 405),
+        ("GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10000000\r\n\r\n", 413),
+        ("GET / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n", 413),
+        ("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n", 421),
+        ("GET / HTTP/1.1\r\nHost: localhost.evil.example\r\n\r\n", 421),
+        ("GET / HTTP/1.1\r\nHost: 127.0.0.1.evil.example\r\n\r\n", 421),
+        ("GET / HTTP/1.0\r\n\r\n", 421),
+        ("GET / HTTP/1.1\r\n\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n", 400),
+        ("GET /nope HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
+        ("GET /../server.py HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
+        ("GET /%2e%2e/server.py HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
+        ("GET //etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
+        ("GET /index.html HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
+        ("GET http://localhost/state.json HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
+        ("\x16\x03\x01 hello TLS\r\n\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: localhost\r\nX: " + "a" * 20_000 + "\r\n\r\n", 431),
+        ("GET /" + "a" * 20_000 + " HTTP/1.1\r\nHost: localhost\r\n\r\n", 431),
+    ],
+    ids=range(19),
+)
+async def test_what_is_not_ours_to_answer_is_refused(request_text: str, status: int) -> None:
+    async with served() as page:
+        answered, headers, body = await page.send(request_text.encode("latin-1"))
+        assert (await page.ask("/healthz"))[0] == 200
+    assert answered == status
+    assert body.count(b"\n") == 1
+    assert "content-security-policy" in headers
+    assert page.counts.page_refused == 1
+
+
+@pytest.mark.trio
+@pytest.mark.parametrize(
+    "host",
+    ["localhost:1", "LOCALHOST", "127.0.0.1:7711", "[::1]:7711", "192.168.1.9", "gossip.lan."],
+)
+async def test_addresses_localhost_and_configured_names_are_ours(host: str) -> None:
+    async with served(hosts=("Gossip.lan",)) as page:
+        assert (await page.ask("/healthz", headers=f"Host: {host}\r\n"))[0] == 200
+
+
+@pytest.mark.trio
+async def test_a_client_that_drips_is_cut() -> None:
+    async with served(PageLimits(header_s=0.05)) as page:
+        stream = await page.connect()
+        async with stream:
+            await stream.send_all(b"GET / HT")
+            assert await closed(stream)
+        assert (await page.ask("/healthz"))[0] == 200
+
+
+@pytest.mark.trio
+async def test_a_client_that_takes_nothing_is_cut_and_its_place_is_free_again() -> None:
+    async with served(PageLimits(write_s=0.05, interval_s=0.0, streams=1)) as page:
+        page.filler = "x" * 1_000_000
+        stream = await page.connect()
+        async with stream:
+            await stream.send_all(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            await stream.receive_some(1)
+            statuses = [(await page.ask("/events", "HEAD"))[0]]
+            while statuses[-1] != 200:
+                statuses.append((await page.ask("/events", "HEAD"))[0])
+    assert statuses[0] == 503
+
+
+@pytest.mark.trio
+async def test_there_is_a_bound_to_connections_and_to_open_pages() -> None:
+    async with served(PageLimits(connections=2, streams=1)) as page:
+        watching = await page.connect()
+        async with watching:
+            await watching.send_all(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            await watching.receive_some()
+            status, headers, _ = await page.ask("/events")
+            assert (status, headers["retry-after"]) == (503, "10")
+            idle = await page.connect()
+            async with idle:
+                await idle.send_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                assert (await read_answer(idle))[0] == 200
+                assert (await page.send(b""))[0] == 503
+        assert page.counts.page_refused == 2
+
+
+@pytest.mark.trio
+async def test_far_too_many_connections_are_closed_without_a_word() -> None:
+    async with served(PageLimits(connections=0)) as page:
+        stream = await page.connect()
+        async with stream:
+            assert await stream.receive_some() == b""
+    assert page.counts.page_refused == 1
+
+
+@pytest.mark.trio
+async def test_a_page_that_fails_is_logged_and_stops_nothing() -> None:
+    def broken() -> Mapping[str, Any]:
+        raise RuntimeError("a defect")
+
+    async with served() as page, trio.open_nursery() as nursery:
+        _, port = await serve_page(nursery, (HOST, 0), broken, lambda: METRICS)
+        page.port = port
+        with structlog.testing.capture_logs() as logged:
+            stream = await page.connect()
+            async with stream:
+                await stream.send_all(b"GET /state.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                assert await closed(stream)
+        assert (await page.ask("/healthz"))[0] == 200
+        nursery.cancel_scope.cancel()
+    assert [entry["event"] for entry in logged] == ["page failed"]
+
+
+@pytest.mark.trio
+async def test_a_taken_port_is_said_in_a_sentence() -> None:
+    async with served() as page, trio.open_nursery() as nursery:
+        with pytest.raises(ListenFailed, match=f"127.0.0.1 port {page.port}: Address already"):
+            await serve_page(nursery, (HOST, page.port), page.snapshot, lambda: METRICS)

@@ -1,0 +1,242 @@
+"""Whole peers over TLS on loopback: they find each other, deliver, leave, and come back."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import attrs
+import pytest
+import trio
+
+from gossamer.node.errors import ConfigurationError, ListenFailed, PeerStopped, SubscriptionInUse
+from gossamer.node.peer import Peer, open_peer
+from gossamer.protocol.content.errors import WrongValueError
+from gossamer.protocol.errors import ExpressionError
+from support.clusters import MadeCluster, made_cluster
+from support.node_peers import (
+    config_of,
+    elsewhere,
+    eventually,
+    linked,
+    of_member,
+    rounds_pass,
+    take,
+)
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
+    with made_cluster(tmp_path / "first") as made:
+        yield made
+
+
+@asynccontextmanager
+async def three_peers(cluster: MadeCluster) -> AsyncIterator[tuple[Peer, Peer, Peer]]:
+    """Peers of one overlay; the second and third know the first's address only."""
+    async with AsyncExitStack() as stack:
+        first = await stack.enter_async_context(open_peer(of_member(cluster.first)))
+        others = [
+            await stack.enter_async_context(open_peer(of_member(member, first.addresses)))
+            for member in (cluster.admit("second"), cluster.admit("third"))
+        ]
+        for peer in (first, *others):
+            await peer.ready()
+        second, third = others
+        yield first, second, third
+
+
+@pytest.mark.trio
+async def test_events_reach_whoever_wants_them_once_and_nobody_else(cluster: MadeCluster) -> None:
+    async with three_peers(cluster) as (first, second, third):
+        dear = second.subscribe('price > 80 and symbol == "IBM"')
+        cheap = third.subscribe("price <= 80")
+        every = third.subscribe("price >= 0")
+        await rounds_pass(first, second, third)
+        published = {}
+        for i in range(20):
+            values = {"price": 10.5 * i, "symbol": "IBM" if i % 2 else "SAP"}
+            published[await (first, second, third)[i % 3].publish(values)] = values
+        assert {e.id: dict(e.values) for e in await take(every, 20)} == published
+        wanted = {i for i, v in published.items() if v["price"] > 80 and v["symbol"] == "IBM"}
+        assert {event.id for event in await take(dear, len(wanted))} == wanted
+        wanted = {i for i, v in published.items() if v["price"] <= 80}
+        assert {event.id for event in await take(cheap, len(wanted))} == wanted
+        await rounds_pass(first, second, third)
+        assert len(dear) == len(cheap) == len(every) == 0
+        counters = first.counters
+        assert counters.accepted >= 2
+        assert counters.frames_received > counters.events_forwarded > 0
+        assert sum(counters.dropped.values()) == counters.dropped["stale"]
+
+
+@pytest.mark.trio
+async def test_an_event_tells_who_published_it_and_keeps_its_values_exactly(
+    cluster: MadeCluster,
+) -> None:
+    """Values that hash alike are told apart where they are handed out."""
+    async with three_peers(cluster) as (first, second, third):
+        events = third.subscribe("price == 0.1")
+        await rounds_pass(first, second, third)
+        await second.publish({"price": 0.1, "symbol": "ä \U0001f980"})
+        await second.publish({"price": 0.10000000000000002, "symbol": ""})
+        (event,) = await take(events, 1)
+        assert event.publisher == second.key
+        assert event.values == {"price": 0.1, "symbol": "ä \U0001f980"}
+        await rounds_pass(first, second, third)
+        assert len(events) == 0
+
+
+@pytest.mark.trio
+async def test_a_restarted_peer_is_the_same_and_knows_whom_to_ask(cluster: MadeCluster) -> None:
+    """It is told of no address the second time, and a named application gets no event twice."""
+    member = cluster.admit("second")
+    async with open_peer(of_member(cluster.first)) as first:
+        config = of_member(member, first.addresses)
+        async with open_peer(config) as second:
+            await second.ready()
+            key = second.key
+            events = second.subscribe("price > 5", name="ledger")
+            await rounds_pass(first, second)
+            published = await first.publish({"price": 6, "symbol": "A"})
+            assert [event.id for event in await take(events, 1)] == [published]
+        await eventually(lambda: linked(first) == set())
+        async with open_peer(elsewhere(config)) as second:
+            await second.ready()
+            await eventually(lambda: second.key in linked(first))
+            assert second.key == key
+            await rounds_pass(first, second)
+            assert first.key in linked(second)
+            news = await first.publish({"price": 7, "symbol": "A"})
+            await rounds_pass(first, second)
+            # It was wanted although nobody had asked again.
+            events = second.subscribe("price > 5", name="ledger")
+            assert [event.id for event in await take(events, 1)] == [news]
+
+
+@pytest.mark.trio
+async def test_a_peer_that_leaves_is_forgotten_at_once_and_the_others_go_on(
+    cluster: MadeCluster,
+) -> None:
+    async with (
+        open_peer(of_member(cluster.first)) as first,
+        open_peer(of_member(cluster.admit("second"), first.addresses)) as second,
+    ):
+        await second.ready()
+        async with open_peer(of_member(cluster.admit("third"), first.addresses)) as third:
+            await third.ready()
+            await eventually(lambda: linked(first) == {second.key, third.key})
+        await eventually(lambda: linked(first) == {second.key})
+        await eventually(lambda: linked(second) == {first.key})
+        events = second.subscribe("price > 5")
+        await rounds_pass(first, second)
+        published = await first.publish({"price": 6, "symbol": "A"})
+        assert [event.id for event in await take(events, 1)] == [published]
+
+
+@pytest.mark.trio
+async def test_a_peer_of_another_cluster_gets_nothing(cluster: MadeCluster, tmp_path: Path) -> None:
+    with made_cluster(tmp_path / "other") as other:
+        async with (
+            open_peer(of_member(cluster.first)) as first,
+            open_peer(of_member(other.first, first.addresses)) as stranger,
+        ):
+            await stranger.ready()
+            assert stranger.snapshot().peers == ()
+            assert first.snapshot().peers == ()
+
+
+@pytest.mark.trio
+async def test_peers_without_certificates_find_each_other_on_loopback(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        peers: list[Peer] = []
+        for name in ("a", "b", "c"):
+            (tmp_path / name).mkdir()
+            contacts = peers[0].addresses if peers else ()
+            config = config_of(tmp_path / name, contacts, plain=True)
+            peers.append(await stack.enter_async_context(open_peer(config)))
+            await peers[-1].ready()
+        events = peers[2].subscribe('symbol startswith "I"')
+        await rounds_pass(*peers)
+        published = await peers[1].publish({"price": 1, "symbol": "IBM"})
+        assert [event.id for event in await take(events, 1)] == [published]
+
+
+@pytest.mark.trio
+async def test_a_peer_alone_is_ready_and_serves_itself(cluster: MadeCluster) -> None:
+    async with open_peer(of_member(cluster.first)) as peer:
+        await peer.ready()
+        events = peer.subscribe("price > 5")
+        published = await peer.publish({"price": 6, "symbol": "A"})
+        assert [event.id for event in await take(events, 1)] == [published]
+        assert peer.gauges().subscriptions == 1
+
+
+@pytest.mark.trio
+async def test_events_wait_for_a_named_application_until_it_unsubscribes(
+    cluster: MadeCluster,
+) -> None:
+    async with open_peer(of_member(cluster.first)) as peer:
+        async with peer.subscribe("price > 5", name="ledger"):
+            with pytest.raises(SubscriptionInUse, match="ledger"):
+                peer.subscribe("price > 5", name="ledger")
+        published = await peer.publish({"price": 6, "symbol": "A"})
+        async with peer.subscribe("price > 5", name="ledger") as events:
+            assert [event.id for event in await take(events, 1)] == [published]
+        assert peer.unsubscribe("price > 5", "ledger")
+        assert not peer.unsubscribe("price > 5", "ledger")
+        await peer.publish({"price": 7, "symbol": "A"})
+        async with peer.subscribe("price > 5", name="ledger") as events:
+            assert len(events) == 0
+
+
+@pytest.mark.trio
+async def test_streams_end_with_their_peer(cluster: MadeCluster) -> None:
+    async with open_peer(of_member(cluster.first)) as peer:
+        events = peer.subscribe("price > 5")
+        published = await peer.publish({"price": 6, "symbol": "A"})
+    assert [event.id async for event in events] == [published]
+    with pytest.raises(PeerStopped):
+        peer.subscribe("price > 5")
+    with pytest.raises(PeerStopped):
+        await peer.publish({"price": 6, "symbol": "A"})
+
+
+@pytest.mark.trio
+async def test_errors_of_the_caller_come_out_as_they_are(cluster: MadeCluster) -> None:
+    """Not in a group, although tasks run beside."""
+    with pytest.raises(ExpressionError):
+        async with open_peer(of_member(cluster.first)) as peer:
+            peer.subscribe("prize > 5")
+    with pytest.raises(WrongValueError):
+        async with open_peer(of_member(cluster.first)) as peer:
+            await peer.publish({"price": "high", "symbol": "A"})
+    with pytest.raises(ZeroDivisionError):
+        async with open_peer(of_member(cluster.first)) as peer:
+            raise ZeroDivisionError
+
+
+@pytest.mark.trio
+async def test_a_port_in_use_is_one_clear_error(cluster: MadeCluster) -> None:
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    port = listeners[0].socket.getsockname()[1]
+    config = of_member(cluster.first)
+
+    listen = attrs.evolve(config.listen, addresses=[f"127.0.0.1:{port}"])
+    with pytest.raises(ListenFailed, match=str(port)):
+        async with open_peer(attrs.evolve(config, listen=listen)):
+            raise AssertionError("it opened")
+    for listener in listeners:
+        await listener.aclose()
+
+
+@pytest.mark.trio
+async def test_a_peer_without_a_schema_is_one_clear_error(cluster: MadeCluster) -> None:
+
+    config = attrs.evolve(of_member(cluster.first), schema=None)
+    with pytest.raises(ConfigurationError, match="attributes"):
+        async with open_peer(config):
+            raise AssertionError("it opened")

@@ -1,0 +1,195 @@
+"""The commands as people type them: every peer a process, TLS on, over loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from support.node_processes import Shell, end, wait_for_line, wait_for_log
+
+pytestmark = pytest.mark.slow
+
+DEAR = 'symbol == "IBM" and price > 80'
+ATTEMPTS = 200
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+def free_ports(count: int) -> int:
+    """The first of so many ports in a row that nobody listens on."""
+    for first in range(20_000 + os.getpid() % 5000, 60_000, count):
+        with ExitStack() as stack:
+            try:
+                for port in range(first, first + count):
+                    probe = stack.enter_context(socket.socket())
+                    probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return first
+    raise AssertionError("no port is free")
+
+
+def publish_until(shell: Shell, folder: str, subscriber: subprocess.Popen[str], line: str) -> None:
+    """Publish the same again and again, until the subscriber has enough.
+
+    A subscription needs some rounds to be known everywhere.
+    """
+    for _ in range(ATTEMPTS):
+        shell.ok("pub", "--folder", folder, "--jsonl", "-", text=line + "\n")
+        try:
+            subscriber.wait(0.2)
+        except subprocess.TimeoutExpired:
+            continue
+        return
+    raise AssertionError("nothing arrived")
+
+
+def test_five_commands_make_a_cluster_of_three_in_which_events_arrive(shell: Shell) -> None:
+    said = shell.ok("node", "init", "demo", "--peers", "3", "--port", str(free_ports(3)))
+    command = said.splitlines()[-1].removeprefix("now: gossamer ").split()
+    assert command == ["node", "run", "demo/peer1", "demo/peer2", "demo/peer3"]
+    nodes = shell.start(*command)
+    try:
+        for _ in range(3):
+            wait_for_log(nodes, "ready")
+        subscriber = shell.start("sub", "--folder", "demo/peer2", "--count", "1", DEAR)
+        wait_for_line(subscriber, "subscribed")
+        shell.ok("pub", "--folder", "demo/peer3", "symbol=IBM", "price=79", "volume=1")
+        line = '{"symbol": "IBM", "price": 81.5, "volume": 100}'
+        publish_until(shell, "demo/peer3", subscriber, line)
+        code, out, _ = end(subscriber)
+        assert code == 0
+        assert json.loads(out)["values"] == json.loads(line)
+        status = json.loads(shell.ok("node", "status", "demo/peer1", "--json"))
+        assert status["ready"]
+        assert status["name"] == "peer1"
+    finally:
+        nodes.send_signal(signal.SIGTERM)
+        assert end(nodes)[0] == 0
+
+
+def test_a_peer_that_joined_by_token_gets_events(shell: Shell) -> None:
+    shell.ok("node", "init", "desk", "--preset", "local", "--cluster", "desk")
+    with shell.node("desk"):
+        token = shell.ok("node", "invite", "--folder", "desk").strip()
+        shell.ok("node", "join", token, "kitchen")
+        assert (shell.folder / "kitchen/schema.toml").read_bytes() == (
+            shell.folder / "desk/schema.toml"
+        ).read_bytes()
+        used = shell.run("node", "join", token, "hall")
+        assert (used.returncode, used.stderr.count("\n")) == (2, 1)
+        assert "the token was used by another peer" in used.stderr
+        with shell.node("kitchen"):
+            subscriber = shell.start("sub", "--folder", "kitchen", "--count", "1", DEAR)
+            wait_for_line(subscriber, "subscribed")
+            line = '{"symbol": "IBM", "price": 90, "volume": 1}'
+            publish_until(shell, "desk", subscriber, line)
+            assert json.loads(end(subscriber)[1])["values"]["price"] == 90
+
+
+def test_a_named_subscriber_survives_a_node_that_is_killed(shell: Shell) -> None:
+    shell.ok("node", "init", "desk", "--preset", "local")
+    with ExitStack() as stack:
+        node = stack.enter_context(shell.node("desk"))
+        subscriber = shell.start(
+            *("sub", "--folder", "desk", "--name", "ada", "--count", "3", "price >= 0")
+        )
+        wait_for_line(subscriber, "subscribed")
+        publish_prices(shell, 1)
+        assert price_of_next(subscriber) == 1
+        node.kill()
+        node.wait()
+        wait_for_line(subscriber, "trying again")
+        stack.enter_context(shell.node("desk"))
+        wait_for_line(subscriber, "subscribed")
+        publish_prices(shell, 2, 3)
+        assert sorted(price_of_next(subscriber) for _ in range(2)) == [2, 3]
+        assert end(subscriber)[0] == 0
+
+
+def test_events_wait_for_a_named_subscriber_that_is_away(shell: Shell) -> None:
+    shell.ok("node", "init", "desk", "--preset", "local")
+    subscribe = ("sub", "--folder", "desk", "--name", "ada", "--count")
+    with shell.node("desk"):
+        first = shell.start(*subscribe, "1", "price >= 0")
+        wait_for_line(first, "subscribed")
+        publish_prices(shell, 1)
+        assert end(first)[0] == 0
+        publish_prices(shell, 2, 3)
+    with shell.node("desk"):
+        out = shell.ok(*subscribe, "2", "price >= 0")
+        assert sorted(json.loads(line)["values"]["price"] for line in out.splitlines()) == [2, 3]
+        shell.ok("sub", "--folder", "desk", "--name", "ada", "--forget")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_node_stops_in_order_when_told_to(
+    shell: Shell, number: signal.Signals, code: int
+) -> None:
+    shell.ok("node", "init", "desk", "--preset", "local")
+    with shell.node("desk") as node:
+        node.send_signal(number)
+        wait_for_log(node, "stopped")
+        assert end(node)[0] == code
+    assert not list((shell.folder / "desk").glob("*.sock"))
+
+
+def test_a_client_can_stop_the_node(shell: Shell) -> None:
+    shell.ok("node", "init", "desk", "--preset", "local")
+    with shell.node("desk") as node:
+        shell.ok("node", "stop", "desk")
+        assert end(node)[0] == 0
+        absent = shell.run("node", "stop", "desk")
+    assert absent.returncode == 2
+    assert "no node runs in" in absent.stderr
+
+
+def test_what_keeps_a_node_from_starting_is_one_sentence(shell: Shell) -> None:
+    shell.ok("node", "init", "desk", "--preset", "local")
+    with shell.node("desk"):
+        twice = shell.run("node", "run", "desk")
+        assert_sentence(twice, "a node runs in .*desk already")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        at = f'["127.0.0.1:{port}"]'
+        for setting, words in (
+            (f"listen.addresses={at}", "[Aa]ddress already in use"),
+            (f"listen.join_addresses={at}", "[Aa]ddress already in use"),
+            (f"page.address=127.0.0.1:{port}", "[Aa]ddress already in use"),
+            (f"local.address=127.0.0.1:{port}", "[Aa]ddress already in use"),
+            ("local.address=10.0.0.1:0", "a loopback address"),
+            ("delivery.successors=x", "a whole number"),
+        ):
+            assert_sentence(shell.run("node", "run", "desk", "--set", setting), words)
+
+
+def assert_sentence(done: subprocess.CompletedProcess[str], words: str) -> None:
+    """The command failed with exit code 2, and its last words are one sentence with ``words``."""
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("gossamer: ")
+    assert re.search(words, last), last
+
+
+def publish_prices(shell: Shell, *prices: int) -> None:
+    lines = [json.dumps({"symbol": "A", "price": price, "volume": 1}) for price in prices]
+    shell.ok("pub", "--folder", "desk", "--jsonl", "-", text="\n".join(lines) + "\n")
+
+
+def price_of_next(subscriber: subprocess.Popen[str]) -> int:
+    assert subscriber.stdout is not None
+    return int(json.loads(subscriber.stdout.readline())["values"]["price"])

@@ -1,0 +1,424 @@
+"""Joining over loopback: what a token gets, and what whoever misbehaves gets."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+from attrs import evolve
+
+from gossamer.node.errors import (
+    ClusterFolderError,
+    JoinFailedError,
+    JoinRefusedError,
+    JoinRequestError,
+    StoreFullError,
+    TokenError,
+    TokenExpiredError,
+    TokenUnknownError,
+    TokenUsedError,
+)
+from gossamer.node.security import join_protocol
+from gossamer.node.security.cluster import join_client_context, open_membership
+from gossamer.node.security.join_protocol import Answer, Challenge, Request
+from gossamer.node.security.joining import (
+    Admit,
+    Attempts,
+    JoinDesk,
+    JoinLimits,
+    address_group,
+    admit_with,
+    join,
+    receive_message,
+    send_message,
+    serve_joins,
+)
+from gossamer.node.security.tokens import Token
+from gossamer.node.store.writer import open_writer
+from gossamer.protocol.errors import ConfigError
+from support.clusters import MadeCluster, made_cluster
+
+LOOPBACK = "127.0.0.1"
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
+    with made_cluster(tmp_path / "first") as made:
+        yield made
+
+
+@asynccontextmanager
+async def open_desk(
+    cluster: MadeCluster, *, limits: JoinLimits | None = None, host: str = LOOPBACK
+) -> AsyncIterator[tuple[JoinDesk, int]]:
+    """A desk of the first peer, and its port."""
+    async with open_writer(cluster.first.folder.state) as writer:
+        desk = JoinDesk(cluster.first, admit_with(cluster.registrar, writer), limits)
+        async with serving(desk, host) as port:
+            yield desk, port
+
+
+@asynccontextmanager
+async def serving(desk: JoinDesk, host: str = LOOPBACK) -> AsyncIterator[int]:
+    listeners = await trio.open_tcp_listeners(0, host=host)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(serve_joins, desk, listeners)
+        yield listeners[0].socket.getsockname()[1]
+        nursery.cancel_scope.cancel()
+
+
+def invitation(
+    cluster: MadeCluster, *ports: int, host: str = LOOPBACK, lifetime_s: float = 60.0
+) -> Token:
+    addresses = tuple((host, port) for port in ports)
+    return cluster.registrar.invite(cluster.store, addresses, time.time(), lifetime_s)
+
+
+def closed_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as unused:
+        unused.bind((LOOPBACK, 0))
+        port: int = unused.getsockname()[1]
+        return port
+
+
+@asynccontextmanager
+async def call(port: int) -> AsyncIterator[trio.SSLStream[trio.SocketStream]]:
+    """A connection to a desk, with which a test does as it likes."""
+    async with await trio.open_tcp_stream(LOOPBACK, port) as connection:
+        tls = trio.SSLStream(connection, join_client_context(), https_compatible=True)
+        await tls.do_handshake()
+        yield tls
+
+
+@pytest.mark.trio
+async def test_a_token_makes_a_member(cluster: MadeCluster, tmp_path: Path) -> None:
+    async with open_desk(cluster) as (desk, port):
+        member = await join(invitation(cluster, port).to_text(), tmp_path / "new", "kitchen")
+    assert desk.counts == {"admitted": 1}
+    assert member == open_membership(tmp_path / "new")
+    assert member.authority == cluster.first.authority
+    assert member.certificate.name == "kitchen"
+    names = {path.name for path in (tmp_path / "new").iterdir()}
+    assert names == {"peer.key", "peer.pem", "ca.pem", "revoked.json"}
+
+
+@pytest.mark.trio
+async def test_joining_works_over_ipv6(cluster: MadeCluster, tmp_path: Path) -> None:
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            pass
+    except OSError:
+        pytest.skip("this machine has no IPv6 loopback")
+    async with open_desk(cluster, host="::1") as (_, port):
+        token = invitation(cluster, port, host="::1")
+        assert (await join(token.to_text(), tmp_path / "new", "kitchen")).certificate.name
+
+
+@pytest.mark.trio
+async def test_a_new_member_knows_who_was_revoked(cluster: MadeCluster, tmp_path: Path) -> None:
+    gone = cluster.admit("gone")
+    async with open_desk(cluster) as (_, port):
+        token = invitation(cluster, port)
+        cluster.registrar.revoke(cluster.store, "gone", cluster.now)
+        member = await join(token.to_text(), tmp_path / "new", "kitchen")
+    assert member.revoked.forbids(gone.identity.key, 0)
+
+
+@pytest.mark.trio
+async def test_of_two_at_once_one_joins(cluster: MadeCluster, tmp_path: Path) -> None:
+    outcomes: list[str] = []
+
+    async def attempt(name: str) -> None:
+        try:
+            outcomes.append((await join(text, tmp_path / name, name)).certificate.name)
+        except TokenUsedError:
+            outcomes.append("used")
+
+    async with open_desk(cluster) as (desk, port):
+        text = invitation(cluster, port).to_text()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(attempt, "one")
+            nursery.start_soon(attempt, "two")
+    assert sorted(outcomes)[1] == "used"
+    assert desk.counts == {"admitted": 1, "used": 1}
+
+
+@pytest.mark.trio
+async def test_a_join_whose_answer_was_lost_is_made_good(
+    cluster: MadeCluster, tmp_path: Path
+) -> None:
+    """The folder is as a joiner leaves it that loses the connection after its request."""
+    async with open_desk(cluster) as (desk, port):
+        text = invitation(cluster, port).to_text()
+        lost = await join(text, tmp_path / "new", "kitchen")
+        for name in ("peer.pem", "ca.pem", "revoked.json"):
+            (tmp_path / "new" / name).unlink()
+        found = await join(text, tmp_path / "new", "kitchen")
+    assert found.certificate == lost.certificate
+    assert desk.counts == {"admitted": 2}
+
+
+@pytest.mark.trio
+async def test_tokens_that_are_no_good_are_told_apart(cluster: MadeCluster, tmp_path: Path) -> None:
+    async with open_desk(cluster) as (desk, port):
+        good = invitation(cluster, port)
+        expired = cluster.registrar.invite(cluster.store, good.addresses, time.time() - 100, 60)
+        for token, error in (
+            (evolve(good, secret=b"?" * 16), TokenUnknownError),
+            (expired, TokenExpiredError),
+        ):
+            with pytest.raises(error):
+                await join(token.to_text(), tmp_path / "new", "kitchen")
+    assert desk.counts == {"unknown": 1, "expired": 1}
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["peer.key"]
+
+
+@pytest.mark.trio
+async def test_a_member_without_the_authority_refuses(cluster: MadeCluster, tmp_path: Path) -> None:
+    desk = JoinDesk(cluster.admit("other"), None)
+    async with serving(desk) as port:
+        with pytest.raises(JoinRefusedError, match=r"holds no ca\.key") as caught:
+            await join(invitation(cluster, port).to_text(), tmp_path / "new", "kitchen")
+    assert caught.value.cause == join_protocol.NO_AUTHORITY
+
+
+@pytest.mark.trio
+async def test_the_secret_goes_to_nobody_but_the_inviter(
+    cluster: MadeCluster, tmp_path: Path
+) -> None:
+    """Neither to another member nor to another cluster, whoever answers at the address."""
+    heard: list[Request] = []
+
+    async def listen(request: Request) -> Answer:
+        heard.append(request)
+        raise TokenUnknownError
+
+    with made_cluster(tmp_path / "other") as other:
+        for impostor in (cluster.admit("nosy"), other.first):
+            async with serving(JoinDesk(impostor, listen)) as port:
+                with pytest.raises(JoinFailedError, match=r"expected one for|not of cluster"):
+                    await join(invitation(cluster, port).to_text(), tmp_path / "new", "kitchen")
+    assert heard == []
+
+
+@pytest.mark.trio
+async def test_the_next_address_is_tried(cluster: MadeCluster, tmp_path: Path) -> None:
+    async with open_desk(cluster) as (_, port):
+        text = invitation(cluster, closed_port(), port).to_text()
+        assert await join(text, tmp_path / "new", "kitchen")
+
+
+@pytest.mark.trio
+async def test_every_address_that_failed_is_explained(cluster: MadeCluster, tmp_path: Path) -> None:
+    one, two = closed_port(), closed_port()
+    text = invitation(cluster, one, two).to_text()
+    with pytest.raises(JoinFailedError) as caught:
+        await join(text, tmp_path / "new", "kitchen")
+    assert [attempt.split(": ")[0] for attempt in caught.value.attempts] == [
+        f"{LOOPBACK}:{one}",
+        f"{LOOPBACK}:{two}",
+    ]
+
+
+@pytest.mark.trio
+async def test_an_inviter_that_says_nothing_is_not_waited_for(
+    cluster: MadeCluster, tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    assert autojump_clock.rate == 0
+    with socket.create_server((LOOPBACK, 0)) as silent:
+        text = invitation(cluster, silent.getsockname()[1]).to_text()
+        with pytest.raises(JoinFailedError, match="no answer in time"):
+            await join(text, tmp_path / "new", "kitchen")
+
+
+@pytest.mark.trio
+async def test_a_membership_is_not_joined_over(cluster: MadeCluster) -> None:
+    text = invitation(cluster, 1).to_text()
+    before = (cluster.folder / "peer.pem").read_bytes()
+    with pytest.raises(ClusterFolderError, match="is a membership already"):
+        await join(text, cluster.folder, "kitchen")
+    assert (cluster.folder / "peer.pem").read_bytes() == before
+
+
+@pytest.mark.trio
+async def test_a_bad_name_or_token_asks_nobody(cluster: MadeCluster, tmp_path: Path) -> None:
+    text = invitation(cluster, closed_port()).to_text()
+    with pytest.raises(ConfigError, match="name is ''"):
+        await join(text, tmp_path / "new", "")
+    with pytest.raises(TokenError):
+        await join(text[:-1], tmp_path / "new", "kitchen")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.trio
+async def test_too_many_refusals_are_throttled_and_then_forgiven(
+    cluster: MadeCluster, tmp_path: Path
+) -> None:
+    limits = JoinLimits(refusals=2, refusal_s=1000.0)
+    async with open_desk(cluster, limits=limits) as (desk, port):
+        good = invitation(cluster, port)
+        bad = evolve(good, secret=b"?" * 16).to_text()
+        for _ in range(2):
+            with pytest.raises(TokenUnknownError):
+                await join(bad, tmp_path / "bad", "kitchen")
+        for text in (bad, good.to_text()):
+            with pytest.raises(JoinRefusedError, match="too many attempts"):
+                await join(text, tmp_path / "bad", "kitchen")
+    assert desk.counts == {"unknown": 2, "throttled": 2}
+
+
+@pytest.mark.trio
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"\xff\xff\xff\xff",
+        (join_protocol.REQUEST_LIMIT + 1).to_bytes(4, "big"),
+        b"\0\0\0\0",
+        b"\0\0\0\x01\xff",
+    ],
+    ids=["huge", "too long", "empty", "junk"],
+)
+async def test_a_bad_request_is_refused(cluster: MadeCluster, message: bytes) -> None:
+    async with open_desk(cluster) as (desk, port), call(port) as tls:
+        assert await receive_message(tls, join_protocol.CHALLENGE_LIMIT)
+        await tls.send_all(message)
+        with pytest.raises(JoinRefusedError) as caught:
+            join_protocol.unpack(Answer, await receive_message(tls, 1000))
+        assert caught.value.cause == join_protocol.BAD_REQUEST
+    assert desk.counts == {"bad request": 1}
+
+
+@pytest.mark.trio
+async def test_a_replayed_request_is_refused(cluster: MadeCluster, tmp_path: Path) -> None:
+    """The very bytes that were good in one exchange are not in the next."""
+    recorded: list[Request] = []
+
+    def recording(admit: Admit) -> Admit:
+        async def admit_and_record(request: Request) -> Answer:
+            recorded.append(request)
+            return await admit(request)
+
+        return admit_and_record
+
+    async with open_writer(cluster.first.folder.state) as writer:
+        desk = JoinDesk(cluster.first, recording(admit_with(cluster.registrar, writer)))
+        async with serving(desk) as port:
+            await join(invitation(cluster, port).to_text(), tmp_path / "new", "kitchen")
+            async with call(port) as tls:
+                await receive_message(tls, join_protocol.CHALLENGE_LIMIT)
+                await send_message(tls, join_protocol.pack(recorded[0]))
+                with pytest.raises(JoinRefusedError):
+                    join_protocol.unpack(Answer, await receive_message(tls, 1000))
+    assert desk.counts == {"admitted": 1, "bad request": 1}
+
+
+@pytest.mark.trio
+async def test_whoever_dawdles_is_cut_off_and_others_are_served(
+    cluster: MadeCluster, tmp_path: Path, mock_clock: trio.testing.MockClock
+) -> None:
+    async with open_desk(cluster, limits=JoinLimits(exchange_s=10)) as (desk, port):
+        async with await trio.open_tcp_stream(LOOPBACK, port) as silent:
+            while desk.connections == 0:
+                await trio.lowlevel.checkpoint()
+            mock_clock.jump(11)
+            assert await silent.receive_some(1) == b""
+        assert (desk.counts, desk.connections) == ({"slow": 1}, 0)
+        assert await join(invitation(cluster, port).to_text(), tmp_path / "new", "kitchen")
+
+
+@pytest.mark.trio
+async def test_connections_are_bounded(cluster: MadeCluster) -> None:
+    async with open_desk(cluster, limits=JoinLimits(connections=1)) as (desk, port):
+        async with call(port) as tls:
+            challenge = await receive_message(tls, join_protocol.CHALLENGE_LIMIT)
+            assert join_protocol.unpack(Challenge, challenge)
+            async with await trio.open_tcp_stream(LOOPBACK, port) as second:
+                assert await second.receive_some(1) == b""
+        assert desk.counts["busy"] == 1
+
+
+@pytest.mark.trio
+async def test_whoever_hangs_up_or_speaks_no_tls_is_counted(cluster: MadeCluster) -> None:
+    async with open_desk(cluster) as (desk, port):
+        async with await trio.open_tcp_stream(LOOPBACK, port) as rude:
+            await rude.send_all(b"GET / HTTP/1.0\r\n\r\n")
+            while await rude.receive_some():
+                pass
+        async with call(port):
+            pass
+        while desk.counts["broken"] < 2:
+            await trio.lowlevel.checkpoint()
+    assert desk.counts == {"broken": 2}
+
+
+@pytest.mark.trio
+async def test_a_full_disk_refuses_and_keeps_the_token(
+    cluster: MadeCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(_: Request) -> Answer:
+        raise StoreFullError("state.db")
+
+    async with serving(JoinDesk(cluster.first, fail)) as port:
+        text = invitation(cluster, port).to_text()
+        with pytest.raises(JoinRefusedError, match="its log says why"):
+            await join(text, tmp_path / "new", "kitchen")
+    assert "disk is full" in caplog.text
+
+
+@pytest.mark.trio
+async def test_an_inviter_that_breaks_the_rules_is_not_believed(
+    cluster: MadeCluster, tmp_path: Path
+) -> None:
+    async def send_junk(_: Request) -> Answer:
+        return Answer(certificate=b"junk", revoked=cluster.first.revoked.to_bytes())
+
+    async with serving(JoinDesk(cluster.first, send_junk)) as port:
+        with pytest.raises(JoinFailedError, match="no certificate"):
+            await join(invitation(cluster, port).to_text(), tmp_path / "new", "kitchen")
+    assert not (tmp_path / "new" / "peer.pem").exists()
+
+
+@pytest.mark.trio
+async def test_a_message_longer_than_allowed_is_not_read() -> None:
+    left, right = trio.testing.memory_stream_pair()
+    await left.send_all(b"\0\0\1\0")
+    with pytest.raises(JoinRequestError, match="256 bytes, expected at most 255"):
+        await receive_message(right, 255)
+
+
+def test_attempts_come_back_with_time_and_addresses_are_bounded() -> None:
+    attempts = Attempts(JoinLimits(refusals=2, refusal_s=10.0, addresses=2))
+    attempts.spend("a", 0.0)
+    assert not attempts.exhausted("a", 0.0)
+    attempts.spend("a", 0.0)
+    assert attempts.exhausted("a", 9.9)
+    assert not attempts.exhausted("a", 10.0)
+    assert not attempts.exhausted("b", 0.0)
+    attempts.spend("b", 0.0)
+    attempts.spend("c", 0.0)
+    assert not attempts.exhausted("a", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("host", "group"),
+    [
+        ("192.168.1.20", "192.168.1.20"),
+        ("::ffff:192.168.1.20", "192.168.1.20"),
+        ("2001:db8::1:2:3", "2001:db8::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+    ],
+)
+def test_an_ipv6_network_counts_as_one_address(host: str, group: str) -> None:
+    assert address_group(host) == group
+
+
+def test_the_joining_side_needs_no_certificate_of_its_own() -> None:
+    assert join_client_context().verify_mode is ssl.CERT_NONE

@@ -1,0 +1,218 @@
+"""What every transport keeps: the same tests in memory, over TCP, and over TCP with TLS."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import trio
+
+from gossamer.node.errors import ListenFailed, PeerUnreachable, TransportBroken
+from gossamer.node.transport.base import Cause
+from gossamer.node.transport.limits import Limits
+from support.memory_transport import MemoryNetwork
+from support.transport_peers import (
+    LOOPBACK,
+    Crowd,
+    MakeTransport,
+    memory_transports,
+    message,
+    plain_transport,
+    tls_transport,
+)
+
+pytestmark = pytest.mark.trio
+
+
+@pytest.fixture(params=["memory", "plain", "tls"])
+def make(request: pytest.FixtureRequest) -> MakeTransport:
+    if request.param == "memory":
+        return memory_transports(MemoryNetwork())
+    return plain_transport if request.param == "plain" else tls_transport
+
+
+@asynccontextmanager
+async def crowd(make: MakeTransport, **limits: Any) -> AsyncIterator[Crowd]:
+    async with trio.open_nursery() as nursery:
+        with trio.fail_after(60):
+            yield Crowd(nursery, make, Limits(**limits))
+        nursery.cancel_scope.cancel()
+
+
+async def test_frames_go_both_ways_in_order(make: MakeTransport) -> None:
+    async with crowd(make) as people:
+        one, two = await people.add(1), await people.add(2)
+        for i in range(300):
+            await one.pool.send(2, message(b"from one", i))
+        await two.heard.until(lambda: len(two.heard.frames) == 300)
+        for i in range(300):
+            await two.pool.send(1, message(b"from two", i))
+        await one.heard.until(lambda: len(one.heard.frames) == 300)
+        for heard, key in ((one.heard, 2), (two.heard, 1)):
+            assert [frame["number"] for _, frame in heard.frames] == list(range(300))
+            assert {sender for sender, _ in heard.frames} == {key}
+        assert one.heard.ups == [2]
+        assert two.heard.ups == [1]
+
+
+async def test_frames_of_all_sizes_arrive_whole(make: MakeTransport) -> None:
+    sizes = [0, 1, 23, 24, 255, 256, 16_383, 16_384, 65_535, 65_536, 70_000, 1_000_000]
+    async with crowd(make) as people:
+        one, two = await people.add(1), await people.add(2)
+        for size in sizes:
+            await one.pool.send(2, message(bytes([size % 251]) * size))
+        await two.heard.until(lambda: len(two.heard.frames) == len(sizes))
+        assert two.heard.bodies == [bytes([size % 251]) * size for size in sizes]
+
+
+async def test_the_peer_introduces_itself(make: MakeTransport) -> None:
+    async with crowd(make) as people:
+        one, two = await people.add(1), await people.add(2)
+        connection = await one.pool.connect(2)
+        await two.heard.until(lambda: two.heard.ups == [1])
+        assert connection.identity.key == 2
+        assert connection.identity.name == "test-2"
+        assert connection.admitted.dialled
+        other = two.pool.get(1)
+        assert other is not None
+        assert not other.admitted.dialled
+        assert other.admitted.hello.cluster == "test"
+
+
+async def test_nobody_listens(make: MakeTransport) -> None:
+    async with crowd(make) as people:
+        one, two = await people.add(1), await people.add(2)
+        await two.pool.close()
+        with pytest.raises(PeerUnreachable, match=r"^peer 2 cannot be reached \(.*refused\)"):
+            await one.pool.send(2, message())
+
+
+async def test_nothing_is_known_of_a_peer(make: MakeTransport) -> None:
+    async with crowd(make) as people:
+        one = await people.add(1)
+        with pytest.raises(PeerUnreachable, match="no address is known"):
+            await one.pool.send(99, message())
+
+
+async def test_somebody_else_answers(make: MakeTransport) -> None:
+    async with crowd(make) as people:
+        one = await people.add(1)
+        await people.add(2)
+        people.book[3] = people.book[2]
+        with pytest.raises(PeerUnreachable, match="it is peer 2, expected peer 3"):
+            await one.pool.connect(3)
+        assert len(one.pool) == 0
+
+
+async def test_one_address_of_several_is_enough(make: MakeTransport) -> None:
+    async with crowd(make) as people:
+        one, two, dead = await people.add(1), await people.add(2), await people.add(3)
+        await dead.pool.close()
+        people.book[2] = [*people.book[3], *people.book[2]]
+        await one.pool.send(2, message(b"hello"))
+        await two.heard.until(lambda: two.heard.bodies == [b"hello"])
+
+
+async def test_a_goodbye_is_heard_with_its_cause(make: MakeTransport) -> None:
+    async with crowd(make) as people:
+        one, two = await people.add(1), await people.add(2)
+        connection = await one.pool.connect(2)
+        for i in range(100):
+            assert one.pool.try_send(2, message(number=i))
+        await connection.close(Cause.SHUTDOWN, "maintenance")
+        await two.heard.until(lambda: bool(two.heard.downs))
+        key, farewell = two.heard.downs[0]
+        assert (key, farewell.cause, farewell.by_us) == (1, Cause.SHUTDOWN, False)
+        assert farewell.detail == "maintenance"
+        assert len(two.heard.frames) == 100, "all that was queued came first"
+
+
+async def test_a_closed_pool_leaves_nothing_open(make: MakeTransport) -> None:
+    async with crowd(make) as people:
+        one, two = await people.add(1), await people.add(2)
+        await one.pool.connect(2)
+        await two.pool.close()
+        await one.heard.until(lambda: bool(one.heard.downs))
+        assert len(one.pool) == len(two.pool) == 0
+        assert one.heard.downs[0][1].cause is Cause.SHUTDOWN
+        again = await people.add(2, people.book[2][0])
+        assert people.book[2] == [again.pool.listeners[0].address], "its address is free again"
+
+
+async def test_a_bad_frame_ends_the_connection_and_not_the_peer(make: MakeTransport) -> None:
+    async with crowd(make) as people:
+        one, two = await people.add(1), await people.add(2)
+        connection = await one.pool.connect(2)
+        await connection.send(b"\x00\x00\x00\x02\xa0\xa0")
+        await one.heard.until(lambda: bool(one.heard.downs))
+        assert one.heard.downs[0][1].cause is Cause.BAD_FRAME
+        assert "nothing after the map" in one.heard.downs[0][1].detail
+        with pytest.raises(TransportBroken):
+            await connection.send(message())
+        await one.pool.send(2, message(b"better"))
+        await two.heard.until(lambda: two.heard.bodies == [b"better"])
+        assert two.pool.ends[Cause.BAD_FRAME] == 1
+
+
+async def test_a_receiver_that_does_not_read_holds_up_its_sender(make: MakeTransport) -> None:
+    frame, count = message(bytes(60_000)), 500
+    async with crowd(make) as people:
+        one, two = await people.add(1), await people.add(2)
+        two.heard.gate = trio.Event()
+        connection = await one.pool.connect(2)
+
+        async def send_all() -> None:
+            for _ in range(count):
+                await one.pool.send(2, frame)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(send_all)
+            while connection.queued_bytes + len(frame) <= people.limits.queue_bytes:
+                await trio.sleep(0)
+            other = two.pool.get(1)
+            assert other is not None
+            assert other.stats.frames_in <= 1, "it reads no further than it is asked to"
+            two.heard.gate.set()
+        await two.heard.until(lambda: len(two.heard.frames) == count)
+        assert connection.queue_high_water <= people.limits.queue_bytes
+
+
+async def test_an_address_in_use_is_named(make: MakeTransport) -> None:
+    async with crowd(make) as people:
+        await people.add(1)
+        transport = make(2, Limits())
+        (taken,) = people.book[1]
+        with pytest.raises(ListenFailed, match=rf"cannot listen on .*{taken.port}.* in use"):
+            await transport.listen([LOOPBACK, taken])
+
+
+async def test_listening_tells_the_port_that_was_chosen(make: MakeTransport) -> None:
+    listeners = await make(1, Limits()).listen([LOOPBACK, LOOPBACK])
+    ports = {listener.address.port for listener in listeners}
+    assert len(ports) == 2
+    assert 0 not in ports
+    for listener in listeners:
+        await listener.aclose()
+
+
+async def test_forty_frames_a_peer_reach_every_other_peer(make: MakeTransport) -> None:
+    keys = range(1, 6)
+    async with crowd(make) as people:
+        peers = [await people.add(key) for key in keys]
+        async with trio.open_nursery() as nursery:
+
+            async def talk(sender: Any) -> None:
+                for i in range(40):
+                    for key in keys:
+                        if key != sender.key:
+                            await sender.pool.send(key, message(number=i))
+
+            for peer in peers:
+                nursery.start_soon(talk, peer)
+        for peer in peers:
+            await peer.heard.until(lambda peer=peer: len(peer.heard.frames) >= 160)
+            assert len({(key, frame["number"]) for key, frame in peer.heard.frames}) == 160
+            assert len(peer.heard.frames) == 160
+            assert len(peer.pool) == 4

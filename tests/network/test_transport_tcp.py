@@ -1,0 +1,401 @@
+"""TCP and TLS: certificates of all kinds, floods of strangers, and both versions of IP."""
+
+from __future__ import annotations
+
+import datetime
+import socket
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from hashlib import sha256
+
+import pytest
+import trio
+import trustme
+
+from gossamer.node.errors import ListenFailed, PeerUnreachable, PlainTextRefused
+from gossamer.node.transport.base import Address, Admitted, Transport
+from gossamer.node.transport.frames import FrameReader
+from gossamer.node.transport.handshake import introduce
+from gossamer.node.transport.limits import Limits
+from gossamer.node.transport.tcp import Credentials, TcpTransport
+from gossamer.node.transport.tls import TlsStream
+from support.transport_peers import (
+    LOOPBACK,
+    authority,
+    certificate_of,
+    credentials_of,
+    der_of,
+    identify,
+    local_peer,
+    plain_transport,
+    tls_transport,
+)
+
+pytestmark = pytest.mark.trio
+
+LIMITS = Limits()
+
+
+@asynccontextmanager
+async def listening(
+    transport: Transport, address: Address = LOOPBACK
+) -> AsyncIterator[tuple[Address, list[Admitted]]]:
+    """Somebody who listens, and whom it admitted."""
+    came: list[Admitted] = []
+
+    async def stay(admitted: Admitted) -> None:
+        came.append(admitted)
+        await trio.sleep_forever()
+
+    (listener,) = await transport.listen([address])
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(listener.serve, stay)
+        with trio.fail_after(60):
+            yield listener.address, came
+        nursery.cancel_scope.cancel()
+    await listener.aclose()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for what a task nearby is about to do; the test's own time bounds it."""
+    while not condition():
+        await trio.sleep(0)
+
+
+def transport_with(certificate: trustme.LeafCert | None, trusted: str = "ours") -> TcpTransport:
+    fingerprint = None if certificate is None else sha256(der_of(certificate)).digest()
+    me = local_peer(1, fingerprint=fingerprint)
+    return TcpTransport(me, LIMITS, identify, credentials_of(certificate, trusted))
+
+
+async def refusal(dialler: TcpTransport, listener: TcpTransport) -> str:
+    """What a dialler is told that is not let in."""
+    async with listening(listener) as (address, came):
+        with pytest.raises(PeerUnreachable) as caught:
+            await dialler.dial([address])
+        assert came == []
+        await until(lambda: listener.refusals.total() == 1)
+    ((_, why),) = caught.value.attempts
+    return why
+
+
+async def test_the_certificate_reaches_who_decides() -> None:
+    async with listening(tls_transport(2, LIMITS)) as (address, came):
+        admitted = await tls_transport(1, LIMITS).dial([address])
+        assert admitted.identity.fingerprint == sha256(der_of(certificate_of(2))).digest()
+        await until(lambda: bool(came))
+        assert came[0].identity.fingerprint == sha256(der_of(certificate_of(1))).digest()
+        await trio.aclose_forcefully(admitted.stream)
+
+
+async def test_a_dialler_without_certificate_is_told_that_it_showed_none() -> None:
+    why = await refusal(transport_with(None), tls_transport(2, LIMITS))
+    assert "we showed no certificate" in why
+
+
+async def test_a_dialler_of_another_authority_is_told_so() -> None:
+    certificate = certificate_of(1, issuer="theirs")
+    why = await refusal(transport_with(certificate), tls_transport(2, LIMITS))
+    assert "another authority issued our certificate" in why
+
+
+async def test_a_listener_of_another_authority_is_not_believed() -> None:
+    dialler = transport_with(certificate_of(1), trusted="theirs")
+    async with listening(tls_transport(2, LIMITS)) as (address, came):
+        with pytest.raises(PeerUnreachable, match="its certificate is not one of ours"):
+            await dialler.dial([address])
+        assert came == []
+
+
+async def test_an_expired_certificate_is_told_from_others() -> None:
+    yesterday = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
+    expired = authority("ours").issue_cert("127.0.0.1", not_after=yesterday)
+    why = await refusal(transport_with(expired), tls_transport(2, LIMITS))
+    assert "our certificate has expired" in why
+
+
+async def test_a_dialler_in_plain_text_gets_nothing_from_a_listener_with_tls() -> None:
+    # There is no alert that a dialler without TLS would understand: it waits for the end.
+    listener = tls_transport(2, Limits(close_seconds=0.01))
+    async with listening(listener) as (address, came):
+        with pytest.raises(PeerUnreachable):
+            await plain_transport(1, LIMITS).dial([address])
+        assert came == []
+
+
+async def test_a_dialler_with_tls_says_that_the_listener_has_none() -> None:
+    async with listening(plain_transport(2, LIMITS)) as (address, came):
+        with pytest.raises(PeerUnreachable, match="handshake failed"):
+            await tls_transport(1, LIMITS).dial([address])
+        assert came == []
+
+
+async def test_a_hello_recorded_from_another_peer_is_refused_under_our_certificate() -> None:
+    thief = certificate_of(3)
+    stolen = local_peer(1, fingerprint=sha256(der_of(certificate_of(1))).digest())
+    transport = TcpTransport(stolen, LIMITS, identify, credentials_of(thief))
+    why = await refusal(transport, tls_transport(2, LIMITS))
+    assert "its hello was made for another certificate" in why
+
+
+async def test_no_version_of_tls_below_the_third_is_spoken() -> None:
+    old = credentials_of(certificate_of(1))
+    old.client.minimum_version = ssl.TLSVersion.TLSv1_2
+    old.client.maximum_version = ssl.TLSVersion.TLSv1_2
+    transport = TcpTransport(local_peer(1), LIMITS, identify, old)
+    assert "no version of TLS" in await refusal(transport, tls_transport(2, LIMITS))
+
+
+async def test_contexts_that_ask_for_no_certificate_are_refused() -> None:
+    good = credentials_of(certificate_of(1))
+    lax = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with pytest.raises(ValueError, match="does not require"):
+        Credentials(lax, good.client)
+
+
+async def test_plain_text_is_for_loopback_only() -> None:
+    transport = plain_transport(1, LIMITS)
+    for address in (Address("0.0.0.0", 0), Address("::", 0), Address("192.0.2.1", 0)):
+        with pytest.raises(PlainTextRefused, match="expected a loopback address"):
+            await transport.listen([LOOPBACK, address])
+        with pytest.raises(PeerUnreachable, match="without certificates"):
+            await transport.dial([address])
+
+
+async def test_no_address_of_several_stays_open_when_one_fails() -> None:
+    transport = plain_transport(1, LIMITS)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        free, busy = Address("127.0.0.1", 0), Address("127.0.0.1", taken.getsockname()[1])
+        (probe,) = await transport.listen([free])
+        free = probe.address
+        await probe.aclose()
+        with pytest.raises(ListenFailed, match=rf"^cannot listen on 127.0.0.1:{busy.port}: .* use"):
+            await transport.listen([free, busy])
+        (again,) = await transport.listen([free])
+        await again.aclose()
+
+
+async def test_an_address_of_no_interface_is_named() -> None:
+    with pytest.raises(ListenFailed, match=r"cannot listen on 192\.0\.2\.1:0: cannot assign"):
+        await tls_transport(1, LIMITS).listen([Address("192.0.2.1", 0)])
+
+
+def has_ipv6() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6 loopback")
+async def test_both_versions_of_ip_serve_one_peer() -> None:
+    transport = tls_transport(2, LIMITS)
+    four, six = await transport.listen([LOOPBACK, Address("::1", 0)])
+    dialler = tls_transport(1, LIMITS)
+
+    async def nothing(_: Admitted) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(four.serve, nothing)
+        nursery.start_soon(six.serve, nothing)
+        for listener in (four, six):
+            admitted = await dialler.dial([listener.address])
+            assert admitted.remote == listener.address
+            await trio.aclose_forcefully(admitted.stream)
+        both = await dialler.dial([four.address, six.address])
+        assert both.remote == six.address, "IPv6 goes first"
+        await trio.aclose_forcefully(both.stream)
+        nursery.cancel_scope.cancel()
+    for listener in (four, six):
+        await listener.aclose()
+
+
+async def test_an_address_that_does_not_answer_does_not_hold_up_the_next() -> None:
+    limits = Limits(handshake_seconds=60)
+    mute = socket.create_server(("127.0.0.1", 0))  # accepts, and never says a word
+    with mute:
+        silent = Address("127.0.0.1", mute.getsockname()[1])
+        me = local_peer(1, fingerprint=sha256(der_of(certificate_of(1))).digest())
+        credentials = credentials_of(certificate_of(1))
+        dialler = TcpTransport(me, limits, identify, credentials, stagger_s=0.01)
+        async with listening(tls_transport(2, LIMITS)) as (address, _):
+            admitted = await dialler.dial([silent, address])
+            assert admitted.remote == address
+            await trio.aclose_forcefully(admitted.stream)
+
+
+async def test_a_mute_listener_is_given_up_after_the_time_of_a_handshake() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        address = Address("127.0.0.1", mute.getsockname()[1])
+        for make in (plain_transport, tls_transport):
+            transport = make(1, Limits(handshake_seconds=0.02))
+            with pytest.raises(PeerUnreachable, match=r"within 0\.02 s"):
+                await transport.dial([address])
+
+
+async def stranger(address: Address) -> trio.SocketStream:
+    return await trio.open_tcp_stream(address.host, address.port)
+
+
+@pytest.mark.parametrize("limit", ["strangers", "per_address"])
+async def test_strangers_beyond_the_limit_are_turned_away(limit: str) -> None:
+    transport = tls_transport(2, Limits(**{limit: 3}))
+    async with listening(transport) as (address, _):
+        waiting = [await stranger(address) for _ in range(3)]
+        one_too_many = await stranger(address)
+        assert await one_too_many.receive_some(1) == b"", "closed at once"
+        assert transport.refusals["busy"] == 1
+        for stream in [*waiting, one_too_many]:
+            await stream.aclose()
+        await until(lambda: transport.refusals.total() == 4)
+        admitted = await tls_transport(1, LIMITS).dial([address])
+        assert admitted.identity.key == 2, "there is room again"
+        await trio.aclose_forcefully(admitted.stream)
+
+
+async def test_admitted_peers_are_no_strangers() -> None:
+    transport = tls_transport(9, Limits(strangers=1))
+    async with listening(transport) as (address, came):
+        streams = []
+        for key in (1, 2, 3):
+            streams.append((await tls_transport(key, LIMITS).dial([address])).stream)
+            await until(lambda key=key: len(came) == key)
+        assert transport.refusals.total() == 0
+        for stream in streams:
+            await trio.aclose_forcefully(stream)
+
+
+async def test_a_stranger_who_says_nothing_is_let_go() -> None:
+    transport = tls_transport(2, Limits(handshake_seconds=0.02, close_seconds=0.01))
+    async with listening(transport) as (address, came):
+        silent = await stranger(address)
+        assert await silent.receive_some(1) == b""
+        await silent.aclose()
+        await until(lambda: transport.refusals["handshake"] == 1)
+        assert came == []
+
+
+@pytest.mark.parametrize(
+    "rubbish", [b"GET / HTTP/1.1\r\n\r\n", bytes(5000), b"\x16\x03\x01\xff\xff"]
+)
+async def test_rubbish_from_strangers_does_no_harm(rubbish: bytes) -> None:
+    transport = tls_transport(2, Limits(close_seconds=0.01, handshake_seconds=0.1))
+    async with listening(transport) as (address, came):
+        stream = await stranger(address)
+        await stream.send_all(rubbish)
+        try:
+            while await stream.receive_some(4096):
+                pass
+        except trio.BrokenResourceError:
+            pass
+        await stream.aclose()
+        admitted = await tls_transport(1, LIMITS).dial([address])
+        await until(lambda: transport.refusals["handshake"] == 1)
+        await trio.aclose_forcefully(admitted.stream)
+        assert len(came) <= 1
+
+
+async def test_a_peer_of_another_version_is_told_so_through_tls() -> None:
+    dialler = tls_transport(1, LIMITS)
+    assert dialler.credentials is not None
+    listener = tls_transport(2, LIMITS)
+    async with listening(listener) as (address, _):
+        tcp = await stranger(address)
+        tls = TlsStream(tcp, dialler.credentials.client, server_side=False)
+        await tls.do_handshake()
+        talk = introduce(
+            tls,
+            dialler.me,
+            LIMITS,
+            identify,
+            certificate=tls.peer_certificate(),
+            dialled=True,
+            remote=address,
+            version=2,
+        )
+        with pytest.raises(Exception, match="it speaks version 2 of the protocol, expected 1"):
+            await talk
+        await until(lambda: listener.refusals["version"] == 1)
+
+
+async def test_credentials_may_be_renewed_while_listening() -> None:
+    listener = tls_transport(2, LIMITS)
+    async with listening(listener) as (address, _):
+        fresh = authority("ours").issue_cert("127.0.0.1", "renewed.test")
+        listener.credentials = credentials_of(fresh)
+        listener.me = local_peer(2, fingerprint=sha256(der_of(fresh)).digest())
+        admitted = await tls_transport(1, LIMITS).dial([address])
+        assert admitted.identity.fingerprint == sha256(der_of(fresh)).digest()
+        await trio.aclose_forcefully(admitted.stream)
+
+
+class Morsels(trio.abc.Stream):
+    """A stream that delivers a few bytes at a time."""
+
+    def __init__(self, stream: trio.abc.Stream) -> None:
+        self.stream = stream
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await self.stream.send_all(data)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self.stream.wait_send_all_might_not_block()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        return await self.stream.receive_some(min(max_bytes or 1000, 1000))
+
+    async def aclose(self) -> None:
+        await self.stream.aclose()
+
+
+async def test_tls_records_of_any_cut_are_read() -> None:
+    left, right = map(Morsels, trio.testing.memory_stream_pair())
+    credentials = credentials_of(certificate_of(1))
+    near = TlsStream(left, credentials.client, server_side=False)
+    far = TlsStream(right, credentials.server, server_side=True)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(near.do_handshake)
+        nursery.start_soon(far.do_handshake)
+    data = bytes(range(256)) * 1000
+    received = bytearray()
+
+    async def receive() -> None:
+        while piece := await far.receive_some(777):
+            assert len(piece) <= 777
+            received.extend(piece)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(receive)
+        await near.send_all(data)
+        await near.aclose()
+    assert received == data
+    await far.aclose()
+
+
+async def test_a_stream_cut_off_below_tls_is_broken_and_not_ended() -> None:
+    left, right = trio.testing.memory_stream_pair()
+    credentials = credentials_of(certificate_of(1))
+    near = TlsStream(left, credentials.client, server_side=False)
+    far = TlsStream(right, credentials.server, server_side=True)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(near.do_handshake)
+        nursery.start_soon(far.do_handshake)
+    await left.aclose()
+    with pytest.raises(trio.BrokenResourceError, match="without TLS saying so"):
+        await far.receive_some()
+    await right.aclose()
+
+
+async def test_a_refused_dialler_gets_no_hello() -> None:
+    async with listening(plain_transport(2, LIMITS)) as (address, _):
+        stream = await stranger(address)
+        await stream.send_all(b"\x00\x00\x00\x01\xa0")
+        reader = FrameReader(LIMITS)
+        reader.feed(await stream.receive_some(65536))
+        assert [frame["type"] for frame in reader] == ["goodbye"]
+        await stream.aclose()

@@ -1,0 +1,248 @@
+"""Layouts of records: handles are found and replaced, hostile words are refused or harmless."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from gossamer.protocol import config, messages, peer
+from gossamer.protocol.codec import DESCRIPTOR, PEER, Codec, held_handles
+from gossamer.protocol.errors import MalformedRecordError
+from gossamer.protocol.messages import (
+    BODY,
+    DELIVER,
+    EVENT,
+    FROM,
+    KIND,
+    LENGTH,
+    PUBLISH,
+    TO,
+    UNREACHABLE,
+    USER,
+)
+from gossamer.protocol.overlay.sampling import SamplerState
+from gossamer.protocol.space.ring import RING_MASK
+from gossamer.protocol.state import State, make_state
+from support.overlays import Hosts, converged, random_identifiers, record, subscribe_to_box
+
+NODES = 8
+SETTINGS = config.resilient(
+    NODES,
+    attributes=2,
+    view_size=4,
+    shuffle_length=3,
+    event_memory=4,
+    pending_publications=4,
+    routing_table_entries=16,
+    boxes_per_neighbour=4,
+    small_world_links=1,
+)
+RANGE = (1 << 20, 1 << 60)
+
+
+@pytest.fixture(autouse=True)
+def _words_wrap() -> Iterator[None]:
+    with np.errstate(over="ignore"):
+        yield
+
+
+def real_records(settings: config.Settings) -> dict[int, list[list[int]]]:
+    """Records of every kind between peers, as a small overlay makes them."""
+    state = converged(settings, random_identifiers(NODES, 3), 3)
+    for p in range(NODES):
+        subscribe_to_box(state, p, RANGE, (p << 50, RANGE[1]))
+    hosts = Hosts(state, settings)
+    for event in range(4):
+        hosts.cycle()
+        hosts.publish(event, event, 1 << 30, 1 << 59)
+    peer.restart.interpreted(state, 5)
+    hosts.handle(peer.join_record(5, 0, state.sampler.profile[0]))
+    state.load[:] = 0
+    state.load[2] = 1 << 20
+    hosts.cycle()
+    hosts.cycle()
+    found: dict[int, list[list[int]]] = {}
+    for words in hosts.passed:
+        if words[TO] != words[FROM] and words[KIND] < UNREACHABLE:
+            found.setdefault(int(words[KIND]), []).append(words.tolist())
+    return found
+
+
+SAMPLERS = {
+    "cyclon": SETTINGS,
+    "newscast": config.resilient(
+        NODES,
+        attributes=2,
+        sampler="newscast",
+        view_size=4,
+        shuffle_length=3,
+        event_memory=4,
+        pending_publications=4,
+    ),
+}
+REAL = {name: real_records(settings) for name, settings in SAMPLERS.items()}
+BETWEEN_PEERS = {
+    value
+    for name, value in vars(messages).items()
+    if name.isupper() and isinstance(value, int) and PUBLISH < value < DELIVER and name != "USER"
+}
+
+
+def test_every_kind_between_peers_has_a_layout() -> None:
+    """A kind that is added to `messages` has to be added to `layouts`."""
+    assert Codec(SETTINGS).kinds == BETWEEN_PEERS
+    assert len(BETWEEN_PEERS) >= 12
+
+
+def test_the_overlay_below_has_made_records_of_every_kind() -> None:
+    """The other tests would show little if it had not."""
+    assert REAL["cyclon"].keys() == BETWEEN_PEERS
+    assert REAL["newscast"].keys() >= BETWEEN_PEERS - {messages.LOAD_SHIFTED}
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_what_peers_really_send_is_accepted(sampler: str) -> None:
+    codec = Codec(SAMPLERS[sampler])
+    for records in REAL[sampler].values():
+        for words in records:
+            codec.check(words)
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_handles_are_found_and_replaced_and_nothing_else_is(sampler: str) -> None:
+    """Replacing them and replacing them back gives the record again."""
+    codec = Codec(SAMPLERS[sampler])
+    for records in REAL[sampler].values():
+        for words in records:
+            renamed = codec.replace_handles(words, lambda handle: 1000 + handle)
+            places = {reference.offset for reference in codec.references(words)}
+            assert {i for i, word in enumerate(words) if word != renamed[i]} == places
+            assert codec.replace_handles(renamed, lambda handle: handle - 1000) == words
+
+
+def test_references_tell_handles_alone_from_those_in_descriptors() -> None:
+    codec = Codec(SETTINGS)
+    handover = max(REAL["cyclon"][messages.HANDOVER], key=len)
+    sorts = [reference.sort for reference in codec.references(handover)]
+    assert sorts == [PEER] * (2 + handover[BODY])
+    request = REAL["cyclon"][messages.TMAN_REQUEST][0]
+    sorts = [reference.sort for reference in codec.references(request)]
+    assert sorts == [PEER, PEER, *[DESCRIPTOR] * request[BODY]]
+
+
+class Doubting:
+    """Leaves out what it is told to doubt, and cuts profiles off."""
+
+    def __init__(self, doubted: set[int]) -> None:
+        self.doubted = doubted
+
+    def peer(self, word: int) -> int | None:
+        return None if word in self.doubted else word
+
+    def descriptor(self, words: Sequence[int], _of_sender: bool) -> Sequence[int] | None:
+        return None if words[0] & 0xFFFFFFFF in self.doubted else words
+
+
+@pytest.mark.parametrize("kind", sorted(BETWEEN_PEERS))
+@given(doubted=st.sets(st.integers(0, NODES - 1)), data=st.data())
+@hypothesis_settings(max_examples=50)
+def test_leaving_out_what_is_doubted_leaves_a_sane_record(
+    kind: int, doubted: set[int], data: st.DataObject
+) -> None:
+    codec = Codec(SETTINGS)
+    words = data.draw(st.sampled_from(REAL["cyclon"][kind]))
+    body = codec.rewrite(kind, words[BODY:], Doubting(doubted))
+    if body is None:
+        assert doubted
+        return
+    rest = [BODY + len(body), *words[KIND:BODY], *body]
+    codec.check(rest)
+    mentioned = {rest[r.offset] & 0xFFFFFFFF for r in codec.references(rest)[2:]}
+    assert mentioned.isdisjoint(doubted)
+    if not doubted:
+        assert rest == words
+
+
+WORD = st.one_of(
+    st.integers(-(1 << 63), (1 << 63) - 1),
+    st.integers(-2, 20),
+    st.sampled_from([1 << 62, RING_MASK, (1 << 62) | 1, (3 << 32) | 1, -(1 << 63), 1 << 58]),
+)
+LIVELY = converged(SETTINGS, random_identifiers(NODES, 3), 3)
+
+
+def passes(words: Sequence[int]) -> bool:
+    """Whether the codec takes a record."""
+    try:
+        Codec(SETTINGS).check(words)
+    except MalformedRecordError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("kind", sorted(BETWEEN_PEERS))
+@given(data=st.data())
+@hypothesis_settings(max_examples=150)
+def test_every_mutation_is_refused_or_harmless(kind: int, data: st.DataObject) -> None:
+    """What passes the check makes no interpreted rule fail, words being Python's integers."""
+    words = list(data.draw(st.sampled_from(REAL["cyclon"][kind])))
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(LENGTH, len(words) - 1))
+        words[place] = data.draw(WORD)
+    if data.draw(st.booleans()):
+        words = words[: data.draw(st.integers(0, len(words)))] + data.draw(st.lists(WORD))
+    if not passes(words):
+        return
+    assert words[KIND] in BETWEEN_PEERS
+    state = copy.deepcopy(LIVELY)
+    out = messages.make_outbox(2 * peer.largest_step(SETTINGS))
+    with np.errstate(all="raise"):
+        peer.step(state, 0, 0, words, 0, out)
+    assert out.cursor[messages.REFUSED] == 0
+
+
+def test_a_refusal_names_kind_field_and_value() -> None:
+    words = list(REAL["cyclon"][EVENT][0])
+    words[BODY + 1] = 7
+    expected = f"record of kind {EVENT}: attribute is 7, expected 0 to 1"
+    with pytest.raises(MalformedRecordError, match=expected) as caught:
+        Codec(SETTINGS).check(words)
+    assert (caught.value.kind, caught.value.value) == (EVENT, 7)
+
+
+@pytest.mark.parametrize("kind", [0, 1, 9, 15, 28, DELIVER, USER, -1, EVENT + UNREACHABLE])
+def test_kinds_that_peers_do_not_send_are_refused(kind: int) -> None:
+    with pytest.raises(MalformedRecordError, match="kind"):
+        Codec(SETTINGS).check(record(kind, 0, 1).tolist())
+
+
+def test_the_handles_that_a_row_remembers_are_found_in_every_array_that_holds_some() -> None:
+    state = make_state(SETTINGS, 1)
+    state.sampler.views[0, 1] = 3 << 32 | 11
+    state.links[0, 2] = 1 << 32 | 12
+    state.failed[0, 0] = 5 << 32 | 13
+    state.owner[0, :2] = 9 << 32 | 14, 9 << 32 | 15
+    state.table_count[0] = 1
+    state.installed_at[0, 3] = 16
+    assert held_handles(state, 0) == {11, 12, 13, 14, 16}
+
+
+def test_no_array_of_a_row_holds_handles_that_nobody_knows_of() -> None:
+    """An array that is added to the state has to be named here, and if need be in the codec."""
+    with_handles = {"links", "failed", "owner", "installed_at", "views", "handle"}
+    without = {
+        *("params", "sampler", "round", "link_profile", "successor", "predecessor", "offsets"),
+        *("clockwise_order", "constrained", "subscriptions", "primary", "table", "table_count"),
+        *("event_copies", "event_rounds", "event_values", "event_hops", "event_next"),
+        *("delivered", "delivered_next", "pending", "load", "counters", "work"),
+        *("kind", "seed", "view_size", "shuffle_length", "key", "draws", "profile"),
+        *("view_profile", "spare", "seen", "merges"),
+    }
+    fields = set(State.__annotations__) | set(SamplerState.__annotations__)
+    assert fields == with_handles | without

@@ -1,0 +1,123 @@
+"""Events as bytes and back: exact values survive, hostile bytes are refused."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gossamer.node.events import EventFormat, EventMemory
+from gossamer.node.security.encoding import encode
+from gossamer.protocol.content.schema import (
+    DateAttribute,
+    EnumerationAttribute,
+    FloatAttribute,
+    IntegerAttribute,
+    Schema,
+    StringAttribute,
+)
+
+SCHEMA = Schema(
+    [
+        IntegerAttribute("whole", -(10**30), 10**30),
+        FloatAttribute("real", -(10**9), 10**9),
+        StringAttribute("text"),
+        DateAttribute("day", datetime(1900, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)),
+        EnumerationAttribute("side", ["buy", "sell"]),
+    ]
+)
+FORMAT = EventFormat(SCHEMA)
+REAL = st.one_of(
+    st.floats(-(10**9), 10**9),
+    st.fractions(-(10**9), 10**9),
+    st.decimals(-(10**9), 10**9, allow_nan=False),
+)
+VALUES = st.fixed_dictionaries(
+    {
+        "whole": st.integers(-(10**30), 10**30),
+        "real": REAL,
+        "text": st.text(st.characters(exclude_categories=["Cs"]), max_size=40),
+        "day": st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC)),
+        "side": st.sampled_from(["buy", "sell"]),
+    }
+)
+
+
+@given(values=VALUES, publisher=st.integers(0, (1 << 62) - 1), at=st.floats(0, 4e9))
+def test_events_come_back_exactly(values: dict[str, object], publisher: int, at: float) -> None:
+    exact = SCHEMA.check_event(values)
+    event = FORMAT.from_bytes(7, FORMAT.to_bytes(exact, publisher, at))
+    assert event.values == exact
+    assert [type(value) for value in event.values.values()] == [
+        type(value) for value in exact.values()
+    ]
+    assert (event.id, event.publisher) == (7, publisher)
+    assert event.published_at == pytest.approx(at, abs=1e-6)
+
+
+GOOD = [1, 5, "a", 0, "buy"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [],
+        [1, 2],
+        [1, 2, GOOD, 3],
+        [1.0, 2, GOOD],
+        [1, 2, GOOD[:-1]],
+        [1, 2, [*GOOD, 1]],
+        [1, 2, ["1/0", *GOOD[1:]]],
+        [1, 2, ["1/", *GOOD[1:]]],
+        [1, 2, ["9" * 401, *GOOD[1:]]],
+        [1, 2, [1.5, *GOOD[1:]]],
+        [1, 2, [True, *GOOD[1:]]],
+        [1, 2, [1, float("nan"), *GOOD[2:]]],
+        [1, 2, [1, 5, 6, 0, "buy"]],
+        [1, 2, [1, 5, "a", 1 << 62, "buy"]],
+        [1, 2, [1, 5, "a", "1970-13-13", "buy"]],
+        [1, 2, [1, 5, "a", 0, "hold"]],
+    ],
+)
+def test_what_is_no_event_of_the_schema_is_refused(content: object) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        FORMAT.from_bytes(7, encode(content))
+
+
+@given(st.binary(max_size=60))
+def test_random_bytes_are_refused_or_an_event(data: bytes) -> None:
+    try:
+        event = FORMAT.from_bytes(7, data)
+    except ValueError:
+        return
+    assert set(event.values) == set(SCHEMA.names)
+
+
+def test_a_fraction_that_no_float_holds_travels_as_one() -> None:
+    exact = SCHEMA.check_event(
+        {**dict(zip(SCHEMA.names, GOOD, strict=True)), "real": Fraction(1, 3), "day": "2020-01-01"}
+    )
+    assert FORMAT.from_bytes(1, FORMAT.to_bytes(exact, 1, 0)).values["real"] == Fraction(1, 3)
+
+
+@given(
+    kept=st.lists(st.tuples(st.integers(0, 20), st.binary(max_size=30))),
+    events=st.integers(1, 5),
+    size=st.integers(1, 60),
+)
+def test_the_memory_keeps_its_bounds_and_the_newest(
+    kept: list[tuple[int, bytes]], events: int, size: int
+) -> None:
+    memory = EventMemory(events, size)
+    for event, values in kept:
+        known = memory.find(event)
+        memory.keep(event, values)
+        assert len(memory) <= events
+        assert memory.bytes <= size
+        if known is not None:
+            assert memory.find(event) == known
+        elif len(values) <= size:
+            assert memory.find(event) == values

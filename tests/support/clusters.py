@@ -1,0 +1,86 @@
+"""Clusters for tests: real keys, certificates and folders, made without a network."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from attrs import define, field
+
+from gossamer.node.security.admission import Registrar, open_registrar, record_certificate
+from gossamer.node.security.certificates import PeerCertificate
+from gossamer.node.security.cluster import (
+    ClusterFolder,
+    Membership,
+    make_cluster,
+    open_membership,
+    save_membership,
+)
+from gossamer.node.security.identity import Identity, make_identity, save_identity
+from gossamer.node.security.issuing import issue_certificate
+from gossamer.node.store import Store
+
+DAY_S = 86_400.0
+
+
+@define
+class MadeCluster:
+    """A cluster and the peer that holds its authority.
+
+    Attributes:
+        folder: the folder of that peer; those of others are beside it.
+        now: when it was made, Unix seconds.
+    """
+
+    folder: Path
+    now: float = field(factory=time.time)
+    registrar: Registrar = field(init=False)
+    store: Store = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        first = make_cluster(self.folder, "desk", "first", self.now)
+        self.registrar = open_registrar(first)
+        self.store = Store(first.folder.state)
+        record_certificate(self.store, first.certificate)
+
+    @property
+    def first(self) -> Membership:
+        """The peer that holds the authority."""
+        return self.registrar.member
+
+    def certify(
+        self, identity: Identity, name: str = "peer", lifetime_s: float = 30 * DAY_S
+    ) -> PeerCertificate:
+        """A certificate for ``identity``, noted as issued."""
+        certificate = issue_certificate(
+            self.first.authority,
+            self.registrar.signer,
+            identity.public_key,
+            name,
+            self.now,
+            lifetime_s,
+        )
+        record_certificate(self.store, certificate)
+        return certificate
+
+    def admit(self, name: str, lifetime_s: float = 30 * DAY_S) -> Membership:
+        """Another member, in a folder of its own."""
+        folder = ClusterFolder(self.folder.parent / f"{self.folder.name}-{name}")
+        folder.path.mkdir()
+        identity = make_identity()
+        save_identity(identity, folder.peer_key)
+        certificate = self.certify(identity, name, lifetime_s)
+        save_membership(folder, self.first.authority, certificate, self.registrar.revoked())
+        return open_membership(folder.path)
+
+
+@contextmanager
+def made_cluster(folder: Path) -> Iterator[MadeCluster]:
+    """A cluster whose state is open inside."""
+    cluster = MadeCluster(folder)
+    try:
+        yield cluster
+    finally:
+        cluster.store.close()

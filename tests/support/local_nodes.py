@@ -1,0 +1,101 @@
+"""Nodes as their clients see them: a real local socket before a peer without a network."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import trio
+from attrs import define, field
+
+from gossamer.node.config import Local
+from gossamer.node.local.address import LocalAddress, local_address
+from gossamer.node.local.history import FILE_NAME, open_history
+from gossamer.node.local.server import LocalServer, open_local_server
+from gossamer.node.local.services import LocalCounts, Services
+from gossamer.node.store import StoreLimits
+from support.loopback_peer import LoopbackPeer
+
+
+@define(eq=False)
+class LocalNode:
+    """A node that clients can reach.
+
+    Attributes:
+        folder: its folder.
+        peer: its peer, which outlives the node.
+        local: its [local] settings.
+        retention_s: how long events are kept.
+        limits: of its history.
+        now: Unix seconds.
+    """
+
+    folder: Path
+    peer: LoopbackPeer = field(factory=LoopbackPeer)
+    local: Local = field(factory=Local)
+    retention_s: float = 600.0
+    limits: StoreLimits | None = None
+    now: Callable[[], float] = time.time
+    counts: LocalCounts = field(factory=LocalCounts)
+    stopped: trio.Event = field(factory=trio.Event)
+
+    @property
+    def address(self) -> LocalAddress:
+        return local_address(self.folder, self.local, {})
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[LocalServer]:
+        """The node from its start to its end; may be used again, as a restart."""
+        path = self.folder / FILE_NAME
+        self.counts = LocalCounts()
+        async with open_history(path, self.retention_s, self.limits, self.now) as history:
+            services = Services(
+                peer=self.peer,
+                schema=self.peer.schema,
+                history=history,
+                limits=self.local,
+                describe=lambda: {"cluster": "desk"},
+                snapshot=lambda: self.peer.snapshot().to_json(),
+                metrics_text=lambda: b"gossamer_up 1\n",
+                stop=self.stopped.set,
+                counts=self.counts,
+            )
+            async with open_local_server(self.address, services, self.retention_s) as server:
+                yield server
+
+    @asynccontextmanager
+    async def restartable(self) -> AsyncIterator[RunningNode]:
+        """The node, to be stopped and started while clients stay; stopped at the end."""
+        async with trio.open_nursery() as nursery:
+            node = RunningNode(self, nursery)
+            await node.start()
+            yield node
+            await node.stop()
+
+
+@define(eq=False)
+class RunningNode:
+    """A node in a task of its own."""
+
+    node: LocalNode
+    nursery: trio.Nursery
+    scope: trio.CancelScope = field(factory=trio.CancelScope)
+    over: trio.Event = field(factory=trio.Event)
+
+    async def start(self) -> None:
+        self.scope, self.over = trio.CancelScope(), trio.Event()
+        await self.nursery.start(self._run)
+
+    async def stop(self) -> None:
+        """Stop the node; return when it is gone."""
+        self.scope.cancel()
+        await self.over.wait()
+
+    async def _run(self, *, task_status: trio.TaskStatus[None]) -> None:
+        with self.scope:
+            async with self.node.running():
+                task_status.started()
+                await trio.sleep_forever()
+        self.over.set()

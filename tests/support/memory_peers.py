@@ -1,0 +1,125 @@
+"""Whole peers on a network in memory, under a clock that jumps."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+import trio
+
+from gossamer.node.assembly import Parts, run_peer
+from gossamer.node.discovery import static_peers
+from gossamer.node.peer import Peer
+from gossamer.node.store.writer import open_writer
+from gossamer.node.transport.base import Address, LocalPeer, Transport, Verify
+from gossamer.node.transport.limits import Limits
+from gossamer.protocol import config
+from support.memory_transport import MemoryNetwork
+from support.node_peers import SCHEMA
+
+ROUND_S = 0.5
+EPOCH_S = 1_700_000_000.0
+
+
+@attrs.define
+class MemoryPeers:
+    """Peers of one overlay; each is told of the first's address.
+
+    Attributes:
+        network: between them.
+        folder: for their state files.
+        limits: of their transports.
+        settings: changes to the protocol's settings.
+        peers: those that run, by key.
+    """
+
+    network: MemoryNetwork
+    folder: Path
+    nursery: trio.Nursery
+    limits: Limits = attrs.field(factory=Limits)
+    settings: dict[str, Any] = attrs.field(factory=dict)
+    peers: dict[int, Peer] = attrs.field(factory=dict)
+    _stops: dict[int, trio.Event] = attrs.field(factory=dict)
+    _gone: dict[int, trio.Event] = attrs.field(factory=dict)
+
+    async def add(self, key: int) -> Peer:
+        """A running peer that knows the address of peer 1."""
+        peer: Peer = await self.nursery.start(self._run, key)
+        return peer
+
+    async def _run(self, key: int, task_status: trio.TaskStatus[Peer]) -> None:
+        self._stops[key], self._gone[key] = trio.Event(), trio.Event()
+        async with AsyncExitStack() as stack:
+            writer = await stack.enter_async_context(open_writer(self.folder / f"{key}.db"))
+            peer = await stack.enter_async_context(run_peer(self._parts(key, writer)))
+            self.peers[key] = peer
+            task_status.started(peer)
+            await self._stops[key].wait()
+            del self.peers[key]
+        self._gone[key].set()
+
+    async def stop(self, key: int) -> None:
+        """Let a peer say goodbye and stop."""
+        self._stops[key].set()
+        await self._gone[key].wait()
+
+    def _parts(self, key: int, writer: Any) -> Parts:
+        def make(me: LocalPeer, verify: Verify) -> Transport:
+            return self.network.transport(me, self.limits, verify)
+
+        return Parts(
+            key=key,
+            name=f"peer {key}",
+            cluster="memory",
+            version="test",
+            schema=SCHEMA,
+            settings=config.resilient(
+                16, attributes=2, subscriptions=16, event_memory=256, **self.settings
+            ),
+            round_s=ROUND_S,
+            limits=self.limits,
+            make_transport=make,
+            listen=[address_of(key)],
+            advertise=lambda listening: listening,
+            writer=writer,
+            sources=lambda _: [static_peers([address_of(1)] if key != 1 else [])],
+            draws=random.Random(key),
+            now=lambda: EPOCH_S + trio.current_time(),
+        )
+
+
+def address_of(key: int) -> Address:
+    """Where a peer of the memory network listens."""
+    return Address("memory", 1000 + (key >> 58))
+
+
+@asynccontextmanager
+async def memory_peers(
+    folder: Path, *keys: int, network: MemoryNetwork | None = None, **changes: Any
+) -> AsyncIterator[MemoryPeers]:
+    """Running peers of one overlay, stopped at the end."""
+    async with trio.open_nursery() as nursery:
+        crowd = MemoryPeers(network or MemoryNetwork(), folder, nursery, **changes)
+        for key in keys:
+            await crowd.add(key)
+        for peer in crowd.peers.values():
+            await peer.ready()
+        yield crowd
+        for key in list(crowd.peers):
+            await crowd.stop(key)
+
+
+def ring_errors(peers: dict[int, Peer]) -> set[int]:
+    """Keys of the peers that do not know the next one on the ring."""
+    places = sorted((peer.snapshot().position, key) for key, peer in peers.items())
+    following = {key: places[(place + 1) % len(places)][1] for place, (_, key) in enumerate(places)}
+    return {
+        key
+        for key, peer in peers.items()
+        if len(peers) > 1
+        and following[key] not in {one.key for one in peer.snapshot().peers if "ring" in one.links}
+    }

@@ -1,0 +1,69 @@
+"""Whole peers of one cluster on loopback, for tests of the node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import trio
+
+from gossamer.node.config import Discovery, Identity, Listen, NodeConfig, Page, Protocol
+from gossamer.node.peer import Event, Peer, Subscription
+from gossamer.node.security.cluster import Membership
+from gossamer.node.transport.base import Address
+from gossamer.protocol.content.schema import FloatAttribute, Schema, StringAttribute
+
+SCHEMA = Schema([FloatAttribute("price", 0, 1000), StringAttribute("symbol")])
+ROUND_S = 0.05
+
+
+def config_of(
+    folder: Path, contacts: Sequence[Address] = (), *, plain: bool = False, **protocol: Any
+) -> NodeConfig:
+    """A peer on loopback with short rounds that tries ``contacts``; TLS unless ``plain``."""
+    return NodeConfig(
+        preset="local",
+        identity=Identity(folder=folder),
+        listen=Listen(addresses=["127.0.0.1:0"], plain_text=plain),
+        discovery=Discovery(multicast=False, peers=list(map(str, contacts))),
+        protocol=Protocol(peers_expected=8, round_s=ROUND_S, settings=protocol),
+        page=Page(enabled=False),
+        schema=SCHEMA,
+    )
+
+
+def of_member(member: Membership, contacts: Sequence[Address] = (), **protocol: Any) -> NodeConfig:
+    """The same for a peer that has a certificate."""
+    return config_of(member.folder.path, contacts, **protocol)
+
+
+def elsewhere(config: NodeConfig, *contacts: Address) -> NodeConfig:
+    """``config`` with other contacts."""
+    discovery = attrs.evolve(config.discovery, peers=list(map(str, contacts)))
+    return attrs.evolve(config, discovery=discovery)
+
+
+async def eventually(condition: Callable[[], bool], patience_s: float = 20) -> None:
+    """Wait until ``condition`` holds; a test that waits longer than that has failed."""
+    with trio.fail_after(patience_s):
+        while not condition():
+            await trio.sleep(ROUND_S / 5)
+
+
+async def rounds_pass(*peers: Peer, rounds: int = 4) -> None:
+    """Wait until each of ``peers`` has begun so many more rounds."""
+    goals = [(peer, peer.counters.rounds + rounds) for peer in peers]
+    await eventually(lambda: all(peer.counters.rounds >= goal for peer, goal in goals))
+
+
+async def take(events: Subscription, count: int, patience_s: float = 20) -> list[Event]:
+    """The next ``count`` events."""
+    with trio.fail_after(patience_s):
+        return [await events.__anext__() for _ in range(count)]
+
+
+def linked(peer: Peer) -> set[int]:
+    """Keys of the peers that ``peer`` has links to."""
+    return {other.key for other in peer.snapshot().peers if other.links}

@@ -1,0 +1,110 @@
+"""Commands of the node in processes of their own, as people run them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field
+
+from support.installed_command import write_distribution
+
+COMMAND = (sys.executable, "-m", "gossamer.command.main")
+
+# Longer than anything here takes on a busy machine; only a fault lasts so long.
+PATIENCE_S = 60
+
+
+@define(eq=False)
+class Shell:
+    """Where commands are run.
+
+    Attributes:
+        folder: the current folder of every command.
+    """
+
+    folder: Path
+    _environment: dict[str, str] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        installed = self.folder / "installed"
+        write_distribution(installed)
+        paths = [*sys.path, str(installed)]
+        kept = {key: text for key, text in os.environ.items() if "GOSSAMER_NODE" not in key}
+        self._environment = kept | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+    def start(
+        self, *arguments: str, command: Sequence[str] = COMMAND, **options: Any
+    ) -> subprocess.Popen[str]:
+        """Start a command, `gossamer` if no other is named."""
+        return subprocess.Popen(
+            [*command, *arguments],
+            cwd=self.folder,
+            env=self._environment,
+            text=True,
+            **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
+        )
+
+    def run(self, *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
+        """Run a command to its end."""
+        process = self.start(*arguments, stdin=subprocess.PIPE)
+        out, err = process.communicate(text, timeout=PATIENCE_S)
+        return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+
+    def ok(self, *arguments: str, text: str = "") -> str:
+        """What a command printed that did its work."""
+        done = self.run(*arguments, text=text)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    @contextmanager
+    def node(self, folder: str, *more: str) -> Iterator[subprocess.Popen[str]]:
+        """A node that is ready; stopped at the end, where it still runs."""
+        process = self.start("node", "run", folder, *more, "--set", "discovery.multicast=false")
+        try:
+            wait_for_log(process, "ready")
+            yield process
+        finally:
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+            end(process)
+
+
+def wait_for_log(process: subprocess.Popen[str], event: str) -> dict[str, Any]:
+    """The first log line about ``event``."""
+    assert process.stderr is not None
+    seen = []
+    for line in process.stderr:
+        seen.append(line)
+        if line.startswith("{"):
+            fields: dict[str, Any] = json.loads(line)
+            if fields["event"] == event:
+                return fields
+    raise AssertionError(f"it ended without {event!r}: {''.join(seen)}")
+
+
+def wait_for_line(process: subprocess.Popen[str], words: str) -> None:
+    """Wait until the process says something with ``words`` on standard error."""
+    assert process.stderr is not None
+    for line in process.stderr:
+        if words in line:
+            return
+    raise AssertionError(f"it ended without saying {words!r}")
+
+
+def end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    """Exit code and what was still to be read of a process that is about to end."""
+    try:
+        out, err = process.communicate(timeout=PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise
+    return process.returncode, out, err

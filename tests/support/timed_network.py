@@ -1,0 +1,246 @@
+"""A network of nodes that brings frames when the event engine would bring the same records.
+
+Nodes run on a clock that jumps, one second of it a tick of the engine. Latencies, losses and
+copies are drawn by the engine's own functions. Within a tick the engine fires timers by row, then
+takes records in the order in which they were sent; here each of these happens at an instant of its
+own, so that the order does not depend on how tasks are scheduled.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Final
+
+import attrs
+import numpy as np
+import trio
+
+from gossamer.node.book import AddressBook
+from gossamer.node.core import Core, Record
+from gossamer.node.events import EventMemory
+from gossamer.node.metrics import Counters
+from gossamer.node.runtime import Delivery, Runtime
+from gossamer.node.transport.frames import FrameReader
+from gossamer.node.transport.limits import Limits
+from gossamer.node.transport.schema import FrameTypes
+from gossamer.node.vouching import PlainVouching
+from gossamer.node.wire import Wire, frame_types
+from gossamer.protocol.codec import Codec
+from gossamer.protocol.config import Settings
+from gossamer.protocol.draws import mix
+from gossamer.protocol.messages import BODY, DELIVER, FROM, KIND, TO, UNREACHABLE
+from gossamer.protocol.overlay.links import HANDLE_MASK
+from gossamer.protocol.peer import TIMERS
+from gossamer.sim.latency import trip_ticks
+from gossamer.sim.link_conditions import (
+    _DUPLICATION,
+    _LATENCY,
+    _LATENCY_OF_COPY,
+    _LOSS,
+    LinkConditions,
+    next_draws,
+    return_ticks,
+)
+from support.ping_protocol import chain_records
+
+# Parts of a tick: timers first, a sliver apart by row, then records, a sliver apart as sent.
+TIMER_SLIVER: Final = 1e-4
+RECORDS_FROM: Final = 0.5
+RECORD_SLIVER: Final = 1e-8
+
+
+class ObservedCore(Core):
+    """A core that tells of each record before it takes it."""
+
+    observe: Callable[[Record], None] = staticmethod(lambda _: None)
+
+    def take(self, record: Record) -> list[Record]:
+        self.observe(record)
+        return super().take(record)
+
+
+class TimedNode:
+    """One peer of a timed network."""
+
+    def __init__(self, network: TimedNetwork, row: int, key: int) -> None:
+        self.row = row
+        self.key = key
+        self.is_up = True
+        self.network = network
+        self.core = ObservedCore(network.settings, key)
+        self.counters = Counters()
+        self.events = EventMemory(1 << 12, 1 << 24)
+        self.book = AddressBook(key, 1 << 12, lambda: self.runtime.held(), trio.current_time)
+        vouching = PlainVouching(key, self.book)
+        wire = Wire(network.codec, self.book, vouching, self.events)
+        self.runtime = Runtime(
+            self.core, self.book, wire, vouching, self.counters, self._on_delivery
+        )
+        self.core.observe = self._observe
+        self.runtime.attach(self)
+        self._reader = FrameReader(Limits())
+        self._timers = itertools.count()
+
+    def row_of(self, handle: int) -> int:
+        """The engine's row for a handle of this node."""
+        return self.network.rows[self.book.key_of(handle)]
+
+    # As rounds
+
+    async def next_timer(self) -> tuple[int, int]:
+        while True:
+            number, place = divmod(next(self._timers), len(TIMERS))
+            tick = number * self.network.period + int(self.network.phases[self.row, place])
+            sliver = (self.row * len(TIMERS) + place) * TIMER_SLIVER
+            await trio.sleep_until(tick + sliver)
+            if self.is_up:
+                return number, TIMERS[place]
+
+    # As outlet
+
+    def send(self, key: int, frame: bytes, record: Record) -> None:
+        self.network.send(self, self.network.rows[key], frame, record)
+
+    def held(self) -> Iterator[Record]:
+        return iter(self.network.under_way.get(self.row, {}).values())
+
+    # Records and frames
+
+    def receive(self, source: TimedNode, frame: bytes) -> None:
+        """Take a frame as it comes from the wire."""
+        self.core.now = self.network.round
+        self._reader.feed(frame)
+        for read in self._reader:
+            self.network.types.check(read)
+            self.runtime.receive(source.key, read)
+
+    def take(self, record: Record) -> None:
+        """Take a command, or a record that comes back."""
+        self.core.now = self.network.round
+        self.runtime.handle(record)
+
+    def _observe(self, record: Record) -> None:
+        if record[KIND] >= UNREACHABLE:
+            return
+        if record[KIND] in self.network.codec.kinds:
+            self.network.note(self.network.codec.replace_handles(record, self.row_of))
+            return
+        copy = [*record[:TO], self.row_of(record[TO]), self.row_of(record[FROM]), *record[BODY:]]
+        if len(copy) > BODY and record[KIND] in self.network.joins:
+            copy[BODY] = record[BODY] & ~HANDLE_MASK | self.row_of(record[BODY] & HANDLE_MASK)
+        self.network.note(copy)
+
+    def _on_delivery(self, delivery: Delivery) -> None:
+        record = [BODY + len(delivery), DELIVER, self.row, self.row, *delivery]
+        self.network.served.append((self.row, delivery.event))
+        self.network.schedule(self.network.tick, partial(self.network.note, record))
+
+
+@attrs.define(eq=False)
+class TimedNetwork:
+    """Nodes, and the links between them.
+
+    Attributes:
+        settings: of the protocol.
+        keys: permanent keys by row.
+        phases: ticks of a round at which each row's timers fire.
+        period: ticks of a round.
+        links: what becomes of records; a copy of the engine's own.
+        joins: kinds whose first word is a descriptor, beside those between peers.
+    """
+
+    settings: Settings
+    keys: list[int]
+    phases: np.ndarray[tuple[int, int], np.dtype[np.int64]]
+    period: int
+    links: LinkConditions
+    nursery: trio.Nursery
+    joins: frozenset[int]
+    chain: np.ndarray[tuple[int], np.dtype[np.int64]] = attrs.field(
+        factory=lambda: np.zeros(2, np.int64)
+    )
+    served: list[tuple[int, int]] = attrs.field(factory=list)
+    under_way: dict[int, dict[int, Record]] = attrs.field(factory=dict)
+    lost_to_dead: int = 0
+    _scheduled: int = 0
+    codec: Codec = attrs.field(init=False)
+    types: FrameTypes = attrs.field(init=False)
+    rows: dict[int, int] = attrs.field(init=False)
+    nodes: list[TimedNode] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.codec = Codec(self.settings)
+        self.types = frame_types(self.codec)
+        self.rows = {key: row for row, key in enumerate(self.keys)}
+        self.nodes = [TimedNode(self, row, key) for row, key in enumerate(self.keys)]
+        for node in self.nodes:
+            self.nursery.start_soon(node.runtime.run, node)
+
+    @property
+    def tick(self) -> int:
+        """The present tick."""
+        return int(trio.current_time())
+
+    @property
+    def round(self) -> int:
+        """The present round."""
+        return self.tick // self.period
+
+    def note(self, record: Record) -> None:
+        """Let the chain depend on a record that somebody takes, handles being rows."""
+        chain_records.interpreted(self.chain, None, record, 0, self.round)
+
+    def schedule(self, tick: int, action: Callable[[], None]) -> None:
+        """Let something happen at ``tick``, after all that was scheduled for it before."""
+        self._scheduled += 1
+        instant = tick + RECORDS_FROM + self._scheduled * RECORD_SLIVER
+
+        async def wait() -> None:
+            await trio.sleep_until(instant)
+            action()
+
+        self.nursery.start_soon(wait)
+
+    def send(self, source: TimedNode, to: int, frame: bytes, record: Record) -> None:
+        """Put a frame on its way, as `link_conditions.send` does a record."""
+        links, row = self.links, source.row
+        number = self._scheduled
+        self.under_way.setdefault(row, {})[number] = record
+        arrive = partial(self._arrive, source, self.nodes[to], frame, record, number)
+        draws = next_draws.interpreted(links, row)
+        if links.loss and mix.interpreted(links.seed, row, draws + _LOSS) < links.loss:
+            links.counts[0] += 1
+            self.under_way[row].pop(number)
+            return
+        trip = trip_ticks.interpreted(links.latency, row, to, links.seed, draws + _LATENCY)
+        self.schedule(self.tick + int(trip), arrive)
+        again = mix.interpreted(links.seed, row, draws + _DUPLICATION)
+        if links.duplication and again < links.duplication:
+            links.counts[1] += 1
+            counter = draws + _LATENCY_OF_COPY
+            trip = trip_ticks.interpreted(links.latency, row, to, links.seed, counter)
+            self.schedule(self.tick + int(trip), arrive)
+
+    def _arrive(
+        self, source: TimedNode, to: TimedNode, frame: bytes, record: Record, number: int
+    ) -> None:
+        self.under_way[source.row].pop(number, None)
+        if to.is_up:
+            to.receive(source, frame)
+            return
+        self.lost_to_dead += 1
+        if source.is_up:
+            header = [len(record), record[KIND], to.row, source.row]
+            delay = int(return_ticks.interpreted(self.links, header, 0))
+            back = partial(self._come_back, source, record)
+            if delay == 0:
+                back()
+            else:
+                self.schedule(self.tick + delay, back)
+
+    def _come_back(self, source: TimedNode, record: Record) -> None:
+        if source.is_up:
+            source.core.now = self.round
+            source.runtime.hand_back(record)

@@ -1,0 +1,224 @@
+"""Two or more peers with their transports and pools, for the tests of the transport."""
+
+from __future__ import annotations
+
+import random
+import ssl
+from collections.abc import Callable, Sequence
+from functools import cache
+from hashlib import sha256
+from typing import Any
+
+import attrs
+import pytest
+import trio
+import trustme
+
+from gossamer.node.transport.back_off import BackOff
+from gossamer.node.transport.base import (
+    Address,
+    Admitted,
+    Farewell,
+    Hello,
+    LocalPeer,
+    PeerIdentity,
+    Transport,
+)
+from gossamer.node.transport.connection import Connection
+from gossamer.node.transport.frames import MESSAGE_FRAMES, encode_frame
+from gossamer.node.transport.limits import Limits
+from gossamer.node.transport.links import ConnectionPool, PoolEvents
+from gossamer.node.transport.schema import Frame
+from gossamer.node.transport.tcp import Credentials, TcpTransport
+from support.memory_transport import MemoryNetwork
+
+CLUSTER = "test"
+LOOPBACK = Address("127.0.0.1", 0)
+
+
+def identify(certificate: bytes | None, hello: Hello) -> PeerIdentity:
+    """Believe the hello; the certificate was checked by TLS."""
+    fingerprint = b"" if certificate is None else sha256(certificate).digest()
+    return PeerIdentity(hello.key, fingerprint, f"test-{hello.key}")
+
+
+@cache
+def authority(name: str) -> trustme.CA:
+    """A certificate authority, made once for each name."""
+    return trustme.CA(organization_name=name)
+
+
+@cache
+def certificate_of(key: int, issuer: str = "ours") -> trustme.LeafCert:
+    """The certificate of peer ``key``, made once."""
+    return authority(issuer).issue_cert("127.0.0.1", "::1", f"peer-{key}.test")
+
+
+def der_of(certificate: trustme.LeafCert) -> bytes:
+    return ssl.PEM_cert_to_DER_cert(certificate.cert_chain_pems[0].bytes().decode())
+
+
+def context_of(
+    purpose: ssl._SSLMethod | int, certificate: trustme.LeafCert | None, trusted: str = "ours"
+) -> ssl.SSLContext:
+    """A context for TLS 1.3 that shows ``certificate`` and asks for one of ``trusted``."""
+    context = ssl.SSLContext(purpose)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_REQUIRED
+    authority(trusted).configure_trust(context)
+    if certificate is not None:
+        certificate.configure_cert(context)
+    return context
+
+
+def credentials_of(certificate: trustme.LeafCert | None, trusted: str = "ours") -> Credentials:
+    server = context_of(ssl.PROTOCOL_TLS_SERVER, certificate, trusted)
+    return Credentials(server, context_of(ssl.PROTOCOL_TLS_CLIENT, certificate, trusted))
+
+
+def local_peer(key: int, **more: Any) -> LocalPeer:
+    return LocalPeer(key=key, cluster=CLUSTER, **more)
+
+
+def _run_with_jumping_clock(fn: Any, clock: Any = None, instruments: Any = ()) -> Any:
+    jumping = trio.testing.MockClock(autojump_threshold=0)
+    return trio.run(fn, clock=clock or jumping, instruments=instruments)
+
+
+# A test on trio's clock that jumps ahead whenever everybody waits; it starts at 0.
+on_jumping_clock = pytest.mark.trio(run=_run_with_jumping_clock)
+
+MakeTransport = Callable[[int, Limits], Transport]
+
+
+def memory_transports(network: MemoryNetwork) -> MakeTransport:
+    return lambda key, limits: network.transport(local_peer(key), limits, identify)
+
+
+def plain_transport(key: int, limits: Limits) -> TcpTransport:
+    return TcpTransport(local_peer(key), limits, identify, None)
+
+
+def tls_transport(key: int, limits: Limits) -> TcpTransport:
+    certificate = certificate_of(key)
+    me = local_peer(key, fingerprint=sha256(der_of(certificate)).digest())
+    return TcpTransport(me, limits, identify, credentials_of(certificate))
+
+
+def message(body: bytes = b"", number: int | None = None) -> bytes:
+    """An encoded message."""
+    fields: dict[str, object] = {} if number is None else {"number": number}
+    return encode_frame("message", kind=1, body=body, **fields)
+
+
+class Counting:
+    """Something that tests wait for by its number."""
+
+    def __init__(self) -> None:
+        self._changed = trio.lowlevel.ParkingLot()
+
+    def changed(self) -> None:
+        self._changed.unpark_all()
+
+    async def until(self, condition: Callable[[], bool], patience_s: float = 60) -> None:
+        """Wait until ``condition`` holds; a test that waits longer than that has failed."""
+        with trio.fail_after(patience_s):
+            while not condition():
+                await self._changed.park()
+
+
+class Heard(Counting):
+    """What a peer's pool reported; frames are taken only while the gate, if any, is open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate: trio.Event | None = None
+        self.frames: list[tuple[int, Frame]] = []
+        self.ups: list[int] = []
+        self.downs: list[tuple[int, Farewell]] = []
+
+    @property
+    def bodies(self) -> list[bytes]:
+        return [frame["body"] for _, frame in self.frames]
+
+    async def on_frame(self, identity: PeerIdentity, frame: Frame) -> None:
+        if self.gate is not None:
+            await self.gate.wait()
+        self.frames.append((identity.key, frame))
+        self.changed()
+
+    def on_up(self, identity: PeerIdentity) -> None:
+        self.ups.append(identity.key)
+        self.changed()
+
+    def on_down(self, identity: PeerIdentity, farewell: Farewell) -> None:
+        self.downs.append((identity.key, farewell))
+        self.changed()
+
+
+@attrs.define(eq=False)
+class Peer:
+    """A pool and what it reported."""
+
+    key: int
+    pool: ConnectionPool
+    heard: Heard
+    transport: Transport
+
+
+@attrs.define
+class Crowd:
+    """Peers that know each other's addresses."""
+
+    nursery: trio.Nursery
+    make: MakeTransport
+    limits: Limits = attrs.field(factory=Limits)
+    back_off: BackOff = attrs.field(factory=BackOff)
+    book: dict[int, Sequence[Address]] = attrs.field(factory=dict)
+
+    async def add(self, key: int, address: Address = LOOPBACK, **changes: Any) -> Peer:
+        """A running peer; ``changes`` are limits of its own."""
+        limits = attrs.evolve(self.limits, **changes)
+        heard = Heard()
+        transport = self.make(key, limits)
+        pool = ConnectionPool(
+            transport,
+            limits,
+            MESSAGE_FRAMES,
+            PoolEvents(on_frame=heard.on_frame, on_up=heard.on_up, on_down=heard.on_down),
+            lambda other: self.book.get(other, ()),
+            draws=random.Random(key),
+            back_off=self.back_off,
+        )
+        self.book[key] = await self.nursery.start(pool.run, [address])
+        return Peer(key, pool, heard, transport)
+
+
+def admitted(stream: trio.abc.Stream, key: int = 2, *, dialled: bool = True) -> Admitted:
+    """``stream`` as that of an admitted peer, without a handshake."""
+    hello = Hello(1, "test", CLUSTER, key, (), bytes(16), None)
+    return Admitted(stream, PeerIdentity(key), hello, dialled, Address("127.0.0.1", 1))
+
+
+class Served(Counting):
+    """A connection being run, what came in and how it ended."""
+
+    def __init__(self, stream: trio.abc.Stream, limits: Limits, key: int = 2) -> None:
+        super().__init__()
+        self.connection = Connection(admitted(stream, key), limits, MESSAGE_FRAMES)
+        self.frames: list[Frame] = []
+        self.farewell: Farewell | None = None
+
+    async def run(self) -> None:
+        self.farewell = await self.connection.run(self.on_frame)
+        self.changed()
+
+    async def on_frame(self, frame: Frame) -> None:
+        self.frames.append(frame)
+        self.changed()
+
+    async def end(self) -> Farewell:
+        await self.until(lambda: self.farewell is not None)
+        assert self.farewell is not None
+        return self.farewell

@@ -1,0 +1,309 @@
+"""Configuration of a node: layers, presets, and a sentence for every fault."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import attrs
+import pytest
+from rich.console import Console
+
+from gossamer.node.config import (
+    PRESETS,
+    PROTOCOL_SETTINGS,
+    SECTIONS,
+    Delivery,
+    Listen,
+    NodeConfig,
+    Protocol,
+)
+from gossamer.node.config_checks import is_loopback, parse_address
+from gossamer.node.config_file import (
+    DEFAULTS,
+    VARIABLES,
+    config_table,
+    load_config,
+    parse_setting,
+)
+from gossamer.node.errors import ConfigurationError
+from gossamer.protocol.config import resilient
+from gossamer.protocol.content.schema import FloatAttribute, Schema
+from gossamer.protocol.errors import ConfigError
+
+FULL = """
+preset = "wan"
+
+[identity]
+folder = "here"
+name = "first"
+
+[listen]
+addresses = ["10.0.0.1:7000", "[fe80::1%eth0]:7001"]
+
+[discovery]
+peers = ["seed.example.org"]
+
+[protocol]
+round_s = 3
+ring_links = 4
+
+[limits]
+frame_bytes = 1000
+
+[delivery]
+successors = 3
+
+[attributes.price]
+type = "float"
+minimum = 0
+maximum = 1000
+"""
+
+
+@attrs.frozen
+class SomeLimits:
+    frame_bytes: int = 65536
+    depth: int = 8
+
+    def __attrs_post_init__(self) -> None:
+        if self.frame_bytes < 1:
+            raise ConfigError("transport.frame_bytes", self.frame_bytes, "at least 1")
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "node.toml"
+    path.write_text(text)
+    return path
+
+
+def test_without_any_layer_everything_is_a_default() -> None:
+    loaded = load_config(environment={})
+    assert loaded.config == NodeConfig()
+    assert {origin.source for _, _, origin in loaded.rows()} == {"default"}
+
+
+def test_a_file_sets_what_it_names_and_a_preset_the_rest(tmp_path: Path) -> None:
+    path = write(tmp_path, FULL)
+    config = load_config(path, {}).config
+    assert config.identity.folder == tmp_path / "here"
+    assert config.listen.endpoints == (("10.0.0.1", 7000), ("fe80::1%eth0", 7001))
+    assert config.discovery.static_peers == (("seed.example.org", 7710),)
+    assert config.protocol.round_s == 3
+    assert config.delivery.retention_s == PRESETS["wan"]["delivery.retention_s"]
+    assert config.schema == Schema([FloatAttribute("price", 0, 1000)])
+    assert config.limits_as(SomeLimits) == SomeLimits(frame_bytes=1000)
+
+
+def test_the_folder_of_the_file_is_the_peers_own_unless_it_names_one(tmp_path: Path) -> None:
+    assert load_config(write(tmp_path, ""), {}).config.identity.folder == tmp_path
+    elsewhere = load_config(write(tmp_path, ""), {}, {"identity.folder": "elsewhere"})
+    assert elsewhere.config.identity.folder == Path("elsewhere")
+
+
+def test_a_variable_may_name_the_file(tmp_path: Path) -> None:
+    path = write(tmp_path, 'identity.name = "by variable"')
+    loaded = load_config(None, {"GOSSAMER_NODE_CONFIG": str(path)})
+    assert loaded.config.identity.name == "by variable"
+    assert loaded.file == path
+
+
+def test_protocol_settings_come_from_preset_node_file_and_delivery_in_this_order() -> None:
+    protocol = Protocol(settings={"ring_links": 5}, peers_expected=1024)
+    made = protocol.settings_for(2, Delivery(successors=1, event_memory=99))
+    expected = resilient(
+        1024, ring_links=5, attributes=2, replicas=1, event_memory=99, **Protocol.NODE_SETTINGS
+    )
+    assert made == expected
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_preset_is_exactly_its_visible_differences(preset: str) -> None:
+    base = {name: value for name, value, _ in load_config(environment={}).rows()}
+    loaded = load_config(environment={}, flags={"preset": preset})
+    changed = {
+        name: value for name, value, _ in loaded.rows() if value != base[name] and name != "preset"
+    }
+    # What the protocol derives from the number of peers is no difference of its own.
+    derived = changed.pop("protocol.friend_links", None)
+    assert (derived is not None) == ("protocol.peers_expected" in changed)
+    assert changed == dict(PRESETS[preset])
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_table_names_every_difference_of_a_preset_and_its_origin(preset: str) -> None:
+    printed = io.StringIO()
+    table = config_table(load_config(environment={}, flags={"preset": preset}))
+    Console(width=200, file=printed).print(table)
+    lines = printed.getvalue().splitlines()
+    for name in PRESETS[preset]:
+        (line,) = [line for line in lines if f" {name} " in line]
+        assert f"preset {preset}" in line
+
+
+def test_the_table_lists_every_setting_with_its_place(tmp_path: Path) -> None:
+    path = write(tmp_path, FULL)
+    environment = {"GOSSAMER_NODE_LOGGING_LEVEL": "debug"}
+    loaded = load_config(path, environment, {"page.enabled": "false"})
+    rows = {name: (value, str(origin)) for name, value, origin in loaded.rows(SomeLimits)}
+    assert set(DEFAULTS) <= set(rows)
+    assert rows["logging.level"] == ("debug", "environment GOSSAMER_NODE_LOGGING_LEVEL")
+    assert rows["page.enabled"] == (False, "flag the command line")
+    assert rows["identity.name"] == ("first", f"file {path}")
+    assert rows["limits.frame_bytes"] == (1000, f"file {path}")
+    assert rows["limits.depth"] == (8, "default")
+    assert rows["protocol.ring_links"] == (4, f"file {path}")
+
+
+def test_every_setting_has_a_variable_of_its_own() -> None:
+    names = [*DEFAULTS, "attributes"]
+    assert sorted(VARIABLES.values()) == sorted(names)
+    assert not any(variable.startswith("GOSSAMER_NODE_LIMITS_") for variable in VARIABLES)
+
+
+def test_variables_are_read_as_their_settings_need_them() -> None:
+    environment = {
+        "GOSSAMER_NODE_LISTEN_ADDRESSES": "10.0.0.1, 10.0.0.2:9",
+        "GOSSAMER_NODE_DISCOVERY_PEERS": '["a.example", "b.example"]',
+        "GOSSAMER_NODE_IDENTITY_NAME": "7",
+        "GOSSAMER_NODE_DISCOVERY_MULTICAST": "false",
+        "GOSSAMER_NODE_PROTOCOL_SAMPLER": "newscast",
+        "GOSSAMER_NODE_LIMITS_FRAME_BYTES": "1024",
+        "GOSSAMER_NODE_ATTRIBUTES": '{p = {type = "integer", minimum = 1, maximum = 2}}',
+        "UNRELATED": "x",
+    }
+    config = load_config(environment=environment).config
+    assert config.listen.addresses == ("10.0.0.1", "10.0.0.2:9")
+    assert config.discovery.peers == ("a.example", "b.example")
+    assert config.identity.name == "7"
+    assert config.discovery.multicast is False
+    assert config.protocol.settings == {"sampler": "newscast"}
+    assert config.limits == {"frame_bytes": 1024}
+    assert config.schema is not None
+    assert config.schema.names == ("p",)
+
+
+FAULTS = {
+    "[listn]\n": ("listn", "'listen'"),
+    "[listen]\nadresses = []": ("listen.adresses", "'listen.addresses'"),
+    "listen = 3": ("listen", "a table, [listen]"),
+    "[listen]\naddresses = ['1:2:3:']": ("listen.addresses", "an address such as"),
+    "[listen]\naddresses = ['300.1.1.1']": ("listen.addresses", "an address such as"),
+    "[listen]\naddresses = []": ("listen.addresses", "at least one address"),
+    "[listen]\nplain_text = true": ("listen.plain_text", "loopback"),
+    "[discovery]\npeers = ['h:0']": ("discovery.peers", "an address such as"),
+    "[discovery]\nfound_limit = true": ("discovery.found_limit", "a whole number"),
+    "[protocol]\nround_s = nan": ("protocol.round_s", "a number of seconds"),
+    "[protocol]\nring_links = 99": ("protocol.ring_links", "from 0 to 16"),
+    "[protocol]\nring_link = 9": ("protocol.ring_link", "'protocol.ring_links'"),
+    "[protocol]\nreplicas = 1": ("protocol.replicas", "delivery.successors in its place"),
+    "[protocol]\npreset = 'papr'": ("protocol.preset", "one of paper"),
+    "preset = 'wam'": ("preset", "'wan'"),
+    "preset = ['wan']": ("preset", "'wan'"),
+    "[page]\nhosts = ['a:1']": ("page.hosts", "without a port"),
+    "[logging]\nlevel = 'loud'": ("logging.level", "one of debug"),
+    "[attributes]\nx = 3": ("attributes.x", "a table"),
+    "[attributes.x]\ntype = 'flot'": ("attributes.x.type", "one of integer"),
+    "attributes = 3": ("attributes", "a table for each attribute"),
+    '[identity]\nname = "a\\u001bb"': ("identity.name", "printable"),
+    "a = ": ("the text", "valid TOML"),
+    "a = " + "[" * 5000: ("the text", "nested less deeply"),
+    "#" * (2 << 20): ("the configuration file", "at most 1048576 bytes"),
+}
+
+
+@pytest.mark.parametrize("text", FAULTS, ids=lambda text: text[:24])
+def test_a_fault_is_one_sentence_that_names_file_and_field(text: str, tmp_path: Path) -> None:
+    path = write(tmp_path, text)
+    field, expected = FAULTS[text]
+    with pytest.raises(ConfigurationError) as caught:
+        load_config(path, {})
+    assert caught.value.field == field
+    assert expected in caught.value.expected
+    assert str(caught.value).startswith(f"{path}: {field} is ")
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 600 + len(str(path))
+
+
+def test_an_odd_name_does_not_break_the_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load_config(write(tmp_path, '"li\\nsten\\u001b" = 3'), {})
+    assert str(caught.value).isprintable()
+
+
+def test_a_missing_file_and_a_folder_are_told_apart(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="missing, expected a TOML file"):
+        load_config(tmp_path / "none.toml", {})
+    with pytest.raises(ConfigurationError, match="unreadable"):
+        load_config(tmp_path, {})
+
+
+def test_faults_of_other_layers_name_the_variable_or_the_command_line() -> None:
+    with pytest.raises(ConfigurationError, match=r"^environment: GOSSAMER_NODE_LISTEN_ADDRES is"):
+        load_config(environment={"GOSSAMER_NODE_LISTEN_ADDRES": "x"})
+    with pytest.raises(ConfigurationError, match=r"^GOSSAMER_NODE_PAGE_ENABLED: page\.enabled is"):
+        load_config(environment={"GOSSAMER_NODE_PAGE_ENABLED": "maybe"})
+    with pytest.raises(ConfigurationError, match=r"^the command line: delivery\.succesors is an"):
+        load_config(environment={}, flags={"delivery.succesors": "3"})
+
+
+def test_limits_are_checked_by_the_class_that_has_them() -> None:
+    unknown = load_config(environment={"GOSSAMER_NODE_LIMITS_FRAME_BITES": "3"})
+    with pytest.raises(ConfigurationError, match=r"BITES: limits\.frame_bites .* 'frame_bytes'"):
+        unknown.limits_as(SomeLimits)
+    refused = load_config(environment={}, flags={"limits.frame_bytes": "0"})
+    with pytest.raises(ConfigurationError, match=r"command line: limits\.frame_bytes is 0"):
+        list(refused.rows(SomeLimits))
+
+
+def test_plain_text_is_for_loopback() -> None:
+    assert Listen(addresses=("127.0.0.1:1", "[::1]:1", "localhost"), plain_text=True).plain_text
+    with pytest.raises(ConfigError):
+        Listen(addresses=("127.0.0.1:1", "10.0.0.1:1"), plain_text=True)
+
+
+def test_a_setting_of_the_command_line_is_split_at_its_first_equals_sign() -> None:
+    assert parse_setting("identity.name = a=b ") == ("identity.name", "a=b")
+    for text in ("novalue", "=3"):
+        with pytest.raises(ConfigurationError, match="name=value"):
+            parse_setting(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("h", ("h", 5)),
+        ("h.example.:80", ("h.example.", 80)),
+        ("::1", ("::1", 5)),
+        ("[::1]", ("::1", 5)),
+        ("[fe80::1%eth0]:80", ("fe80::1%eth0", 80)),
+    ],
+)
+def test_addresses_are_read_in_all_their_forms(text: str, address: tuple[str, int]) -> None:
+    assert parse_address(text, 5) == address
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *["", ":", ":1", "h:", "h:x", "h:65536", "h:-1", "h:٣", "-h", "a b", "h" * 64, "1.2.3"],
+        *["[::1", "[::1]x", "[]:1", "[h%e]", "1.1.1.1%e"],
+    ],
+)
+def test_what_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(ValueError):
+        parse_address(text, 5)
+
+
+def test_loopback_is_recognised_by_address_and_by_its_one_name() -> None:
+    assert [is_loopback(h) for h in ("127.9.9.9", "::1", "localhost", "::", "lo")] == (
+        [True] * 3 + [False] * 2
+    )
+
+
+def test_every_default_gives_its_reason() -> None:
+    for section in SECTIONS:
+        documented = section.__doc__ or ""
+        for field in attrs.fields(section):
+            assert f"        {field.name}: " in documented, (section, field.name)
+    assert len(PROTOCOL_SETTINGS) > 20

@@ -1,0 +1,257 @@
+"""The doctor's words and its checks of this machine's own files."""
+
+from __future__ import annotations
+
+import errno
+import io
+import ipaddress
+import json
+import os
+import socket
+import ssl
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import trio
+import trustme
+from rich.console import Console
+
+from gossamer.node.doctor.causes import banner_cause, connect_cause, handshake_cause
+from gossamer.node.doctor.findings import Finding, all_well, findings_json, findings_table
+from gossamer.node.doctor.local import (
+    Here,
+    check_certificate,
+    check_key_file,
+    check_multicast,
+    check_port,
+    check_state,
+    diagnose_here,
+)
+from gossamer.node.doctor.remote import (
+    check_clock,
+    check_cluster,
+    check_network,
+    check_version,
+)
+from gossamer.node.errors import DiscoveryError, NodeError
+from gossamer.node.interfaces import InterfaceAddress
+
+ETH0 = (
+    InterfaceAddress("eth0", ipaddress.ip_address("10.0.0.2"), ipaddress.ip_network("10.0.0.0/24")),
+    InterfaceAddress(
+        "eth0", ipaddress.ip_address("fe80::2%eth0"), ipaddress.ip_network("fe80::/64")
+    ),
+)
+NOW = datetime(2030, 5, 1, tzinfo=UTC)
+
+
+def tls_error(reason: str) -> ssl.SSLError:
+    error = ssl.SSLError(1, "text")
+    error.reason = reason
+    return error
+
+
+def unverified(code: int) -> ssl.SSLCertVerificationError:
+    error = ssl.SSLCertVerificationError(1, "text")
+    error.verify_code, error.verify_message = code, "something odd"
+    return error
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (errno.ECONNREFUSED, "nothing listens"),
+        (errno.ETIMEDOUT, "firewall"),
+        (errno.ENETUNREACH, "no way to that network"),
+        (errno.EHOSTUNREACH, "nobody on the way"),
+        (errno.EINVAL, "not complete"),
+        (errno.EADDRNOTAVAIL, "no address to reach it from"),
+        (errno.EPIPE, "Broken pipe"),
+    ],
+)
+def test_a_connection_that_fails_is_explained(number: int, words: str) -> None:
+    assert words in connect_cause(OSError(number, os.strerror(number)))[0]
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (unverified(10), "expired"),
+        (unverified(9), "not valid yet"),
+        (unverified(20), "another cluster's authority"),
+        (unverified(18), "another cluster's authority"),
+        (unverified(23), "revoked"),
+        (unverified(99), "something odd"),
+        (tls_error("TLSV1_ALERT_UNKNOWN_CA"), "does not know the authority of our"),
+        (tls_error("SSLV3_ALERT_CERTIFICATE_EXPIRED"), "finds our certificate expired"),
+        (tls_error("SSLV3_ALERT_CERTIFICATE_REVOKED"), "ours was revoked|our certificate was"),
+        (tls_error("TLSV13_ALERT_CERTIFICATE_REQUIRED"), "we showed none"),
+        (tls_error("WRONG_VERSION_NUMBER"), "something else speaks"),
+        (tls_error("NEVER_HEARD_OF"), "NEVER_HEARD_OF"),
+        (tls_error("UNEXPECTED_EOF_WHILE_READING"), "hung up"),
+        (ConnectionResetError(104, "reset"), "hung up"),
+        (DiscoveryError("its own sentence"), "its own sentence"),
+    ],
+)
+def test_a_handshake_that_fails_is_explained(error: Exception, words: str) -> None:
+    assert any(part in handshake_cause(error)[0] for part in words.split("|"))
+
+
+def test_what_tls_said_is_found_behind_the_errors_of_other_layers() -> None:
+    broken = trio.BrokenResourceError()
+    broken.__cause__ = unverified(10)
+    wrapped = DiscoveryError("in other words")
+    wrapped.__context__ = broken
+    assert handshake_cause(wrapped) == handshake_cause(unverified(10))
+
+
+def test_a_server_that_speaks_first_is_named_by_its_words() -> None:
+    assert "SSH" in banner_cause(b"SSH-2.0-OpenSSH")[0]
+    assert "mail" in banner_cause(b"220 host ESMTP")[0]
+    assert banner_cause(b"\x00\x01")[0].endswith("and first")
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("127.0.0.1", "no other can use that address"),
+        ("10.0.0.2", "is this machine, at eth0"),
+        ("10.0.0.9", "on the network of eth0"),
+        ("fe80::9%eth0", "on the network of eth0"),
+        ("fe80::9%eth1", "a router has to be"),
+        ("10.0.1.9", "a router has to be"),
+        ("fd00::1", "a router has to be"),
+    ],
+)
+def test_where_an_address_lies_is_told(address: str, words: str) -> None:
+    finding = check_network(ipaddress.ip_address(address), ETH0)
+    assert finding.ok
+    assert words in finding.what
+
+
+def test_cluster_version_and_clock_are_compared() -> None:
+    assert check_cluster("a", "a", "peer").ok
+    assert "belongs to cluster b, this peer to a" in check_cluster("b", "a", "peer").what
+    assert check_version(1, 1, "peer").ok
+    assert "on that peer" in check_version(1, 2, "peer").advice
+    assert "on this peer" in check_version(3, 2, "peer").advice
+    assert check_clock(1000, 1010) == Finding("clock", True, "its clock is 10 s behind this one's")
+    late = check_clock(4600, 1000)
+    assert (late.ok, late.what) == (False, "its clock is 3600 s ahead of this one's")
+
+
+def test_findings_are_shown_as_they_are_whatever_a_peer_says() -> None:
+    findings = [
+        Finding("a", True, "[red]fine[/red]", "look\x1b[2J"),
+        Finding("b", False, "bad", "mend it"),
+    ]
+    printed = io.StringIO()
+    Console(file=printed, width=80).print(findings_table(findings, "to h"))
+    text = printed.getvalue()
+    assert "[red]fine[/red]" in text
+    assert "\x1b" not in text
+    assert "mend it" in text
+    document = json.loads(findings_json(findings))
+    assert document["ok"] is all_well(findings) is False
+    assert document["findings"][1] == {
+        "check": "b",
+        "ok": False,
+        "what": "bad",
+        "advice": "mend it",
+    }
+
+
+def test_a_key_that_others_may_read_is_a_fault(tmp_path: Path) -> None:
+    key = tmp_path / "key.pem"
+    assert not check_key_file(key).ok
+    key.write_text("secret")
+    key.chmod(0o640)
+    finding = check_key_file(key)
+    assert (finding.ok, finding.advice) == (False, f"chmod 600 {key}")
+    assert "mode 640" in finding.what
+    key.chmod(0o600)
+    assert check_key_file(key).ok
+
+
+@pytest.mark.parametrize(
+    ("starts", "ends", "ok", "words"),
+    [
+        (-10, 100, True, "100 more days"),
+        (-10, 3, True, "3 more days"),
+        (-10, -1, False, "expired on 2030-04-30"),
+        (1, 10, False, "valid from 2030-05-02"),
+    ],
+)
+def test_a_certificate_is_judged_by_this_clock(
+    tmp_path: Path, starts: int, ends: int, ok: bool, words: str
+) -> None:
+    issued = trustme.CA().issue_cert(
+        "peer", not_before=NOW + timedelta(days=starts), not_after=NOW + timedelta(days=ends)
+    )
+    path = tmp_path / "peer.pem"
+    issued.cert_chain_pems[0].write_to_path(str(path))
+    finding = check_certificate(path, NOW)
+    assert finding.ok is ok
+    assert words in finding.what
+    assert bool(finding.advice) == (ends < 14 or not ok)
+
+
+def test_what_is_no_certificate_is_said_to_be_none(tmp_path: Path) -> None:
+    assert "cannot be read" in check_certificate(tmp_path / "none", NOW).what
+    (tmp_path / "junk").write_text("junk")
+    assert "holds no certificate" in check_certificate(tmp_path / "junk", NOW).what
+
+
+def test_a_port_is_free_or_taken_or_not_ours() -> None:
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        taken = check_port(*holder.getsockname())
+    assert not taken.ok
+    assert "choose another port" in taken.advice
+    assert check_port("127.0.0.1", 0).ok
+    foreign = check_port("192.0.2.77", 0)
+    assert not foreign.ok
+    assert "listen.addresses" in foreign.advice
+
+
+def test_a_state_file_is_readable_of_a_known_version_or_not_there_yet(tmp_path: Path) -> None:
+    def broken(path: Path) -> int:
+        raise DiscoveryError(f"{path} is junk")
+
+    path = tmp_path / "state.db"
+    assert check_state(path, lambda _: 1, 1).ok
+    path.touch()
+    assert check_state(path, lambda _: 1, 1).ok
+    assert "knows up to 1" in check_state(path, lambda _: 2, 1).what
+    assert "junk" in check_state(path, broken, 1).what
+
+
+@pytest.mark.trio
+async def test_multicast_is_tried_on_the_interface_that_was_asked_for() -> None:
+    finding = await check_multicast("127.0.0.1")
+    assert ("works on" in finding.what) if finding.ok else ("comes back" in finding.what)
+    unknown = await check_multicast("nope")
+    assert (unknown.ok, unknown.advice) == (False, "Correct listen.interface.")
+
+
+@pytest.mark.trio
+async def test_all_that_is_named_is_checked_in_order(tmp_path: Path) -> None:
+    here = Here(
+        key=tmp_path / "key",
+        certificate=tmp_path / "certificate",
+        state=tmp_path / "state",
+        state_version=lambda _: 1,
+        newest_version=1,
+        listen=(("127.0.0.1", 0),),
+        multicast=False,
+    )
+    findings = await diagnose_here(here)
+    assert [finding.check for finding in findings] == [
+        "private key",
+        "certificate",
+        "state file",
+        "port",
+    ]
+    assert issubclass(DiscoveryError, NodeError)

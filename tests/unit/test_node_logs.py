@@ -1,0 +1,203 @@
+"""Logs: readable, bounded, without secrets, and never the end of the process."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import structlog
+
+from gossamer.node.logs import (
+    HIDDEN,
+    MAX_TEXT,
+    MORE,
+    REPEATS_REMEMBERED,
+    Repetitions,
+    configure_logs,
+)
+
+SECRET = "a3" * 32
+TOKEN = "gossamer1-" + "abcdefgh234567" * 8
+
+
+class Logs:
+    """Logs written to memory, with a clock that tests set."""
+
+    def __init__(self, **options: Any) -> None:
+        self.stream = io.StringIO()
+        self.now = 0.0
+        self.repetitions: Repetitions = configure_logs(
+            stream=self.stream, clock=lambda: self.now, **options
+        )
+        self.log = structlog.get_logger()
+
+    def text(self) -> str:
+        return self.stream.getvalue()
+
+    def events(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.text().splitlines()]
+
+
+@pytest.fixture(autouse=True)
+def restore_logging() -> Iterator[None]:
+    root = logging.getLogger()
+    before = (root.handlers[:], root.level)
+    yield
+    structlog.reset_defaults()
+    root.handlers[:], root.level = before
+
+
+def test_a_program_gets_json_lines() -> None:
+    logs = Logs()
+    logs.log.info("peer joined", peer="00ab", links=3)
+    (event,) = logs.events()
+    assert event.pop("timestamp").endswith("Z")
+    assert event == {"event": "peer joined", "level": "info", "peer": "00ab", "links": 3}
+
+
+def test_people_get_key_value_text() -> None:
+    logs = Logs(format="text")
+    logs.log.info("peer joined", peer="00ab", says='a "b"')
+    assert logs.text().endswith("Z info    peer joined peer=00ab says='a \"b\"'\n")
+
+
+def test_a_terminal_is_recognised() -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    configure_logs(stream=terminal)
+    structlog.get_logger().info("up")
+    assert terminal.getvalue().endswith(" info    up\n")
+
+
+def test_what_is_below_the_level_is_not_written() -> None:
+    logs = Logs(level="warning")
+    logs.log.info("chatter")
+    logs.log.error("trouble")
+    assert [event["event"] for event in logs.events()] == ["trouble"]
+
+
+@pytest.mark.parametrize("format", ["json", "text"])
+def test_no_secret_is_written_whoever_logs_it(format: str) -> None:
+    logs = Logs(format=format)
+    logs.log.info(
+        "all at once",
+        token="abc-secret",
+        private_key="abc-secret",
+        join_secret=["abc-secret"],
+        raw=bytes.fromhex(SECRET),
+        text=f"it is {SECRET}",
+        invitation=f"use {TOKEN} now",
+        nested={"api_token": "abc-secret", "deep": [{"note": TOKEN}]},
+        pasted="-----BEGIN PRIVATE KEY-----\nabc-secret\n-----END PRIVATE KEY-----",
+    )
+    try:
+        raise ValueError(f"no good: {TOKEN}")
+    except ValueError:
+        logs.log.exception("failed")
+    logging.getLogger("library").warning("token is %s", TOKEN)
+    assert "abc-secret" not in logs.text()
+    assert SECRET not in logs.text()
+    assert "abcdefgh234567" not in logs.text()
+    assert logs.text().count(HIDDEN) >= 8
+    assert "(32 bytes)" in logs.text()
+
+
+def test_public_keys_and_clusters_are_no_secret() -> None:
+    logs = Logs()
+    logs.log.info("hello", peer="0123456789abcdef", cluster="ab" * 16, path="/var/lib/" + "d" * 60)
+    assert HIDDEN not in logs.text()
+
+
+def test_what_peers_say_is_short_and_cannot_steer_a_terminal() -> None:
+    logs = Logs(format="text")
+    logs.log.warning("bad frame", said="\x1b[2J\x9b1m\u202e" + "x" * 10_000, listed=list(range(99)))
+    assert len(logs.text()) < 3 * MAX_TEXT
+    assert logs.text().rstrip("\n").isprintable()
+    assert "(99 in all)" in logs.text()
+
+
+def test_what_is_nested_without_end_is_cut() -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    logs = Logs()
+    logs.log.info("odd", value=endless)
+    assert "nested too deeply" in logs.text()
+
+
+def test_a_repeated_warning_is_counted_and_told_with_the_next() -> None:
+    logs = Logs(repeat_s=60)
+    for second in range(61):
+        logs.now = float(second)
+        logs.log.warning("bad frame", peer="1", size=second)
+    first, again = logs.events()
+    assert "more_like_this" not in first
+    assert again["more_like_this"] == 59
+
+
+def test_warnings_of_other_peers_and_causes_are_others() -> None:
+    logs = Logs()
+    for peer in ("1", "2"):
+        for cause in ("flood", "silent"):
+            for _ in range(5):
+                logs.log.warning("cut", peer=peer, cause=cause)
+    assert len(logs.events()) == 4
+
+
+def test_information_is_never_left_out() -> None:
+    logs = Logs()
+    for _ in range(5):
+        logs.log.info("peer joined")
+    assert len(logs.events()) == 5
+
+
+def test_at_the_end_what_was_left_out_is_told() -> None:
+    logs = Logs()
+    for _ in range(5):
+        logs.log.warning("cut", cause="flood")
+    logs.repetitions.flush()
+    logs.repetitions.flush()
+    last = logs.events()[-1]
+    assert (last["event"], last["of"], last["cause"], last["count"]) == (MORE, "cut", "flood", 4)
+    assert len(logs.events()) == 2
+
+
+def test_the_memory_of_repetitions_is_bounded_and_loses_no_count() -> None:
+    logs = Logs()
+    for peer in range(2 * REPEATS_REMEMBERED):
+        for _ in range(3):
+            logs.log.warning("cut", peer=str(peer))
+    assert len(logs.repetitions._seen) == REPEATS_REMEMBERED
+    logs.repetitions.flush()
+    told = [event["count"] for event in logs.events() if event["event"] == MORE]
+    assert sum(told) == 2 * 2 * REPEATS_REMEMBERED
+
+
+def test_libraries_are_heard_even_when_they_log_nonsense() -> None:
+    logs = Logs()
+    logging.getLogger("someone").warning("%d packets", 3)
+    logging.getLogger("someone").info("chatter %d", "three")
+    assert [(event["library"], event["cause"]) for event in logs.events()] == [
+        ("someone", "3 packets"),
+        ("someone", "chatter %d"),
+    ]
+
+
+def test_a_full_disk_costs_the_line_and_not_the_process() -> None:
+    class FullDisk(io.StringIO):
+        attempts = 0
+
+        def write(self, _: str) -> int:
+            self.attempts += 1
+            raise OSError(28, "No space left on device")
+
+    disk = FullDisk()
+    configure_logs(stream=disk)
+    structlog.get_logger().error("disk full")
+    assert disk.attempts == 1

@@ -1,0 +1,192 @@
+"""Rounds, waiting frames, certificates asked for, and records that come back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from gossamer.node.certificates import MAX_HELD, CertificateDesk
+from gossamer.node.core import SELF, Box, Core, header, unreachable
+from gossamer.node.errors import FrameTooLarge, MalformedCertificateError, PeerUnreachable
+from gossamer.node.metrics import Counters
+from gossamer.node.outlet import MAX_WAITING, PoolOutlet
+from gossamer.node.rounds import SteadyRounds
+from gossamer.node.security.descriptors import DescriptorBook
+from gossamer.node.transport.frames import FrameDecoder
+from gossamer.node.transport.limits import HEADER_BYTES, Limits
+from gossamer.protocol import config
+from gossamer.protocol.errors import CapacityError
+from gossamer.protocol.messages import ACKNOWLEDGE, KIND, SAMPLE_TIMER, TO, UNREACHABLE
+from gossamer.protocol.peer import TIMERS
+from support.clusters import made_cluster
+from support.transport_peers import on_jumping_clock
+
+
+@on_jumping_clock
+async def test_rounds_come_steadily_each_with_every_timer() -> None:
+    counters = Counters()
+    rounds = SteadyRounds(2.0, 0.5, counters)
+    seen = []
+    for _ in range(3 * len(TIMERS)):
+        number, kind = await rounds.next_timer()
+        seen.append((trio.current_time(), number, kind))
+    assert seen == [(0.5 + 2 * i, i, kind) for i in range(3) for kind in TIMERS]
+    assert (counters.rounds, counters.rounds_late) == (3, 0)
+
+
+@on_jumping_clock
+async def test_rounds_slept_through_are_left_out() -> None:
+    """A paused process goes on with the next round instead of catching up."""
+    counters = Counters()
+    rounds = SteadyRounds(1.0, 0.0, counters)
+    times = []
+    for _ in range(5 * len(TIMERS)):
+        number, kind = await rounds.next_timer()
+        if kind == SAMPLE_TIMER:
+            times.append(trio.current_time())
+        if number == 1 and kind == TIMERS[-1]:
+            await trio.sleep(30.25)
+    assert times == [0.0, 1.0, 31.25, 32.0, 33.0]
+    assert counters.rounds_late == 1
+
+
+class Pool:
+    """The part of a connection pool that an outlet uses; peers are down, up or full."""
+
+    def __init__(self) -> None:
+        self.up: set[int] = set()
+        self.sent: list[tuple[int, bytes]] = []
+        self.dialled: Counter[int] = Counter()
+        self.changed = trio.Event()
+
+    def try_send(self, key: int, frame: bytes) -> bool:
+        if len(frame) > 10:
+            raise FrameTooLarge(len(frame), 10)
+        if key in self.up:
+            self.sent.append((key, frame))
+        return key in self.up
+
+    async def send(self, key: int, frame: bytes) -> None:
+        self.dialled[key] += 1
+        await self.changed.wait()
+        if not self.try_send(key, frame):
+            raise PeerUnreachable(key, [])
+
+
+class Sending:
+    """An outlet that runs, and what it handed back."""
+
+    def __init__(self) -> None:
+        self.pool = Pool()
+        self.counters = Counters()
+        self.back: list[list[int]] = []
+        pool: Any = self.pool
+        self.outlet = PoolOutlet(pool, self.counters, self.back.append)
+
+
+@pytest.mark.trio
+async def test_frames_wait_in_order_for_a_peer_that_is_being_dialled() -> None:
+    sending = Sending()
+    async with trio.open_nursery() as nursery:
+        await nursery.start(sending.outlet.run)
+        sending.outlet.send(7, b"one", [1])
+        sending.pool.up.add(7)
+        sending.outlet.send(7, b"two", [2])
+        assert list(sending.outlet.held()) == [[1], [2]]
+        sending.pool.changed.set()
+        await trio.testing.wait_all_tasks_blocked()
+        sending.outlet.send(7, b"three", [3])
+        assert [frame for _, frame in sending.pool.sent] == [b"one", b"two", b"three"]
+        assert (sending.outlet.waiting, sending.back) == (0, [])
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.trio
+async def test_what_cannot_be_brought_comes_back_and_what_is_too_much_is_dropped() -> None:
+    sending = Sending()
+    async with trio.open_nursery() as nursery:
+        await nursery.start(sending.outlet.run)
+        for number in range(MAX_WAITING + 5):
+            sending.outlet.send(7, b"frame", [number])
+        sending.outlet.send(8, bytes(11), [-1])
+        sending.pool.changed.set()
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    assert sending.back == [[number] for number in range(MAX_WAITING)]
+    dropped = sending.counters.dropped
+    assert (dropped["queue full"], dropped["unreachable"]) == (5, MAX_WAITING)
+    assert dropped["too large"] == 1
+    assert sending.pool.dialled == {7: 1}
+
+
+class Asking:
+    """Two desks: one that knows a certificate, and one that asks for it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.sent: list[dict[str, Any]] = []
+        with made_cluster(folder) as cluster:
+            self.members = cluster.first, cluster.admit("asked for")
+            self.now = cluster.now
+        self.books = [DescriptorBook(m.authority, m.revoked) for m in self.members]
+        self.desks = [
+            CertificateDesk(book, (m.identity.key, m.certificate.der), self._send, lambda: self.now)
+            for m, book in zip(self.members, self.books, strict=True)
+        ]
+
+    def _send(self, _key: int, frame: bytes) -> None:
+        self.sent.append(FrameDecoder(Limits()).decode(frame[HEADER_BYTES:]))
+
+
+def test_a_frame_waits_for_the_certificates_that_it_needs(tmp_path: Path) -> None:
+    asking = Asking(tmp_path / "first")
+    wanted = asking.members[1].identity.key
+    one, two = asking.desks
+    assert one.hold(9, {"type": "a"}, {wanted})
+    assert one.hold(9, {"type": "b"}, {wanted})
+    assert asking.sent == [{"type": "certificates wanted", "keys": [wanted]}]
+    two.answer(5, [wanted, 123])
+    (answer,) = asking.sent[1:]
+    assert len(answer["certificates"]) == 1
+    assert one.take(9, answer["certificates"]) == [{"type": "a"}, {"type": "b"}]
+    assert asking.books[0].find_certificate(wanted) == answer["certificates"][0]
+
+
+def test_certificates_that_nobody_asked_for_are_not_learnt(tmp_path: Path) -> None:
+    asking = Asking(tmp_path / "first")
+    certificate = asking.members[1].certificate.der
+    assert asking.desks[0].take(9, [certificate]) == []
+    assert asking.books[0].find_certificate(asking.members[1].identity.key) is None
+    with pytest.raises(MalformedCertificateError):
+        asking.desks[0].take(9, [b"nonsense"])
+
+
+def test_frames_wait_in_bounds_and_for_a_round_only(tmp_path: Path) -> None:
+    desk = Asking(tmp_path / "first").desks[0]
+    held = [desk.hold(9, {"type": str(i)}, {1}) for i in range(MAX_HELD + 2)]
+    assert held == [True] * MAX_HELD + [False] * 2
+    assert desk.give_up() == []
+    assert [frame["type"] for _, frame in desk.give_up()] == list(map(str, range(MAX_HELD)))
+    assert desk.give_up() == []
+
+
+def test_a_record_that_comes_back_is_marked_and_the_original_is_not() -> None:
+    record = header(ACKNOWLEDGE, 5, [1, 2])
+    back = unreachable(record)
+    assert (back[KIND], record[KIND]) == (ACKNOWLEDGE + UNREACHABLE, ACKNOWLEDGE)
+    assert back[TO] == SELF
+
+
+def test_more_subscriptions_than_the_settings_allow_are_refused() -> None:
+    core = Core(config.resilient(8, subscriptions=2), 5)
+
+    boxes = [Box((0, i), 1) for i in range(3)]
+    core.subscribe(boxes[:2])
+    with pytest.raises(CapacityError, match=r"protocol\.subscriptions"):
+        core.subscribe(boxes)
+    assert core.state.constrained[SELF].tolist() == [1, 1]
+    core.subscribe([])
+    assert core.state.constrained[SELF].tolist() == [-1, -1]

@@ -1,0 +1,163 @@
+"""Streams of events: what waits, what is dropped, and what counts as delivered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+import trio
+
+from gossamer.node.core import Box
+from gossamer.node.errors import SubscriptionInUse
+from gossamer.node.events import Event
+from gossamer.node.metrics import Counters
+from gossamer.node.subscriptions import BATCH, Subscribers
+from gossamer.protocol.content.schema import FloatAttribute, Schema
+from gossamer.protocol.errors import CapacityError, ExpressionError
+from gossamer.protocol.space.hashing import uniform_hashes
+
+SCHEMA = Schema([FloatAttribute("price", 0, 1000)])
+
+
+class Ledger:
+    """Notes deliveries as the state file does, while the gate is open."""
+
+    def __init__(self) -> None:
+        self.seen: set[tuple[str, int]] = set()
+        self.gate = trio.Event()
+
+    async def mark(self, name: str, events: Sequence[Event]) -> Sequence[Event]:
+        await self.gate.wait()
+        new = [event for event in events if (name, event.id) not in self.seen]
+        self.seen |= {(name, event.id) for event in new}
+        return new
+
+
+class Desk:
+    """Subscribers and what they told."""
+
+    def __init__(self, limit: int = 3) -> None:
+        self.boxes: list[Sequence[Box]] = []
+        self.named: list[tuple[str, str, bool]] = []
+        self.ledger = Ledger()
+        self.counters = Counters()
+        self.subscribers = Subscribers(
+            SCHEMA,
+            uniform_hashes(SCHEMA),
+            limit,
+            self.counters,
+            on_change=self.boxes.append,
+            on_named=lambda *told: self.named.append(told),
+            mark=self.ledger.mark,
+        )
+
+    def deliver(self, *prices: float) -> None:
+        for number, price in enumerate(prices):
+            self.subscribers.deliver(Event(number, {"price": price}, 1, 0.0))
+
+
+@pytest.mark.trio
+async def test_each_stream_gets_what_its_expression_matches_exactly() -> None:
+    desk = Desk()
+    cheap, dear = (desk.subscribers.add(text) for text in ("price < 5", "price >= 5"))
+    desk.deliver(1, 5, 4.999999999, 7)
+    assert [event.id for event in await take_all(cheap)] == [0, 2]
+    assert [event.id for event in await take_all(dear)] == [1, 3]
+    assert desk.counters.events_delivered == 4
+
+
+async def take_all(stream: object) -> list[Event]:
+    stream.close()  # type: ignore[attr-defined]
+    return [event async for event in stream]  # type: ignore[attr-defined]
+
+
+@pytest.mark.trio
+async def test_the_oldest_event_makes_room_and_is_counted() -> None:
+    desk = Desk()
+    stream = desk.subscribers.add("price >= 0", room=3)
+    desk.deliver(*range(10))
+    assert (len(stream), stream.dropped, desk.counters.dropped["queue full"]) == (3, 7, 7)
+    assert [event.id for event in await take_all(stream)] == [7, 8, 9]
+
+
+def test_boxes_are_told_once_however_many_want_them() -> None:
+    desk = Desk()
+    first, second = (desk.subscribers.add("price > 5") for _ in range(2))
+    assert len(desk.boxes) == 1
+    first.close()
+    assert len(desk.boxes) == 1
+    second.close()
+    assert [len(boxes) for boxes in desk.boxes] == [1, 0]
+
+
+def test_a_refused_subscription_changes_nothing() -> None:
+    desk = Desk(limit=1)
+    desk.subscribers.add("price > 5")
+    with pytest.raises(CapacityError, match="subscriptions is full at 1"):
+        desk.subscribers.add("price > 6")
+    with pytest.raises(ExpressionError):
+        desk.subscribers.add("price >")
+    desk.subscribers.add("price > 5")
+    assert (len(desk.subscribers), len(desk.boxes)) == (2, 1)
+
+
+@pytest.mark.trio
+async def test_a_named_application_gets_nothing_twice() -> None:
+    desk = Desk()
+    desk.ledger.gate.set()
+    stream = desk.subscribers.add("price >= 0", "ledger")
+    desk.deliver(*range(BATCH + 10))
+    desk.deliver(*range(BATCH + 20))
+    assert [event.id for event in await take_all(stream)] == list(range(BATCH + 20))
+
+
+@pytest.mark.trio
+async def test_events_wait_for_a_named_application_that_went_away() -> None:
+    desk = Desk()
+    desk.ledger.gate.set()
+    stream = desk.subscribers.add("price >= 0", "ledger")
+    with pytest.raises(SubscriptionInUse):
+        desk.subscribers.add("price >= 0", "ledger")
+    stream.close()
+    desk.deliver(1)
+    again = desk.subscribers.add("price >= 0", "ledger")
+    assert again is stream
+    assert [event.id for event in await take_all(again)] == [0]
+    assert desk.subscribers.remove("price >= 0", "ledger")
+    assert desk.named == [("ledger", "price >= 0", True), ("ledger", "price >= 0", False)]
+    assert len(desk.subscribers) == 0
+
+
+@pytest.mark.trio
+async def test_cancelling_while_deliveries_are_noted_loses_none_of_them() -> None:
+    """The first is handed to the task that was cancelled; the others wait."""
+    desk = Desk()
+    stream = desk.subscribers.add("price >= 0", "ledger")
+    desk.deliver(1, 2)
+    with trio.CancelScope() as scope:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(stream.__anext__)
+            await trio.testing.wait_all_tasks_blocked()
+            scope.cancel()
+            desk.ledger.gate.set()
+    assert [event.id for event in await take_all(stream)] == [1]
+    assert len(desk.ledger.seen) == 2
+
+
+@pytest.mark.trio
+async def test_a_stream_waits_for_events_and_ends_when_it_is_closed() -> None:
+    desk = Desk()
+    stream = desk.subscribers.add("price >= 0")
+    taken: list[int] = []
+
+    async def take() -> None:
+        taken.extend([event.id async for event in stream])
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(take)
+        await trio.testing.wait_all_tasks_blocked()
+        desk.deliver(1, 2)
+        await trio.testing.wait_all_tasks_blocked()
+        assert taken == []
+        stream.close()
+    assert taken == [0, 1]

@@ -1,0 +1,404 @@
+"""Records to frames and back between two peers with real certificates, and with liars between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from gossamer.node.book import AddressBook
+from gossamer.node.core import SELF, Core, Record
+from gossamer.node.errors import BadFrame
+from gossamer.node.events import EventMemory
+from gossamer.node.metrics import Counters
+from gossamer.node.security.cluster import Membership
+from gossamer.node.security.descriptors import Descriptor, DescriptorBook, sign_descriptor
+from gossamer.node.transport.base import Address
+from gossamer.node.transport.frames import FrameDecoder
+from gossamer.node.transport.limits import HEADER_BYTES, Limits
+from gossamer.node.transport.schema import Frame
+from gossamer.node.vouching import SIGNINGS_A_ROUND, PlainVouching, SignedVouching
+from gossamer.node.wire import Wire, frame_types
+from gossamer.protocol import config
+from gossamer.protocol.codec import Codec
+from gossamer.protocol.errors import MalformedRecordError, RemoteProtocolError
+from gossamer.protocol.messages import (
+    ACKNOWLEDGE,
+    BODY,
+    EVENT,
+    FIND_PLACE,
+    FROM,
+    HANDOVER,
+    KIND,
+    TMAN_REQUEST,
+    TO,
+)
+from gossamer.protocol.state import ARC_START, IDENTIFIER, LOAD
+from support.clusters import MadeCluster, made_cluster
+
+SETTINGS = config.resilient(16, attributes=2, profile_ranges=1, event_memory=8)
+CODEC = Codec(SETTINGS)
+TYPES = frame_types(CODEC)
+NOW = 1_000.0
+
+
+@attrs.define(eq=False)
+class Side:
+    """One end of the wire: a peer with nothing around it."""
+
+    member: Membership
+    now: float
+    core: Core = attrs.field(init=False)
+    book: AddressBook = attrs.field(init=False)
+    counters: Counters = attrs.field(factory=Counters)
+    events: EventMemory = attrs.field(factory=lambda: EventMemory(8, 1 << 16))
+    descriptors: DescriptorBook = attrs.field(init=False)
+    vouching: SignedVouching = attrs.field(init=False)
+    wire: Wire = attrs.field(init=False)
+    signed: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        self.core = Core(SETTINGS, self.key)
+        self.book = AddressBook(self.key, 64, lambda: (), lambda: NOW)
+        self.descriptors = DescriptorBook(self.member.authority, self.member.revoked)
+        self.vouching = SignedVouching(
+            self.member.authority,
+            self.member.identity,
+            self.member.certificate,
+            self.descriptors,
+            self.book,
+            self.counters,
+            sequence=self._next,
+            now=lambda: self.now,
+            profile_words=CODEC.profile_words,
+        )
+        self.vouching.addresses = (Address("127.0.0.1", 4000),)
+        self.wire = Wire(CODEC, self.book, self.vouching, self.events)
+
+    def _next(self) -> int:
+        self.signed += 1
+        return self.signed
+
+    @property
+    def key(self) -> int:
+        return self.member.identity.key
+
+    def meet(self, other: Side) -> int:
+        """Learn the other's certificate, as in a handshake; return its handle here."""
+        self.descriptors.learn(other.member.certificate.der, other.key, self.now)
+        return self.book.handle_of(other.key)
+
+    def hear(self, other: Side, profile: tuple[int, ...] | None = None) -> int:
+        """Take a descriptor of the other, too; return its handle here."""
+        handle = self.meet(other)
+        entry = other.vouching.own(other.core.profile if profile is None else profile)
+        assert self.vouching.read(entry, set()) is not None
+        return handle
+
+    def descriptor(self, handle: int, age: int = 0, profile: tuple[int, ...] = ()) -> list[int]:
+        """The words of a descriptor, with this peer's own profile unless given."""
+        return [age << 32 | handle, *(profile or self.core.profile)]
+
+    def encode(self, kind: int, to: int, body: list[int]) -> Frame:
+        """The frame for a record, read back as any receiver reads it."""
+        record = [BODY + len(body), kind, to, SELF, *body]
+        frame = self.wire.encode(record, self.core.profile)
+        assert frame is not None
+        return read(frame)
+
+
+def read(frame: bytes) -> Frame:
+    decoded = FrameDecoder(Limits()).decode(frame[HEADER_BYTES:])
+    TYPES.check(decoded)
+    return decoded
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
+    with made_cluster(tmp_path / "first") as made:
+        yield made
+
+
+@pytest.fixture
+def sides(cluster: MadeCluster) -> tuple[Side, Side, Side]:
+    """Alice and Bob, who have met, and Carol, whom only Alice has heard."""
+    alice, bob, carol = (
+        Side(member, cluster.now)
+        for member in (cluster.first, cluster.admit("bob"), cluster.admit("carol"))
+    )
+    alice.meet(bob)
+    bob.meet(alice)
+    alice.hear(carol)
+    return alice, bob, carol
+
+
+def mentions(side: Side, record: Record) -> list[int]:
+    """The keys of the peers in a record's descriptors, in order."""
+    found = CODEC.references(record)[2:]
+    return [side.book.key_of(record[at] & 0xFFFFFFFF) for at, _ in found]
+
+
+def links_frame(alice: Side, *others: tuple[int, int]) -> Frame:
+    """Alice's links, as handles and ages."""
+    to = next(iter(alice.book)).handle
+    words = [w for handle, age in others for w in alice.descriptor(handle, age)]
+    body = [1 + len(others), *alice.descriptor(SELF), *words]
+    return alice.encode(TMAN_REQUEST, to, body)
+
+
+def test_a_record_arrives_with_the_receivers_handles_and_signed_profiles(
+    sides: tuple[Side, Side, Side],
+) -> None:
+    """The ages are the carrier's; the profiles are their owners', whatever the carrier says."""
+    alice, bob, carol = sides
+    bob.meet(carol)
+    frame = links_frame(alice, (alice.book.handle_of(carol.key), 3))
+    decoded = bob.wire.decode(alice.key, frame)
+    record = decoded.record
+    assert record is not None
+    assert decoded.missing == frozenset()
+    assert (record[KIND], record[TO], record[FROM]) == (
+        TMAN_REQUEST,
+        SELF,
+        bob.book.handle_of(alice.key),
+    )
+    assert mentions(bob, record) == [alice.key, carol.key]
+    size = 1 + CODEC.profile_words
+    assert tuple(record[BODY + 2 : BODY + 1 + size]) == alice.core.profile
+    assert record[BODY + 1 + size] >> 32 == 3
+    assert tuple(record[BODY + 2 + size :]) == carol.core.profile
+    assert bob.book.addresses_of(carol.key) == (Address("127.0.0.1", 4000),)
+
+
+def test_what_nobody_certified_is_left_out_and_asked_for(sides: tuple[Side, Side, Side]) -> None:
+    alice, bob, carol = sides
+    decoded = bob.wire.decode(alice.key, links_frame(alice, (alice.book.handle_of(carol.key), 0)))
+    assert decoded.missing == {carol.key}
+    assert decoded.record is not None
+    assert mentions(bob, decoded.record) == [alice.key]
+
+
+@pytest.mark.parametrize("place", [70, 100, 5])
+def test_a_forged_descriptor_is_left_out_and_counted_and_the_rest_taken(
+    sides: tuple[Side, Side, Side], place: int
+) -> None:
+    """A byte of content or signature was changed on the way."""
+    alice, bob, carol = sides
+    bob.meet(carol)
+    frame = links_frame(alice, (alice.book.handle_of(carol.key), 0))
+    forged = bytearray(frame["peers"][1])
+    forged[place] ^= 1
+    frame["peers"][1] = bytes(forged)
+    record = bob.wire.decode(alice.key, frame).record
+    assert record is not None
+    assert mentions(bob, record) == [alice.key]
+    assert bob.counters.dropped["forged"] <= 1
+    assert bob.descriptors.find(carol.key) is None
+
+
+def test_a_stale_descriptor_counts_for_its_age_and_the_newest_for_what_it_says(
+    sides: tuple[Side, Side, Side],
+) -> None:
+    alice, bob, carol = sides
+    newer = with_word(carol.core.profile, LOAD, 77)
+    carol.vouching.new_round()
+    bob.hear(carol, newer)
+    frame = links_frame(alice, (alice.book.handle_of(carol.key), 2))
+    record = bob.wire.decode(alice.key, frame).record
+    assert record is not None
+    assert tuple(record[-CODEC.profile_words :]) == newer
+    assert bob.counters.dropped["stale"] == 1
+
+
+def test_a_sender_that_passes_another_off_as_itself_is_cut(sides: tuple[Side, Side, Side]) -> None:
+    alice, bob, carol = sides
+    bob.meet(carol)
+    frame = links_frame(alice)
+    frame["peers"][0] = alice.vouching.show(carol.key)
+    with pytest.raises(BadFrame, match="descriptor of the sender"):
+        bob.wire.decode(alice.key, frame)
+
+
+def test_a_sender_whose_own_descriptor_is_forged_is_cut(sides: tuple[Side, Side, Side]) -> None:
+    alice, bob, _ = sides
+    frame = links_frame(alice)
+    frame["peers"][0] = bytes(64) + frame["peers"][0][64:]
+    with pytest.raises(BadFrame, match="not believed"):
+        bob.wire.decode(alice.key, frame)
+
+
+def test_profiles_that_no_sane_peer_signs_are_left_out(
+    sides: tuple[Side, Side, Side],
+) -> None:
+    """Its owner is to blame, not who passed it on."""
+    alice, bob, carol = sides
+    bob.meet(carol)
+    insane = Descriptor(
+        carol.key,
+        carol.member.certificate.serial,
+        (),
+        (1 << 62, *carol.core.profile[1:]),
+        99,
+        0,
+    )
+    signed = sign_descriptor(carol.member.authority, carol.member.identity, insane)
+    frame = links_frame(alice, (alice.book.handle_of(carol.key), 0))
+    frame["peers"][1] = signed.signature + signed.content
+    record = bob.wire.decode(alice.key, frame).record
+    assert record is not None
+    assert mentions(bob, record) == [alice.key]
+    assert bob.counters.dropped["forged"] == 1
+
+
+def test_a_lookup_for_a_newcomer_that_is_not_believed_says_nothing(
+    sides: tuple[Side, Side, Side],
+) -> None:
+    alice, bob, carol = sides
+    handle = alice.book.handle_of(carol.key)
+    frame = alice.encode(FIND_PLACE, alice.book.handle_of(bob.key), [1, *alice.descriptor(handle)])
+    decoded = bob.wire.decode(alice.key, frame)
+    assert decoded.record is None
+    assert decoded.missing == {carol.key}
+
+
+def test_entries_of_unknown_peers_are_left_out_of_a_handover(
+    sides: tuple[Side, Side, Side],
+) -> None:
+    """Events could not be sent there; known ones are named by the key alone where that will do."""
+    alice, bob, _ = sides
+    box = [0, 1, 2, 3, 4]
+    to = alice.book.handle_of(bob.key)
+    stranger = alice.book.handle_of(12345)
+    body = [2, SELF, 7, *box, stranger, 7, *box]
+    frame = alice.encode(HANDOVER, to, body)
+    assert frame["peers"][1] == (12345).to_bytes(8, "big")
+    record = bob.wire.decode(alice.key, frame).record
+    assert record is not None
+    assert record[BODY:] == [1, bob.book.handle_of(alice.key), 7, *box]
+    assert 12345 not in bob.book
+
+
+def change(frame: Frame, field: str, value: Any) -> Frame:
+    return {**frame, field: value}
+
+
+def test_frames_that_break_the_layout_cost_the_connection(sides: tuple[Side, Side, Side]) -> None:
+    alice, bob, _ = sides
+    frame = links_frame(alice)
+    words = frame["words"]
+    for broken in (
+        change(frame, "words", words[:-1]),
+        change(frame, "words", words[:-8]),
+        change(frame, "words", words + bytes(8)),
+        change(frame, "words", (5).to_bytes(8, "little") + words[8:]),
+        change(frame, "words", words[:8] + (1).to_bytes(8, "little")),
+        change(frame, "words", words[:8] + (1 << 40).to_bytes(8, "little")),
+        change(frame, "kind", EVENT),
+        change(frame, "peers", []),
+    ):
+        with pytest.raises(RemoteProtocolError):
+            bob.wire.decode(alice.key, broken)
+
+
+def event_body(event: int, mode: int = 2) -> list[int]:
+    return [event, 0, mode, 1, 1, -1, 5, 6]
+
+
+def test_an_event_is_encoded_once_for_all_who_get_it(sides: tuple[Side, Side, Side]) -> None:
+    alice, bob, _ = sides
+    alice.events.keep(9, b"exact")
+    first = alice.wire.encode([BODY + 7, EVENT, 1, SELF, *event_body(9)], ())
+    second = alice.wire.encode([BODY + 7, EVENT, 2, SELF, *event_body(9)], ())
+    assert first is second
+    assert first is not None
+    record = bob.wire.decode(alice.key, read(first)).record
+    assert record is not None
+    assert record[BODY:] == event_body(9)
+    assert bob.events.find(9) == b"exact"
+    other = alice.wire.encode([BODY + 7, EVENT, 2, SELF, *event_body(9, mode=1)], ())
+    assert other != first
+
+
+def test_an_event_whose_values_are_forgotten_is_not_sent(sides: tuple[Side, Side, Side]) -> None:
+    alice, bob, _ = sides
+    record = [BODY + 7, EVENT, 1, SELF, *event_body(9)]
+    assert alice.wire.encode(record, ()) is None
+    alice.events.keep(9, b"exact")
+    frame = read(alice.wire.encode(record, ()) or b"")
+    del frame["event"]
+    with pytest.raises(BadFrame, match="event"):
+        bob.wire.decode(alice.key, frame)
+
+
+def test_an_impossible_event_is_not_remembered(sides: tuple[Side, Side, Side]) -> None:
+    alice, bob, _ = sides
+    alice.events.keep(9, b"exact")
+    body = event_body(9)
+    body[1] = 2
+    frame = read(alice.wire.encode([BODY + 7, EVENT, 1, SELF, *body], ()) or b"")
+    with pytest.raises(MalformedRecordError, match="attribute"):
+        bob.wire.decode(alice.key, frame)
+    assert bob.events.find(9) is None
+
+
+def test_greetings_tell_who_can_be_joined_through(sides: tuple[Side, Side, Side]) -> None:
+    alice, bob, carol = sides
+    greeting = read(alice.wire.encode_greeting(alice.core.profile))
+    handle, profile = bob.wire.decode_greeting(alice.key, greeting) or (-1, ())
+    assert bob.book.key_of(handle) == alice.key
+    assert tuple(profile) == alice.core.profile
+    bob.meet(carol)
+    with pytest.raises(BadFrame, match="greeting"):
+        bob.wire.decode_greeting(carol.key, greeting)
+    forged = change(greeting, "peer", bytes(64) + greeting["peer"][64:])
+    fresh = Side(bob.member, bob.now)
+    fresh.meet(alice)
+    assert fresh.wire.decode_greeting(alice.key, forged) is None
+
+
+def with_word(profile: tuple[int, ...], place: int, word: int) -> tuple[int, ...]:
+    return (*profile[:place], word, *profile[place + 1 :])
+
+
+def test_loads_are_signed_once_a_round_and_places_a_few_times(
+    sides: tuple[Side, Side, Side],
+) -> None:
+    alice = sides[0]
+    profile = alice.core.profile
+    alice.vouching.own(profile)
+    begun = alice.signed
+    alice.vouching.new_round()
+    for load in range(1, 10):
+        alice.vouching.own(with_word(profile, LOAD, load))
+    assert alice.signed == begun + 1
+    for place in range(1, 10):
+        alice.vouching.own(with_word(profile, ARC_START, place))
+    assert alice.signed == begun + SIGNINGS_A_ROUND
+
+
+def test_without_certificates_profiles_and_addresses_are_believed_as_they_come() -> None:
+    books = [AddressBook(key, 8, lambda: (), lambda: NOW) for key in (100, 200)]
+    vouchings = [PlainVouching(key, book) for key, book in zip((100, 200), books, strict=True)]
+    vouchings[0].addresses = (Address("127.0.0.1", 1),)
+    one, two = (
+        Wire(CODEC, book, vouching, EventMemory(1, 1))
+        for book, vouching in zip(books, vouchings, strict=True)
+    )
+    profile = Core(SETTINGS, 100).profile
+    books[0].learn(300, [Address("127.0.0.1", 3)])
+    changed = with_word(profile, IDENTIFIER, 5)
+    body = [SELF, *profile, 2 << 32 | books[0].handle_of(300), *changed]
+    frame = one.encode([BODY + len(body), ACKNOWLEDGE, books[0].handle_of(200), SELF, *body], ())
+    record = two.decode(100, read(frame or b"")).record
+    assert record is not None
+    assert tuple(record[-CODEC.profile_words :]) == changed
+    assert books[1].addresses_of(100) == (Address("127.0.0.1", 1),)
+    assert books[1].addresses_of(300) == (Address("127.0.0.1", 3),)
+    broken = read(frame or b"")
+    broken["peers"][1] = (300).to_bytes(8, "big") + b"\xff"
+    record = two.decode(100, broken).record
+    assert record is not None
+    assert len(record) == BODY + 1 + CODEC.profile_words

@@ -1,0 +1,259 @@
+"""The state file: what goes in comes out, within bounds, after the file was closed too."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+
+from gossamer.node.errors import StoreError
+from gossamer.node.store import SequenceNumbers, Store, StoreLimits
+from gossamer.node.store.events import RetainedEvent
+from gossamer.node.store.peers import KnownPeer
+from gossamer.node.store.subscriptions import StoredSubscription
+from gossamer.protocol.errors import CapacityError
+
+LIMITS = StoreLimits(
+    peers=3, subscriptions=2, events=4, event_bytes=100, clients=2, delivered=3, tokens=2
+)
+KEY = (1 << 62) - 1
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(tmp_path / "state.db", LIMITS) as opened:
+        yield opened
+
+
+def event(number: int, size: int = 10, expires_at: float = 1000.0) -> RetainedEvent:
+    body = bytes([number]) * size
+    return RetainedEvent(bytes([number]) * 8, KEY, body, float(number), expires_at)
+
+
+def kept(store: Store, now: float = 0.0) -> list[int]:
+    return [event.event_id[0] for event in store.events.after(0, now, 100)]
+
+
+def test_only_the_owner_can_read_the_state(tmp_path: Path) -> None:
+    with Store(tmp_path / "state.db") as store:
+        store.set_meta("a", b"b")
+        modes = {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert modes == {0o600}
+
+
+def test_everything_is_there_again_after_reopening(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    peer = KnownPeer(KEY, (("fe80::1", 7400), ("host", 1)), b"f" * 32, 5.5, 2)
+    subscription = StoredSubscription("app", "s1", 'symbol == "IBM"')
+    with Store(path) as store:
+        store.set_meta("started", b"\0\1")
+        store.peers.remember(peer)
+        store.subscriptions.add(subscription)
+        store.events.retain(event(1))
+        store.deliveries.mark("app", b"e1")
+    with Store(path) as store:
+        assert store.get_meta("started") == b"\0\1"
+        assert store.get_meta("stopped") is None
+        assert store.peers.all() == [peer]
+        assert store.subscriptions.all() == [subscription]
+        assert store.events.after(0, 0.0, 10) == [evolve(event(1), position=1)]
+        assert store.deliveries.has("app", b"e1")
+
+
+def test_the_state_belongs_to_one_peer(tmp_path: Path) -> None:
+    with Store(tmp_path / "state.db") as store:
+        store.bind(KEY, 0.0)
+        store.bind(KEY, 99.0)
+        with pytest.raises(StoreError, match=f"of peer {KEY:016x}, expected that of {1:016x}"):
+            store.bind(1, 0.0)
+
+
+def test_sequence_numbers_never_go_back_over_restarts(tmp_path: Path) -> None:
+    numbers = []
+    for now in (5.0, 4.0, 1e9, 0.0):
+        with Store(tmp_path / "state.db") as store:
+            store.bind(KEY, now)
+            sequence = SequenceNumbers(store.lease_sequence, 3)
+            numbers += [sequence.next() for _ in range(4)]
+    assert numbers == sorted(set(numbers))
+    assert numbers[0] == 5000
+    assert numbers[4] == 5006
+
+
+def test_sequence_numbers_cost_one_lease_for_many(store: Store) -> None:
+    leases = []
+
+    def lease(count: int) -> int:
+        leases.append(count)
+        return store.lease_sequence(count)
+
+    store.bind(KEY, 0.0)
+    sequence = SequenceNumbers(lease)
+    assert [sequence.next() for _ in range(1001)] == list(range(1001))
+    assert leases == [1000, 1000]
+
+
+def test_a_state_without_owner_leases_nothing(store: Store) -> None:
+    with pytest.raises(StoreError, match="belongs to no peer"):
+        store.lease_sequence(1)
+
+
+def test_peers_not_seen_for_longest_make_room(store: Store) -> None:
+    for number, seen in enumerate((4.0, 1.0, 3.0, 2.0, 5.0)):
+        store.peers.remember(KnownPeer(number, (), b"", seen))
+    assert [peer.key for peer in store.peers.all()] == [4, 0, 2]
+
+
+def test_a_new_peer_gets_in_even_if_all_others_were_seen_later(store: Store) -> None:
+    for number in range(3):
+        store.peers.remember(KnownPeer(number, (), b"", 10.0 + number))
+    store.peers.remember(KnownPeer(9, (), b"", 0.0))
+    assert {peer.key for peer in store.peers.all()} == {9, 1, 2}
+
+
+def test_failures_are_counted_until_the_peer_is_seen_again(store: Store) -> None:
+    peer = KnownPeer(1, (("h", 1),), b"", 1.0)
+    store.peers.remember(peer)
+    store.peers.count_failure(1)
+    store.peers.count_failure(1)
+    store.peers.count_failure(7)
+    assert store.peers.find(1) == evolve(peer, failures=2)
+    store.peers.remember(evolve(peer, last_seen=2.0))
+    assert store.peers.find(1) == evolve(peer, last_seen=2.0)
+    store.peers.forget(1)
+    assert store.peers.find(1) is None
+    assert store.peers.find(7) is None
+
+
+def test_subscriptions_are_replaced_removed_and_bounded(store: Store) -> None:
+    store.subscriptions.add(StoredSubscription("app", "a", "x > 1"))
+    store.subscriptions.add(StoredSubscription("app", "b", "x > 2"))
+    store.subscriptions.add(StoredSubscription("app", "a", "x > 3"))
+    with pytest.raises(CapacityError, match="subscriptions is full at 2"):
+        store.subscriptions.add(StoredSubscription("app", "c", "x > 4"))
+    assert [one.expression for one in store.subscriptions.all()] == ["x > 3", "x > 2"]
+    assert store.subscriptions.remove("app", "a")
+    assert not store.subscriptions.remove("app", "a")
+
+
+def test_events_are_retained_once_and_read_in_order(store: Store) -> None:
+    assert [store.events.retain(event(number)) for number in (2, 1, 2)] == [True, True, False]
+    assert kept(store) == [2, 1]
+    assert store.events.holds(event(1).event_id)
+    assert not store.events.holds(event(3).event_id)
+    assert store.events.totals() == (2, 20)
+
+
+def test_reading_events_goes_on_after_a_position(store: Store) -> None:
+    for number in (1, 2, 3):
+        store.events.retain(event(number))
+    first = store.events.after(0, 0.0, 2)
+    rest = store.events.after(first[-1].position, 0.0, 2)
+    assert [one.event_id[0] for one in first + rest] == [1, 2, 3]
+
+
+def test_a_position_is_never_given_again(store: Store) -> None:
+    store.events.retain(event(1, expires_at=5.0))
+    store.events.prune(5.0)
+    store.events.retain(event(2))
+    assert [one.position for one in store.events.after(0, 0.0, 9)] == [2]
+
+
+def test_the_oldest_events_make_room_by_number_and_by_bytes(store: Store) -> None:
+    for number in range(1, 7):
+        store.events.retain(event(number))
+    assert kept(store) == [3, 4, 5, 6]
+    store.events.retain(event(7, size=75))
+    assert kept(store) == [5, 6, 7]
+    assert store.events.totals() == (3, 95)
+
+
+def test_an_event_larger_than_all_may_be_is_refused(store: Store) -> None:
+    store.events.retain(event(1))
+    with pytest.raises(CapacityError, match="an event is larger"):
+        store.events.retain(event(2, size=101))
+    assert kept(store) == [1]
+
+
+def test_expired_events_are_not_read_and_then_pruned(store: Store) -> None:
+    store.events.retain(event(1, expires_at=5.0))
+    store.events.retain(event(2, expires_at=6.0))
+    assert kept(store, now=5.0) == [2]
+    assert store.events.prune(5.0) == 1
+    assert store.events.totals() == (1, 10)
+    assert store.events.prune(5.0) == 0
+
+
+def test_a_delivery_is_marked_once_per_client(store: Store) -> None:
+    assert store.deliveries.mark("a", b"e1")
+    assert not store.deliveries.mark("a", b"e1")
+    assert store.deliveries.mark("b", b"e1")
+    assert not store.deliveries.has("c", b"e1")
+
+
+def test_many_deliveries_and_events_at_once_tell_which_are_new(store: Store) -> None:
+    store.deliveries.mark("a", b"1")
+    assert store.deliveries.mark_all("a", [b"1", b"2", b"3", b"2"]) == [b"2", b"3"]
+    assert store.deliveries.mark_all("a", []) == []
+    store.events.retain(event(1))
+    assert store.events.retain_all([event(1), event(2), event(2)]) == [event(2)]
+    assert kept(store) == [1, 2]
+
+
+def test_more_deliveries_at_once_than_are_remembered_leave_the_last(store: Store) -> None:
+    store.deliveries.mark_all("a", [bytes([number]) for number in range(9)])
+    assert store.deliveries.clients() == {"a": 3}
+    assert store.deliveries.has("a", b"\x08")
+
+
+def test_the_last_deliveries_of_each_client_are_remembered(store: Store) -> None:
+    for number in range(5):
+        store.deliveries.mark("a", bytes([number]))
+        store.deliveries.mark("a", bytes([number]))
+    store.deliveries.mark("b", b"x")
+    assert [store.deliveries.has("a", bytes([number])) for number in range(5)] == [
+        False,
+        False,
+        True,
+        True,
+        True,
+    ]
+    assert store.deliveries.clients() == {"a": 3, "b": 1}
+
+
+def test_clients_are_bounded_until_one_is_forgotten(store: Store) -> None:
+    store.deliveries.mark("a", b"e")
+    store.deliveries.mark("b", b"e")
+    with pytest.raises(CapacityError, match="clients is full at 2"):
+        store.deliveries.mark("c", b"e")
+    store.deliveries.forget("a")
+    assert store.deliveries.mark("c", b"e")
+    assert store.deliveries.clients() == {"b": 1, "c": 1}
+    assert not store.deliveries.has("a", b"e")
+
+
+def test_a_transaction_that_fails_leaves_nothing(store: Store) -> None:
+    def fail_after_writing() -> None:
+        with store.transaction():
+            store.set_meta("a", b"1")
+            store.deliveries.mark("c", b"e")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail_after_writing()
+    assert store.get_meta("a") is None
+    assert store.deliveries.clients() == {}
+
+
+def test_an_inner_transaction_that_fails_leaves_the_outer_one(store: Store) -> None:
+    with store.transaction():
+        store.subscriptions.add(StoredSubscription("app", "a", "x > 1"))
+        store.subscriptions.add(StoredSubscription("app", "b", "x > 1"))
+        with pytest.raises(CapacityError):
+            store.subscriptions.add(StoredSubscription("app", "c", "x > 1"))
+        store.set_meta("a", b"1")
+    assert [one.id for one in store.subscriptions.all()] == ["a", "b"]
+    assert store.get_meta("a") == b"1"

@@ -1,0 +1,196 @@
+"""State files that cannot be used, disks that are full, and processes that die while writing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gossamer.node.errors import (
+    StoreBusyError,
+    StoreDamagedError,
+    StoreError,
+    StoreFullError,
+    StoreVersionError,
+)
+from gossamer.node.store import Store, database
+from gossamer.node.store.events import RetainedEvent
+from gossamer.node.store.schema import MIGRATIONS
+
+
+def event(number: int, size: int = 1000) -> RetainedEvent:
+    return RetainedEvent(number.to_bytes(8, "big"), 1, b"x" * size, 0.0, 1e12)
+
+
+def retain_one_by_one(store: Store, numbers: range) -> None:
+    for number in numbers:
+        store.events.retain(event(number))
+
+
+def retain_together(store: Store, numbers: range) -> None:
+    with store.transaction():
+        retain_one_by_one(store, numbers)
+
+
+def test_a_file_from_a_newer_version_is_refused_and_untouched(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    Store(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("INSERT INTO migrations (version) VALUES (?)", (len(MIGRATIONS) + 1,))
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(StoreVersionError, match="version 2, expected at most 1; upgrade") as caught:
+        Store(path)
+    assert (caught.value.found, caught.value.known) == (2, 1)
+    assert path.read_bytes() == before
+
+
+def test_an_older_file_is_brought_up_to_date(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "state.db"
+    with Store(path) as store:
+        store.set_meta("a", b"1")
+    newer = (*MIGRATIONS, ("CREATE TABLE later (x)", "INSERT INTO later VALUES (7)"))
+    monkeypatch.setattr(database, "MIGRATIONS", newer)
+    for _ in range(2):
+        with Store(path) as store:
+            assert store.get_meta("a") == b"1"
+            assert store.database.rows("SELECT x FROM later") == [(7,)]
+
+
+def test_a_migration_that_fails_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "state.db"
+    Store(path).close()
+    monkeypatch.setattr(
+        database, "MIGRATIONS", (*MIGRATIONS, ("CREATE TABLE later (x)", "NONSENSE"))
+    )
+    with pytest.raises(StoreError, match="syntax error"):
+        Store(path)
+    monkeypatch.undo()
+    with Store(path) as store:
+        assert store.database.row("SELECT 1 FROM sqlite_master WHERE name = 'later'") is None
+
+
+def test_a_file_that_is_no_database_is_refused_and_untouched(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    path.write_bytes(b"dear diary " * 1000)
+    with pytest.raises(StoreDamagedError, match=r"state\.db is no usable state file"):
+        Store(path)
+    assert path.read_bytes() == b"dear diary " * 1000
+
+
+def test_a_database_of_another_program_is_refused_and_untouched(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE diary (entry)")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(StoreDamagedError, match="of another program"):
+        Store(path)
+    assert path.read_bytes() == before
+
+
+def test_a_file_that_counts_wrongly_is_damaged_and_not_searched_forever(tmp_path: Path) -> None:
+    with Store(tmp_path / "state.db") as store:
+        store.database.execute("UPDATE event_totals SET events = 1000000")
+        with pytest.raises(StoreDamagedError, match="counts events that it does not hold"):
+            store.events.retain(event(1))
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"no/state\.db cannot be opened: No such file"):
+        Store(tmp_path / "no" / "state.db")
+
+
+def test_a_file_locked_by_another_process_is_not_waited_for_forever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "BUSY_S", 0.01)
+    with Store(tmp_path / "state.db") as one, Store(tmp_path / "state.db") as two:
+        with one.transaction(), pytest.raises(StoreBusyError, match="locked by another process"):
+            two.set_meta("a", b"2")
+        two.set_meta("a", b"3")
+        assert one.get_meta("a") == b"3"
+
+
+def test_a_full_disk_fails_the_write_whole_and_reading_goes_on(tmp_path: Path) -> None:
+    with Store(tmp_path / "state.db", max_pages=60) as store:
+        with pytest.raises(StoreFullError, match="disk is full; free some space"):
+            retain_one_by_one(store, range(1000))
+        written, _ = store.events.totals()
+        assert 10 < written < 1000
+        assert store.events.totals() == (written, 1000 * written)
+        assert len(store.events.after(0, 0.0, 1000)) == written
+        with pytest.raises(StoreFullError):
+            retain_together(store, range(1000, 1100))
+        assert store.events.totals() == (written, 1000 * written)
+
+
+def test_a_full_disk_that_has_room_again_is_written_again(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    with Store(path, max_pages=60) as store, pytest.raises(StoreFullError):
+        store.events.retain(event(0, size=1_000_000))
+    with Store(path) as store:
+        assert store.events.retain(event(0, size=1_000_000))
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from gossamer.node.store import SequenceNumbers, Store, StoreLimits
+from gossamer.node.store.events import RetainedEvent
+
+with Store(Path(sys.argv[1]), StoreLimits(events=50)) as store:
+    store.bind(1, 0.0)
+    numbers = SequenceNumbers(store.lease_sequence, 3)
+    while True:
+        number = numbers.next()
+        name = number.to_bytes(8, "big")
+        with store.transaction():
+            store.events.retain(RetainedEvent(name, 1, b"x" * (number % 100), 0.0, 1e12))
+            store.deliveries.mark("app", name)
+            store.set_meta("last", name)
+        print(number, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_process_killed_while_it_writes_leaves_a_consistent_state(tmp_path: Path) -> None:
+    """Killed five times: nothing that was committed is lost, nothing is there by half."""
+    path = tmp_path / "state.db"
+    said: list[int] = []
+    for kill in range(5):
+        said += run_until_killed(path, lines=20 + 7 * kill)
+        with Store(path) as store:
+            assert store.database.rows("PRAGMA integrity_check") == [("ok",)]
+            last = int.from_bytes(store.get_meta("last") or b"", "big")
+            assert last >= said[-1]
+            events = store.events.after(0, 0.0, 1000)
+            assert len(events) == 50 or last < 200
+            assert int.from_bytes(events[-1].event_id, "big") == last
+            assert store.deliveries.has("app", events[-1].event_id)
+            assert store.events.totals() == (
+                len(events),
+                sum(len(one.body) for one in events),
+            )
+    assert said == sorted(set(said))
+
+
+def run_until_killed(path: Path, lines: int) -> list[int]:
+    """The numbers that the writer reported before it was killed after ``lines`` of them."""
+    command = [sys.executable, "-c", WRITER, str(path)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as writer:
+        assert writer.stdout is not None
+        said = [int(writer.stdout.readline()) for _ in range(lines)]
+        writer.send_signal(signal.SIGKILL)
+        said += [int(line) for line in writer.stdout if line.endswith("\n")]
+    return said

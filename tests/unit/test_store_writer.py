@@ -1,0 +1,180 @@
+"""Writing from a running node: grouped, in order, and told apart where one fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from gossamer.node.errors import StoreError, StoreFullError, TokenUsedError
+from gossamer.node.store import Store, StoreLimits
+from gossamer.node.store.events import RetainedEvent
+from gossamer.node.store.subscriptions import StoredSubscription
+from gossamer.node.store.writer import open_writer
+from gossamer.protocol.errors import CapacityError
+
+
+def event(number: int, size: int = 10) -> RetainedEvent:
+    return RetainedEvent(number.to_bytes(8, "big"), 1, b"x" * size, 0.0, 1e12)
+
+
+def retain(store: Store, number: int, size: int = 10) -> bool:
+    return store.events.retain(event(number, size))
+
+
+def kept(path: Path) -> list[int]:
+    with Store(path) as store:
+        events = store.events.after(0, 0.0, 100_000)
+    return [int.from_bytes(one.event_id, "big") for one in events]
+
+
+@pytest.mark.trio
+async def test_many_writes_share_few_commits_and_keep_their_order(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    async with open_writer(path) as writer:
+        for number in range(1000):
+            await writer.write(retain, number)
+        await writer.flush()
+        assert kept(path) == list(range(1000))
+        assert writer.counts["commits"] < 20
+        assert writer.counts["writes"] == 1001
+
+
+@pytest.mark.trio
+async def test_a_result_comes_back_when_it_is_on_the_disk(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    async with open_writer(path) as writer:
+        assert await writer.run(retain, 1)
+        assert kept(path) == [1]
+        assert not await writer.run(retain, 1)
+
+
+@pytest.mark.trio
+async def test_who_waits_does_not_wait_for_others_to_share_the_commit(
+    tmp_path: Path, mock_clock: trio.testing.MockClock
+) -> None:
+    """The clock stands still, so that waiting for it would last forever."""
+    assert mock_clock.rate == 0
+    async with open_writer(tmp_path / "state.db") as writer:
+        for number in range(3):
+            assert await writer.run(retain, number)
+            await writer.flush()
+
+
+@pytest.mark.trio
+async def test_writes_that_nobody_waits_for_are_committed_soon(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    assert autojump_clock.rate == 0
+    path = tmp_path / "state.db"
+    async with open_writer(path) as writer:
+        await writer.write(retain, 1)
+        await trio.sleep(1)
+        while writer.counts["commits"] == 0:
+            await trio.lowlevel.checkpoint()
+        assert kept(path) == [1]
+
+
+@pytest.mark.trio
+async def test_leaving_commits_what_was_taken(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    async with open_writer(path) as writer:
+        for number in range(10):
+            await writer.write(retain, number)
+    assert kept(path) == list(range(10))
+
+
+@pytest.mark.trio
+async def test_cancelling_commits_what_was_taken(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    with trio.CancelScope() as scope:
+        async with open_writer(path) as writer:
+            for number in range(10):
+                await writer.write(retain, number)
+            scope.cancel()
+            await trio.sleep_forever()
+    assert kept(path) == list(range(10))
+
+
+@pytest.mark.trio
+async def test_a_write_that_fails_takes_no_other_with_it(tmp_path: Path) -> None:
+    def use_up(store: Store) -> None:
+        retain(store, 99)
+        raise TokenUsedError
+
+    path = tmp_path / "state.db"
+    async with open_writer(path) as writer:
+        await writer.write(retain, 1)
+        with pytest.raises(TokenUsedError):
+            await writer.run(use_up)
+        await writer.write(retain, 2)
+        await writer.flush()
+    assert kept(path) == [1, 2]
+
+
+@pytest.mark.trio
+async def test_a_refused_write_is_reported_by_the_next_flush_and_once(tmp_path: Path) -> None:
+    async with open_writer(tmp_path / "state.db", StoreLimits(subscriptions=1)) as writer:
+        for name in "ab":
+            await writer.write(
+                lambda store, name: store.subscriptions.add(StoredSubscription("c", name, "x")),
+                name,
+            )
+        with pytest.raises(CapacityError, match="subscriptions is full"):
+            await writer.flush()
+        await writer.flush()
+        assert writer.counts["failed"] == 1
+
+
+@pytest.mark.trio
+async def test_a_full_disk_fails_writes_and_spares_those_that_fit(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    async with open_writer(path, max_pages=60) as writer:
+        with pytest.raises(StoreFullError):
+            await writer.run(retain, 1, 1_000_000)
+        assert await writer.run(retain, 2)
+        await writer.write(retain, 3, 1_000_000)
+        with pytest.raises(StoreError):
+            await writer.flush()
+        assert kept(path) == [2]
+
+
+@pytest.mark.trio
+async def test_a_defect_in_a_write_that_nobody_waits_for_is_not_hidden(tmp_path: Path) -> None:
+    def defect(_: Store) -> None:
+        raise KeyError("defect")
+
+    path = tmp_path / "state.db"
+    with pytest.RaisesGroup(pytest.RaisesExc(KeyError, match="defect"), flatten_subgroups=True):
+        async with open_writer(path) as writer:
+            await writer.write(retain, 1)
+            await writer.write(defect)
+            await trio.sleep_forever()
+    assert kept(path) == []
+
+
+@pytest.mark.trio
+async def test_the_queue_is_bounded_and_callers_wait_for_room(tmp_path: Path) -> None:
+    """Ten writers at once into a queue of two: all get through, in turn."""
+    path = tmp_path / "state.db"
+    async with open_writer(path, pending=2) as writer:
+        async with trio.open_nursery() as nursery:
+            for number in range(10):
+                nursery.start_soon(writer.run, retain, number)
+        assert sorted(kept(path)) == list(range(10))
+
+
+@pytest.mark.trio
+async def test_the_loop_turns_while_another_process_holds_the_lock(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    with Store(path) as other:
+        async with open_writer(path) as writer, trio.open_nursery() as nursery:
+            other.database.begin()
+            nursery.start_soon(writer.run, retain, 1)
+            for _ in range(100):
+                await trio.lowlevel.checkpoint()
+            assert writer.counts["commits"] == 0
+            other.database.roll_back()
+    assert kept(path) == [1]

@@ -1,0 +1,469 @@
+"""One connection: queue, back-pressure, keep-alive, floods and the ways it ends.
+
+The streams are trio's in-memory ones, the clock jumps, so that minutes take no time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import attrs
+import cbor2
+import pytest
+import trio
+from trio.testing import memory_stream_pair, wait_all_tasks_blocked
+
+from gossamer.node.errors import BadFrame, FrameTooLarge, TransportBroken, TransportClosed
+from gossamer.node.transport.base import Cause, Farewell
+from gossamer.node.transport.connection import RATED_AT_ONCE
+from gossamer.node.transport.frames import FrameReader, encode_frame
+from gossamer.node.transport.limits import Limits
+from support.transport_peers import Served, message, on_jumping_clock
+
+LIMIT_FIELDS = {"frame_bytes": 1024, "queue_bytes": 4096, "items": 64}
+LIMITS = Limits(**LIMIT_FIELDS)
+
+Pair = trio.StapledStream[Any, Any]
+
+
+class Wire:
+    """The far end of a connection, spoken by hand."""
+
+    def __init__(self, stream: Pair) -> None:
+        self.stream = stream
+        self.reader = FrameReader(Limits())
+
+    async def next(self) -> dict[str, Any] | None:
+        """The next frame, None at the end."""
+        while (frame := self.reader.next_frame()) is None:
+            data = await self.stream.receive_some(65536)
+            if not data:
+                return None
+            self.reader.feed(data)
+        return frame
+
+    async def send(self, *frames: bytes) -> None:
+        await self.stream.send_all(b"".join(frames))
+
+
+@asynccontextmanager
+async def served(**changes: Any) -> AsyncIterator[tuple[Served, Wire]]:
+    """A connection being run, and the other end of its stream."""
+    near, far = memory_stream_pair()
+    async with trio.open_nursery() as nursery:
+        ours = Served(near, Limits(**{**LIMIT_FIELDS, **changes}))
+        nursery.start_soon(ours.run)
+        yield ours, Wire(far)
+        nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def both(**changes: Any) -> AsyncIterator[tuple[Served, Served]]:
+    """Two connections, joined."""
+    near, far = memory_stream_pair()
+    limits = Limits(**{**LIMIT_FIELDS, **changes})
+    async with trio.open_nursery() as nursery:
+        ours, theirs = Served(near, limits, key=2), Served(far, limits, key=1)
+        nursery.start_soon(ours.run)
+        nursery.start_soon(theirs.run)
+        yield ours, theirs
+        nursery.cancel_scope.cancel()
+
+
+@on_jumping_clock
+async def test_frames_arrive_in_order_and_are_counted() -> None:
+    async with both() as (ours, theirs):
+        for i in range(50):
+            await ours.connection.send(message(b"x", i))
+        await theirs.until(lambda: len(theirs.frames) == 50)
+    assert [frame["number"] for frame in theirs.frames] == list(range(50))
+    size = sum(len(message(b"x", i)) for i in range(50))
+    assert (ours.connection.stats.frames_out, ours.connection.stats.bytes_out) == (50, size)
+    assert (theirs.connection.stats.frames_in, theirs.connection.stats.bytes_in) == (50, size)
+
+
+@on_jumping_clock
+async def test_what_is_queued_goes_out_in_one_write() -> None:
+    async with both() as (ours, theirs):
+        for i in range(40):
+            assert ours.connection.try_send(message(number=i))
+        await theirs.until(lambda: len(theirs.frames) == 40)
+    assert ours.connection.stats.writes == 1
+
+
+@on_jumping_clock
+async def test_a_full_queue_makes_senders_wait() -> None:
+    frame = message(bytes(900))
+    async with held_up() as (ours, release):
+        sent = 0
+        while ours.connection.try_send(frame):
+            sent += 1
+        assert sent == 4
+        assert ours.connection.stats.refused == 1
+        assert ours.connection.queue_high_water <= 4096
+        done = []
+
+        async def send_more() -> None:
+            await ours.connection.send(frame)
+            done.append(True)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(send_more)
+            await wait_all_tasks_blocked()
+            assert not done
+            release()
+        assert done
+
+
+class HeldUp(trio.abc.Stream):
+    """A stream that takes one write only once it is released, and never delivers anything."""
+
+    def __init__(self) -> None:
+        self.released = trio.Event()
+        self.closed = trio.Event()
+        self.taken = bytearray()
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await self.released.wait()
+        self.taken += data
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self.released.wait()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:  # noqa: ARG002
+        await self.closed.wait()
+        return b""
+
+    async def aclose(self) -> None:
+        self.closed.set()
+        await trio.lowlevel.checkpoint()
+
+
+@asynccontextmanager
+async def held_up(**changes: Any) -> AsyncIterator[tuple[Served, Callable[[], None]]]:
+    """A connection whose peer does not read until released."""
+    stream = HeldUp()
+    async with trio.open_nursery() as nursery:
+        ours = Served(stream, Limits(**{**LIMIT_FIELDS, **changes}))
+        nursery.start_soon(ours.run)
+        yield ours, stream.released.set
+        nursery.cancel_scope.cancel()
+
+
+@on_jumping_clock
+async def test_a_consumer_that_stalls_is_cut() -> None:
+    async with held_up(stall_seconds=7) as (ours, _):
+        waiting: list[type[Exception]] = []
+
+        async def keep_sending() -> None:
+            try:
+                while True:
+                    await ours.connection.send(message(bytes(900)))
+            except TransportClosed as error:
+                waiting.append(type(error))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(keep_sending)
+        farewell = await ours.end()
+    assert trio.current_time() == pytest.approx(7)
+    assert (farewell.cause, farewell.by_us) == (Cause.STALLED, True)
+    assert waiting == [TransportClosed]
+    assert ours.connection.stats.dropped > 0
+    assert ours.connection.queued_bytes <= 4096
+
+
+@on_jumping_clock
+async def test_pings_measure_the_round_trip() -> None:
+    async with served(ping_seconds=5) as (ours, wire):
+        frame = await wire.next()
+        assert frame == {"type": "ping", "number": 1}
+        await trio.sleep(0.25)
+        await wire.send(encode_frame("pong", number=1))
+        assert (await wire.next()) == {"type": "ping", "number": 2}
+        assert ours.connection.stats.round_trip_s == pytest.approx(0.25)
+        await wire.send(encode_frame("pong", number=77))
+        await wait_all_tasks_blocked()
+        assert ours.connection.stats.round_trip_s == pytest.approx(0.25), "it was not asked for"
+
+
+@on_jumping_clock
+async def test_a_ping_is_answered() -> None:
+    async with served() as (_, wire):
+        await wire.send(encode_frame("ping", number=42))
+        assert (await wire.next()) == {"type": "pong", "number": 42}
+
+
+@on_jumping_clock
+async def test_two_connections_keep_each_other_alive() -> None:
+    async with both() as (ours, theirs):
+        await trio.sleep(600)
+        assert ours.connection.is_open
+        assert theirs.connection.is_open
+        assert ours.connection.last_used_at == ours.connection.opened_at, "pings are no use"
+
+
+@on_jumping_clock
+async def test_a_silent_peer_is_cut() -> None:
+    async with served(ping_seconds=5, silence_seconds=20) as (ours, _):
+        farewell = await ours.end()
+    assert trio.current_time() == pytest.approx(20)
+    assert farewell == Farewell(Cause.SILENT, True, "no whole frame came for 20 s")
+
+
+@on_jumping_clock
+async def test_a_frame_that_drips_in_counts_as_silence() -> None:
+    async with served(ping_seconds=5, silence_seconds=20) as (ours, wire):
+        frame = message(bytes(900))
+
+        async def drip() -> None:
+            for at in range(len(frame)):
+                await wire.stream.send_all(frame[at : at + 1])
+                await trio.sleep(1)
+
+        with pytest.raises(trio.BrokenResourceError):
+            await drip()
+        assert (await ours.end()).cause is Cause.SILENT
+        assert 20 <= trio.current_time() <= 26
+
+
+@on_jumping_clock
+async def test_a_slow_handler_does_not_make_the_peer_silent() -> None:
+    near, far = memory_stream_pair()
+    ours = Served(near, LIMITS)
+
+    async def slow(frame: dict[str, Any]) -> None:
+        await trio.sleep(100)
+        ours.frames.append(frame)
+        ours.changed()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ours.connection.run, slow)
+        await Wire(far).send(message(number=1), message(number=2))
+        await ours.until(lambda: len(ours.frames) == 2, 300)
+        assert ours.connection.is_open
+        nursery.cancel_scope.cancel()
+
+
+@on_jumping_clock
+async def test_a_burst_is_taken_and_a_flood_slowed_down() -> None:
+    async with served(frames_per_second=10, frames_burst=20) as (ours, wire):
+        await wire.send(*[message(number=i) for i in range(20)])
+        await ours.until(lambda: len(ours.frames) == 20)
+        assert ours.connection.stats.throttled == 0
+        for i in range(20):
+            await wire.send(message(number=i))
+            await wait_all_tasks_blocked()
+        await ours.until(lambda: len(ours.frames) == 40)
+        assert ours.connection.stats.throttled >= 1
+        assert ours.connection.is_open
+    assert trio.current_time() <= 3
+
+
+@on_jumping_clock
+async def test_a_flood_that_goes_on_is_cut() -> None:
+    limits = {"frames_per_second": 10, "frames_burst": 20, "flood_seconds": 5}
+    async with served(**limits) as (ours, wire):
+
+        async def flood() -> None:
+            while True:
+                await wire.send(*[message(number=i) for i in range(5)])
+                await trio.sleep(0.1)
+
+        async def flood_until_cut() -> None:
+            with pytest.raises(trio.BrokenResourceError):
+                await flood()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(flood_until_cut)
+            farewell = await ours.end()
+    assert (farewell.cause, farewell.by_us) == (Cause.FLOOD, True)
+    assert farewell.detail == "more than 10 frames a second for 5 s"
+    assert ours.connection.stats.frames_in <= 20 + 10 * 7 + 2 * RATED_AT_ONCE
+
+
+@on_jumping_clock
+async def test_large_frames_count_by_their_size() -> None:
+    limits = {"frames_per_second": 10, "frames_burst": 20, "frame_bytes": 8192}
+    async with served(**limits, queue_bytes=1 << 16) as (ours, wire):
+        for _ in range(3):
+            await wire.send(message(bytes(8000)))
+            await wait_all_tasks_blocked()
+        await ours.until(lambda: len(ours.frames) == 3)
+        assert ours.connection.stats.throttled == 1
+
+
+BAD = [
+    (b"\x7f\xff\xff\xff", "length is 2147483647"),
+    (b"\x00\x00\x04\x01", "length is 1025"),
+    (b"\x00\x00\x00\x01\x01", "is 1, expected a map"),
+    (encode_frame("nonsense"), "type is 'nonsense'"),
+    (encode_frame("message", kind=-1, body=b""), "kind is -1"),
+    (encode_frame("welcome", echo=bytes(16)), "no introduction after the first"),
+    (encode_frame("ack", numbers=[[[[[[[[1]]]]]]]]), "depth"),
+    (encode_frame("ack", numbers=[0] * 100), "at most 64 values"),
+]
+
+
+@on_jumping_clock
+@pytest.mark.parametrize(("data", "why"), BAD)
+async def test_a_bad_frame_costs_its_sender_the_connection(data: bytes, why: str) -> None:
+    async with served() as (ours, wire):
+        await wire.send(message(number=1), data)
+        goodbye = await wire.next()
+        assert goodbye is not None
+        assert goodbye["reason"] == "bad frame"
+        assert why in goodbye["detail"]
+        await wire.stream.aclose()
+        farewell = await ours.end()
+    assert (farewell.cause, farewell.by_us) == (Cause.BAD_FRAME, True)
+    assert [frame["number"] for frame in ours.frames] == [1], "what came before was in order"
+
+
+@on_jumping_clock
+async def test_a_peer_that_goes_on_after_a_bad_frame_is_not_listened_to() -> None:
+    async with served(close_seconds=1) as (ours, wire):
+        await wire.send(b"\xff\xff\xff\xff", message(number=1))
+        farewell = await ours.end()
+        assert farewell.cause is Cause.BAD_FRAME
+        assert ours.frames == []
+    assert trio.current_time() == pytest.approx(1)
+
+
+@on_jumping_clock
+async def test_a_handler_may_find_a_frame_bad() -> None:
+    near, far = memory_stream_pair()
+    ours = Served(near, LIMITS)
+    farewells = []
+
+    async def refuse(_: dict[str, Any]) -> None:
+        raise BadFrame("message", "kind", "1", "another")
+
+    async def run() -> None:
+        farewells.append(await ours.connection.run(refuse))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run)
+        await Wire(far).send(message())
+    assert farewells[0].cause is Cause.BAD_FRAME
+
+
+@on_jumping_clock
+async def test_a_defect_of_the_handler_is_not_hidden() -> None:
+    near, far = memory_stream_pair()
+    ours = Served(near, LIMITS)
+
+    async def fail(_: dict[str, Any]) -> None:
+        raise ZeroDivisionError
+
+    await Wire(far).send(message())
+    with pytest.raises(ExceptionGroup) as caught:
+        await ours.connection.run(fail)
+    assert caught.group_contains(ZeroDivisionError, depth=2)
+    assert not ours.connection.is_open
+
+
+@on_jumping_clock
+async def test_closing_delivers_what_was_queued() -> None:
+    async with both() as (ours, theirs):
+        for i in range(30):
+            await ours.connection.send(message(number=i))
+            await theirs.connection.send(message(number=i))
+        await ours.connection.close(Cause.SHUTDOWN, "going home")
+        await ours.end()
+        await theirs.end()
+        assert len(theirs.frames) == len(ours.frames) == 30
+        assert ours.farewell == Farewell(Cause.SHUTDOWN, True, "going home")
+        assert theirs.farewell == Farewell(Cause.SHUTDOWN, False, "going home")
+    assert trio.current_time() == 0, "nobody waited for a deadline"
+
+
+@on_jumping_clock
+async def test_both_may_close_at_once() -> None:
+    async with both() as (ours, theirs):
+        for end in (ours, theirs):
+            await end.connection.send(message(number=1))
+            end.connection.start_closing(Cause.REPLACED)
+        await ours.end()
+        await theirs.end()
+        assert len(ours.frames) == len(theirs.frames) == 1
+    assert trio.current_time() == 0
+
+
+@on_jumping_clock
+async def test_closing_is_bounded_when_the_peer_does_not_answer() -> None:
+    async with held_up(close_seconds=1) as (ours, _):
+        await ours.connection.send(message())
+        await ours.connection.close()
+        assert ours.connection.stats.dropped == 2, "the message and the goodbye"
+    assert trio.current_time() == pytest.approx(1)
+
+
+@on_jumping_clock
+async def test_who_closed_is_told_from_who_broke() -> None:
+    async with both() as (ours, theirs):
+        await ours.connection.close(Cause.UNUSED)
+        await theirs.end()
+        with pytest.raises(TransportClosed, match="was closed here"):
+            await ours.connection.send(message())
+        with pytest.raises(TransportBroken, match=r"broke \(unused"):
+            theirs.connection.try_send(message())
+
+
+@on_jumping_clock
+async def test_an_end_without_goodbye_is_a_loss() -> None:
+    async with served() as (ours, wire):
+        await wire.stream.aclose()
+        farewell = await ours.end()
+        assert (farewell.cause, farewell.by_us) == (Cause.LOST, False)
+        with pytest.raises(TransportBroken):
+            await ours.connection.send(message())
+
+
+@on_jumping_clock
+async def test_a_goodbye_in_unknown_words_is_understood() -> None:
+    async with served() as (ours, wire):
+        await wire.send(encode_frame("goodbye", reason="moonrise"))
+        assert await ours.end() == Farewell(Cause.OTHER, False)
+
+
+@on_jumping_clock
+async def test_a_frame_nobody_would_take_is_not_sent() -> None:
+    async with both() as (ours, _):
+        body = bytes(1024)
+        with pytest.raises(FrameTooLarge, match="expected at most 1024"):
+            await ours.connection.send(message(body))
+        with pytest.raises(FrameTooLarge):
+            ours.connection.try_send(message(body))
+        assert ours.connection.is_open
+
+
+@on_jumping_clock
+async def test_a_peer_that_pings_without_reading_costs_no_memory() -> None:
+    near, far = memory_stream_pair()
+    stream = HeldUp()
+    stapled = trio.StapledStream(stream, near.receive_stream)
+    ours = Served(stapled, LIMITS)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ours.run)
+        for _ in range(100):
+            await Wire(far).send(*[encode_frame("ping", number=1)] * 100)
+            await wait_all_tasks_blocked()
+        assert ours.connection.stats.frames_in == 10_000
+        assert ours.connection.queue_high_water <= LIMITS.queue_bytes
+        nursery.cancel_scope.cancel()
+
+
+@on_jumping_clock
+async def test_what_came_with_the_handshake_is_not_lost() -> None:
+    near, far = memory_stream_pair()
+    ours = Served(near, LIMITS)
+    frame = message(number=9)
+    ours.connection.admitted = attrs.evolve(ours.connection.admitted, rest=frame[:7])
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ours.run)
+        await far.send_all(frame[7:])
+        await ours.until(lambda: bool(ours.frames))
+        nursery.cancel_scope.cancel()
+    assert cbor2.loads(frame[4:]) == ours.frames[0]

@@ -1,0 +1,222 @@
+"""Frames: what is taken, what is refused, and what it costs before it is refused."""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import Any
+
+import cbor2
+import pytest
+
+from gossamer.node.errors import BadFrame
+from gossamer.node.transport.frames import (
+    CONTROL_FRAMES,
+    MESSAGE_FRAMES,
+    FrameDecoder,
+    FrameReader,
+    count_items,
+    encode_frame,
+)
+from gossamer.node.transport.limits import Limits
+from gossamer.node.transport.schema import (
+    AnyOf,
+    Bytes,
+    Field,
+    Flag,
+    FrameTypes,
+    Integer,
+    ListOf,
+    MapOf,
+    Number,
+    Optional,
+    Text,
+    shorten,
+)
+from gossamer.protocol.errors import ConfigError, RemoteProtocolError
+
+SMALL = Limits(frame_bytes=1024, items=64, depth=4)
+
+
+def decode(body: bytes, limits: Limits = SMALL) -> dict[str, Any]:
+    return FrameDecoder(limits).decode(body)
+
+
+def framed(body: bytes) -> bytes:
+    return struct.pack(">I", len(body)) + body
+
+
+def test_a_frame_comes_back_as_it_was() -> None:
+    reader = FrameReader(SMALL)
+    reader.feed(encode_frame("message", kind=7, body=b"abc", number=2**62))
+    (frame,) = reader
+    assert frame == {"type": "message", "kind": 7, "body": b"abc", "number": 2**62}
+    MESSAGE_FRAMES.check(frame)
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b"", "premature end"),
+        (b"\x01", "is 1, expected a map"),
+        (b"\xa0\xa0", "1 bytes too many"),
+        (b"\xa1\x01\x01", "key must be a text string"),
+        (b"\xa2\x61a\x01\x61a\x02", "Duplicate map key"),
+        (b"\xbf\x61a\x01\xff", "indefinite"),
+        (b"\xa1\x61a\x9f\x01\xff", "indefinite"),
+        (b"\xa1\x61a\x7f\x61b\xff", "indefinite"),
+        (b"\xa1\x61a" + b"\x81" * 4 + b"\x01", "depth"),
+        (b"\xa1\x61a" + b"\x81" * 600, "more values"),
+        (b"\xa1\x61a\x82\x01", "premature end"),
+        (b"\xa1\x61a\x5b\x7f\xff\xff\xff\xff\xff\xff\xff", "premature end"),
+        (b"\xa1\x61a\x9b\x00\x00\x00\xff\xff\xff\xff\xff", "premature end"),
+        (b"\xa1\x61a\xbb\xff\xff\xff\xff\xff\xff\xff\xff", "unreadable"),
+        (b"\xa1\x61a\x61\xff", "can't decode byte 0xff"),
+        (b"\xa1\x61a\x1c", "subtype 0x1c"),
+        (b"\xa1\x61a\xc2\x41\x01", "tags are not"),
+        (b"\xa1\xc0\x61a\x01", "unreadable"),
+        (b"\xd9\xd9\xf7\xa0", "tags are not"),
+    ],
+)
+def test_what_is_no_plain_map_is_refused(body: bytes, why: str) -> None:
+    with pytest.raises(BadFrame, match=why):
+        decode(body)
+
+
+def test_no_tag_is_interpreted() -> None:
+    limits = Limits()
+    payloads = [b"\x01", b"\x61\x31", b"\x41\x31", b"\x82\x01\x02", b"\xa0"]
+    for tag in [*range(2048), 43000, 55799, 65535]:
+        for payload in payloads:
+            with pytest.raises(BadFrame, match="tag"):
+                decode(b"\xa1\x61a\xd9" + tag.to_bytes(2, "big") + payload, limits)
+
+
+def test_a_decoder_goes_on_after_a_bad_body() -> None:
+    decoder = FrameDecoder(SMALL)
+    for bad in (b"\xa1\x61a\x83\x01", b"\xa1\x61a" + b"\x81" * 9, b"\xa0\x00"):
+        with pytest.raises(BadFrame):
+            decoder.decode(bad)
+        assert decoder.decode(b"\xa1\x61a\x01") == {"a": 1}
+
+
+def test_values_are_counted_before_any_is_made() -> None:
+    body = cbor2.dumps({"a": [0] * 62})
+    assert count_items(body, 1000) == 65
+    assert len(decode(body, Limits(items=65))["a"]) == 62
+    with pytest.raises(BadFrame, match="at most 64 values"):
+        decode(body)
+
+
+def test_counting_stops_past_the_limit() -> None:
+    assert count_items(b"\x00" * 10**6, 100) == 101
+
+
+def test_long_text_counts_as_one_value() -> None:
+    for length in (23, 24, 255, 256, 65_535, 65_536):
+        assert count_items(cbor2.dumps({"a": "x" * length, "b": b"x" * length}), 100) == 5
+
+
+def test_a_frame_longer_than_allowed_is_refused_at_its_header() -> None:
+    reader = FrameReader(SMALL)
+    reader.feed(struct.pack(">I", 1025))
+    with pytest.raises(BadFrame, match="length is 1025, expected at most 1024 bytes"):
+        reader.next_frame()
+
+
+def test_a_frame_of_the_longest_size_is_taken() -> None:
+    body = cbor2.dumps({"type": "x", "pad": b""})
+    body = cbor2.dumps({"type": "x", "pad": bytes(1024 - len(body) - 2)})
+    assert len(body) == 1024
+    reader = FrameReader(SMALL)
+    reader.feed(framed(body))
+    assert reader.next_frame() is not None
+
+
+def test_frames_arrive_byte_by_byte() -> None:
+    stream = b"".join(encode_frame("ping", number=i) for i in range(10))
+    reader = FrameReader(SMALL)
+    numbers = []
+    for at in range(len(stream)):
+        reader.feed(stream[at : at + 1])
+        numbers += [frame["number"] for frame in reader]
+        assert reader.buffered < len(stream) / 10 + 1
+    assert numbers == list(range(10))
+    assert reader.buffered == 0
+
+
+def test_the_rest_can_be_taken_over_by_another_reader() -> None:
+    first, second = FrameReader(SMALL), FrameReader(SMALL)
+    stream = encode_frame("ping", number=1) + encode_frame("ping", number=2)
+    first.feed(stream[:-3])
+    assert first.next_frame() == {"type": "ping", "number": 1}
+    second.feed(first.take_rest() + stream[-3:])
+    assert second.next_frame() == {"type": "ping", "number": 2}
+    assert first.buffered == 0
+
+
+GOOD_AND_BAD: list[tuple[Field, list[Any], list[Any]]] = [
+    (Integer(), [0, 2**63 - 1, -(2**63)], [2**63, -(2**63) - 1, 1.0, True, "1", None]),
+    (Integer(1, 3), [1, 3], [0, 4]),
+    (Number(), [1, 1.5, -0.0], [math.nan, math.inf, True, 2**64 - 1, "1"]),
+    (Number(0, 1), [0, 1.0], [-0.1, 2]),
+    (Flag(), [True, False], [0, 1, None]),
+    (Text(3), ["", "abc", "äöü"], ["abcd", b"abc", 1]),
+    (Bytes(3, shortest=1), [b"a", b"abc"], [b"", b"abcd", "a"]),
+    (ListOf(Integer(0, 9), 2), [[], [1, 9]], [[1, 2, 3], [10], {}, (1,), "12"]),
+    (MapOf(Flag(), 1), [{}, {"a": True}], [{"a": True, "b": True}, {b"a": True}, {"a": 1}, []]),
+    (MapOf(Flag(), 1, longest_key=2), [{"ab": True}], [{"abc": True}]),
+    (AnyOf(Integer(), Text(2)), [1, "ab"], [1.5, "abc", None]),
+    (Optional(Flag()), [True], [None]),
+]
+
+
+@pytest.mark.parametrize(("field", "good", "bad"), GOOD_AND_BAD)
+def test_a_field_takes_what_it_says(field: Field, good: list[Any], bad: list[Any]) -> None:
+    types = FrameTypes({"t": {"f": field}})
+    for value in good:
+        types.check({"type": "t", "f": value})
+    for value in bad:
+        with pytest.raises(BadFrame, match=r"^t: f.* expected "):
+            types.check({"type": "t", "f": value})
+
+
+@pytest.mark.parametrize(
+    ("frame", "why"),
+    [
+        ({}, "frame: type is None, expected a known type"),
+        ({"type": "x"}, "frame: type is 'x'"),
+        ({"type": ["ping"]}, "frame: type is a list of 1"),
+        ({"type": "ping"}, "ping: number is missing"),
+        ({"type": "ping", "number": -1}, "ping: number is -1, expected a whole number from 0"),
+        ({"type": "ping", "number": 1, "more": 1}, "ping: a field is 'more'"),
+        ({"type": "goodbye", "reason": "r", "detail": 1}, "goodbye: detail is 1, expected text"),
+        ({"type": "goodbye", "reason": "r" * 40}, "goodbye: reason is 'rrr"),
+        ({"type": "ack", "numbers": [1, "a"]}, r"ack: numbers\[1\] is 'a', expected a whole"),
+    ],
+)
+def test_a_complaint_names_frame_field_value_and_expectation(
+    frame: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(BadFrame, match=why) as caught:
+        MESSAGE_FRAMES.check(frame)
+    assert isinstance(caught.value, RemoteProtocolError)
+    assert len(str(caught.value)) < 300
+
+
+def test_types_are_added_without_touching_the_old_ones() -> None:
+    more = CONTROL_FRAMES.extended({"news": {"text": Text(5)}})
+    more.check({"type": "news", "text": "abc"})
+    assert "news" in more
+    assert "news" not in CONTROL_FRAMES
+    with pytest.raises(ConfigError, match="frame type is 'ping'"):
+        CONTROL_FRAMES.extended({"ping": {}})
+    with pytest.raises(ConfigError, match="another name"):
+        CONTROL_FRAMES.extended({"news": {"type": Flag()}})
+
+
+@pytest.mark.parametrize(
+    "value", ["x" * 10**6, b"x" * 10**6, [1] * 10**6, {"a": "b" * 10**6}, 2**64, cbor2.undefined]
+)
+def test_shown_values_are_short(value: object) -> None:
+    assert len(shorten(value)) < 70

@@ -1,0 +1,305 @@
+"""The hello: who is let in, who is not, and what each is told."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import memory_stream_pair
+
+from gossamer.node.errors import BadFrame, HandshakeFailed, NodeError, PeerRefused, RefusedByPeer
+from gossamer.node.transport.base import Address, Admitted, Hello, LocalPeer, PeerIdentity
+from gossamer.node.transport.frames import FrameReader, encode_frame
+from gossamer.node.transport.handshake import introduce
+from gossamer.node.transport.limits import Limits
+from support.transport_peers import identify, local_peer, message, on_jumping_clock
+
+LIMITS = Limits()
+SOMEWHERE = Address("192.0.2.1", 4000)
+HERE = (Address("127.0.0.1", 4000), Address("::1", 4001))
+
+Outcome = Admitted | NodeError
+
+
+class Recorder(trio.abc.Stream):
+    """A stream that keeps what is sent on it."""
+
+    def __init__(self, stream: trio.abc.Stream) -> None:
+        self.stream = stream
+        self.sent: list[bytes] = []
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        self.sent.append(bytes(data))
+        await self.stream.send_all(data)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self.stream.wait_send_all_might_not_block()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        return await self.stream.receive_some(max_bytes)
+
+    async def aclose(self) -> None:
+        await self.stream.aclose()
+
+
+async def meet(
+    dialler: LocalPeer,
+    listener: LocalPeer,
+    dialler_options: dict[str, Any] | None = None,
+    listener_options: dict[str, Any] | None = None,
+) -> tuple[Outcome, Outcome]:
+    """What came of two peers introducing themselves to each other."""
+    near, far = memory_stream_pair()
+    outcomes: dict[bool, Outcome] = {}
+
+    async def take_part(
+        stream: trio.abc.Stream, me: LocalPeer, dialled: bool, options: Any
+    ) -> None:
+        options = {"certificate": None, "verify": identify, **(options or {})}
+        verify = options.pop("verify")
+        try:
+            outcomes[dialled] = await introduce(
+                stream, me, LIMITS, verify, dialled=dialled, remote=SOMEWHERE, **options
+            )
+        except NodeError as error:
+            outcomes[dialled] = error
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(take_part, near, dialler, True, dialler_options)
+        nursery.start_soon(take_part, far, listener, False, listener_options)
+    return outcomes[True], outcomes[False]
+
+
+@on_jumping_clock
+async def test_two_peers_learn_who_the_other_is() -> None:
+    dialler, listener = await meet(
+        local_peer(1, addresses=HERE, software="gossamer 9"), local_peer(2)
+    )
+    assert isinstance(dialler, Admitted)
+    assert isinstance(listener, Admitted)
+    assert dialler.identity == PeerIdentity(2, b"", "test-2")
+    assert listener.identity.key == 1
+    assert listener.hello.addresses == HERE
+    assert listener.hello.software == "gossamer 9"
+    assert (dialler.dialled, listener.dialled) == (True, False)
+
+
+@on_jumping_clock
+async def test_another_version_is_told_to_both() -> None:
+    dialler, listener = await meet(local_peer(1), local_peer(2), {"version": 7})
+    assert isinstance(listener, PeerRefused)
+    assert listener.cause == "version"
+    assert "speaks version 7 of the protocol, expected 1" in str(listener)
+    assert isinstance(dialler, RefusedByPeer)
+    assert (dialler.cause, dialler.reason) == ("version", listener.reason)
+
+
+@on_jumping_clock
+async def test_a_newer_hello_is_refused_for_its_version_and_not_for_its_fields() -> None:
+    near, far = memory_stream_pair()
+    await far.send_all(encode_frame("hello", version=2, colour="green"))
+    with pytest.raises(PeerRefused, match="version 2"):
+        await greet(near)
+
+
+@on_jumping_clock
+async def test_another_cluster_is_refused() -> None:
+    dialler, listener = await meet(LocalPeer(key=1, cluster="theirs"), local_peer(2))
+    assert isinstance(listener, PeerRefused)
+    assert listener.cause == "cluster"
+    assert isinstance(dialler, RefusedByPeer)
+    assert "it belongs to cluster 'theirs', expected 'test'" in dialler.reason
+
+
+@on_jumping_clock
+async def test_a_refused_dialler_learns_nothing_but_the_reason() -> None:
+    near, far = memory_stream_pair()
+    hello = {"version": 1, "software": "", "cluster": "theirs", "key": 5, "addresses": []}
+    await far.send_all(encode_frame("hello", **hello, nonce=bytes(16)))
+    with pytest.raises(PeerRefused):
+        await greet(near, me=local_peer(2, addresses=HERE))
+    reader = FrameReader(LIMITS)
+    reader.feed(await far.receive_some(65536))
+    assert [frame["type"] for frame in reader] == ["goodbye"]
+
+
+@on_jumping_clock
+async def test_who_is_let_in_is_for_the_caller_to_decide() -> None:
+    def refuse(_: bytes | None, hello: Hello) -> PeerIdentity:
+        raise PeerRefused(f"the certificate of peer {hello.key} was revoked")
+
+    dialler, listener = await meet(local_peer(1), local_peer(2), None, {"verify": refuse})
+    assert isinstance(listener, PeerRefused)
+    assert isinstance(dialler, RefusedByPeer)
+    assert dialler.reason == "the certificate of peer 1 was revoked"
+
+
+@on_jumping_clock
+async def test_a_dialler_refuses_whom_it_did_not_mean() -> None:
+    dialler, listener = await meet(local_peer(1), local_peer(2), {"expected": 3})
+    assert isinstance(dialler, PeerRefused)
+    assert "it is peer 2, expected peer 3" in str(dialler)
+    assert isinstance(listener, RefusedByPeer)
+
+
+@on_jumping_clock
+async def test_a_peer_does_not_talk_to_itself() -> None:
+    _, listener = await meet(local_peer(1), local_peer(1))
+    assert isinstance(listener, PeerRefused)
+    assert "it has our own key" in str(listener)
+
+
+@on_jumping_clock
+async def test_a_key_that_the_certificate_does_not_confirm_is_refused() -> None:
+    def read_certificate(_: bytes | None, __: Hello) -> PeerIdentity:
+        return PeerIdentity(9)
+
+    _, listener = await meet(local_peer(1), local_peer(2), None, {"verify": read_certificate})
+    assert isinstance(listener, PeerRefused)
+    assert "it claims key 1, its certificate says 9" in str(listener)
+
+
+@on_jumping_clock
+async def test_a_hello_belongs_to_one_certificate() -> None:
+    own, other = b"own certificate", b"another certificate"
+    peer = local_peer(1, fingerprint=sha256(own).digest())
+    dialler, listener = await meet(peer, local_peer(2), None, {"certificate": own})
+    assert isinstance(dialler, Admitted)
+    assert isinstance(listener, Admitted)
+    _, listener = await meet(peer, local_peer(2), None, {"certificate": other})
+    assert isinstance(listener, PeerRefused)
+    assert "made for another certificate" in str(listener)
+
+
+@on_jumping_clock
+async def test_a_hello_without_fingerprint_is_refused_under_tls() -> None:
+    _, listener = await meet(local_peer(1), local_peer(2), None, {"certificate": b"any"})
+    assert isinstance(listener, PeerRefused)
+
+
+@on_jumping_clock
+async def test_a_recorded_handshake_is_of_no_use_later() -> None:
+    near, far = memory_stream_pair()
+    recorder = Recorder(near)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(greet, far)
+        await greet(recorder, me=local_peer(1), dialled=True)
+    recorded = recorder.sent
+    assert len(recorded) == 2, "a hello and a welcome"
+
+    near, far = memory_stream_pair()
+    await far.send_all(b"".join(recorded))
+    with pytest.raises(PeerRefused, match="echoed a nonce of another connection"):
+        await greet(near)
+
+
+@on_jumping_clock
+async def test_what_follows_the_welcome_is_kept_for_the_connection() -> None:
+    near, far = memory_stream_pair()
+    results: list[Admitted] = []
+
+    async def listen() -> None:
+        results.append(await greet(near))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(listen)
+        await far.send_all(hello())
+        reader = FrameReader(LIMITS)
+        reader.feed(await far.receive_some(65536))
+        nonce = next(iter(reader))["nonce"]
+        await far.send_all(encode_frame("welcome", echo=nonce) + message(b"early"))
+    assert results[0].rest == message(b"early")
+
+
+@on_jumping_clock
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", "length is 1195725856"),
+        (b"\x00\x00\x10\x01", "length is 4097, expected at most 4096"),
+        (encode_frame("ping", number=1), "type is 'ping', expected a hello first"),
+        (encode_frame("hello", version="1"), "version is '1'"),
+        (encode_frame("hello", version=1), "hello: software is missing"),
+        (encode_frame("goodbye", reason=7), "goodbye: reason is 7"),
+    ],
+)
+async def test_rubbish_is_answered_with_a_goodbye(data: bytes, why: str) -> None:
+    near, far = memory_stream_pair()
+    await far.send_all(data)
+    with pytest.raises(BadFrame, match=why):
+        await greet(near)
+    reader = FrameReader(LIMITS)
+    reader.feed(await far.receive_some(65536))
+    assert next(iter(reader))["reason"] == "bad frame"
+
+
+@on_jumping_clock
+async def test_addresses_that_are_none_are_refused() -> None:
+    near, far = memory_stream_pair()
+    await far.send_all(hello(addresses=["not an address"]))
+    with pytest.raises(BadFrame, match=r"hello: addresses is 'not an address', expected host:port"):
+        await greet(near)
+
+
+@on_jumping_clock
+@pytest.mark.parametrize("dialled", [True, False])
+async def test_silence_is_bounded(dialled: bool) -> None:
+    near, _far = memory_stream_pair()
+    with pytest.raises(HandshakeFailed, match="within 10"):
+        await greet(near, dialled=dialled)
+    assert trio.current_time() == pytest.approx(10)
+
+
+@on_jumping_clock
+async def test_a_hello_that_drips_in_is_bounded() -> None:
+    near, far = memory_stream_pair()
+
+    async def drip() -> None:
+        for byte in hello() * 10:
+            await far.send_all(bytes([byte]))
+            await trio.sleep(1)
+
+    async def drip_until_cut() -> None:
+        with pytest.raises(trio.BrokenResourceError):
+            await drip()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(drip_until_cut)
+        with pytest.raises(HandshakeFailed, match="within 10"):
+            await greet(near)
+
+
+@on_jumping_clock
+async def test_a_peer_that_hangs_up_is_told_from_one_that_refuses() -> None:
+    near, far = memory_stream_pair()
+    await far.aclose()
+    with pytest.raises(HandshakeFailed, match="without a word"):
+        await greet(near, dialled=True)
+
+
+def hello(**changes: Any) -> bytes:
+    fields = {
+        "version": 1,
+        "software": "test",
+        "cluster": "test",
+        "key": 5,
+        "addresses": [],
+        "nonce": bytes(16),
+    }
+    return encode_frame("hello", **{**fields, **changes})
+
+
+async def greet(
+    stream: trio.abc.Stream, me: LocalPeer | None = None, dialled: bool = False
+) -> Admitted:
+    return await introduce(
+        stream,
+        local_peer(2) if me is None else me,
+        LIMITS,
+        identify,
+        certificate=None,
+        dialled=dialled,
+        remote=SOMEWHERE,
+    )

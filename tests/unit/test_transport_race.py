@@ -1,0 +1,148 @@
+"""Dialling several addresses: the first success wins, and nothing else is left behind."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+
+from gossamer.node.errors import HandshakeFailed
+from gossamer.node.transport.base import Address
+from gossamer.node.transport.race import AllFailedError, describe, first_success, interleave
+from gossamer.protocol.errors import ConfigError
+from support.transport_peers import on_jumping_clock
+
+
+class Ways:
+    """Attempts that succeed or fail after a while; what became of each is noted."""
+
+    def __init__(self, **outcomes: tuple[float, Exception | None]) -> None:
+        self.outcomes = outcomes
+        self.started: dict[str, float] = {}
+        self.cancelled: list[str] = []
+        self.discarded: list[str] = []
+
+    async def attempt(self, way: str) -> str:
+        self.started[way] = trio.current_time()
+        seconds, error = self.outcomes[way]
+        try:
+            await trio.sleep(seconds)
+        except trio.Cancelled:
+            self.cancelled.append(way)
+            raise
+        if error is not None:
+            raise error
+        return way
+
+    async def discard(self, way: str) -> None:
+        self.discarded.append(way)
+
+
+async def race(ways: Ways) -> str:
+    return await first_success(list(ways.outcomes), ways.attempt, ways.discard, 0.25)
+
+
+@on_jumping_clock
+async def test_a_dead_first_address_costs_a_quarter_of_a_second() -> None:
+    ways = Ways(dead=(10_000, None), alive=(0.01, None))
+    assert await race(ways) == "alive"
+    assert trio.current_time() == pytest.approx(0.26)
+    assert ways.cancelled == ["dead"]
+
+
+@on_jumping_clock
+async def test_a_failure_starts_the_next_at_once() -> None:
+    ways = Ways(refused=(0.01, OSError(111, "Connection refused")), alive=(0.01, None))
+    assert await race(ways) == "alive"
+    assert trio.current_time() == pytest.approx(0.02)
+
+
+@on_jumping_clock
+async def test_a_slow_first_may_still_win() -> None:
+    ways = Ways(slow=(0.3, None), slower=(0.3, None))
+    assert await race(ways) == "slow"
+    assert trio.current_time() == pytest.approx(0.3)
+    assert ways.cancelled == ["slower"]
+
+
+@on_jumping_clock
+async def test_all_failures_are_told_in_order() -> None:
+    ways = Ways(
+        a=(0.1, OSError(113, "No route to host")),
+        b=(0.1, HandshakeFailed("silence")),
+    )
+    with pytest.raises(AllFailedError) as caught:
+        await race(ways)
+    assert caught.value.failures == (
+        ("a", "no route to host"),
+        ("b", "the handshake failed: silence"),
+    )
+    assert trio.current_time() == pytest.approx(0.2)
+
+
+@pytest.mark.trio
+async def test_no_way_at_all_fails_at_once() -> None:
+    with pytest.raises(AllFailedError):
+        await race(Ways())
+
+
+@pytest.mark.trio
+async def test_the_second_of_two_winners_is_discarded() -> None:
+    both = trio.Event()
+    discarded = []
+
+    async def attempt(way: int) -> int:
+        with trio.CancelScope(shield=True):
+            await both.wait()
+        return way
+
+    async def discard(way: int) -> None:
+        discarded.append(way)
+
+    async with trio.open_nursery() as nursery:
+        results = []
+
+        async def run() -> None:
+            results.append(await first_success([1, 2], attempt, discard, stagger_s=0))
+
+        nursery.start_soon(run)
+        await trio.testing.wait_all_tasks_blocked()
+        both.set()
+    assert sorted(results + discarded) == [1, 2]
+    assert len(results) == 1
+
+
+def test_address_families_take_turns() -> None:
+    text = ["10.0.0.1:1", "10.0.0.2:1", "[fe80::1]:1", "10.0.0.1:1", "[fe80::2]:1", "[fe80::3]:1"]
+    mixed = [str(address) for address in interleave([Address.parse(one) for one in text])]
+    assert mixed == [
+        "[fe80::1]:1",
+        "10.0.0.1:1",
+        "[fe80::2]:1",
+        "10.0.0.2:1",
+        "[fe80::3]:1",
+    ]
+
+
+@pytest.mark.parametrize("text", ["127.0.0.1:4000", "[::1]:4000", "[fe80::1%eth0]:1", "host.lan:0"])
+def test_addresses_read_back_as_written(text: str) -> None:
+    assert str(Address.parse(text)) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["", "host", ":1", "::1:80", "[::1]", "host:", "host:-1", "host:65536", "h:1x", "[h]:1"]
+)
+def test_what_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="expected host:port"):
+        Address.parse(text)
+
+
+def test_loopback_is_told_from_the_rest() -> None:
+    loopback = ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "localhost:1"]
+    others = ["0.0.0.0:1", "[::]:1", "192.0.2.1:1", "example.org:1", "127.0.0.1.example.org:1"]
+    assert all(Address.parse(text).is_loopback for text in loopback)
+    assert not any(Address.parse(text).is_loopback for text in others)
+
+
+def test_errors_are_described_in_few_words() -> None:
+    assert describe(ConnectionRefusedError(111, "Connection refused")) == "connection refused"
+    assert describe(OSError("odd")) == "odd"
