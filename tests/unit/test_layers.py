@@ -10,7 +10,9 @@ import networkx as nx
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SOURCES = [path for folder in ("shared", "sim") for path in sorted((ROOT / folder).rglob("*.py"))]
+SOURCES = [
+    path for folder in ("node", "shared", "sim") for path in sorted((ROOT / folder).rglob("*.py"))
+]
 OUTSIDE = {
     "asyncio",
     "io",
@@ -69,9 +71,8 @@ def is_or_is_in(module: str, packages: set[str]) -> bool:
 
 @pytest.mark.parametrize("path", SOURCES, ids=module_name)
 def test_arrows_between_hosts_run_downward(path: Path) -> None:
-    above = {"gossamer.node", "gossamer.spark"}
-    if "shared" in path.relative_to(ROOT).parts:
-        above.add("gossamer.sim")
+    folder = path.relative_to(ROOT).parts[0]
+    above = {"gossamer.spark"} | {f"gossamer.{host}" for host in ("node", "sim") if host != folder}
     assert not {module for module in imports(path) if is_or_is_in(module, above)}
 
 
@@ -106,4 +107,4 @@ def test_the_namespace_package_has_no_initialiser() -> None:
 
 def test_the_sources_were_found() -> None:
     names = {module_name(path) for path in SOURCES}
-    assert {"gossamer.protocol.peer", "gossamer.sim.cycle_engine"} <= names
+    assert {"gossamer.protocol.peer", "gossamer.sim.cycle_engine", "gossamer.node.peer"} <= names

@@ -105,6 +105,24 @@ async def test_a_newer_hello_is_refused_for_its_version_and_not_for_its_fields()
 
 
 @on_jumping_clock
+async def test_another_schema_is_refused_and_said() -> None:
+    dialler, listener = await meet(local_peer(1, schema="aa"), local_peer(2, schema="bb"))
+    assert isinstance(listener, PeerRefused)
+    assert listener.reason == "its events are of schema aa, expected bb, the cluster's"
+    assert isinstance(dialler, RefusedByPeer)
+    assert (dialler.cause, dialler.reason) == ("cluster", listener.reason)
+
+
+@on_jumping_clock
+async def test_the_same_schema_is_accepted_and_so_is_one_that_is_not_told() -> None:
+    for schema in ("aa", ""):
+        dialler, listener = await meet(local_peer(1, schema=schema), local_peer(2, schema="aa"))
+        assert isinstance(dialler, Admitted)
+        assert isinstance(listener, Admitted)
+        assert listener.hello.schema == schema
+
+
+@on_jumping_clock
 async def test_another_cluster_is_refused() -> None:
     dialler, listener = await meet(LocalPeer(key=1, cluster="theirs"), local_peer(2))
     assert isinstance(listener, PeerRefused)

@@ -25,6 +25,7 @@ from gossamer.node.errors import (
 from gossamer.node.events import EventMemory
 from gossamer.node.keeping import Keeper
 from gossamer.node.metrics import Counters
+from gossamer.node.notes import schema_fingerprint
 from gossamer.node.outlet import PoolOutlet
 from gossamer.node.rounds import SteadyRounds
 from gossamer.node.runtime import Delivery, Runtime
@@ -232,6 +233,7 @@ class _Assembly:
             cluster=self.parts.cluster,
             software=f"gossamer {self.parts.version}"[:64],
             fingerprint=None if certificate is None else certificate.fingerprint,
+            schema=schema_fingerprint(self.parts.schema),
         )
 
     # What the transport asks and tells

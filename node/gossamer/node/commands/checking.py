@@ -81,10 +81,11 @@ def doctor(folder: Path | None, peers: Sequence[str], *, as_json: bool) -> bool:
     """
     config = load(folder).config
     member = open_membership(config.identity.folder)
+    schema = schema_fingerprint(cluster_schema(config))
     asked = [_parse(text) for text in peers]
     sections = [("this machine", trio.run(diagnose_here, _here(config, member)))]
     for text, (host, port) in zip(peers, asked, strict=True):
-        sections.append((text, trio.run(diagnose, host, port, probes(member))))
+        sections.append((text, trio.run(diagnose, host, port, probes(member, schema))))
     findings = [finding for _, found in sections for finding in found]
     if as_json:
         print(findings_json(findings))
@@ -94,7 +95,7 @@ def doctor(folder: Path | None, peers: Sequence[str], *, as_json: bool) -> bool:
     return all_well(findings)
 
 
-def probes(member: Membership) -> Probes:
+def probes(member: Membership, schema: str) -> Probes:
     """How the doctor speaks to peers: as this one."""
     context = client_context(member)
     me = LocalPeer(
@@ -102,6 +103,7 @@ def probes(member: Membership) -> Probes:
         cluster=member.authority.cluster,
         software="gossamer doctor",
         fingerprint=member.certificate.fingerprint,
+        schema=schema,
     )
 
     async def secure(stream: trio.SocketStream) -> trio.abc.Stream:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any, Final
 
 import trio
@@ -24,6 +25,7 @@ from gossamer.node.transport.schema import (
     INT64_HIGH,
     INT64_LOW,
     AnyOf,
+    Field,
     Frame,
     Integer,
     ListOf,
@@ -54,7 +56,7 @@ _ID: Final = Text(MAX_ID)
 _POSITION: Final = Integer(0)
 _LOG_ID: Final = Text(32)
 
-FRAMES: Final = CONTROL_FRAMES.extended(
+LOCAL_TYPES: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
     {
         # From the client.
         "attach": {
@@ -101,6 +103,7 @@ FRAMES: Final = CONTROL_FRAMES.extended(
         },
     }
 )
+FRAMES: Final = CONTROL_FRAMES.extended(LOCAL_TYPES)
 
 
 def admitted_end(stream: trio.abc.Stream, frame: Frame, rest: bytes) -> Admitted:

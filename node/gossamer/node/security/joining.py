@@ -248,7 +248,8 @@ async def join(text: str, path: Path, name: str, limits: JoinLimits | None = Non
         except (*_BROKEN, CertificateError, trio.TooSlowError) as error:
             attempts.append(f"{_address_text(host, port)}: {_why(error)}")
         else:
-            write_file(folder.notes, found[3])
+            if notes := found[3]:
+                write_file(folder.notes, notes)
             save_membership(folder, *found[:3])
             return open_membership(path)
     raise JoinFailedError(tuple(attempts))

@@ -60,6 +60,7 @@ class Hello:
         addresses: where it listens.
         nonce: random bytes of this connection, to be echoed.
         fingerprint: SHA-256 of the certificate it presents, None without TLS.
+        schema: tells what its events are made of from what others' are; "" where it does not say.
     """
 
     version: int
@@ -69,6 +70,7 @@ class Hello:
     addresses: tuple[Address, ...]
     nonce: bytes
     fingerprint: bytes | None
+    schema: str = ""
 
 
 @attrs.frozen(slots=True)
@@ -80,6 +82,7 @@ class LocalPeer:
     software: str = "gossamer"
     addresses: tuple[Address, ...] = ()
     fingerprint: bytes | None = None
+    schema: str = ""
 
 
 @attrs.frozen(slots=True)

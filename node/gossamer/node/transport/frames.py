@@ -43,6 +43,7 @@ CONTROL_FRAMES = FrameTypes(
             "addresses": ListOf(Text(300), MAX_ADDRESSES),
             "nonce": Bytes(NONCE_BYTES, shortest=NONCE_BYTES),
             "fingerprint": Optional(Bytes(FINGERPRINT_BYTES, shortest=FINGERPRINT_BYTES)),
+            "schema": Optional(Text(32)),
         },
         "welcome": {"echo": Bytes(NONCE_BYTES, shortest=NONCE_BYTES)},
         "goodbye": {"reason": Text(32), "detail": Optional(Text(MAX_DETAIL))},

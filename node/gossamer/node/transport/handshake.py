@@ -136,6 +136,8 @@ class _Talk:
         }
         if self._me.fingerprint is not None:
             fields["fingerprint"] = self._me.fingerprint
+        if self._me.schema:
+            fields["schema"] = self._me.schema
         return encode_frame("hello", **fields)
 
     async def _next(self) -> Frame:
@@ -170,6 +172,7 @@ class _Talk:
             addresses=addresses,
             nonce=frame["nonce"],
             fingerprint=frame.get("fingerprint"),
+            schema=frame.get("schema", ""),
         )
 
     def _check(
@@ -178,6 +181,7 @@ class _Talk:
         if hello.cluster != self._me.cluster:
             reason = f"it belongs to cluster {hello.cluster!r}, expected {self._me.cluster!r}"
             raise PeerRefused(reason, Cause.CLUSTER)
+        self._check_schema(hello)
         if certificate is not None and not compare_digest(
             sha256(certificate).digest(), hello.fingerprint or b""
         ):
@@ -190,6 +194,13 @@ class _Talk:
         if expected is not None and hello.key != expected:
             raise PeerRefused(f"it is peer {hello.key}, expected peer {expected}")
         return identity
+
+    def _check_schema(self, hello: Hello) -> None:
+        """Refuse a peer whose events have other attributes: it would misread all of ours."""
+        ours = self._me.schema
+        if ours and hello.schema and hello.schema != ours:
+            reason = f"its events are of schema {hello.schema}, expected {ours}, the cluster's"
+            raise PeerRefused(reason, Cause.CLUSTER)
 
     def _check_welcome(self, frame: Frame) -> None:
         _expect("welcome", frame)

@@ -1,0 +1,127 @@
+"""Where the local socket is, and who may open it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+import trio
+
+from gossamer.node.config import Local
+from gossamer.node.errors import (
+    ClusterFolderError,
+    ListenFailed,
+    LocalSocketError,
+    NodeNotRunningError,
+    NodeRunningError,
+)
+from gossamer.node.local.address import (
+    PATH_BYTES,
+    LocalAddress,
+    close_door,
+    knock,
+    local_address,
+    locked,
+    open_door,
+)
+from gossamer.protocol.errors import ConfigError
+
+
+def test_the_socket_lies_in_the_folder(tmp_path: Path) -> None:
+    address = local_address(tmp_path, Local(), {})
+    assert address.path == tmp_path / "client.sock"
+
+
+def test_a_long_folder_has_its_socket_in_the_runtime_folder(tmp_path: Path) -> None:
+    deep = tmp_path / ("x" * PATH_BYTES)
+    address = local_address(deep, Local(), {"XDG_RUNTIME_DIR": "/run/user/7"})
+    assert address.path is not None
+    assert address.path.parent == Path("/run/user/7")
+    assert address == local_address(deep, Local(), {"XDG_RUNTIME_DIR": "/run/user/7"})
+    for environment in ({}, {"XDG_RUNTIME_DIR": "/" + "r" * PATH_BYTES}):
+        with pytest.raises(LocalSocketError, match=r"XDG_RUNTIME_DIR, or local\.address"):
+            local_address(deep, Local(), environment)
+
+
+def test_only_the_user_can_open_the_socket(tmp_path: Path) -> None:
+    async def run() -> int:
+        before = os.umask(0)
+        try:
+            door = open_door(LocalAddress(tmp_path, tmp_path / "client.sock"))
+        finally:
+            os.umask(before)
+        mode = stat.S_IMODE((tmp_path / "client.sock").stat().st_mode)
+        close_door(door)
+        return mode
+
+    assert trio.run(run) == 0o600
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_socket_that_was_left_over_is_replaced(tmp_path: Path) -> None:
+    async def run() -> None:
+        address = LocalAddress(tmp_path, tmp_path / "client.sock")
+        left_over = open_door(address)
+        left_over.listener.socket.close()
+        with pytest.raises(NodeNotRunningError, match="Connection refused"):
+            await knock(address)
+        door = open_door(address)
+        stream, token = await knock(address)
+        assert token is None
+        await stream.aclose()
+        close_door(door)
+
+    trio.run(run)
+
+
+def test_a_socket_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    async def run() -> None:
+        with pytest.raises(ListenFailed, match=r"none/client\.sock"):
+            open_door(LocalAddress(tmp_path, tmp_path / "none/client.sock"))
+
+    trio.run(run)
+
+
+def test_the_token_file_tells_port_and_token(tmp_path: Path) -> None:
+    async def run() -> None:
+        address = local_address(tmp_path, Local(address="127.0.0.1:0"), {})
+        door = open_door(address)
+        stream, token = await knock(address)
+        await stream.aclose()
+        assert token == door.token
+        assert len(door.token or "") >= 32
+        assert stat.S_IMODE(address.token_file.stat().st_mode) == 0o600
+        address.token_file.chmod(0o644)
+        with pytest.raises(LocalSocketError, match="can be used by others"):
+            await knock(address)
+        address.token_file.write_text("nothing")
+        address.token_file.chmod(0o600)
+        with pytest.raises(LocalSocketError, match="holds no address and token"):
+            await knock(address)
+        close_door(door)
+        with pytest.raises(NodeNotRunningError, match=r"no client\.token is there"):
+            await knock(address)
+
+    trio.run(run)
+
+
+def test_a_folder_has_one_node_at_a_time(tmp_path: Path) -> None:
+    with locked(tmp_path), pytest.raises(NodeRunningError, match="already"), locked(tmp_path):
+        pass
+    with locked(tmp_path):
+        pass
+    with pytest.raises(ClusterFolderError, match=r"node\.lock"), locked(tmp_path / "none"):
+        pass
+
+
+@pytest.mark.parametrize("address", ["10.0.0.1:1", "example.org:1", "127.0.0.1", "::", ":1", 7])
+def test_the_local_socket_is_for_this_machine(address: object) -> None:
+    with pytest.raises(ConfigError, match=r"local\.address"):
+        Local(address=address)  # type: ignore[arg-type]
+
+
+def test_loopback_addresses_of_both_versions_will_do() -> None:
+    for address in ("127.0.0.1:0", "[::1]:7", "localhost:7", ""):
+        assert Local(address=address).address == address

@@ -1,0 +1,256 @@
+"""The commands of the node in this process: what they write, print, and refuse in one sentence."""
+
+from __future__ import annotations
+
+import io
+import re
+import sqlite3
+import tomllib
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+from rich.console import Console, RenderableType
+
+from gossamer.command.main import main
+from gossamer.node.commands.checking import state_version
+from gossamer.node.commands.watching import picture, status_table
+from gossamer.node.config_file import load_config
+from gossamer.node.errors import StoreDamagedError
+from gossamer.node.page.snapshot import PeerView
+from gossamer.node.security.cluster import open_membership
+from gossamer.node.security.tokens import read_token
+from gossamer.node.store import Store
+from support.installed_command import install
+from support.loopback_peer import EMPTY
+
+CaptureFixture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path / "installed", monkeypatch)
+    monkeypatch.chdir(tmp_path)
+
+
+def shown(renderable: RenderableType) -> str:
+    console = Console(file=io.StringIO(), width=120, color_system=None)
+    console.print(renderable)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def refused(capsys: CaptureFixture, *arguments: str) -> str:
+    """What a command says that fails as commands should: exit code 2, one sentence."""
+    capsys.readouterr()
+    assert main(arguments) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("gossamer: ")
+    assert said.err.count("\n") == 1
+    return said.err
+
+
+@pytest.mark.parametrize("command", ["node", "sub", "pub", "top"])
+def test_every_command_explains_itself(capsys: CaptureFixture, command: str) -> None:
+    assert main([command, "--help"]) == 0
+    assert f"gossamer {command}" in capsys.readouterr().out
+
+
+def test_init_leaves_a_configuration_that_means_what_it_says(
+    tmp_path: Path, capsys: CaptureFixture
+) -> None:
+    assert main(["node", "init", "desk", "--name", 'Ada\'s "first"', "--preset", "wan"]) == 0
+    assert "now: gossamer node run desk" in capsys.readouterr().out
+    text = (tmp_path / "desk/node.toml").read_text()
+    assert tomllib.loads(text)["identity"] == {"name": 'Ada\'s "first"'}
+    config = load_config(tmp_path / "desk/node.toml", {}).config
+    assert (config.preset, config.identity.name) == ("wan", 'Ada\'s "first"')
+    # What stands there as a comment is what the preset lan has.
+    everything = re.sub(r"(?m)^# (?=\w+ = )", "", text).replace('"wan"', '"lan"')
+    (tmp_path / "desk/all.toml").write_text(everything.replace('address = "127.0.0.1:7713"', ""))
+    lan = load_config(None, {}).config
+    for section in ("listen", "discovery", "delivery", "page", "local"):
+        given = load_config(tmp_path / "desk/all.toml", {}).config
+        assert getattr(given, section) == getattr(lan, section)
+
+
+def test_init_of_several_peers_makes_one_cluster(tmp_path: Path) -> None:
+    assert main(["node", "init", "demo", "--peers", "3", "--port", "7000"]) == 0
+    members = [open_membership(tmp_path / f"demo/peer{n}") for n in (1, 2, 3)]
+    assert len({member.authority.cluster for member in members}) == 1
+    assert len({member.identity.key for member in members}) == 3
+    config = load_config(tmp_path / "demo/peer2/node.toml", {}).config
+    assert config.listen.addresses == ("127.0.0.1:7001",)
+    assert config.discovery.peers == ("127.0.0.1:7000", "127.0.0.1:7002")
+    assert [(tmp_path / f"demo/peer{n}/ca.key").exists() for n in (1, 2, 3)] == [True, False, False]
+
+
+def test_an_existing_cluster_is_not_overwritten(capsys: CaptureFixture) -> None:
+    assert main(["node", "init", "desk"]) == 0
+    assert "expected a folder that holds no cluster yet" in refused(capsys, "node", "init", "desk")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--preset", "moon"), "--preset is 'moon', expected one of lan, wan, local"),
+        (("--schema", "none.toml"), "none.toml: the schema file is unreadable"),
+        (("--cluster", ""), "name is ''"),
+        (("--peers", "3", "--port", "80"), "--peers is 3, expected at most 64 peers"),
+    ],
+)
+def test_init_refuses_what_cannot_be(
+    tmp_path: Path, capsys: CaptureFixture, arguments: tuple[str, ...], words: str
+) -> None:
+    assert words in refused(capsys, "node", "init", "desk", *arguments)
+    assert not (tmp_path / "desk/ca.key").exists()
+
+
+def test_check_shows_settings_and_their_origin(capsys: CaptureFixture) -> None:
+    main(["node", "init", "desk"])
+    assert main(["node", "check", "desk", "--set", "delivery.successors=3"]) == 0
+    out = capsys.readouterr().out
+    assert "certified for 730 more days" in out
+    assert re.search(r"symbol \(string\), price \(float\), volume \(integer\)", out)
+
+
+def test_check_finds_what_would_keep_the_node_from_starting(
+    tmp_path: Path, capsys: CaptureFixture
+) -> None:
+    main(["node", "init", "desk"])
+    folder = tmp_path / "desk"
+    (folder / "peer.key").chmod(0o644)
+    assert "peer.key can be used by others (mode 644)" in refused(capsys, "node", "run", "desk")
+    (folder / "peer.key").chmod(0o600)
+    with sqlite3.connect(folder / "state.db") as connection:
+        connection.execute("INSERT INTO migrations (version) VALUES (99)")
+    connection.close()
+    for command in ("check", "run"):
+        capsys.readouterr()
+        assert main(["node", command, "desk"]) == 2
+        assert "has state of version 2, expected at most 1" in capsys.readouterr().err
+    (folder / "schema.toml").write_text("[attributes.a]\ntype = 'string'\n")
+    assert "describes schema" in refused(capsys, "node", "run", "desk")
+    (folder / "node.toml").write_text("[delivery]\nretain = 3\n")
+    assert "node.toml: delivery.retain is an unknown setting" in refused(
+        capsys, "node", "run", "desk"
+    )
+
+
+def test_without_a_membership_the_way_to_one_is_named(capsys: CaptureFixture) -> None:
+    for command in ("doctor", "invite"):
+        option = ("--folder", "nowhere") if command != "run" else ("nowhere",)
+        said = refused(capsys, "node", command, *option)
+        assert "nowhere" in said
+        assert "gossamer node" in said
+
+
+def test_an_invitation_names_where_the_peer_takes_requests(capsys: CaptureFixture) -> None:
+    main(["node", "init", "desk"])
+    capsys.readouterr()
+    assert main(["node", "invite", "--folder", "desk", "--address", "10.1.2.3"]) == 0
+    token = read_token(capsys.readouterr().out)
+    assert token.addresses == (("10.1.2.3", 7712),)
+    assert "--address is 'a b'" in refused(
+        capsys, "node", "invite", "--folder", "desk", "--address", "a b"
+    )
+
+
+def test_a_port_that_is_not_known_yet_cannot_be_invited_to(capsys: CaptureFixture) -> None:
+    main(["node", "init", "desk", "--preset", "local"])
+    said = refused(capsys, "node", "invite", "--folder", "desk")
+    assert "known only while its node runs; start it" in said
+
+
+@pytest.mark.parametrize(
+    ("token", "words"),
+    [("nonsense", "is no join token"), ("gossamer1-aaaa", "copy it again")],
+)
+def test_a_bad_token_is_refused_before_anything_is_made(
+    tmp_path: Path, capsys: CaptureFixture, token: str, words: str
+) -> None:
+    assert words in refused(capsys, "node", "join", token, "desk")
+    assert not (tmp_path / "desk").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("sub", "price > 80"),
+        ("pub", "price=80"),
+        ("top",),
+        ("node", "status"),
+        ("node", "stop"),
+    ],
+)
+def test_commands_that_need_a_node_say_how_to_start_one(
+    capsys: CaptureFixture, arguments: tuple[str, ...]
+) -> None:
+    assert "expected one started by 'gossamer node run" in refused(capsys, *arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("sub",),
+        ("sub", "--forget"),
+        ("sub", "price > 1", "--forget", "--name", "a"),
+        ("pub",),
+        ("pub", "price=1", "--jsonl", "-"),
+        ("sub", "price > 1", "--count", "0"),
+    ],
+)
+def test_options_that_do_not_go_together_exit_with_2(
+    capsys: CaptureFixture, arguments: tuple[str, ...]
+) -> None:
+    assert main(arguments) == 2
+    assert "Usage" in capsys.readouterr().err
+
+
+def test_a_file_that_cannot_be_read_is_named(capsys: CaptureFixture) -> None:
+    assert "--jsonl is unreadable" in refused(capsys, "pub", "--jsonl", "none.jsonl")
+
+
+def test_revoking_says_who_is_shut_out(capsys: CaptureFixture) -> None:
+    main(["node", "init", "demo", "--peers", "2"])
+    capsys.readouterr()
+    assert main(["node", "revoke", "peer2", "--folder", "demo/peer1"]) == 0
+    assert "is revoked" in capsys.readouterr().out
+    assert "has issued nothing to 'peer9'" in refused(
+        capsys, "node", "revoke", "peer9", "--folder", "demo/peer1"
+    )
+
+
+def test_the_version_of_a_state_file_is_read_without_changing_it(tmp_path: Path) -> None:
+    path = tmp_path / "odd name?.db"
+    Store(path).close()
+    assert state_version(path) == 1
+    (tmp_path / "text.db").write_text("nothing of the kind")
+    with pytest.raises(StoreDamagedError):
+        state_version(tmp_path / "text.db")
+    with pytest.raises(StoreDamagedError):
+        state_version(tmp_path / "none.db")
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_the_picture_of_a_peer_has_its_links_rates_queues_and_drops() -> None:
+    hostile = PeerView(key=3, position=0.7, name="[bold]\x1b[2J", links=("friend",), load=2.0)
+    text = shown(picture(evolve(EMPTY, peers=(*EMPTY.peers, hostile), known_peers=2).to_json()))
+    assert "\x1b" not in text
+    assert "[bold]" in text
+    assert re.search(r"ring\s+│ 1\s+│ 1", text)
+    assert re.search(r"friend\s+│ 1\s+│ 0", text)
+    assert re.search(r"published\s+│ 2\.0", text)
+    assert re.search(r"duplicate\s+│ 3", text)
+    assert "flood" not in text
+    assert "1 frames, 100 bytes" in text
+
+
+def test_a_status_is_shown_in_words() -> None:
+    said = {"ready": True, "page": "", "addresses": ["a", "b"], "local": {"ended": {"flood": 2}}}
+    text = shown(status_table(said))
+    assert re.search(r"ready\s+yes", text)
+    assert re.search(r"page\s+none", text)
+    assert re.search(r"addresses\s+a, b", text)
+    assert re.search(r"local\s+ended: flood 2", text)

@@ -1,0 +1,54 @@
+"""What docs/node.md and the README say of the node is what there is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import attrs
+import pytest
+
+from gossamer.node.cli import app, pub_app, sub_app, top_app
+from gossamer.node.config import SECTIONS
+from gossamer.node.local.frames import LOCAL_TYPES
+from gossamer.node.metrics import METRICS
+
+ROOT = Path(__file__).parents[2]
+DOCS = (ROOT / "docs/node.md").read_text(encoding="utf-8")
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_every_metric_is_listed_with_its_meaning() -> None:
+    for metric in METRICS:
+        name = metric.name + ("_total" if metric.kind == "counter" else "")
+        label = f"{{{metric.label}}}" if metric.label else ""
+        assert f"| `{name}{label}` | {metric.kind} | {metric.help} |" in DOCS
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.SECTION)
+def test_every_setting_is_listed(section: type) -> None:
+    (row,) = re.findall(rf"(?m)^\| `\[{section.SECTION}\]` \| (.*) \|$", DOCS)  # type: ignore[attr-defined]
+    known = [field.name for field in attrs.fields(section) if field.name != "settings"]
+    assert re.findall(r"`(\w+)`", row) == known
+
+
+def test_every_command_is_described() -> None:
+    named = {one.callback.__name__ for one in app.registered_commands if one.callback}
+    for name in named - {"stop"}:
+        assert f"`gossamer node {name}" in DOCS
+    for one in (sub_app, pub_app, top_app):
+        (command,) = one.registered_commands
+        assert command.callback is not None
+        assert f"`gossamer {command.callback.__name__} " in DOCS
+
+
+def test_every_frame_of_the_local_socket_is_described() -> None:
+    for name in LOCAL_TYPES:
+        assert f"`{name}`" in DOCS
+
+
+def test_the_readme_has_five_commands() -> None:
+    section = README.partition("## Peers of your own")[2].partition("\n## ")[0]
+    commands = re.findall(r"(?m)^    (gossamer .*)$", section)
+    assert len(commands) == 5
+    assert [command.split()[1] for command in commands] == ["node", "node", "sub", "pub", "top"]
