@@ -91,10 +91,12 @@ async def publish_all(
 
     async def publish(batch: list[dict[str, Value]]) -> None:
         try:
-            done.events += len(await client.publish_many(batch))
+            ids = await client.publish_many(batch)
         except (NodeError, ProtocolError) as error:
             failures.append(error)
             nursery.cancel_scope.cancel()
+            return
+        done.events += len(ids)
         show(done.events)
         room.release()
 
