@@ -39,7 +39,13 @@ from gossamer.protocol.messages import (
     USER,
     Words,
 )
-from gossamer.protocol.rendezvous.recovery import EVENT_HOPS, EVENT_ID, EVENT_MODE, REPLICA
+from gossamer.protocol.rendezvous.recovery import (
+    EVENT_HOPS,
+    EVENT_ID,
+    EVENT_MODE,
+    EVENT_ORIGIN,
+    REPLICA,
+)
 from gossamer.protocol.space.ring import RING_MASK
 from gossamer.protocol.state import BOX, COUNTERS, LOAD, MALFORMED, State
 from support.overlays import (
@@ -109,14 +115,14 @@ def good_records(s: State) -> dict[int, Words]:
         TMAN_REPLY: links,
         PLACE_FOUND: links,
         ACKNOWLEDGE: [*descriptor(s, SENDER), *descriptor(s, 2)],
-        EVENT: [7, 0, 0, 0, 0, 5, 6],
+        EVENT: [7, 0, 0, 0, 0, -1, 5, 6],
         FIND_PLACE: [0, *descriptor(s, SENDER)],
         HANDOVER: [2, *handed],
     }
     return {kind: record(kind, 0, SENDER, body) for kind, body in bodies.items()} | {
         JOIN: record(JOIN, 0, 0, descriptor(s, SENDER)),
         LOAD_SHIFTED: record(LOAD_SHIFTED, 0, PREDECESSOR, descriptor(s, PREDECESSOR)),
-        PUBLISH: record(PUBLISH, 0, 0, [7, 0, 0, 0, 0, 5, 6]),
+        PUBLISH: record(PUBLISH, 0, 0, [7, 0, 0, 0, 0, -1, 5, 6]),
         INSTALL: install_record(s, INSTALL, 0, SENDER, BOXES),
         INSTALL_NEWS: install_record(s, INSTALL_NEWS, 0, SENDER, BOXES),
     }
@@ -191,6 +197,8 @@ def test_an_unknown_attribute_is_ignored(attribute: int) -> None:
         (EVENT_HOPS, -1),
         (EVENT_HOPS, -(1 << 63)),
         (EVENT_ID, -1),
+        (EVENT_ORIGIN, -2),
+        (EVENT_ORIGIN, 1 << 32),
     ],
 )
 def test_an_event_that_would_travel_without_end_is_ignored(field: int, value: int) -> None:
