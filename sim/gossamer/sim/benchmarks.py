@@ -34,7 +34,7 @@ from gossamer.protocol.struct import Struct
 from gossamer.sim.cycle_engine import CycleEngine, make_network
 from gossamer.sim.event_engine import EventEngine, draw_phases
 from gossamer.sim.initialisers import fill_random_views
-from gossamer.sim.latency import Int64s, uniform_latency
+from gossamer.sim.latency import Int64s, constant_latency
 from gossamer.sim.link_conditions import make_link_conditions
 from gossamer.sim.overlay_measures import mean_friend_utility
 from gossamer.sim.overlay_protocol import overlay_step
@@ -213,7 +213,7 @@ def measure_vinifera(nodes: int, cycles: int) -> Measurement:
 
 
 def measure_events(nodes: int, runs: int) -> Measurement:
-    """The event engine alone: as many pings under way as nodes, each a uniform latency long.
+    """The event engine alone: as many pings under way as nodes, each a round long.
 
     Seconds are those of a million events.
     """
@@ -231,7 +231,7 @@ def measure_events(nodes: int, runs: int) -> Measurement:
         SEED,
         period=period,
         firing_ticks=start_once,
-        links=make_link_conditions(nodes, latency=uniform_latency(1, 2 * period - 1)),
+        links=make_link_conditions(nodes, latency=constant_latency(period)),
         reserve=64,
     )
     engine.run_until(4 * period)
