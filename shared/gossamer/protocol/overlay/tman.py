@@ -26,15 +26,17 @@ from gossamer.protocol.overlay.links import (
     write_link,
     write_own_descriptor,
 )
+from gossamer.protocol.overlay.news import (
+    received_bring_news,
+    sample_brings_news,
+    set_bars_by_links,
+)
 from gossamer.protocol.overlay.sampling import draw
 from gossamer.protocol.overlay.selection import (
     begin_selection,
     offer_links,
     offer_received,
     offer_sample,
-    received_bring_news,
-    sample_brings_news,
-    set_bars_by_links,
     write_selection,
 )
 from gossamer.protocol.overlay.utility import select_primary_attribute
