@@ -113,6 +113,7 @@ def make_callee(function: Callable[..., Any], inline: bool) -> Any:
         _nrt=False,
         nogil=True,
         fastmath=False,
+        error_model="numpy",
         boundscheck=bounds_checks(),
         forceinline=inline,
         no_cpython_wrapper=True,

@@ -63,6 +63,7 @@ class Rule:
                 _nrt=False,
                 nogil=True,
                 fastmath=False,
+                error_model="numpy",
                 boundscheck=bounds_checks(),
             )(self._source)
         return self._dispatcher

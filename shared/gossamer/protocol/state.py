@@ -50,6 +50,9 @@ class Work(Struct):
             it those found are.
         farthest: int64[2], distance of the farthest ring link on either side.
         lowest: float64[1], utility of the worst friend.
+        link_utility: float64[K], friend utility of every neighbour.
+        utility: float64[max(K + 1, C)], friend utilities of the candidates in hand.
+        suiting: int64[max(K + 1, C)], which of them may deserve a slot.
         bounds, hops: int64[K + 1], arcs of the ring by next hop (see `rendezvous.showering`).
         box: int64[1 + 2A], the box in hand.
         hull: int64[1 + 2A].
@@ -70,6 +73,9 @@ class Work(Struct):
     reach: Int64s
     farthest: Int64s
     lowest: npt.NDArray[np.float64]
+    link_utility: npt.NDArray[np.float64]
+    utility: npt.NDArray[np.float64]
+    suiting: Int64s
     bounds: Int64s
     hops: Int64s
     box: Int64s
@@ -162,6 +168,7 @@ def order_words(settings: Settings) -> int:
 def make_work(settings: Settings) -> Work:
     """Scratch space large enough for any rule under ``settings``."""
     slots = settings.links + 1
+    candidates = max(slots, settings.view_size)
     box_words = 1 + 2 * settings.attributes
     return Work(
         seat_word=np.zeros(slots, np.int64),
@@ -174,6 +181,9 @@ def make_work(settings: Settings) -> Work:
         reach=np.zeros(settings.small_world_links, np.int64),
         farthest=np.zeros(2, np.int64),
         lowest=np.zeros(1),
+        link_utility=np.zeros(settings.links),
+        utility=np.zeros(candidates),
+        suiting=np.zeros(candidates, np.int64),
         bounds=np.zeros(slots, np.int64),
         hops=np.zeros(slots, np.int64),
         box=np.zeros(box_words, np.int64),

@@ -43,7 +43,9 @@ class Loop(Rule):
         """The compiled loop. It counts no references to arrays: its engine holds them all."""
         if self._dispatcher is None:
             njit = teach_compiler().njit
-            self._dispatcher = njit(cache=True, nogil=True, _nrt=False)(self._source)
+            self._dispatcher = njit(cache=True, nogil=True, error_model="numpy", _nrt=False)(
+                self._source
+            )
         return self._dispatcher
 
 

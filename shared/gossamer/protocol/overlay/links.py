@@ -40,15 +40,15 @@ def write_own_descriptor(s: Any, p: int, words: Any, at: int) -> None:
     """Write peer ``p``'s own descriptor, of age 0, to ``words`` from ``at`` on."""
     words[at] = s.sampler.handle[p]
     for w in range(s.sampler.profile.shape[1]):
-        words[at + 1 + w] = s.sampler.profile[p, w]
+        words[index(at + 1 + w)] = s.sampler.profile[index(p), index(w)]
 
 
 @inline_rule
 def write_link(s: Any, p: int, k: int, words: Any, at: int) -> None:
     """Write the descriptor of the neighbour in slot ``k`` to ``words`` from ``at`` on."""
-    words[at] = s.links[p, k]
+    words[index(at)] = s.links[index(p), index(k)]
     for w in range(s.link_profile.shape[2]):
-        words[at + 1 + w] = s.link_profile[p, k, w]
+        words[index(at + 1 + w)] = s.link_profile[index(p), index(k), index(w)]
 
 
 @rule
@@ -56,7 +56,7 @@ def put_link(s: Any, p: int, k: int, words: Any, at: int) -> None:
     """Let the descriptor at ``words[at:]`` be the neighbour in slot ``k``."""
     s.links[p, k] = words[at]
     for w in range(s.link_profile.shape[2]):
-        s.link_profile[p, k, w] = words[at + 1 + w]
+        s.link_profile[index(p), index(k), index(w)] = words[index(at + 1 + w)]
 
 
 @rule

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gossamer.protocol.overlay.descriptors import index
 from gossamer.protocol.overlay.links import handle_in, is_refused, slot_of
 from gossamer.protocol.overlay.sampling import view_length
 from gossamer.protocol.overlay.selection import (
@@ -18,7 +19,7 @@ from gossamer.protocol.overlay.selection import (
     set_targets,
     side_distance,
 )
-from gossamer.protocol.overlay.utility import friend_utility, primary_ranges, utility_along
+from gossamer.protocol.overlay.utility import primary_ranges, range_utility, ranges_utility
 from gossamer.protocol.rules import rule
 from gossamer.protocol.space.ring import RING
 from gossamer.protocol.state import IDENTIFIER
@@ -44,13 +45,30 @@ def set_bars_by_links(s: Any, p: int) -> None:
         if s.links[p, slot] >= 0:
             identifier = s.link_profile[p, slot, IDENTIFIER]
             work.reach[k] = either_way(work.target[k], identifier)
+    work.lowest[0] = lowest_utility(s, p)
+
+
+@rule
+def lowest_utility(s: Any, p: int) -> float:
+    """The utility of the worst friend, -1 where a friend's slot is empty, 2 without such slots.
+
+    Leaves every neighbour's utility in `Work.link_utility`.
+    """
+    work = s.work
+    first = primary_ranges(s, p)
+    mine = s.sampler.profile[p, first]
+    if s.params.profile_ranges == 1:
+        for k in range(s.links.shape[1]):
+            other = s.link_profile[index(p), index(k), index(first)]
+            work.link_utility[index(k)] = range_utility(mine, other)
+    else:
+        for k in range(s.links.shape[1]):
+            work.link_utility[k] = ranges_utility(s, p, s.link_profile[p, k], 0, first)
     lowest = 2.0
     for k in range(s.links.shape[1] - s.params.friend_links, s.links.shape[1]):
-        if s.links[p, k] < 0:
-            lowest = -1.0
-            break
-        lowest = min(lowest, friend_utility(s, p, s.link_profile[p, k], 0))
-    work.lowest[0] = lowest
+        is_filled = s.links[index(p), index(k)] >= 0
+        lowest = min(lowest, work.link_utility[index(k)] if is_filled else -1.0)
+    return lowest
 
 
 @rule
@@ -59,16 +77,27 @@ def received_bring_news(s: Any, p: int, words: Any, at: int, count: int) -> bool
 
     Younger descriptors of neighbours take the place of older ones at once.
     """
+    work = s.work
     size = 1 + s.link_profile.shape[2]
     first = primary_ranges(s, p)
     mine = s.sampler.profile[p, first]
+    if s.params.profile_ranges == 1:
+        begin = at + 1 + first
+        for d in range(count):
+            work.utility[index(d)] = range_utility(mine, words[index(begin + d * size)])
+    else:
+        for d in range(count):
+            work.utility[d] = ranges_utility(s, p, words, at + d * size + 1, first)
     bars = bars_of(s, p)
+    suiting = 0
     for d in range(count):
+        identifier = words[index(at + d * size + 1 + IDENTIFIER)]
+        work.suiting[index(suiting)] = d
+        suiting += may_suit(s, bars, identifier, work.utility[index(d)])
+    for i in range(suiting):
+        d = work.suiting[index(i)]
         start = at + d * size
-        utility = utility_along(s, p, first, mine, words, start + 1)
-        if may_suit(s, bars, words[start + 1 + IDENTIFIER], utility) and is_news(
-            s, p, words[start], words, start + 1, utility
-        ):
+        if is_news(s, p, words[index(start)], words, start + 1, work.utility[index(d)]):
             return True
     return False
 
@@ -76,15 +105,28 @@ def received_bring_news(s: Any, p: int, words: Any, at: int, count: int) -> bool
 @rule
 def sample_brings_news(s: Any, p: int, now: int) -> bool:
     """The same for the random view of the peer sampling layer."""
+    work = s.work
+    profiles = s.sampler.view_profile
+    count = view_length(s.sampler, p)
     first = primary_ranges(s, p)
     mine = s.sampler.profile[p, first]
+    if s.params.profile_ranges == 1:
+        for c in range(count):
+            other = profiles[index(p), index(c), index(first)]
+            work.utility[index(c)] = range_utility(mine, other)
+    else:
+        for c in range(count):
+            work.utility[c] = ranges_utility(s, p, profiles[p, c], 0, first)
     bars = bars_of(s, p)
-    for c in range(view_length(s.sampler, p)):
-        profile = s.sampler.view_profile[p, c]
-        utility = utility_along(s, p, first, mine, profile, 0)
-        if may_suit(s, bars, profile[IDENTIFIER], utility) and is_news(
-            s, p, sampled_word(s, p, c, now), profile, 0, utility
-        ):
+    suiting = 0
+    for c in range(count):
+        identifier = profiles[index(p), index(c), IDENTIFIER]
+        work.suiting[index(suiting)] = c
+        suiting += may_suit(s, bars, identifier, work.utility[index(c)])
+    for i in range(suiting):
+        c = work.suiting[index(i)]
+        word = sampled_word(s, p, c, now)
+        if is_news(s, p, word, profiles[index(p), index(c)], 0, work.utility[index(c)]):
             return True
     return False
 
@@ -102,10 +144,10 @@ def is_news(s: Any, p: int, word: int, profile: Any, at: int, utility: float) ->
         return not is_refused(s, p, word)
     if s.links[p, k] <= word:
         return False
-    held = s.link_profile[p, k]
-    if held[IDENTIFIER] != profile[at + IDENTIFIER] or friend_utility(s, p, held, 0) != utility:
+    held = s.link_profile[index(p), index(k)]
+    if held[IDENTIFIER] != profile[index(at + IDENTIFIER)] or s.work.link_utility[k] != utility:
         return True
     s.links[p, k] = word
     for w in range(s.link_profile.shape[2]):
-        s.link_profile[p, k, w] = profile[at + w]
+        s.link_profile[index(p), index(k), index(w)] = profile[index(at + w)]
     return False

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gossamer.protocol.overlay.descriptors import PLAIN, view_length
+from gossamer.protocol.overlay.descriptors import PLAIN, index, view_length
 from gossamer.protocol.overlay.links import (
     AGE_SHIFT,
     age_in,
@@ -131,16 +131,15 @@ def bars_of(s: Any, p: int) -> Bars:
 @inline_rule
 def may_suit(s: Any, bars: Bars, identifier: int, utility: float) -> Any:
     """Whether a candidate equals the worst that any kind of slot holds."""
-    if (
+    # No branch: which candidates do cannot be foretold.
+    suits = (
         (utility >= bars.lowest)
         | (clockwise(bars.place, identifier) <= bars.after)
         | (clockwise(identifier, bars.place) <= bars.before)
-    ):
-        return True
-    near = 0
+    )
     for k in range(s.params.small_world_links):
-        near |= either_way(s.work.target[k], identifier) <= s.work.reach[k]
-    return near != 0
+        suits |= either_way(s.work.target[index(k)], identifier) <= s.work.reach[index(k)]
+    return suits
 
 
 @rule

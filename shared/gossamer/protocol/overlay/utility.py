@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gossamer.protocol.overlay.descriptors import index
 from gossamer.protocol.overlay.profile import high_end, low_end
 from gossamer.protocol.rules import inline_rule, rule
 from gossamer.protocol.state import RANGES
@@ -54,7 +55,7 @@ def primary_ranges(s: Any, p: int) -> Any:
 def utility_along(s: Any, p: int, first: int, mine: int, profile: Any, at: int) -> float:
     """`friend_utility`, for loops: with `primary_ranges` and the own first range given."""
     if s.params.profile_ranges == 1:
-        return range_utility(mine, profile[at + first])
+        return range_utility(mine, profile[index(at + first)])
     return ranges_utility(s, p, profile, at, first)
 
 
