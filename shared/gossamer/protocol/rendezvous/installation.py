@@ -42,18 +42,28 @@ from gossamer.protocol.overlay.links import (
 )
 from gossamer.protocol.rendezvous.content_routing_table import (
     aggregate,
-    box_covers,
     fresh_owner,
     remove_expired,
     replace_source,
     source_of,
+)
+from gossamer.protocol.rendezvous.received_boxes import (
+    NEW,
+    boxes_are_well_formed,
+    head_words,
+    judge_boxes,
 )
 from gossamer.protocol.rendezvous.recovery import replay_events
 from gossamer.protocol.rendezvous.showering import (
     handle_of_slot,
     own_arc_begins,
 )
-from gossamer.protocol.rendezvous.spreading import begin_lists, forwarding_limit, spread
+from gossamer.protocol.rendezvous.spreading import (
+    begin_lists,
+    forwarding_limit,
+    spread,
+    take_own_box,
+)
 from gossamer.protocol.rules import inline_rule, rule
 from gossamer.protocol.state import (
     BOX,
@@ -61,40 +71,6 @@ from gossamer.protocol.state import (
     MALFORMED,
     SOURCE_IDENTIFIER,
 )
-
-# What is to be done with a box received.
-KNOWN, HELD_ELSEWHERE, NEW = 0, 1, 2
-
-
-@inline_rule
-def head_words(s: Any) -> Any:
-    """Words of an INSTALL's body before the boxes."""
-    return descriptor_words(s) + 2
-
-
-@rule
-def routing_attribute(s: Any, p: int, k: int) -> int:
-    """The attribute by which subscription ``k`` of ``p`` is installed.
-
-    The primary attribute. A subscription that does not constrain it would have to be installed
-    all over the ring; it goes by the first attribute that it does constrain (the paper does not
-    say what happens to it).
-    """
-    mask = s.constrained[p, k]
-    if mask == 0 or (mask >> s.primary[p]) & 1 == 1:
-        return s.primary[p]
-    a = 0
-    while (mask >> a) & 1 == 0:
-        a += 1
-    return a
-
-
-@rule
-def take_own_box(s: Any, p: int, k: int) -> None:
-    """Let ``work.box`` be subscription ``k`` of ``p``."""
-    s.work.box[0] = routing_attribute(s, p, k)
-    for w in range(s.subscriptions.shape[2]):
-        s.work.box[1 + w] = s.subscriptions[p, k, w]
 
 
 @rule
@@ -208,66 +184,6 @@ def is_served(s: Any, p: int, arcs: int, handle: int) -> bool:
         if s.work.counts[i] > 0 and handle_of_slot(s, p, s.work.hops[i]) == handle:
             return True
     return False
-
-
-@rule
-def boxes_are_well_formed(s: Any, p: int, words: Any, at: int) -> bool:
-    """Whether the boxes of a record fit its length, our tables and the schema."""
-    head = head_words(s)
-    size = s.work.box.shape[0]
-    fits = words[at + LENGTH] >= BODY + head
-    if fits:
-        count = words[at + BODY + head - 1]
-        fits = 0 <= count <= s.params.boxes and words[at + LENGTH] == BODY + head + count * size
-        for i in range(count if fits else 0):
-            attribute = words[at + BODY + head + i * size]
-            if attribute < 0 or attribute >= s.params.attributes:
-                fits = False
-    if not fits:
-        s.counters[p, MALFORMED] += 1
-    return fits
-
-
-@rule
-def covered_by_own(s: Any, p: int, words: Any, at: int) -> bool:
-    """Whether a subscription of ``p`` itself covers the box at ``words[at:]``."""
-    own = s.links.shape[1] * s.params.boxes
-    size = s.work.box.shape[0]
-    for k in range(s.constrained.shape[1]):
-        if s.constrained[p, k] >= 0:
-            take_own_box(s, p, k)
-            for w in range(size):
-                s.work.lists[own, w] = s.work.box[w]
-            if box_covers(s.work.lists, own, 0, words, at, size):
-                return True
-    return False
-
-
-@rule
-def judge_box(s: Any, p: int, words: Any, at: int, source: int) -> int:
-    """What the box at ``words[at:]`` is to the routing table."""
-    size = s.work.box.shape[0]
-    found = NEW
-    for e in range(s.table_count[p]):
-        if box_covers(s.table[p], e, BOX, words, at, size):
-            if source_of(s, p, e) == source:
-                return KNOWN
-            found = HELD_ELSEWHERE
-    return found
-
-
-@rule
-def judge_boxes(s: Any, p: int, words: Any, first: int, count: int, source: int) -> int:
-    """Write to ``work.news`` what each box received is; return how many are not known."""
-    unknown = 0
-    for i in range(count):
-        at = first + i * s.work.box.shape[0]
-        s.work.news[i] = judge_box(s, p, words, at, source)
-        if s.work.news[i] != KNOWN:
-            unknown += 1
-            if s.work.news[i] == NEW and covered_by_own(s, p, words, at):
-                s.work.news[i] = HELD_ELSEWHERE
-    return unknown
 
 
 @rule

@@ -110,3 +110,28 @@ def begin_lists(s: Any, p: int) -> int:
     for i in range(arcs):
         s.work.counts[i] = 0
     return arcs
+
+
+@rule
+def routing_attribute(s: Any, p: int, k: int) -> int:
+    """The attribute by which subscription ``k`` of ``p`` is installed.
+
+    The primary attribute. A subscription that does not constrain it would have to be installed
+    all over the ring; it goes by the first attribute that it does constrain (the paper does not
+    say what happens to it).
+    """
+    mask = s.constrained[p, k]
+    if mask == 0 or (mask >> s.primary[p]) & 1 == 1:
+        return s.primary[p]
+    a = 0
+    while (mask >> a) & 1 == 0:
+        a += 1
+    return a
+
+
+@rule
+def take_own_box(s: Any, p: int, k: int) -> None:
+    """Let ``work.box`` be subscription ``k`` of ``p``."""
+    s.work.box[0] = routing_attribute(s, p, k)
+    for w in range(s.subscriptions.shape[2]):
+        s.work.box[1 + w] = s.subscriptions[p, k, w]
