@@ -30,6 +30,8 @@ from gossamer.sim.system_run import SystemRun
 Progress = Callable[[str, int, int], None]
 
 CHECKPOINT_EVERY_S = 180.0
+# A run spends at most one part in so many of its time on checkpoints, however large they are.
+CHECKPOINT_SHARE = 20
 
 
 def simulate(
@@ -52,7 +54,8 @@ def simulate(
             removed by whoever writes the results; none are written if None.
         resume: go on from the checkpoints in that folder.
         threads: systems that run at a time.
-        checkpoint_every_s: wall-clock time between checkpoints.
+        checkpoint_every_s: wall-clock time between checkpoints; more where writing one takes so
+            long that it would be more than a twentieth of the run.
 
     Raises:
         ScenarioError: the scenario cannot be run, or the checkpoints are of another one.
@@ -106,14 +109,17 @@ def _run_to_end(
     run: SystemRun, progress: Progress | None, file: Path | None, every_s: float
 ) -> SystemRun:
     started = saved = time.monotonic()
+    pause = every_s
     try:
         while not run.is_finished:
             run.run_round()
             if progress is not None:
                 progress(run.system.name, run.engine.cycle, run.rounds)
-            if file is not None and time.monotonic() - saved >= every_s:
+            if file is not None and time.monotonic() - saved >= pause:
+                begun = time.monotonic()
                 save_checkpoint(run, file)
                 saved = time.monotonic()
+                pause = max(every_s, CHECKPOINT_SHARE * (saved - begun))
     except KeyboardInterrupt:
         # Raised by `progress`, between two rounds: the run is whole.
         if file is not None:
