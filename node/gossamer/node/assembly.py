@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 import attrs
@@ -45,6 +45,7 @@ from gossamer.node.transport.base import (
 )
 from gossamer.node.transport.limits import Limits
 from gossamer.node.transport.links import ConnectionPool, PoolEvents
+from gossamer.node.unwrap import unwrapped
 from gossamer.node.views import PeerViews
 from gossamer.node.vouching import PlainVouching, SignedVouching
 from gossamer.node.wire import Wire, frame_types
@@ -365,7 +366,7 @@ async def run_peer(parts: Parts) -> AsyncIterator[Peer]:
         StoreError: its state file is another peer's, or cannot be written.
     """
     assembly = _Assembly(parts)
-    with single_errors():
+    with unwrapped():
         async with trio.open_nursery() as nursery:
             await assembly.start(nursery)
             try:
@@ -376,17 +377,3 @@ async def run_peer(parts: Parts) -> AsyncIterator[Peer]:
                     await assembly.pool.close()
                     await assembly.keeper.write()
                 nursery.cancel_scope.cancel()
-
-
-@contextmanager
-def single_errors() -> Iterator[None]:
-    """Let an error that comes alone out of a nursery be itself, as callers expect it."""
-    try:
-        yield
-    except BaseExceptionGroup as group:
-        alone: BaseException = group
-        while isinstance(alone, BaseExceptionGroup) and len(alone.exceptions) == 1:
-            alone = alone.exceptions[0]
-        if isinstance(alone, BaseExceptionGroup):
-            raise
-        raise alone from alone.__cause__
