@@ -60,6 +60,7 @@ class MemoryNetwork:
         faults: what happens to frames from now on.
         broken: how many connections broke by chance.
         duplicated, reordered: how many frames suffered that.
+        certificates: what each peer shows, DER, as if TLS had seen to it; nothing by default.
     """
 
     def __init__(self, seed: int = 0, faults: Faults | None = None) -> None:
@@ -67,6 +68,7 @@ class MemoryNetwork:
         self.broken = self.duplicated = self.reordered = 0
         self.draws = random.Random(seed)
         self.listeners: dict[Address, MemoryListener] = {}
+        self.certificates: dict[int, bytes] = {}
         self.streams: list[MemoryStream] = []
         self._islands: list[frozenset[int]] = []
         self._ports = itertools.count(40_000)
@@ -334,7 +336,7 @@ class MemoryTransport:
             self.me,
             self._limits,
             self._verify,
-            certificate=None,
+            certificate=self.network.certificates.get(stream.other_end),
             dialled=dialled,
             remote=remote,
             **more,

@@ -27,6 +27,7 @@ from gossamer.node.keeping import Keeper
 from gossamer.node.metrics import Counters
 from gossamer.node.notes import schema_fingerprint
 from gossamer.node.outlet import PoolOutlet
+from gossamer.node.revoking import RevocationDesk
 from gossamer.node.rounds import SteadyRounds
 from gossamer.node.runtime import Delivery, Runtime
 from gossamer.node.security.certificates import PeerCertificate
@@ -146,7 +147,8 @@ class _Assembly:
             draws=parts.draws,
         )
         self.outlet = PoolOutlet(self.pool, self.counters, self.runtime.hand_back)
-        self.runtime.attach(self.outlet, self._make_desk())
+        desk, self.revocations = self._make_desks()
+        self.runtime.attach(self.outlet, desk, self.revocations)
         self.contacts = Contacts(
             self.runtime,
             self.book,
@@ -185,12 +187,23 @@ class _Assembly:
             profile_words=profile_words(parts.settings),
         )
 
-    def _make_desk(self) -> CertificateDesk | None:
-        member = self.parts.member
+    def _make_desks(self) -> tuple[CertificateDesk | None, RevocationDesk | None]:
+        parts, member = self.parts, self.parts.member
         if member is None or self.descriptors is None:
-            return None
-        own = (self.parts.key, member.certificate.der)
-        return CertificateDesk(self.descriptors, own, self.pool.try_send, self.parts.now)
+            return None, None
+        own = (parts.key, member.certificate.der)
+        return CertificateDesk(
+            self.descriptors, own, self.pool.try_send, parts.now
+        ), RevocationDesk(
+            member,
+            parts.writer,
+            self.descriptors,
+            self.book,
+            self.pool,
+            self.counters,
+            draws=parts.draws,
+            report_failure=self.runtime.report_failure,
+        )
 
     def _make_peer(self) -> Peer:
         parts = self.parts
@@ -263,6 +276,8 @@ class _Assembly:
         with suppress(CapacityError):
             self.book.learn(identity.key, (), identity.name)
         self.pool.try_send(identity.key, self.runtime.greeting())
+        if self.revocations is not None:
+            self.revocations.greet(identity.key)
         connection = self.pool.get(identity.key)
         if connection is not None and connection.admitted.dialled:
             self.counters.dials += 1
@@ -320,13 +335,17 @@ class _Assembly:
         await self._recall_peers()
         await self._recall_subscriptions()
         nursery.start_soon(self.keeper.run)
+        if self.revocations is not None:
+            nursery.start_soon(self.revocations.run)
         nursery.start_soon(self.runtime.run, rounds)
         nursery.start_soon(self._search, parts.sources(listening))
         nursery.start_soon(self.contacts.run)
 
     async def _recall_peers(self) -> None:
+        desk = self.revocations
         for known in await self.keeper.known_peers() if self.parts.remember else ():
-            if known.key != self.parts.key:
+            revoked = desk is not None and desk.revoked.forbids(known.key, 0)
+            if known.key != self.parts.key and not revoked:
                 self.contacts.add(Found(known.key, known.addresses, REMEMBERED))
 
     async def _recall_subscriptions(self) -> None:

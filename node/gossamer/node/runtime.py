@@ -18,6 +18,7 @@ from gossamer.node.certificates import CertificateDesk
 from gossamer.node.core import SELF, Core, Record, unreachable
 from gossamer.node.metrics import Counters
 from gossamer.node.outlet import Outlet
+from gossamer.node.revoking import RevocationDesk
 from gossamer.node.rounds import Rounds
 from gossamer.node.transport.base import PeerIdentity
 from gossamer.node.transport.schema import Frame
@@ -78,14 +79,20 @@ class Runtime:
         self._counters = counters
         self._outlet: Outlet | None = None
         self._desk: CertificateDesk | None = None
+        self._revocations: RevocationDesk | None = None
         self._inbox: deque[Record] = deque()
         self._working = False
         self._taken = 0
         self._greeted: dict[int, tuple[int, Sequence[int]]] = {}
 
-    def attach(self, outlet: Outlet, desk: CertificateDesk | None = None) -> None:
-        """Send by ``outlet``, and get certificates by ``desk`` where there are any."""
-        self._outlet, self._desk = outlet, desk
+    def attach(
+        self,
+        outlet: Outlet,
+        desk: CertificateDesk | None = None,
+        revocations: RevocationDesk | None = None,
+    ) -> None:
+        """Send by ``outlet``; where there are certificates, get them and their end by the desks."""
+        self._outlet, self._desk, self._revocations = outlet, desk, revocations
 
     def held(self) -> Iterator[int]:
         """Handles that must keep their meaning: the protocol's, and those of records under way."""
@@ -170,6 +177,8 @@ class Runtime:
         elif self._desk is not None and kind == "certificates":
             for waiting in self._desk.take(sender, frame["certificates"]):
                 self._take_record(sender, waiting, patient=False)
+        elif self._revocations is not None:
+            self._revocations.receive(sender, frame)
 
     def greeting(self) -> bytes:
         """The frame that begins every connection."""
@@ -180,6 +189,8 @@ class Runtime:
         self._greeted.pop(key, None)
         if self._desk is not None:
             self._desk.forget(key)
+        if self._revocations is not None:
+            self._revocations.forget(key)
 
     # How it is done
 
