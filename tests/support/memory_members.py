@@ -26,17 +26,20 @@ class MemberPeers(MemoryPeers):
     Attributes:
         cluster: that admits them.
         members: by key.
-        now: Unix seconds, as all of them see it.
+        offset_s, offsets_s: how wrong all clocks are, and the clocks of some peers beside that.
         change: what is different about a peer, by its key.
     """
 
     cluster: MadeCluster
     members: dict[int, Membership] = attrs.field(factory=dict)
-    now: Callable[[], float] = attrs.field(init=False)
+    offset_s: float = 0.0
+    offsets_s: dict[int, float] = attrs.field(factory=dict)
     change: Callable[[int, Parts], Parts] = lambda _, parts: parts
 
-    def __attrs_post_init__(self) -> None:
-        self.now = lambda: self.cluster.now + trio.current_time()
+    def now(self, key: int = -1) -> float:
+        """Unix seconds, as the peer ``key`` sees them."""
+        wrong_s = self.offset_s + self.offsets_s.get(key, 0.0)
+        return self.cluster.now + trio.current_time() + wrong_s
 
     async def admit(self, name: str) -> int:
         """Let a new member run; return its key."""
@@ -61,7 +64,7 @@ class MemberPeers(MemoryPeers):
             member=member,
             listen=[self.address_of(key)],
             sources=lambda _: [static_peers(contacts)],
-            now=lambda: self.now(),
+            now=lambda: self.now(key),
         )
         return self.change(key, parts)
 
