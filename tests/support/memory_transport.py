@@ -11,7 +11,7 @@ import heapq
 import itertools
 import math
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import attrs
@@ -248,7 +248,7 @@ def _type_of(frame: bytes) -> object:
     """The type of a frame, None of one that is not in order."""
     try:
         return cbor2.loads(frame[HEADER_BYTES:]).get("type")
-    except (cbor2.CBORDecodeError, AttributeError):
+    except (cbor2.CBORError, AttributeError, ValueError, TypeError, RecursionError):
         return None
 
 
@@ -269,7 +269,8 @@ class MemoryListener:
         remote = Address("memory", stream.other_end)
         try:
             admitted = await self.transport.introduce(stream, remote, dialled=False)
-        except NodeError:
+        except NodeError as error:
+            self.transport.on_refusal(error)
             return
         await handler(admitted)
         await stream.aclose()
@@ -288,6 +289,7 @@ class MemoryTransport:
     ) -> None:
         self.me = me
         self.network = network
+        self.on_refusal: Callable[[NodeError | None], None] = lambda _: None
         self._limits = limits
         self._verify = verify
 

@@ -8,6 +8,7 @@ import attrs
 import trio
 
 from gossamer.node.assembly import Parts
+from gossamer.node.errors import NodeError
 from gossamer.node.transport.base import (
     Address,
     Admitted,
@@ -52,6 +53,14 @@ class _Transport:
     @me.setter
     def me(self, me: LocalPeer) -> None:
         self.inner.me = me
+
+    @property
+    def on_refusal(self) -> Callable[[NodeError | None], None]:
+        return self.inner.on_refusal
+
+    @on_refusal.setter
+    def on_refusal(self, told: Callable[[NodeError | None], None]) -> None:
+        self.inner.on_refusal = told
 
     async def listen(self, addresses: Sequence[Address]) -> Sequence[Listener]:
         return [_Listener(one, self.rewrite) for one in await self.inner.listen(addresses)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Final
 
 import attrs
@@ -12,6 +13,7 @@ import trio
 
 from gossamer.node.application import Peer, Views
 from gossamer.node.book import AddressBook
+from gossamer.node.causes import count_end, count_refusal
 from gossamer.node.certificates import CertificateDesk
 from gossamer.node.contacts import Contacts
 from gossamer.node.core import Core
@@ -61,15 +63,6 @@ from gossamer.protocol.state import profile_words
 BOOK_CAPACITY: Final = 4096
 # Values of events that may have to be passed on, in bytes: a thousand large ones.
 EVENT_MEMORY_BYTES: Final = 16 << 20
-# Under which of `metrics.CLOSE_CAUSES` an end counts; all others are goodbyes.
-_CLOSED: Final = {
-    Cause.LOST: "broken",
-    Cause.SILENT: "silent",
-    Cause.STALLED: "stalled",
-    Cause.BAD_FRAME: "bad frame",
-    Cause.FLOOD: "flood",
-    Cause.UNUSED: "unused",
-}
 # Within this a peer says its goodbyes, so that it stops in two seconds.
 GOODBYE_S: Final = 1.5
 
@@ -138,11 +131,17 @@ class _Assembly:
             _nobody_listens,
         )
         self.transport = parts.make_transport(self._introduction(), self._verify)
+        self.transport.on_refusal = partial(count_refusal, self.counters)
         self.pool = ConnectionPool(
             self.transport,
             parts.limits,
             frame_types(codec),
-            PoolEvents(on_frame=self.runtime.on_frame, on_up=self._on_up, on_down=self._on_down),
+            PoolEvents(
+                on_frame=self.runtime.on_frame,
+                on_up=self._on_up,
+                on_down=self._on_down,
+                on_busy=partial(count_refusal, self.counters),
+            ),
             self.book.addresses_of,
             draws=parts.draws,
         )
@@ -292,7 +291,7 @@ class _Assembly:
 
     def _on_down(self, identity: PeerIdentity, farewell: Farewell) -> None:
         self.runtime.forget(identity.key)
-        self.counters.close(_CLOSED.get(farewell.cause, "goodbye"))
+        count_end(self.counters, farewell.cause)
         if farewell.by_us or self._nursery is None:
             return
         if farewell.cause is Cause.SHUTDOWN:

@@ -101,10 +101,12 @@ class HandshakeFailed(NodeError):
 
     Attributes:
         reason: what happened, in words.
+        cause: the word for it in the metrics: "timeout", "certificate" or "bad hello".
     """
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, cause: str = "bad hello") -> None:
         self.reason = reason
+        self.cause = cause
         super().__init__(f"the handshake failed: {reason}")
 
 

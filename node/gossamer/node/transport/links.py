@@ -43,11 +43,13 @@ class PoolEvents:
         on_frame: awaited for each frame; while it runs, nothing more is read from that peer.
         on_up: a peer is connected; called once until `on_down`, whichever connection it is.
         on_down: a peer is connected no more, and why.
+        on_busy: a peer was turned away since all connections are in use.
     """
 
     on_frame: Callable[[PeerIdentity, Frame], Awaitable[None]]
     on_up: Callable[[PeerIdentity], None]
     on_down: Callable[[PeerIdentity, Farewell], None]
+    on_busy: Callable[[], None] = lambda: None
 
 
 class _Dial:
@@ -275,6 +277,7 @@ class ConnectionPool:
             return Cause.SHUTDOWN, None
         if old is None:
             if len(self._links) >= self._limits.connections:
+                self._events.on_busy()
                 return Cause.BUSY, None
         elif not self._is_better(new, old):
             return Cause.REPLACED, None
