@@ -17,8 +17,8 @@ import pytest
 import trio
 
 from gossamer.node.assembly import Parts
+from gossamer.node.budgets import A_ROUND
 from gossamer.node.peer import Subscription
-from gossamer.node.runtime import EXCHANGES_A_ROUND
 from gossamer.protocol import config
 from gossamer.protocol.messages import SAMPLE_REQUEST
 from gossamer.protocol.overlay.profile import NOTHING
@@ -166,5 +166,5 @@ async def test_one_peer_fills_no_view_by_asking_for_exchange_after_exchange(
                 )
             await attack.send("ping", number=1)
             await attack.next_frame("pong")
-            assert asked - 2 * EXCHANGES_A_ROUND <= first.counters.dropped["flood"]
-            assert first.counters.dropped["flood"] <= asked - EXCHANGES_A_ROUND
+            assert asked - 2 * A_ROUND[SAMPLE_REQUEST] <= first.counters.dropped["flood"]
+            assert first.counters.dropped["flood"] <= asked - A_ROUND[SAMPLE_REQUEST]

@@ -7,13 +7,14 @@ that the same runtime serves real sockets and tests under a clock that jumps.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 import trio
 
 from gossamer.node.book import AddressBook
+from gossamer.node.budgets import Budgets
 from gossamer.node.certificates import CertificateDesk
 from gossamer.node.core import SELF, Core, Record, unreachable
 from gossamer.node.metrics import Counters
@@ -26,24 +27,12 @@ from gossamer.node.vouching import Vouching
 from gossamer.node.wire import Wire
 from gossamer.protocol.codec import held_handles
 from gossamer.protocol.errors import CapacityError, RemoteProtocolError
-from gossamer.protocol.messages import (
-    ACKNOWLEDGE,
-    BODY,
-    DELIVER,
-    EVENT,
-    FROM,
-    KIND,
-    SAMPLE_REQUEST,
-    TO,
-)
+from gossamer.protocol.messages import ACKNOWLEDGE, BODY, DELIVER, EVENT, FROM, KIND, TO
 from gossamer.protocol.overlay.links import HANDLE_MASK
 from gossamer.protocol.peer import TIMERS
 
 # Frames taken in one turn of the event loop: a few milliseconds' worth.
 TURN: Final = 16
-# Exchanges that one peer may begin in a round of ours. It begins one with somebody in each of its
-# own, two of which may fall in ours; more would fill our views with whom it likes.
-EXCHANGES_A_ROUND: Final = 2
 # Peers remembered to have greeted: more than there are connections.
 MAX_GREETED: Final = 1024
 
@@ -96,7 +85,7 @@ class Runtime:
         self._working = False
         self._taken = 0
         self._greeted: dict[int, tuple[int, Sequence[int]]] = {}
-        self._exchanges: Counter[int] = Counter()
+        self._budgets = Budgets(counters)
 
     def attach(
         self,
@@ -131,7 +120,7 @@ class Runtime:
         self.core.now = number
         if kind == TIMERS[0]:
             self._vouching.new_round()
-            self._exchanges.clear()
+            self._budgets.new_round()
             self._take_late_frames()
         self.handle(self.core.timer(kind))
 
@@ -183,7 +172,7 @@ class Runtime:
         self._counters.frames_received += 1
         kind = frame["type"]
         if kind == "record":
-            if frame["kind"] != SAMPLE_REQUEST or self._may_exchange(sender):
+            if self._budgets.allows(sender, frame["kind"]):
                 self._take_record(sender, frame, patient=True)
         elif kind == "greeting":
             self._take_greeting(sender, frame)
@@ -243,14 +232,6 @@ class Runtime:
             if decoded.record[KIND] == ACKNOWLEDGE:
                 self.heard_back.set()
             self.handle(decoded.record)
-
-    def _may_exchange(self, sender: int) -> bool:
-        """Whether a peer may fill part of our random view; it is not to do so all the time."""
-        self._exchanges[sender] += 1
-        if self._exchanges[sender] <= EXCHANGES_A_ROUND:
-            return True
-        self._counters.drop("flood")
-        return False
 
     def _take_late_frames(self) -> None:
         """Take the frames that have waited for certificates long enough, for what they are."""
