@@ -138,17 +138,8 @@ async def silence(tried: Tried) -> None:
 
 async def idleness(tried: Tried) -> None:
     """Pings are answered, and nothing else is said."""
-
-    async def answer() -> None:
-        while True:
-            ping = await tried.attack.next_frame("ping", "goodbye")
-            if ping["type"] == "goodbye":
-                await trio.aclose_forcefully(tried.attack.stream)
-                return
-            await tried.attack.send("pong", number=ping["number"])
-
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(answer)
+        nursery.start_soon(tried.attack.stay)
         await tried.closed("unused", 10 * 1.25 + 1)
 
 

@@ -13,7 +13,7 @@ from gossamer.node.security.cluster import open_membership
 from gossamer.node.security.identity import make_identity
 from gossamer.node.security.revocation import Revocation, RevocationList, save_list
 from support.attackers import attacker
-from support.clusters import MadeCluster, made_cluster
+from support.clusters import DAY_S, MadeCluster, made_cluster
 from support.memory_members import MemberPeers, member_peers
 from support.node_peers import eventually, linked, rounds_pass, take
 from support.transport_peers import on_jumping_clock
@@ -92,6 +92,26 @@ async def test_late_joiners_and_those_who_were_away_learn_who_is_revoked(
         await rounds_pass(crowd.peers[away], rounds=20)
         assert linked(crowd.peers[bad]) == set()
         assert bad not in linked(crowd.peers[away]) | linked(crowd.peers[other])
+
+
+@on_jumping_clock
+async def test_a_connection_ends_with_the_certificate_whatever_clocks_say_later(
+    cluster: MadeCluster,
+) -> None:
+    async with member_peers(cluster, 1) as crowd:
+        (peer,) = crowd.peers.values()
+        # The crowd's clock began when its first peer was made.
+        short = cluster.admit("short", lifetime_s=trio.current_time() + 100)
+        async with attacker(crowd, peer.key, short) as attack, trio.open_nursery() as nursery:
+            nursery.start_soon(attack.stay)
+            crowd.offset_s = 1000 * DAY_S
+            await trio.sleep(90)
+            assert peer.gauges().connections == 1
+            crowd.offset_s = -1000 * DAY_S
+            await trio.sleep(20)
+            assert peer.gauges().connections == 0
+            assert peer.counters.refused["certificate"] == 1
+            assert attack.goodbye == "refused: its certificate has expired"
 
 
 def forged_list(crowd: MemberPeers, victim: int) -> RevocationList:

@@ -27,11 +27,13 @@ class Attacker:
         member: as whom it was let in.
         stream: to the peer.
         sequence: number of the last descriptor that it signed.
+        goodbye: what the peer said at the end, once `stay` has heard it.
     """
 
     member: Membership
     stream: trio.abc.Stream
     sequence: int = 0
+    goodbye: str = ""
     _reader: FrameReader = attrs.field(factory=lambda: FrameReader(Limits()))
 
     @property
@@ -60,6 +62,13 @@ class Attacker:
                     self._reader.feed(data)
                 if frame["type"] in kinds:
                     return frame
+
+    async def stay(self) -> None:
+        """Answer pings and say nothing else until the peer ends the connection."""
+        while (frame := await self.next_frame("ping", "goodbye"))["type"] == "ping":
+            await self.send("pong", number=frame["number"])
+        self.goodbye = f"{frame['reason']}: {frame['detail']}"
+        await trio.aclose_forcefully(self.stream)
 
     async def cut_for(self) -> str:
         """Wait until the peer cuts this connection; why it says it does."""

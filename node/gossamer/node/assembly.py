@@ -201,6 +201,7 @@ class _Assembly:
             self.pool,
             self.counters,
             draws=parts.draws,
+            now=parts.now,
             report_failure=self.runtime.report_failure,
         )
 

@@ -1,8 +1,11 @@
-"""Spreads the list of those who belong to the cluster no more, and shuts them out.
+"""Shuts out who belongs to the cluster no more, and spreads the list of those revoked.
 
 Peers tell each other the number of the list that they have, on every new connection and whenever it
 has grown; who is behind asks for the list. It is signed by the authority, so that it does not
 matter who passes it on. Nothing is said while nobody has ever been revoked.
+
+Connections end with the certificate, too. When that is was told by the clock when they began; what
+the clock says later does not matter, so that setting it does not end them all.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ import trio
 from gossamer.node.book import AddressBook
 from gossamer.node.errors import BadFrame, ClusterFolderError, FrameTooLarge, StoreError
 from gossamer.node.metrics import Counters
-from gossamer.node.security.certificates import Authority
+from gossamer.node.security.certificates import Authority, read_certificate
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import DescriptorBook
 from gossamer.node.security.revocation import RevocationList, load_list, read_list, save_list
@@ -31,7 +34,8 @@ from gossamer.node.transport.schema import Frame
 
 # Seconds between two looks at the file, and until somebody else is asked who has not answered.
 LOOK_S: Final = 2.0
-REASON: Final = "its certificate is revoked; it needs a new invitation"
+REVOKED: Final = "its certificate is revoked; it needs a new invitation"
+EXPIRED: Final = "its certificate has expired"
 
 
 class RevocationFile:
@@ -102,6 +106,7 @@ class RevocationDesk:
         counters: Counters,
         *,
         draws: random.Random,
+        now: Callable[[], float],
         report_failure: Callable[[int], None],
     ) -> None:
         """A desk that goes by the list with which the peer was started.
@@ -114,6 +119,7 @@ class RevocationDesk:
             pool: connections to them.
             counters: where those shut out are counted.
             draws: choose who is asked.
+            now: Unix seconds.
             report_failure: lets the overlay know that a peer is gone.
         """
         self.revoked = member.revoked
@@ -124,6 +130,7 @@ class RevocationDesk:
         self._pool = pool
         self._counters = counters
         self._draws = draws
+        self._now = now
         self._report_failure = report_failure
         self._news = trio.Event()
         self._kept = member.revoked.sequence
@@ -131,6 +138,8 @@ class RevocationDesk:
         self._told: dict[int, int] = {}
         self._asked: set[int] = set()
         self._given: dict[int, int] = {}
+        # By peer: until when, by trio's clock, its certificate is good.
+        self._good_until: dict[int, float] = {}
 
     async def run(self) -> None:
         """Follow the file, and write to it what peers have brought, until cancelled."""
@@ -140,13 +149,21 @@ class RevocationDesk:
             if self.revoked.sequence > self._kept:
                 await self._keep()
             self._ask_somebody()
+            self._expel_expired()
             with trio.move_on_after(LOOK_S):
                 await self._news.wait()
 
     # Talking
 
     def greet(self, key: int) -> None:
-        """Tell a peer that is newly connected which list is known here."""
+        """Take note of a peer that is newly connected, and tell it which list is known here."""
+        der = self._descriptors.find_certificate(key)
+        if der is not None:
+            left_s = read_certificate(der).not_after - self._now()
+            self._good_until[key] = trio.current_time() + left_s
+        self._announce(key)
+
+    def _announce(self, key: int) -> None:
         if self.revoked.sequence > 0:
             self._send(key, encode_frame("revocations", number=self.revoked.sequence))
 
@@ -170,6 +187,7 @@ class RevocationDesk:
         """A peer is connected no more."""
         self._told.pop(key, None)
         self._given.pop(key, None)
+        self._good_until.pop(key, None)
         self._asked.discard(key)
 
     def _answer(self, sender: int) -> None:
@@ -243,16 +261,26 @@ class RevocationDesk:
             if entry.key in gone or found.forbids(entry.key, 0):
                 self._shut_out(entry.key)
         for connection in self._pool:
-            self.greet(connection.identity.key)
+            self._announce(connection.identity.key)
 
     def _shut_out(self, key: int) -> None:
-        """Break off with a peer, and let the overlay know that it is gone."""
+        """Break off with a peer that is revoked; it is not to be found again."""
         self._book.disown(key)
+        self._expel(key, "revoked", REVOKED)
+        self._report_failure(key)
+
+    def _expel_expired(self) -> None:
+        now = trio.current_time()
+        for key in [key for key, until in self._good_until.items() if until <= now]:
+            del self._good_until[key]
+            self._expel(key, "certificate", EXPIRED)
+            self._report_failure(key)
+
+    def _expel(self, key: int, cause: str, reason: str) -> None:
         connection = self._pool.get(key)
         if connection is not None:
-            self._counters.refuse("revoked")
-            connection.expel(Cause.REFUSED, REASON)
-        self._report_failure(key)
+            self._counters.refuse(cause)
+            connection.expel(Cause.REFUSED, reason)
 
 
 def _warn(event: str, **fields: str) -> None:
