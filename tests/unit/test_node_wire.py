@@ -351,6 +351,7 @@ def test_a_publisher_is_named_as_every_peer_is_and_never_by_a_handle(
     """A handle of the sender's means somebody else to the receiver, or nobody at all."""
     alice, bob, carol = sides
     alice.events.keep(9, b"exact")
+    bob.vouching.own(bob.core.profile)
     body = event_body(9)
     body[EVENT_ORIGIN] = alice.book.handle_of(bob.key)
     frame = read(alice.wire.encode([BODY + 7, EVENT, 1, SELF, *body], ()) or b"")
