@@ -21,16 +21,17 @@ from gossamer.protocol.messages import (
     TMAN_REQUEST,
 )
 
-# Two of a peer's rounds may begin in one of ours. It trades parts of the random view with somebody
-# once in each; a few of the others come up at a time while an overlay forms.
+# A peer trades parts of its random view with one other in each of its rounds, of which several fall
+# in one of ours where this process was held up. Three, and ten of the others, were counted at most
+# while overlays formed on a busy machine.
 A_ROUND: Final = MappingProxyType(
     {
-        SAMPLE_REQUEST: 2,
-        TMAN_REQUEST: 16,
-        INSTALL: 16,
-        INSTALL_NEWS: 16,
-        LOAD_SHIFTED: 16,
-        HANDOVER: 16,
+        SAMPLE_REQUEST: 4,
+        TMAN_REQUEST: 24,
+        INSTALL: 24,
+        INSTALL_NEWS: 24,
+        LOAD_SHIFTED: 24,
+        HANDOVER: 24,
     }
 )
 
