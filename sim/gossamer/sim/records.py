@@ -7,7 +7,7 @@ simulated time since the start of the run, cycles count from 0, handles are rows
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -192,3 +192,16 @@ def check_table(name: str, table: Table, columns: Mapping[str, str]) -> None:
 def empty_table(columns: Mapping[str, str]) -> dict[str, Column]:
     """A table of no rows with these ``columns``."""
     return {column: np.empty(0, dtype=dtype) for column, dtype in columns.items()}
+
+
+def table_of_rows(
+    rows: Sequence[tuple[float, ...]], columns: Mapping[str, str]
+) -> dict[str, Column]:
+    """The table whose rows hold the values of ``columns`` in their order."""
+    if not rows:
+        return empty_table(columns)
+    values = zip(*rows, strict=True)
+    return {
+        name: np.array(column).astype(kind)
+        for (name, kind), column in zip(columns.items(), values, strict=True)
+    }

@@ -1,8 +1,6 @@
 """One system of a run: Vinifera, or the baseline, through all its rounds.
 
-A hit is counted as Sec. V-E of the paper needs it to be under churn: an event has to reach every
-subscriber that it matches and that is online from two rounds before the publication to one round
-after it.
+What counts as a hit is said in `gossamer.sim.publications`.
 """
 
 from __future__ import annotations
@@ -39,19 +37,28 @@ from gossamer.sim.overlay_measures import (
     snapshot,
 )
 from gossamer.sim.population import Population, size_of
+from gossamer.sim.publications import (
+    PARTS,
+    ROUNDS_TO_SETTLE,
+    due_at,
+    end_of_part,
+    gone_by,
+    matching,
+    per_cycle_sums,
+    publisher_of,
+    published_before,
+)
 from gossamer.sim.records import (
     CYCLE_COLUMNS,
     DELIVERY_COLUMNS,
     EVENT_COLUMNS,
     NODE_COLUMNS,
     SystemRecord,
+    table_of_rows,
 )
 from gossamer.sim.scenario import Scenario, System
 from gossamer.sim.workload import Workload
 
-_ROUNDS_TO_SETTLE = 2
-# Parts of a round between which nodes come and go and events are published.
-_PARTS = 4
 _LARGEST_PICTURE = 20_000
 
 # Counters of the protocol, by their column in `State.counters`.
@@ -100,10 +107,10 @@ class SystemRun:
         subscribe_all(self.state, *self.workload.subscriptions(self.nodes))
         self.population = Population(self.nodes, trace, scenario.seed)
         steady = trace is None and scenario.engine == "cycle"
-        self._parts = 1 if steady else _PARTS
-        self._events = self._plan_events()
+        self._parts = 1 if steady else PARTS
+        self._events = published_before(scenario.events, self.rounds)
         per_round = int(np.diff(self._events).max(initial=0))
-        slots = (per_round + 1) * (self.settings.replay_rounds + _ROUNDS_TO_SETTLE + 4)
+        slots = (per_round + 1) * (self.settings.replay_rounds + ROUNDS_TO_SETTLE + 4)
         log_rows = max(4 * self.nodes, 1 << 16)
         self.collector = make_collector(self.nodes, slots, log_rows)
         self.engine = make_driver(scenario, self.settings, self.state, self.collector)
@@ -112,14 +119,6 @@ class SystemRun:
         self._logs: list[npt.NDArray[np.int64]] = []
         self._event_rows: list[tuple[float, ...]] = []
         self._cycle_rows: list[tuple[float, ...]] = []
-
-    def _plan_events(self) -> npt.NDArray[np.int64]:
-        """int64[rounds + 1]: number of events published before each round."""
-        spec = self.scenario.events
-        rounds = np.arange(self.rounds + 1)
-        return np.floor(np.maximum(rounds - spec.warm_up_rounds, 0) * spec.per_round).astype(
-            np.int64
-        )
 
     def __getstate__(self) -> dict[str, Any]:
         kept = dict(self.__dict__)
@@ -145,8 +144,8 @@ class SystemRun:
         engine.begin_round()
         kinds_before = self.collector.kinds.copy()
         for part in range(self._parts):
-            self.population.advance(engine, (cycle + (part + 1) / self._parts) * round_s)
-            time_s = (cycle + (part + 1) / self._parts) * round_s
+            time_s = end_of_part(cycle, part, self._parts, round_s)
+            self.population.advance(engine, time_s)
             for event in range(first + part, last, self._parts):
                 self._publish(event, time_s)
             engine.run_part(part, self._parts)
@@ -158,17 +157,15 @@ class SystemRun:
 
     def _publish(self, event: int, time_s: float) -> None:
         alive = self.engine.network.alive
-        online = np.flatnonzero(alive)
-        if len(online) == 0:
+        publisher = publisher_of(self.workload.publisher_draws(event, 1)[0], alive)
+        if publisher is None:
             return
         values = self.workload.events(event, 1)[0]
-        draw = self.workload.publisher_draws(event, 1)[0]
-        publisher = int(online[int(draw * len(online))])
         slot = event % len(self.collector.reached)
         self.collector.reached[slot] = False
         self.collector.costs[slot] = 0
-        since = time_s - 2 * self.scenario.round_s
-        due = alive & (self.population.joined_s <= since) & matching(self.state, values)
+        joined_s, wanting = self.population.joined_s, matching(self.state, values)
+        due = due_at(time_s, self.scenario.round_s, alive, joined_s, wanting)
         self._watched.append(_Watched(event, self.engine.cycle, time_s, publisher, due))
         self.engine.inject(publish_record(publisher, event, values))
         self._flush_log()
@@ -186,9 +183,8 @@ class SystemRun:
         final = cycle + 1 >= self.rounds
         while self._watched and (final or self._watched[0].cycle < cycle):
             watched = self._watched.pop(0)
-            left = self.population.left_s
-            gone = (left > watched.time_s) & (left <= watched.time_s + self.scenario.round_s)
-            due = watched.due & ~gone
+            left_s = self.population.left_s
+            due = watched.due & ~gone_by(watched.time_s, self.scenario.round_s, left_s)
             slot = watched.event % len(self.collector.reached)
             costs = self.collector.costs[slot]
             self._event_rows.append(
@@ -226,7 +222,7 @@ class SystemRun:
     def record(self) -> SystemRecord:
         """What has happened so far, as tables."""
         deliveries = self._delivery_table()
-        events = _table(self._event_rows, EVENT_COLUMNS, tuple(EVENT_COLUMNS))
+        events = table_of_rows(self._event_rows, EVENT_COLUMNS)
         cycles = self._cycle_table(events, deliveries)
         counters = self.state.counters.sum(axis=0)
         totals: dict[str, int | float] = {
@@ -269,17 +265,9 @@ class SystemRun:
             "friend_utility",
         )
         kinds = {name: CYCLE_COLUMNS[name] for name in names}
-        table = _table(self._cycle_rows, kinds, names)
-        cycles = len(table["cycle"])
-        for name in ("expected", "delivered", "received", "uninterested"):
-            sums = np.bincount(events["cycle"], weights=events[name], minlength=cycles)
+        table = table_of_rows(self._cycle_rows, kinds)
+        for name, sums in per_cycle_sums(len(table["cycle"]), events, deliveries).items():
             table[name] = sums.astype(CYCLE_COLUMNS[name])
-        published_in = np.zeros(int(self._events[-1]) + 1, np.int64)
-        published_in[events["event"]] = events["cycle"]
-        hops = np.bincount(
-            published_in[deliveries["event"]], weights=deliveries["hops"], minlength=cycles
-        )
-        table["hops_sum"] = hops.astype(CYCLE_COLUMNS["hops_sum"])
         return {name: table[name] for name in CYCLE_COLUMNS}
 
     def _node_table(self, events: int) -> dict[str, npt.NDArray[Any]]:
@@ -311,22 +299,3 @@ def subscribe_all(
     wanted = constrained[:, 0] >= 0
     low, high = boxes[wanted, 0, 0::2], boxes[wanted, 0, 1::2]
     s.sampler.profile[wanted, RANGES:] = coarse_range(low, high)
-
-
-def matching(s: State, values: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """bool[n]: the rows with a subscription that matches ``values`` on every attribute."""
-    low, high = s.subscriptions[:, :, 0::2], s.subscriptions[:, :, 1::2]
-    inside = np.all((low <= values) & (values <= high), axis=2)
-    return np.asarray(np.any(inside & (s.constrained >= 0), axis=1))
-
-
-def _table(
-    rows: list[tuple[float, ...]], kinds: dict[str, str], names: tuple[str, ...]
-) -> dict[str, npt.NDArray[Any]]:
-    if not rows:
-        return {name: np.empty(0, kinds[name]) for name in names}
-    columns = zip(*rows, strict=True)
-    return {
-        name: np.array(column).astype(kinds[name])
-        for name, column in zip(names, columns, strict=True)
-    }
