@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 import attrs
 import trio
 
-from gossamer.node.core import Box, Core
+from gossamer.node.core import Box, Core, Record
 from gossamer.node.errors import EventTooLarge, PeerStopped
 from gossamer.node.events import EVENT_ID_BITS, MAX_EVENT_BYTES, EventFormat, EventMemory
 from gossamer.node.metrics import Counters, Gauges
@@ -20,6 +20,20 @@ from gossamer.protocol.content.encoding import encode_event
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.messages import INSTALL_TIMER
 from gossamer.protocol.space.hashing import OrderPreservingHash
+from gossamer.protocol.state import State
+
+
+@attrs.frozen
+class Inside:
+    """What measurements see of a peer; to be read only.
+
+    Attributes:
+        state: its arrays, of one row.
+        key_of: the permanent key behind a handle that is found in them.
+    """
+
+    state: State
+    key_of: Callable[[int], int]
 
 
 @attrs.frozen
@@ -29,10 +43,12 @@ class Views:
     Attributes:
         snapshot: for the page.
         gauges: for Prometheus.
+        inside: for measurements.
     """
 
     snapshot: Callable[[], Snapshot]
     gauges: Callable[[], Gauges]
+    inside: Callable[[], Inside]
 
 
 class Peer:
@@ -153,6 +169,15 @@ class Peer:
         """What is the case right now, for the metrics."""
         assert self._views is not None
         return self._views.gauges()
+
+    def observe(self, observer: Callable[[Record], None]) -> Inside:
+        """Show ``observer`` every record that the peer takes, before it does, and every delivery.
+
+        For measurements; one at a time, which must not change what it sees.
+        """
+        assert self._views is not None
+        self._runtime.observer = observer
+        return self._views.inside()
 
     def stop(self) -> None:
         """End all streams; nothing is taken on any more."""

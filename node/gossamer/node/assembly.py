@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 import trio
 
-from gossamer.node.application import Peer, Views
+from gossamer.node.application import Inside, Peer, Views
 from gossamer.node.book import AddressBook
 from gossamer.node.causes import count_end, count_refusal
 from gossamer.node.certificates import CertificateDesk
@@ -233,7 +233,8 @@ class _Assembly:
             round_s=parts.round_s,
             certificate_expires_s=None if certificate is None else certificate.not_after,
         )
-        peer.show(Views(views.snapshot, views.gauges))
+        inside = Inside(self.core.state, self.book.key_of)
+        peer.show(Views(views.snapshot, views.gauges, lambda: inside))
         peer.ready_when(self._ready)
         return peer
 

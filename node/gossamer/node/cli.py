@@ -150,6 +150,50 @@ def run(
 
 
 @app.command()
+def replay(
+    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="Churn trace: .avt, .parquet.")],
+    peers: Annotated[int, typer.Option(help="Real peers: the first nodes of the trace.")] = 40,
+    speed: Annotated[float, typer.Option(help="Seconds of the trace that pass in one.")] = 600.0,
+    round_s: Annotated[
+        float | None,
+        typer.Option(help="Gossip round, in seconds of the trace; what takes half a second."),
+    ] = None,
+    events_per_hour: Annotated[float, typer.Option(help="Events in an hour of the trace.")] = 30.0,
+    preset: Annotated[str, typer.Option(help="Preset of the protocol.")] = "resilient",
+    seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Replace a value of the scenario: churn.end_s=3600."
+        ),
+    ] = None,
+    processes: Annotated[
+        int | None, typer.Option(min=1, help="Processes that hold the peers.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Result folder, which must not exist.")] = None,
+    json: Json = False,
+    no_plots: Annotated[bool, typer.Option("--no-plots", help="Draw nothing.")] = False,
+) -> None:
+    """Replay churn on real peers of this machine, beside a simulation of the same."""
+    from gossamer.replay.command import Options
+    from gossamer.replay.command import replay as play
+
+    options = Options(
+        peers=peers, speed=speed, processes=processes, out=out, json=json, plots=not no_plots
+    )
+    code = play(
+        trace,
+        options,
+        preset=preset,
+        round_s=round_s,
+        events_per_hour=events_per_hour,
+        seed=seed,
+        changes=changes or (),
+    )
+    raise SystemExit(code)
+
+
+@app.command()
 def status(folder: Folder = None, json: Json = False) -> None:
     """Show what a running node says of itself."""
     from gossamer.node.commands.watching import status as show

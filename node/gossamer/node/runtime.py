@@ -59,6 +59,7 @@ class Runtime:
         heard_back: set once another peer has acknowledged that it knows this one.
         on_delivery: takes what is delivered.
         on_greeting: told the key of each peer that introduced itself and can be joined through.
+        observer: shown every record that the peer takes, before it does, and every delivery.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Runtime:
         self.heard_back = trio.Event()
         self.on_delivery = on_delivery
         self.on_greeting: Callable[[int], None] = lambda _: None
+        self.observer: Callable[[Record], None] | None = None
         self._book = book
         self._wire = wire
         self._vouching = vouching
@@ -132,7 +134,10 @@ class Runtime:
         self._working = True
         try:
             while self._inbox:
-                for written in self.core.take(self._inbox.popleft()):
+                record = self._inbox.popleft()
+                if self.observer is not None:
+                    self.observer(record)
+                for written in self.core.take(record):
                     self._carry_out(written)
                 self._book.settle()
         finally:
@@ -202,6 +207,8 @@ class Runtime:
         if record[TO] != SELF:
             self._send(record)
         elif record[KIND] == DELIVER:
+            if self.observer is not None:
+                self.observer(record)
             self.on_delivery(Delivery(*record[BODY : BODY + 3]))
         else:
             self._inbox.append(record)

@@ -1,0 +1,270 @@
+"""`gossamer node replay`: simulate, then do the same with real peers, then compare."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+import shlex
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import trio
+from rich.console import Console
+
+from gossamer.node.assembly import single_errors
+from gossamer.node.commands.membership import MAX_LOCAL_PEERS
+from gossamer.node.config import PROTOCOL_SETTINGS
+from gossamer.node.errors import ConfigurationError
+from gossamer.node.security import commands as security
+from gossamer.replay.conductor import Conductor, Played
+from gossamer.replay.crew import Crew
+from gossamer.replay.lines import Setup
+from gossamer.replay.plan import Plan, make_plan
+from gossamer.replay.tables import Accounts
+from gossamer.sim.commands.destination import Destination, file_name, new_destination
+from gossamer.sim.commands.preview import preview
+from gossamer.sim.commands.progress import Callback, progress_bars, stops_between_rounds
+from gossamer.sim.commands.replay import replay_scenario
+from gossamer.sim.population import load_trace
+from gossamer.sim.records import RunRecord
+from gossamer.sim.results import write_results
+from gossamer.sim.scenario import Scenario
+from gossamer.sim.scenario_file import parse_override, scenario_to_toml
+from gossamer.sim.simulation import peak_memory_bytes, simulate
+from gossamer.sim.tables import print_json, summary_table
+
+SIMULATED: Final = "simulated"
+REAL: Final = "peers"
+HOUR_S: Final = 3600.0
+# As long as those of peers by default; short enough for a trace, and no strain on a processor.
+ROUND_S: Final = 0.5
+# Shorter rounds than this are over before interpreted rules are through with them.
+SHORTEST_ROUND_S: Final = 0.05
+# Where more rounds than this began late, the peers were not what the trace asked for.
+TOO_LATE: Final = 0.05
+EXIT_INTERRUPTED: Final = 130
+
+
+@attrs.frozen(kw_only=True)
+class Options:
+    """How to replay.
+
+    Attributes:
+        peers: real peers, the first of the trace.
+        speed: seconds of the trace that pass in a second.
+        processes: that hold the peers; as many as processors if None.
+        out: the result folder; a free one is chosen if None.
+        json: print `summary.json` instead of a table.
+        plots: whether to draw plots and write the report.
+    """
+
+    peers: int
+    speed: float
+    processes: int | None = None
+    out: Path | None = None
+    json: bool = False
+    plots: bool = True
+
+
+def replay(
+    trace: Path,
+    options: Options,
+    *,
+    preset: str,
+    round_s: float | None,
+    events_per_hour: float,
+    seed: int | None,
+    changes: Iterable[str],
+) -> int:
+    """Replay ``trace`` on simulated and on real peers; return the exit code.
+
+    Args:
+        trace: the trace file.
+        options: how.
+        preset: of the protocol.
+        round_s: seconds of the trace that a gossip round lasts; those of half a second if None.
+        events_per_hour: of the trace.
+        seed: of everything that is drawn; the scenario's own if None.
+        changes: further settings of the scenario, as KEY=VALUE.
+
+    Raises:
+        SimulationError, NodeError, ConfigError: something is impossible, or went wrong; all
+            peers are stopped, and no results written.
+    """
+    _check_peers_and_speed(options)
+    round_s = ROUND_S * options.speed if round_s is None else round_s
+    overrides: dict[str, object] = {
+        "nodes": options.peers,
+        "round_s": round_s,
+        "events.per_round": events_per_hour * round_s / HOUR_S,
+        **({} if seed is None else {"seed": seed}),
+        **dict(map(parse_override, changes)),
+    }
+    scenario = _with_one_system(replay_scenario(trace, preset, overrides)[0])
+    _check(scenario, options)
+    place = new_destination(options.out, file_name(f"{scenario.name}-peers-{scenario.seed}"))
+    place.claim(scenario_to_toml(scenario))
+    try:
+        with progress_bars() as bars:
+            record, interrupted = _run(scenario, options, bars)
+        if record is None:
+            print("gossamer: interrupted before the first round", file=sys.stderr)
+            return EXIT_INTERRUPTED
+        summary = write_results(record, place.out, pictures=options.plots and not interrupted)
+    finally:
+        place.release()
+    _print(summary, place, options)
+    return EXIT_INTERRUPTED if interrupted else 0
+
+
+def _with_one_system(scenario: Scenario) -> Scenario:
+    """The scenario without the baseline, which no real peer runs."""
+    return attrs.evolve(scenario, systems=(attrs.evolve(scenario.systems[0], name=SIMULATED),))
+
+
+def _check_peers_and_speed(options: Options) -> None:
+    if not 2 <= options.peers <= MAX_LOCAL_PEERS:
+        raise ConfigurationError("", "--peers", options.peers, f"2 to {MAX_LOCAL_PEERS}")
+    if not 0 < options.speed < math.inf:
+        raise ConfigurationError("", "--speed", options.speed, "a number above 0")
+
+
+def _check(scenario: Scenario, options: Options) -> None:
+    fastest = scenario.round_s / SHORTEST_ROUND_S
+    if options.speed > fastest:
+        rounds = f"rounds of {scenario.round_s:g} s would be shorter than {SHORTEST_ROUND_S} s"
+        expected = f"at most {fastest:g}, as {rounds}"
+        raise ConfigurationError("", "--speed", options.speed, expected)
+    preview(scenario)
+
+
+def _run(
+    scenario: Scenario, options: Options, bars: Callback
+) -> tuple[RunRecord | None, bool]:
+    """What was simulated and what was seen, None if nothing was; and whether it is cut short."""
+    with stops_between_rounds(bars) as progress:
+        simulated = simulate(scenario, scenario_to_toml(scenario), progress=progress)
+    assert scenario.churn is not None
+    plan = make_plan(scenario, load_trace(scenario.churn))
+    started = time.monotonic()
+    played = _play(plan, options, bars)
+    if played.cycles == 0:
+        return None, True
+    if played.interrupted:
+        # What was seen is set beside as much of the simulation.
+        scenario = attrs.evolve(scenario, rounds=played.cycles)
+        simulated = simulate(scenario, scenario_to_toml(scenario))
+    totals = _totals(played)
+    real = Accounts(plan, played.notebook, played.cycles).record(REAL, totals)
+    return (
+        dataclasses.replace(
+            simulated,
+            wall_s=simulated.wall_s + time.monotonic() - started,
+            peak_rss_bytes=peak_memory_bytes(),
+            systems={**simulated.systems, REAL: real},
+        ),
+        played.interrupted,
+    )
+
+
+def _play(plan: Plan, options: Options, bars: Callback) -> Played:
+    """Run the peers in folders that are gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="gossamer-replay-") as name:
+        folder = Path(name)
+        _make_cluster(folder, plan.nodes)
+        crew = Crew(setup_of(plan, folder, options.speed), _processes(options))
+
+        def progress(done: int, total: int) -> None:
+            bars(REAL, done, total)
+
+        with single_errors():
+            return trio.run(Conductor(plan, crew, options.speed, progress).play)
+
+
+def _make_cluster(folder: Path, peers: int) -> None:
+    """A membership for every peer, in a folder named by its number."""
+    security.init_cluster(folder / "0", "replay", "0")
+    security.admit_here(
+        folder / "0", [(folder / str(peer), str(peer)) for peer in range(1, peers)]
+    )
+
+
+def setup_of(plan: Plan, folder: Path, speed: float) -> Setup:
+    """What the workers have to know: real peers get the settings of the simulated ones."""
+    settings = attrs.asdict(plan.settings)
+    return Setup(
+        folder=str(folder),
+        preset=plan.scenario.systems[0].preset,
+        settings={name: settings[name] for name in PROTOCOL_SETTINGS},
+        successors=plan.settings.replicas,
+        event_memory=plan.settings.event_memory,
+        round_s=plan.scenario.round_s / speed,
+        attributes=plan.attributes,
+        subscriptions={str(node): plan.expressions(node) for node in range(plan.nodes)},
+    )
+
+
+def _processes(options: Options) -> int:
+    return min(options.peers, options.processes or max(2, os.cpu_count() or 1))
+
+
+def _totals(played: Played) -> dict[str, int | float]:
+    counts = sum((tally for tally in played.notebook.tallies.values()), start=_nothing())
+    sessions = [one for each in played.notebook.sessions.values() for one in each]
+    return {
+        "starts": len(sessions),
+        "failed_starts": len(played.notebook.failures),
+        "replaced_processes": played.deaths,
+        "unpublished_events": len(played.notebook.unpublished),
+        "rounds": counts["rounds"],
+        "rounds_late": counts["rounds_late"],
+        "sent_bytes": counts["sent_bytes"],
+    }
+
+
+def _nothing() -> Any:
+    from collections import Counter
+
+    return Counter()
+
+
+def _print(summary: Mapping[str, Any], place: Destination, options: Options) -> None:
+    if options.json:
+        print_json(summary, sys.stdout)
+        return
+    console = Console()
+    console.print(summary_table(summary))
+    for line in notes(summary):
+        console.print(line, highlight=False, soft_wrap=True, markup=False)
+    shown = place.out / "summary.json"
+    console.print(f"Results: {shown}", highlight=False, soft_wrap=True, markup=False)
+
+
+def notes(summary: Mapping[str, Any]) -> list[str]:
+    """What else is to be said of the real peers."""
+    totals = summary["systems"][REAL]["totals"]
+    told = [f"Peers were started {totals['starts']} times, with TLS between all of them."]
+    if totals["latency_p50_s"] is not None:
+        told.append(
+            f"Latency from publication to application: median {1000 * totals['latency_p50_s']:.1f}"
+            f" ms, 99 % {1000 * totals['latency_p99_s']:.1f} ms."
+        )
+    troubles = {
+        "failed_starts": "starts failed",
+        "replaced_processes": "processes of peers died and were replaced",
+        "unpublished_events": "events could not be published",
+    }
+    told += [f"{totals[key]} {words}." for key, words in troubles.items() if totals[key]]
+    if totals["rounds_late"] > TOO_LATE * totals["rounds"]:
+        share = totals["rounds_late"] / totals["rounds"]
+        told.append(
+            f"{share:.0%} of the rounds began late: this machine is too slow for so many peers "
+            "at this speed; lower --speed or --peers."
+        )
+    return told

@@ -1,0 +1,204 @@
+"""Plays a plan on a crew, in step with the trace."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections.abc import Callable
+
+import attrs
+import trio
+
+from gossamer.replay.crew import Crew
+from gossamer.replay.notebook import Notebook
+from gossamer.replay.plan import PUBLISH, START, Plan, Step
+
+# Addresses that a peer is given to join by; one of them may just be stopping.
+CONTACTS = 3
+# Longer than any peer takes to start, or to tell what it looks like.
+PATIENCE_S = 60.0
+LOOK_S = 5.0
+# After the last round, what is still under way may arrive: this many rounds.
+GRACE_ROUNDS = 1
+
+Progress = Callable[[int, int], None]
+
+
+@attrs.frozen
+class Played:
+    """What came of it.
+
+    Attributes:
+        notebook: what was seen.
+        cycles: rounds played to their end.
+        interrupted: whether somebody stopped it before all were.
+        deaths: processes that died and were replaced.
+    """
+
+    notebook: Notebook
+    cycles: int
+    interrupted: bool
+    deaths: int
+
+
+class Conductor:
+    """One replay.
+
+    Args:
+        plan: what is to happen.
+        crew: on whom.
+        speed: seconds of the trace that pass in a second.
+        progress: told the rounds done and the rounds in all.
+    """
+
+    def __init__(self, plan: Plan, crew: Crew, speed: float, progress: Progress) -> None:
+        self._plan = plan
+        self._crew = crew
+        self._speed = speed
+        self._progress = progress
+        self._draws = random.Random(plan.scenario.seed)
+        self._began: float | None = None
+        self._scope = trio.CancelScope()
+        self._interrupts = 0
+        self._wanted: set[int] = set()
+        self._news = trio.Event()
+        self._notebook = Notebook(self._time_s, plan.scenario.round_s)
+        self._notebook.on_change = self._tell_news
+        crew.on_report = self._notebook.take
+        crew.on_loss = self._replace
+
+    async def play(self) -> Played:
+        """Play all of it, or as much as there is time for until Ctrl-C.
+
+        Raises:
+            ReplayError: a process of peers does not keep running.
+            KeyboardInterrupt: a second Ctrl-C; all peers are stopped.
+        """
+        cycles = 0
+        async with trio.open_nursery() as nursery:
+            await nursery.start(self._crew.run)
+            async with trio.open_nursery() as watching:
+                await watching.start(self._watch_signals, nursery.cancel_scope)
+                with self._scope:
+                    await self._gather()
+                    await self._play_steps()
+                cycles = self._cycle()
+                await self._look(self._plan.rounds)
+                self._crew.dismiss()
+                await self._crew.ended.wait()
+                watching.cancel_scope.cancel()
+        if self._interrupts > 1:
+            raise KeyboardInterrupt
+        return Played(self._notebook, cycles, self._interrupts > 0, self._crew.deaths)
+
+    async def _watch_signals(
+        self, everything: trio.CancelScope, task_status: trio.TaskStatus[None]
+    ) -> None:
+        """The first Ctrl-C ends the replay, a second one everything."""
+        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            task_status.started()
+            async for _ in signals:
+                self._interrupts += 1
+                (everything if self._interrupts > 1 else self._scope).cancel()
+
+    # Time
+
+    def _time_s(self, at: float) -> float:
+        return 0.0 if self._began is None else max(0.0, (at - self._began) * self._speed)
+
+    def _cycle(self) -> int:
+        """Rounds that are over."""
+        passed = int(self._time_s(time.monotonic()) // self._plan.scenario.round_s)
+        return min(passed, self._plan.rounds)
+
+    async def _until(self, time_s: float) -> None:
+        assert self._began is not None
+        await trio.sleep(max(0.0, self._began + time_s / self._speed - time.monotonic()))
+
+    # What is to be done
+
+    async def _gather(self) -> None:
+        """Start those who are there at the beginning; each wave joins through the ones before."""
+        first = list(self._plan.first)
+        size = 1
+        while first:
+            wave, first = first[:size], first[size:]
+            for node in wave:
+                self._start(node)
+            with trio.move_on_after(PATIENCE_S):
+                while not all(map(self._notebook.has_answered, wave)):
+                    await self._next_news()
+            size *= 2
+        self._began = time.monotonic()
+
+    async def _play_steps(self) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._look_now_and_then)
+            nursery.start_soon(self._show_progress)
+            for step in self._plan.steps:
+                await self._until(step.time_s)
+                self._do(step)
+            rounds = self._plan.rounds + GRACE_ROUNDS
+            await self._until(rounds * self._plan.scenario.round_s)
+            nursery.cancel_scope.cancel()
+
+    def _do(self, step: Step) -> None:
+        if step.do == START:
+            self._start(step.node)
+        elif step.do == PUBLISH:
+            values = self._plan.event(step.event)
+            self._crew.tell(step.node, do="publish", event=step.event, values=values)
+        else:
+            self._wanted.discard(step.node)
+            self._crew.tell(step.node, do="stop")
+
+    def _start(self, node: int) -> None:
+        self._wanted.add(node)
+        known = [
+            address for other, address in self._notebook.addresses.items() if other != node
+        ]
+        contacts = self._draws.sample(known, min(CONTACTS, len(known)))
+        self._crew.tell(node, do="start", contacts=contacts)
+
+    def _replace(self, worker: int) -> None:
+        """Start the peers of a process that died again, in the one that took its place."""
+        now = time.monotonic()
+        lost = [one for one in range(self._plan.nodes) if self._crew.worker_of(one) == worker]
+        for node in lost:
+            self._notebook.lose(node, now)
+        for node in lost:
+            if node in self._wanted:
+                self._start(node)
+
+    # What is to be seen
+
+    async def _look_now_and_then(self) -> None:
+        scenario = self._plan.scenario
+        for cycle in range(0, self._plan.rounds, scenario.measure_every):
+            await self._until((cycle + 1) * scenario.round_s)
+            self._crew.tell_all(do="look", number=cycle)
+
+    async def _look(self, number: int) -> None:
+        """Have all peers that run tell what they look like, and wait for it."""
+        expected = set(self._notebook.addresses)
+        self._crew.tell_all(do="look", number=number)
+        with trio.move_on_after(LOOK_S):
+            while not expected <= set(self._notebook.looks[number]):
+                await self._next_news()
+
+    async def _show_progress(self) -> None:
+        for cycle in range(self._plan.rounds):
+            self._progress(cycle, self._plan.rounds)
+            await self._until((cycle + 1) * self._plan.scenario.round_s)
+        self._progress(self._plan.rounds, self._plan.rounds)
+
+    def _tell_news(self) -> None:
+        self._news.set()
+        self._news = trio.Event()
+
+    async def _next_news(self) -> None:
+        """Wait until a report has come in; a moment where none does."""
+        news = self._news
+        with trio.move_on_after(0.05):
+            await news.wait()

@@ -1,0 +1,139 @@
+"""What is to happen: the trace, the publishers and the events that the simulation has, as steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from gossamer.protocol.config import Settings
+from gossamer.protocol.state import State, make_state
+from gossamer.sim.churn import ChurnTrace
+from gossamer.sim.population import size_of
+from gossamer.sim.publications import PARTS, end_of_part, published_before, publisher_of
+from gossamer.sim.scenario import Scenario
+from gossamer.sim.system_run import subscribe_all
+from gossamer.sim.workload import Workload
+
+START: Final = "start"
+STOP: Final = "stop"
+PUBLISH: Final = "publish"
+
+
+@attrs.frozen
+class Step:
+    """One thing to do.
+
+    Attributes:
+        time_s: when, in seconds of the trace.
+        do: START, STOP or PUBLISH.
+        node: to whom.
+        event: number of the event, -1 where there is none.
+    """
+
+    time_s: float
+    do: str
+    node: int
+    event: int = -1
+
+
+@attrs.frozen(eq=False)
+class Plan:
+    """All of a replay.
+
+    Attributes:
+        scenario: what it was made of; one system.
+        settings: of the protocol, as the simulation has them.
+        nodes, rounds: how many.
+        first: the nodes online at the beginning.
+        steps: everything after that, in order of time.
+        values: int64[events, A], hashed values of the events by number.
+        state: of as many rows as nodes; holds their subscriptions.
+    """
+
+    scenario: Scenario
+    settings: Settings
+    nodes: int
+    rounds: int
+    first: tuple[int, ...]
+    steps: tuple[Step, ...]
+    values: npt.NDArray[np.int64]
+    state: State
+
+    @property
+    def attributes(self) -> list[str]:
+        """Names of the attributes of the events."""
+        return [f"value{number}" for number in range(1, self.settings.attributes + 1)]
+
+    def event(self, number: int) -> Mapping[str, int]:
+        """The values of an event by attribute."""
+        return dict(zip(self.attributes, self.values[number].tolist(), strict=True))
+
+    def expressions(self, node: int) -> list[str]:
+        """What a node subscribes to, as its application says it."""
+        told = []
+        for box, constrained in zip(
+            self.state.subscriptions[node].tolist(),
+            self.state.constrained[node].tolist(),
+            strict=True,
+        ):
+            if constrained >= 0:
+                ends = zip(self.attributes, box[0::2], box[1::2], strict=True)
+                told.append(" and ".join(f"{name} in [{low}, {high}]" for name, low, high in ends))
+        return told
+
+
+def make_plan(scenario: Scenario, trace: ChurnTrace) -> Plan:
+    """The plan of a scenario with one system and the churn of ``trace``."""
+    nodes, rounds = size_of(scenario, trace)
+    spec, workload = scenario.subscriptions, Workload(scenario.subscriptions, scenario.seed)
+    (system,) = scenario.systems
+    settings = system.settings_for(nodes, spec.attributes, spec.per_node, scenario.seed)
+    state = make_state(settings, nodes)
+    subscribe_all(state, *workload.subscriptions(nodes))
+    before = published_before(scenario.events, rounds)
+    first, steps = _steps(scenario, trace.limited(nodes), workload, before)
+    return Plan(
+        scenario=scenario,
+        settings=settings,
+        nodes=nodes,
+        rounds=rounds,
+        first=first,
+        steps=steps,
+        values=workload.events(0, int(before[-1])),
+        state=state,
+    )
+
+
+def _steps(
+    scenario: Scenario, trace: ChurnTrace, workload: Workload, before: npt.NDArray[np.int64]
+) -> tuple[tuple[int, ...], tuple[Step, ...]]:
+    """Who is online first, and everything after that."""
+    times_s, changed, up = trace.transitions()
+    online = np.zeros(len(trace.names), np.bool_)
+    done = int(np.searchsorted(times_s, 0.0, side="right"))
+    online[changed[:done][up[:done]]] = True
+    first = tuple(np.flatnonzero(online).tolist())
+    steps: list[Step] = []
+    for cycle, part in _parts(len(before) - 1):
+        end_s = end_of_part(cycle, part, PARTS, scenario.round_s)
+        last = int(np.searchsorted(times_s, end_s, side="left"))
+        for i in range(done, last):
+            node, joins = int(changed[i]), bool(up[i])
+            online[node] = joins
+            steps.append(Step(float(times_s[i]), START if joins else STOP, node))
+        done = last
+        for event in range(int(before[cycle]) + part, int(before[cycle + 1]), PARTS):
+            publisher = publisher_of(workload.publisher_draws(event, 1)[0], online)
+            if publisher is not None:
+                steps.append(Step(end_s, PUBLISH, publisher, event))
+    return first, tuple(steps)
+
+
+def _parts(rounds: int) -> Iterator[tuple[int, int]]:
+    for cycle in range(rounds):
+        for part in range(PARTS):
+            yield cycle, part

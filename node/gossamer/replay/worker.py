@@ -1,0 +1,327 @@
+"""A process that holds several peers: `python -m gossamer.replay.worker`.
+
+It does what its standard input says and reports on standard output, see `gossamer.replay.lines`.
+At the end of its input, which the death of whoever started it is as well, its peers say goodbye
+and it ends.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import trio
+
+from gossamer.node.application import Inside, Peer
+from gossamer.node.config import (
+    Delivery,
+    Discovery,
+    Identity,
+    Listen,
+    NodeConfig,
+    Page,
+    Protocol,
+)
+from gossamer.node.core import SELF, Record
+from gossamer.node.errors import NodeError
+from gossamer.node.logs import configure_logs
+from gossamer.node.peer import Event, open_peer
+from gossamer.protocol.content.attributes import IntegerAttribute
+from gossamer.protocol.content.schema import Schema
+from gossamer.protocol.errors import ProtocolError
+from gossamer.protocol.messages import BODY, DELIVER, EVENT, KIND
+from gossamer.protocol.overlay.links import HANDLE_MASK
+from gossamer.protocol.rendezvous.delivery import is_interested
+from gossamer.protocol.rendezvous.recovery import EVENT_ID, EVENT_VALUES
+from gossamer.protocol.space.ring import RING
+from gossamer.replay.lines import Line, Lines, Setup, encode
+from gossamer.sim.collector import KINDS, NOT_CONTROL, is_dead_end
+
+CHUNK: Final = 1 << 16
+# Reports are written together this often, so that they cost little.
+FLUSH_S: Final = 0.05
+# Commands that wait for a peer which is still starting or stopping.
+COMMANDS: Final = 1 << 16
+
+
+class Reporter:
+    """Collects reports; `run` writes them."""
+
+    def __init__(self, stream: trio.abc.SendStream) -> None:
+        self._stream = stream
+        self._waiting = bytearray()
+
+    def tell(self, report: str, node: int, **fields: Any) -> None:
+        """Report something soon."""
+        self._waiting += encode({"report": report, "node": node, **fields})
+
+    async def run(self) -> None:
+        """Write what there is, again and again, until cancelled."""
+        while True:
+            await trio.sleep(FLUSH_S)
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Write what there is."""
+        waiting, self._waiting = self._waiting, bytearray()
+        if waiting:
+            await self._stream.send_all(waiting)
+
+
+class Observer:
+    """Watches the records that one peer takes."""
+
+    def __init__(self, node: int, peer: Peer, reporter: Reporter) -> None:
+        self.inside: Inside = peer.observe(self.see)
+        self._node = node
+        self._peer = peer
+        self._reporter = reporter
+        self._hops: dict[int, tuple[int, int]] = {}
+        self._control = 0
+        self._told: Counter[str] = Counter()
+
+    def see(self, record: Record) -> None:
+        """Count a record that the peer is about to take."""
+        kind = record[KIND]
+        if kind == EVENT:
+            self._see_event(record)
+        elif kind == DELIVER:
+            self._hops[record[BODY]] = record[BODY + 1], record[BODY + 2]
+        elif kind < KINDS and kind not in NOT_CONTROL:
+            self._control += 1
+
+    def _see_event(self, record: Record) -> None:
+        state, values = self.inside.state, BODY + EVENT_VALUES
+        interested = is_interested.interpreted(state, SELF, record, values)
+        dead_end = not interested and is_dead_end.interpreted(state, SELF, record, 0)
+        self._tell(
+            "taken", id=record[BODY + EVENT_ID], interested=bool(interested), dead_end=bool(dead_end)
+        )
+
+    def deliver(self, event: Event, subscription: int) -> None:
+        """The application has got an event by one of its subscriptions."""
+        hops, tree_hops = self._hops[event.id]
+        self._tell(
+            "delivered",
+            id=event.id,
+            subscription=subscription,
+            hops=hops,
+            tree_hops=tree_hops,
+            latency_s=time.time() - event.published_at,
+        )
+
+    def tally(self) -> None:
+        """Report what was counted since the last time."""
+        counters = self._peer.counters
+        counts = Counter(
+            control=self._control,
+            forwarded=counters.events_forwarded,
+            rounds=counters.rounds,
+            rounds_late=counters.rounds_late,
+            sent_bytes=counters.bytes_sent,
+        )
+        if counts != self._told:
+            self._tell("tally", counts=counts - self._told)
+            self._told = counts
+
+    def look(self, number: int) -> None:
+        """Report links, place and table of the peer."""
+        state, key_of = self.inside.state, self.inside.key_of
+        links = state.links[SELF].tolist()
+        self._tell(
+            "seen",
+            number=number,
+            profile=state.sampler.profile[SELF].tolist(),
+            links=[key_of(word & HANDLE_MASK) if word >= 0 else None for word in links],
+            link_profiles=state.link_profile[SELF].tolist(),
+            successor=int(state.successor[SELF]),
+            table=int(state.table_count[SELF]),
+        )
+
+    def _tell(self, report: str, **fields: Any) -> None:
+        self._reporter.tell(report, self._node, at=time.monotonic(), **fields)
+
+
+@attrs.define
+class Seat:
+    """Where one peer comes and goes; commands to it are carried out in their order.
+
+    Attributes:
+        node: its number.
+        config: of the peer, but for whom it knows.
+        expressions: what its application subscribes to.
+        watched: the observer of the peer that runs.
+    """
+
+    node: int
+    config: NodeConfig
+    expressions: list[str]
+    reporter: Reporter
+    watched: Observer | None = None
+
+    async def run(self, commands: AsyncIterator[Line]) -> None:
+        """Carry out commands until there are no more; then stop the peer."""
+        async for command in commands:
+            if command["do"] == "publish":
+                self._tell("unpublished", event=command["event"], why="the peer does not run")
+            elif command["do"] == "start":
+                try:
+                    await self._take_part(command["contacts"], commands)
+                except (NodeError, ProtocolError) as error:
+                    self._tell("failed", why=str(error))
+
+    async def _take_part(self, contacts: list[str], commands: AsyncIterator[Line]) -> None:
+        discovery = attrs.evolve(self.config.discovery, peers=contacts)
+        async with (
+            open_peer(attrs.evolve(self.config, discovery=discovery)) as peer,
+            trio.open_nursery() as nursery,
+        ):
+            self.watched = Observer(self.node, peer, self.reporter)
+            for number, expression in enumerate(self.expressions):
+                await nursery.start(self._listen, peer, number, expression, self.watched)
+            self._tell("started", key=peer.key, address=str(peer.addresses[0]))
+            async for command in commands:
+                if command["do"] == "stop":
+                    break
+                if command["do"] == "publish":
+                    nursery.start_soon(self._publish, peer, command["event"], command["values"])
+            self.watched.tally()
+            self.watched = None
+            self._tell("stopped")
+            nursery.cancel_scope.cancel()
+
+    async def _listen(
+        self,
+        peer: Peer,
+        number: int,
+        expression: str,
+        observer: Observer,
+        task_status: trio.TaskStatus[None],
+    ) -> None:
+        async with peer.subscribe(expression) as events:
+            task_status.started()
+            async for event in events:
+                observer.deliver(event, number)
+
+    async def _publish(self, peer: Peer, event: int, values: dict[str, int]) -> None:
+        at = time.monotonic()
+        try:
+            name = await peer.publish(values)
+        except (NodeError, ProtocolError) as error:
+            self._tell("unpublished", event=event, why=str(error))
+        else:
+            self.reporter.tell("published", self.node, at=at, event=event, id=name)
+
+    def _tell(self, report: str, **fields: Any) -> None:
+        self.reporter.tell(report, self.node, at=time.monotonic(), **fields)
+
+
+def config_of(setup: Setup, node: int) -> NodeConfig:
+    """The configuration of one peer, which knows nobody yet."""
+    return NodeConfig(
+        preset="local",
+        identity=Identity(folder=Path(setup.folder) / str(node)),
+        listen=Listen(addresses=["127.0.0.1:0"]),
+        # As in the simulation, a peer that comes back knows nobody but its contacts.
+        discovery=Discovery(multicast=False, remember=False),
+        protocol=Protocol(preset=setup.preset, round_s=setup.round_s, settings=setup.settings),
+        delivery=Delivery(successors=setup.successors, event_memory=setup.event_memory),
+        page=Page(enabled=False),
+        schema=Schema([IntegerAttribute(name, 0, RING - 1) for name in setup.attributes]),
+    )
+
+
+class Worker:
+    """All peers of this process."""
+
+    def __init__(self, setup: Setup, reporter: Reporter, nursery: trio.Nursery) -> None:
+        self._setup = setup
+        self._reporter = reporter
+        self._nursery = nursery
+        self._seats: dict[int, tuple[Seat, trio.MemorySendChannel[Line]]] = {}
+
+    async def obey(self, command: Line) -> None:
+        """Carry out one command, or hand it to the peer that it is for."""
+        if command["do"] == "look":
+            self._look(command["number"])
+            return
+        if command["node"] not in self._seats:
+            self._open_seat(command["node"])
+        await self._seats[command["node"]][1].send(command)
+
+    async def tally(self) -> None:
+        """Have all observers report once a round, until cancelled."""
+        while True:
+            await trio.sleep(self._setup.round_s)
+            for observer in self._observers():
+                observer.tally()
+
+    def dismiss(self) -> None:
+        """There are no more commands."""
+        for _, commands in self._seats.values():
+            commands.close()
+
+    def _open_seat(self, node: int) -> None:
+        config = config_of(self._setup, node)
+        expressions = self._setup.subscriptions.get(str(node), [])
+        seat = Seat(node, config, expressions, self._reporter)
+        send, receive = trio.open_memory_channel[Line](COMMANDS)
+        self._seats[node] = seat, send
+        self._nursery.start_soon(seat.run, receive)
+
+    def _look(self, number: int) -> None:
+        for observer in self._observers():
+            observer.look(number)
+
+    def _observers(self) -> list[Observer]:
+        """Those of the peers that run."""
+        seats = (seat for seat, _ in self._seats.values())
+        return [seat.watched for seat in seats if seat.watched is not None]
+
+
+async def work(source: trio.abc.ReceiveStream, sink: trio.abc.SendStream) -> None:
+    """Run peers as the lines of ``source`` say, until it ends."""
+    lines, reporter = Lines(), Reporter(sink)
+    async with trio.open_nursery() as background:
+        background.start_soon(reporter.run)
+        async with trio.open_nursery() as seats:
+            worker: Worker | None = None
+            async for data in source:
+                for line in lines.feed(data):
+                    if worker is None:
+                        worker = Worker(Setup(**line), reporter, seats)
+                        background.start_soon(worker.tally)
+                    else:
+                        await worker.obey(line)
+            if worker is not None:
+                worker.dismiss()
+        background.cancel_scope.cancel()
+    await reporter.flush()
+
+
+async def _main() -> None:
+    source = trio.lowlevel.FdStream(os.dup(sys.stdin.fileno()))
+    sink = trio.lowlevel.FdStream(os.dup(sys.stdout.fileno()))
+    async with source, sink:
+        try:
+            await work(source, sink)
+        except* trio.BrokenResourceError:
+            pass  # nobody reads the reports any more: whoever started this process is gone
+
+
+def main() -> None:
+    """Hold peers until standard input ends; Ctrl-C at the terminal is not for this process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    configure_logs("error", "text", stream=sys.stderr)
+    trio.run(_main)
+
+
+if __name__ == "__main__":
+    main()
