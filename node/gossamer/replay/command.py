@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-import shlex
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -107,7 +107,8 @@ def replay(
         **dict(map(parse_override, changes)),
     }
     scenario = _with_one_system(replay_scenario(trace, preset, overrides)[0])
-    _check(scenario, options)
+    _check_rounds(scenario, options)
+    preview(scenario)
     place = new_destination(options.out, file_name(f"{scenario.name}-peers-{scenario.seed}"))
     place.claim(scenario_to_toml(scenario))
     try:
@@ -117,6 +118,9 @@ def replay(
             print("gossamer: interrupted before the first round", file=sys.stderr)
             return EXIT_INTERRUPTED
         summary = write_results(record, place.out, pictures=options.plots and not interrupted)
+    except KeyboardInterrupt:
+        print("gossamer: interrupted; nothing is kept", file=sys.stderr)
+        return EXIT_INTERRUPTED
     finally:
         place.release()
     _print(summary, place, options)
@@ -125,7 +129,9 @@ def replay(
 
 def _with_one_system(scenario: Scenario) -> Scenario:
     """The scenario without the baseline, which no real peer runs."""
-    return attrs.evolve(scenario, systems=(attrs.evolve(scenario.systems[0], name=SIMULATED),))
+    # As a list of anything: the type checker does not see through the converter `tuple`.
+    systems: Any = [attrs.evolve(scenario.systems[0], name=SIMULATED)]
+    return attrs.evolve(scenario, systems=systems)
 
 
 def _check_peers_and_speed(options: Options) -> None:
@@ -135,25 +141,24 @@ def _check_peers_and_speed(options: Options) -> None:
         raise ConfigurationError("", "--speed", options.speed, "a number above 0")
 
 
-def _check(scenario: Scenario, options: Options) -> None:
+def _check_rounds(scenario: Scenario, options: Options) -> None:
     fastest = scenario.round_s / SHORTEST_ROUND_S
     if options.speed > fastest:
         rounds = f"rounds of {scenario.round_s:g} s would be shorter than {SHORTEST_ROUND_S} s"
         expected = f"at most {fastest:g}, as {rounds}"
         raise ConfigurationError("", "--speed", options.speed, expected)
-    preview(scenario)
 
 
-def _run(
-    scenario: Scenario, options: Options, bars: Callback
-) -> tuple[RunRecord | None, bool]:
+def _run(scenario: Scenario, options: Options, bars: Callback) -> tuple[RunRecord | None, bool]:
     """What was simulated and what was seen, None if nothing was; and whether it is cut short."""
     with stops_between_rounds(bars) as progress:
         simulated = simulate(scenario, scenario_to_toml(scenario), progress=progress)
     assert scenario.churn is not None
     plan = make_plan(scenario, load_trace(scenario.churn))
+    length_s = plan.rounds * scenario.round_s / options.speed
+    print(f"gossamer: {len(plan.first)} real peers start, for {length_s:.0f} s", file=sys.stderr)
     started = time.monotonic()
-    played = _play(plan, options, bars)
+    played = play(plan, options, bars)
     if played.cycles == 0:
         return None, True
     if played.interrupted:
@@ -173,7 +178,7 @@ def _run(
     )
 
 
-def _play(plan: Plan, options: Options, bars: Callback) -> Played:
+def play(plan: Plan, options: Options, bars: Callback) -> Played:
     """Run the peers in folders that are gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="gossamer-replay-") as name:
         folder = Path(name)
@@ -190,9 +195,7 @@ def _play(plan: Plan, options: Options, bars: Callback) -> Played:
 def _make_cluster(folder: Path, peers: int) -> None:
     """A membership for every peer, in a folder named by its number."""
     security.init_cluster(folder / "0", "replay", "0")
-    security.admit_here(
-        folder / "0", [(folder / str(peer), str(peer)) for peer in range(1, peers)]
-    )
+    security.admit_here(folder / "0", [(folder / str(peer), str(peer)) for peer in range(1, peers)])
 
 
 def setup_of(plan: Plan, folder: Path, speed: float) -> Setup:
@@ -215,7 +218,7 @@ def _processes(options: Options) -> int:
 
 
 def _totals(played: Played) -> dict[str, int | float]:
-    counts = sum((tally for tally in played.notebook.tallies.values()), start=_nothing())
+    counts = sum(played.notebook.tallies.values(), start=Counter[str]())
     sessions = [one for each in played.notebook.sessions.values() for one in each]
     return {
         "starts": len(sessions),
@@ -226,12 +229,6 @@ def _totals(played: Played) -> dict[str, int | float]:
         "rounds_late": counts["rounds_late"],
         "sent_bytes": counts["sent_bytes"],
     }
-
-
-def _nothing() -> Any:
-    from collections import Counter
-
-    return Counter()
 
 
 def _print(summary: Mapping[str, Any], place: Destination, options: Options) -> None:

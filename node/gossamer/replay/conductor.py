@@ -155,9 +155,7 @@ class Conductor:
 
     def _start(self, node: int) -> None:
         self._wanted.add(node)
-        known = [
-            address for other, address in self._notebook.addresses.items() if other != node
-        ]
+        known = [address for other, address in self._notebook.addresses.items() if other != node]
         contacts = self._draws.sample(known, min(CONTACTS, len(known)))
         self._crew.tell(node, do="start", contacts=contacts)
 

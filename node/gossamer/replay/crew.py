@@ -92,7 +92,7 @@ class Crew:
         self, worker: _Worker, commands: trio.MemoryReceiveChannel[Line]
     ) -> None:
         while True:
-            code = await self._run_one(worker, commands)
+            code = await self._run_one(commands)
             if self._stopping:
                 return
             self.deaths += 1
@@ -101,7 +101,7 @@ class Crew:
                 raise ReplayError(worker.deaths, code)
             self.on_loss(worker.number)
 
-    async def _run_one(self, worker: _Worker, commands: trio.MemoryReceiveChannel[Line]) -> int:
+    async def _run_one(self, commands: trio.MemoryReceiveChannel[Line]) -> int:
         """Run one process to its end; its exit code."""
         async with _process() as process:
             assert process.stdin is not None
@@ -134,7 +134,7 @@ class Crew:
         assert process.stdout is not None
         lines = Lines()
         async for data in process.stdout:
-            for line in lines.feed(data):
+            for line in lines.feed(bytes(data)):
                 self.on_report(line)
 
 

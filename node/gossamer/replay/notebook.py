@@ -76,7 +76,7 @@ class Notebook:
         unpublished: numbers of events that no peer could publish, and why.
         passages: by id.
         arrivals: by id and node.
-        duplicates: second deliveries by the same subscription, by id.
+        duplicates: further deliveries to the same application, by id.
         tallies: counts by cycle.
         forwarded: event copies sent, by node.
         looks: by number and node.
@@ -99,7 +99,6 @@ class Notebook:
     looks: defaultdict[int, dict[int, Look]] = attrs.field(factory=lambda: defaultdict(dict))
     failures: dict[int, str] = attrs.field(factory=dict)
     on_change: Callable[[], None] = lambda: None
-    _subscriptions_met: set[tuple[int, int, int]] = attrs.field(factory=set)
 
     def take(self, report: Line) -> None:
         """Note what a worker reports."""
@@ -146,12 +145,11 @@ class Notebook:
 
     def _on_delivered(self, node: int, time_s: float, report: Line) -> None:
         event = report["id"]
-        met = event, node, report["subscription"]
-        if met in self._subscriptions_met:
+        if (event, node) in self.arrivals:
             self.duplicates[event] += 1
-        self._subscriptions_met.add(met)
-        arrival = Arrival(time_s, report["hops"], report["tree_hops"], report["latency_s"])
-        self.arrivals.setdefault((event, node), arrival)
+            return
+        hops, tree_hops, latency_s = (report[name] for name in ("hops", "tree_hops", "latency_s"))
+        self.arrivals[event, node] = Arrival(time_s, hops, tree_hops, latency_s)
 
     def _on_tally(self, node: int, time_s: float, report: Line) -> None:
         counts: dict[str, Any] = report["counts"]

@@ -47,6 +47,8 @@ from gossamer.sim.collector import KINDS, NOT_CONTROL, is_dead_end
 CHUNK: Final = 1 << 16
 # Reports are written together this often, so that they cost little.
 FLUSH_S: Final = 0.05
+# What subscribes at a peer.
+APPLICATION: Final = "replay"
 # Commands that wait for a peer which is still starting or stopping.
 COMMANDS: Final = 1 << 16
 
@@ -102,16 +104,18 @@ class Observer:
         interested = is_interested.interpreted(state, SELF, record, values)
         dead_end = not interested and is_dead_end.interpreted(state, SELF, record, 0)
         self._tell(
-            "taken", id=record[BODY + EVENT_ID], interested=bool(interested), dead_end=bool(dead_end)
+            "taken",
+            id=record[BODY + EVENT_ID],
+            interested=bool(interested),
+            dead_end=bool(dead_end),
         )
 
-    def deliver(self, event: Event, subscription: int) -> None:
-        """The application has got an event by one of its subscriptions."""
+    def deliver(self, event: Event) -> None:
+        """The application has got an event."""
         hops, tree_hops = self._hops[event.id]
         self._tell(
             "delivered",
             id=event.id,
-            subscription=subscription,
             hops=hops,
             tree_hops=tree_hops,
             latency_s=time.time() - event.published_at,
@@ -178,14 +182,14 @@ class Seat:
                     self._tell("failed", why=str(error))
 
     async def _take_part(self, contacts: list[str], commands: AsyncIterator[Line]) -> None:
-        discovery = attrs.evolve(self.config.discovery, peers=contacts)
+        discovery = attrs.evolve(self.config.discovery, peers=tuple(contacts))
         async with (
             open_peer(attrs.evolve(self.config, discovery=discovery)) as peer,
             trio.open_nursery() as nursery,
         ):
             self.watched = Observer(self.node, peer, self.reporter)
-            for number, expression in enumerate(self.expressions):
-                await nursery.start(self._listen, peer, number, expression, self.watched)
+            for expression in self.expressions:
+                await nursery.start(self._listen, peer, expression, self.watched)
             self._tell("started", key=peer.key, address=str(peer.addresses[0]))
             async for command in commands:
                 if command["do"] == "stop":
@@ -200,15 +204,15 @@ class Seat:
     async def _listen(
         self,
         peer: Peer,
-        number: int,
         expression: str,
         observer: Observer,
         task_status: trio.TaskStatus[None],
     ) -> None:
-        async with peer.subscribe(expression) as events:
+        # With a name, so that it gets no event twice over restarts of the peer.
+        async with peer.subscribe(expression, name=APPLICATION) as events:
             task_status.started()
             async for event in events:
-                observer.deliver(event, number)
+                observer.deliver(event)
 
     async def _publish(self, peer: Peer, event: int, values: dict[str, int]) -> None:
         at = time.monotonic()
@@ -228,7 +232,7 @@ def config_of(setup: Setup, node: int) -> NodeConfig:
     return NodeConfig(
         preset="local",
         identity=Identity(folder=Path(setup.folder) / str(node)),
-        listen=Listen(addresses=["127.0.0.1:0"]),
+        listen=Listen(addresses=("127.0.0.1:0",)),
         # As in the simulation, a peer that comes back knows nobody but its contacts.
         discovery=Discovery(multicast=False, remember=False),
         protocol=Protocol(preset=setup.preset, round_s=setup.round_s, settings=setup.settings),
@@ -294,7 +298,7 @@ async def work(source: trio.abc.ReceiveStream, sink: trio.abc.SendStream) -> Non
         async with trio.open_nursery() as seats:
             worker: Worker | None = None
             async for data in source:
-                for line in lines.feed(data):
+                for line in lines.feed(bytes(data)):
                     if worker is None:
                         worker = Worker(Setup(**line), reporter, seats)
                         background.start_soon(worker.tally)

@@ -60,7 +60,7 @@ def matching(s: State, values: npt.NDArray[np.int64]) -> Bools:
 
 def per_cycle_sums(
     cycles: int, events: dict[str, npt.NDArray[Any]], deliveries: dict[str, npt.NDArray[Any]]
-) -> dict[str, npt.NDArray[np.float64]]:
+) -> dict[str, npt.NDArray[Any]]:
     """The columns of the table of cycles that are sums over the events published in a cycle."""
     sums = {
         name: np.bincount(events["cycle"], weights=events[name], minlength=cycles)

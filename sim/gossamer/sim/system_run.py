@@ -45,8 +45,8 @@ from gossamer.sim.publications import (
     gone_by,
     matching,
     per_cycle_sums,
-    publisher_of,
     published_before,
+    publisher_of,
 )
 from gossamer.sim.records import (
     CYCLE_COLUMNS,

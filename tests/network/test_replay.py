@@ -1,0 +1,171 @@
+"""Churn replayed on real peers: processes, TLS and sockets as people run them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from gossamer.replay.command import REAL, SIMULATED, Options, play
+from gossamer.replay.conductor import Played
+from gossamer.sim.publications import matching
+from gossamer.sim.results import read_results
+from support.node_processes import PATIENCE_S, Shell, end, wait_for_line
+from support.replays import short_plan
+
+pytestmark = pytest.mark.slow
+
+TRACE = Path(__file__).parents[2] / "traces" / "flash_crowd.avt.gz"
+SPEED = 300.0
+# Six peers for twenty-five rounds of a fifth of a second.
+SMALL = ("--peers", "6", "--speed", "300", "--round-s", "60", "--events-per-hour", "120")
+CUT = ("--set", "churn.end_s=1500", "--set", "events.warm_up_rounds=10")
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+def workers(of: int) -> list[psutil.Process]:
+    """The processes of peers that a process has started."""
+    children = psutil.Process(of).children(recursive=True)
+    return [child for child in children if "gossamer.replay.worker" in child.cmdline()]
+
+
+def wait_for_end(processes: list[psutil.Process]) -> None:
+    _, left = psutil.wait_procs(processes, timeout=PATIENCE_S)
+    assert not left
+
+
+def test_peers_and_simulation_are_measured_side_by_side(shell: Shell) -> None:
+    command = ("node", "replay", str(TRACE), *SMALL, *CUT, "--out", "results", "--no-plots")
+    done = shell.run(*command)
+    assert done.returncode == 0, done.stderr
+    for word in (SIMULATED, REAL, "hit ratio", "traffic overhead", "path length", "Latency"):
+        assert word in done.stdout
+    results = read_results(shell.folder / "results")
+    assert results.systems == (SIMULATED, REAL)
+    ideal, real = (results.summary["systems"][name] for name in results.systems)
+    assert real["events"] == ideal["events"] > 25
+    assert real["duplicates"] == 0
+    assert real["totals"]["unpublished_events"] == real["totals"]["failed_starts"] == 0
+    assert real["delivered"] > 0.5 * ideal["expected"]
+    for name in ("events", "deliveries", "nodes", "cycles", "overlay_nodes", "overlay_links"):
+        assert results.table(REAL, name).keys() == results.table(SIMULATED, name).keys()
+    assert not (shell.folder / "results.unfinished").exists()
+
+
+def play_and(folder: Path, at_round: int, do: Callable[[], None]) -> Played:
+    """Replay `short_plan` and do something once a round has begun."""
+
+    def progress(_: str, done: int, _total: int) -> None:
+        if done == at_round:
+            do()
+
+    return play(short_plan(folder), Options(peers=6, speed=SPEED, processes=2), progress)
+
+
+def test_nothing_is_delivered_that_was_not_asked_for_and_nothing_twice(tmp_path: Path) -> None:
+    plan = short_plan(tmp_path)
+    seen = play_and(tmp_path, -1, lambda: None).notebook
+    assert len(seen.publications) == len([step for step in plan.steps if step.event >= 0])
+    wanted = {
+        event: set(np.flatnonzero(matching(plan.state, plan.values[made.number])).tolist())
+        for event, made in seen.publications.items()
+    }
+    assert {node for _, node in seen.arrivals} == set(range(6))
+    assert all(node in wanted[event] for event, node in seen.arrivals)
+    assert seen.duplicates.total() == 0
+    assert [len(seen.sessions[node]) for node in range(6)] == [1, 1, 1, 1, 1, 2]
+
+
+def test_ctrl_c_stops_all_peers_and_keeps_what_was_seen(tmp_path: Path) -> None:
+    played = play_and(tmp_path, 8, lambda: signal.raise_signal(signal.SIGINT))
+    assert played.interrupted
+    assert 8 <= played.cycles < 20
+    assert played.notebook.arrivals
+    assert not played.notebook.addresses, "peers that did not say that they stopped"
+    assert not workers(os.getpid())
+
+
+def test_a_process_of_peers_that_dies_is_replaced(tmp_path: Path) -> None:
+    killed: list[int] = []
+
+    def kill_one() -> None:
+        victim = workers(os.getpid())[0]
+        killed.append(victim.pid)
+        victim.kill()
+
+    played = play_and(tmp_path, 3, kill_one)
+    assert killed
+    assert played.deaths == 1
+    assert not played.interrupted
+    sessions = played.notebook.sessions
+    again = {node for node in (0, 1, 2, 3) if len(sessions[node]) == 2}
+    assert again in ({0, 2}, {1, 3}), "its peers, and no others, began anew"
+
+
+def test_peers_end_when_whoever_runs_them_is_killed(shell: Shell) -> None:
+    process = shell.start("node", "replay", str(TRACE), *SMALL, "--no-plots", "--out", "results")
+    try:
+        wait_for_line(process, "real peers start")
+        running: list[psutil.Process] = []
+        while len(running) < 2:
+            assert process.poll() is None
+            running = workers(process.pid)
+    finally:
+        process.kill()
+        end(process)
+    wait_for_end(running)
+    assert not (shell.folder / "results").exists()
+
+
+def test_ctrl_c_at_the_terminal_leaves_no_process_behind(shell: Shell) -> None:
+    command = ("node", "replay", str(TRACE), *SMALL, "--json", "--out", "results")
+    process = shell.start(*command, "--speed", "1000")
+    wait_for_line(process, "real peers start")
+    with contextlib.suppress(psutil.NoSuchProcess):
+        running = workers(process.pid)
+    process.send_signal(signal.SIGINT)
+    code, out, err = end(process)
+    assert code == 130
+    wait_for_end(running)
+    if "interrupted" not in err:
+        assert json.loads(out)["systems"].keys() == {SIMULATED, REAL}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("no.avt",), "no.avt"),
+        ((str(TRACE), "--peers", "1"), "--peers is 1, expected 2 to 64"),
+        ((str(TRACE), "--speed", "0"), "--speed is 0.0, expected a number above 0"),
+        ((str(TRACE), "--speed", "nan"), "--speed is nan, expected a number above 0"),
+        (
+            (str(TRACE), "--speed", "3000", "--round-s", "60"),
+            "expected at most 1200, as rounds of 60 s would be shorter than 0.05 s",
+        ),
+        ((str(TRACE), "--preset", "best"), "preset"),
+        ((str(TRACE), "--set", "churn.end_s=-1"), "churn.end_s"),
+        (("six.avt", "--peers", "7"), "at most 6, the nodes of the trace"),
+    ],
+)
+def test_bad_input_is_answered_in_one_sentence(
+    shell: Shell, arguments: tuple[str, ...], sentence: str
+) -> None:
+    short_plan(shell.folder)
+    (shell.folder / "short.avt").rename(shell.folder / "six.avt")
+    done = shell.run("node", "replay", *arguments)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("gossamer: ")
+    assert sentence in done.stderr
+    assert not (shell.folder / "results").exists()

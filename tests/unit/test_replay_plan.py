@@ -1,0 +1,140 @@
+"""What real peers do in a replay is what simulated ones do, and counted as theirs is."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import attrs
+import numpy as np
+import pytest
+
+from gossamer.protocol.content.encoding import encode_event, encode_subscription
+from gossamer.protocol.content.language import parse_subscription
+from gossamer.protocol.space.hashing import uniform_hashes
+from gossamer.replay.command import setup_of
+from gossamer.replay.notebook import Notebook
+from gossamer.replay.plan import PUBLISH, START, STOP, Plan
+from gossamer.replay.tables import Accounts
+from gossamer.replay.worker import config_of
+from gossamer.sim.scenario import Subscriptions
+from gossamer.sim.system_run import SystemRun
+from support.replays import ROUND_S, short_plan, short_scenario, short_trace
+
+pytestmark = pytest.mark.slow
+
+
+def simulated(folder: Path) -> SystemRun:
+    """The run of `short_scenario`, at its end."""
+    scenario = short_scenario(folder)
+    run = SystemRun(scenario, scenario.systems[0], short_trace())
+    while not run.is_finished:
+        run.run_round()
+    return run
+
+
+def test_peers_publish_what_simulated_ones_publish_at_the_same_time(
+    tmp_path: Path,
+) -> None:
+    events = simulated(tmp_path).record().events
+    steps = [step for step in short_plan(tmp_path).steps if step.do == PUBLISH]
+    assert [step.event for step in steps] == events["event"].tolist()
+    assert [step.node for step in steps] == events["publisher"].tolist()
+    assert [step.time_s for step in steps] == events["time_s"].tolist()
+
+
+def test_peers_come_and_go_with_the_trace(tmp_path: Path) -> None:
+    plan = short_plan(tmp_path)
+    assert plan.first == (0, 1, 2, 3, 5)
+    churn = [step for step in plan.steps if step.event < 0]
+    assert [(step.do, step.node) for step in churn] == [
+        *((STOP, 5), (START, 4), (START, 5), (STOP, 3))
+    ]
+    assert [step.time_s / ROUND_S for step in churn] == pytest.approx([6.1, 8.1, 10.1, 12.1])
+
+
+def test_what_simulated_peers_did_gives_the_same_numbers_when_real_ones_report_it(
+    tmp_path: Path,
+) -> None:
+    record = simulated(tmp_path).record()
+    plan = short_plan(tmp_path)
+    notebook = Notebook(lambda at: at, ROUND_S)
+    for node, at, up in sessions_of(plan):
+        report = {"report": "started", "key": node, "address": "a"} if up else {"report": "stopped"}
+        notebook.take({"node": node, "at": at, **report})
+    for event, time_s, publisher in zip(
+        *(record.events[name].tolist() for name in ("event", "time_s", "publisher")), strict=True
+    ):
+        notebook.take(
+            {
+                "report": "published",
+                "node": publisher,
+                "at": time_s,
+                "event": event,
+                "id": 7 + event,
+            }
+        )
+    columns = ("event", "node", "hops", "tree_hops", "time_s")
+    for event, node, hops, tree_hops, at in zip(
+        *(record.deliveries[name].tolist() for name in columns), strict=True
+    ):
+        told = {"hops": hops, "tree_hops": tree_hops, "latency_s": 0.0}
+        notebook.take({"report": "delivered", "node": node, "at": at, "id": 7 + event, **told})
+    found = Accounts(plan, notebook, plan.rounds).record("peers", {})
+    assert record.events["expected"].sum() > 50
+    for name in ("event", "cycle", "time_s", "publisher", "expected", "delivered"):
+        np.testing.assert_array_equal(found.events[name], record.events[name], err_msg=name)
+    order = np.lexsort((record.deliveries["node"], record.deliveries["event"]))
+    other = np.lexsort((found.deliveries["node"], found.deliveries["event"]))
+    for name in columns:
+        np.testing.assert_array_equal(
+            found.deliveries[name][other], record.deliveries[name][order], err_msg=name
+        )
+    for name in ("population", "events", "expected", "delivered", "hops_sum"):
+        np.testing.assert_array_equal(found.cycles[name], record.cycles[name], err_msg=name)
+
+
+def sessions_of(plan: Plan) -> list[tuple[int, float, bool]]:
+    """Node, time and whether it joins, in order of time."""
+    first = [(node, 0.0, True) for node in plan.first]
+    later = [(one.node, one.time_s, one.do == START) for one in plan.steps if one.event < 0]
+    return first + later
+
+
+def test_expressions_and_values_mean_the_boxes_and_points_of_the_simulation(tmp_path: Path) -> None:
+    spec = Subscriptions(kind="random", width=0.3, attributes=3, per_node=2)
+    plan = short_plan(tmp_path, subscriptions=spec)
+    schema = config_of(setup_of(plan, tmp_path, 600.0), 0).schema
+    assert schema is not None
+    hashes = uniform_hashes(schema)
+    for node in range(plan.nodes):
+        boxes = [
+            encode_subscription(schema, hashes, parse_subscription(schema, text))
+            for text in plan.expressions(node)
+        ]
+        told = [
+            [end for pair in zip(box.low, box.high, strict=True) for end in pair] for box in boxes
+        ]
+        assert told == plan.state.subscriptions[node].tolist()
+    for number, values in enumerate(plan.values.tolist()):
+        assert list(encode_event(schema, hashes, plan.event(number))) == values
+
+
+@pytest.mark.parametrize("preset", ["paper", "resilient"])
+def test_real_peers_have_the_settings_of_simulated_ones(tmp_path: Path, preset: str) -> None:
+    system = short_scenario(tmp_path).systems[0]
+    plan = short_plan(tmp_path, systems=(attrs.evolve(system, preset=preset),))
+    config = config_of(setup_of(plan, tmp_path, 600.0), 3)
+    assert config.schema is not None
+    assert config.settings(config.schema) == plan.settings
+    assert config.protocol.round_s == ROUND_S / 600
+    assert config.identity.folder == tmp_path / "3"
+
+
+def test_processes_of_peers_load_neither_compiler_nor_table_readers() -> None:
+    code = "import gossamer.replay.worker, sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {name.partition(".")[0] for name in done.stdout.split()}
+    assert "gossamer" in loaded
+    assert not loaded & {"numba", "llvmlite", "pyarrow", "scipy", "matplotlib", "rich", "typer"}
