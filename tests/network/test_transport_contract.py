@@ -10,8 +10,9 @@ import pytest
 import trio
 
 from gossamer.node.errors import ListenFailed, PeerUnreachable, TransportBroken
-from gossamer.node.transport.base import Cause
+from gossamer.node.transport.base import Admitted, Cause
 from gossamer.node.transport.limits import Limits
+from gossamer.protocol.errors import CapacityError
 from support.memory_transport import MemoryNetwork
 from support.transport_peers import (
     LOOPBACK,
@@ -110,9 +111,62 @@ async def test_one_address_of_several_is_enough(make: MakeTransport) -> None:
     async with crowd(make) as people:
         one, two, dead = await people.add(1), await people.add(2), await people.add(3)
         await dead.pool.close()
+        with pytest.raises(PeerUnreachable):
+            await one.pool.connect(3)
         people.book[2] = [*people.book[3], *people.book[2]]
+        assert len(people.book[2]) == 2
         await one.pool.send(2, message(b"hello"))
-        await two.heard.until(lambda: two.heard.bodies == [b"hello"])
+        await two.heard.until(lambda: bool(two.heard.frames))
+        assert two.heard.bodies == [b"hello"]
+
+
+async def test_a_peer_is_met_by_its_address_alone(make: MakeTransport) -> None:
+    async with crowd(make) as people:
+        one, two = await people.add(1), await people.add(2)
+        addresses, met = people.book.pop(2), []
+        for _ in range(2):
+            identity = await one.pool.meet(addresses, met.append)
+            assert identity.key == 2
+        assert [admitted.identity.key for admitted in met] == [2, 2]
+        assert one.heard.ups == [2], "the second time there was a connection already"
+        await one.pool.send(2, message(b"hello"))
+        await two.heard.until(lambda: bool(two.heard.frames))
+        assert one.pool.dials == 2
+        assert one.pool.dials_failed == 0
+
+
+async def test_nobody_is_met_where_nobody_listens(make: MakeTransport) -> None:
+    async with crowd(make) as people:
+        one, dead = await people.add(1), await people.add(2)
+        await dead.pool.close()
+        met: list[Admitted] = []
+        with pytest.raises(PeerUnreachable):
+            await one.pool.meet(people.book[2], met.append)
+        assert not met
+        assert one.pool.dials == one.pool.dials_failed == 1
+
+
+async def test_whoever_is_not_wanted_after_all_is_not_connected(make: MakeTransport) -> None:
+    def refuse(_: Admitted) -> None:
+        raise CapacityError("the address book", 1)
+
+    async with crowd(make) as people:
+        one, _ = await people.add(1), await people.add(2)
+        with pytest.raises(CapacityError):
+            await one.pool.meet(people.book[2], refuse)
+        assert len(one.pool) == 0
+
+
+async def test_bytes_are_counted_beyond_the_end_of_connections(make: MakeTransport) -> None:
+    async with crowd(make) as people:
+        one, two = await people.add(1), await people.add(2)
+        await one.pool.send(2, message(bytes(1000)))
+        await two.heard.until(lambda: bool(two.heard.frames))
+        before = two.pool.bytes_exchanged
+        assert before[0] > 1000
+        await (await one.pool.connect(2)).close(Cause.SHUTDOWN)
+        await two.heard.until(lambda: bool(two.heard.downs))
+        assert two.pool.bytes_exchanged >= before
 
 
 async def test_a_goodbye_is_heard_with_its_cause(make: MakeTransport) -> None:

@@ -38,6 +38,7 @@ from gossamer.node.security.descriptors import DescriptorBook
 from gossamer.node.store.writer import StoreWriter
 from gossamer.node.transport.base import (
     Address,
+    Admitted,
     Cause,
     Farewell,
     Hello,
@@ -220,7 +221,7 @@ class _Assembly:
             keep=self.keeper.note_subscription,
         )
         certificate = self._certificate()
-        views = PeerViews(
+        self.views = views = PeerViews(
             self.core,
             self.book,
             self.pool,
@@ -265,12 +266,12 @@ class _Assembly:
         return PeerIdentity(peer.key, peer.fingerprint, peer.name)
 
     async def _identify(self, address: Address) -> int:
-        """Who listens at ``address``."""
-        self.counters.dials += 1
-        admitted = await self.transport.dial([address])
-        await admitted.stream.aclose()
-        self.book.learn(admitted.identity.key, admitted.hello.addresses or (address,))
-        return admitted.identity.key
+        """Connect to whoever listens at ``address``; its key."""
+
+        def learn(admitted: Admitted) -> None:
+            self.book.learn(admitted.identity.key, admitted.hello.addresses or (address,))
+
+        return (await self.pool.meet([address], learn)).key
 
     def _on_up(self, identity: PeerIdentity) -> None:
         # What a full book does not take is refused when its frames come.
@@ -280,9 +281,7 @@ class _Assembly:
         if self.revocations is not None:
             self.revocations.greet(identity.key)
         connection = self.pool.get(identity.key)
-        if connection is not None and connection.admitted.dialled:
-            self.counters.dials += 1
-        else:
+        if connection is None or not connection.admitted.dialled:
             self.counters.accepted += 1
 
     def _on_greeting(self, key: int) -> None:
@@ -338,6 +337,7 @@ class _Assembly:
         nursery.start_soon(self.keeper.run)
         if self.revocations is not None:
             nursery.start_soon(self.revocations.run)
+        nursery.start_soon(self.views.run)
         nursery.start_soon(self.runtime.run, rounds)
         nursery.start_soon(self._search, parts.sources(listening))
         nursery.start_soon(self.contacts.run)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric as Family
 
 LINKS: Final = ("ring", "small-world", "friend", "random view")
+# What a connected peer is that no link leads to: mostly one that has a link to us.
+NO_LINK: Final = "none"
 
 # Why something that came or was to go was dropped.
 DROP_CAUSES: Final = (
@@ -90,6 +92,8 @@ class Counters:
     frames_sent: int = 0
     bytes_received: int = 0
     bytes_sent: int = 0
+    link_frames_received: dict[str, int] = attrs.field(factory=_counts((*LINKS, NO_LINK)))
+    link_frames_sent: dict[str, int] = attrs.field(factory=_counts((*LINKS, NO_LINK)))
     events_published: int = 0
     events_acknowledged: int = 0
     events_unacknowledged: int = 0
@@ -170,10 +174,26 @@ class Metric:
 
 
 METRICS: Final = (
-    Metric("frames_received", "counter", "frames_received", "Frames taken from peers."),
-    Metric("frames_sent", "counter", "frames_sent", "Frames sent to peers."),
+    Metric(
+        "frames_received", "counter", "frames_received", "Frames of the protocol taken from peers."
+    ),
+    Metric("frames_sent", "counter", "frames_sent", "Frames of the protocol for peers."),
     Metric("received_bytes", "counter", "bytes_received", "Bytes taken from peers, before TLS."),
     Metric("sent_bytes", "counter", "bytes_sent", "Bytes sent to peers, before TLS."),
+    Metric(
+        "link_frames_received",
+        "counter",
+        "link_frames_received",
+        "Frames taken, by the best link to the peer in the round; with pings and the like.",
+        "type",
+    ),
+    Metric(
+        "link_frames_sent",
+        "counter",
+        "link_frames_sent",
+        "Frames sent, by the best link to the peer in the round; with pings and the like.",
+        "type",
+    ),
     Metric("events_published", "counter", "events_published", "Events published here."),
     Metric(
         "events_acknowledged",

@@ -221,7 +221,6 @@ class Runtime:
         if record[KIND] == EVENT:
             self._counters.events_forwarded += 1
         self._counters.frames_sent += 1
-        self._counters.bytes_sent += len(frame)
         assert self._outlet is not None
         self._outlet.send(self._book.key_of(record[TO]), frame, record)
 

@@ -10,10 +10,11 @@ import trio
 
 from gossamer.node.book import AddressBook, Entry
 from gossamer.node.core import SELF, Core
-from gossamer.node.metrics import LINKS, Counters, Gauges, RateMeter
+from gossamer.node.metrics import LINKS, NO_LINK, Counters, Gauges, RateMeter
 from gossamer.node.outlet import PoolOutlet
 from gossamer.node.page.snapshot import PeerView, Queues, Rates, Snapshot, ring_fraction
 from gossamer.node.subscriptions import Subscribers
+from gossamer.node.transport.connection import Connection
 from gossamer.node.transport.links import ConnectionPool
 from gossamer.protocol.config import LOAD_UNIT, LOAD_WINDOW
 from gossamer.protocol.overlay.links import HANDLE_MASK
@@ -46,12 +47,17 @@ class PeerViews:
     certificate_expires_s: float | None = None
     _started_at: float = attrs.field(factory=trio.current_time)
     _meters: dict[str, RateMeter] = attrs.field(factory=dict)
+    _frames_told: dict[Connection, tuple[int, int]] = attrs.field(factory=dict)
+
+    async def run(self) -> None:
+        """Count, round after round, what only a look at the connections tells; until cancelled."""
+        while True:
+            await trio.sleep(self.round_s)
+            self.count_link_frames()
 
     def gauges(self) -> Gauges:
-        """What is the case right now; the protocol's own counts join the counters too."""
-        told = self.core.counters
-        self.counters.dropped["duplicate"] = told[REPEATED]
-        self.counters.dropped["hop limit"] = told[HOPS_EXCEEDED]
+        """What is the case right now; what others count joins the counters."""
+        self._gather_counts()
         links = dict.fromkeys(LINKS, 0)
         for sorts in self._links().values():
             for sort in sorts:
@@ -71,6 +77,28 @@ class PeerViews:
             position=ring_fraction(self.core.identifier),
             certificate_expires_s=self.certificate_expires_s,
         )
+
+    def _gather_counts(self) -> None:
+        counters, pool = self.counters, self.pool
+        told = self.core.counters
+        counters.dropped["duplicate"] = told[REPEATED]
+        counters.dropped["hop limit"] = told[HOPS_EXCEEDED]
+        counters.dials, counters.dials_failed = pool.dials, pool.dials_failed
+        counters.bytes_received, counters.bytes_sent = pool.bytes_exchanged
+
+    def count_link_frames(self) -> None:
+        """Count the frames since the last time by what their peers are to this one now."""
+        links, before = self._links(), self._frames_told
+        self._frames_told = {}
+        for connection in self.pool:
+            stats = connection.stats
+            frames = self._frames_told[connection] = stats.frames_in, stats.frames_out
+            entry = self.book.find(connection.identity.key)
+            sorts = () if entry is None else links.get(entry.handle, ())
+            sort = next((one for one in LINKS if one in sorts), NO_LINK)
+            taken, written = before.get(connection, (0, 0))
+            self.counters.link_frames_received[sort] += frames[0] - taken
+            self.counters.link_frames_sent[sort] += frames[1] - written
 
     def snapshot(self) -> Snapshot:
         """The overlay as this peer sees it."""
@@ -96,8 +124,8 @@ class PeerViews:
                 delivered=self._rate("delivered", counters.events_delivered),
                 forwarded=self._rate("forwarded", counters.events_forwarded),
                 dropped=self._rate("dropped", sum(counters.dropped.values())),
-                received_bytes=self._rate("received", self._bytes("bytes_in")),
-                sent_bytes=self._rate("sent", self._bytes("bytes_out")),
+                received_bytes=self._rate("received", counters.bytes_received),
+                sent_bytes=self._rate("sent", counters.bytes_sent),
             ),
             queues=Queues(
                 frames=gauges.queued_frames, bytes=gauges.queued_bytes, longest_bytes=longest
@@ -107,17 +135,13 @@ class PeerViews:
             peers=tuple(self._peer_views()),
         )
 
-    def _bytes(self, field: str) -> int:
-        """Bytes over the connections that are open."""
-        return sum(getattr(connection.stats, field) for connection in self.pool)
-
     def _rate(self, name: str, count: int) -> float:
         meter = self._meters.get(name)
         if meter is None:
             meter = self._meters[name] = RateMeter(trio.current_time)
             meter.rate(count)
             return 0.0
-        # Connections that end take their counts with them.
+        # A connection that ends takes the counts of its peer with it.
         return max(0.0, meter.rate(count))
 
     def _links(self) -> Mapping[int, list[str]]:

@@ -227,7 +227,6 @@ def _totals(played: Played) -> dict[str, int | float]:
         "unpublished_events": len(played.notebook.unpublished),
         "rounds": counts["rounds"],
         "rounds_late": counts["rounds_late"],
-        "sent_bytes": counts["sent_bytes"],
     }
 
 

@@ -71,10 +71,11 @@ class Reporter:
             await self.flush()
 
     async def flush(self) -> None:
-        """Write what there is."""
+        """Write what there is, cancelled or not: half a line would make nonsense of the next."""
         waiting, self._waiting = self._waiting, bytearray()
         if waiting:
-            await self._stream.send_all(waiting)
+            with trio.CancelScope(shield=True):
+                await self._stream.send_all(waiting)
 
 
 class Observer:
@@ -129,7 +130,6 @@ class Observer:
             forwarded=counters.events_forwarded,
             rounds=counters.rounds,
             rounds_late=counters.rounds_late,
-            sent_bytes=counters.bytes_sent,
         )
         if counts != self._told:
             self._tell("tally", counts=counts - self._told)

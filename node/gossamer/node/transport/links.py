@@ -65,6 +65,7 @@ class ConnectionPool:
 
     Attributes:
         ends: connections that ended, counted by cause.
+        dials, dials_failed: attempts to connect, and those that led to nobody.
         listeners: what `run` listens on; empty before it started.
     """
 
@@ -80,6 +81,7 @@ class ConnectionPool:
         back_off: BackOff | None = None,
     ) -> None:
         self.ends: Counter[Cause] = Counter()
+        self.dials = self.dials_failed = 0
         self.listeners: Sequence[Listener] = ()
         self._transport = transport
         self._limits = limits
@@ -95,6 +97,7 @@ class ConnectionPool:
         self._nursery: trio.Nursery | None = None
         self._closing = False
         self._stopped = trio.Event()
+        self._bytes_of_ended = (0, 0)
 
     async def run(
         self,
@@ -193,7 +196,55 @@ class ConnectionPool:
             raise PeerUnreachable(key, [("the peer", "it closed the connection at once")])
         return connection
 
+    async def meet(
+        self, addresses: Sequence[Address], on_met: Callable[[Admitted], None]
+    ) -> PeerIdentity:
+        """Connect to whoever answers at one of ``addresses``, anew if it is connected.
+
+        Args:
+            addresses: of one peer.
+            on_met: told who it is, before anything else is.
+
+        Raises:
+            PeerUnreachable: nobody answers there, or there are too many connections.
+            Exception: what ``on_met`` raised; the connection was closed.
+        """
+        nursery = self._check_room(None)
+        self.dials += 1
+        try:
+            admitted = await self._transport.dial(addresses)
+        except PeerUnreachable:
+            self.dials_failed += 1
+            raise
+        try:
+            on_met(admitted)
+        except BaseException:
+            await trio.aclose_forcefully(admitted.stream)
+            raise
+        dial = _Dial()
+        nursery.start_soon(self._serve, admitted, dial)
+        await dial.done.wait()
+        return admitted.identity
+
+    @property
+    def bytes_exchanged(self) -> tuple[int, int]:
+        """Bytes taken and written so far, before TLS, headers included."""
+        taken, written = self._bytes_of_ended
+        for connection in self._serving:
+            taken += connection.stats.bytes_in
+            written += connection.stats.bytes_out
+        return taken, written
+
     # Dialling
+
+    def _check_room(self, key: int | None) -> trio.Nursery:
+        """Where another connection may be served; `PeerUnreachable` if it may not."""
+        if self._nursery is None or self._closing:
+            raise PeerUnreachable(key, [("this peer", "it is not running")])
+        if len(self._links) + len(self._dials) >= self._limits.connections:
+            why = [("this peer", f"all {self._limits.connections} connections are in use")]
+            raise PeerUnreachable(key, why)
+        return self._nursery
 
     def _start_dial(self, key: int) -> _Dial:
         now = trio.current_time()
@@ -201,19 +252,17 @@ class ConnectionPool:
         if wait > 0:
             why = [("its addresses", f"failed a moment ago, next attempt in {wait:.1f} s")]
             raise PeerUnreachable(key, why, wait)
-        if self._nursery is None or self._closing:
-            raise PeerUnreachable(key, [("this peer", "it is not running")])
-        if len(self._links) + len(self._dials) >= self._limits.connections:
-            why = [("this peer", f"all {self._limits.connections} connections are in use")]
-            raise PeerUnreachable(key, why)
+        nursery = self._check_room(key)
         dial = self._dials[key] = _Dial()
-        self._nursery.start_soon(self._dial, key, dial)
+        nursery.start_soon(self._dial, key, dial)
         return dial
 
     async def _dial(self, key: int, dial: _Dial) -> None:
+        self.dials += 1
         try:
             admitted = await self._transport.dial(self._addresses_of(key), key)
         except PeerUnreachable as error:
+            self.dials_failed += 1
             # It may have come to us meanwhile, which is as good.
             if key not in self._links:
                 dial.error = self._note_failure(key, error)
@@ -259,6 +308,9 @@ class ConnectionPool:
             await connection.run(self._frame_handler(admitted.identity))
         finally:
             self._serving.discard(connection)
+            taken, written = self._bytes_of_ended
+            stats = connection.stats
+            self._bytes_of_ended = taken + stats.bytes_in, written + stats.bytes_out
             self._take_out(connection)
 
     def _frame_handler(self, identity: PeerIdentity) -> Callable[[Frame], Awaitable[None]]:
