@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 import subprocess
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -113,3 +115,62 @@ def test_names_of_peers_are_text_and_never_markup(tmp_path: Path) -> None:
     shown = browse(tmp_path, attrs.evolve(ALONE, peers=peers))
     assert name in shown["rows"]["text"]
     assert name in shown["ring-labels"]["text"]
+
+
+CROWDED = """
+import { apart } from "./layout.js";
+const states = JSON.parse(process.argv[2]);
+console.log(JSON.stringify(states.map((state) => {
+  const drawn = apart(state);
+  return [drawn.position, drawn.arc_start, ...drawn.peers.map((peer) => peer.position)];
+})));
+"""
+
+
+def drawn_positions(folder: Path, *positions: list[float]) -> list[list[float]]:
+    """Where these peers are drawn, the first of each list being the one whose page it is."""
+    browse(folder, ALONE)
+    folder.joinpath("crowded.js").write_text(CROWDED)
+    states = [
+        {
+            "key": "00",
+            "position": own,
+            "arc_start": others[0],
+            "peers": [{"key": f"{n:04x}", "position": at} for n, at in enumerate(others, 1)],
+        }
+        for own, *others in positions
+    ]
+    done = subprocess.run(
+        ["node", "crowded.js", json.dumps(states)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    drawn: list[list[float]] = json.loads(done.stdout)
+    for one, given in zip(drawn, positions, strict=True):
+        assert one.pop(1) in one, "the arc begins at a peer"
+        assert len(one) == len(given)
+    return drawn
+
+
+def test_peers_with_room_are_drawn_where_they_are(tmp_path: Path) -> None:
+    given = [0.5, 0.0, 0.25, 0.75, 0.97]
+    (drawn,) = drawn_positions(tmp_path, given)
+    assert drawn == pytest.approx(given)
+
+
+def test_crowded_peers_are_drawn_side_by_side_in_their_order(tmp_path: Path) -> None:
+    draws = random.Random(1)
+    hot = [[draws.random(), *(0.999 + draws.random() / 500 for _ in range(5))] for _ in range(20)]
+    mixed = [[draws.random() for _ in range(40)] + [0.3] * 30 for _ in range(20)]
+    given = [[at % 1 for at in positions] for positions in (*hot, *mixed, [0.2] * 300)]
+    for positions, drawn in zip(given, drawn_positions(tmp_path, *given), strict=True):
+        gap = min(0.028, 0.8 / len(positions))
+        around = sorted(drawn)
+        gaps = [after - at for at, after in pairwise([*around, around[0] + 1])]
+        assert min(gaps) > 0.99 * gap
+        order = sorted(range(len(positions)), key=lambda n: (positions[n], n))
+        found = sorted(range(len(positions)), key=drawn.__getitem__)
+        begin = found.index(order[0])
+        assert found[begin:] + found[:begin] == order

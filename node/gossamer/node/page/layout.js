@@ -4,8 +4,11 @@ export const CENTRE = 240;
 export const RADIUS = 160;
 export const LINKS = ["ring", "small-world", "friend", "random view"];
 
+// Peers that stand closer than this, as a share of the ring, are drawn this far apart.
+const APART = 0.028;
 const LABELS = 24;
 const LABEL_GAP = 15;
+const LETTER = 7;
 const LONGEST_LOAD = 34;
 
 /** The point at a fraction of the ring; 0 is at the top, and it goes clockwise. */
@@ -30,6 +33,52 @@ export function chord(from, to) {
   return `M ${pair(point(from))} Q ${pair(middle)} ${pair(point(to))}`;
 }
 
+/**
+ * The state with every peer where it is drawn: in the order of the ring, none on top of another,
+ * and nobody moved without need. Hot places of the ring crowd otherwise, since peers move there.
+ */
+export function apart(state) {
+  const all = [state, ...state.peers].map((peer) => ({ peer, at: peer.position }));
+  all.sort((a, b) => a.at - b.at || compare(a.peer.key, b.peer.key));
+  const gap = Math.min(APART, 0.8 / all.length);
+  // The ring is cut open at its widest gap, which crowds hardly reach.
+  const widths = all.map(({ at }, i) => (i + 1 < all.length ? all[i + 1].at : all[0].at + 1) - at);
+  const first = (widths.indexOf(Math.max(...widths)) + 1) % all.length;
+  const line = [...all.slice(first), ...all.slice(0, first).map((one) => ({ ...one, at: one.at + 1 }))];
+  const drawn = spread(line.map(({ at }) => at), gap);
+  const places = new Map(line.map(({ peer }, i) => [peer, ((drawn[i] % 1) + 1) % 1]));
+  const before = all.find(({ peer }) => Math.abs(peer.position - state.arc_start) < 1e-9);
+  return {
+    ...state,
+    position: places.get(state),
+    arc_start: before ? places.get(before.peer) : state.arc_start,
+    peers: state.peers.map((peer) => ({ ...peer, position: places.get(peer) })),
+  };
+}
+
+/** Ascending values, moved until they are ``gap`` apart, each crowd around its own middle. */
+function spread(values, gap) {
+  const crowds = [];
+  for (const value of values) {
+    let crowd = { sum: value, count: 1 };
+    while (crowds.length > 0 && begin(crowd, gap) < begin(crowds.at(-1), gap) + crowds.at(-1).count * gap) {
+      const previous = crowds.pop();
+      crowd = { sum: crowd.sum + previous.sum, count: crowd.count + previous.count };
+    }
+    crowds.push(crowd);
+  }
+  const moved = crowds.flatMap((crowd) =>
+    Array.from({ length: crowd.count }, (_, i) => begin(crowd, gap) + i * gap),
+  );
+  // Nor may the last come round the ring to the first.
+  return moved.map((value, i) => Math.min(value, moved[0] + 1 - (moved.length - i) * gap));
+}
+
+/** Where the first of a crowd stands, so that its middle is where the middle of its members is. */
+function begin({ sum, count }, gap) {
+  return sum / count - ((count - 1) * gap) / 2;
+}
+
 /** How large the dots of so many peers may be without hiding each other. */
 export function dotRadius(peers) {
   return Math.min(7, Math.max(2.5, (2 * Math.PI * RADIUS) / Math.max(peers, 1) / 3));
@@ -52,7 +101,9 @@ export function labels(state) {
   for (const one of [own, ...others.map(labelOf)]) {
     const at = point(one.position, RADIUS + 18 + LONGEST_LOAD);
     const free = placed.every(
-      (other) => Math.abs(other.y - at.y) >= LABEL_GAP || Math.abs(other.x - at.x) >= 70,
+      (other) =>
+        Math.abs(other.y - at.y) >= LABEL_GAP ||
+        Math.abs(other.x - at.x) >= LETTER * Math.max(other.text.length, one.text.length),
     );
     if (free && placed.length < LABELS) {
       placed.push({ ...one, x: at.x, y: at.y, anchor: anchor(at.x) });

@@ -5,6 +5,7 @@ import {
   LINKS,
   CENTRE,
   RADIUS,
+  apart,
   arc,
   choosePeers,
   chord,
@@ -76,7 +77,8 @@ function element(name, attributes = {}, text = null, space = null) {
 const drawn = (name, attributes, text = null) => element(name, attributes, text, SVG);
 const classOf = (link) => link.replace(" ", "-");
 
-function drawRing(state) {
+function drawRing(told) {
+  const state = apart(told);
   const size = dotRadius(state.peers.length);
   const highest = Math.max(state.load, ...state.peers.map((peer) => peer.load), 0);
   byId("ring-base").replaceChildren(
@@ -107,7 +109,7 @@ function drawRing(state) {
     ),
   );
   byId("ring-words").textContent =
-    `The identifier ring with this peer at ${state.position.toFixed(3)} and ` +
+    `The identifier ring with this peer at ${told.position.toFixed(3)} and ` +
     `${state.peers.length} of ${state.known_peers} known peers; the table below lists them.`;
 }
 
