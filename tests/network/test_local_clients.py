@@ -138,8 +138,7 @@ async def test_publishing_waits_its_turn_without_holding_up_the_node(tmp_path: P
         async with trio.open_nursery() as nursery:
             for price in range(5):
                 nursery.start_soon(one.publish, quote(price))
-            while node.peer.waiting < 3:
-                await trio.testing.wait_all_tasks_blocked(0.01)
+            await node.peer.changes.until(lambda: node.peer.waiting == 3)
             assert (await two.status())["cluster"] == "desk"
             assert node.peer.waiting == 3
             node.peer.hold.set()
@@ -264,16 +263,10 @@ async def test_a_follower_without_a_name_subscribes_again_after_a_restart(tmp_pa
         assert await take_from(ada, 1) == [1]
         await running.stop()
         await running.start()
-        await subscribed_again(node)
+        await node.peer.changes.until(lambda: bool(node.peer.subscribers))
         node.peer.deliver(node.peer.published[0])
         await node.peer.publish(quote(2))
         assert await take_from(ada, 1) == [2]
-
-
-async def subscribed_again(node: LocalNode) -> None:
-    with trio.fail_after(10):
-        while not node.peer.subscribers:
-            await trio.sleep(0.01)
 
 
 async def test_events_expire_with_the_retention_time(tmp_path: Path) -> None:
@@ -416,7 +409,7 @@ async def test_an_event_of_a_lost_history_is_known_by_its_id(tmp_path: Path) -> 
         for path in tmp_path.glob("clients.db*"):
             path.unlink()
         await running.start()
-        await subscribed_again(node)
+        await node.peer.changes.until(lambda: bool(node.peer.subscribers))
         node.peer.deliver(node.peer.published[0])
         await node.peer.publish(quote(2))
         assert await take_from(ada, 1) == [2]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from gossamer.node.transport.limits import Limits
 from gossamer.node.transport.schema import Frame
 from support.local_nodes import LocalNode
 from support.loopback_peer import IBM, LoopbackPeer
+from support.waiting import soon
 
 pytestmark = pytest.mark.trio
 
@@ -110,7 +111,7 @@ async def test_only_so_many_clients_are_let_in(tmp_path: Path) -> None:
             with pytest.raises(RefusedByNodeError, match="more than 2 clients"):
                 async with open_client(node.address):
                     pass
-        await until(lambda: server.clients == 1)
+        await soon(lambda: server.clients == 1)
         async with open_client(node.address) as client:
             assert await client.status()
     assert node.counts.turned_away == {"busy": 1}
@@ -157,14 +158,14 @@ async def test_a_client_that_takes_no_events_is_cut_and_counted(tmp_path: Path) 
             encode_frame("attach", **ATTACH)
             + encode_frame("subscribe", number=1, id="all", expression="price > 1")
         )
-        await until(lambda: bool(node.peer.subscribers))
+        await soon(lambda: bool(node.peer.subscribers))
         while server.clients:
             await node.peer.publish(event)
             await trio.testing.wait_all_tasks_blocked()
             if len(node.peer.published) > 600:
                 break
         received = await answers(stream)
-        await until(lambda: server.clients == 0)
+        await soon(lambda: server.clients == 0)
     assert received[-1]["type"] in ("goodbye", "event")
     assert node.counts.ended == {"stalled": 1}
     # What its queue and the socket's buffers hold, and no more.
@@ -184,7 +185,7 @@ async def test_a_flooding_client_is_slowed_down_and_cut(
             received = await answers(stream)
             nursery.cancel_scope.cancel()
         await stream.aclose()
-        await until(lambda: server.clients == 0)
+        await soon(lambda: server.clients == 0)
     assert received[-1]["reason"] == "flood"
     assert node.counts.ended == {"flood": 1}
 
@@ -222,7 +223,7 @@ async def test_a_frame_that_is_no_request_costs_the_connection(
         assert (attached["type"], goodbye["type"]) == ("attached", "goodbye")
         assert goodbye["reason"] == "bad frame"
         FRAMES.check(goodbye)
-        await until(lambda: node.counts.ended == {"bad frame": 1})
+        await soon(lambda: node.counts.ended == {"bad frame": 1})
     assert node.peer.published == []
 
 
@@ -238,9 +239,3 @@ async def test_a_value_that_is_no_fraction_is_refused(tmp_path: Path, value: lis
         _, refused = await answers(stream)
     assert (refused["type"], refused["number"]) == ("refused", 7)
     assert "numerator and denominator" in refused["reason"]
-
-
-async def until(done: Callable[[], bool]) -> None:
-    with trio.fail_after(10):
-        while not done():
-            await trio.sleep(0.001)

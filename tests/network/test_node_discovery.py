@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import socket
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -35,6 +34,7 @@ from gossamer.node.multicast import (
     _Names,
     read_answer,
 )
+from support.waiting import eventually
 
 CLUSTER = "ab" * 16
 LOOPBACK = "127.0.0.1"
@@ -183,7 +183,7 @@ async def test_two_peers_of_a_cluster_find_each_other_and_no_stranger() -> None:
         ):
             assert await anext(by_first) == Found(2, ((LOOPBACK, 7002),), MULTICAST)
             assert await anext(by_second) == Found(1, ((LOOPBACK, 7001),), MULTICAST)
-            await until(lambda: first.counts.foreign > 0 and first.counts.other_version > 0)
+            await eventually(lambda: first.counts.foreign > 0 and first.counts.other_version > 0)
     assert not waiting.cancelled_caught, (first.counts, second.counts)
     assert first.counts.found == second.counts.found == 1
 
@@ -209,8 +209,8 @@ async def test_leaving_says_goodbye() -> None:
     try:
         with trio.fail_after(20):
             async with discover([source], no_failure):
-                await until(lambda: changes == ["Added"])
-            await until(lambda: changes == ["Added", "Removed"])
+                await eventually(lambda: changes == ["Added"])
+            await eventually(lambda: changes == ["Added", "Removed"])
         threads = {thread.name for thread in threading.enumerate()}
         assert len([name for name in threads if "ServiceBrowser" in name]) == 1  # the watcher's
     finally:
@@ -252,7 +252,7 @@ async def test_a_liar_on_the_network_is_counted_and_the_honest_are_found() -> No
                 for info in [*lies, honest]:
                     await trio.to_thread.run_sync(register, liar, info)
                 assert (await anext(stream)).key == 5
-                await until(lambda: source.counts.malformed >= 2)
+                await eventually(lambda: source.counts.malformed >= 2)
     finally:
         await trio.to_thread.run_sync(liar.close)
     assert source.counts.found == 1
@@ -260,12 +260,6 @@ async def test_a_liar_on_the_network_is_counted_and_the_honest_are_found() -> No
 
 def register(zeroconf: Zeroconf, info: ServiceInfo) -> None:
     zeroconf.register_service(info, cooperating_responders=True)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for what another thread counts: there is no event to wait for."""
-    while not condition():
-        await trio.sleep(0.01)
 
 
 @pytest.mark.trio
@@ -295,7 +289,7 @@ async def test_a_name_without_answer_is_asked_for_again_and_then_given_up(
     async with trio.open_nursery() as nursery:
         look_up: Any = source._look_up_names
         nursery.start_soon(look_up, None, names, None, ())
-        await until(lambda: source.counts.silent == 1)
+        await eventually(lambda: source.counts.silent == 1)
         nursery.cancel_scope.cancel()
     assert asked == [announcement(2).name] * ATTEMPTS
 

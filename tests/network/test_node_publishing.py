@@ -77,8 +77,7 @@ async def test_a_node_that_stops_ends_publishing(tmp_path: Path) -> None:
 
     async with node.restartable() as running, trio.open_nursery() as nursery:
         nursery.start_soon(try_to_publish)
-        while not node.peer.waiting:
-            await trio.sleep(0.001)
+        await node.peer.changes.until(lambda: node.peer.waiting > 0)
         await running.stop()
     assert len(failures) == 1
 
@@ -91,8 +90,7 @@ async def test_what_is_printed_is_acknowledged(tmp_path: Path) -> None:
         async with trio.open_nursery() as nursery:
             wanted = Wanted(expression="price >= 1", name="ada", count=2)
             nursery.start_soon(print_events, node.address, wanted, out, changes.append)
-            while not node.peer.subscribers:
-                await trio.sleep(0.001)
+            await node.peer.changes.until(lambda: bool(node.peer.subscribers))
             for price in range(4):
                 await node.peer.publish({**IBM, "price": price})
         rest = io.StringIO()

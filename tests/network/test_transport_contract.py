@@ -23,6 +23,7 @@ from support.transport_peers import (
     plain_transport,
     tls_transport,
 )
+from support.waiting import soon
 
 pytestmark = pytest.mark.trio
 
@@ -223,8 +224,7 @@ async def test_a_receiver_that_does_not_read_holds_up_its_sender(make: MakeTrans
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(send_all)
-            while connection.queued_bytes + len(frame) <= people.limits.queue_bytes:
-                await trio.sleep(0)
+            await soon(lambda: connection.queued_bytes + len(frame) > people.limits.queue_bytes)
             other = two.pool.get(1)
             assert other is not None
             assert other.stats.frames_in <= 1, "it reads no further than it is asked to"

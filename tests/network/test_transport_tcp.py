@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from hashlib import sha256
 
@@ -31,6 +31,7 @@ from support.transport_peers import (
     plain_transport,
     tls_transport,
 )
+from support.waiting import soon
 
 pytestmark = pytest.mark.trio
 
@@ -57,12 +58,6 @@ async def listening(
     await listener.aclose()
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for what a task nearby is about to do; the test's own time bounds it."""
-    while not condition():
-        await trio.sleep(0)
-
-
 def transport_with(certificate: trustme.LeafCert | None, trusted: str = "ours") -> TcpTransport:
     fingerprint = None if certificate is None else sha256(der_of(certificate)).digest()
     me = local_peer(1, fingerprint=fingerprint)
@@ -75,7 +70,7 @@ async def refusal(dialler: TcpTransport, listener: TcpTransport) -> str:
         with pytest.raises(PeerUnreachable) as caught:
             await dialler.dial([address])
         assert came == []
-        await until(lambda: listener.refusals.total() == 1)
+        await soon(lambda: listener.refusals.total() == 1)
     ((_, why),) = caught.value.attempts
     return why
 
@@ -84,7 +79,7 @@ async def test_the_certificate_reaches_who_decides() -> None:
     async with listening(tls_transport(2, LIMITS)) as (address, came):
         admitted = await tls_transport(1, LIMITS).dial([address])
         assert admitted.identity.fingerprint == sha256(der_of(certificate_of(2))).digest()
-        await until(lambda: bool(came))
+        await soon(lambda: bool(came))
         assert came[0].identity.fingerprint == sha256(der_of(certificate_of(1))).digest()
         await trio.aclose_forcefully(admitted.stream)
 
@@ -252,7 +247,7 @@ async def test_strangers_beyond_the_limit_are_turned_away(limit: str) -> None:
         assert transport.refusals["busy"] == 1
         for stream in [*waiting, one_too_many]:
             await stream.aclose()
-        await until(lambda: transport.refusals.total() == 4)
+        await soon(lambda: transport.refusals.total() == 4)
         admitted = await tls_transport(1, LIMITS).dial([address])
         assert admitted.identity.key == 2, "there is room again"
         await trio.aclose_forcefully(admitted.stream)
@@ -264,7 +259,7 @@ async def test_admitted_peers_are_no_strangers() -> None:
         streams = []
         for key in (1, 2, 3):
             streams.append((await tls_transport(key, LIMITS).dial([address])).stream)
-            await until(lambda key=key: len(came) == key)
+            await soon(lambda key=key: len(came) == key)
         assert transport.refusals.total() == 0
         for stream in streams:
             await trio.aclose_forcefully(stream)
@@ -276,7 +271,7 @@ async def test_a_stranger_who_says_nothing_is_let_go() -> None:
         silent = await stranger(address)
         assert await silent.receive_some(1) == b""
         await silent.aclose()
-        await until(lambda: transport.refusals["handshake"] == 1)
+        await soon(lambda: transport.refusals["handshake"] == 1)
         assert came == []
 
 
@@ -295,7 +290,7 @@ async def test_rubbish_from_strangers_does_no_harm(rubbish: bytes) -> None:
             pass
         await stream.aclose()
         admitted = await tls_transport(1, LIMITS).dial([address])
-        await until(lambda: transport.refusals["handshake"] == 1)
+        await soon(lambda: transport.refusals["handshake"] == 1)
         await trio.aclose_forcefully(admitted.stream)
         assert len(came) <= 1
 
@@ -320,7 +315,7 @@ async def test_a_peer_of_another_version_is_told_so_through_tls() -> None:
         )
         with pytest.raises(Exception, match="it speaks version 2 of the protocol, expected 1"):
             await talk
-        await until(lambda: listener.refusals["version"] == 1)
+        await soon(lambda: listener.refusals["version"] == 1)
 
 
 async def test_credentials_may_be_renewed_while_listening() -> None:

@@ -15,6 +15,7 @@ from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.subscription import Subscription
 from gossamer.protocol.content.values import Value
 from gossamer.protocol.errors import CapacityError
+from support.waiting import Changing
 
 SCHEMA = Schema.from_mapping(
     {
@@ -66,6 +67,7 @@ class LoopbackPeer:
         capacity: subscriptions that it takes.
         ahead: events that wait for a subscriber that is busy.
         hold: while it is not set, publishing waits.
+        changes: says when there are more subscribers, or more that wait to publish.
     """
 
     schema: Schema = SCHEMA
@@ -78,6 +80,7 @@ class LoopbackPeer:
     subscribers: list[tuple[Subscription, trio.MemorySendChannel[LoopbackEvent]]] = field(
         factory=list
     )
+    changes: Changing = field(factory=Changing)
 
     @asynccontextmanager
     async def subscribe(self, expression: str) -> AsyncIterator[AsyncIterator[LoopbackEvent]]:
@@ -86,6 +89,7 @@ class LoopbackPeer:
         send, receive = trio.open_memory_channel[LoopbackEvent](self.ahead)
         entry = (parse_subscription(self.schema, expression), send)
         self.subscribers.append(entry)
+        self.changes.changed()
         try:
             yield receive
         finally:
@@ -96,6 +100,7 @@ class LoopbackPeer:
         checked = self.schema.check_event(values)
         if self.hold is not None:
             self.waiting += 1
+            self.changes.changed()
             await self.hold.wait()
         event = LoopbackEvent(len(self.published) + 1, checked, self.key, time.time())
         self.deliver(event)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from gossamer.node.peer import Event, Peer, Subscription
 from gossamer.node.security.cluster import Membership
 from gossamer.node.transport.base import Address
 from gossamer.protocol.content.schema import FloatAttribute, Schema, StringAttribute
+from support.waiting import eventually
 
 SCHEMA = Schema([FloatAttribute("price", 0, 1000), StringAttribute("symbol")])
 ROUND_S = 0.05
@@ -43,13 +44,6 @@ def elsewhere(config: NodeConfig, *contacts: Address) -> NodeConfig:
     """``config`` with other contacts."""
     discovery = attrs.evolve(config.discovery, peers=list(map(str, contacts)))
     return attrs.evolve(config, discovery=discovery)
-
-
-async def eventually(condition: Callable[[], bool], patience_s: float = 20) -> None:
-    """Wait until ``condition`` holds; a test that waits longer than that has failed."""
-    with trio.fail_after(patience_s):
-        while not condition():
-            await trio.sleep(ROUND_S / 5)
 
 
 async def rounds_pass(*peers: Peer, rounds: int = 4) -> None:

@@ -31,6 +31,7 @@ from gossamer.node.transport.links import ConnectionPool, PoolEvents
 from gossamer.node.transport.schema import Frame
 from gossamer.node.transport.tcp import Credentials, TcpTransport
 from support.memory_transport import MemoryNetwork
+from support.waiting import Changing
 
 CLUSTER = "test"
 LOOPBACK = Address("127.0.0.1", 0)
@@ -112,23 +113,7 @@ def message(body: bytes = b"", number: int | None = None) -> bytes:
     return encode_frame("message", kind=1, body=body, **fields)
 
 
-class Counting:
-    """Something that tests wait for by its number."""
-
-    def __init__(self) -> None:
-        self._changed = trio.lowlevel.ParkingLot()
-
-    def changed(self) -> None:
-        self._changed.unpark_all()
-
-    async def until(self, condition: Callable[[], bool], patience_s: float = 60) -> None:
-        """Wait until ``condition`` holds; a test that waits longer than that has failed."""
-        with trio.fail_after(patience_s):
-            while not condition():
-                await self._changed.park()
-
-
-class Heard(Counting):
+class Heard(Changing):
     """What a peer's pool reported; frames are taken only while the gate, if any, is open."""
 
     def __init__(self) -> None:
@@ -201,7 +186,7 @@ def admitted(stream: trio.abc.Stream, key: int = 2, *, dialled: bool = True) -> 
     return Admitted(stream, PeerIdentity(key), hello, dialled, Address("127.0.0.1", 1))
 
 
-class Served(Counting):
+class Served(Changing):
     """A connection being run, what came in and how it ended."""
 
     def __init__(self, stream: trio.abc.Stream, limits: Limits, key: int = 2) -> None:

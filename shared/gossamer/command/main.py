@@ -16,7 +16,7 @@ from typing import Any
 COMMAND_GROUP = "gossamer.commands"
 
 DESCRIPTIONS = {
-    "node": "run peers: init, invite, join, run, status, check, doctor",
+    "node": "run peers: init, invite, join, run, status, check, doctor, replay",
     "pub": "publish events through the node of this machine",
     "sim": "simulate overlays of up to a million nodes: run, check, replay, compare",
     "sub": "print the events that match an expression",

@@ -1,0 +1,43 @@
+"""Waiting for what happens elsewhere; a test that waits longer than its patience has failed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import trio
+
+PATIENCE_S = 60
+POLL_S = 0.01
+
+
+async def eventually(condition: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
+    """Wait for what other threads, processes or sockets bring about; on a clock that runs."""
+    with trio.fail_after(patience_s):
+        while not condition():
+            await trio.sleep(POLL_S)
+
+
+async def soon(condition: Callable[[], bool]) -> None:
+    """Wait for what tasks nearby are about to do; a clock that jumps stands still meanwhile."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, "what was to happen soon did not"
+        await trio.sleep(0)
+
+
+class Changing:
+    """Something that says when it has changed, so that tests need not look again and again."""
+
+    def __init__(self) -> None:
+        self._changed = trio.lowlevel.ParkingLot()
+
+    def changed(self) -> None:
+        """Let those who wait look again."""
+        self._changed.unpark_all()
+
+    async def until(self, condition: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
+        """Wait until ``condition`` holds, which something that changes this makes true."""
+        with trio.fail_after(patience_s):
+            while not condition():
+                await self._changed.park()
