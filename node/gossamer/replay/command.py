@@ -19,7 +19,6 @@ from rich.console import Console
 
 from gossamer.node.assembly import single_errors
 from gossamer.node.commands.membership import MAX_LOCAL_PEERS
-from gossamer.node.config import PROTOCOL_SETTINGS
 from gossamer.node.errors import ConfigurationError
 from gossamer.node.security import commands as security
 from gossamer.replay.conductor import Conductor, Played
@@ -200,13 +199,9 @@ def _make_cluster(folder: Path, peers: int) -> None:
 
 def setup_of(plan: Plan, folder: Path, speed: float) -> Setup:
     """What the workers have to know: real peers get the settings of the simulated ones."""
-    settings = attrs.asdict(plan.settings)
     return Setup(
         folder=str(folder),
-        preset=plan.scenario.systems[0].preset,
-        settings={name: settings[name] for name in PROTOCOL_SETTINGS},
-        successors=plan.settings.replicas,
-        event_memory=plan.settings.event_memory,
+        settings=attrs.asdict(plan.settings),
         round_s=plan.scenario.round_s / speed,
         attributes=plan.attributes,
         subscriptions={str(node): plan.expressions(node) for node in range(plan.nodes)},

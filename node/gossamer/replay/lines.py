@@ -11,7 +11,7 @@ and it answers by reports, objects with a `report`, a `node` and mostly the time
 
     started, stopped             from when on, and until when, a peer takes part
     failed                       it could not start: `why`
-    published, unpublished       an event, by number, is on its way as `id`; or `why` not
+    published, unpublished       an event, by number, is being published as `id`; or `why` not
     taken                        an event copy came in: `id`, `interested`, `dead_end`
     delivered                    an event reached the application: `id`, `hops`, `tree_hops`
     tally                        counts since the last tally, by `Tally`
@@ -37,19 +37,14 @@ class Setup:
 
     Attributes:
         folder: holds a membership for every peer, named by its node.
-        preset: of the protocol.
-        settings: fields of the protocol's settings.
-        successors, event_memory: see `gossamer.node.config.Delivery`.
+        settings: all fields of the protocol's settings.
         round_s: seconds of a gossip round.
         attributes: names of what events are made of.
         subscriptions: expressions, by node.
     """
 
     folder: str
-    preset: str
     settings: Mapping[str, Any]
-    successors: int
-    event_memory: int
     round_s: float
     attributes: list[str]
     subscriptions: Mapping[str, list[str]]

@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +21,6 @@ import trio
 
 from gossamer.node.application import Inside, Peer
 from gossamer.node.config import (
-    Delivery,
     Discovery,
     Identity,
     Listen,
@@ -33,10 +32,11 @@ from gossamer.node.core import SELF, Record
 from gossamer.node.errors import NodeError
 from gossamer.node.logs import configure_logs
 from gossamer.node.peer import Event, open_peer
+from gossamer.protocol.config import Settings
 from gossamer.protocol.content.attributes import IntegerAttribute
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.errors import ProtocolError
-from gossamer.protocol.messages import BODY, DELIVER, EVENT, KIND
+from gossamer.protocol.messages import BODY, DELIVER, EVENT, KIND, PUBLISH
 from gossamer.protocol.overlay.links import HANDLE_MASK
 from gossamer.protocol.rendezvous.delivery import is_interested
 from gossamer.protocol.rendezvous.recovery import EVENT_ID, EVENT_VALUES
@@ -47,6 +47,8 @@ from gossamer.sim.collector import KINDS, NOT_CONTROL, is_dead_end
 CHUNK: Final = 1 << 16
 # Reports are written together this often, so that they cost little.
 FLUSH_S: Final = 0.05
+# Of an event that came by no path, but out of a store.
+UNKNOWN_HOPS: Final = 0, 0
 # What subscribes at a peer.
 APPLICATION: Final = "replay"
 # Commands that wait for a peer which is still starting or stopping.
@@ -87,6 +89,7 @@ class Observer:
         self._peer = peer
         self._reporter = reporter
         self._hops: dict[int, tuple[int, int]] = {}
+        self._expected: dict[tuple[int, ...], list[int]] = {}
         self._control = 0
         self._told: Counter[str] = Counter()
 
@@ -95,6 +98,8 @@ class Observer:
         kind = record[KIND]
         if kind == EVENT:
             self._see_event(record)
+        elif kind == PUBLISH:
+            self._see_publication(record)
         elif kind == DELIVER:
             self._hops[record[BODY]] = record[BODY + 1], record[BODY + 2]
         elif kind < KINDS and kind not in NOT_CONTROL:
@@ -111,9 +116,24 @@ class Observer:
             dead_end=bool(dead_end),
         )
 
+    def expect(self, number: int, values: Iterable[int]) -> None:
+        """The application is about to publish an event of these hashed values."""
+        self._expected.setdefault(tuple(values), []).append(number)
+
+    def expects(self, number: int) -> bool:
+        """Whether that event is still not being published."""
+        return any(number in numbers for numbers in self._expected.values())
+
+    def _see_publication(self, record: Record) -> None:
+        # When an event is on its way is not when its publisher is told that others hold it.
+        values = tuple(record[BODY + EVENT_VALUES :])
+        numbers = self._expected.get(values)
+        if numbers:
+            self._tell("published", event=numbers.pop(0), id=record[BODY + EVENT_ID])
+
     def deliver(self, event: Event) -> None:
         """The application has got an event."""
-        hops, tree_hops = self._hops[event.id]
+        hops, tree_hops = self._hops.get(event.id, UNKNOWN_HOPS)
         self._tell(
             "delivered",
             id=event.id,
@@ -215,28 +235,47 @@ class Seat:
                 observer.deliver(event)
 
     async def _publish(self, peer: Peer, event: int, values: dict[str, int]) -> None:
-        at = time.monotonic()
+        observer = self.watched
+        if observer is None:
+            self._tell("unpublished", event=event, why="the peer is stopping")
+            return
+        observer.expect(event, values.values())
         try:
-            name = await peer.publish(values)
+            await peer.publish(values)
         except (NodeError, ProtocolError) as error:
-            self._tell("unpublished", event=event, why=str(error))
-        else:
-            self.reporter.tell("published", self.node, at=at, event=event, id=name)
+            if observer.expects(event):
+                self._tell("unpublished", event=event, why=str(error))
 
     def _tell(self, report: str, **fields: Any) -> None:
         self.reporter.tell(report, self.node, at=time.monotonic(), **fields)
 
 
-def config_of(setup: Setup, node: int) -> NodeConfig:
+@attrs.frozen(kw_only=True)
+class ReplayConfig(NodeConfig):
+    """A configuration that leaves nothing of the protocol to the node's own sections.
+
+    Attributes:
+        exact: the settings of the simulation.
+    """
+
+    exact: Settings
+
+    def settings(self, schema: Schema) -> Settings:
+        """Those of the simulation; ``schema`` is of as many attributes."""
+        assert len(schema) == self.exact.attributes
+        return self.exact
+
+
+def config_of(setup: Setup, node: int) -> ReplayConfig:
     """The configuration of one peer, which knows nobody yet."""
-    return NodeConfig(
+    return ReplayConfig(
+        exact=Settings(**setup.settings),
         preset="local",
         identity=Identity(folder=Path(setup.folder) / str(node)),
         listen=Listen(addresses=("127.0.0.1:0",)),
         # As in the simulation, a peer that comes back knows nobody but its contacts.
         discovery=Discovery(multicast=False, remember=False),
-        protocol=Protocol(preset=setup.preset, round_s=setup.round_s, settings=setup.settings),
-        delivery=Delivery(successors=setup.successors, event_memory=setup.event_memory),
+        protocol=Protocol(round_s=setup.round_s),
         page=Page(enabled=False),
         schema=Schema([IntegerAttribute(name, 0, RING - 1) for name in setup.attributes]),
     )
