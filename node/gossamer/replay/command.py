@@ -17,10 +17,10 @@ import attrs
 import trio
 from rich.console import Console
 
-from gossamer.node.assembly import single_errors
 from gossamer.node.commands.membership import MAX_LOCAL_PEERS
 from gossamer.node.errors import ConfigurationError
 from gossamer.node.security import commands as security
+from gossamer.node.unwrap import unwrapped
 from gossamer.replay.conductor import Conductor, Played
 from gossamer.replay.crew import Crew
 from gossamer.replay.lines import Setup
@@ -187,7 +187,7 @@ def play(plan: Plan, options: Options, bars: Callback) -> Played:
         def progress(done: int, total: int) -> None:
             bars(REAL, done, total)
 
-        with single_errors():
+        with unwrapped():
             return trio.run(Conductor(plan, crew, options.speed, progress).play)
 
 
