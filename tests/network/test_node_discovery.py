@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import math
 import socket
+import tempfile
 import threading
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,6 +42,14 @@ from support.waiting import eventually
 
 CLUSTER = "ab" * 16
 LOOPBACK = "127.0.0.1"
+
+
+@pytest.fixture(autouse=True)
+def alone() -> Iterator[None]:
+    """Test processes of one machine hear each other's multicast: one test at a time."""
+    with Path(tempfile.gettempdir(), "gossamer-multicast-tests.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def announcement(key: int, cluster: str = CLUSTER, version: int = 1) -> Announcement:

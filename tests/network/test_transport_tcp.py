@@ -279,11 +279,12 @@ async def test_a_stranger_who_says_nothing_is_let_go() -> None:
     "rubbish", [b"GET / HTTP/1.1\r\n\r\n", bytes(5000), b"\x16\x03\x01\xff\xff"]
 )
 async def test_rubbish_from_strangers_does_no_harm(rubbish: bytes) -> None:
-    transport = tls_transport(2, Limits(close_seconds=0.01, handshake_seconds=0.1))
+    transport = tls_transport(2, LIMITS)
     async with listening(transport) as (address, came):
         stream = await stranger(address)
-        await stream.send_all(rubbish)
         try:
+            await stream.send_all(rubbish)
+            await stream.send_eof()
             while await stream.receive_some(4096):
                 pass
         except trio.BrokenResourceError:
