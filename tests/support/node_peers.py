@@ -14,10 +14,11 @@ from gossamer.node.peer import Event, Peer, Subscription
 from gossamer.node.security.cluster import Membership
 from gossamer.node.transport.base import Address
 from gossamer.protocol.content.schema import FloatAttribute, Schema, StringAttribute
-from support.waiting import eventually
+from support.waiting import PATIENCE_S, eventually
 
 SCHEMA = Schema([FloatAttribute("price", 0, 1000), StringAttribute("symbol")])
-ROUND_S = 0.05
+# Long enough for three peers of a process on a busy machine.
+ROUND_S = 0.1
 
 
 def config_of(
@@ -52,7 +53,7 @@ async def rounds_pass(*peers: Peer, rounds: int = 4) -> None:
     await eventually(lambda: all(peer.counters.rounds >= goal for peer, goal in goals))
 
 
-async def take(events: Subscription, count: int, patience_s: float = 20) -> list[Event]:
+async def take(events: Subscription, count: int, patience_s: float = PATIENCE_S) -> list[Event]:
     """The next ``count`` events."""
     with trio.fail_after(patience_s):
         return [await events.__anext__() for _ in range(count)]

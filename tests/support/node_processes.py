@@ -52,10 +52,12 @@ class Shell:
             **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
         )
 
-    def run(self, *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *arguments: str, text: str = "", patience_s: float = PATIENCE_S
+    ) -> subprocess.CompletedProcess[str]:
         """Run a command to its end."""
         process = self.start(*arguments, stdin=subprocess.PIPE)
-        out, err = process.communicate(text, timeout=PATIENCE_S)
+        out, err = process.communicate(text, timeout=patience_s)
         return subprocess.CompletedProcess(arguments, process.returncode, out, err)
 
     def ok(self, *arguments: str, text: str = "") -> str:
