@@ -7,6 +7,7 @@ command      what `gossamer node replay` does from beginning to end
 plan         who comes and goes and what is published when, as in the simulation
 crew         the processes that hold the peers, started, fed and watched over
 worker       one of these processes; loads neither the compiler nor the readers of traces
+observer     what a worker sees of one of its peers
 lines        what crew and workers tell each other
 conductor    plays a plan on a crew
 notebook     what was seen of the peers
