@@ -25,11 +25,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 from attrs import define, evolve, field, frozen
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from support.clusters import MadeCluster
+from support.node_processes import Shell
 from support.peer_processes import PATIENCE_S, PeerProcesses, peer_processes
 from support.quotes import SCHEMA, Quote, Wish, make_quotes, make_wishes
 
@@ -156,9 +158,7 @@ class Bench:
         self.unexpected.update(self._wrong(stream))
         return stream
 
-    def _publish(
-        self, quotes: Sequence[Quote], due: Sequence[float], patience_s: float
-    ) -> Stream:
+    def _publish(self, quotes: Sequence[Quote], due: Sequence[float], patience_s: float) -> Stream:
         """Publish, and wait until as much was delivered as there are matches, or none comes."""
         asked: dict[int, list[tuple[int, float, Quote]]] = {
             process.first: [] for process in self.peers.processes
@@ -221,6 +221,25 @@ def open_bench(size: Size, folder: Path, quotes: Sequence[Quote]) -> Iterator[tu
         yield Bench(size, peers, make_wishes(size.wishes, quotes, SEED)), ready_s
 
 
+def measure_start(folder: Path) -> list[Measure]:
+    """What it takes to start a node alone, and what it holds then."""
+    folder.mkdir()
+    shell = Shell(folder)
+    shell.ok("node", "init", "one")
+    begin = time.monotonic()
+    chosen = ("listen.addresses", "listen.join_addresses", "page.address")
+    ports = [part for name in chosen for part in ("--set", f"{name}=127.0.0.1:0")]
+    with shell.node("one", *ports) as process:
+        seconds = time.monotonic() - begin
+        found = psutil.Process(process.pid)
+        used, resident = found.cpu_times(), found.memory_info().rss
+    return [
+        Measure("a process from start to ready", seconds, "s", "0.5 s"),
+        Measure("processor time of that", used.user + used.system, "s"),
+        Measure("memory of that process, alone", resident / 1e6, "MB"),
+    ]
+
+
 def measure(size: Size, folder: Path) -> tuple[list[Measure], Counter[str]]:
     """Everything of the report, and what was delivered wrongly."""
     quotes = make_quotes(size.steady + size.bursts * size.burst, SEED)
@@ -237,10 +256,6 @@ def measure(size: Size, folder: Path) -> tuple[list[Measure], Counter[str]]:
     latencies = steady.latencies_ms()
     per_cpu_s = [len(one.receipts) / one.total("cpu_s") for one in (steady, *bursts)]
     round_ms = 1e3 * _grown(idle, rested, "cpu_s") / _grown(idle, rested, "rounds")
-
-    def events_s(stream: Stream) -> float:
-        return stream.total("cpu_s") - stream.total("rounds") * round_ms / 1e3
-
     reached = len({(wish % size.peers, event) for wish, event, _ in steady.receipts})
     copies = steady.total("events_forwarded")
     further = [
@@ -256,21 +271,15 @@ def measure(size: Size, folder: Path) -> tuple[list[Measure], Counter[str]]:
         Measure("latency, median", statistics.median(latencies), "ms"),
         Measure("latency, 99th percentile", latencies[len(latencies) * 99 // 100], "ms", "25 ms"),
         Measure("deliveries a processor second", per_cpu_s[0], "1/s", "5,000"),
-        Measure("the same, without gossip", len(steady.receipts) / events_s(steady), "1/s"),
         Measure("the same, counting a peer's once", reached / steady.total("cpu_s"), "1/s"),
         Measure("bursts: deliveries a processor second", max(per_cpu_s[1:]), "1/s", "30,000"),
-        Measure(
-            "the same, without gossip",
-            max(len(one.receipts) / events_s(one) for one in bursts),
-            "1/s",
-        ),
         Measure("copies sent for each peer reached", copies / reached, ""),
         Measure("processor time of a peer's gossip round", round_ms, "ms"),
         Measure("memory of a process with one peer", memory[0], "MB", "60 MB"),
         Measure("connections of that peer", rested[0]["connections"], ""),
         Measure("memory of each further peer", statistics.mean(further), "MB", "3 MB"),
     ]
-    return measures, bench.unexpected
+    return [*measures, *measure_start(folder / "alone")], bench.unexpected
 
 
 def _grown(before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]], name: str) -> float:

@@ -175,4 +175,5 @@ async def _serve() -> None:
 
 
 if __name__ == "__main__":
+    gc.freeze()  # as a node does
     trio.run(_serve)

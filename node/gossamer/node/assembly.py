@@ -26,6 +26,7 @@ from gossamer.node.errors import (
 )
 from gossamer.node.events import EventMemory
 from gossamer.node.keeping import Keeper
+from gossamer.node.logs import log
 from gossamer.node.metrics import Counters
 from gossamer.node.notes import schema_fingerprint
 from gossamer.node.outlet import PoolOutlet
@@ -367,9 +368,7 @@ class _Assembly:
 
 
 def _warn(event: str, **fields: str) -> None:
-    import structlog
-
-    structlog.get_logger().warning(event, **fields)
+    log.warning(event, **fields)
 
 
 def _nobody_listens(_: Delivery) -> None:

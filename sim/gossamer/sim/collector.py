@@ -27,7 +27,6 @@ from gossamer.protocol.messages import (
 from gossamer.protocol.rendezvous.content_routing_table import source_of
 from gossamer.protocol.rendezvous.delivery import is_interested, matching_entries
 from gossamer.protocol.rendezvous.recovery import (
-    EVENT_ATTRIBUTE,
     EVENT_ID,
     EVENT_MODE,
     EVENT_VALUES,

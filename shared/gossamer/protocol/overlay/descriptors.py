@@ -251,9 +251,10 @@ def write_own(v: SamplerState, p: int, freshness: int, words: Words, at: int) ->
 
 
 def _write_slots_at_once(v: Any, p: int, begin: int, end: int, words: Any, at: int) -> None:
-    freshness = (v.views[p, begin:end, None] & PLAIN).tolist()
-    profiles = v.view_profile[p, begin:end].tolist()
-    written = [word for parts in zip(freshness, profiles, strict=True) for part in parts for word in part]
+    written = []
+    for slot in range(begin, end):
+        written.append(int(v.views[p, slot]) & PLAIN)
+        written += v.view_profile[p, slot].tolist()
     words[at : at + len(written)] = written
 
 
