@@ -293,10 +293,16 @@ def main() -> None:
     parser.add_argument("--round", type=float, help="seconds of a gossip round")
     parser.add_argument("--steady", type=int, help="quotes published at the steady rate")
     parser.add_argument("--rate", type=float, help="quotes a second")
+    parser.add_argument("--bursts", type=int, help="bursts after that")
     parser.add_argument("--out", type=Path, default=Path(), help="where bench.json is written")
     given = parser.parse_args()
     size = SMALL if given.small else FULL
-    changes = {"round_s": given.round, "steady": given.steady, "rate": given.rate}
+    changes = {
+        "round_s": given.round,
+        "steady": given.steady,
+        "rate": given.rate,
+        "bursts": given.bursts,
+    }
     size = evolve(size, **{name: value for name, value in changes.items() if value})
     with tempfile.TemporaryDirectory() as folder:
         measures, unexpected = measure(size, Path(folder))

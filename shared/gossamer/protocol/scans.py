@@ -32,7 +32,7 @@ def _find_boxes_at_once(
     boxes: Any, p: int, count: int, first: int, words: Any, at: int, size: int, found: Any
 ) -> int:
     ends = boxes[p, :count].T
-    held = np.True_
+    held: Any = np.True_
     for d in range(size):
         value = words[at + d]
         held = held & (ends[first + 2 * d] <= value) & (ends[first + 2 * d + 1] >= value)
