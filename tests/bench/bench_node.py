@@ -39,6 +39,7 @@ SEED = 1
 LEAD_S = 0.5  # from saying when a steady stream begins to its beginning
 ARRIVAL_S = 30.0  # within which what was published has to be delivered
 SETTLING_S = 2.0  # the same, while subscriptions may not be known everywhere yet
+SETTLING_ROUNDS = 60  # more than an overlay takes to form
 QUIET_ROUNDS = 4  # after the last delivery, in which nothing else may come
 
 
@@ -132,8 +133,9 @@ class Bench:
             asked[process.first].append((number, place, wish.expression))
         self.peers.call_each("subscribe", [{"wishes": wishes} for wishes in asked.values()])
 
-    def settle(self, quotes: Sequence[Quote], patience_s: float = PATIENCE_S) -> float:
+    def settle(self, quotes: Sequence[Quote]) -> float:
         """Publish until every subscription gets what it should; return how long that took."""
+        patience_s = PATIENCE_S + SETTLING_ROUNDS * self.size.round_s
         begin = time.monotonic()
         while time.monotonic() - begin < patience_s:
             stream = self._publish(quotes, [0.0] * len(quotes), SETTLING_S)
