@@ -355,7 +355,9 @@ class _Assembly:
                 self.peer.subscribers.restore(stored.expression, stored.client)
             except (ExpressionError, CapacityError) as error:
                 # The schema or the settings have changed since.
-                _warn("a kept subscription is of no use", name=stored.client, cause=str(error))
+                log.warning(
+                    "a kept subscription is of no use", name=stored.client, cause=str(error)
+                )
 
     async def _search(self, sources: Sequence[Source]) -> None:
         async with discover(sources, self._on_failed_source) as stream:
@@ -364,11 +366,7 @@ class _Assembly:
                     self.contacts.add(found)
 
     def _on_failed_source(self, name: str, error: Exception) -> None:
-        _warn("a source of peers failed", source=name, cause=str(error))
-
-
-def _warn(event: str, **fields: str) -> None:
-    log.warning(event, **fields)
+        log.warning("a source of peers failed", source=name, cause=str(error))
 
 
 def _nobody_listens(_: Delivery) -> None:

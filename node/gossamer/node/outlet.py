@@ -55,12 +55,13 @@ class PoolOutlet:
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve frames that have to wait, until cancelled."""
-        try:
-            async with trio.open_nursery() as self._nursery:
-                task_status.started()
+        async with trio.open_nursery() as self._nursery:
+            task_status.started()
+            try:
                 await trio.sleep_forever()
-        finally:
-            self._nursery = None
+            finally:
+                # From here on nothing can be started that would wait.
+                self._nursery = None
 
     @property
     def waiting(self) -> int:
@@ -81,7 +82,7 @@ class PoolOutlet:
             self._counters.drop("too large")
             return
         if waiting is None:
-            if self._nursery is None or self._nursery.cancel_scope.cancel_called:
+            if self._nursery is None:
                 self._counters.drop("unreachable")
                 return
             waiting = self._waiting[key] = deque()
