@@ -77,11 +77,12 @@ class Host:
         return published
 
     async def wait_for(self, count: int, patience_s: float) -> int:
-        """Wait until so many events were taken, or patience is over; return how many were."""
-        with trio.move_on_after(patience_s):
+        """Wait until so many events were taken, or none for so long; return how many were."""
+        with trio.move_on_after(patience_s) as scope:
             while len(self.receipts) < count:
                 self._news = trio.Event()
                 await self._news.wait()
+                scope.deadline = trio.current_time() + patience_s
         return len(self.receipts)
 
     async def rest(self, rounds: int) -> None:
