@@ -28,7 +28,9 @@ def test_matching_is_the_conjunction_of_the_comparisons(
     comparisons = data.draw(consistent_comparisons(schema))
     event = data.draw(events(schema))
     expected = all(holds(schema, comparison, event) for comparison in comparisons)
-    assert Subscription.of(schema, comparisons).matches(event) == expected
+    subscription = Subscription.of(schema, comparisons)
+    assert subscription.matches(event) == expected
+    assert subscription.matches_checked(schema.check_event(event)) == expected
 
 
 @UNTIMED

@@ -17,7 +17,7 @@ from support.made_up_runs import made_up_run
 
 ENTRY_POINTS = """\
 [gossamer.commands]
-node = gossamer.node.cli:app
+node = gossamer.node.starting:app
 pub = gossamer.node.cli:pub_app
 sim = gossamer.sim.cli:app
 sub = gossamer.node.cli:sub_app

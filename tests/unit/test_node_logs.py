@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import structlog
 
 from gossamer.node.logs import (
     HIDDEN,
@@ -18,6 +17,7 @@ from gossamer.node.logs import (
     REPEATS_REMEMBERED,
     Repetitions,
     configure_logs,
+    log,
 )
 
 SECRET = "a3" * 32
@@ -33,7 +33,7 @@ class Logs:
         self.repetitions: Repetitions = configure_logs(
             stream=self.stream, clock=lambda: self.now, **options
         )
-        self.log = structlog.get_logger()
+        self.log = log
 
     def text(self) -> str:
         return self.stream.getvalue()
@@ -47,7 +47,6 @@ def restore_logging() -> Iterator[None]:
     root = logging.getLogger()
     before = (root.handlers[:], root.level)
     yield
-    structlog.reset_defaults()
     root.handlers[:], root.level = before
 
 
@@ -72,7 +71,7 @@ def test_a_terminal_is_recognised() -> None:
 
     terminal = Terminal()
     configure_logs(stream=terminal)
-    structlog.get_logger().info("up")
+    log.info("up")
     assert terminal.getvalue().endswith(" info    up\n")
 
 
@@ -199,5 +198,5 @@ def test_a_full_disk_costs_the_line_and_not_the_process() -> None:
 
     disk = FullDisk()
     configure_logs(stream=disk)
-    structlog.get_logger().error("disk full")
+    log.error("disk full")
     assert disk.attempts == 1

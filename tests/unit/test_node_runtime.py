@@ -106,6 +106,17 @@ async def test_frames_wait_in_order_for_a_peer_that_is_being_dialled() -> None:
 
 
 @pytest.mark.trio
+async def test_a_peer_that_stops_sends_nothing_that_would_have_to_wait() -> None:
+    sending = Sending()
+    async with trio.open_nursery() as nursery:
+        await nursery.start(sending.outlet.run)
+        nursery.cancel_scope.cancel()
+    sending.outlet.send(7, b"late", [1])
+    assert sending.counters.dropped["unreachable"] == 1
+    assert list(sending.outlet.held()) == []
+
+
+@pytest.mark.trio
 async def test_what_cannot_be_brought_comes_back_and_what_is_too_much_is_dropped() -> None:
     sending = Sending()
     async with trio.open_nursery() as nursery:

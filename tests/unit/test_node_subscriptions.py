@@ -11,7 +11,7 @@ from gossamer.node.core import Box
 from gossamer.node.errors import SubscriptionInUse
 from gossamer.node.events import Event
 from gossamer.node.metrics import Counters
-from gossamer.node.subscriptions import BATCH, Subscribers
+from gossamer.node.subscriptions import BATCH, TURN, Subscribers
 from gossamer.protocol.content.schema import FloatAttribute, Schema
 from gossamer.protocol.errors import CapacityError, ExpressionError
 from gossamer.protocol.space.hashing import uniform_hashes
@@ -161,3 +161,36 @@ async def test_a_stream_waits_for_events_and_ends_when_it_is_closed() -> None:
         assert taken == []
         stream.close()
     assert taken == [0, 1]
+
+
+@pytest.mark.trio
+async def test_a_stream_that_never_runs_dry_lets_others_have_their_turn() -> None:
+    desk = Desk()
+    stream = desk.subscribers.add("price >= 0")
+    desk.deliver(*range(8 * TURN))
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            await trio.lowlevel.checkpoint()
+            turns += 1
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(count_turns)
+        for _ in range(8 * TURN):
+            await stream.__anext__()
+        nursery.cancel_scope.cancel()
+    assert turns >= 4
+
+
+@pytest.mark.trio
+async def test_taking_an_event_heeds_a_cancellation_at_once() -> None:
+    desk = Desk()
+    stream = desk.subscribers.add("price >= 0")
+    desk.deliver(1, 2)
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await stream.__anext__()
+    assert scope.cancelled_caught
+    assert len(stream) == 2

@@ -26,6 +26,7 @@ from gossamer.node.errors import (
 )
 from gossamer.node.events import EventMemory
 from gossamer.node.keeping import Keeper
+from gossamer.node.logs import log
 from gossamer.node.metrics import Counters
 from gossamer.node.notes import schema_fingerprint
 from gossamer.node.outlet import PoolOutlet
@@ -355,7 +356,9 @@ class _Assembly:
                 self.peer.subscribers.restore(stored.expression, stored.client)
             except (ExpressionError, CapacityError) as error:
                 # The schema or the settings have changed since.
-                _warn("a kept subscription is of no use", name=stored.client, cause=str(error))
+                log.warning(
+                    "a kept subscription is of no use", name=stored.client, cause=str(error)
+                )
 
     async def _search(self, sources: Sequence[Source]) -> None:
         async with discover(sources, self._on_failed_source) as stream:
@@ -364,13 +367,7 @@ class _Assembly:
                     self.contacts.add(found)
 
     def _on_failed_source(self, name: str, error: Exception) -> None:
-        _warn("a source of peers failed", source=name, cause=str(error))
-
-
-def _warn(event: str, **fields: str) -> None:
-    import structlog
-
-    structlog.get_logger().warning(event, **fields)
+        log.warning("a source of peers failed", source=name, cause=str(error))
 
 
 def _nobody_listens(_: Delivery) -> None:

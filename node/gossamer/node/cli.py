@@ -12,6 +12,8 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from gossamer.node.starting import run_peers
+
 _SETTINGS: Final[dict[str, Any]] = {
     "add_completion": False,
     "pretty_exceptions_enable": False,
@@ -146,7 +148,7 @@ def run(
     changes: Changes = None,
 ) -> None:
     """Run a peer until it is stopped (Ctrl-C)."""
-    raise SystemExit(_run(folders or (), changes))
+    raise SystemExit(run_peers(folders or (), changes))
 
 
 @app.command()
@@ -273,16 +275,6 @@ def top(
     from gossamer.node.commands.watching import top as watch
 
     watch(folder, interval, once=once)
-
-
-def _run(folders: Sequence[Path], changes: Sequence[str] | None) -> int:
-    if len(folders) > 1:
-        from gossamer.node.commands.several import run_several
-
-        return run_several(folders, changes)
-    from gossamer.node.commands.running import run_node
-
-    return run_node(folders[0] if folders else None, changes)
 
 
 def _print(lines: Sequence[str]) -> None:

@@ -78,6 +78,7 @@ class Core:
         self._words = [0] * rules.largest_step(settings)
         self._cursor = [0, 0, 0]
         self._out = Outbox(self._words, self._cursor)  # type: ignore[arg-type]
+        self._step = rules.step.linked
 
     @property
     def profile(self) -> tuple[int, ...]:
@@ -122,7 +123,7 @@ class Core:
         """
         words, cursor = self._words, self._cursor
         cursor[:] = (0, 0, 0)
-        rules.step(self.state, SELF, self.now, record, 0, self._out)
+        self._step(self.state, SELF, self.now, record, 0, self._out)
         if cursor[REFUSED]:
             raise CapacityError("a peer's outbox", len(words))
         written = []

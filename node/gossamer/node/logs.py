@@ -5,21 +5,26 @@ written: fields whose names say that they are secret, bytes, and text that looks
 key or a join token are hidden, whoever logs them. A warning that repeats is written once in a
 while with the number of repetitions, so that a flooding peer cannot fill a disk. A full disk, in
 turn, costs log lines and never the process.
+
+All of it goes through the standard library's logging, under the name ``gossamer``: an application
+with a peer of its own gets the logs where it has them.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import sys
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, MutableMapping
+from datetime import UTC, datetime
 from typing import Any, Final, TextIO
 
 import attrs
 
-EventDict = MutableMapping[str, Any]
+Event = MutableMapping[str, Any]
 
 HIDDEN: Final = "(hidden)"
 MAX_TEXT: Final = 300
@@ -42,6 +47,37 @@ _SECRET_TEXT: Final = re.compile(
 _PLAIN: Final = re.compile(r"[\w.:/@%+\[\]-]+", re.ASCII)
 
 
+class NodeLog:
+    """Takes events and their fields to a logger of the standard library."""
+
+    def __init__(self, logger: logging.Logger) -> None:
+        self._logger = logger
+
+    def info(self, event: str, **fields: object) -> None:
+        """Say what is going on."""
+        self._log(logging.INFO, event, fields)
+
+    def warning(self, event: str, **fields: object) -> None:
+        """Say what went wrong and was dealt with."""
+        self._log(logging.WARNING, event, fields)
+
+    def error(self, event: str, **fields: object) -> None:
+        """Say what went wrong."""
+        self._log(logging.ERROR, event, fields)
+
+    def exception(self, event: str, **fields: object) -> None:
+        """Say what went wrong, and all of the exception that is being handled."""
+        self._log(logging.ERROR, event, fields, with_exception=True)
+
+    def _log(
+        self, level: int, event: str, fields: dict[str, object], with_exception: bool = False
+    ) -> None:
+        self._logger.log(level, event, extra={"fields": fields}, exc_info=with_exception)
+
+
+log: Final = NodeLog(logging.getLogger("gossamer"))
+
+
 def configure_logs(
     level: str = "info",
     format: str = "auto",
@@ -62,30 +98,16 @@ def configure_logs(
     Returns:
         Call its `flush` now and then and at the end, for repetitions not yet told.
     """
-    import structlog
-
-    sink = _Sink(sys.stderr if stream is None else stream)
-    text = format == "text" or (format == "auto" and sink.stream.isatty())
+    stream = sys.stderr if stream is None else stream
+    text = format == "text" or (format == "auto" and stream.isatty())
     repetitions = Repetitions(repeat_s, clock)
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            repetitions,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            hide_secrets,
-            as_text if text else structlog.processors.JSONRenderer(),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=lambda *_: sink,
-        cache_logger_on_first_use=False,
-    )
-    logging.basicConfig(handlers=[_FromLibraries()], level=level.upper(), force=True)
+    handler = _Handler(stream, as_text if text else as_json, repetitions)
+    logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
     return repetitions
 
 
 class Repetitions:
-    """Lets a warning through once in a while and counts those in between; a processor.
+    """Lets a warning through once in a while and counts those in between.
 
     Warnings are the same if event, cause and peer are.
     """
@@ -95,28 +117,22 @@ class Repetitions:
         self._clock = clock
         self._seen: OrderedDict[tuple[str, str, str], _Seen] = OrderedDict()
 
-    def __call__(self, _: object, method: str, event: EventDict) -> EventDict:
-        """Pass ``event`` on, with the number of those left out before it.
-
-        Raises:
-            structlog.DropEvent: it repeats one within the interval.
-        """
-        import structlog
-
-        if method not in ("warning", "error") or event.get("event") == MORE:
-            return event
-        kind = (str(event.get("event")), str(event.get("cause", "")), str(event.get("peer", "")))
+    def admit(self, event: Event) -> bool:
+        """Whether ``event`` is to be written; it is told how many were left out before it."""
+        if event["level"] not in ("warning", "error") or event["event"] == MORE:
+            return True
+        kind = (str(event["event"]), str(event.get("cause", "")), str(event.get("peer", "")))
         now = self._clock()
         seen = self._seen.get(kind)
         if seen is not None and now - seen.written < self._interval_s:
             seen.left_out += 1
-            raise structlog.DropEvent
+            return False
         if seen is not None and seen.left_out:
             event["more_like_this"] = seen.left_out
         self._seen[kind] = _Seen(now)
         if len(self._seen) > REPEATS_REMEMBERED:
             self._tell(*self._seen.popitem(last=False))
-        return event
+        return True
 
     def flush(self) -> None:
         """Write how many of each warning were left out, and begin anew."""
@@ -125,12 +141,10 @@ class Repetitions:
             self._tell(kind, seen)
 
     def _tell(self, kind: tuple[str, str, str], seen: _Seen) -> None:
-        import structlog
-
         if seen.left_out:
             named = zip(("cause", "peer"), kind[1:], strict=True)
             fields = {name: value for name, value in named if value}
-            structlog.get_logger().warning(MORE, of=kind[0], count=seen.left_out, **fields)
+            log.warning(MORE, of=kind[0], count=seen.left_out, **fields)
 
 
 @attrs.define
@@ -139,16 +153,21 @@ class _Seen:
     left_out: int = 0
 
 
-def hide_secrets(_: object, __: str, event: EventDict) -> EventDict:
-    """Hide what is secret and shorten what is long; a processor."""
+def hide_secrets(event: Event) -> Event:
+    """The event without what is secret, and with what is long shortened."""
     return {
         name: HIDDEN if _SECRET_NAME.search(name) else _shown(name, value, 0)
         for name, value in event.items()
     }
 
 
-def as_text(_: object, __: str, event: EventDict) -> str:
-    """One line for people; nothing in it steers the terminal. A processor, the last."""
+def as_json(event: Event) -> str:
+    """One line for programs."""
+    return json.dumps(event)
+
+
+def as_text(event: Event) -> str:
+    """One line for people; nothing in it steers the terminal."""
     parts = [event.pop("timestamp", ""), f"{event.pop('level', ''):<7}", event.pop("event", "")]
     trace = event.pop("exception", None)
     parts += [f"{name}={_quoted(value)}" for name, value in event.items()]
@@ -188,38 +207,43 @@ def _printable(text: str, keep: str = "") -> str:
     return "".join(c if c.isprintable() or c in keep else f"\\x{ord(c):02x}" for c in text)
 
 
-class _Sink:
-    """Where finished lines go. Losing one is better than stopping the node."""
+class _Handler(logging.Handler):
+    """Writes what is logged here, and what libraries log, to a stream."""
 
-    def __init__(self, stream: TextIO) -> None:
-        self.stream = stream
-        self.debug = self.info = self.warning = self.error = self.critical = self.exception = (
-            self._write
-        )
+    def __init__(
+        self, stream: TextIO, as_line: Callable[[Event], str], repetitions: Repetitions
+    ) -> None:
+        super().__init__()
+        self._stream = stream
+        self._as_line = as_line
+        self._repetitions = repetitions
 
-    def _write(self, line: str) -> None:
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line. Losing one is better than stopping the node."""
+        event = _event_of(record)
+        if not self._repetitions.admit(event):
+            return
+        event["timestamp"] = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+        if record.exc_info and record.exc_info[0] is not None:
+            event["exception"] = _EXCEPTIONS.formatException(record.exc_info)
         try:
-            self.stream.write(line + "\n")
-            self.stream.flush()
+            self._stream.write(self._as_line(hide_secrets(event)) + "\n")
+            self._stream.flush()
         except (OSError, ValueError):  # a full disk, a closed pipe, a closed stream
             return
 
 
-class _FromLibraries(logging.Handler):
-    """Hands on what libraries log by the standard library's means."""
+_EXCEPTIONS: Final = logging.Formatter()
 
-    def emit(self, record: logging.LogRecord) -> None:
-        """Log ``record`` as an event of ours."""
-        import structlog
 
-        try:
-            said = record.getMessage()
-        except (TypeError, ValueError):  # the library's arguments do not fit its format
-            said = str(record.msg)
-        structlog.get_logger().log(
-            record.levelno,
-            "library says",
-            cause=said,
-            library=record.name,
-            exc_info=record.exc_info,
-        )
+def _event_of(record: logging.LogRecord) -> Event:
+    level = record.levelname.lower()
+    fields: Mapping[str, object] | None = getattr(record, "fields", None)
+    if fields is not None:
+        return {**fields, "event": record.msg, "level": level}
+    try:
+        said = record.getMessage()
+    except (TypeError, ValueError):  # the library's arguments do not fit its format
+        said = str(record.msg)
+    event = {"event": "library says", "cause": said, "library": record.name}
+    return {**event, "level": level}

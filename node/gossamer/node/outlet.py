@@ -57,7 +57,11 @@ class PoolOutlet:
         """Serve frames that have to wait, until cancelled."""
         async with trio.open_nursery() as self._nursery:
             task_status.started()
-            await trio.sleep_forever()
+            try:
+                await trio.sleep_forever()
+            finally:
+                # From here on nothing can be started that would wait.
+                self._nursery = None
 
     @property
     def waiting(self) -> int:
@@ -65,7 +69,10 @@ class PoolOutlet:
         return sum(map(len, self._waiting.values()))
 
     def send(self, key: int, frame: bytes, record: Record) -> None:
-        """Queue ``frame``, or let it wait until it can be; it is dropped where too many wait."""
+        """Queue ``frame``, or let it wait until it can be.
+
+        It is dropped where too many wait, and where nothing waits any more: the peer stops.
+        """
         waiting = self._waiting.get(key)
         try:
             # What waits already goes first.
@@ -75,7 +82,9 @@ class PoolOutlet:
             self._counters.drop("too large")
             return
         if waiting is None:
-            assert self._nursery is not None
+            if self._nursery is None:
+                self._counters.drop("unreachable")
+                return
             waiting = self._waiting[key] = deque()
             self._nursery.start_soon(self._serve, key, waiting)
         if len(waiting) >= MAX_WAITING:

@@ -20,6 +20,7 @@ import trio
 
 from gossamer.node.book import AddressBook
 from gossamer.node.errors import BadFrame, ClusterFolderError, FrameTooLarge, StoreError
+from gossamer.node.logs import log
 from gossamer.node.metrics import Counters
 from gossamer.node.security.certificates import Authority, read_certificate
 from gossamer.node.security.cluster import Membership
@@ -232,7 +233,7 @@ class RevocationDesk:
         try:
             found = self._file.changed()
         except ClusterFolderError as error:
-            _warn("the list of revoked peers cannot be read", cause=str(error))
+            log.warning("the list of revoked peers cannot be read", cause=str(error))
             # What this peer knows is to be there again.
             self._kept = -1
             return
@@ -245,7 +246,7 @@ class RevocationDesk:
         try:
             await self._file.keep(revoked)
         except (StoreError, OSError) as error:
-            _warn("the list of revoked peers cannot be kept", cause=str(error))
+            log.warning("the list of revoked peers cannot be kept", cause=str(error))
         else:
             self._kept = revoked.sequence
 
@@ -281,9 +282,3 @@ class RevocationDesk:
         if connection is not None:
             self._counters.refuse(cause)
             connection.expel(Cause.REFUSED, reason)
-
-
-def _warn(event: str, **fields: str) -> None:
-    import structlog
-
-    structlog.get_logger().warning(event, **fields)

@@ -24,6 +24,8 @@ from gossamer.protocol.space.hashing import OrderPreservingHash
 # Events noted as delivered in one write.
 BATCH: Final = 256
 DEFAULT_ROOM: Final = 4096
+# Events that an application is given in one turn of the event loop.
+TURN: Final = 16
 
 # Notes that an application gets events; says which it has not got before.
 Mark = Callable[[str, Sequence[Event]], Awaitable[Sequence[Event]]]
@@ -68,6 +70,7 @@ class Subscription:
         self._ready: deque[Event] = deque()
         self._news = trio.Event()
         self._closed = True
+        self._taken = 0
 
     @property
     def is_open(self) -> bool:
@@ -80,7 +83,7 @@ class Subscription:
 
     def matches(self, event: Event) -> bool:
         """Whether the event's exact values meet the expression."""
-        return self._wanted.matches(event.values)
+        return self._wanted.matches_checked(event.values)
 
     def offer(self, event: Event) -> bool:
         """Let an event wait here; False if another was dropped for it."""
@@ -122,7 +125,12 @@ class Subscription:
         return self
 
     async def __anext__(self) -> Event:
-        await trio.lowlevel.checkpoint()
+        # Others have their turn once in so many events: it costs as much as an event does.
+        self._taken += 1
+        if self._taken % TURN:
+            await trio.lowlevel.checkpoint_if_cancelled()
+        else:
+            await trio.lowlevel.checkpoint()
         while not self._ready:
             if not self._waiting:
                 if self._closed:

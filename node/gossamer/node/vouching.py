@@ -240,7 +240,7 @@ class SignedVouching:
             _keep(self._owners, signed.signature, key)
         return key
 
-    def _fault(self, profile: Sequence[int]) -> ProfileFault | None:
+    def _fault(self, profile: tuple[int, ...]) -> ProfileFault | None:
         if len(profile) != self._profile_words:
             return ProfileFault("length", len(profile), f"{self._profile_words} words")
         return profile_fault(profile)

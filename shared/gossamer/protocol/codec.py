@@ -12,13 +12,14 @@ rest of the record consistent. Records are sequences of Python integers here.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import contains
 from typing import NamedTuple
 
 import attrs
 
 from gossamer.protocol.config import Settings
 from gossamer.protocol.errors import MalformedRecordError
-from gossamer.protocol.layouts import Layout, Source, Swap, layouts_of
+from gossamer.protocol.layouts import HANDLES, Layout, Source, Swap, bounds_of, layouts_of
 from gossamer.protocol.messages import BODY, FROM, KIND, LENGTH, TO
 from gossamer.protocol.overlay.links import HANDLE_MASK
 from gossamer.protocol.state import State, profile_words
@@ -50,6 +51,7 @@ class Codec:
     def __init__(self, settings: Settings) -> None:
         self.profile_words = profile_words(settings)
         self._layouts = layouts_of(settings)
+        self._bounds = {kind: bounds_of(layout) for kind, layout in self._layouts.items()}
         self.kinds = frozenset(self._layouts)
         self.most_references = max(
             settings.view_size + 1, settings.links + 1, settings.routing_table_entries
@@ -66,6 +68,8 @@ class Codec:
                 -1, "length", len(record), "as many words as the record says"
             )
         kind = record[KIND]
+        if self._is_plainly_sane(record):
+            return
         for name, place in (("sender", FROM), ("addressee", TO)):
             if not 0 <= record[place] <= HANDLE_MASK:
                 raise MalformedRecordError(kind, name, record[place], f"0 to {HANDLE_MASK}")
@@ -101,6 +105,17 @@ class Codec:
                 return None
         self._check_end(source)
         return target
+
+    def _is_plainly_sane(self, record: Sequence[int]) -> bool:
+        """Whether `check` would find nothing, where that can be seen at a glance."""
+        bounds = self._bounds.get(record[KIND])
+        return (
+            bounds is not None
+            and len(record) == BODY + len(bounds)
+            and record[TO] in HANDLES
+            and record[FROM] in HANDLES
+            and all(map(contains, bounds, record[BODY:]))
+        )
 
     def references(self, record: Sequence[int]) -> list[Reference]:
         """Where handles stand in a record, its header included.

@@ -7,7 +7,8 @@ checking every word as one from a stranger, or copying it with other handles. `c
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple, Protocol
+from functools import lru_cache
+from typing import Final, NamedTuple, NoReturn, Protocol
 
 import attrs
 
@@ -38,6 +39,10 @@ from gossamer.protocol.state import ARC_START, IDENTIFIER, LOAD, RANGES
 
 # An event's identifier times the number of attributes, at most 16, has to fit the ring's 62 bits.
 MAX_EVENT: Final = (1 << 58) - 1
+HANDLES: Final = range(HANDLE_MASK + 1)
+
+# Profiles whose sanity is known; a peer meets those of its neighbours again and again.
+_KNOWN_PROFILES: Final = 1024
 
 
 class Swap(Protocol):
@@ -85,22 +90,24 @@ class Source:
     swap: Swap = attrs.field(default=KEEP)
 
     def take(self) -> int:
-        self._need(1)
-        self.at += 1
-        return self.words[self.at - 1]
+        at = self.at
+        self.at = at + 1
+        if at >= len(self.words):
+            self._fail_short()
+        return self.words[at]
 
     def take_many(self, count: int) -> Sequence[int]:
-        self._need(count)
-        self.at += count
-        return self.words[self.at - count : self.at]
+        at = self.at
+        self.at = end = at + count
+        if end > len(self.words):
+            self._fail_short()
+        return self.words[at:end]
 
     def fail(self, field: str, value: int, expected: str) -> MalformedRecordError:
         return MalformedRecordError(self.kind, field, value, expected)
 
-    def _need(self, count: int) -> None:
-        if len(self.words) - self.at < count:
-            least = f"at least {self.at + count} words"
-            raise self.fail("length", len(self.words), least)
+    def _fail_short(self) -> NoReturn:
+        raise self.fail("length", len(self.words), f"at least {self.at} words")
 
 
 class Part(Protocol):
@@ -202,7 +209,7 @@ class _Descriptor:
             raise source.fail(f"age of {self.name}", age, f"0 to {self.oldest}")
         if self.of_sender and handle != source.own:
             raise source.fail(self.name, handle, f"the sender, {source.own}")
-        fault = profile_fault(words[1:])
+        fault = profile_fault(tuple(words[1:]))
         if fault is not None:
             raise source.fail(f"{fault.field} of {self.name}", fault.value, fault.expected)
 
@@ -222,6 +229,14 @@ class _List:
     others: tuple[Part, ...]
     most: int
     first: tuple[Part, ...] = ()
+    _plain_words: int | None = attrs.field(init=False)
+
+    @_plain_words.default
+    def _words_without_handles(self) -> int | None:
+        """Words of an entry, where there is none with a handle in it."""
+        if self.first or not all(isinstance(part, _Word | _Interval) for part in self.others):
+            return None
+        return sum(2 if isinstance(part, _Interval) else 1 for part in self.others)
 
     def check(self, source: Source) -> None:
         for parts in self._entries(source, source.take()):
@@ -230,8 +245,13 @@ class _List:
 
     def copy(self, source: Source, target: list[int]) -> bool:
         count_at = len(target)
+        count = source.take()
+        if self._plain_words is not None and 0 <= count <= self.most:
+            target.append(count)
+            target.extend(source.take_many(count * self._plain_words))
+            return True
         target.append(0)
-        for parts in self._entries(source, source.take()):
+        for parts in self._entries(source, count):
             entry_at = len(target)
             # All parts are passed over, also those of an entry that is left out.
             copied = [part.copy(source, target) for part in parts]
@@ -275,7 +295,8 @@ class ProfileFault(NamedTuple):
     expected: str
 
 
-def profile_fault(profile: Sequence[int]) -> ProfileFault | None:
+@lru_cache(_KNOWN_PROFILES)
+def profile_fault(profile: tuple[int, ...]) -> ProfileFault | None:
     """What no sane peer would say of itself in a profile, None where all is well."""
     for name, place in (("identifier", IDENTIFIER), ("arc", ARC_START)):
         if not 0 <= profile[place] <= RING_MASK:
@@ -283,13 +304,28 @@ def profile_fault(profile: Sequence[int]) -> ProfileFault | None:
     if not 0 <= profile[LOAD] <= MAX_LOAD:
         return ProfileFault("load", profile[LOAD], f"0 to {MAX_LOAD}")
     for word in profile[RANGES:]:
-        sane = 0 <= word <= RING_MASK and low_end(word) <= high_end(word)
+        sane = 0 <= word <= RING_MASK and low_end.interpreted(word) <= high_end.interpreted(word)
         if not sane and word != NOTHING:
             return ProfileFault("range", word, "a low end up to a high end, 31 bits each")
     return None
 
 
 Layout = tuple[Part, ...]
+
+
+def bounds_of(layout: Layout) -> list[range] | None:
+    """What each word may be, where a layout is made of words that stand alone; else None."""
+    bounds = []
+    for part in layout:
+        if isinstance(part, _Word):
+            bounds.append(range(part.low, part.high + 1))
+        elif isinstance(part, _Handle):
+            bounds.append(HANDLES)
+        elif isinstance(part, _PerhapsHandle):
+            bounds.append(range(-1, HANDLE_MASK + 1))
+        else:
+            return None
+    return bounds
 
 
 def layouts_of(settings: Settings) -> dict[int, Layout]:

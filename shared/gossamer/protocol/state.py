@@ -60,6 +60,7 @@ class Work(Struct):
         counts: int64[K + 1].
         news: int64[B], what is to be done with each box of a message.
         event: int64[6 + A], an event that is sent again.
+        found: int64[T or S, the greater], entries or subscriptions that match the event in hand.
         told: int64[T], neighbours that were sent the event in hand.
     """
 
@@ -84,6 +85,7 @@ class Work(Struct):
     counts: Int64s
     news: Int64s
     event: Int64s
+    found: Int64s
     told: Int64s
 
 
@@ -192,6 +194,7 @@ def make_work(settings: Settings) -> Work:
         counts=np.zeros(slots, np.int64),
         news=np.zeros(settings.boxes_per_neighbour, np.int64),
         event=np.zeros(6 + settings.attributes, np.int64),
+        found=np.zeros(max(settings.routing_table_entries, settings.subscriptions), np.int64),
         told=np.zeros(settings.routing_table_entries, np.int64),
     )
 

@@ -25,9 +25,8 @@ from gossamer.protocol.messages import (
     TO,
 )
 from gossamer.protocol.rendezvous.content_routing_table import source_of
-from gossamer.protocol.rendezvous.delivery import entry_matches, is_interested
+from gossamer.protocol.rendezvous.delivery import is_interested, matching_entries
 from gossamer.protocol.rendezvous.recovery import (
-    EVENT_ATTRIBUTE,
     EVENT_ID,
     EVENT_MODE,
     EVENT_VALUES,
@@ -130,10 +129,8 @@ def is_dead_end(s: Any, node: int, words: Any, at: int) -> bool:
     body = at + BODY
     if words[body + EVENT_MODE] != TREE:
         return False
-    for e in range(s.table_count[node]):
-        if source_of(s, node, e) != words[at + FROM] and entry_matches(
-            s, node, e, words[body + EVENT_ATTRIBUTE], words, body + EVENT_VALUES
-        ):
+    for i in range(matching_entries(s, node, words, body)):
+        if source_of(s, node, s.work.found[i]) != words[at + FROM]:
             return False
     return True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,7 +11,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import attrs
-import structlog
 import trio
 
 from gossamer.node.commands.folder import load
@@ -20,7 +20,7 @@ from gossamer.node.local.address import LocalAddress, local_address, locked
 from gossamer.node.local.history import FILE_NAME, open_history
 from gossamer.node.local.server import LocalServer, open_local_server
 from gossamer.node.local.services import LocalCounts, Services
-from gossamer.node.logs import Repetitions, configure_logs
+from gossamer.node.logs import Repetitions, configure_logs, log
 from gossamer.node.metrics import metrics_text
 from gossamer.node.notes import cluster_schema, schema_fingerprint
 from gossamer.node.page.server import serve_page
@@ -43,6 +43,8 @@ def run_node(folder: Path | None, changes: Iterable[str] | None = None) -> int:
     node = RunningNode(attrs.evolve(config, schema=schema))
     logging = config.logging
     repetitions = configure_logs(logging.level, logging.format, logging.repeat_s)
+    # What is loaded by now stays, and need not be searched for garbage again and again.
+    gc.freeze()
     with locked(config.identity.folder), unwrapped():
         trio.run(node.run, repetitions)
     return node.exit_code
@@ -80,7 +82,7 @@ class RunningNode:
                     await self._tell_when_ready(peer)
                     await trio.sleep_forever()
         repetitions.flush()
-        structlog.get_logger().info("stopped")
+        log.info("stopped")
 
     def stop(self) -> None:
         """Stop soon."""
@@ -90,7 +92,6 @@ class RunningNode:
         """Start everything; what was started last stops first."""
         config = self._config
         peer = await stack.enter_async_context(open_peer(config))
-        log = structlog.get_logger()
         where = ", ".join(map(str, peer.addresses))
         log.info("peer listens", peer=key_text(peer.key), name=self._name(peer), at=where)
         if config.page.enabled:
@@ -115,7 +116,7 @@ class RunningNode:
             counts=peer.counters,
         )
         self._page = f"http://{Address(host, port)}/"
-        structlog.get_logger().info("page", at=self._page)
+        log.info("page", at=self._page)
 
     async def _open_socket(self, peer: Peer, stack: AsyncExitStack) -> None:
         config = self._config
@@ -135,12 +136,12 @@ class RunningNode:
         )
         opened = open_local_server(self._address, services, retention_s)
         self._server = await stack.enter_async_context(opened)
-        structlog.get_logger().info("clients", at=str(self._server.address))
+        log.info("clients", at=str(self._server.address))
 
     async def _tell_when_ready(self, peer: Peer) -> None:
         await peer.ready()
         self._is_ready = True
-        structlog.get_logger().info("ready", known_peers=peer.snapshot().known_peers)
+        log.info("ready", known_peers=peer.snapshot().known_peers)
 
     # What it tells of itself
 
@@ -192,7 +193,7 @@ class RunningNode:
             task_status.started()
             async for number in signals:
                 self.exit_code = EXIT_INTERRUPTED if number == signal.SIGINT else 0
-                structlog.get_logger().info("stopping", signal=signal.Signals(number).name)
+                log.info("stopping", signal=signal.Signals(number).name)
                 self.stop()
 
     async def _flush_logs(self, repetitions: Repetitions) -> None:

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from hmac import compare_digest
 
-import structlog
 import trio
 
 from gossamer.node.errors import BadFrame, ClientRequestError, HandshakeFailed, PeerRefused
@@ -15,6 +14,7 @@ from gossamer.node.local.durable import DurableClient, DurableClients
 from gossamer.node.local.frames import FRAMES, VERSION, admitted_end, id_text, schema_to_wire
 from gossamer.node.local.services import Services, transport_limits
 from gossamer.node.local.session import Session
+from gossamer.node.logs import log
 from gossamer.node.transport.base import Cause
 from gossamer.node.transport.connection import Connection
 from gossamer.node.transport.frames import MAX_DETAIL, FrameReader, encode_frame
@@ -105,7 +105,6 @@ class LocalServer:
         farewell = await session.run()
         self._services.counts.ended[farewell.cause] += 1
         if farewell.cause in (Cause.BAD_FRAME, Cause.FLOOD, Cause.STALLED):
-            log = structlog.get_logger()
             log.warning("client cut", cause=str(farewell.cause), detail=farewell.detail)
 
     def _check(self, frame: Frame) -> None:

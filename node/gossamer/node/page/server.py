@@ -11,10 +11,10 @@ from typing import Any, Final, Protocol
 
 import attrs
 import h11
-import structlog
 import trio
 
 from gossamer.node.errors import ListenFailed
+from gossamer.node.logs import log
 
 Headers = list[tuple[str, str]]
 
@@ -168,7 +168,7 @@ class _Page:
             pass  # the client left, or let us wait too long: nothing to tell it
         except Exception:
             # A page that fails is a defect, and no reason to stop the peer.
-            structlog.get_logger().exception("page failed")
+            log.exception("page failed")
         finally:
             self._connections -= 1
             await trio.aclose_forcefully(stream)

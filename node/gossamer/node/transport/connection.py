@@ -13,6 +13,7 @@ notices silence. All live inside `Connection.run`.
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Awaitable, Callable
 
 import attrs
@@ -271,25 +272,28 @@ class Connection:
 
     async def _write(self) -> None:
         send_all, stats = self.admitted.stream.send_all, self.stats
-        while self._queue or self._state is State.OPEN:
-            if not self._queue:
-                await self._queue.wait_for_work()
-                continue
-            batch, frames = self._queue.take_batch()
-            with trio.move_on_after(self._limits.stall_seconds) as patience:
+        seconds, size = self._limits.stall_seconds, 0
+        # One scope for all writes: making one for each takes as long as encrypting it does.
+        with trio.CancelScope() as patience:
+            while self._queue or self._state is State.OPEN:
+                if not self._queue:
+                    await self._queue.wait_for_work()
+                    continue
+                batch, frames = self._queue.take_batch()
+                size = len(batch)
+                patience.deadline = trio.current_time() + seconds
                 try:
                     await send_all(batch)
                 except (trio.BrokenResourceError, trio.ClosedResourceError):
                     self._cut(Cause.LOST, "it broke while sending")
                     return
-            if patience.cancelled_caught:
-                seconds = self._limits.stall_seconds
-                self._cut(Cause.STALLED, f"{len(batch)} bytes were not taken in {seconds} s")
-                return
-            self._queue.written()
-            stats.frames_out += frames
-            stats.bytes_out += len(batch)
-            stats.writes += 1
+                patience.deadline = math.inf
+                self._queue.written()
+                stats.frames_out += frames
+                stats.bytes_out += size
+                stats.writes += 1
+        if patience.cancelled_caught:
+            self._cut(Cause.STALLED, f"{size} bytes were not taken in {seconds} s")
 
     async def _read_to_end(self, on_frame: OnFrame) -> None:
         try:

@@ -86,8 +86,12 @@ class Interval:
 
     def contains(self, value: object) -> bool:
         """Whether the value lies between the bounds, exactly; other kinds never do."""
-        exact: Any = canonical(value)
-        if exact is None or kind_of(exact) is not self.kind:
+        exact = canonical(value)
+        return exact is not None and self.holds(exact)
+
+    def holds(self, exact: Any) -> bool:
+        """`contains` for a canonical value."""
+        if kind_of(exact) is not self.kind:
             return False
         low, high = self.low, self.high
         above = low is None or low.value < exact or (low.closed and low.value == exact)
@@ -134,6 +138,10 @@ class EnumerationRange:
     def contains(self, value: object) -> bool:
         """Whether the value is one of the range; anything but a string never is."""
         return isinstance(value, str) and value in self._members
+
+    def holds(self, exact: Value) -> bool:
+        """`contains` for a canonical value."""
+        return exact in self._members
 
     def intersect(self, other: Constraint) -> EnumerationRange | None:
         """The values in both, or None if there are none."""
@@ -192,6 +200,13 @@ class Subscription:
             name in event and constraint.contains(event[name])
             for name, constraint in self.constraints
         )
+
+    def matches_checked(self, event: Mapping[str, Value]) -> bool:
+        """`matches` for an event as `Schema.check_event` gives it, of the same schema."""
+        for name, constraint in self.constraints:
+            if not constraint.holds(event[name]):
+                return False
+        return True
 
     def to_text(self) -> str:
         """The subscription in the language, which parses back to an equal subscription."""

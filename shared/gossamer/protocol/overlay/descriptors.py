@@ -196,7 +196,12 @@ def find(v: SamplerState, p: int, handle: int) -> int:
     return -1
 
 
-@inline_rule
+def _move_at_once(v: Any, p: int, source: int, target: int) -> None:
+    v.views[p, target] = v.views[p, source]
+    v.view_profile[p, target] = v.view_profile[p, source]
+
+
+@rule_with_interpreted_form(_move_at_once)
 def move(v: SamplerState, p: int, source: int, target: int) -> None:
     """Copy the descriptor in slot ``source`` of row p over that in ``target``."""
     v.views[index(p), index(target)] = v.views[index(p), index(source)]
@@ -205,7 +210,13 @@ def move(v: SamplerState, p: int, source: int, target: int) -> None:
         v.view_profile[index(p), index(target), index(i)] = word
 
 
-@inline_rule
+def _swap_at_once(v: Any, p: int, one: int, other: int) -> None:
+    there, here = [one, other], [other, one]
+    v.views[p, there] = v.views[p, here]
+    v.view_profile[p, there] = v.view_profile[p, here]
+
+
+@rule_with_interpreted_form(_swap_at_once)
 def swap(v: SamplerState, p: int, one: int, other: int) -> None:
     """Exchange two slots of row p's view."""
     word = v.views[index(p), index(one)]
@@ -218,7 +229,12 @@ def swap(v: SamplerState, p: int, one: int, other: int) -> None:
         v.view_profile[index(p), index(other), index(i)] = word
 
 
-@inline_rule
+def _seat_at_once(v: Any, p: int, slot: int, word: int, words: Any, at: int) -> None:
+    v.views[p, slot] = word
+    v.view_profile[p, slot] = words[at : at + v.view_profile.shape[2]]
+
+
+@rule_with_interpreted_form(_seat_at_once)
 def seat(v: SamplerState, p: int, slot: int, word: int, words: Words, at: int) -> None:
     """Put ``word`` into a slot of row p's view, with the profile that begins at ``words[at]``."""
     v.views[index(p), index(slot)] = word
@@ -234,7 +250,15 @@ def write_own(v: SamplerState, p: int, freshness: int, words: Words, at: int) ->
         words[at + 1 + i] = v.profile[p, i]
 
 
-@inline_rule
+def _write_slots_at_once(v: Any, p: int, begin: int, end: int, words: Any, at: int) -> None:
+    written = []
+    for slot in range(begin, end):
+        written.append(int(v.views[p, slot]) & PLAIN)
+        written += v.view_profile[p, slot].tolist()
+    words[at : at + len(written)] = written
+
+
+@rule_with_interpreted_form(_write_slots_at_once)
 def write_slots(v: SamplerState, p: int, begin: int, end: int, words: Words, at: int) -> None:
     """Write slots begin..end-1 of row p's view to ``words[at:]``, one after another."""
     profile_words = v.view_profile.shape[2]

@@ -9,12 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer.protocol.overlay.descriptors import index
-from gossamer.protocol.rules import inline_rule, rule
+from gossamer.protocol.rules import inline_rule, rule, rule_with_interpreted_form
 from gossamer.protocol.space.ring import clockwise
 from gossamer.protocol.state import ARC_START, IDENTIFIER
 
 AGE_SHIFT = 32
 HANDLE_MASK = (1 << AGE_SHIFT) - 1
+# What is left of a descriptor's word when its age is taken off; an empty slot stays negative.
+_HANDLE_OR_EMPTY = HANDLE_MASK - (1 << 63)
 
 
 @inline_rule
@@ -59,7 +61,12 @@ def put_link(s: Any, p: int, k: int, words: Any, at: int) -> None:
         s.link_profile[index(p), index(k), index(w)] = words[index(at + 1 + w)]
 
 
-@rule
+def _slot_of_at_once(s: Any, p: int, handle: int) -> int:
+    found = ((s.links[p] & _HANDLE_OR_EMPTY) == handle).nonzero()[0]
+    return int(found[-1]) if len(found) else -1
+
+
+@rule_with_interpreted_form(_slot_of_at_once, inline=False)
 def slot_of(s: Any, p: int, handle: int) -> int:
     """The slot that the neighbour ``handle`` has, -1 if it is none."""
     found = 0

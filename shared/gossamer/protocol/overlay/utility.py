@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer.protocol.overlay.descriptors import index
-from gossamer.protocol.overlay.profile import high_end, low_end
+from gossamer.protocol.overlay.profile import NOTHING, high_end, low_end
 from gossamer.protocol.rules import inline_rule, rule
 from gossamer.protocol.state import RANGES
 
@@ -28,8 +28,10 @@ def overlaps(s: Any, p: int, profile: Any, at: int, attribute: int) -> bool:
     ranges = s.params.profile_ranges
     first = RANGES + attribute * ranges
     for i in range(ranges):
+        mine = s.sampler.profile[p, first + i]
+        if mine == NOTHING:
+            continue
         for j in range(ranges):
-            mine = s.sampler.profile[p, first + i]
             if shared_length(mine, profile[at + first + j]) >= 0:
                 return True
     return False
@@ -75,12 +77,17 @@ def ranges_utility(s: Any, p: int, profile: Any, at: int, first: int) -> float:
     shared = 0
     lengths = 0
     for i in range(s.params.profile_ranges):
-        mine = s.sampler.profile[p, first + i]
-        lengths += max(high_end(mine) - low_end(mine) + 1, 0)
         theirs = profile[at + first + i]
-        lengths += max(high_end(theirs) - low_end(theirs) + 1, 0)
+        if theirs != NOTHING:
+            lengths += high_end(theirs) - low_end(theirs) + 1
+        mine = s.sampler.profile[p, first + i]
+        if mine == NOTHING:
+            continue
+        lengths += high_end(mine) - low_end(mine) + 1
         for j in range(s.params.profile_ranges):
-            shared += max(shared_length(mine, profile[at + first + j]) + 1, 0)
+            theirs = profile[at + first + j]
+            if theirs != NOTHING:
+                shared += max(shared_length(mine, theirs) + 1, 0)
     if shared == 0 or lengths <= shared:
         return 0.0
     return shared / (lengths - shared)

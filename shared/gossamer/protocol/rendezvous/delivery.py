@@ -53,6 +53,7 @@ from gossamer.protocol.rendezvous.showering import (
     rendezvous_value,
 )
 from gossamer.protocol.rules import rule
+from gossamer.protocol.scans import find_boxes, position
 from gossamer.protocol.state import (
     BOX,
     FALSE_POSITIVES,
@@ -65,30 +66,27 @@ from gossamer.protocol.state import (
 @rule
 def is_interested(s: Any, p: int, words: Any, at: int) -> bool:
     """Whether a subscription of ``p`` matches the values at ``words[at:]`` on every attribute."""
-    for k in range(s.constrained.shape[1]):
-        if s.constrained[p, k] < 0:
-            continue
-        matches = True
-        for a in range(s.params.attributes):
-            value = words[at + a]
-            if value < s.subscriptions[p, k, 2 * a] or value > s.subscriptions[p, k, 2 * a + 1]:
-                matches = False
-                break
-        if matches:
+    found = s.work.found
+    count = s.constrained.shape[1]
+    for i in range(find_boxes(s.subscriptions, p, count, 0, words, at, s.params.attributes, found)):
+        if s.constrained[p, found[i]] >= 0:
             return True
     return False
 
 
 @rule
-def entry_matches(s: Any, p: int, e: int, attribute: int, words: Any, at: int) -> bool:
-    """Whether table entry ``e`` asks, by ``attribute``, for the values at ``words[at:]``."""
-    if s.table[p, e, BOX] != attribute:
-        return False
-    for a in range(s.params.attributes):
-        value = words[at + a]
-        if value < s.table[p, e, BOX + 1 + 2 * a] or value > s.table[p, e, BOX + 2 + 2 * a]:
-            return False
-    return True
+def matching_entries(s: Any, p: int, words: Any, body: int) -> int:
+    """Write to ``work.found`` the entries that ask for an event copy; return their number."""
+    attributes = s.params.attributes
+    found = s.work.found
+    values = body + EVENT_VALUES
+    held = find_boxes(s.table, p, s.table_count[p], BOX + 1, words, values, attributes, found)
+    count = 0
+    for i in range(held):
+        if s.table[p, found[i], BOX] == words[body + EVENT_ATTRIBUTE]:
+            found[count] = found[i]
+            count += 1
+    return count
 
 
 @rule
@@ -112,9 +110,8 @@ def send_event(
 def deliver(s: Any, p: int, words: Any, body: int, tree_hops: int, out: Outbox) -> None:
     """Hand an event to the application, unless it has it already."""
     event = words[body + EVENT_ID]
-    for m in range(s.delivered.shape[1]):
-        if s.delivered[p, m] == event:
-            return
+    if position(s.delivered, p, event) >= 0:
+        return
     s.delivered[p, s.delivered_next[p]] = event
     s.delivered_next[p] = (s.delivered_next[p] + 1) % s.delivered.shape[1]
     me = s.sampler.handle[p]
@@ -133,14 +130,13 @@ def forward_down(
 ) -> int:
     """Send the event to every neighbour that asked for it; return to how many."""
     told = 0
-    attribute = words[body + EVENT_ATTRIBUTE]
-    for e in range(s.table_count[p]):
-        neighbour = source_of(s, p, e)
-        if neighbour == source or not entry_matches(s, p, e, attribute, words, body + EVENT_VALUES):
+    for i in range(matching_entries(s, p, words, body)):
+        neighbour = source_of(s, p, s.work.found[i])
+        if neighbour == source:
             continue
         known = False
-        for i in range(told - 1, -1, -1):
-            if s.work.told[i] == neighbour:
+        for t in range(told - 1, -1, -1):
+            if s.work.told[t] == neighbour:
                 known = True
                 break
         if not known:

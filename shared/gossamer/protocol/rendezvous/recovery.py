@@ -12,6 +12,7 @@ from typing import Any
 
 from gossamer.protocol.messages import BODY, EVENT, Outbox, close_record, open_record
 from gossamer.protocol.rules import rule
+from gossamer.protocol.scans import position
 from gossamer.protocol.state import REPLAYED
 
 # Words of an event record's body.
@@ -29,10 +30,7 @@ KNOWN_BOX = 0
 @rule
 def has_seen(s: Any, p: int, copy: int) -> bool:
     """Whether ``p`` remembers this event copy."""
-    for m in range(s.event_copies.shape[1]):
-        if s.event_copies[p, m] == copy:
-            return True
-    return False
+    return position(s.event_copies, p, copy) >= 0
 
 
 @rule

@@ -1,0 +1,53 @@
+"""The command `gossamer node`: what starts peers is done here, everything else by `cli`.
+
+Reading arguments as `cli` does takes 11 MB and a quarter of the time in which a peer starts, and a
+peer would hold the memory for as long as it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+
+def app(args: Sequence[str], prog_name: str) -> None:
+    """Run the command with these arguments; ends with `SystemExit`, as `cli.app` does."""
+    plain = read_plain_run(args)
+    if plain is None:
+        from gossamer.node import cli
+
+        cli.app(args=list(args), prog_name=prog_name)
+        return
+    raise SystemExit(run_peers(*plain))
+
+
+def read_plain_run(args: Sequence[str]) -> tuple[list[Path], list[str]] | None:
+    """Folders and changed settings of a `run`; None for whatever takes a closer look."""
+    if not args or args[0] != "run":
+        return None
+    folders: list[Path] = []
+    changes: list[str] = []
+    rest: Iterator[str] = iter(args[1:])
+    for argument in rest:
+        name, equals, value = argument.partition("=")
+        if name == "--set":
+            change = value if equals else next(rest, None)
+            if change is None:
+                return None
+            changes.append(change)
+        elif argument.startswith("-"):
+            return None
+        else:
+            folders.append(Path(argument))
+    return folders, changes
+
+
+def run_peers(folders: Sequence[Path], changes: Sequence[str] | None) -> int:
+    """Run the peers of the folders, that of the current one if there are none; the exit code."""
+    if len(folders) > 1:
+        from gossamer.node.commands.several import run_several
+
+        return run_several(folders, changes)
+    from gossamer.node.commands.running import run_node
+
+    return run_node(folders[0] if folders else None, changes)

@@ -1,0 +1,328 @@
+"""Forty real peers under load: latency, deliveries a second, memory, start, and exactness.
+
+Run it by hand: ``python tests/bench/bench_node.py [--small] [--round SECONDS] [--out FOLDER]``.
+Peers run in several processes and talk TLS over loopback. Stock quotes are published by all of
+them in turn, first at a steady rate, then in bursts, each as soon as the one before was delivered.
+Every subscription has to get every quote that it matches once, and nothing else; otherwise the run
+ends with an error. Prints what was measured beside its aim, and writes it to ``bench.json``.
+
+A delivery is an event handed to a subscription. Processor seconds are those of all processes, with
+all that they do meanwhile: gossip, encryption, matching, and the applications that take the events.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+from attrs import define, evolve, field, frozen
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from support.clusters import MadeCluster
+from support.node_processes import Shell
+from support.peer_processes import PATIENCE_S, PeerProcesses, peer_processes
+from support.quotes import SCHEMA, Quote, Wish, make_quotes, make_wishes
+
+SEED = 1
+LEAD_S = 0.5  # from saying when a steady stream begins to its beginning
+ARRIVAL_S = 30.0  # without any delivery, after which no more are waited for
+SETTLING_S = 3.0  # the same, while subscriptions may not be known everywhere yet
+SETTLING_ROUNDS = 60  # more than an overlay takes to form
+QUIET_ROUNDS = 4  # after the last delivery, in which nothing else may come
+
+
+@frozen
+class Size:
+    """How much is measured.
+
+    Attributes:
+        processes: how many peers each has; the first one has one, to tell what further ones cost.
+        wishes: subscriptions, shared out evenly.
+        steady, rate: quotes published at so many a second.
+        bursts, burst: so many bursts of so many quotes after that.
+        round_s: of gossip.
+    """
+
+    processes: tuple[int, ...]
+    wishes: int
+    steady: int
+    rate: float
+    bursts: int
+    burst: int
+    round_s: float
+
+    @property
+    def peers(self) -> int:
+        return sum(self.processes)
+
+
+FULL = Size((1, 13, 13, 13), wishes=200, steady=6000, rate=200, bursts=10, burst=400, round_s=0.5)
+SMALL = Size((1, 5), wishes=30, steady=100, rate=100, bursts=1, burst=100, round_s=0.2)
+
+
+@frozen
+class Measure:
+    """A line of the report; ``aim`` is the most or the least that is hoped for, None for none."""
+
+    name: str
+    value: float
+    unit: str
+    aim: str = ""
+
+    def __str__(self) -> str:
+        aim = f"   (aim: {self.aim})" if self.aim else ""
+        return f"{self.name:46} {self.value:>10,.4g} {self.unit}{aim}"
+
+
+@define
+class Stream:
+    """Quotes published one after another, and what came of them.
+
+    Attributes:
+        published: for each quote its event and when it was due or published, Unix seconds.
+        receipts: [wish, event, when] of what subscriptions got.
+        used, before: what the processes had used after and before, a dictionary each.
+    """
+
+    quotes: Sequence[Quote]
+    published: list[tuple[int, float]]
+    receipts: list[tuple[int, int, float]]
+    before: list[dict[str, Any]]
+    used: list[dict[str, Any]]
+
+    def latencies_ms(self) -> list[float]:
+        """From when each quote was due to each of its deliveries, in order of size."""
+        at = dict(self.published)
+        return sorted(1e3 * (taken - at[event]) for _, event, taken in self.receipts)
+
+    def total(self, name: str) -> float:
+        """By how much a number grew, over all processes."""
+        return sum(one[name] for one in self.used) - sum(one[name] for one in self.before)
+
+
+@define(eq=False)
+class Bench:
+    """A cluster at work.
+
+    Attributes:
+        unexpected: what should not have happened: matches missing, repeated, or false.
+    """
+
+    size: Size
+    peers: PeerProcesses
+    wishes: Sequence[Wish]
+    unexpected: Counter[str] = field(factory=Counter)
+
+    def subscribe(self) -> None:
+        """Let every subscription be made, and wait until the overlay knows of all."""
+        asked: dict[int, list[tuple[int, int, str]]] = {p.first: [] for p in self.peers.processes}
+        for number, wish in enumerate(self.wishes):
+            process, place = self.peers.of_peer(number % self.size.peers)
+            asked[process.first].append((number, place, wish.expression))
+        self.peers.call_each("subscribe", [{"wishes": wishes} for wishes in asked.values()])
+
+    def settle(self, quotes: Sequence[Quote]) -> float:
+        """Publish until every subscription gets what it should; return how long that took."""
+        patience_s = PATIENCE_S + SETTLING_ROUNDS * self.size.round_s
+        begin = time.monotonic()
+        while time.monotonic() - begin < patience_s:
+            stream = self._publish(quotes, [0.0] * len(quotes), SETTLING_S)
+            if not self._wrong(stream)["missing"]:
+                seconds = time.monotonic() - begin
+                # What was late for the attempts before.
+                self.peers.call("rest", rounds=QUIET_ROUNDS)
+                self.peers.call("take_receipts")
+                return seconds
+        raise RuntimeError(f"subscriptions were not in force within {patience_s} s")
+
+    def steady(self, quotes: Sequence[Quote]) -> Stream:
+        """Publish at a steady rate, whatever becomes of it."""
+        begin = time.time() + LEAD_S
+        return self._run(quotes, [begin + i / self.size.rate for i in range(len(quotes))])
+
+    def burst(self, quotes: Sequence[Quote]) -> Stream:
+        """Publish all at once."""
+        return self._run(quotes, [0.0] * len(quotes))
+
+    def _run(self, quotes: Sequence[Quote], due: Sequence[float]) -> Stream:
+        stream = self._publish(quotes, due, ARRIVAL_S)
+        self.peers.call("rest", rounds=QUIET_ROUNDS)
+        late = [tuple(one) for taken in self.peers.call("take_receipts") for one in taken]
+        stream.receipts.extend(late)
+        self.unexpected.update(self._wrong(stream))
+        return stream
+
+    def _publish(self, quotes: Sequence[Quote], due: Sequence[float], patience_s: float) -> Stream:
+        """Publish, and wait until as much was delivered as there are matches, or none comes."""
+        asked: dict[int, list[tuple[int, float, Quote]]] = {
+            process.first: [] for process in self.peers.processes
+        }
+        homes = []
+        for i, (quote, at) in enumerate(zip(quotes, due, strict=True)):
+            process, place = self.peers.of_peer(i % self.size.peers)
+            homes.append(process.first)
+            asked[process.first].append((place, at, quote))
+        before = self.peers.call("usage")
+        answers = self.peers.call_each("publish", [{"quotes": one} for one in asked.values()])
+        done = {first: iter(answer) for first, answer in zip(asked, answers, strict=True)}
+        published = [(event, at or told) for (event, told), at in _ordered(homes, done, due)]
+        wanted = Counter(
+            self.peers.of_peer(number % self.size.peers)[0].first
+            for number, wish in enumerate(self.wishes)
+            for quote in quotes
+            if wish.wants(quote)
+        )
+        waits = [{"count": wanted[first], "patience_s": patience_s} for first in asked]
+        self.peers.call_each("wait_for", waits)
+        used = self.peers.call("usage")
+        receipts = [tuple(one) for taken in self.peers.call("take_receipts") for one in taken]
+        return Stream(quotes, published, receipts, before, used)
+
+    def _wrong(self, stream: Stream) -> Counter[str]:
+        """How many deliveries were missing, repeated, or of what was not wanted."""
+        place = {event: i for i, (event, _) in enumerate(stream.published)}
+        due = {
+            (number, i)
+            for number, wish in enumerate(self.wishes)
+            for i, quote in enumerate(stream.quotes)
+            if wish.wants(quote)
+        }
+        got = Counter((wish, place.get(event, -1)) for wish, event, _ in stream.receipts)
+        return +Counter(
+            {
+                "missing": len(due - got.keys()),
+                "false": len(got.keys() - due),
+                "repeated": got.total() - len(got),
+            }
+        )
+
+
+def _ordered(
+    homes: Sequence[int], done: dict[int, Iterator[Any]], due: Sequence[float]
+) -> Iterator[tuple[Any, float]]:
+    """What the processes published, in the order in which it was asked for."""
+    for home, at in zip(homes, due, strict=True):
+        yield next(done[home]), at
+
+
+@contextmanager
+def open_bench(size: Size, folder: Path, quotes: Sequence[Quote]) -> Iterator[tuple[Bench, float]]:
+    """A cluster whose peers are ready, and how long that took."""
+    with peer_processes(MadeCluster(folder / "first"), size.processes) as peers:
+        begin = time.time()
+        peers.open(size.round_s, {"delivery": {"event_memory": 8 * size.burst * len(SCHEMA)}})
+        ready_s = max(peers.call("ready")) - begin
+        yield Bench(size, peers, make_wishes(size.wishes, quotes, SEED)), ready_s
+
+
+def measure_start(folder: Path) -> list[Measure]:
+    """What it takes to start a node alone, and what it holds then."""
+    folder.mkdir()
+    shell = Shell(folder)
+    shell.ok("node", "init", "one")
+    begin = time.monotonic()
+    chosen = ("listen.addresses", "listen.join_addresses", "page.address")
+    ports = [part for name in chosen for part in ("--set", f"{name}=127.0.0.1:0")]
+    with shell.node("one", *ports) as process:
+        seconds = time.monotonic() - begin
+        found = psutil.Process(process.pid)
+        used, resident = found.cpu_times(), found.memory_info().rss
+    return [
+        Measure("a process from start to ready", seconds, "s", "0.5 s"),
+        Measure("processor time of that", used.user + used.system, "s"),
+        Measure("memory of that process, alone", resident / 1e6, "MB"),
+    ]
+
+
+def measure(size: Size, folder: Path) -> tuple[list[Measure], Counter[str]]:
+    """Everything of the report, and what was delivered wrongly."""
+    quotes = make_quotes(size.steady + size.bursts * size.burst, SEED)
+    with open_bench(size, folder, quotes) as (bench, ready_s):
+        bench.subscribe()
+        settled_s = bench.settle(quotes[:40])
+        idle = bench.peers.call("usage")
+        bench.peers.call("rest", rounds=10)
+        rested = bench.peers.call("usage")
+        memory = [one["resident_bytes"] / 1e6 for one in rested]
+        steady = bench.steady(quotes[: size.steady])
+        rest = quotes[size.steady :]
+        bursts = [bench.burst(rest[i : i + size.burst]) for i in range(0, len(rest), size.burst)]
+    latencies = steady.latencies_ms()
+    per_cpu_s = [len(one.receipts) / one.total("cpu_s") for one in (steady, *bursts)]
+    round_ms = 1e3 * _grown(idle, rested, "cpu_s") / _grown(idle, rested, "rounds")
+    reached = len({(wish % size.peers, event) for wish, event, _ in steady.receipts})
+    copies = steady.total("events_forwarded")
+    further = [
+        (total - memory[0]) / (one["peers"] - 1)
+        for total, one in zip(memory[1:], rested[1:], strict=True)
+    ]
+    measures = [
+        Measure("peers", size.peers, ""),
+        Measure("seconds of a gossip round", size.round_s, "s"),
+        Measure("all peers started and ready", ready_s, "s", "5 s"),
+        Measure("subscriptions in force after", settled_s, "s"),
+        Measure("publications a second", size.rate, "1/s"),
+        Measure("latency, median", statistics.median(latencies), "ms"),
+        Measure("latency, 99th percentile", latencies[len(latencies) * 99 // 100], "ms", "25 ms"),
+        Measure("deliveries a processor second", per_cpu_s[0], "1/s", "5,000"),
+        Measure("the same, counting a peer's once", reached / steady.total("cpu_s"), "1/s"),
+        Measure("bursts: deliveries a processor second", max(per_cpu_s[1:]), "1/s", "30,000"),
+        Measure("copies sent for each peer reached", copies / reached, ""),
+        Measure("processor time of a peer's gossip round", round_ms, "ms"),
+        Measure("memory of a process with one peer", memory[0], "MB", "60 MB"),
+        Measure("connections of that peer", rested[0]["connections"], ""),
+        Measure("memory of each further peer", statistics.mean(further), "MB", "3 MB"),
+    ]
+    return [*measures, *measure_start(folder / "alone")], bench.unexpected
+
+
+def _grown(before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]], name: str) -> float:
+    return float(sum(one[name] for one in after) - sum(one[name] for one in before))
+
+
+def main() -> None:
+    """Measure, print and write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--small", action="store_true", help="six peers, a few seconds")
+    parser.add_argument("--round", type=float, help="seconds of a gossip round")
+    parser.add_argument("--steady", type=int, help="quotes published at the steady rate")
+    parser.add_argument("--rate", type=float, help="quotes a second")
+    parser.add_argument("--bursts", type=int, help="bursts after that")
+    parser.add_argument("--out", type=Path, default=Path(), help="where bench.json is written")
+    given = parser.parse_args()
+    size = SMALL if given.small else FULL
+    changes = {
+        "round_s": given.round,
+        "steady": given.steady,
+        "rate": given.rate,
+        "bursts": given.bursts,
+    }
+    size = evolve(size, **{name: value for name, value in changes.items() if value})
+    with tempfile.TemporaryDirectory() as folder:
+        measures, unexpected = measure(size, Path(folder))
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    print(*measures, sep="\n")
+    rows = [
+        {"name": f"node: {one.name}", "size": size.peers, "value": one.value, "unit": one.unit}
+        for one in measures
+    ]
+    (given.out / "bench.json").write_text(json.dumps(rows, indent=1) + "\n")
+    if unexpected:
+        sys.exit(f"deliveries were wrong: {dict(unexpected)}")
+    print("every match was delivered once, and nothing else")
+
+
+if __name__ == "__main__":
+    main()

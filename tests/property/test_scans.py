@@ -1,0 +1,160 @@
+"""What searches and copies rows does the same in its two forms, which are written apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from gossamer.protocol.overlay.descriptors import (
+    EMPTY,
+    OFFERED,
+    make_sampler,
+    move,
+    seat,
+    swap,
+    write_slots,
+)
+from gossamer.protocol.overlay.links import slot_of
+from gossamer.protocol.rules import Rule, use_compiled
+from gossamer.protocol.scans import find_boxes, position
+from gossamer.protocol.struct import Struct
+
+VIEW, PROFILE = 5, 3
+LARGE = (1 << 62) - 1
+
+
+class Links(Struct):
+    """As much of a state as a search among links reads."""
+
+    links: np.ndarray
+
+
+def in_both_forms(act: Callable[[], Any]) -> Any:
+    """What ``act``, which leaves nothing behind, gives compiled and interpreted alike."""
+    with use_compiled(True):
+        compiled = act()
+    with use_compiled(False):
+        interpreted = act()
+    assert interpreted == compiled
+    return compiled
+
+
+@settings(deadline=None)  # the first call compiles
+@given(rows=arrays(np.int64, (2, 9), elements=st.integers(-2, 3)), word=st.integers(-2, 4))
+def test_position_is_the_first_of_equal_words(rows: np.ndarray, word: int) -> None:
+    row = rows[1].tolist()
+    expected = row.index(word) if word in row else -1
+    assert in_both_forms(lambda: int(position(rows, 1, word))) == expected
+
+
+@settings(deadline=None)
+@given(
+    boxes=arrays(np.int64, (2, 7, 8), elements=st.integers(0, 4) | st.just(LARGE)),
+    point=arrays(np.int64, 3, elements=st.integers(0, 4) | st.just(LARGE)),
+    count=st.integers(0, 7),
+    first=st.integers(0, 2),
+)
+def test_boxes_found_are_those_that_hold_the_point(
+    boxes: np.ndarray, point: np.ndarray, count: int, first: int
+) -> None:
+    words = np.concatenate([[-1], point])
+
+    def find() -> list[int]:
+        found = np.full(7, -1, np.int64)
+        held = int(find_boxes(boxes, 1, count, first, words, 1, 3, found))
+        assert (found[held:] == -1).all()
+        return found[:held].tolist()
+
+    expected = [
+        i
+        for i in range(count)
+        if all(
+            boxes[1, i, first + 2 * d] <= point[d] <= boxes[1, i, first + 2 * d + 1]
+            for d in range(3)
+        )
+    ]
+    assert in_both_forms(find) == expected
+
+
+@settings(deadline=None)
+@given(
+    ages=arrays(np.int64, 8, elements=st.integers(0, 1 << 29)),
+    handles=st.lists(st.integers(0, (1 << 32) - 1), min_size=8, max_size=8, unique=True),
+    empty=arrays(np.bool_, 8),
+    wanted=st.integers(0, 7),
+)
+def test_a_slot_is_found_by_its_handle_whatever_the_age(
+    ages: np.ndarray, handles: list[int], empty: np.ndarray, wanted: int
+) -> None:
+    links = np.where(empty, -1, ages << 32 | np.array(handles, np.int64))
+    s = Links(links=np.stack([np.zeros(8, np.int64), links]))
+    expected = -1 if empty[wanted] else wanted
+    assert in_both_forms(lambda: int(slot_of(s, 1, handles[wanted]))) == expected
+
+
+@st.composite
+def views(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
+    """The words and profiles of two rows' views."""
+    words = st.integers(0, 99) | st.integers(0, 99).map(lambda word: word | OFFERED)
+    return (
+        draw(arrays(np.int64, (2, VIEW), elements=words | st.just(EMPTY))),
+        draw(arrays(np.int64, (2, VIEW, PROFILE), elements=st.integers(0, LARGE))),
+    )
+
+
+@pytest.mark.parametrize("profile", [0, PROFILE])
+@settings(deadline=None)
+@given(view=views(), one=st.integers(0, VIEW - 1), other=st.integers(0, VIEW - 1))
+def test_descriptors_are_moved_swapped_and_seated_alike(
+    profile: int, view: tuple[np.ndarray, np.ndarray], one: int, other: int
+) -> None:
+    new = np.arange(7, dtype=np.int64)
+
+    def change(rule: Rule, *arguments: Any) -> list[Any]:
+        v = make_sampler(2, 0, VIEW, VIEW, profile, 1)
+        v.views[:], v.view_profile[:] = view[0], view[1][:, :, :profile]
+        rule(v, 1, *arguments)
+        return [v.views.tolist(), v.view_profile.tolist()]
+
+    for rule, arguments in ((move, (one, other)), (swap, (one, other)), (seat, (one, 9, new, 2))):
+        in_both_forms(lambda rule=rule, arguments=arguments: change(rule, *arguments))
+
+
+@pytest.mark.parametrize("profile", [0, PROFILE])
+@settings(deadline=None)
+@given(view=views(), begin=st.integers(0, VIEW), length=st.integers(0, VIEW))
+def test_slots_are_written_alike(
+    profile: int, view: tuple[np.ndarray, np.ndarray], begin: int, length: int
+) -> None:
+    end = min(begin + length, VIEW)
+
+    def write() -> list[int]:
+        v = make_sampler(2, 0, VIEW, VIEW, profile, 1)
+        v.views[:], v.view_profile[:] = view[0], view[1][:, :, :profile]
+        words = np.full(2 + VIEW * (1 + PROFILE), -7, np.int64)
+        write_slots(v, 1, begin, end, words, 2)
+        return words.tolist()
+
+    in_both_forms(write)
+
+
+def test_linked_rules_are_plain_functions_all_the_way_down() -> None:
+    from gossamer.protocol.peer import step
+
+    seen = set()
+    waiting = [step.linked]
+    while waiting:
+        function = waiting.pop()
+        seen.add(function.__qualname__)
+        for name in function.__code__.co_names:
+            found = function.__globals__.get(name)
+            assert not isinstance(found, Rule), f"{function.__qualname__} calls a rule, {name}"
+            if hasattr(found, "__code__") and found.__qualname__ not in seen:
+                waiting.append(found)
+    assert {"step", "on_event", "_position_at_once", "find_seat"} <= seen

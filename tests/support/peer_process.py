@@ -1,0 +1,180 @@
+"""A process that runs real peers and does what its standard input asks for; see `peer_processes`.
+
+A request is a line of JSON, [name, arguments]; so is the answer, [true, result] or [false, why].
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import resource
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import trio
+
+from gossamer.node.config import Delivery, Discovery, Identity, Listen, NodeConfig, Page, Protocol
+from gossamer.node.peer import Peer, Subscription, open_peer
+from support.quotes import SCHEMA
+
+
+@attrs.define(eq=False)
+class Host:
+    """The peers of this process, and the applications that use them.
+
+    Attributes:
+        receipts: [subscription, event, Unix seconds] of what was taken from the streams.
+    """
+
+    nursery: trio.Nursery
+    peers: list[Peer] = attrs.field(factory=list)
+    receipts: list[tuple[int, int, float]] = attrs.field(factory=list)
+    _news: trio.Event = attrs.field(factory=trio.Event)
+
+    async def open(
+        self, folders: list[str], contacts: list[str], round_s: float, settings: dict[str, Any]
+    ) -> list[str]:
+        """Start a peer for each folder; return where they listen."""
+        places: list[Peer | None] = [None] * len(folders)
+        async with trio.open_nursery() as nursery:
+            for place, folder in enumerate(folders):
+                config = _config(Path(folder), contacts, round_s, settings)
+                nursery.start_soon(self._start, config, places, place)
+        self.peers = [peer for peer in places if peer is not None]
+        return [str(peer.addresses[0]) for peer in self.peers]
+
+    async def ready(self) -> float:
+        """Wait until all peers are; return when the last one was."""
+        for peer in self.peers:
+            await peer.ready()
+        return time.time()
+
+    async def subscribe(self, wishes: list[tuple[int, int, str]]) -> None:
+        """Take the events of each [number, place of the peer, expression]."""
+        for number, place, expression in wishes:
+            stream = self.peers[place].subscribe(expression, room=1 << 20)
+            self.nursery.start_soon(self._take, number, stream)
+
+    async def publish(
+        self, quotes: list[tuple[int, float, dict[str, Any]]]
+    ) -> list[tuple[int, float]]:
+        """Publish each [place of the peer, due at, values]; return their ids, and when they were.
+
+        A time in the past is due at once, and the next is begun when that was published.
+        """
+        published = []
+        for place, due_at, values in quotes:
+            wait = due_at - time.time()
+            if wait > 0:
+                await trio.sleep(wait)
+            at = time.time()
+            published.append((await self.peers[place].publish(values), at))
+        return published
+
+    async def wait_for(self, count: int, patience_s: float) -> int:
+        """Wait until so many events were taken, or none for so long; return how many were."""
+        with trio.move_on_after(patience_s) as scope:
+            while len(self.receipts) < count:
+                self._news = trio.Event()
+                await self._news.wait()
+                scope.deadline = trio.current_time() + patience_s
+        return len(self.receipts)
+
+    async def rest(self, rounds: int) -> None:
+        """Wait until every peer has begun so many more rounds."""
+        goals = [(peer, peer.counters.rounds + rounds) for peer in self.peers]
+        while any(peer.counters.rounds < goal for peer, goal in goals):
+            await trio.sleep(0.02)
+
+    async def take_receipts(self) -> list[tuple[int, int, float]]:
+        """What was taken since the last time."""
+        taken, self.receipts = self.receipts, []
+        return taken
+
+    async def usage(self) -> dict[str, Any]:
+        """What the process has used so far, and what its peers have counted."""
+        gc.collect()
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        counted = ("frames_sent", "bytes_sent", "events_forwarded", "events_delivered", "rounds")
+        return {
+            "cpu_s": used.ru_utime + used.ru_stime,
+            "resident_bytes": _resident_bytes(),
+            "peers": len(self.peers),
+            "connections": sum(int(peer.gauges().connections) for peer in self.peers),
+            "rounds_late": sum(peer.counters.rounds_late for peer in self.peers),
+            "dropped": _sum_of([dict(peer.counters.dropped) for peer in self.peers]),
+            **{name: sum(getattr(peer.counters, name) for peer in self.peers) for name in counted},
+        }
+
+    async def _start(self, config: NodeConfig, places: list[Peer | None], place: int) -> None:
+        places[place] = await self.nursery.start(_run_peer, config)
+
+    async def _take(self, number: int, stream: Subscription) -> None:
+        async for event in stream:
+            self.receipts.append((number, event.id, time.time()))
+            self._news.set()
+
+
+async def _run_peer(config: NodeConfig, task_status: trio.TaskStatus[Peer]) -> None:
+    async with open_peer(config) as peer:
+        task_status.started(peer)
+        await trio.sleep_forever()
+
+
+def _config(
+    folder: Path, contacts: list[str], round_s: float, settings: dict[str, Any]
+) -> NodeConfig:
+    delivery = Delivery(**settings.pop("delivery", {}))
+    return NodeConfig(
+        preset="local",
+        identity=Identity(folder=folder),
+        listen=Listen(addresses=["127.0.0.1:0"]),
+        discovery=Discovery(multicast=False, peers=contacts),
+        protocol=Protocol(round_s=round_s, settings=settings),
+        delivery=delivery,
+        page=Page(enabled=False),
+        schema=SCHEMA,
+    )
+
+
+def _resident_bytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def _sum_of(counts: list[dict[str, int]]) -> dict[str, int]:
+    names = {name for count in counts for name in count}
+    total = {name: sum(count.get(name, 0) for count in counts) for name in sorted(names)}
+    return {name: number for name, number in total.items() if number}
+
+
+async def _requests() -> AsyncIterator[tuple[str, dict[str, Any]]]:
+    """What is asked for on standard input, until that ends."""
+    held = b""
+    async with trio.lowlevel.FdStream(os.dup(sys.stdin.fileno())) as stream:
+        async for data in stream:
+            *lines, held = (held + data).split(b"\n")
+            for line in lines:
+                yield json.loads(line)
+
+
+async def _serve() -> None:
+    async with trio.open_nursery() as nursery:
+        host = Host(nursery)
+        async for name, arguments in _requests():
+            try:
+                answer = [True, await getattr(host, name)(**arguments)]
+            except Exception as error:
+                answer = [False, f"{type(error).__name__}: {error}"]
+            print(json.dumps(answer), flush=True)
+        nursery.cancel_scope.cancel()
+
+
+if __name__ == "__main__":
+    gc.freeze()  # as a node does
+    trio.run(_serve)

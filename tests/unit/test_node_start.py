@@ -1,0 +1,68 @@
+"""Starting a peer loads only what a peer needs, however the command is written."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gossamer.node.starting import read_plain_run
+
+# What takes long or much memory, and serves other subcommands, simulations, or a LAN.
+NOT_NEEDED = {
+    "annotated_types",
+    "asyncio",
+    "llvmlite",
+    "matplotlib",
+    "networkx",
+    "numba",
+    "prometheus_client",
+    "pyarrow",
+    "pydantic",
+    "rich",
+    "scipy",
+    "structlog",
+    "typer",
+    "zeroconf",
+}
+
+
+def test_a_peer_loads_no_compiler_and_nothing_of_other_commands() -> None:
+    loaded = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            f"import sys; sys.path[:0] = {sys.path!r}\n"
+            "import gossamer.command.main, gossamer.node.starting, gossamer.node.commands.running\n"
+            "print(*sys.modules)",
+        ],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert NOT_NEEDED.isdisjoint(loaded.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("args", "folders", "changes"),
+    [
+        (["run"], [], []),
+        (["run", "one"], ["one"], []),
+        (["run", "one", "two"], ["one", "two"], []),
+        (["run", "--set", "a=1", "one", "--set=b=2"], ["one"], ["a=1", "b=2"]),
+    ],
+)
+def test_a_plain_run_is_read_at_once(
+    args: list[str], folders: list[str], changes: list[str]
+) -> None:
+    assert read_plain_run(args) == (list(map(Path, folders)), changes)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [[], ["status"], ["--help"], ["run", "--help"], ["run", "--set"], ["run", "-f"], ["run", "--"]],
+)
+def test_everything_else_is_left_to_the_whole_command_line(args: list[str]) -> None:
+    assert read_plain_run(args) is None
