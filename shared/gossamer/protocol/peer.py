@@ -17,6 +17,7 @@ from gossamer.protocol.config import Settings
 from gossamer.protocol.messages import (
     ACKNOWLEDGE,
     BODY,
+    CATCH_UP,
     EVENT,
     FIND_PLACE,
     FROM,
@@ -27,10 +28,14 @@ from gossamer.protocol.messages import (
     JOIN,
     KIND,
     LENGTH,
+    LINK_BROKE,
     LOAD_SHIFTED,
     OVERLAY_TIMER,
     PLACE_FOUND,
     PUBLISH,
+    RECALL,
+    RECALL_ANSWER,
+    RECALLED,
     SAMPLE_REPLY,
     SAMPLE_REQUEST,
     SAMPLE_TIMER,
@@ -39,6 +44,7 @@ from gossamer.protocol.messages import (
     TMAN_REQUEST,
     TO,
     UNREACHABLE,
+    WITHDRAW,
     Outbox,
     Words,
 )
@@ -68,7 +74,13 @@ from gossamer.protocol.overlay.tman import (
 )
 from gossamer.protocol.prefetch import prefetch
 from gossamer.protocol.rendezvous.content_routing_table import remove_source
-from gossamer.protocol.rendezvous.delivery import on_event, on_publish, publish_again, reroute_event
+from gossamer.protocol.rendezvous.delivery import (
+    on_event,
+    on_publish,
+    on_recalled,
+    publish_again,
+    reroute_event,
+)
 from gossamer.protocol.rendezvous.handover import on_handover
 from gossamer.protocol.rendezvous.installation import (
     greet_successor,
@@ -77,10 +89,27 @@ from gossamer.protocol.rendezvous.installation import (
     on_install_timer,
     reinstall_elsewhere,
 )
-from gossamer.protocol.rendezvous.publication import on_stored
+from gossamer.protocol.rendezvous.publication import on_stored, on_withdraw
 from gossamer.protocol.rendezvous.recovery import EVENT_ID, EVENT_VALUES
+from gossamer.protocol.rendezvous.retention import (
+    PAGE_EVENTS,
+    ask_again,
+    on_catch_up,
+    on_recall,
+    on_recall_answer,
+    recall_elsewhere,
+)
 from gossamer.protocol.rules import rule
-from gossamer.protocol.state import LOAD, RANGES, State, profile_words
+from gossamer.protocol.state import (
+    LOAD,
+    MALFORMED,
+    NEXT_SINCE,
+    RANGES,
+    SINCE,
+    SUBSCRIPTION,
+    State,
+    profile_words,
+)
 
 # Words of a cache line, and how many lines of a routing table are brought near: most are short.
 CACHE_LINE, TABLE_LINES = 8, 4
@@ -110,6 +139,7 @@ def step(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
     elif kind == INSTALL_TIMER:
         on_install_timer(s, p, out)
         publish_again(s, p, out)
+        ask_again(s, p, out)
     elif kind == SAMPLE_REQUEST:
         sample_on_request(s.sampler, p, now, words, at, out)
     elif kind == SAMPLE_REPLY:
@@ -138,6 +168,18 @@ def step(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
         on_load_shifted(s, p, words, at, out)
     elif kind == STORED:
         on_stored(s, p, words, at, out)
+    elif kind == RECALLED:
+        on_recalled(s, p, words, at, out)
+    elif kind == RECALL:
+        on_recall(s, p, words, at, out)
+    elif kind == RECALL_ANSWER:
+        on_recall_answer(s, p, words, at, out)
+    elif kind == CATCH_UP:
+        on_catch_up(s, p, words, at, out)
+    elif kind == WITHDRAW:
+        on_withdraw(s, p, words, at)
+    elif kind == LINK_BROKE:
+        on_link_broke(s, p, words, at)
     elif kind >= UNREACHABLE:
         on_unreachable(s, p, now, words, at, out)
     if s.params.stabilise == 1:
@@ -168,6 +210,21 @@ def on_unreachable(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -
         reroute_event(s, p, words, at, out)
     elif kind == FIND_PLACE:
         find_place_elsewhere(s, p, words, at, out)
+    elif kind == RECALL:
+        recall_elsewhere(s, p, words, at, out)
+
+
+@rule
+def on_link_broke(s: Any, p: int, words: Any, at: int) -> None:
+    """What was on its way to a peer, which may well live, may be lost.
+
+    What it asked for is forgotten until it asks again, which it does within a round: that is news
+    then, and it is given what it may have missed (`replay_events`).
+    """
+    if words[at + LENGTH] != BODY + 1:
+        s.counters[p, MALFORMED] += 1
+        return
+    remove_source(s, p, words[at + BODY])
 
 
 @rule
@@ -235,6 +292,9 @@ def subscribe(
     s.constrained[p, :count] = constrained
     s.subscriptions[p, :count] = boxes
     write_interest(s, p)
+    if s.recall[p, SUBSCRIPTION] >= 0:
+        # Which of them were asked for so far is not known any more.
+        s.recall[p, NEXT_SINCE] = s.recall[p, SINCE]
 
 
 def write_interest(s: State, p: int) -> None:
@@ -288,6 +348,8 @@ def restart(s: Any, p: int) -> None:
     s.installed_at[p, :] = -1
     s.event_copies[p, :] = -1
     s.pending[p, :, :] = -1
+    s.held_next[p] = 0
+    s.recall[p, SUBSCRIPTION] = -1
     s.load[p] = 0
     s.sampler.profile[p, LOAD] = 0
 
@@ -322,7 +384,7 @@ def largest_step(settings: Settings) -> int:
     box = 1 + 2 * settings.attributes
     install = BODY + descriptor + 2 + settings.boxes_per_neighbour * box
     events = settings.routing_table_entries + settings.attributes + settings.event_memory
-    events += settings.pending_publications * settings.attributes
+    events += settings.pending_publications * settings.attributes + PAGE_EVENTS
     return (
         (3 * settings.links + 4) * install
         + (settings.routing_table_entries + settings.subscriptions) * (box + 2)
