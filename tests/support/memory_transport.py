@@ -60,6 +60,7 @@ class MemoryNetwork:
         faults: what happens to frames from now on.
         broken: how many connections broke by chance.
         duplicated, reordered: how many frames suffered that.
+        isolated: peers that nobody reaches, and that reach nobody.
     """
 
     def __init__(self, seed: int = 0, faults: Faults | None = None) -> None:
@@ -68,6 +69,7 @@ class MemoryNetwork:
         self.draws = random.Random(seed)
         self.listeners: dict[Address, MemoryListener] = {}
         self.streams: list[MemoryStream] = []
+        self.isolated: set[int] = set()
         self._islands: list[frozenset[int]] = []
         self._ports = itertools.count(40_000)
 
@@ -82,6 +84,16 @@ class MemoryNetwork:
         """
         self._islands = [frozenset(island) for island in islands]
 
+    def isolate(self, key: int) -> None:
+        """Break all connections of a peer, and let nothing reach or leave it any more."""
+        self.isolated.add(key)
+        for address, listener in list(self.listeners.items()):
+            if listener.transport.me.key == key:
+                del self.listeners[address]
+        for stream in list(self.streams):
+            if key in (stream.owner, stream.other_end):
+                stream.break_now()
+
     def heal(self) -> None:
         """Let everybody reach everybody."""
         self._islands = []
@@ -90,6 +102,8 @@ class MemoryNetwork:
 
     def connected(self, a: int, b: int) -> bool:
         """Whether frames pass between two peers."""
+        if a in self.isolated or b in self.isolated:
+            return False
         return not self._islands or any(a in island and b in island for island in self._islands)
 
     def break_connections(self, a: int, b: int) -> int:

@@ -10,6 +10,7 @@ from typing import Final
 import attrs
 import trio
 
+from gossamer.node.absence import Absence
 from gossamer.node.application import Peer, Views
 from gossamer.node.book import AddressBook
 from gossamer.node.certificates import CertificateDesk
@@ -22,7 +23,7 @@ from gossamer.node.errors import (
     PeerUnreachable,
     RevokedCertificateError,
 )
-from gossamer.node.events import EventMemory
+from gossamer.node.events import EventMemory, ValueMemory
 from gossamer.node.keeping import Keeper
 from gossamer.node.metrics import Counters
 from gossamer.node.notes import schema_fingerprint
@@ -59,6 +60,8 @@ from gossamer.protocol.state import profile_words
 BOOK_CAPACITY: Final = 4096
 # Values of events that may have to be passed on, in bytes: a thousand large ones.
 EVENT_MEMORY_BYTES: Final = 16 << 20
+# The same of events held for peers that are away.
+HELD_BYTES: Final = 64 << 20
 # Under which of `metrics.CLOSE_CAUSES` an end counts; all others are goodbyes.
 _CLOSED: Final = {
     Cause.LOST: "broken",
@@ -82,6 +85,7 @@ class Parts:
         schema: of the cluster's events.
         settings: of the cluster's protocol; its seed becomes the peer's own.
         round_s: seconds of a gossip round.
+        acknowledge_s: how long a publication may wait for its acknowledgement.
         limits: of the transport.
         make_transport: the transport that says this of the peer, and admits by this.
         listen: where to listen.
@@ -101,6 +105,7 @@ class Parts:
     schema: Schema
     settings: Settings
     round_s: float
+    acknowledge_s: float = 10.0
     limits: Limits
     make_transport: Callable[[LocalPeer, Verify], Transport]
     listen: Sequence[Address]
@@ -123,7 +128,11 @@ class _Assembly:
         self.core = Core(attrs.evolve(parts.settings, seed=seed), parts.key)
         self.book = AddressBook(parts.key, BOOK_CAPACITY, self._held, trio.current_time)
         self.keeper = Keeper(parts.writer, parts.now)
-        self.events = EventMemory(2 * parts.settings.event_memory, EVENT_MEMORY_BYTES)
+        self.events = EventMemory(
+            2 * parts.settings.event_memory,
+            EVENT_MEMORY_BYTES,
+            ValueMemory(parts.settings.held_events, HELD_BYTES),
+        )
         self.descriptors = self._descriptor_book()
         self.vouching = self._make_vouching()
         codec = Codec(parts.settings)
@@ -135,12 +144,24 @@ class _Assembly:
             self.counters,
             _nobody_listens,
         )
+        self.runtime.on_held = self.events.hold
+        self.absence = Absence(
+            self.runtime,
+            round_s=parts.round_s,
+            silence_s=parts.limits.silence_seconds,
+            replay_s=parts.settings.replay_rounds * parts.round_s,
+        )
         self.transport = parts.make_transport(self._introduction(), self._verify)
         self.pool = ConnectionPool(
             self.transport,
             parts.limits,
             frame_types(codec),
-            PoolEvents(on_frame=self.runtime.on_frame, on_up=self._on_up, on_down=self._on_down),
+            PoolEvents(
+                on_frame=self.runtime.on_frame,
+                on_up=self._on_up,
+                on_down=self._on_down,
+                on_loss=self._on_loss,
+            ),
             self.book.addresses_of,
             draws=parts.draws,
         )
@@ -204,6 +225,7 @@ class _Assembly:
             now=parts.now,
             mark=self.keeper.mark,
             keep=self.keeper.note_subscription,
+            acknowledge_s=parts.acknowledge_s,
         )
         certificate = self._certificate()
         views = PeerViews(
@@ -262,6 +284,7 @@ class _Assembly:
         with suppress(CapacityError):
             self.book.learn(identity.key, (), identity.name)
         self.pool.try_send(identity.key, self.runtime.greeting())
+        self.absence.found(identity.key)
         connection = self.pool.get(identity.key)
         if connection is not None and connection.admitted.dialled:
             self.counters.dials += 1
@@ -283,6 +306,9 @@ class _Assembly:
             self.runtime.report_failure(identity.key)
         elif farewell.cause is Cause.LOST:
             self._nursery.start_soon(self._look_after, identity.key)
+
+    def _on_loss(self, identity: PeerIdentity) -> None:
+        self.absence.lost(identity.key)
 
     async def _look_after(self, key: int) -> None:
         """A connection broke: if the peer is not there any more, say so at once."""
@@ -315,9 +341,11 @@ class _Assembly:
         self.vouching.addresses = self.peer.addresses = addresses
         self.transport.me = attrs.evolve(self.transport.me, addresses=addresses)
         phase_s = parts.draws.uniform(0, parts.round_s)
-        rounds = SteadyRounds(parts.round_s, phase_s, self.counters)
+        rounds = SteadyRounds(parts.round_s, phase_s, self.counters, self.absence.was_paused)
         await self._recall_peers()
         await self._recall_subscriptions()
+        await self._recall_absence()
+        nursery.start_soon(self.absence.run)
         nursery.start_soon(self.keeper.run)
         nursery.start_soon(self.runtime.run, rounds)
         nursery.start_soon(self._search, parts.sources(listening))
@@ -335,6 +363,19 @@ class _Assembly:
             except (ExpressionError, CapacityError) as error:
                 # The schema or the settings have changed since.
                 _warn("a kept subscription is of no use", name=stored.client, cause=str(error))
+
+    async def _recall_absence(self) -> None:
+        away_s = await self.keeper.away_s()
+        if away_s is None:
+            return
+        kept_s = self.parts.settings.retention_rounds * self.parts.round_s
+        if away_s > kept_s:
+            _warn(
+                "away for longer than events are kept: older ones are missed",
+                away_s=f"{away_s:.0f}",
+                kept_s=f"{kept_s:.0f}",
+            )
+        self.absence.was_stopped(away_s)
 
     async def _search(self, sources: Sequence[Source]) -> None:
         async with discover(sources, self._on_failed_source) as stream:
@@ -375,6 +416,7 @@ async def run_peer(parts: Parts) -> AsyncIterator[Peer]:
                 with trio.CancelScope(shield=True, deadline=trio.current_time() + GOODBYE_S):
                     await assembly.pool.close()
                     await assembly.keeper.write()
+                    await assembly.keeper.note_alive()
                 nursery.cancel_scope.cancel()
 
 

@@ -97,6 +97,7 @@ def _parts(
         schema=schema,
         settings=config.settings(schema),
         round_s=config.protocol.round_s,
+        acknowledge_s=config.delivery.acknowledge_s,
         limits=limits,
         make_transport=_transport(member, limits),
         listen=[Address(host, port) for host, port in config.listen.endpoints],
