@@ -11,8 +11,9 @@ from typing import Any
 import attrs
 import trio
 
-from gossamer.node.assembly import Parts, run_peer
+from gossamer.node.assembly import run_peer
 from gossamer.node.discovery import static_peers
+from gossamer.node.parts import Parts
 from gossamer.node.peer import Peer
 from gossamer.node.store.writer import open_writer
 from gossamer.node.transport.base import Address, LocalPeer, Transport, Verify
@@ -44,6 +45,8 @@ class MemoryPeers:
         folder: for their state files.
         limits: of their transports.
         settings: changes to the protocol's settings.
+        round_s: seconds of a round.
+        acknowledge_s: how long a publication waits for its acknowledgement.
         peers: those that run, by key.
     """
 
@@ -52,6 +55,8 @@ class MemoryPeers:
     nursery: trio.Nursery
     limits: Limits = attrs.field(factory=Limits)
     settings: dict[str, Any] = attrs.field(factory=dict)
+    round_s: float = ROUND_S
+    acknowledge_s: float = 10.0
     peers: dict[int, Peer] = attrs.field(factory=dict)
     _stops: dict[int, trio.Event] = attrs.field(factory=dict)
     _gone: dict[int, trio.Event] = attrs.field(factory=dict)
@@ -94,7 +99,8 @@ class MemoryPeers:
             version="test",
             schema=SCHEMA,
             settings=config.resilient(16, **(SETTINGS | self.settings)),
-            round_s=ROUND_S,
+            round_s=self.round_s,
+            acknowledge_s=self.acknowledge_s,
             limits=self.limits,
             make_transport=make,
             listen=[address_of(key)],

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Final
 
@@ -28,12 +27,11 @@ from gossamer.node.keeping import Keeper
 from gossamer.node.metrics import Counters
 from gossamer.node.notes import schema_fingerprint
 from gossamer.node.outlet import PoolOutlet
+from gossamer.node.parts import Parts
 from gossamer.node.rounds import SteadyRounds
 from gossamer.node.runtime import Delivery, Runtime
 from gossamer.node.security.certificates import PeerCertificate
-from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import DescriptorBook
-from gossamer.node.store.writer import StoreWriter
 from gossamer.node.transport.base import (
     Address,
     Cause,
@@ -41,20 +39,17 @@ from gossamer.node.transport.base import (
     Hello,
     LocalPeer,
     PeerIdentity,
-    Transport,
-    Verify,
 )
-from gossamer.node.transport.limits import Limits
 from gossamer.node.transport.links import ConnectionPool, PoolEvents
 from gossamer.node.views import PeerViews
 from gossamer.node.vouching import PlainVouching, SignedVouching
 from gossamer.node.wire import Wire, frame_types
 from gossamer.protocol.codec import Codec
-from gossamer.protocol.config import Settings
-from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.errors import CapacityError, ExpressionError
 from gossamer.protocol.space.hashing import uniform_hashes
 from gossamer.protocol.state import profile_words
+
+__all__ = ["Parts", "run_peer", "single_errors"]
 
 # Peers whose handles a peer keeps; one of a cluster of thousands meets a few hundred.
 BOOK_CAPACITY: Final = 4096
@@ -73,49 +68,6 @@ _CLOSED: Final = {
 }
 # Within this a peer says its goodbyes, so that it stops in two seconds.
 GOODBYE_S: Final = 1.5
-
-
-@attrs.frozen(kw_only=True)
-class Parts:
-    """What a peer is made of.
-
-    Attributes:
-        key: its permanent key.
-        name, cluster, version: what it is called, where it belongs, what it runs.
-        schema: of the cluster's events.
-        settings: of the cluster's protocol; its seed becomes the peer's own.
-        round_s: seconds of a gossip round.
-        acknowledge_s: how long a publication may wait for its acknowledgement.
-        limits: of the transport.
-        make_transport: the transport that says this of the peer, and admits by this.
-        listen: where to listen.
-        advertise: where others reach it, from where it really listens.
-        member: its membership; None without certificates.
-        writer: of its state file.
-        sources: where other peers are looked for, from where it really listens.
-        remember: whether peers known before a restart are tried.
-        draws: everything that is left to chance.
-        now: Unix seconds.
-    """
-
-    key: int
-    name: str
-    cluster: str
-    version: str
-    schema: Schema
-    settings: Settings
-    round_s: float
-    acknowledge_s: float = 10.0
-    limits: Limits
-    make_transport: Callable[[LocalPeer, Verify], Transport]
-    listen: Sequence[Address]
-    advertise: Callable[[Sequence[Address]], Sequence[Address]]
-    writer: StoreWriter
-    member: Membership | None = None
-    sources: Callable[[Sequence[Address]], Sequence[Source]] = lambda _: ()
-    remember: bool = True
-    draws: random.Random
-    now: Callable[[], float]
 
 
 class _Assembly:

@@ -472,6 +472,24 @@ class RefusedByNodeError(NodeError):
         super().__init__(reason)
 
 
+class UnacknowledgedError(NodeError):
+    """The node published events for which it got no acknowledgement in time.
+
+    Each of them may have reached all of its subscribers, some or none.
+
+    Attributes:
+        events: their ids.
+        published: how many events of the request were published, these included.
+        reason: the node's own sentence about one of them.
+    """
+
+    def __init__(self, events: Sequence[str], published: int, reason: str) -> None:
+        self.events = tuple(events)
+        self.published = published
+        self.reason = reason
+        super().__init__(reason)
+
+
 class ClientRequestError(NodeError, LocalProtocolError):
     """A client asked for what its connection cannot have; nothing changed.
 

@@ -24,12 +24,13 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from gossamer.node.application import Peer
-from gossamer.node.assembly import Parts, run_peer, single_errors
+from gossamer.node.assembly import run_peer, single_errors
 from gossamer.node.config import NodeConfig
 from gossamer.node.discovery import Source, static_peers
 from gossamer.node.errors import ConfigurationError
 from gossamer.node.events import Event
 from gossamer.node.interfaces import choose, local_addresses
+from gossamer.node.parts import Parts
 from gossamer.node.security.addresses import ADDRESSES
 from gossamer.node.security.cluster import (
     ClusterFolder,
