@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import attrs
@@ -22,9 +22,13 @@ class Asked:
     heard_back: trio.Event = attrs.field(factory=trio.Event)
     calls: list[tuple[float, float]] = attrs.field(factory=list)
     losses: list[int] = attrs.field(factory=list)
+    answers: bool = True
+    on_caught_up: Callable[[], None] = lambda: None
 
     def catch_up(self, rounds: int) -> None:
         self.calls.append((trio.current_time(), (rounds - MARGIN_ROUNDS) * ROUND_S))
+        if self.answers:
+            self.on_caught_up()
 
     def report_loss(self, key: int) -> None:
         self.losses.append(key)
@@ -110,3 +114,19 @@ async def test_many_who_come_back_at_once_make_one_question() -> None:
         await trio.sleep(100)
         assert len(asked.calls) == 2
         assert asked.calls[0][0] - asked.calls[0][1] == -SILENCE_S
+
+
+@on_jumping_clock
+async def test_a_peer_is_not_whole_until_it_has_everything() -> None:
+    """What it knows by then has to be asked for again should it fail meanwhile."""
+    async with watched() as (absence, asked):
+        assert absence.is_whole
+        asked.answers = False
+        absence.was_stopped(3600)
+        assert not absence.is_whole
+        await trio.sleep(100)
+        assert len(asked.calls) == 1
+        assert not absence.is_whole
+        asked.on_caught_up()
+        await trio.sleep(1)
+        assert absence.is_whole

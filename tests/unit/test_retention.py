@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 from gossamer.protocol.config import Settings
 from gossamer.protocol.messages import (
+    ACKNOWLEDGE,
     BODY,
     CATCH_UP,
     CAUGHT_UP,
     EVENT,
+    HANDOVER,
     HELD,
     KIND,
     LINK_BROKE,
@@ -23,6 +25,7 @@ from gossamer.protocol.messages import (
     RECALL_ANSWER,
     RECALLED,
     TO,
+    UNREACHABLE,
     Words,
 )
 from gossamer.protocol.peer import join_record, restart
@@ -342,4 +345,53 @@ def test_what_was_lost_with_a_connection_is_given_when_it_is_asked_for_again() -
     for p in range(NODES):
         hosts.handle(record(LINK_BROKE, p, p, [AWAY]))
     hosts.cycle()
+    assert events_of(hosts, AWAY) == [1]
+
+
+def test_an_event_that_came_before_a_handover_reaches_whom_it_brings() -> None:
+    """A peer that takes over part of the ring gets events for it before it knows who asks."""
+    hosts = overlay(replicas=0, replay_rounds=5)
+    subscribe_to_box(hosts.state, AWAY, (7, 7))
+    for _ in range(3):
+        hosts.cycle()
+    holder = true_rendezvous(hosts.identifiers().tolist(), 7)
+    entries_there = int(hosts.state.table_count[holder])
+    source = int(hosts.state.owner[holder, 0]) & ((1 << 32) - 1)
+    body = [1, source, int(hosts.identifiers()[source]), 0, 7, 7]
+    assert entries_there == 1
+    hosts.state.table_count[holder] = 0
+    hosts.publish(holder, 1, 7)
+    assert events_of(hosts, AWAY) == []
+    hosts.handle(record(HANDOVER, holder, successor_of(hosts, holder), body))
+    assert hosts.state.table_count[holder] == 1
+    hosts.publish(holder, 2, 7)
+    assert events_of(hosts, AWAY) == [2]
+    hosts.cycle()
+    assert sorted(events_of(hosts, AWAY)) == [1, 2]
+
+
+def successor_of(hosts: Hosts, p: int) -> int:
+    order = np.argsort(hosts.identifiers()).tolist()
+    return int(order[(order.index(p) + 1) % len(order)])
+
+
+def test_what_came_while_a_peer_was_wrongly_taken_for_dead_is_given_back_to_it() -> None:
+    """Its successor answered for its values meanwhile, and knows none who ask for them."""
+    hosts = overlay(replay_rounds=5, replicas=0)
+    subscribe_to_box(hosts.state, AWAY, (7, 7))
+    for _ in range(3):
+        hosts.cycle()
+    suspect = true_rendezvous(hosts.identifiers().tolist(), 7)
+    hosts.state.table_count[successor_of(hosts, suspect)] = 0
+    for p in range(NODES):
+        if p != suspect:
+            hosts.step(p, record(ACKNOWLEDGE + UNREACHABLE, suspect, p))
+    publisher = next(p for p in range(NODES) if p not in (suspect, AWAY))
+    hosts.loses = lambda words: words[KIND] == EVENT and words[TO] in (suspect, AWAY)
+    hosts.publish(publisher, 1, 7)
+    hosts.loses = nothing
+    assert events_of(hosts, AWAY) == []
+    assert (suspect, 1) not in [(server, event) for server, event, *_ in hosts.served]
+    for _ in range(2):
+        hosts.cycle()
     assert events_of(hosts, AWAY) == [1]

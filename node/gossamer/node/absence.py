@@ -28,6 +28,9 @@ MAX_LOST: Final = 1024
 class Absence:
     """When to catch up; `run` has to be running.
 
+    Attributes:
+        is_whole: whether nothing is known to be missing: not while there is something to ask for.
+
     Args:
         runtime: of the peer.
         round_s: seconds of a round.
@@ -47,6 +50,9 @@ class Absence:
         self._settle_rounds = 0
         self._again = False
         self._needed = trio.Event()
+        self._caught_up = trio.Event()
+        self.is_whole = True
+        runtime.on_caught_up = self._on_caught_up
 
     def was_stopped(self, seconds: float) -> None:
         """The peer did not run for so long."""
@@ -80,18 +86,26 @@ class Absence:
             since, again = self._since, self._again
             self._since, self._settle_rounds, self._again = math.inf, 0, False
             self._needed = trio.Event()
-            self._ask(since)
+            await self._ask(since)
             if again:
                 # What was published while the parts found together went to one of them only.
                 await trio.sleep(ROUNDS_TO_MERGE * self._round_s)
-                self._ask(noticed)
+                await self._ask(noticed)
+            self.is_whole = not self._needed.is_set()
 
     def _catch_up(self, since: float, settle_rounds: int, *, again: bool = False) -> None:
         self._since = min(self._since, since)
         self._settle_rounds = max(self._settle_rounds, settle_rounds)
         self._again = self._again or again
+        self.is_whole = False
         self._needed.set()
 
-    def _ask(self, since: float) -> None:
+    async def _ask(self, since: float) -> None:
+        """Ask for what was missed; return once all of it is here."""
+        self._caught_up = trio.Event()
         rounds = math.ceil((trio.current_time() - since) / self._round_s)
         self._runtime.catch_up(rounds + MARGIN_ROUNDS)
+        await self._caught_up.wait()
+
+    def _on_caught_up(self) -> None:
+        self._caught_up.set()

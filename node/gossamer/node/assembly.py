@@ -79,7 +79,7 @@ class _Assembly:
         seed = parts.draws.getrandbits(62)
         self.core = Core(attrs.evolve(parts.settings, seed=seed), parts.key)
         self.book = AddressBook(parts.key, BOOK_CAPACITY, self._held, trio.current_time)
-        self.keeper = Keeper(parts.writer, parts.now)
+        self.keeper = Keeper(parts.writer, parts.now, lambda: self.absence.is_whole)
         self.events = EventMemory(
             2 * parts.settings.event_memory,
             EVENT_MEMORY_BYTES,

@@ -35,10 +35,23 @@ class Keeper:
         numbers: of descriptors; they only grow, over restarts too.
     """
 
-    def __init__(self, writer: StoreWriter, now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        writer: StoreWriter,
+        now: Callable[[], float],
+        is_whole: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """A keeper that is not open yet.
+
+        Args:
+            writer: of the state file.
+            now: Unix seconds.
+            is_whole: whether the peer misses nothing that came before now, as far as it knows.
+        """
         self.numbers = SequenceNumbers(self._take_lease, LEASE)
         self._writer = writer
         self._now = now
+        self._is_whole = is_whole
         self._leases: deque[int] = deque()
         self._met: dict[int, KnownPeer] = {}
         self._asked: dict[tuple[str, str], bool] = {}
@@ -54,7 +67,7 @@ class Keeper:
         await self._lease()
 
     async def away_s(self) -> float | None:
-        """For how long the peer did not run until now, None if it never did.
+        """For how long the peer may have missed events until now, None if it never ran.
 
         By the machine's clock: 0 where that was set back meanwhile.
         """
@@ -73,7 +86,12 @@ class Keeper:
             await trio.sleep(ALIVE_S)
 
     async def note_alive(self) -> None:
-        """Note that the peer runs; what fails is told by the writer's next `flush`."""
+        """Note that the peer runs, unless it has still to catch up on an absence.
+
+        What fails is told by the writer's next `flush`.
+        """
+        if not self._is_whole():
+            return
         now = repr(self._now()).encode()
         await self._writer.write(lambda store: store.set_meta(_ALIVE_AT, now))
 

@@ -92,8 +92,10 @@ from gossamer.protocol.rendezvous.installation import (
 from gossamer.protocol.rendezvous.publication import on_stored, on_withdraw
 from gossamer.protocol.rendezvous.recovery import EVENT_ID, EVENT_VALUES
 from gossamer.protocol.rendezvous.retention import (
+    GIVEN_BACK,
     PAGE_EVENTS,
     ask_again,
+    give_back,
     on_catch_up,
     on_recall,
     on_recall_answer,
@@ -130,6 +132,7 @@ def step(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
         out: where records are appended; may share memory with ``words`` past the record.
     """
     successor = successor_handle(s, p)
+    predecessor = predecessor_handle(s, p)
     kind = words[at + KIND]
     if kind == SAMPLE_TIMER:
         sample_on_timer(s.sampler, p, now, out)
@@ -186,6 +189,9 @@ def step(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
         found = successor_handle(s, p)
         if found >= 0 and found != successor:
             greet_successor(s, p, out)
+    found = predecessor_handle(s, p)
+    if found >= 0 and found != predecessor:
+        give_back(s, p, out)
 
 
 @rule
@@ -194,6 +200,14 @@ def successor_handle(s: Any, p: int) -> int:
     if s.successor[p] < 0:
         return -1
     return handle_in(s.links[p, s.successor[p]])
+
+
+@rule
+def predecessor_handle(s: Any, p: int) -> int:
+    """Who ``p`` takes for its predecessor, or -1."""
+    if s.predecessor[p] < 0:
+        return -1
+    return handle_in(s.links[p, s.predecessor[p]])
 
 
 @rule
@@ -384,7 +398,8 @@ def largest_step(settings: Settings) -> int:
     box = 1 + 2 * settings.attributes
     install = BODY + descriptor + 2 + settings.boxes_per_neighbour * box
     events = settings.routing_table_entries + settings.attributes + settings.event_memory
-    events += settings.pending_publications * settings.attributes + PAGE_EVENTS
+    events += settings.pending_publications * settings.attributes
+    events += PAGE_EVENTS + GIVEN_BACK
     return (
         (3 * settings.links + 4) * install
         + (settings.routing_table_entries + settings.subscriptions) * (box + 2)

@@ -24,6 +24,8 @@ IDENTIFIER, ARC_START, LOAD, RANGES = 0, 1, 2, 3
 # Words of a content routing table entry; from BOX on, the words of a box: the attribute it is
 # routed by, then the lowest and highest value of every attribute.
 SOURCE_IDENTIFIER, BOX = 0, 1
+# Set in the identifier of an entry that was handed over, until its owner asks for it itself.
+HANDED_OVER = 1 << 62
 
 # Words of `State.recall`, how far a peer is in asking for what it missed: the subscription in hand
 # (-1 where it asks for nothing), the round since when, where on the ring the next peer is sought,
