@@ -382,11 +382,12 @@ def test_what_came_while_a_peer_was_wrongly_taken_for_dead_is_given_back_to_it()
     for _ in range(3):
         hosts.cycle()
     suspect = true_rendezvous(hosts.identifiers().tolist(), 7)
+    unsuspecting = hosts.lookup(AWAY, 7)
     hosts.state.table_count[successor_of(hosts, suspect)] = 0
     for p in range(NODES):
-        if p != suspect:
+        if p not in unsuspecting:
             hosts.step(p, record(ACKNOWLEDGE + UNREACHABLE, suspect, p))
-    publisher = next(p for p in range(NODES) if p not in (suspect, AWAY))
+    publisher = next(p for p in range(NODES) if p not in unsuspecting)
     hosts.loses = lambda words: words[KIND] == EVENT and words[TO] in (suspect, AWAY)
     hosts.publish(publisher, 1, 7)
     hosts.loses = nothing

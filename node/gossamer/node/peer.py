@@ -7,12 +7,12 @@
             async for event in events:
                 print(event.values)
 
-What is promised today: an event that reaches this peer is handed, once, to every subscription
-whose expression its exact values meet; a named application gets no event twice over restarts of
-its peer, and one that it has taken from the stream counts as delivered. What is not promised yet:
-that a published event reaches everybody (`publish` returns when it is on its way, not when others
-hold it), that a subscription made a moment ago gets events published the moment after, and any
-order among events.
+`publish` returns once the event is acknowledged: it reaches every subscription that it matches, once,
+despite as many crashes at once as `delivery.successors` says. A named application gets what it
+missed while its peer was away, and no event twice over restarts of it; one that it has taken from
+the stream counts as delivered. Not promised are events that were not acknowledged, that a
+subscription made a moment ago gets events published the moment after, and any order among events.
+`docs/node.md` says all of it.
 """
 
 from __future__ import annotations
