@@ -11,7 +11,7 @@ import heapq
 import itertools
 import math
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import attrs
@@ -61,6 +61,7 @@ class MemoryNetwork:
         broken: how many connections broke by chance.
         duplicated, reordered: how many frames suffered that.
         isolated: peers that nobody reaches, and that reach nobody.
+        certificates: what each peer shows, DER, as if TLS had seen to it; nothing by default.
     """
 
     def __init__(self, seed: int = 0, faults: Faults | None = None) -> None:
@@ -68,6 +69,7 @@ class MemoryNetwork:
         self.broken = self.duplicated = self.reordered = 0
         self.draws = random.Random(seed)
         self.listeners: dict[Address, MemoryListener] = {}
+        self.certificates: dict[int, bytes] = {}
         self.streams: list[MemoryStream] = []
         self.isolated: set[int] = set()
         self._islands: list[frozenset[int]] = []
@@ -260,7 +262,7 @@ def _type_of(frame: bytes) -> object:
     """The type of a frame, None of one that is not in order."""
     try:
         return cbor2.loads(frame[HEADER_BYTES:]).get("type")
-    except (cbor2.CBORDecodeError, AttributeError):
+    except (cbor2.CBORError, AttributeError, ValueError, TypeError, RecursionError):
         return None
 
 
@@ -281,7 +283,8 @@ class MemoryListener:
         remote = Address("memory", stream.other_end)
         try:
             admitted = await self.transport.introduce(stream, remote, dialled=False)
-        except NodeError:
+        except NodeError as error:
+            self.transport.on_refusal(error)
             return
         await handler(admitted)
         await stream.aclose()
@@ -300,6 +303,7 @@ class MemoryTransport:
     ) -> None:
         self.me = me
         self.network = network
+        self.on_refusal: Callable[[NodeError | None], None] = lambda _: None
         self._limits = limits
         self._verify = verify
 
@@ -348,7 +352,7 @@ class MemoryTransport:
             self.me,
             self._limits,
             self._verify,
-            certificate=None,
+            certificate=self.network.certificates.get(stream.other_end),
             dialled=dialled,
             remote=remote,
             **more,

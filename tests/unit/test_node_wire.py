@@ -346,6 +346,31 @@ def test_an_impossible_event_is_not_remembered(sides: tuple[Side, Side, Side]) -
     assert bob.events.find(9) is None
 
 
+def test_a_publisher_is_named_as_every_peer_is_and_never_by_a_handle(
+    sides: tuple[Side, Side, Side],
+) -> None:
+    """A handle of the sender's means somebody else to the receiver, or nobody at all."""
+    alice, bob, carol = sides
+    alice.events.keep(9, b"exact")
+    body = event_body(9)
+    body[EVENT_ORIGIN] = alice.book.handle_of(bob.key)
+    frame = read(alice.wire.encode([BODY + 7, EVENT, 1, SELF, *body], ()) or b"")
+    record = bob.wire.decode(alice.key, frame).record
+    assert record is not None
+    assert record[BODY + EVENT_ORIGIN] == SELF
+    assert bob.wire.decode(alice.key, frame | {"peers": [carol_key(carol)]}).record == [
+        *record[: BODY + EVENT_ORIGIN],
+        -1,
+        *record[BODY + EVENT_ORIGIN + 1 :],
+    ]
+    with pytest.raises(BadFrame, match="a place in a list of 0 peers"):
+        bob.wire.decode(alice.key, frame | {"peers": []})
+
+
+def carol_key(carol: Side) -> bytes:
+    return carol.key.to_bytes(8, "big")
+
+
 def test_greetings_tell_who_can_be_joined_through(sides: tuple[Side, Side, Side]) -> None:
     alice, bob, carol = sides
     greeting = read(alice.wire.encode_greeting(alice.core.profile))

@@ -380,6 +380,19 @@ async def test_closing_delivers_what_was_queued() -> None:
 
 
 @on_jumping_clock
+async def test_who_is_expelled_hears_why_and_is_heard_no_more() -> None:
+    """What was queued for it is dropped, and what it still sends is read by nobody."""
+    async with both() as (ours, theirs):
+        assert ours.connection.try_send(message(number=1))
+        assert theirs.connection.try_send(message(number=2))
+        ours.connection.expel(Cause.REFUSED, "revoked")
+        assert await ours.end() == Farewell(Cause.REFUSED, True, "revoked")
+        assert await theirs.end() == Farewell(Cause.REFUSED, False, "revoked")
+    assert ours.frames == theirs.frames == []
+    assert ours.connection.stats.dropped == 1
+
+
+@on_jumping_clock
 async def test_both_may_close_at_once() -> None:
     async with both() as (ours, theirs):
         for end in (ours, theirs):

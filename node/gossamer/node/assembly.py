@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Final
 
 import attrs
@@ -12,6 +13,7 @@ import trio
 from gossamer.node.absence import Absence
 from gossamer.node.application import Peer, Views
 from gossamer.node.book import AddressBook
+from gossamer.node.causes import count_end, count_refusal
 from gossamer.node.certificates import CertificateDesk
 from gossamer.node.contacts import Contacts
 from gossamer.node.core import Core
@@ -28,6 +30,7 @@ from gossamer.node.metrics import Counters
 from gossamer.node.notes import schema_fingerprint
 from gossamer.node.outlet import PoolOutlet
 from gossamer.node.parts import Parts
+from gossamer.node.revoking import RevocationDesk
 from gossamer.node.rounds import SteadyRounds
 from gossamer.node.runtime import Delivery, Runtime
 from gossamer.node.security.certificates import PeerCertificate
@@ -41,6 +44,7 @@ from gossamer.node.transport.base import (
     PeerIdentity,
 )
 from gossamer.node.transport.links import ConnectionPool, PoolEvents
+from gossamer.node.unwrap import unwrapped
 from gossamer.node.views import PeerViews
 from gossamer.node.vouching import PlainVouching, SignedVouching
 from gossamer.node.wire import Wire, frame_types
@@ -49,7 +53,7 @@ from gossamer.protocol.errors import CapacityError, ExpressionError
 from gossamer.protocol.space.hashing import uniform_hashes
 from gossamer.protocol.state import profile_words
 
-__all__ = ["Parts", "run_peer", "single_errors"]
+__all__ = ["Parts", "run_peer"]
 
 # Peers whose handles a peer keeps; one of a cluster of thousands meets a few hundred.
 BOOK_CAPACITY: Final = 4096
@@ -57,15 +61,6 @@ BOOK_CAPACITY: Final = 4096
 EVENT_MEMORY_BYTES: Final = 16 << 20
 # The same of events held for peers that are away.
 HELD_BYTES: Final = 64 << 20
-# Under which of `metrics.CLOSE_CAUSES` an end counts; all others are goodbyes.
-_CLOSED: Final = {
-    Cause.LOST: "broken",
-    Cause.SILENT: "silent",
-    Cause.STALLED: "stalled",
-    Cause.BAD_FRAME: "bad frame",
-    Cause.FLOOD: "flood",
-    Cause.UNUSED: "unused",
-}
 # Within this a peer says its goodbyes, so that it stops in two seconds.
 GOODBYE_S: Final = 1.5
 
@@ -104,6 +99,7 @@ class _Assembly:
             replay_s=parts.settings.replay_rounds * parts.round_s,
         )
         self.transport = parts.make_transport(self._introduction(), self._verify)
+        self.transport.on_refusal = partial(count_refusal, self.counters)
         self.pool = ConnectionPool(
             self.transport,
             parts.limits,
@@ -113,12 +109,14 @@ class _Assembly:
                 on_up=self._on_up,
                 on_down=self._on_down,
                 on_loss=self._on_loss,
+                on_busy=partial(count_refusal, self.counters),
             ),
             self.book.addresses_of,
             draws=parts.draws,
         )
         self.outlet = PoolOutlet(self.pool, self.counters, self.runtime.hand_back)
-        self.runtime.attach(self.outlet, self._make_desk())
+        desk, self.revocations = self._make_desks()
+        self.runtime.attach(self.outlet, desk, self.revocations)
         self.contacts = Contacts(
             self.runtime,
             self.book,
@@ -157,12 +155,24 @@ class _Assembly:
             profile_words=profile_words(parts.settings),
         )
 
-    def _make_desk(self) -> CertificateDesk | None:
-        member = self.parts.member
+    def _make_desks(self) -> tuple[CertificateDesk | None, RevocationDesk | None]:
+        parts, member = self.parts, self.parts.member
         if member is None or self.descriptors is None:
-            return None
-        own = (self.parts.key, member.certificate.der)
-        return CertificateDesk(self.descriptors, own, self.pool.try_send, self.parts.now)
+            return None, None
+        own = (parts.key, member.certificate.der)
+        return CertificateDesk(
+            self.descriptors, own, self.pool.try_send, parts.now
+        ), RevocationDesk(
+            member,
+            parts.writer,
+            self.descriptors,
+            self.book,
+            self.pool,
+            self.counters,
+            draws=parts.draws,
+            now=parts.now,
+            report_failure=self.runtime.report_failure,
+        )
 
     def _make_peer(self) -> Peer:
         parts = self.parts
@@ -237,6 +247,8 @@ class _Assembly:
             self.book.learn(identity.key, (), identity.name)
         self.pool.try_send(identity.key, self.runtime.greeting())
         self.absence.found(identity.key)
+        if self.revocations is not None:
+            self.revocations.greet(identity.key)
         connection = self.pool.get(identity.key)
         if connection is not None and connection.admitted.dialled:
             self.counters.dials += 1
@@ -251,7 +263,7 @@ class _Assembly:
 
     def _on_down(self, identity: PeerIdentity, farewell: Farewell) -> None:
         self.runtime.forget(identity.key)
-        self.counters.close(_CLOSED.get(farewell.cause, "goodbye"))
+        count_end(self.counters, farewell.cause)
         if farewell.by_us or self._nursery is None:
             return
         if farewell.cause is Cause.SHUTDOWN:
@@ -299,13 +311,17 @@ class _Assembly:
         await self._recall_absence()
         nursery.start_soon(self.absence.run)
         nursery.start_soon(self.keeper.run)
+        if self.revocations is not None:
+            nursery.start_soon(self.revocations.run)
         nursery.start_soon(self.runtime.run, rounds)
         nursery.start_soon(self._search, parts.sources(listening))
         nursery.start_soon(self.contacts.run)
 
     async def _recall_peers(self) -> None:
+        desk = self.revocations
         for known in await self.keeper.known_peers() if self.parts.remember else ():
-            if known.key != self.parts.key:
+            revoked = desk is not None and desk.revoked.forbids(known.key, 0)
+            if known.key != self.parts.key and not revoked:
                 self.contacts.add(Found(known.key, known.addresses, REMEMBERED))
 
     async def _recall_subscriptions(self) -> None:
@@ -358,7 +374,7 @@ async def run_peer(parts: Parts) -> AsyncIterator[Peer]:
         StoreError: its state file is another peer's, or cannot be written.
     """
     assembly = _Assembly(parts)
-    with single_errors():
+    with unwrapped():
         async with trio.open_nursery() as nursery:
             await assembly.start(nursery)
             try:
@@ -370,17 +386,3 @@ async def run_peer(parts: Parts) -> AsyncIterator[Peer]:
                     await assembly.keeper.write()
                     await assembly.keeper.note_alive()
                 nursery.cancel_scope.cancel()
-
-
-@contextmanager
-def single_errors() -> Iterator[None]:
-    """Let an error that comes alone out of a nursery be itself, as callers expect it."""
-    try:
-        yield
-    except BaseExceptionGroup as group:
-        alone: BaseException = group
-        while isinstance(alone, BaseExceptionGroup) and len(alone.exceptions) == 1:
-            alone = alone.exceptions[0]
-        if isinstance(alone, BaseExceptionGroup):
-            raise
-        raise alone from alone.__cause__

@@ -113,6 +113,12 @@ class AddressBook:
         entry.heard_at = self._clock()
         return entry
 
+    def disown(self, key: int) -> None:
+        """Forget where peer ``key`` listens: it is not to be dialled."""
+        entry = self._by_key.get(key)
+        if entry is not None:
+            entry.addresses = ()
+
     def settle(self) -> None:
         """The handles given out so far are remembered by now by those who need them."""
         self._recent.clear()

@@ -7,8 +7,8 @@
             async for event in events:
                 print(event.values)
 
-`publish` returns once the event is acknowledged: it reaches every subscription that it matches, once,
-despite as many crashes at once as `delivery.successors` says. A named application gets what it
+`publish` returns once the event is acknowledged: it reaches every subscription that it matches,
+once, despite as many crashes at once as `delivery.successors` says. A named application gets what it
 missed while its peer was away, and no event twice over restarts of it; one that it has taken from
 the stream counts as delivered. Not promised are events that were not acknowledged, that a
 subscription made a moment ago gets events published the moment after, and any order among events.
@@ -24,7 +24,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from gossamer.node.application import Peer
-from gossamer.node.assembly import run_peer, single_errors
+from gossamer.node.assembly import run_peer
 from gossamer.node.config import NodeConfig
 from gossamer.node.discovery import Source, static_peers
 from gossamer.node.errors import ConfigurationError
@@ -45,6 +45,7 @@ from gossamer.node.subscriptions import Subscription
 from gossamer.node.transport.base import Address, LocalPeer, Transport, Verify
 from gossamer.node.transport.limits import Limits
 from gossamer.node.transport.tcp import WILDCARDS, Credentials, TcpTransport
+from gossamer.node.unwrap import unwrapped
 from gossamer.protocol.content.schema import Schema
 
 __all__ = ["Event", "Peer", "Subscription", "open_peer"]
@@ -71,7 +72,7 @@ async def open_peer(config: NodeConfig) -> AsyncIterator[Peer]:
         raise ConfigurationError("", "attributes", None, "at least one table", found="missing")
     folder = ClusterFolder(config.identity.folder)
     member = None if config.listen.plain_text else open_membership(folder.path)
-    with single_errors():
+    with unwrapped():
         async with open_writer(folder.state) as writer:
             key = await _plain_key(writer) if member is None else member.identity.key
             async with run_peer(_parts(config, config.schema, member, key, writer)) as peer:

@@ -14,10 +14,12 @@ from typing import Final, NamedTuple
 import trio
 
 from gossamer.node.book import AddressBook
+from gossamer.node.budgets import Budgets
 from gossamer.node.certificates import CertificateDesk
 from gossamer.node.core import SELF, Core, Record, unreachable
 from gossamer.node.metrics import Counters
 from gossamer.node.outlet import Outlet
+from gossamer.node.revoking import RevocationDesk
 from gossamer.node.rounds import Rounds
 from gossamer.node.transport.base import PeerIdentity
 from gossamer.node.transport.schema import Frame
@@ -98,15 +100,22 @@ class Runtime:
         self._counters = counters
         self._outlet: Outlet | None = None
         self._desk: CertificateDesk | None = None
+        self._revocations: RevocationDesk | None = None
         self._inbox: deque[Record] = deque()
         self._working = False
         self._counting_recovered = False
         self._taken = 0
         self._greeted: dict[int, tuple[int, Sequence[int]]] = {}
+        self._budgets = Budgets(counters)
 
-    def attach(self, outlet: Outlet, desk: CertificateDesk | None = None) -> None:
-        """Send by ``outlet``, and get certificates by ``desk`` where there are any."""
-        self._outlet, self._desk = outlet, desk
+    def attach(
+        self,
+        outlet: Outlet,
+        desk: CertificateDesk | None = None,
+        revocations: RevocationDesk | None = None,
+    ) -> None:
+        """Send by ``outlet``; where there are certificates, get them and their end by the desks."""
+        self._outlet, self._desk, self._revocations = outlet, desk, revocations
 
     def held(self) -> Iterator[int]:
         """Handles that must keep their meaning: the protocol's, and those of records under way."""
@@ -132,6 +141,7 @@ class Runtime:
         self.core.now = number
         if kind == TIMERS[0]:
             self._vouching.new_round()
+            self._budgets.new_round()
             self._take_late_frames()
         self.handle(self.core.timer(kind))
 
@@ -195,7 +205,8 @@ class Runtime:
         self._counters.frames_received += 1
         kind = frame["type"]
         if kind == "record":
-            self._take_record(sender, frame, patient=True)
+            if self._budgets.allows(sender, frame["kind"]):
+                self._take_record(sender, frame, patient=True)
         elif kind == "greeting":
             self._take_greeting(sender, frame)
         elif self._desk is not None and kind == "certificates wanted":
@@ -203,6 +214,8 @@ class Runtime:
         elif self._desk is not None and kind == "certificates":
             for waiting in self._desk.take(sender, frame["certificates"]):
                 self._take_record(sender, waiting, patient=False)
+        elif self._revocations is not None:
+            self._revocations.receive(sender, frame)
 
     def greeting(self) -> bytes:
         """The frame that begins every connection."""
@@ -213,6 +226,8 @@ class Runtime:
         self._greeted.pop(key, None)
         if self._desk is not None:
             self._desk.forget(key)
+        if self._revocations is not None:
+            self._revocations.forget(key)
 
     # How it is done
 

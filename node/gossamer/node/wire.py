@@ -19,6 +19,7 @@ from gossamer.node.book import AddressBook
 from gossamer.node.core import SELF, Record, header
 from gossamer.node.errors import BadFrame
 from gossamer.node.events import MAX_EVENT_BYTES, EventMemory
+from gossamer.node.security.revocation import LIST_LIMIT
 from gossamer.node.transport.frames import CONTROL_FRAMES, KEY_HIGH, encode_frame
 from gossamer.node.transport.schema import Bytes, Frame, FrameTypes, Integer, ListOf, Optional
 from gossamer.node.vouching import KEY_BYTES, Told, Vouching
@@ -55,6 +56,9 @@ def frame_types(codec: Codec) -> FrameTypes:
             "certificates": {
                 "certificates": ListOf(Bytes(MAX_CERTIFICATE_BYTES), CERTIFICATES_AT_ONCE)
             },
+            # Which list of revoked peers the sender has, and that list where it was asked for.
+            "revocations": {"number": Integer(0, KEY_HIGH), "list": Optional(Bytes(LIST_LIMIT))},
+            "revocations wanted": {},
         }
     )
 

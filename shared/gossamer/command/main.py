@@ -27,7 +27,7 @@ DESCRIPTIONS = {
 # time it is raised, so that the frame need not import it to recognise it.
 USER_ERRORS = frozenset(
     {
-        "gossamer.node.errors.NodeError",
+        "gossamer.node.errors.base.NodeError",
         "gossamer.protocol.errors.ProtocolError",
         "gossamer.sim.errors.SimulationError",
     }

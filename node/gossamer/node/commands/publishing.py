@@ -25,7 +25,7 @@ from gossamer.node.errors import (
 from gossamer.node.local.address import LocalAddress
 from gossamer.node.local.client import open_client
 from gossamer.node.local.frames import MAX_EVENTS
-from gossamer.node.local.unwrap import unwrapped
+from gossamer.node.unwrap import unwrapped
 from gossamer.protocol.content.values import Value
 from gossamer.protocol.errors import ProtocolError
 

@@ -20,7 +20,6 @@ from gossamer.node.local.address import LocalAddress, local_address, locked
 from gossamer.node.local.history import FILE_NAME, open_history
 from gossamer.node.local.server import LocalServer, open_local_server
 from gossamer.node.local.services import LocalCounts, Services
-from gossamer.node.local.unwrap import unwrapped
 from gossamer.node.logs import Repetitions, configure_logs
 from gossamer.node.metrics import metrics_text
 from gossamer.node.notes import cluster_schema, schema_fingerprint
@@ -28,6 +27,7 @@ from gossamer.node.page.server import serve_page
 from gossamer.node.peer import Peer, open_peer
 from gossamer.node.security.identity import key_text
 from gossamer.node.transport.base import Address
+from gossamer.node.unwrap import unwrapped
 
 EXIT_INTERRUPTED: Final = 128 + signal.SIGINT
 

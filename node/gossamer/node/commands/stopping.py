@@ -9,7 +9,7 @@ import trio
 
 from gossamer.node.commands.folder import address_of
 from gossamer.node.local.client import GONE, open_client
-from gossamer.node.local.unwrap import unwrapped
+from gossamer.node.unwrap import unwrapped
 
 
 def stop(folder: Path | None) -> None:

@@ -17,7 +17,7 @@ from gossamer.node.local.address import LocalAddress
 from gossamer.node.local.client import open_client
 from gossamer.node.local.follower import CONNECTED, follow
 from gossamer.node.local.frames import NEW, RETAINED
-from gossamer.node.local.unwrap import unwrapped
+from gossamer.node.unwrap import unwrapped
 
 SUBSCRIPTION: Final = "sub"
 

@@ -21,8 +21,8 @@ from gossamer.node.doctor.findings import printable
 from gossamer.node.errors import NodeError
 from gossamer.node.local.address import LocalAddress
 from gossamer.node.local.client import open_client
-from gossamer.node.local.unwrap import unwrapped
 from gossamer.node.metrics import LINKS
+from gossamer.node.unwrap import unwrapped
 
 # Peers that `top` shows; the rest is counted.
 SHOWN_PEERS: Final = 20

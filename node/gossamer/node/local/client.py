@@ -37,12 +37,12 @@ from gossamer.node.local.frames import (
     values_from_wire,
     values_to_wire,
 )
-from gossamer.node.local.unwrap import unwrapped
 from gossamer.node.transport.base import Farewell
 from gossamer.node.transport.connection import Connection
 from gossamer.node.transport.frames import FrameReader, encode_frame
 from gossamer.node.transport.limits import Limits
 from gossamer.node.transport.schema import Frame
+from gossamer.node.unwrap import unwrapped
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.values import Value
 

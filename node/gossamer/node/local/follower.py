@@ -19,9 +19,9 @@ from gossamer.node.errors import HandshakeFailed, NodeNotRunningError, RefusedBy
 from gossamer.node.local.address import LocalAddress
 from gossamer.node.local.client import GONE, LocalClient, ReceivedEvent, Resume, open_client
 from gossamer.node.local.frames import NEW
-from gossamer.node.local.unwrap import unwrapped
 from gossamer.node.transport.back_off import BackOff
 from gossamer.node.transport.base import Cause
+from gossamer.node.unwrap import unwrapped
 
 # Events remembered by id, for nodes that lost their history and for clients without a name.
 REMEMBERED: Final = 4096

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import cbor2
 
+from gossamer.node.plain_cbor import plain_decoder
+
 # Nothing signed or exchanged here is a list of more than pairs.
 _DEPTH: Final = 4
-
-
-def _refuse_tag(*_: object) -> NoReturn:
-    raise ValueError("tags are not allowed")
-
-
-class _RefuseAllTags(dict[int, Any]):
-    """Maps every tag to the same refusal: some would be made objects of at the sender's will."""
-
-    def __missing__(self, _: int) -> Any:
-        return _refuse_tag
 
 
 def encode(value: object) -> bytes:
@@ -33,15 +24,7 @@ def decode(data: bytes) -> Any:
         ValueError: ``data`` is not canonical CBOR of plain, shallow values.
     """
     try:
-        value = cbor2.loads(
-            data,
-            max_depth=_DEPTH,
-            allow_indefinite=False,
-            allow_duplicate_keys=False,
-            strict_hashable_types=True,
-            tag_hook=_refuse_tag,
-            semantic_decoders=_RefuseAllTags(),
-        )
+        value = plain_decoder(data, _DEPTH).decode()
         canonical = encode(value) == data
     except (cbor2.CBORError, ValueError, TypeError, OverflowError, RecursionError) as error:
         raise ValueError(f"not CBOR: {error}") from error

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 import attrs
 import trio
 
+from gossamer.node.errors import NodeError
 from gossamer.protocol.errors import ConfigError
 
 # Bytes taken from a stream at once, and given to it at once.
@@ -197,9 +198,15 @@ class Listener(Protocol):
 
 
 class Transport(Protocol):
-    """Ways to reach peers and to be reached."""
+    """Ways to reach peers and to be reached.
+
+    Attributes:
+        me: what is said of us on the next connections; may be replaced at any time.
+        on_refusal: told why somebody who came in was not admitted; of None where there was no room.
+    """
 
     me: LocalPeer
+    on_refusal: Callable[[NodeError | None], None]
 
     async def listen(self, addresses: Sequence[Address]) -> Sequence[Listener]:
         """Open all of ``addresses``, or none.

@@ -107,6 +107,7 @@ class Connection:
         self._scope = trio.CancelScope()
         self._bucket = TokenBucket(limits.frames_per_second, limits.frames_burst, now)
         self._throttled_since: float | None = None
+        self._expelled = False
         self._reading = False
         self._heard = False
         self._ping_number = 0
@@ -172,6 +173,16 @@ class Connection:
     def start_closing(self, cause: Cause, detail: str = "") -> None:
         """Begin what `close` does, without waiting for its end."""
         if self._state is State.OPEN:
+            self._begin_end(Farewell(cause, True, detail), say_goodbye=True)
+
+    def expel(self, cause: Cause, detail: str) -> None:
+        """End because the peer is not to be dealt with any more.
+
+        It is told why; nothing that was queued is sent, and nothing it sends is taken.
+        """
+        self._expelled = True
+        if self._state is State.OPEN:
+            self.stats.dropped += self._queue.drop()
             self._begin_end(Farewell(cause, True, detail), say_goodbye=True)
 
     async def run(self, on_frame: OnFrame) -> Farewell:
@@ -253,9 +264,7 @@ class Connection:
 
     async def _cut_for_cause(self, cause: Cause, detail: str) -> None:
         """End because of what the peer did, telling it why if it still reads."""
-        if self._state is State.OPEN:
-            self.stats.dropped += self._queue.drop()
-            self._begin_end(Farewell(cause, True, detail), say_goodbye=True)
+        self.expel(cause, detail)
         await linger(self.admitted.stream)
 
     # The three tasks
@@ -318,6 +327,8 @@ class Connection:
         weight, used = 0, False
         try:
             for frame in reader:
+                if self._expelled:
+                    continue
                 check(frame)
                 size = reader.frame_size
                 stats.frames_in += 1

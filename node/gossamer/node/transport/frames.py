@@ -1,8 +1,7 @@
 """Frames to bytes and back: four bytes of length, then one CBOR map with text keys.
 
 What comes from a peer is refused rather than interpreted where it could cost more than its bytes:
-no tags (they make a decoder build dates, numbers and patterns), no indefinite lengths, no duplicate
-keys, bounded depth, bounded entries, nothing after the map.
+values are plain (`plain_cbor`), their number is bounded, and nothing follows the map.
 """
 
 from __future__ import annotations
@@ -10,11 +9,11 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from struct import Struct
-from typing import Any, NoReturn
 
 import cbor2
 
 from gossamer.node.errors import BadFrame
+from gossamer.node.plain_cbor import plain_decoder
 from gossamer.node.transport.limits import HEADER_BYTES, Limits
 from gossamer.node.transport.schema import (
     Bytes,
@@ -104,17 +103,6 @@ def count_items(body: bytes | bytearray, limit: int) -> int:
     return count
 
 
-def _refuse_tag(*_: object) -> NoReturn:
-    raise ValueError("tags are not allowed")
-
-
-class _RefuseAllTags(dict[int, Any]):
-    """Stands for a table that maps every tag to the same refusal, and stays empty."""
-
-    def __missing__(self, _: int) -> Any:
-        return _refuse_tag
-
-
 class FrameDecoder:
     """Bodies of frames to maps; a decoder of its own for each connection, for speed."""
 
@@ -147,15 +135,7 @@ class FrameDecoder:
         return frame
 
     def _fresh(self) -> cbor2.CBORDecoder:
-        return cbor2.CBORDecoder(
-            io.BytesIO(),
-            max_depth=self._depth,
-            allow_indefinite=False,
-            allow_duplicate_keys=False,
-            strict_hashable_types=True,
-            tag_hook=_refuse_tag,
-            semantic_decoders=_RefuseAllTags(),
-        )
+        return plain_decoder(b"", self._depth)
 
 
 def _why(error: BaseException) -> str:

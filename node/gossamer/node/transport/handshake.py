@@ -221,7 +221,8 @@ def _in_time(limits: Limits) -> Iterator[None]:
         with trio.fail_after(seconds):
             yield
     except trio.TooSlowError:
-        raise HandshakeFailed(f"the peer did not introduce itself within {seconds} s") from None
+        reason = f"the peer did not introduce itself within {seconds} s"
+        raise HandshakeFailed(reason, "timeout") from None
     except trio.BrokenResourceError as error:
         raise broken_handshake(error) from None
 
@@ -232,7 +233,8 @@ def broken_handshake(error: trio.BrokenResourceError) -> HandshakeFailed | Refus
     if reason in TLS_REFUSALS:
         return RefusedByPeer("tls", TLS_REFUSALS[reason])
     if reason is not None:
-        return HandshakeFailed(TLS_FAILURES.get(reason, f"TLS says {reason}"))
+        cause = "certificate" if reason in NO_CERTIFICATE else "bad hello"
+        return HandshakeFailed(TLS_FAILURES.get(reason, f"TLS says {reason}"), cause)
     return HandshakeFailed("the peer ended the connection without a word")
 
 
@@ -246,6 +248,7 @@ TLS_REFUSALS = {
     "TLSV13_ALERT_CERTIFICATE_REQUIRED": "we showed no certificate",
     "TLSV1_ALERT_ACCESS_DENIED": "our certificate gives no access",
 }
+NO_CERTIFICATE = ("CERTIFICATE_VERIFY_FAILED", "PEER_DID_NOT_RETURN_A_CERTIFICATE")
 # What we object to, by OpenSSL's name for it.
 TLS_FAILURES = {
     "CERTIFICATE_VERIFY_FAILED": "its certificate is not one of ours, or has expired",

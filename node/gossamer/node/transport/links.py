@@ -47,12 +47,14 @@ class PoolEvents:
         on_down: a peer is connected no more, and why.
         on_loss: a connection to a peer ended such that frames under way may be lost, whether or
             not there is another; called before `on_down`.
+        on_busy: a peer was turned away since all connections are in use.
     """
 
     on_frame: Callable[[PeerIdentity, Frame], Awaitable[None]]
     on_up: Callable[[PeerIdentity], None]
     on_down: Callable[[PeerIdentity, Farewell], None]
     on_loss: Callable[[PeerIdentity], None] = lambda _: None
+    on_busy: Callable[[], None] = lambda: None
 
 
 class _Dial:
@@ -280,6 +282,7 @@ class ConnectionPool:
             return Cause.SHUTDOWN, None
         if old is None:
             if len(self._links) >= self._limits.connections:
+                self._events.on_busy()
                 return Cause.BUSY, None
         elif not self._is_better(new, old):
             return Cause.REPLACED, None

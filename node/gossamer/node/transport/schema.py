@@ -7,7 +7,7 @@ exception and no text is made for values that are in order, which all but a few 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol, cast
 
 import attrs
@@ -218,6 +218,10 @@ class FrameTypes:
 
     def __contains__(self, name: object) -> bool:
         return name in self._shapes
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the types."""
+        return iter(self._shapes)
 
     def extended(self, types: Mapping[str, Mapping[str, Field]]) -> FrameTypes:
         """These types and ``types``.

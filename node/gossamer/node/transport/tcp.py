@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import ssl
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import attrs
@@ -63,6 +63,7 @@ class TcpTransport:
         me: what is said of us on the next connections; may be replaced at any time.
         credentials: TLS for the next connections; may be replaced, but not by None.
         refusals: what came in and was not admitted, counted by cause.
+        on_refusal: told of each such, as of `Transport`.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class TcpTransport:
         self.me = me
         self.credentials = credentials
         self.refusals: Counter[str] = Counter()
+        self.on_refusal: Callable[[NodeError | None], None] = lambda _: None
         self._limits = limits
         self._verify = verify
         self._stagger_s = stagger_s
@@ -169,7 +171,7 @@ class TcpTransport:
             raise broken_handshake(error) from error.__cause__
         certificate = tls.peer_certificate()
         if certificate is None:
-            raise HandshakeFailed("it showed no certificate")
+            raise HandshakeFailed("it showed no certificate", "certificate")
         return tls, certificate
 
     def _check_plain(self, address: Address) -> None:
@@ -187,12 +189,14 @@ class TcpTransport:
             with self._doors.enter(remote.host) as ticket:
                 if ticket is None:
                     self.refusals["busy"] += 1
+                    self.on_refusal(None)
                     return
                 try:
                     with _deadline(self._limits.handshake_seconds):
                         admitted = await self._secure(tcp, remote, dialled=False)
                 except NodeError as error:
                     self.refusals[_word_for(error)] += 1
+                    self.on_refusal(error)
                     return
                 ticket.admit()
                 await handler(admitted)
@@ -287,7 +291,7 @@ def _deadline(seconds: float) -> Iterator[None]:
         with trio.fail_after(seconds):
             yield
     except trio.TooSlowError:
-        raise HandshakeFailed(f"no answer within {seconds} s") from None
+        raise HandshakeFailed(f"no answer within {seconds} s", "timeout") from None
 
 
 def _what_happened(error: OSError) -> OSError:

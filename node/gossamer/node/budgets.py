@@ -1,0 +1,62 @@
+"""What one peer may make this one do in a gossip round, beside passing events on.
+
+Some records take milliseconds to deal with, or let their sender choose whom this peer knows. Peers
+send few of them in a round; what is beyond that is dropped and counted, and lost is nothing that
+the next round's gossip does not bring.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from types import MappingProxyType
+from typing import Final
+
+from gossamer.node.metrics import Counters
+from gossamer.protocol.messages import (
+    HANDOVER,
+    INSTALL,
+    INSTALL_NEWS,
+    LOAD_SHIFTED,
+    SAMPLE_REQUEST,
+    TMAN_REQUEST,
+)
+
+# Two of a peer's rounds may begin in one of ours. It trades parts of the random view with somebody
+# once in each; a few of the others come up at a time while an overlay forms.
+A_ROUND: Final = MappingProxyType(
+    {
+        SAMPLE_REQUEST: 2,
+        TMAN_REQUEST: 16,
+        INSTALL: 16,
+        INSTALL_NEWS: 16,
+        LOAD_SHIFTED: 16,
+        HANDOVER: 16,
+    }
+)
+
+
+class Budgets:
+    """How much of its budget each peer has used up in this round.
+
+    Args:
+        counters: where what is too much is counted.
+    """
+
+    def __init__(self, counters: Counters) -> None:
+        self._counters = counters
+        self._used: Counter[tuple[int, int]] = Counter()
+
+    def new_round(self) -> None:
+        """Everybody has all of it again."""
+        self._used.clear()
+
+    def allows(self, sender: int, kind: int) -> bool:
+        """Whether to take one more record of that kind; one that is not taken is counted."""
+        most = A_ROUND.get(kind)
+        if most is None:
+            return True
+        self._used[sender, kind] += 1
+        if self._used[sender, kind] <= most:
+            return True
+        self._counters.drop("flood")
+        return False

@@ -1,0 +1,128 @@
+"""What the local socket and the commands raise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gossamer.node.errors.base import NodeError
+from gossamer.protocol.errors import LocalProtocolError
+
+
+class NodeNotRunningError(NodeError):
+    """No node answers at the local socket of a folder; nothing was sent.
+
+    Attributes:
+        folder: the folder.
+        reason: what was found there.
+    """
+
+    def __init__(self, folder: object, reason: str) -> None:
+        self.folder = folder
+        self.reason = reason
+        super().__init__(
+            f"no node runs in {folder} ({reason}), "
+            f"expected one started by 'gossamer node run {folder}'"
+        )
+
+
+class NodeRunningError(NodeError):
+    """A node runs in this folder already; nothing was opened.
+
+    Attributes:
+        folder: the folder.
+    """
+
+    def __init__(self, folder: object) -> None:
+        self.folder = folder
+        super().__init__(f"a node runs in {folder} already, expected one at a time")
+
+
+class LocalSocketError(NodeError):
+    """The local socket cannot be used; nothing was opened.
+
+    Attributes:
+        address: the socket's path or address, or the file with its token.
+        reason: what is wrong with it, and what was expected.
+    """
+
+    def __init__(self, address: object, reason: str) -> None:
+        self.address = address
+        self.reason = reason
+        super().__init__(f"{address} {reason}")
+
+
+class RefusedByNodeError(NodeError):
+    """The node refused a request over its local socket; it changed nothing.
+
+    Attributes:
+        cause: what kind of refusal, such as the name of the error there.
+        reason: the node's own sentence.
+    """
+
+    def __init__(self, cause: str, reason: str) -> None:
+        self.cause = cause
+        self.reason = reason
+        super().__init__(reason)
+
+
+class UnacknowledgedError(NodeError):
+    """The node published events for which it got no acknowledgement in time.
+
+    Each of them may have reached all of its subscribers, some or none.
+
+    Attributes:
+        events: their ids.
+        published: how many events of the request were published, these included.
+        reason: the node's own sentence about one of them.
+    """
+
+    def __init__(self, events: Sequence[str], published: int, reason: str) -> None:
+        self.events = tuple(events)
+        self.published = published
+        self.reason = reason
+        super().__init__(reason)
+
+
+class ClientRequestError(NodeError, LocalProtocolError):
+    """A client asked for what its connection cannot have; nothing changed.
+
+    Attributes:
+        reason: what, and what was expected.
+    """
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+class SchemaMismatchError(NodeError):
+    """A schema is not the cluster's; nothing was built from it.
+
+    Attributes:
+        place: where it is described.
+        found: its fingerprint.
+        expected: the fingerprint of the cluster's schema.
+    """
+
+    def __init__(self, place: object, found: str, expected: str) -> None:
+        self.place = place
+        self.found = found
+        self.expected = expected
+        super().__init__(
+            f"{place} describes schema {found}, expected {expected}, with which the cluster was "
+            "made; undo the change, or make a new cluster"
+        )
+
+
+class EventInputError(NodeError):
+    """An event given on the command line or in a file is none; it was not published.
+
+    Attributes:
+        place: the argument or line.
+        reason: what is wrong with it, and what was expected.
+    """
+
+    def __init__(self, place: str, reason: str) -> None:
+        self.place = place
+        self.reason = reason
+        super().__init__(f"{place}: {reason}")

@@ -1,0 +1,62 @@
+"""What a running peer raises towards its applications."""
+
+from __future__ import annotations
+
+from gossamer.node.errors.base import NodeError, brief
+from gossamer.protocol.errors import LocalProtocolError
+
+
+class EventTooLarge(NodeError, LocalProtocolError):
+    """An event's values take more bytes than peers carry; it was not published.
+
+    Attributes:
+        size: bytes that they take.
+        limit: bytes that they may take.
+    """
+
+    def __init__(self, size: int, limit: int) -> None:
+        self.size = size
+        self.limit = limit
+        super().__init__(f"an event of {size} bytes, expected at most {limit}")
+
+
+class NotAcknowledged(NodeError):
+    """Nobody said in time that an event is held as promised; it may reach all, some or none.
+
+    Attributes:
+        event: its identifier.
+        waited_s: for how long nobody did; None where the peer stopped meanwhile.
+    """
+
+    def __init__(self, event: int, waited_s: float | None) -> None:
+        self.event = event
+        self.waited_s = waited_s
+        when = "before the peer stopped" if waited_s is None else f"within {waited_s:g} s"
+        super().__init__(
+            f"event {event:016x} was not acknowledged {when}, expected the word of its rendezvous "
+            "nodes and their successors; it may have reached all of its subscribers, some or none"
+        )
+
+
+class SubscriptionInUse(NodeError, LocalProtocolError):
+    """A named application takes events from the same subscription already; nothing changed.
+
+    Attributes:
+        name: of the application.
+        expression: of the subscription.
+    """
+
+    def __init__(self, name: str, expression: str) -> None:
+        self.name = name
+        self.expression = expression
+        super().__init__(
+            f"application {brief(name)} takes events of {brief(expression)} already, "
+            "expected another name or the end of that stream"
+        )
+
+
+class PeerStopped(NodeError, LocalProtocolError):
+    """The peer is stopping or has stopped; nothing was done."""
+
+    def __init__(self) -> None:
+        super().__init__("the peer has stopped")

@@ -1,0 +1,171 @@
+"""What people get wrong ends in one clear sentence and exit code 2, whichever command they use."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gossamer.command.main import main
+from gossamer.node.store import Store
+from support.installed_command import install
+from support.node_processes import Shell
+
+pytestmark = pytest.mark.slow
+CaptureFixture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: CaptureFixture) -> Path:
+    """A peer's folder in the current one."""
+    install(tmp_path / "installed", monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    assert main(["node", "init", "desk", "--preset", "local"]) == 0
+    capsys.readouterr()
+    return tmp_path / "desk"
+
+
+def refused(capsys: CaptureFixture, *arguments: str) -> str:
+    """What a command says that ends with exit code 2 and one sentence."""
+    assert main(arguments) == 2
+    return sentence(capsys.readouterr().err)
+
+
+def sentence(told: str) -> str:
+    assert "Traceback" not in told
+    line, *picture = told.splitlines()
+    assert line.startswith("gossamer: ")
+    assert all(one.startswith("  ") for one in picture), "below it nothing but where it is wrong"
+    return line
+
+
+def test_a_port_in_use(folder: Path, capsys: CaptureFixture) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        at = f"127.0.0.1:{taken.getsockname()[1]}"
+        told = refused(capsys, "node", "run", str(folder), "--set", f'listen.addresses=["{at}"]')
+    assert f"cannot listen on {at}: " in told
+    assert re.search("in use", told)
+
+
+def open_to_others(key: Path) -> None:
+    key.chmod(0o644)
+
+
+def empty(key: Path) -> None:
+    key.write_bytes(b"")
+
+
+def other_content(key: Path) -> None:
+    key.write_text("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n")
+
+
+def too_large(key: Path) -> None:
+    key.write_bytes(bytes(1 << 20))
+
+
+def missing(key: Path) -> None:
+    key.unlink()
+
+
+def folder_instead(key: Path) -> None:
+    key.unlink()
+    key.mkdir()
+
+
+def not_allowed(key: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("the superuser may read everything")
+    key.chmod(0)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (open_to_others, r"mode 644\), expected mode 600; run: chmod 600"),
+        (empty, "key"),
+        (other_content, "key"),
+        (too_large, "is too large for a key"),
+        (missing, "cannot be read: No such file"),
+        (folder_instead, "cannot be read: Is a directory"),
+        (not_allowed, "cannot be read: Permission denied"),
+    ],
+)
+def test_an_unreadable_key(
+    folder: Path, capsys: CaptureFixture, spoil: Callable[[Path], None], words: str
+) -> None:
+    spoil(folder / "peer.key")
+    told = refused(capsys, "node", "run", str(folder))
+    assert "peer.key" in told
+    assert re.search(words, told)
+
+
+@pytest.mark.parametrize("state", ["state.db", "clients.db"])
+def test_a_state_file_of_a_newer_version(folder: Path, capsys: CaptureFixture, state: str) -> None:
+    Store(folder / state).close()
+    database = sqlite3.connect(folder / state)
+    with database:
+        database.execute("INSERT INTO migrations (version) VALUES (99)")
+    database.close()
+    settings = ("listen.addresses=['127.0.0.1:0']", "listen.join_addresses=['127.0.0.1:0']")
+    more = [word for setting in settings for word in ("--set", setting)]
+    assert main(["node", "run", str(folder), *more, "--set", "page.enabled=false"]) == 2
+    *_, last = capsys.readouterr().err.splitlines()
+    told = sentence(last)
+    assert f"{state} has state of version 2, expected at most 1" in told
+    assert told.endswith("; upgrade gossamer")
+
+
+@pytest.mark.parametrize("token", ["", "nonsense", "gossamer-" + "A" * 200, "\N{SNOWMAN}"])
+def test_a_bad_token(folder: Path, capsys: CaptureFixture, token: str) -> None:
+    told = refused(capsys, "node", "join", token, "new")
+    assert "token" in told
+    assert not (folder.parent / "new").exists()
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    """Commands beside a node that runs."""
+    made = Shell(tmp_path_factory.mktemp("bad input"))
+    made.ok("node", "init", "desk", "--preset", "local")
+    with made.node("desk"):
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("expression", "words"),
+    [
+        ("prize > 3", "no attribute 'prize', did you mean 'price'"),
+        ("price >", "expected a number.* found the end at column 8"),
+        ("price > 3 and", "expected an attribute name, found the end"),
+        ("price = = 3", "expected a comparison .* found '=' at column 7"),
+        ('price > "high"', "'price' takes a number"),
+        ("(" * 9000 + "price > 3", "expression|characters"),
+    ],
+)
+def test_a_bad_expression(shell: Shell, expression: str, words: str) -> None:
+    done = shell.run("sub", expression, "--folder", "desk", "--count", "1")
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert re.search(words, sentence(done.stderr)), done.stderr
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ("prize=3", "symbol=A", "volume=1"),
+        ("price=high", "symbol=A", "volume=1"),
+        ("price=3",),
+        ("price",),
+        ("price=3", "price=4"),
+    ],
+)
+def test_a_bad_event(shell: Shell, values: tuple[str, ...]) -> None:
+    done = shell.run("pub", *values, "--folder", "desk")
+    assert done.returncode == 2, done.stderr
+    name = values[0].partition("=")[0] if len(values) != 1 or "=" not in values[0] else ""
+    assert name in sentence(done.stderr)

@@ -1,0 +1,259 @@
+"""A running peer, part of an overlay, and hundreds of thousands of frames that no peer sends.
+
+`GOSSAMER_FUZZ_FRAMES` says how many, `GOSSAMER_FUZZ_SEED` which.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import re
+import struct
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+import cbor2
+import psutil
+import pytest
+import trio
+
+from gossamer.node.assembly import Parts
+from gossamer.node.local.frames import LOCAL_TYPES
+from gossamer.node.security.cluster import Membership
+from gossamer.node.security.descriptors import Descriptor, sign_descriptor
+from gossamer.node.security.encoding import decode
+from gossamer.node.security.identity import SIGNATURE_BYTES
+from gossamer.node.transport.frames import CONTROL_FRAMES
+from gossamer.node.transport.limits import HEADER_BYTES
+from gossamer.node.transport.schema import Frame
+from gossamer.node.wire import frame_types
+from gossamer.protocol import config
+from gossamer.protocol.codec import Codec
+from gossamer.protocol.messages import LOAD_SHIFTED, STORED
+from gossamer.protocol.overlay.profile import NOTHING
+from support.clusters import MadeCluster, made_cluster
+from support.frame_fuzzing import Fuzzed, Fuzzer
+from support.memory_members import MemberPeers, member_peers
+from support.memory_peers import ROUND_S, ring_errors
+from support.mouthpiece import Door, Mouthpiece
+from support.node_peers import eventually, rounds_pass, take
+from support.tampering import frames_in, tampered
+from support.transport_peers import on_jumping_clock
+
+pytestmark = pytest.mark.slow
+
+FRAMES = int(os.environ.get("GOSSAMER_FUZZ_FRAMES", "50000"))
+SEED = int(os.environ.get("GOSSAMER_FUZZ_SEED", "1"))
+PATIENCE_S = 120.0
+# Of the process, from a tenth of the frames to their end.
+GROWTH_BYTES = 24 << 20
+# Frames of each kind overheard, and frames tried between two gossip rounds.
+TEMPLATES, A_ROUND = 12, 1000
+SETTINGS = config.resilient(
+    16, attributes=2, subscriptions=16, event_memory=256, pending_publications=16
+)
+CODEC = Codec(SETTINGS)
+TYPES = frame_types(CODEC)
+SOURCE = Path(__file__).parents[2] / "node/gossamer/node"
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
+    with made_cluster(tmp_path / "first") as made:
+        yield made
+
+
+@attrs.define
+class Overheard:
+    """What peers really send each other, a few frames of every kind.
+
+    Attributes:
+        frames: by type and, of records, kind: who sent it, and what.
+    """
+
+    frames: dict[tuple[str, int], list[tuple[int, Frame]]] = attrs.field(factory=dict)
+
+    def listen_to(self, key: int, parts: Parts) -> Parts:
+        """The same peer, overheard."""
+
+        def note(data: bytes) -> bytes:
+            for one in frames_in(data):
+                frame = cbor2.loads(one[HEADER_BYTES:])
+                kept = self.frames.setdefault((frame["type"], frame.get("kind", -1)), [])
+                if len(kept) < TEMPLATES:
+                    kept.append((key, frame))
+            return data
+
+        return tampered(parts, note)
+
+    def as_sent_by(self, speaker: Member) -> list[Frame]:
+        """The same as ``speaker`` would send it: where others speak of themselves, it does."""
+        return [
+            speaker.in_place_of(sender, frame)
+            for kept in self.frames.values()
+            for sender, frame in kept
+        ]
+
+
+@attrs.define
+class Member:
+    """The one whose connections are abused.
+
+    Attributes:
+        membership: as whom it is let in.
+        profile: what it said of itself when it still was a good peer.
+    """
+
+    membership: Membership
+    profile: tuple[int, ...]
+    _sequence: int = 1 << 40
+
+    @property
+    def key(self) -> int:
+        return self.membership.identity.key
+
+    def describe(self, profile: tuple[int, ...]) -> bytes:
+        """An entry, properly signed, that says this of its owner."""
+        self._sequence += 1
+        serial = self.membership.certificate.serial
+        made = Descriptor(self.key, serial, (("memory", 9),), profile, self._sequence, 0)
+        signed = sign_descriptor(self.membership.authority, self.membership.identity, made)
+        return signed.signature + signed.content
+
+    def describe_oddly(self, draws: random.Random) -> bytes:
+        words = list(self.profile)
+        for _ in range(draws.randrange(3)):
+            words[draws.randrange(len(words))] = draws.getrandbits(64) - (1 << 63)
+        return self.describe(tuple(words[: draws.choice((len(words), len(words), 3, 0))]))
+
+    def in_place_of(self, sender: int, frame: Frame) -> Frame:
+        own = self.describe(self.profile)
+        if frame["type"] == "greeting":
+            return frame | {"peer": own}
+        if "peers" in frame:
+            entries = [own if owner_of(entry) == sender else entry for entry in frame["peers"]]
+            return frame | {"peers": entries}
+        return frame
+
+    def rarely_sent(self) -> list[Frame]:
+        """Frames of the kinds that a small quiet overlay does not need."""
+        own = [self.describe(self.profile)]
+        shifted, stored = struct.pack("<q", 0), struct.pack("<2q", 7, 0)
+        introduction = {"version": 1, "software": "", "cluster": "", "key": 1, "addresses": []}
+        return [
+            {"type": "record", "kind": LOAD_SHIFTED, "words": shifted, "peers": own},
+            {"type": "record", "kind": STORED, "words": stored, "peers": []},
+            {"type": "revocations", "number": 5},
+            {"type": "revocations", "number": 5, "list": b"{}"},
+            {"type": "revocations wanted"},
+            {"type": "welcome", "echo": bytes(16)},
+            {"type": "hello", "nonce": bytes(16), **introduction},
+        ]
+
+
+def owner_of(entry: bytes) -> int:
+    """Whose descriptor, or bare key, an entry is."""
+    if len(entry) <= SIGNATURE_BYTES:
+        return int.from_bytes(entry, "big")
+    return int(decode(entry[SIGNATURE_BYTES:])[1])
+
+
+async def overhear(crowd: MemberPeers) -> None:
+    """Let peers meet, subscribe, publish, and take one more in."""
+    await eventually(lambda: not ring_errors(crowd.peers), PATIENCE_S)
+    for number, peer in enumerate(list(crowd.peers.values())):
+        peer.subscribe(f"price >= {number}", name="early")
+    await rounds_pass(*crowd.peers.values(), rounds=4)
+    for peer in crowd.peers.values():
+        await peer.publish({"price": 500, "symbol": "A"})
+    await crowd.admit("late")
+    await rounds_pass(*crowd.peers.values(), rounds=6)
+
+
+@attrs.define
+class Assault:
+    """Frame after frame, each on a connection that lasts until one is refused."""
+
+    fuzzer: Fuzzer
+    left: int
+    tried: Counter[str] = attrs.field(factory=Counter)
+    cut: int = 0
+
+    def next_frame(self) -> Fuzzed | None:
+        if self.left == 0:
+            return None
+        self.left -= 1
+        return self.fuzzer.next_frame()
+
+    async def go_on(self, door: Door, member: Member, until_left: int) -> None:
+        """Try frames until so many are left."""
+        goal = max(0, until_left)
+        while self.left > goal:
+            stream = Mouthpiece(self.next_frame)
+            await door.bring(member.membership, stream)
+            assert stream.unpunished == [], f"seed {SEED}"
+            self.tried.update(stream.tried)
+            self.cut += stream.goodbye
+
+
+def memory_of_process() -> int:
+    gc.collect()
+    return int(psutil.Process().memory_info().rss)
+
+
+@on_jumping_clock
+async def test_no_frame_harms_a_running_peer_and_bad_ones_cost_the_connection(
+    cluster: MadeCluster,
+) -> None:
+    """The peer goes on taking part in the overlay, and its memory does not grow."""
+    overheard, door = Overheard(), Door()
+
+    def change(key: int, parts: Parts) -> Parts:
+        parts = attrs.evolve(parts, settings=SETTINGS)
+        return door.open(parts) if key == target_key else overheard.listen_to(key, parts)
+
+    target_key = cluster.first.identity.key
+    async with member_peers(cluster, 4, change=change) as crowd:
+        target, speaker_key = crowd.peers[target_key], list(crowd.peers)[2]
+        await overhear(crowd)
+        member = Member(crowd.members[speaker_key], profile_of(crowd, speaker_key))
+        await crowd.stop(speaker_key)
+        templates = [*overheard.as_sent_by(member), *member.rarely_sent()]
+        assert {frame["type"] for frame in templates} == set(TYPES)
+        assert {frame["kind"] for frame in templates if "kind" in frame} == CODEC.kinds
+        fuzzer = Fuzzer(TYPES, templates, random.Random(SEED), member.describe_oddly)
+        assault = Assault(fuzzer, FRAMES)
+        await assault.go_on(door, member, FRAMES - FRAMES // 10)
+        before = memory_of_process()
+        while assault.left:
+            await assault.go_on(door, member, assault.left - A_ROUND)
+            await trio.sleep(ROUND_S)
+        growth = memory_of_process() - before
+        print(f"{FRAMES} frames, {assault.cut} cut, {growth} bytes more: {assault.tried}")
+        assert growth < GROWTH_BYTES
+        assert assault.cut > FRAMES / 4
+        assert target.counters.closed["bad frame"] == assault.cut
+        await eventually(lambda: not ring_errors(crowd.peers), PATIENCE_S)
+        events = target.subscribe("price == 7")
+        await rounds_pass(*crowd.peers.values(), rounds=8)
+        other = next(key for key in crowd.peers if key != target_key)
+        published = await crowd.peers[other].publish({"price": 7, "symbol": "A"})
+        got = {event.id for event in await take(events, 1, PATIENCE_S)}
+        assert published in got
+
+
+def profile_of(crowd: MemberPeers, key: int) -> tuple[int, ...]:
+    """What a running peer says of itself."""
+    snapshot = crowd.peers[key].snapshot()
+    place = round(snapshot.position * (1 << 62))
+    return (place, place, 0, *[NOTHING] * (CODEC.profile_words - 3))
+
+
+def test_every_frame_that_the_node_makes_has_a_schema() -> None:
+    known = {*TYPES, *LOCAL_TYPES, *CONTROL_FRAMES}
+    for path in SOURCE.rglob("*.py"):
+        made = re.findall(r'encode_frame\(\s*"([^"]+)"', path.read_text(encoding="utf-8"))
+        assert set(made) <= known, path.name

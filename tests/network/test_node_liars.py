@@ -1,0 +1,170 @@
+"""Members that lie: a fifth of all peers in league, and one that would fill a view alone.
+
+`GOSSAMER_LIARS=all` tries every sort of lie, which takes minutes.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import attrs
+import pytest
+import trio
+
+from gossamer.node.assembly import Parts
+from gossamer.node.budgets import A_ROUND
+from gossamer.node.peer import Subscription
+from gossamer.protocol import config
+from gossamer.protocol.messages import SAMPLE_REQUEST
+from gossamer.protocol.overlay.profile import NOTHING
+from gossamer.protocol.state import ARC_START, LOAD, RANGES, profile_words
+from support.attackers import attacker
+from support.clusters import MadeCluster, made_cluster
+from support.liars import League, Liar
+from support.memory_members import MemberPeers, member_peers
+from support.memory_peers import ring_errors
+from support.node_peers import eventually, rounds_pass
+from support.transport_peers import on_jumping_clock
+
+pytestmark = pytest.mark.slow
+
+PEERS, LIARS = 40, 8
+ROUNDS, EVENTS, SEED = 12, 30, 1
+PATIENCE_S = 120.0
+SETTINGS = config.resilient(PEERS, attributes=2, subscriptions=16, event_memory=256)
+LIES = frozenset({ARC_START, LOAD, RANGES})
+
+# Told from views of 20 and eight liars: no view can be of less than 60 % honest peers.
+SORTS = {
+    # What is lied about, whether events are kept back, honest share of views, and delivery.
+    "nobody": (None, False, 0.72, 1.0),
+    "of others": (frozenset(), False, 0.62, 0.99),
+    "of all": (LIES, False, 0.62, 0.9),
+    "of all and silent": (LIES, True, 0.62, 0.4),
+}
+TRIED = SORTS if os.environ.get("GOSSAMER_LIARS") == "all" else ("of all",)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
+    with made_cluster(tmp_path / "first") as made:
+        yield made
+
+
+@attrs.define
+class Overlay:
+    """Peers of whom some lie."""
+
+    crowd: MemberPeers
+    liars: set[int]
+    draws: random.Random = attrs.field(factory=lambda: random.Random(SEED))
+    wanted: dict[int, tuple[float, Subscription]] = attrs.field(factory=dict)
+
+    @property
+    def honest(self) -> list[int]:
+        return [key for key in self.crowd.peers if key not in self.liars]
+
+    def subscribe(self) -> None:
+        """Let each honest peer want a fifth of all events."""
+        for key in self.honest:
+            low = self.draws.uniform(0, 800)
+            expression = f"price >= {low} and price < {low + 200}"
+            self.wanted[key] = low, self.crowd.peers[key].subscribe(expression)
+
+    def shares(self) -> dict[str, float]:
+        """By sort of link, the part of honest peers' links that leads to honest peers."""
+        found: dict[str, Counter[bool]] = {}
+        for key in self.honest:
+            for other in self.crowd.peers[key].snapshot().peers:
+                for sort in other.links:
+                    found.setdefault(sort, Counter())[other.key in self.liars] += 1
+        return {sort: counts[False] / counts.total() for sort, counts in found.items()}
+
+    async def deliver(self) -> float:
+        """Publish from honest peers; the part of what is due to honest peers that reaches them."""
+        due: Counter[int] = Counter()
+        for _ in range(EVENTS):
+            price = self.draws.uniform(0, 1000)
+            await self.crowd.peers[self.draws.choice(self.honest)].publish(
+                {"price": price, "symbol": "A"}
+            )
+            due.update(key for key, (low, _) in self.wanted.items() if low <= price < low + 200)
+            await trio.sleep(0.05)
+        await rounds_pass(*self.crowd.peers.values(), rounds=6)
+        got = {key: len(events) for key, (_, events) in self.wanted.items()}
+        assert all(got[key] <= due[key] for key in got), "nobody gets an event twice"
+        return sum(got.values()) / due.total()
+
+
+@asynccontextmanager
+async def overlay(cluster: MadeCluster, league: League | None) -> AsyncIterator[Overlay]:
+    """An overlay every fifth of whose peers is one of the league."""
+    liars: set[int] = set()
+    crowds: list[MemberPeers] = []
+
+    def change(key: int, parts: Parts) -> Parts:
+        parts = attrs.evolve(parts, settings=SETTINGS)
+        members = crowds[0].members
+        if len(members) % (PEERS // LIARS) or len(liars) == LIARS:
+            return parts
+        liars.add(key)
+        return parts if league is None else Liar(league, members[key]).change(parts)
+
+    async with member_peers(cluster, 0, change=change) as crowd:
+        crowds.append(crowd)
+        for number in range(PEERS):
+            await crowd.admit(f"member {number}")
+        for peer in crowd.peers.values():
+            await peer.ready()
+        yield Overlay(crowd, liars)
+
+
+@pytest.mark.parametrize("sort", TRIED)
+@on_jumping_clock
+async def test_a_fifth_of_liars_neither_takes_over_nor_stops_delivery(
+    cluster: MadeCluster, sort: str
+) -> None:
+    lies, silent, least_share, least_delivery = SORTS[sort]
+    league = None if lies is None else League(SETTINGS.shuffle_length, lies, silent)
+    async with overlay(cluster, league) as tried:
+        tried.subscribe()
+        await rounds_pass(*tried.crowd.peers.values(), rounds=ROUNDS)
+        shares, delivery = tried.shares(), await tried.deliver()
+        told = ", ".join(f"{name} {share:.3f}" for name, share in sorted(shares.items()))
+        print(f"liars tell {sort}: honest share of {told}; delivered {delivery:.4f}")
+        assert len(tried.liars) == LIARS
+        assert shares["random view"] >= least_share
+        assert shares["ring"] >= 0.7
+        assert delivery >= least_delivery
+        forged = [tried.crowd.peers[key].counters.dropped["forged"] for key in tried.honest]
+        assert (sum(forged) > 0) == (league is not None)
+
+
+@on_jumping_clock
+async def test_one_peer_fills_no_view_by_asking_for_exchange_after_exchange(
+    cluster: MadeCluster,
+) -> None:
+    """It may begin as many as anybody else; the others are dropped and counted."""
+    async with member_peers(cluster, 6) as crowd:
+        await eventually(lambda: not ring_errors(crowd.peers), PATIENCE_S)
+        first = crowd.peers[next(iter(crowd.peers))]
+        profile = (1 << 60, 1 << 60, 0, *[NOTHING] * (profile_words(SETTINGS) - RANGES))
+        async with attacker(crowd, first.key, cluster.admit("pushy")) as attack:
+            entry = attack.descriptor(profile)
+            asked = 50
+            for _ in range(asked):
+                await attack.send(
+                    "record",
+                    kind=SAMPLE_REQUEST,
+                    words=b"".join(word.to_bytes(8, "little") for word in (1, 0)),
+                    peers=[entry],
+                )
+            await attack.send("ping", number=1)
+            await attack.next_frame("pong")
+            assert asked - 2 * A_ROUND[SAMPLE_REQUEST] <= first.counters.dropped["flood"]
+            assert first.counters.dropped["flood"] <= asked - A_ROUND[SAMPLE_REQUEST]

@@ -1,0 +1,255 @@
+"""Every limit of the transport, exceeded at a running peer: enforced, bounded and counted.
+
+A limit that is added has to be added to `TRIALS`, or `test_every_limit_is_tried` fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+import cbor2
+import pytest
+import trio
+
+from gossamer.node.peer import Peer, open_peer
+from gossamer.node.transport.limits import Limits
+from support.attackers import Attacker, attacker
+from support.clusters import MadeCluster, made_cluster
+from support.frame_fuzzing import framed
+from support.memory_members import MemberPeers, member_peers
+from support.node_peers import config_of, eventually
+from support.transport_peers import on_jumping_clock
+
+pytestmark = pytest.mark.slow
+
+PATIENCE_S = 120.0
+CLOSE_S = 0.5
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
+    with made_cluster(tmp_path / "first") as made:
+        yield made
+
+
+@attrs.define
+class Tried:
+    """A peer with narrow limits, and somebody connected to it.
+
+    Attributes:
+        crowd: the peer alone.
+        peer: the same.
+        attack: the connection.
+    """
+
+    crowd: MemberPeers
+    peer: Peer
+    attack: Attacker
+
+    async def closed(self, cause: str, before_s: float) -> None:
+        """Wait until the connection counts as closed for ``cause``, no later than said."""
+        begun = trio.current_time()
+        await eventually(lambda: self.peer.counters.closed[cause] == 1, PATIENCE_S)
+        assert trio.current_time() - begun <= before_s
+        assert self.peer.gauges().connections == 0
+
+    async def cut_for(self, words: str) -> None:
+        """Wait until the connection was cut for a bad frame that is described so."""
+        assert words in await self.attack.cut_for()
+        await trio.aclose_forcefully(self.attack.stream)
+        await self.closed("bad frame", CLOSE_S)
+
+
+async def too_long(tried: Tried) -> None:
+    await tried.attack.send("ping", number=1, filler=bytes(2048))
+    await tried.cut_for("length is")
+
+
+async def too_deep(tried: Tried) -> None:
+    await tried.attack.stream.send_all(framed(cbor2.dumps({"type": "ping", "number": [[[[1]]]]})))
+    await tried.cut_for("unreadable")
+
+
+async def too_many_values(tried: Tried) -> None:
+    await tried.attack.send("certificates wanted", keys=[1] * 64)
+    await tried.cut_for("more values")
+
+
+async def ping_away(attack: Attacker, count: int) -> None:
+    """Send so many pings as fast as they are taken, or until the peer has had enough."""
+    try:
+        for number in range(count):
+            await attack.send("ping", number=number)
+    except trio.BrokenResourceError:
+        return
+
+
+async def flood(tried: Tried) -> None:
+    """Twice the rate for as long as it lasts."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ping_away, tried.attack, 20_000)
+        nursery.start_soon(tried.attack.cut_for)
+        await tried.closed("flood", 2 + 1.5)
+        nursery.cancel_scope.cancel()
+
+
+async def burst(tried: Tried) -> None:
+    """What is taken at once, and what has to wait after it."""
+    begun = trio.current_time()
+    await ping_away(tried.attack, 500)
+    for _ in range(500):
+        await tried.attack.next_frame("pong")
+    assert trio.current_time() - begun == 0
+    await ping_away(tried.attack, 500)
+    for _ in range(500):
+        await tried.attack.next_frame("pong")
+    await tried.attack.send("ping", number=1)
+    await tried.attack.next_frame("pong")
+    assert trio.current_time() - begun >= 0.4
+
+
+async def deafness(tried: Tried) -> None:
+    """Somebody who asks and asks, and takes no answer."""
+    highest, begun = 0, trio.current_time()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ping_away, tried.attack, 20_000)
+        with trio.fail_after(PATIENCE_S):
+            while tried.peer.counters.closed["stalled"] == 0:
+                highest = max(highest, tried.peer.gauges().queued_bytes)
+                await trio.sleep(0.05)
+        nursery.cancel_scope.cancel()
+    assert 1024 < highest <= 4096
+    assert trio.current_time() - begun <= 3 + 0.1
+
+
+async def pinged(tried: Tried) -> None:
+    begun = trio.current_time()
+    await tried.attack.next_frame("ping")
+    assert trio.current_time() - begun <= 1
+
+
+async def silence(tried: Tried) -> None:
+    await tried.closed("silent", 4 + 1)
+
+
+async def idleness(tried: Tried) -> None:
+    """Pings are answered, and nothing else is said."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(tried.attack.stay)
+        await tried.closed("unused", 10 * 1.25 + 1)
+
+
+async def dawdling(tried: Tried) -> None:
+    """It breaks a rule and then neither reads nor hangs up."""
+    await tried.attack.send("nonsense")
+    await tried.closed("bad frame", CLOSE_S + 0.1)
+
+
+async def crowding(tried: Tried) -> None:
+    one_too_many = tried.crowd.cluster.admit("one too many")
+    async with attacker(tried.crowd, tried.peer.key, one_too_many) as second:
+        assert await second.cut_for() == "busy: "
+    assert tried.peer.counters.refused["too many"] == 1
+    assert tried.peer.gauges().connections == 1
+
+
+TRIALS: dict[str, tuple[Callable[[Tried], Awaitable[None]], dict[str, Any]]] = {
+    "frame_bytes": (too_long, {"frame_bytes": 1024}),
+    "depth": (too_deep, {"depth": 4}),
+    "items": (too_many_values, {"items": 64}),
+    "frames_per_second": (flood, {"frames_per_second": 1000, "frames_burst": 1000}),
+    "frames_burst": (burst, {"frames_per_second": 1000, "frames_burst": 500}),
+    "flood_seconds": (flood, {"frames_per_second": 1000, "frames_burst": 500}),
+    "queue_bytes": (deafness, {"frame_bytes": 2048, "queue_bytes": 4096}),
+    "stall_seconds": (deafness, {"frame_bytes": 2048, "queue_bytes": 4096}),
+    "ping_seconds": (pinged, {"ping_seconds": 1.0}),
+    "silence_seconds": (silence, {"ping_seconds": 1.0, "silence_seconds": 4.0}),
+    "unused_seconds": (idleness, {"unused_seconds": 10.0}),
+    "close_seconds": (dawdling, {}),
+    "connections": (crowding, {"connections": 1}),
+}
+
+
+@pytest.mark.parametrize("limit", TRIALS)
+@on_jumping_clock
+async def test_a_limit_holds_against_members(cluster: MadeCluster, limit: str) -> None:
+    trial, changes = TRIALS[limit]
+    standard = {"flood_seconds": 2.0, "stall_seconds": 3.0, "close_seconds": CLOSE_S}
+    limits = Limits(**{**standard, **changes})
+    async with member_peers(cluster, 1, limits=limits) as crowd:
+        (peer,) = crowd.peers.values()
+        async with attacker(crowd, peer.key, cluster.admit("attacker")) as attack:
+            await trial(Tried(crowd, peer, attack))
+
+
+# Those who were not let in yet, over real sockets.
+
+
+@asynccontextmanager
+async def on_loopback(folder: Path, **limits: Any) -> AsyncIterator[Peer]:
+    config = attrs.evolve(config_of(folder, plain=True), limits=limits)
+    async with open_peer(config) as peer:
+        yield peer
+
+
+async def knock(peer: Peer) -> trio.SocketStream:
+    host, port = peer.addresses[0]
+    return await trio.open_tcp_stream(host, port)
+
+
+async def told(stream: trio.SocketStream) -> bytes:
+    """Everything that is said before the connection ends."""
+    heard = bytearray()
+    with trio.fail_after(PATIENCE_S):
+        try:
+            while data := await stream.receive_some(4096):
+                heard += data
+        except trio.BrokenResourceError:
+            pass
+    await stream.aclose()
+    return bytes(heard)
+
+
+async def long_hello(peer: Peer) -> None:
+    stream = await knock(peer)
+    await stream.send_all((1025).to_bytes(4, "big"))
+    assert b"at most 1024 bytes" in await told(stream)
+    await eventually(lambda: peer.counters.refused["bad hello"] == 1)
+
+
+async def no_hello(peer: Peer) -> None:
+    assert await told(await knock(peer)) == b""
+    await eventually(lambda: peer.counters.refused["timeout"] == 1)
+
+
+async def many_strangers(peer: Peer) -> None:
+    waiting = [await knock(peer) for _ in range(3)]
+    assert await told(await knock(peer)) == b""
+    assert peer.counters.refused["too many"] == 1
+    for stream in waiting:
+        await stream.aclose()
+
+
+BEFORE_ADMISSION: dict[str, tuple[Callable[[Peer], Awaitable[None]], Any]] = {
+    "hello_bytes": (long_hello, 1024),
+    "handshake_seconds": (no_hello, 0.05),
+    "strangers": (many_strangers, 3),
+    "per_address": (many_strangers, 3),
+}
+
+
+@pytest.mark.parametrize("limit", BEFORE_ADMISSION)
+@pytest.mark.trio
+async def test_a_limit_holds_against_strangers(tmp_path: Path, limit: str) -> None:
+    trial, value = BEFORE_ADMISSION[limit]
+    async with on_loopback(tmp_path, **{limit: value}) as peer:
+        await trial(peer)
+
+
+def test_every_limit_is_tried() -> None:
+    limits = {field.name for field in attrs.fields(Limits)}
+    assert limits == TRIALS.keys() | BEFORE_ADMISSION.keys()

@@ -1,0 +1,231 @@
+"""Who is revoked is out: at once, everywhere, for good; and nobody else can be put out."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trio
+
+from gossamer.node.security.cluster import open_membership
+from gossamer.node.security.identity import make_identity
+from gossamer.node.security.revocation import Revocation, RevocationList, save_list
+from support.attackers import attacker
+from support.clusters import DAY_S, MadeCluster, made_cluster
+from support.memory_members import MemberPeers, member_peers
+from support.node_peers import eventually, linked, rounds_pass, take
+from support.transport_peers import on_jumping_clock
+
+pytestmark = pytest.mark.slow
+
+PATIENCE_S = 120.0
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
+    with made_cluster(tmp_path / "first") as made:
+        yield made
+
+
+def sequence_kept(crowd: MemberPeers, key: int) -> int:
+    """The number of the list in a peer's folder."""
+    return open_membership(crowd.members[key].folder.path).revoked.sequence
+
+
+def connected(crowd: MemberPeers, key: int) -> set[int]:
+    return {one.key for one in crowd.peers[key].snapshot().peers if one.connected}
+
+
+async def acquainted(crowd: MemberPeers) -> None:
+    """Wait until everybody is linked to everybody."""
+    others = len(crowd.peers) - 1
+    await eventually(
+        lambda: all(len(linked(peer)) == others for peer in crowd.peers.values()), PATIENCE_S
+    )
+
+
+def revoke(crowd: MemberPeers, key: int) -> None:
+    """As `gossamer node revoke` does it, while the peers run."""
+    crowd.cluster.registrar.revoke(crowd.cluster.store, f"{key:016x}", crowd.now())
+
+
+@on_jumping_clock
+async def test_who_is_revoked_is_cut_off_by_everybody_and_the_others_go_on(
+    cluster: MadeCluster,
+) -> None:
+    """The command writes to one folder; gossip carries the list to the others, and to disk."""
+    async with member_peers(cluster, 6) as crowd:
+        keys = list(crowd.peers)
+        bad, rest = keys[3], [key for key in keys if key != keys[3]]
+        await acquainted(crowd)
+        revoke(crowd, bad)
+        await eventually(lambda: connected(crowd, bad) == set(), PATIENCE_S)
+        await eventually(lambda: all(sequence_kept(crowd, key) == 1 for key in rest), PATIENCE_S)
+        assert all(bad not in linked(crowd.peers[key]) for key in rest)
+        events = crowd.peers[rest[1]].subscribe("price > 5")
+        await rounds_pass(*(crowd.peers[key] for key in rest), rounds=8)
+        published = await crowd.peers[rest[4]].publish({"price": 6, "symbol": "A"})
+        assert [event.id for event in await take(events, 1, PATIENCE_S)] == [published]
+        assert connected(crowd, bad) == set()
+        refused = [crowd.peers[key].counters.refused["revoked"] for key in rest]
+        assert sum(refused) > 0
+
+
+@on_jumping_clock
+async def test_late_joiners_and_those_who_were_away_learn_who_is_revoked(
+    cluster: MadeCluster,
+) -> None:
+    async with member_peers(cluster, 4) as crowd:
+        first, away, bad, other = crowd.peers
+        await acquainted(crowd)
+        await crowd.stop(away)
+        await crowd.stop(bad)
+        revoke(crowd, bad)
+        await eventually(lambda: sequence_kept(crowd, other) == 1, PATIENCE_S)
+        assert sequence_kept(crowd, away) == 0
+        await crowd.stop(first)
+        await crowd.add(away)
+        await eventually(lambda: sequence_kept(crowd, away) == 1, PATIENCE_S)
+        await crowd.add(bad)
+        await rounds_pass(crowd.peers[away], rounds=20)
+        assert linked(crowd.peers[bad]) == set()
+        assert bad not in linked(crowd.peers[away]) | linked(crowd.peers[other])
+
+
+@on_jumping_clock
+async def test_a_connection_ends_with_the_certificate_whatever_clocks_say_later(
+    cluster: MadeCluster,
+) -> None:
+    async with member_peers(cluster, 1) as crowd:
+        (peer,) = crowd.peers.values()
+        # The crowd's clock began when its first peer was made.
+        short = cluster.admit("short", lifetime_s=trio.current_time() + 100)
+        async with attacker(crowd, peer.key, short) as attack, trio.open_nursery() as nursery:
+            nursery.start_soon(attack.stay)
+            crowd.offset_s = 1000 * DAY_S
+            await trio.sleep(90)
+            assert peer.gauges().connections == 1
+            crowd.offset_s = -1000 * DAY_S
+            await trio.sleep(20)
+            assert peer.gauges().connections == 0
+            assert peer.counters.refused["certificate"] == 1
+            assert attack.goodbye == "refused: its certificate has expired"
+
+
+def forged_list(crowd: MemberPeers, victim: int) -> RevocationList:
+    """A list that names ``victim``, signed by nobody who may."""
+    entry = Revocation(victim, (), int(crowd.now()) + 1000)
+    empty = RevocationList(crowd.cluster.first.authority.cluster)
+    return empty.with_entry(entry, make_identity(), crowd.now())
+
+
+@on_jumping_clock
+async def test_a_list_that_the_authority_did_not_sign_costs_the_connection(
+    cluster: MadeCluster,
+) -> None:
+    async with member_peers(cluster, 2) as crowd:
+        first, other = crowd.peers
+        liar = cluster.admit("liar")
+        forged = forged_list(crowd, other)
+        async with attacker(crowd, first, liar) as attack:
+            await attack.send("revocations", number=1)
+            await attack.next_frame("revocations wanted")
+            await attack.send("revocations", number=1, list=forged.to_bytes())
+            assert "not signed by the cluster's authority" in await attack.cut_for()
+        await rounds_pass(*crowd.peers.values())
+        assert other in linked(crowd.peers[first])
+        assert sequence_kept(crowd, first) == 0
+
+
+@on_jumping_clock
+async def test_lists_that_nobody_asked_for_are_not_even_read(cluster: MadeCluster) -> None:
+    """Else whoever sends the longest ones possible keeps a peer busy with them."""
+    async with member_peers(cluster, 1) as crowd:
+        (first,) = crowd.peers
+        async with attacker(crowd, first, cluster.admit("liar")) as attack:
+            await attack.send("revocations", number=7, list=b"no list at all")
+            await attack.send("ping", number=1)
+            assert await attack.next_frame("pong", "goodbye") == {"type": "pong", "number": 1}
+
+
+@on_jumping_clock
+async def test_a_list_of_another_number_than_announced_costs_the_connection(
+    cluster: MadeCluster,
+) -> None:
+    """It would make the peer ask again and again."""
+    async with member_peers(cluster, 1) as crowd:
+        (first,) = crowd.peers
+        liar = cluster.admit("liar")
+        async with attacker(crowd, first, liar) as attack:
+            await attack.send("revocations", number=1 << 60)
+            await attack.next_frame("revocations wanted")
+            old = RevocationList(liar.authority.cluster).to_bytes()
+            await attack.send("revocations", number=1 << 60, list=old)
+            assert "number is" in await attack.cut_for()
+
+
+@on_jumping_clock
+async def test_who_promises_a_list_and_does_not_send_it_keeps_nobody_from_another(
+    cluster: MadeCluster,
+) -> None:
+    async with member_peers(cluster, 2) as crowd:
+        first, other = crowd.peers
+        bad = cluster.admit("bad")
+        async with attacker(crowd, other, cluster.admit("liar")) as attack:
+            await attack.send("revocations", number=1 << 60)
+            await attack.next_frame("revocations wanted")
+            await acquainted(crowd)
+            revoke(crowd, bad.identity.key)
+            await eventually(lambda: sequence_kept(crowd, other) == 1, PATIENCE_S)
+            assert sequence_kept(crowd, first) == 1
+
+
+@on_jumping_clock
+async def test_a_list_is_given_once_to_each_connection(cluster: MadeCluster) -> None:
+    """Asking takes 30 bytes, and the list up to a MiB."""
+    async with member_peers(cluster, 1) as crowd:
+        (first,) = crowd.peers
+        revoke(crowd, cluster.admit("bad").identity.key)
+        async with attacker(crowd, first, cluster.admit("greedy")) as attack:
+            assert (await attack.next_frame("revocations"))["number"] == 1
+            for _ in range(5):
+                await attack.send("revocations wanted")
+            assert "list" in await attack.next_frame("revocations")
+            await attack.send("ping", number=1)
+            assert (await attack.next_frame("revocations", "pong"))["type"] == "pong"
+
+
+@on_jumping_clock
+async def test_a_file_that_somebody_has_edited_is_written_anew(cluster: MadeCluster) -> None:
+    async with member_peers(cluster, 2) as crowd:
+        first, other = crowd.peers
+        await acquainted(crowd)
+        file = crowd.members[first].folder.revoked
+        save_list(file, forged_list(crowd, other))
+        await eventually(lambda: b'"revoked": []' in file.read_bytes(), PATIENCE_S)
+        file.unlink()
+        await eventually(file.exists, PATIENCE_S)
+        assert other in linked(crowd.peers[first])
+
+
+@on_jumping_clock
+async def test_a_full_disk_keeps_nobody_in(
+    cluster: MadeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The list holds although it cannot be written, and is written when it can be."""
+    async with member_peers(cluster, 3) as crowd:
+        _, bad, other = crowd.peers
+        await acquainted(crowd)
+        with monkeypatch.context() as full:
+            revoke(crowd, bad)
+            full.setattr("gossamer.node.revoking.save_list", _no_space)
+            await eventually(lambda: connected(crowd, bad) == set(), PATIENCE_S)
+            await trio.sleep(10)
+            assert sequence_kept(crowd, other) == 0
+        await eventually(lambda: sequence_kept(crowd, other) == 1, PATIENCE_S)
+
+
+def _no_space(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")

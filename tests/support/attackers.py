@@ -1,0 +1,94 @@
+"""Members that do as they like: a certificate in order, and frames of their own making."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import attrs
+import trio
+
+from gossamer.node.security.cluster import Membership
+from gossamer.node.security.descriptors import Descriptor, sign_descriptor
+from gossamer.node.transport.base import Hello, LocalPeer, PeerIdentity
+from gossamer.node.transport.frames import FrameReader, encode_frame
+from gossamer.node.transport.limits import Limits
+from gossamer.node.transport.schema import Frame
+from support.memory_members import MemberPeers
+
+PATIENCE_S = 120.0
+
+
+@attrs.define(eq=False)
+class Attacker:
+    """A connection to a running peer, and whoever is at this end of it.
+
+    Attributes:
+        member: as whom it was let in.
+        stream: to the peer.
+        sequence: number of the last descriptor that it signed.
+        goodbye: what the peer said at the end, once `stay` has heard it.
+    """
+
+    member: Membership
+    stream: trio.abc.Stream
+    sequence: int = 0
+    goodbye: str = ""
+    _reader: FrameReader = attrs.field(factory=lambda: FrameReader(Limits()))
+
+    @property
+    def key(self) -> int:
+        return self.member.identity.key
+
+    def descriptor(self, profile: tuple[int, ...], sequence: int | None = None) -> bytes:
+        """The entry of a frame that tells of this member, as it wants to be seen."""
+        self.sequence += 1
+        number = self.sequence if sequence is None else sequence
+        serial = self.member.certificate.serial
+        made = Descriptor(self.key, serial, (("memory", 9),), profile, number, 0)
+        signed = sign_descriptor(self.member.authority, self.member.identity, made)
+        return signed.signature + signed.content
+
+    async def send(self, frame_type: str, **fields: object) -> None:
+        await self.stream.send_all(encode_frame(frame_type, **fields))
+
+    async def next_frame(self, *kinds: str) -> Frame:
+        """The next frame of one of ``kinds``."""
+        with trio.fail_after(PATIENCE_S):
+            while True:
+                while (frame := self._reader.next_frame()) is None:
+                    data = await self.stream.receive_some()
+                    assert data, "the peer hung up"
+                    self._reader.feed(data)
+                if frame["type"] in kinds:
+                    return frame
+
+    async def stay(self) -> None:
+        """Answer pings and say nothing else until the peer ends the connection."""
+        while (frame := await self.next_frame("ping", "goodbye"))["type"] == "ping":
+            await self.send("pong", number=frame["number"])
+        self.goodbye = f"{frame['reason']}: {frame['detail']}"
+        await trio.aclose_forcefully(self.stream)
+
+    async def cut_for(self) -> str:
+        """Wait until the peer cuts this connection; why it says it does."""
+        goodbye = await self.next_frame("goodbye")
+        return f"{goodbye['reason']}: {goodbye['detail']}"
+
+
+@asynccontextmanager
+async def attacker(crowd: MemberPeers, target: int, member: Membership) -> AsyncIterator[Attacker]:
+    """A connection to the peer ``target`` of one who was let in as ``member``."""
+    key = member.identity.key
+    crowd.network.certificates[key] = member.certificate.der
+    me = LocalPeer(
+        key, member.authority.cluster, "attacker", fingerprint=member.certificate.fingerprint
+    )
+    transport = crowd.network.transport(me, Limits(), _believe)
+    admitted = await transport.dial([crowd.address_of(target)], target)
+    yield Attacker(member, admitted.stream)
+    await trio.aclose_forcefully(admitted.stream)
+
+
+def _believe(_: bytes | None, hello: Hello) -> PeerIdentity:
+    return PeerIdentity(hello.key)

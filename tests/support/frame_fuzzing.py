@@ -1,0 +1,286 @@
+"""Frames that peers really send, made wrong in every way that CBOR and records allow."""
+
+from __future__ import annotations
+
+import copy
+import random
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import attrs
+import cbor2
+
+from gossamer.node.errors import BadFrame
+from gossamer.node.transport.schema import Frame, FrameTypes
+
+INT64_LOW, INT64_HIGH = -(1 << 63), (1 << 63) - 1
+_WORDS = (
+    0,
+    1,
+    -1,
+    2,
+    255,
+    1 << 31,
+    1 << 32,
+    1 << 58,
+    (1 << 62) - 1,
+    1 << 62,
+    INT64_HIGH,
+    INT64_LOW,
+)
+_TAGS = (b"\xc0", b"\xc2", b"\xc4", b"\xd8\x1e", b"\xd9\x01\x02", b"\xd8\x23")
+_HEADS_WITHOUT_END = (b"\x9f", b"\xbf", b"\x7f", b"\x5f")
+
+
+class Fuzzed(NamedTuple):
+    """A frame to try a peer with.
+
+    Attributes:
+        data: the frame, header included.
+        how: what was done to it.
+        is_bad: whether it breaks a rule for certain, so that its sender has to be cut.
+        is_last: whether nothing can be told from another after it: its length is wrong.
+    """
+
+    data: bytes
+    how: str
+    is_bad: bool = False
+    is_last: bool = False
+
+
+def framed(body: bytes) -> bytes:
+    return struct.pack(">I", len(body)) + body
+
+
+def whole(frame: Frame) -> bytes:
+    return framed(cbor2.dumps(frame))
+
+
+@attrs.define
+class Fuzzer:
+    """Makes wrong frames of good ones.
+
+    Attributes:
+        types: of frames that the peer knows.
+        templates: good frames, several of each type and kind.
+        draws: everything left to chance.
+        sign: makes an entry of the attacker's own that says anything, properly signed.
+    """
+
+    types: FrameTypes
+    templates: Sequence[Frame]
+    draws: random.Random
+    sign: Callable[[random.Random], bytes]
+
+    def next_frame(self) -> Fuzzed:
+        """A frame, wrong in one way or, now and then, in none."""
+        frame = copy.copy(self.draws.choice(self.templates))
+        how = self.draws.choice(_WAYS)
+        return how(self, frame)
+
+    def _judged(self, frame: Frame, how: str) -> Fuzzed:
+        """``frame`` encoded; whether it is bad is for the schemas to say."""
+        data = whole(frame)
+        try:
+            self.types.check(frame)
+        except BadFrame:
+            return Fuzzed(data, how, is_bad=True)
+        return Fuzzed(data, how)
+
+    def _field(self, frame: Frame) -> str:
+        return self.draws.choice([name for name in frame if name != "type"] or ["type"])
+
+    def _odd_value(self) -> Any:
+        draws = self.draws
+        return draws.choice(
+            (
+                None,
+                True,
+                1.5,
+                float("nan"),
+                "text",
+                "\U0001f980" * draws.randrange(400),
+                b"",
+                draws.randbytes(draws.randrange(3000)),
+                [],
+                {},
+                [[[]]],
+                {"": {"": []}},
+                draws.choice(_WORDS),
+                [draws.choice(_WORDS)] * draws.randrange(100),
+                [b"12345678"] * draws.randrange(5000),
+            )
+        )
+
+    # What is done to whole frames
+
+    def as_it_is(self, frame: Frame) -> Fuzzed:
+        return self._judged(frame, "as it is")
+
+    def key_missing(self, frame: Frame) -> Fuzzed:
+        del frame[self.draws.choice(list(frame))]
+        return self._judged(frame, "key missing")
+
+    def key_unknown(self, frame: Frame) -> Fuzzed:
+        key = self.draws.choice(("more", "Type", "", 7, b"kind", None, -1))
+        return Fuzzed(whole({**frame, key: 1}), f"key {key!r}", is_bad=True)
+
+    def other_type(self, frame: Frame) -> Fuzzed:
+        frame["type"] = self.draws.choice([*self.types, "nothing", 1, None])
+        # Goodbyes end a connection in order.
+        if frame["type"] == "goodbye":
+            frame["type"] = "hello"
+        return self._judged(frame, "another type")
+
+    def odd_value(self, frame: Frame) -> Fuzzed:
+        frame[self._field(frame)] = self._odd_value()
+        return self._judged(frame, "an odd value")
+
+    def resized(self, frame: Frame) -> Fuzzed:
+        name = self._field(frame)
+        value = frame[name]
+        if isinstance(value, bytes | list | str):
+            size = self.draws.choice((0, 1, len(value) - 1, len(value) + 1, 2 * len(value), 70_000))
+            filler: Any = value or (b"\0" if isinstance(value, bytes) else value)
+            frame[name] = (filler * (size // max(1, len(filler)) + 1))[: max(0, size)]
+        elif isinstance(value, int):
+            frame[name] = self.draws.choice(_WORDS)
+        return self._judged(frame, "resized")
+
+    # What is done to CBOR
+
+    def twice(self, frame: Frame) -> Fuzzed:
+        """A key that is there twice."""
+        name = self.draws.choice(list(frame))
+        pairs = [*frame.items(), (name, frame[name])]
+        body = b"".join(cbor2.dumps(part) for pair in pairs for part in pair)
+        return Fuzzed(framed(bytes([0xA0 + len(pairs)]) + body), "a key twice", is_bad=True)
+
+    def _with_value(self, frame: Frame, encoded: bytes) -> bytes:
+        """``frame`` with a field whose encoding is given."""
+        name = self._field(frame)
+        rest = {key: value for key, value in frame.items() if key != name}
+        body = b"".join(cbor2.dumps(part) for pair in rest.items() for part in pair)
+        return framed(bytes([0xA0 + len(rest) + 1]) + body + cbor2.dumps(name) + encoded)
+
+    def tagged(self, frame: Frame) -> Fuzzed:
+        value = cbor2.dumps(frame[self._field(frame)])
+        tag = self.draws.choice(
+            (b"\xc0", b"\xc2", b"\xc4", b"\xd8\x1e", b"\xd9\x01\x02", b"\xd8\x23")
+        )
+        return Fuzzed(self._with_value(frame, tag + value), "a tag", is_bad=True)
+
+    def huge_number(self, frame: Frame) -> Fuzzed:
+        size = self.draws.randrange(9, 200)
+        number = b"\xc2\x58" + bytes([size]) + self.draws.randbytes(size)
+        return Fuzzed(self._with_value(frame, number), "a huge number", is_bad=True)
+
+    def deep(self, frame: Frame) -> Fuzzed:
+        depth = self.draws.choice((9, 20, 500, 5000))
+        nested = b"\x81" * depth + b"\x01"
+        return Fuzzed(self._with_value(frame, nested), f"{depth} deep", is_bad=True)
+
+    def without_end(self, frame: Frame) -> Fuzzed:
+        head = self.draws.choice(_HEADS_WITHOUT_END)
+        end = b"" if self.draws.random() < 0.5 else b"\xff"
+        return Fuzzed(self._with_value(frame, head + end), "no end", is_bad=True)
+
+    def boastful(self, frame: Frame) -> Fuzzed:
+        """Something that claims to be far longer than the frame."""
+        head = bytes([self.draws.choice((0x5B, 0x7B, 0x9B, 0xBB))])
+        size = self.draws.getrandbits(self.draws.randrange(20, 64)).to_bytes(8, "big")
+        return Fuzzed(self._with_value(frame, head + size), "boastful", is_bad=True)
+
+    def bad_text(self, frame: Frame) -> Fuzzed:
+        text = self.draws.choice((b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"\xf5\x80\x80\x80"))
+        encoded = bytes([0x60 + len(text)]) + text
+        return Fuzzed(self._with_value(frame, encoded), "no Unicode", is_bad=True)
+
+    def more_after(self, frame: Frame) -> Fuzzed:
+        data = cbor2.dumps(frame) + self.draws.randbytes(self.draws.randrange(1, 9))
+        return Fuzzed(framed(data), "more after it", is_bad=True)
+
+    def flipped(self, frame: Frame) -> Fuzzed:
+        body = bytearray(cbor2.dumps(frame))
+        for _ in range(self.draws.randrange(1, 4)):
+            body[self.draws.randrange(len(body))] ^= 1 << self.draws.randrange(8)
+        return Fuzzed(framed(bytes(body)), "flipped bits")
+
+    def cut(self, frame: Frame) -> Fuzzed:
+        body = cbor2.dumps(frame)
+        return Fuzzed(framed(body[: self.draws.randrange(len(body))]), "cut short", is_bad=True)
+
+    def wrong_length(self, frame: Frame) -> Fuzzed:
+        length = self.draws.getrandbits(self.draws.randrange(1, 33))
+        return Fuzzed(
+            struct.pack(">I", length) + cbor2.dumps(frame), "a wrong length", is_last=True
+        )
+
+    # What is done to records
+
+    def odd_words(self, frame: Frame) -> Fuzzed:
+        """Other words, fewer, more, or others in some places."""
+        name = "words" if "words" in frame else self._field(frame)
+        value = frame[name]
+        if not isinstance(value, bytes) or len(value) < 8:
+            return self.odd_value(frame)
+        words = list(struct.unpack(f"<{len(value) // 8}q", value[: len(value) // 8 * 8]))
+        for _ in range(self.draws.randrange(1, 4)):
+            place = self.draws.randrange(len(words))
+            change = self.draws.choice((-1, 1, 1 << 32, -(1 << 32)))
+            word = self.draws.choice((*_WORDS, words[place] + change))
+            words[place] = min(max(word, INT64_LOW), INT64_HIGH)
+        if self.draws.random() < 0.2:
+            words = (words * 3)[: self.draws.randrange(3 * len(words))]
+        frame[name] = struct.pack(f"<{len(words)}q", *words)
+        return self._judged(frame, "odd words")
+
+    def other_kind(self, frame: Frame) -> Fuzzed:
+        """One record's words under another's kind."""
+        if "kind" in frame:
+            frame["kind"] += self.draws.choice((-12, -5, -2, -1, 1, 2, 5, 12))
+        return self._judged(frame, "another kind")
+
+    def odd_peers(self, frame: Frame) -> Fuzzed:
+        """Descriptors that are forged, repeated, missing, or signed nonsense."""
+        name = "peers" if frame.get("peers") else "peer" if "peer" in frame else ""
+        if not name:
+            return self.odd_value(frame)
+        peers = list(frame[name]) if name == "peers" else [frame[name]]
+        place = self.draws.randrange(len(peers))
+        entry = bytearray(peers[place])
+        entry[self.draws.randrange(len(entry))] ^= 1 << self.draws.randrange(8)
+        peers[place] = self.draws.choice(
+            (bytes(entry), peers[place][:-1], peers[-1], self.draws.randbytes(8))
+        )
+        if self.draws.random() < 0.3:
+            peers[place] = self.sign(self.draws)
+        if name == "peers" and self.draws.random() < 0.2:
+            self.draws.shuffle(peers)
+            peers = peers[: self.draws.randrange(len(peers) + 1)]
+        frame[name] = peers if name == "peers" else peers[0]
+        return self._judged(frame, "odd peers")
+
+    def odd_bytes(self, frame: Frame) -> Fuzzed:
+        """Bits within what the frame carries for others: an event's values, certificates."""
+        for name in ("event", "certificates", "list", "keys"):
+            value = frame.get(name)
+            if isinstance(value, bytes) and value:
+                changed = bytearray(value)
+                changed[self.draws.randrange(len(changed))] = self.draws.randrange(256)
+                frame[name] = bytes(changed)
+            elif isinstance(value, list) and value:
+                frame[name] = [*value[1:], self._odd_value()]
+        return self._judged(frame, "odd bytes")
+
+
+_WAYS = (
+    *(Fuzzer.as_it_is, Fuzzer.key_missing, Fuzzer.key_unknown, Fuzzer.other_type),
+    *(Fuzzer.odd_value, Fuzzer.resized, Fuzzer.twice, Fuzzer.tagged, Fuzzer.huge_number),
+    *(Fuzzer.deep, Fuzzer.without_end, Fuzzer.boastful, Fuzzer.bad_text, Fuzzer.more_after),
+    *(Fuzzer.flipped, Fuzzer.cut, Fuzzer.wrong_length),
+    # Where most of what is to be found will be.
+    *(Fuzzer.odd_words, Fuzzer.odd_words, Fuzzer.odd_words, Fuzzer.other_kind),
+    *(Fuzzer.odd_peers, Fuzzer.odd_peers, Fuzzer.odd_bytes),
+)

@@ -1,0 +1,86 @@
+"""Whole peers with real certificates and signed descriptors, on a network in memory."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import attrs
+import trio
+
+from gossamer.node.assembly import Parts
+from gossamer.node.discovery import static_peers
+from gossamer.node.security.cluster import Membership
+from gossamer.node.store.writer import StoreWriter
+from gossamer.node.transport.base import Address
+from support.clusters import MadeCluster
+from support.memory_peers import MemoryPeers
+from support.memory_transport import MemoryNetwork
+
+
+@attrs.define(kw_only=True)
+class MemberPeers(MemoryPeers):
+    """Peers of one cluster; each is told of the address of the one that made it.
+
+    Attributes:
+        cluster: that admits them.
+        members: by key.
+        offset_s, offsets_s: how wrong all clocks are, and the clocks of some peers beside that.
+        change: what is different about a peer, by its key.
+    """
+
+    cluster: MadeCluster
+    members: dict[int, Membership] = attrs.field(factory=dict)
+    offset_s: float = 0.0
+    offsets_s: dict[int, float] = attrs.field(factory=dict)
+    change: Callable[[int, Parts], Parts] = lambda _, parts: parts
+
+    def now(self, key: int = -1) -> float:
+        """Unix seconds, as the peer ``key`` sees them."""
+        wrong_s = self.offset_s + self.offsets_s.get(key, 0.0)
+        return self.cluster.now + trio.current_time() + wrong_s
+
+    async def admit(self, name: str) -> int:
+        """Let a new member run; return its key."""
+        member = self.cluster.admit(name) if self.members else self.cluster.first
+        key = member.identity.key
+        self.members[key] = member
+        self.network.certificates[key] = member.certificate.der
+        await self.add(key)
+        return key
+
+    def address_of(self, key: int) -> Address:
+        """Where a member listens."""
+        return Address("memory", 1000 + list(self.members).index(key))
+
+    def _parts(self, key: int, writer: StoreWriter) -> Parts:
+        member = self.members[key]
+        first = next(iter(self.members))
+        contacts = [] if key == first else [self.address_of(first)]
+        parts = attrs.evolve(
+            super()._parts(key, writer),
+            cluster=member.authority.cluster,
+            member=member,
+            listen=[self.address_of(key)],
+            sources=lambda _: [static_peers(contacts)],
+            now=lambda: self.now(key),
+        )
+        return self.change(key, parts)
+
+
+@asynccontextmanager
+async def member_peers(
+    cluster: MadeCluster, count: int, *, network: MemoryNetwork | None = None, **changes: Any
+) -> AsyncIterator[MemberPeers]:
+    """Running members of ``cluster``, the one that made it first; stopped at the end."""
+    folder = cluster.folder.parent
+    async with trio.open_nursery() as nursery:
+        crowd = MemberPeers(network or MemoryNetwork(), folder, nursery, cluster=cluster, **changes)
+        for number in range(count):
+            await crowd.admit(f"member {number}")
+        for peer in crowd.peers.values():
+            await peer.ready()
+        yield crowd
+        for key in list(crowd.peers):
+            await crowd.stop(key)

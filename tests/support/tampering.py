@@ -1,0 +1,110 @@
+"""Peers whose frames are looked at, or changed, on their way out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import attrs
+import trio
+
+from gossamer.node.assembly import Parts
+from gossamer.node.errors import NodeError
+from gossamer.node.transport.base import (
+    Address,
+    Admitted,
+    Handler,
+    Listener,
+    LocalPeer,
+    Transport,
+    Verify,
+)
+from gossamer.node.transport.limits import HEADER_BYTES
+
+
+def tampered(parts: Parts, rewrite: Callable[[bytes], bytes]) -> Parts:
+    """The same peer, but that it sends what ``rewrite`` makes of whole frames."""
+
+    def make(me: LocalPeer, verify: Verify) -> Transport:
+        return _Transport(parts.make_transport(me, verify), rewrite)
+
+    return attrs.evolve(parts, make_transport=make)
+
+
+def frames_in(data: bytes) -> Iterator[bytes]:
+    """The frames, headers included, that ``data`` is made of."""
+    at = 0
+    while at < len(data):
+        end = at + HEADER_BYTES + int.from_bytes(data[at : at + HEADER_BYTES], "big")
+        yield data[at:end]
+        at = end
+
+
+@attrs.define
+class _Transport:
+    """A transport whose streams change what is sent."""
+
+    inner: Transport
+    rewrite: Callable[[bytes], bytes]
+
+    @property
+    def me(self) -> LocalPeer:
+        return self.inner.me
+
+    @me.setter
+    def me(self, me: LocalPeer) -> None:
+        self.inner.me = me
+
+    @property
+    def on_refusal(self) -> Callable[[NodeError | None], None]:
+        return self.inner.on_refusal
+
+    @on_refusal.setter
+    def on_refusal(self, told: Callable[[NodeError | None], None]) -> None:
+        self.inner.on_refusal = told
+
+    async def listen(self, addresses: Sequence[Address]) -> Sequence[Listener]:
+        return [_Listener(one, self.rewrite) for one in await self.inner.listen(addresses)]
+
+    async def dial(self, addresses: Sequence[Address], key: int | None = None) -> Admitted:
+        return _wrapped(await self.inner.dial(addresses, key), self.rewrite)
+
+
+@attrs.define
+class _Listener:
+    inner: Listener
+    rewrite: Callable[[bytes], bytes]
+
+    @property
+    def address(self) -> Address:
+        return self.inner.address
+
+    async def serve(self, handler: Handler) -> None:
+        async def handle(admitted: Admitted) -> None:
+            await handler(_wrapped(admitted, self.rewrite))
+
+        await self.inner.serve(handle)
+
+    async def aclose(self) -> None:
+        await self.inner.aclose()
+
+
+def _wrapped(admitted: Admitted, rewrite: Callable[[bytes], bytes]) -> Admitted:
+    return attrs.evolve(admitted, stream=_Stream(admitted.stream, rewrite))
+
+
+@attrs.define(eq=False)
+class _Stream(trio.abc.Stream):
+    inner: trio.abc.Stream
+    rewrite: Callable[[bytes], bytes]
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await self.inner.send_all(self.rewrite(bytes(data)))
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self.inner.wait_send_all_might_not_block()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        return await self.inner.receive_some(max_bytes)
+
+    async def aclose(self) -> None:
+        await self.inner.aclose()
