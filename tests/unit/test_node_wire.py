@@ -354,6 +354,7 @@ def test_a_publisher_is_named_as_every_peer_is_and_never_by_a_handle(
     alice.events.keep(9, b"exact")
     body = event_body(9)
     body[EVENT_ORIGIN] = alice.book.handle_of(bob.key)
+    bob.vouching.own(bob.core.profile)
     frame = read(alice.wire.encode([BODY + 7, EVENT, 1, SELF, *body], ()) or b"")
     record = bob.wire.decode(alice.key, frame).record
     assert record is not None

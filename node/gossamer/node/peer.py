@@ -8,9 +8,9 @@
                 print(event.values)
 
 `publish` returns once the event is acknowledged: it reaches every subscription that it matches,
-once, despite as many crashes at once as `delivery.successors` says. A named application gets what it
-missed while its peer was away, and no event twice over restarts of it; one that it has taken from
-the stream counts as delivered. Not promised are events that were not acknowledged, that a
+once, despite as many crashes at once as `delivery.successors` says. A named application gets what
+it missed while its peer was away, and no event twice over restarts of it; one that it has taken
+from the stream counts as delivered. Not promised are events that were not acknowledged, that a
 subscription made a moment ago gets events published the moment after, and any order among events.
 `docs/node.md` says all of it.
 """
