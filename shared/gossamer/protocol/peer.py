@@ -90,7 +90,7 @@ from gossamer.protocol.rendezvous.installation import (
     reinstall_elsewhere,
 )
 from gossamer.protocol.rendezvous.publication import on_stored, on_withdraw
-from gossamer.protocol.rendezvous.recovery import EVENT_ID, EVENT_VALUES
+from gossamer.protocol.rendezvous.recovery import EVENT_ID, EVENT_VALUES, on_link_broke
 from gossamer.protocol.rendezvous.retention import (
     GIVEN_BACK,
     PAGE_EVENTS,
@@ -104,7 +104,6 @@ from gossamer.protocol.rendezvous.retention import (
 from gossamer.protocol.rules import rule
 from gossamer.protocol.state import (
     LOAD,
-    MALFORMED,
     NEXT_SINCE,
     RANGES,
     SINCE,
@@ -226,19 +225,6 @@ def on_unreachable(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -
         find_place_elsewhere(s, p, words, at, out)
     elif kind == RECALL:
         recall_elsewhere(s, p, words, at, out)
-
-
-@rule
-def on_link_broke(s: Any, p: int, words: Any, at: int) -> None:
-    """What was on its way to a peer, which may well live, may be lost.
-
-    What it asked for is forgotten until it asks again, which it does within a round: that is news
-    then, and it is given what it may have missed (`replay_events`).
-    """
-    if words[at + LENGTH] != BODY + 1:
-        s.counters[p, MALFORMED] += 1
-        return
-    remove_source(s, p, words[at + BODY])
 
 
 @rule
