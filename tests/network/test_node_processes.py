@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import socket
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from support.node_processes import Shell, end, wait_for_line, wait_for_log
+from support.node_processes import Shell, end, free_ports, wait_for_line, wait_for_log
 
 pytestmark = pytest.mark.slow
 
@@ -24,20 +23,6 @@ ATTEMPTS = 200
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
     return Shell(tmp_path)
-
-
-def free_ports(count: int) -> int:
-    """The first of so many ports in a row that nobody listens on."""
-    for first in range(20_000 + os.getpid() % 5000, 60_000, count):
-        with ExitStack() as stack:
-            try:
-                for port in range(first, first + count):
-                    probe = stack.enter_context(socket.socket())
-                    probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return first
-    raise AssertionError("no port is free")
 
 
 def publish_until(shell: Shell, folder: str, subscriber: subprocess.Popen[str], line: str) -> None:

@@ -11,7 +11,8 @@ import trio
 
 from gossamer.node.commands.publishing import LINE_BYTES, Published, publish_all
 from gossamer.node.commands.subscribing import Wanted, print_events
-from gossamer.node.errors import EventInputError, TransportBroken
+from gossamer.node.errors import EventInputError, TransportBroken, UnacknowledgedError
+from gossamer.node.local.client import open_client
 from gossamer.node.local.follower import CONNECTED
 from support.local_nodes import LocalNode
 from support.loopback_peer import IBM
@@ -100,3 +101,31 @@ async def test_what_is_printed_is_acknowledged(tmp_path: Path) -> None:
     assert prices == [1, 2]
     assert json.loads(rest.getvalue())["values"]["price"] == 3
     assert changes == [CONNECTED, CONNECTED]
+
+
+async def test_events_that_are_not_acknowledged_are_counted_and_the_others_go_on(
+    tmp_path: Path,
+) -> None:
+    node = LocalNode(tmp_path)
+    node.peer.unheld = frozenset({5, 300})
+    async with node.running():
+        done, shown = await publish(node, tmp_path / "events", "\n".join(lines_of(600)))
+    assert (done.events, done.unacknowledged) == (598, 2)
+    assert len(node.peer.published) == 600
+    assert done.summary().endswith("; 2 more were not acknowledged and may be lost")
+    assert shown[-1] == 598
+    assert node.counts.unacknowledged == 2
+
+
+async def test_a_client_learns_which_of_its_events_were_not_acknowledged(tmp_path: Path) -> None:
+    node = LocalNode(tmp_path)
+    node.peer.unheld = frozenset({1, 3})
+    async with node.running(), open_client(node.address) as client:
+        await client.publish({**IBM, "price": 2})
+        with pytest.raises(UnacknowledgedError, match="was not acknowledged within 10 s") as one:
+            await client.publish({**IBM, "price": 3})
+        assert (one.value.events, one.value.published) == (("0" * 15 + "2",), 1)
+        with pytest.raises(UnacknowledgedError) as some:
+            await client.publish_many([{**IBM, "price": price} for price in range(4)])
+        assert sorted(some.value.events) == ["0" * 15 + "4", "0" * 15 + "6"]
+        assert some.value.published == 4

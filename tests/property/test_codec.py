@@ -21,14 +21,14 @@ from gossamer.protocol.messages import (
     FROM,
     KIND,
     LENGTH,
-    PUBLISH,
+    LINK_BROKE,
     TO,
     UNREACHABLE,
     USER,
 )
 from gossamer.protocol.overlay.sampling import SamplerState
 from gossamer.protocol.space.ring import RING_MASK
-from gossamer.protocol.state import State, make_state
+from gossamer.protocol.state import ANSWERER, State, make_state
 from support.overlays import Hosts, converged, random_identifiers, record, subscribe_to_box
 
 NODES = 8
@@ -39,6 +39,8 @@ SETTINGS = config.resilient(
     shuffle_length=3,
     event_memory=4,
     pending_publications=4,
+    held_events=16,
+    retention_rounds=100,
     routing_table_entries=16,
     boxes_per_neighbour=4,
     small_world_links=1,
@@ -66,6 +68,7 @@ def real_records(settings: config.Settings) -> dict[int, list[list[int]]]:
     state.load[:] = 0
     state.load[2] = 1 << 20
     hosts.cycle()
+    hosts.handle(record(messages.CATCH_UP, 5, 5, [50]))
     hosts.cycle()
     found: dict[int, list[list[int]]] = {}
     for words in hosts.passed:
@@ -84,13 +87,15 @@ SAMPLERS = {
         shuffle_length=3,
         event_memory=4,
         pending_publications=4,
+        held_events=16,
+        retention_rounds=100,
     ),
 }
 REAL = {name: real_records(settings) for name, settings in SAMPLERS.items()}
 BETWEEN_PEERS = {
     value
     for name, value in vars(messages).items()
-    if name.isupper() and isinstance(value, int) and PUBLISH < value < DELIVER and name != "USER"
+    if name.isupper() and isinstance(value, int) and LINK_BROKE < value < DELIVER and name != "USER"
 }
 
 
@@ -230,17 +235,19 @@ def test_the_handles_that_a_row_remembers_are_found_in_every_array_that_holds_so
     state.owner[0, :2] = 9 << 32 | 14, 9 << 32 | 15
     state.table_count[0] = 1
     state.installed_at[0, 3] = 16
-    assert held_handles(state, 0) == {11, 12, 13, 14, 16}
+    state.recall[0, ANSWERER] = 17
+    assert held_handles(state, 0) == {11, 12, 13, 14, 16, 17}
 
 
 def test_no_array_of_a_row_holds_handles_that_nobody_knows_of() -> None:
     """An array that is added to the state has to be named here, and if need be in the codec."""
-    with_handles = {"links", "failed", "owner", "installed_at", "views", "handle"}
+    with_handles = {"links", "failed", "owner", "installed_at", "views", "handle", "recall"}
     without = {
         *("params", "sampler", "round", "link_profile", "successor", "predecessor", "offsets"),
         *("clockwise_order", "constrained", "subscriptions", "primary", "table", "table_count"),
         *("event_copies", "event_rounds", "event_values", "event_hops", "event_next"),
         *("delivered", "delivered_next", "pending", "load", "counters", "work"),
+        *("held_copies", "held_rounds", "held_values", "held_next"),
         *("kind", "seed", "view_size", "shuffle_length", "key", "draws", "profile"),
         *("view_profile", "spare", "seen", "merges"),
     }

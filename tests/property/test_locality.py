@@ -16,6 +16,7 @@ from support.overlays import (
     arrays_of,
     converged,
     random_identifiers,
+    record,
     subscribe_to_box,
 )
 
@@ -23,7 +24,10 @@ NODES = 10
 POISON = 0x5A5A5A5A5A5A
 RETURNED = [
     kind + messages.UNREACHABLE
-    for kind in (messages.SAMPLE_REQUEST, messages.TMAN_REQUEST, messages.INSTALL, messages.EVENT)
+    for kind in (
+        *(messages.SAMPLE_REQUEST, messages.TMAN_REQUEST, messages.INSTALL, messages.EVENT),
+        messages.RECALL,
+    )
 ]
 KINDS = {
     messages.SAMPLE_TIMER,
@@ -43,6 +47,13 @@ KINDS = {
     messages.PLACE_FOUND,
     messages.LOAD_SHIFTED,
     messages.HANDOVER,
+    messages.STORED,
+    messages.WITHDRAW,
+    messages.LINK_BROKE,
+    messages.CATCH_UP,
+    messages.RECALL,
+    messages.RECALL_ANSWER,
+    messages.RECALLED,
     *RETURNED,
 }
 
@@ -96,6 +107,9 @@ def test_no_step_touches_a_foreign_row(sampler: str) -> None:
         view_size=4,
         shuffle_length=2,
         event_memory=4,
+        pending_publications=2,
+        held_events=8,
+        retention_rounds=20,
         routing_table_entries=16,
         boxes_per_neighbour=4,
         sampler=sampler,
@@ -107,6 +121,7 @@ def test_no_step_touches_a_foreign_row(sampler: str) -> None:
     for p in range(NODES):
         low = draws.integers(0, RING_MASK >> 1, 2).tolist()
         subscribe_to_box(state, p, *((a, a + (RING_MASK >> 3)) for a in low))
+    subscribe_to_box(state, 4, (0, RING_MASK), (0, RING_MASK))
     hosts = PoisonedHosts(state, settings)
     for cycle in range(8):
         if cycle == 3:
@@ -115,6 +130,10 @@ def test_no_step_touches_a_foreign_row(sampler: str) -> None:
             hosts.alive[2] = True
             peer.restart(state, 2)
             hosts.handle(peer.join_record(2, 3, state.sampler.profile[3]))
+            hosts.handle(record(messages.LINK_BROKE, 3, 3, [2]))
+            hosts.handle(record(messages.WITHDRAW, 3, 3, [4 * cycle]))
+        if cycle >= 3:
+            hosts.handle(record(messages.CATCH_UP, 4, 4, [10]))
         for event in range(4):
             hosts.publish(0, 4 * cycle + event, *draws.integers(0, RING_MASK, 2).tolist())
         hosts.cycle()

@@ -19,6 +19,7 @@ from gossamer.protocol import config, peer
 from gossamer.protocol.messages import (
     ACKNOWLEDGE,
     BODY,
+    CATCH_UP,
     EVENT,
     FIND_PLACE,
     FROM,
@@ -28,15 +29,21 @@ from gossamer.protocol.messages import (
     JOIN,
     KIND,
     LENGTH,
+    LINK_BROKE,
     LOAD_SHIFTED,
     PLACE_FOUND,
     PUBLISH,
+    RECALL,
+    RECALL_ANSWER,
+    RECALLED,
     SAMPLE_REPLY,
     SAMPLE_REQUEST,
+    STORED,
     TMAN_REPLY,
     TMAN_REQUEST,
     TO,
     USER,
+    WITHDRAW,
     Words,
 )
 from gossamer.protocol.rendezvous.recovery import (
@@ -47,7 +54,15 @@ from gossamer.protocol.rendezvous.recovery import (
     REPLICA,
 )
 from gossamer.protocol.space.ring import RING_MASK
-from gossamer.protocol.state import BOX, COUNTERS, LOAD, MALFORMED, State
+from gossamer.protocol.state import (
+    BOX,
+    COUNTERS,
+    FROM_VALUE,
+    LOAD,
+    MALFORMED,
+    PAGE_FROM,
+    State,
+)
 from support.overlays import (
     HANDLE,
     Hosts,
@@ -71,11 +86,15 @@ SETTINGS = config.resilient(
     view_size=4,
     shuffle_length=2,
     event_memory=4,
+    pending_publications=2,
+    held_events=8,
+    retention_rounds=100,
     routing_table_entries=16,
     boxes_per_neighbour=4,
     small_world_links=1,
 )
 STRANGER = 77
+WAITING = 55
 RANGE = (1 << 20, 1 << 60)
 
 
@@ -86,7 +105,10 @@ def _words_wrap() -> Iterator[None]:
 
 
 def lively_state() -> State:
-    """Peers that know each other and some of each other's subscriptions and events."""
+    """Peers that know each other and some of each other's subscriptions and events.
+
+    Peer 0 waits for an acknowledgement, and asks for what it missed.
+    """
     state = converged(SETTINGS, random_identifiers(NODES, 3), 3)
     for p in range(NODES):
         subscribe_to_box(state, p, RANGE, (p << 50, RANGE[1]))
@@ -94,6 +116,8 @@ def lively_state() -> State:
     for event in range(3):
         hosts.cycle()
         hosts.publish(1, event, 1 << 30, 1 << 59)
+    hosts.step(0, record(PUBLISH, 0, 0, [WAITING, 0, 0, 0, 0, -1, 5, 6]))
+    hosts.step(0, record(CATCH_UP, 0, 0, [50]))
     return state
 
 
@@ -107,6 +131,7 @@ BOXES = [(0, (RANGE, RANGE)), (1, ((5, 9), (6, 7)))]
 def good_records(s: State) -> dict[int, Words]:
     """Of every kind a record to peer 0 that is well-formed, from its successor if it can be."""
     links = [1, *descriptor(s, SENDER)]
+    asked = [int(s.recall[0, FROM_VALUE]), int(s.recall[0, PAGE_FROM])]
     handed = [w for source in (3, 4) for w in (source, 1 << 40, 0, *RANGE, *RANGE)]
     bodies: dict[int, list[int]] = {
         SAMPLE_REQUEST: links,
@@ -118,10 +143,17 @@ def good_records(s: State) -> dict[int, Words]:
         EVENT: [7, 0, 0, 0, 0, -1, 5, 6],
         FIND_PLACE: [0, *descriptor(s, SENDER)],
         HANDOVER: [2, *handed],
+        RECALL: [3, 0, 1 << 30, 1, 50, 0, *RANGE, *RANGE],
+        RECALL_ANSWER: [*asked, RING_MASK, 0],
+        RECALLED: [9, 0, 0, 1, 1, -1, 1 << 30, 1 << 59],
+        STORED: [WAITING, 1],
     }
     return {kind: record(kind, 0, SENDER, body) for kind, body in bodies.items()} | {
         JOIN: record(JOIN, 0, 0, descriptor(s, SENDER)),
         LOAD_SHIFTED: record(LOAD_SHIFTED, 0, PREDECESSOR, descriptor(s, PREDECESSOR)),
+        CATCH_UP: record(CATCH_UP, 0, 0, [50]),
+        WITHDRAW: record(WITHDRAW, 0, 0, [WAITING]),
+        LINK_BROKE: record(LINK_BROKE, 0, 0, [int(LIVELY.owner[0, 0]) & HANDLE]),
         PUBLISH: record(PUBLISH, 0, 0, [7, 0, 0, 0, 0, -1, 5, 6]),
         INSTALL: install_record(s, INSTALL, 0, SENDER, BOXES),
         INSTALL_NEWS: install_record(s, INSTALL_NEWS, 0, SENDER, BOXES),
@@ -148,7 +180,8 @@ def assert_ignored(words: Words) -> None:
 def test_well_formed_records_are_not_ignored(kind: int) -> None:
     """The other tests would show nothing if these were."""
     state = copy.deepcopy(LIVELY)
-    state.table_count[0] = 0
+    if kind != LINK_BROKE:
+        state.table_count[0] = 0
     state.sampler.profile[SENDER, LOAD] += 5
     state.links[0] += 1 << 32
     state.sampler.views[0] = -1

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import trio
 from attrs import define, evolve, field, frozen
 
+from gossamer.node.errors import NotAcknowledged
 from gossamer.node.page.snapshot import PeerView, Queues, Rates, Snapshot
 from gossamer.protocol.content.language import parse_subscription
 from gossamer.protocol.content.schema import Schema
@@ -68,6 +69,7 @@ class LoopbackPeer:
         ahead: events that wait for a subscriber that is busy.
         hold: while it is not set, publishing waits.
         changes: says when there are more subscribers, or more that wait to publish.
+        unheld: prices of events that nobody acknowledges, though they are published.
     """
 
     schema: Schema = SCHEMA
@@ -75,6 +77,7 @@ class LoopbackPeer:
     capacity: int = 64
     ahead: int = 10_000
     hold: trio.Event | None = None
+    unheld: frozenset[object] = frozenset()
     waiting: int = 0
     published: list[LoopbackEvent] = field(factory=list)
     subscribers: list[tuple[Subscription, trio.MemorySendChannel[LoopbackEvent]]] = field(
@@ -105,6 +108,8 @@ class LoopbackPeer:
         event = LoopbackEvent(len(self.published) + 1, checked, self.key, time.time())
         self.deliver(event)
         await trio.lowlevel.checkpoint()
+        if checked["price"] in self.unheld:
+            raise NotAcknowledged(event.id, 10.0)
         return event.id
 
     def deliver(self, event: LoopbackEvent) -> None:

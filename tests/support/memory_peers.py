@@ -11,8 +11,9 @@ from typing import Any
 import attrs
 import trio
 
-from gossamer.node.assembly import Parts, run_peer
+from gossamer.node.assembly import run_peer
 from gossamer.node.discovery import static_peers
+from gossamer.node.parts import Parts
 from gossamer.node.peer import Peer
 from gossamer.node.store.writer import open_writer
 from gossamer.node.transport.base import Address, LocalPeer, Transport, Verify
@@ -22,6 +23,16 @@ from support.memory_transport import MemoryNetwork
 from support.node_peers import SCHEMA
 
 ROUND_S = 0.5
+# As of the preset `lan`, with smaller tables: rules that search them run interpreted.
+SETTINGS: dict[str, Any] = {
+    "attributes": 2,
+    "subscriptions": 16,
+    "event_memory": 512,
+    "pending_publications": 32,
+    "replay_rounds": 60,
+    "held_events": 4096,
+    "retention_rounds": 14_400,
+}
 EPOCH_S = 1_700_000_000.0
 
 
@@ -34,6 +45,8 @@ class MemoryPeers:
         folder: for their state files.
         limits: of their transports.
         settings: changes to the protocol's settings.
+        round_s: seconds of a round.
+        acknowledge_s: how long a publication waits for its acknowledgement.
         peers: those that run, by key.
     """
 
@@ -42,6 +55,8 @@ class MemoryPeers:
     nursery: trio.Nursery
     limits: Limits = attrs.field(factory=Limits)
     settings: dict[str, Any] = attrs.field(factory=dict)
+    round_s: float = ROUND_S
+    acknowledge_s: float = 10.0
     peers: dict[int, Peer] = attrs.field(factory=dict)
     _stops: dict[int, trio.Event] = attrs.field(factory=dict)
     _gone: dict[int, trio.Event] = attrs.field(factory=dict)
@@ -52,6 +67,7 @@ class MemoryPeers:
         return peer
 
     async def _run(self, key: int, task_status: trio.TaskStatus[Peer]) -> None:
+        self.network.isolated.discard(key)
         self._stops[key], self._gone[key] = trio.Event(), trio.Event()
         async with AsyncExitStack() as stack:
             writer = await stack.enter_async_context(open_writer(self.folder / f"{key}.db"))
@@ -67,6 +83,11 @@ class MemoryPeers:
         self._stops[key].set()
         await self._gone[key].wait()
 
+    async def crash(self, key: int) -> None:
+        """Let a peer end without a word; what is under way to or from it is lost."""
+        self.network.isolate(key)
+        await self.stop(key)
+
     def _parts(self, key: int, writer: Any) -> Parts:
         def make(me: LocalPeer, verify: Verify) -> Transport:
             return self.network.transport(me, self.limits, verify)
@@ -77,10 +98,9 @@ class MemoryPeers:
             cluster="memory",
             version="test",
             schema=SCHEMA,
-            settings=config.resilient(
-                16, attributes=2, subscriptions=16, event_memory=256, **self.settings
-            ),
-            round_s=ROUND_S,
+            settings=config.resilient(16, **(SETTINGS | self.settings)),
+            round_s=self.round_s,
+            acknowledge_s=self.acknowledge_s,
             limits=self.limits,
             make_transport=make,
             listen=[address_of(key)],

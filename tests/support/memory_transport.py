@@ -60,6 +60,7 @@ class MemoryNetwork:
         faults: what happens to frames from now on.
         broken: how many connections broke by chance.
         duplicated, reordered: how many frames suffered that.
+        isolated: peers that nobody reaches, and that reach nobody.
         certificates: what each peer shows, DER, as if TLS had seen to it; nothing by default.
     """
 
@@ -70,6 +71,7 @@ class MemoryNetwork:
         self.listeners: dict[Address, MemoryListener] = {}
         self.certificates: dict[int, bytes] = {}
         self.streams: list[MemoryStream] = []
+        self.isolated: set[int] = set()
         self._islands: list[frozenset[int]] = []
         self._ports = itertools.count(40_000)
 
@@ -84,6 +86,16 @@ class MemoryNetwork:
         """
         self._islands = [frozenset(island) for island in islands]
 
+    def isolate(self, key: int) -> None:
+        """Break all connections of a peer, and let nothing reach or leave it any more."""
+        self.isolated.add(key)
+        for address, listener in list(self.listeners.items()):
+            if listener.transport.me.key == key:
+                del self.listeners[address]
+        for stream in list(self.streams):
+            if key in (stream.owner, stream.other_end):
+                stream.break_now()
+
     def heal(self) -> None:
         """Let everybody reach everybody."""
         self._islands = []
@@ -92,6 +104,8 @@ class MemoryNetwork:
 
     def connected(self, a: int, b: int) -> bool:
         """Whether frames pass between two peers."""
+        if a in self.isolated or b in self.isolated:
+            return False
         return not self._islands or any(a in island and b in island for island in self._islands)
 
     def break_connections(self, a: int, b: int) -> int:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -110,3 +111,17 @@ def end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
         process.communicate()
         raise
     return process.returncode, out, err
+
+
+def free_ports(count: int) -> int:
+    """The first of so many ports in a row that nobody listens on."""
+    for first in range(20_000 + os.getpid() % 5000, 60_000, count):
+        with ExitStack() as stack:
+            try:
+                for port in range(first, first + count):
+                    probe = stack.enter_context(socket.socket())
+                    probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return first
+    raise AssertionError("no port is free")

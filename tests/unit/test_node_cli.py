@@ -6,6 +6,7 @@ import io
 import re
 import sqlite3
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,11 @@ from attrs import evolve
 from rich.console import Console, RenderableType
 
 from gossamer.command.main import main
+from gossamer.node.commands import publishing
 from gossamer.node.commands.checking import state_version
 from gossamer.node.commands.watching import picture, status_table
 from gossamer.node.config_file import load_config
-from gossamer.node.errors import StoreDamagedError
+from gossamer.node.errors import StoreDamagedError, UnacknowledgedError
 from gossamer.node.page.snapshot import PeerView
 from gossamer.node.security.cluster import open_membership
 from gossamer.node.security.tokens import read_token
@@ -254,3 +256,16 @@ def test_a_status_is_shown_in_words() -> None:
     assert re.search(r"page\s+none", text)
     assert re.search(r"addresses\s+a, b", text)
     assert re.search(r"local\s+ended: flood 2", text)
+
+
+@pytest.mark.parametrize("arguments", [("--jsonl", "-"), ("price=1",)])
+def test_pub_ends_with_code_1_where_events_may_be_lost(
+    monkeypatch: pytest.MonkeyPatch, capsys: CaptureFixture, arguments: Sequence[str]
+) -> None:
+    def one(*_: object) -> str:
+        raise UnacknowledgedError(["7"], 1, "event 7 was not acknowledged")
+
+    monkeypatch.setattr(publishing, "publish_lines", lambda *_: False)
+    monkeypatch.setattr(publishing, "publish_one", one)
+    assert main(["pub", *arguments]) == 1
+    assert capsys.readouterr().out == ""

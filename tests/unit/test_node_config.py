@@ -112,7 +112,16 @@ def test_protocol_settings_come_from_preset_node_file_and_delivery_in_this_order
     protocol = Protocol(settings={"ring_links": 5}, peers_expected=1024)
     made = protocol.settings_for(2, Delivery(successors=1, event_memory=99))
     expected = resilient(
-        1024, ring_links=5, attributes=2, replicas=1, event_memory=99, **Protocol.NODE_SETTINGS
+        1024,
+        ring_links=5,
+        attributes=2,
+        replicas=1,
+        event_memory=99,
+        replay_rounds=60,
+        retention_rounds=14_400,
+        held_events=16_384,
+        pending_publications=128,
+        **Protocol.NODE_SETTINGS,
     )
     assert made == expected
 

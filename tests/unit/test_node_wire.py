@@ -33,6 +33,7 @@ from gossamer.protocol.messages import (
     FROM,
     HANDOVER,
     KIND,
+    RECALLED,
     TMAN_REQUEST,
     TO,
 )
@@ -354,6 +355,7 @@ def test_a_publisher_is_named_as_every_peer_is_and_never_by_a_handle(
     bob.vouching.own(bob.core.profile)
     body = event_body(9)
     body[EVENT_ORIGIN] = alice.book.handle_of(bob.key)
+    bob.vouching.own(bob.core.profile)
     frame = read(alice.wire.encode([BODY + 7, EVENT, 1, SELF, *body], ()) or b"")
     record = bob.wire.decode(alice.key, frame).record
     assert record is not None
@@ -429,3 +431,59 @@ def test_without_certificates_profiles_and_addresses_are_believed_as_they_come()
     record = two.decode(100, broken).record
     assert record is not None
     assert len(record) == BODY + 1 + CODEC.profile_words
+
+
+def test_who_wants_to_know_travels_with_an_event(sides: tuple[Side, Side, Side]) -> None:
+    """As who it is, not as a handle; passed on by others too."""
+    alice, bob, carol = sides
+    alice.events.keep(9, b"values")
+    words = event_body(9)
+    words[EVENT_ORIGIN] = SELF
+    alice.core.take(alice.core.timer(1))
+    frame = alice.encode(EVENT, alice.book.handle_of(bob.key), words)
+    assert len(frame["peers"]) == 1
+    record = bob.wire.decode(alice.key, frame).record
+    assert record is not None
+    assert bob.book.key_of(record[BODY + EVENT_ORIGIN]) == alice.key
+    assert bob.book.addresses_of(alice.key) == alice.vouching.addresses
+    carol.meet(bob)
+    carol.meet(alice)
+    passed_on = bob.encode(EVENT, bob.book.handle_of(carol.key), record[BODY:])
+    record = carol.wire.decode(bob.key, passed_on).record
+    assert record is not None
+    assert carol.book.key_of(record[BODY + EVENT_ORIGIN]) == alice.key
+
+
+def test_a_publisher_without_a_certificate_is_asked_for_and_otherwise_left_out(
+    sides: tuple[Side, Side, Side],
+) -> None:
+    alice, bob, carol = sides
+    alice.events.keep(9, b"values")
+    words = event_body(9)
+    words[EVENT_ORIGIN] = alice.book.handle_of(carol.key)
+    decoded = bob.wire.decode(alice.key, alice.encode(EVENT, 1, words))
+    assert decoded.missing == {carol.key}
+    assert decoded.record is not None
+    assert decoded.record[BODY + EVENT_ORIGIN] == -1
+
+
+def test_a_publisher_that_is_no_place_in_the_list_is_refused(
+    sides: tuple[Side, Side, Side],
+) -> None:
+    alice, bob, _ = sides
+    alice.events.keep(9, b"values")
+    words = event_body(9)
+    frame = alice.encode(EVENT, 1, words)
+    words[EVENT_ORIGIN] = 3
+    frame["words"] = b"".join(word.to_bytes(8, "little", signed=True) for word in words)
+    with pytest.raises(BadFrame, match="a peer is 3"):
+        bob.wire.decode(alice.key, frame)
+
+
+def test_a_recalled_event_brings_its_values(sides: tuple[Side, Side, Side]) -> None:
+    alice, bob, _ = sides
+    alice.events.keep(9, b"values")
+    decoded = bob.wire.decode(alice.key, alice.encode(RECALLED, 1, event_body(9)))
+    assert decoded.record is not None
+    assert decoded.record[KIND] == RECALLED
+    assert bob.events.find(9) == b"values"

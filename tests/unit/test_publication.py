@@ -19,7 +19,7 @@ from gossamer.protocol.messages import (
     STORED,
     Words,
 )
-from gossamer.protocol.peer import publish_record, restart
+from gossamer.protocol.peer import join_record, publish_record, restart
 from gossamer.protocol.rendezvous.publication import RETRY_ROUNDS
 from gossamer.protocol.rendezvous.recovery import EVENT_MODE, TREE
 from gossamer.protocol.space.ring import RING_MASK
@@ -208,3 +208,63 @@ def test_an_acknowledged_event_reaches_everybody_despite_k_crashes(
     assert wanting - crashed <= set(served), f"seed {seed}"
     assert set(served) <= wanting, f"seed {seed}"
     assert len(served) == len(set(served)), f"seed {seed}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_no_acknowledged_event_is_lost_under_churn(seed: int) -> None:
+    """Every third round two peers crash at once, and others come back; events flow all the time.
+
+    Identifiers shift with the load meanwhile. Due is an event to everybody who wants it and is up
+    from before its publication to the end.
+    """
+    hosts = overlay(seed, load_shifting=True, shift_threshold=0.2, event_memory=256)
+    draws = np.random.default_rng(seed)
+    lows = draws.integers(0, RING_MASK // 2, NODES).tolist()
+    for p, low in enumerate(lows):
+        subscribe_to_box(hosts.state, p, (low, low + RING_MASK // 2))
+    for _ in range(4):
+        hosts.cycle()
+    up_since = dict.fromkeys(range(NODES), 0)
+    published: dict[int, tuple[int, int]] = {}
+    for round_number in range(24):
+        if round_number % 3 == 0:
+            crash_two_and_let_others_back(hosts, draws, up_since, round_number)
+        for _ in range(3):
+            event, value = len(published), int(draws.integers(0, RING_MASK))
+            published[event] = value, round_number
+            hosts.publish(int(draws.choice(list(up_since))), event, value)
+        hosts.cycle()
+    for _ in range(12):
+        hosts.cycle()
+    acknowledged = {event for _, event in told(hosts, PUBLISHED)}
+    served = [(p, event) for p, event, *_ in hosts.served]
+    due = {
+        (p, event)
+        for event in acknowledged
+        for p, since in up_since.items()
+        # A subscription is known where it has to be some rounds after its peer has joined.
+        if since == 0 or since + 4 <= published[event][1]
+        if lows[p] <= published[event][0] <= lows[p] + RING_MASK // 2
+    }
+    lost = due - set(served)
+    print(f"seed {seed}: {len(acknowledged)} acknowledged, {len(due)} due, {len(lost)} lost")
+    assert len(acknowledged) > 60
+    assert lost == set(), f"seed {seed}"
+    assert len(served) == len(set(served)), f"seed {seed}"
+
+
+def crash_two_and_let_others_back(
+    hosts: Hosts, draws: np.random.Generator, up_since: dict[int, int], now: int
+) -> None:
+    """Whoever was down comes back first."""
+    for p in range(NODES):
+        if p not in up_since:
+            restart(hosts.state, p)
+            hosts.alive[p] = True
+            contact = int(draws.choice(list(up_since)))
+            hosts.handle(join_record(p, contact, hosts.state.sampler.profile[contact]))
+            up_since[p] = now + 1
+    for p in draws.choice(list(up_since), 2, replace=False).tolist():
+        hosts.alive[p] = False
+        del up_since[p]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final
 
 import attrs
 import trio
@@ -13,6 +15,7 @@ from gossamer.node.errors import EventTooLarge, PeerStopped
 from gossamer.node.events import EVENT_ID_BITS, MAX_EVENT_BYTES, EventFormat, EventMemory
 from gossamer.node.metrics import Counters, Gauges
 from gossamer.node.page.snapshot import Snapshot
+from gossamer.node.publications import Publications
 from gossamer.node.runtime import Delivery, Runtime
 from gossamer.node.subscriptions import DEFAULT_ROOM, Mark, Subscribers, Subscription
 from gossamer.node.transport.base import Address
@@ -34,6 +37,11 @@ class Inside:
 
     state: State
     key_of: Callable[[int], int]
+
+
+# Events delivered that are recognised when they come again: what is asked for after an absence
+# overlaps with what came before it. 8 MB.
+DELIVERED: Final = 1 << 16
 
 
 @attrs.frozen
@@ -75,6 +83,7 @@ class Peer:
         now: Callable[[], float],
         mark: Mark,
         keep: Callable[[str, str, bool], None],
+        acknowledge_s: float,
     ) -> None:
         self.key = key
         self.addresses: tuple[Address, ...] = ()
@@ -87,12 +96,14 @@ class Peer:
         self._runtime = runtime
         self._core: Core = runtime.core
         self._events = events
+        self._publications = Publications(runtime, events, acknowledge_s, counters)
         self._format = EventFormat(schema)
         self._hashes = hashes
         self._draws = draws
         self._now = now
         self._ready: Callable[[], Awaitable[None]] = runtime.heard_back.wait
         self._views: Views | None = None
+        self._delivered: OrderedDict[int, None] = OrderedDict()
         self._stopped = False
         runtime.on_delivery = self._on_delivery
 
@@ -138,11 +149,13 @@ class Peer:
         return self.subscribers.remove(expression, name)
 
     async def publish(self, values: Mapping[str, object]) -> int:
-        """Publish an event; return its identifier when it is on its way.
+        """Publish an event; return its identifier once it is acknowledged.
 
-        Nobody has acknowledged it by then: see `gossamer.node.peer` for what that means.
+        Its rendezvous nodes and their successors hold it then: see `gossamer.node.peer` for what
+        that promises. Waits for its turn while many others wait for their acknowledgement.
 
         Raises:
+            NotAcknowledged: nobody acknowledged it in time; it may reach all, some or none.
             UnknownAttributeError, WrongValueError: the values do not fit the schema.
             EventTooLarge: they take more bytes than peers carry.
             PeerStopped: the peer runs no more.
@@ -154,10 +167,8 @@ class Peer:
         if len(data) > MAX_EVENT_BYTES:
             raise EventTooLarge(len(data), MAX_EVENT_BYTES)
         event = self._draws.getrandbits(EVENT_ID_BITS)
-        self._events.keep(event, data)
-        self.counters.events_published += 1
         hashed = encode_event(self.schema, self._hashes, exact)
-        self._runtime.handle(self._core.publish(event, hashed))
+        await self._publications.publish(event, data, hashed)
         return event
 
     def snapshot(self) -> Snapshot:
@@ -182,6 +193,7 @@ class Peer:
     def stop(self) -> None:
         """End all streams; nothing is taken on any more."""
         self._stopped = True
+        self._publications.stop()
         self.subscribers.close()
 
     def _check(self) -> None:
@@ -196,6 +208,9 @@ class Peer:
         self._runtime.handle(self._core.timer(INSTALL_TIMER))
 
     def _on_delivery(self, delivery: Delivery) -> None:
+        if delivery.event in self._delivered:
+            self.counters.drop("duplicate")
+            return
         data = self._events.find(delivery.event)
         if data is None:
             self.counters.drop("expired")
@@ -205,5 +220,11 @@ class Peer:
         except ValueError:
             self.counters.drop("bad frame")
             return
+        self._note_delivered(event.id)
         if self.subscribers.deliver(event):
             self.counters.delivery_latency.observe(self._now() - event.published_at)
+
+    def _note_delivered(self, event: int) -> None:
+        self._delivered[event] = None
+        if len(self._delivered) > DELIVERED:
+            self._delivered.popitem(last=False)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Final
@@ -11,6 +10,7 @@ from typing import Final
 import attrs
 import trio
 
+from gossamer.node.absence import Absence
 from gossamer.node.application import Inside, Peer, Views
 from gossamer.node.book import AddressBook
 from gossamer.node.causes import count_end, count_refusal
@@ -24,19 +24,18 @@ from gossamer.node.errors import (
     PeerUnreachable,
     RevokedCertificateError,
 )
-from gossamer.node.events import EventMemory
+from gossamer.node.events import EventMemory, ValueMemory
 from gossamer.node.keeping import Keeper
 from gossamer.node.logs import log
 from gossamer.node.metrics import Counters
 from gossamer.node.notes import schema_fingerprint
 from gossamer.node.outlet import PoolOutlet
+from gossamer.node.parts import Parts
 from gossamer.node.revoking import RevocationDesk
 from gossamer.node.rounds import SteadyRounds
 from gossamer.node.runtime import Delivery, Runtime
 from gossamer.node.security.certificates import PeerCertificate
-from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import DescriptorBook
-from gossamer.node.store.writer import StoreWriter
 from gossamer.node.transport.base import (
     Address,
     Admitted,
@@ -45,69 +44,27 @@ from gossamer.node.transport.base import (
     Hello,
     LocalPeer,
     PeerIdentity,
-    Transport,
-    Verify,
 )
-from gossamer.node.transport.limits import Limits
 from gossamer.node.transport.links import ConnectionPool, PoolEvents
 from gossamer.node.unwrap import unwrapped
 from gossamer.node.views import PeerViews
 from gossamer.node.vouching import PlainVouching, SignedVouching
 from gossamer.node.wire import Wire, frame_types
 from gossamer.protocol.codec import Codec
-from gossamer.protocol.config import Settings
-from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.errors import CapacityError, ExpressionError
 from gossamer.protocol.space.hashing import uniform_hashes
 from gossamer.protocol.state import profile_words
+
+__all__ = ["Parts", "run_peer"]
 
 # Peers whose handles a peer keeps; one of a cluster of thousands meets a few hundred.
 BOOK_CAPACITY: Final = 4096
 # Values of events that may have to be passed on, in bytes: a thousand large ones.
 EVENT_MEMORY_BYTES: Final = 16 << 20
+# The same of events held for peers that are away.
+HELD_BYTES: Final = 64 << 20
 # Within this a peer says its goodbyes, so that it stops in two seconds.
 GOODBYE_S: Final = 1.5
-
-
-@attrs.frozen(kw_only=True)
-class Parts:
-    """What a peer is made of.
-
-    Attributes:
-        key: its permanent key.
-        name, cluster, version: what it is called, where it belongs, what it runs.
-        schema: of the cluster's events.
-        settings: of the cluster's protocol; its seed becomes the peer's own.
-        round_s: seconds of a gossip round.
-        limits: of the transport.
-        make_transport: the transport that says this of the peer, and admits by this.
-        listen: where to listen.
-        advertise: where others reach it, from where it really listens.
-        member: its membership; None without certificates.
-        writer: of its state file.
-        sources: where other peers are looked for, from where it really listens.
-        remember: whether peers known before a restart are tried.
-        draws: everything that is left to chance.
-        now: Unix seconds.
-    """
-
-    key: int
-    name: str
-    cluster: str
-    version: str
-    schema: Schema
-    settings: Settings
-    round_s: float
-    limits: Limits
-    make_transport: Callable[[LocalPeer, Verify], Transport]
-    listen: Sequence[Address]
-    advertise: Callable[[Sequence[Address]], Sequence[Address]]
-    writer: StoreWriter
-    member: Membership | None = None
-    sources: Callable[[Sequence[Address]], Sequence[Source]] = lambda _: ()
-    remember: bool = True
-    draws: random.Random
-    now: Callable[[], float]
 
 
 class _Assembly:
@@ -119,8 +76,12 @@ class _Assembly:
         seed = parts.draws.getrandbits(62)
         self.core = Core(attrs.evolve(parts.settings, seed=seed), parts.key)
         self.book = AddressBook(parts.key, BOOK_CAPACITY, self._held, trio.current_time)
-        self.keeper = Keeper(parts.writer, parts.now)
-        self.events = EventMemory(2 * parts.settings.event_memory, EVENT_MEMORY_BYTES)
+        self.keeper = Keeper(parts.writer, parts.now, lambda: self.absence.is_whole)
+        self.events = EventMemory(
+            2 * parts.settings.event_memory,
+            EVENT_MEMORY_BYTES,
+            ValueMemory(parts.settings.held_events, HELD_BYTES),
+        )
         self.descriptors = self._descriptor_book()
         self.vouching = self._make_vouching()
         codec = Codec(parts.settings)
@@ -132,6 +93,13 @@ class _Assembly:
             self.counters,
             _nobody_listens,
         )
+        self.runtime.on_held = self.events.hold
+        self.absence = Absence(
+            self.runtime,
+            round_s=parts.round_s,
+            silence_s=parts.limits.silence_seconds,
+            replay_s=parts.settings.replay_rounds * parts.round_s,
+        )
         self.transport = parts.make_transport(self._introduction(), self._verify)
         self.transport.on_refusal = partial(count_refusal, self.counters)
         self.pool = ConnectionPool(
@@ -142,6 +110,7 @@ class _Assembly:
                 on_frame=self.runtime.on_frame,
                 on_up=self._on_up,
                 on_down=self._on_down,
+                on_loss=self._on_loss,
                 on_busy=partial(count_refusal, self.counters),
             ),
             self.book.addresses_of,
@@ -220,6 +189,7 @@ class _Assembly:
             now=parts.now,
             mark=self.keeper.mark,
             keep=self.keeper.note_subscription,
+            acknowledge_s=parts.acknowledge_s,
         )
         certificate = self._certificate()
         self.views = views = PeerViews(
@@ -279,6 +249,7 @@ class _Assembly:
         with suppress(CapacityError):
             self.book.learn(identity.key, (), identity.name)
         self.pool.try_send(identity.key, self.runtime.greeting())
+        self.absence.found(identity.key)
         if self.revocations is not None:
             self.revocations.greet(identity.key)
         connection = self.pool.get(identity.key)
@@ -300,6 +271,9 @@ class _Assembly:
             self.runtime.report_failure(identity.key)
         elif farewell.cause is Cause.LOST:
             self._nursery.start_soon(self._look_after, identity.key)
+
+    def _on_loss(self, identity: PeerIdentity) -> None:
+        self.absence.lost(identity.key)
 
     async def _look_after(self, key: int) -> None:
         """A connection broke: if the peer is not there any more, say so at once."""
@@ -332,9 +306,11 @@ class _Assembly:
         self.vouching.addresses = self.peer.addresses = addresses
         self.transport.me = attrs.evolve(self.transport.me, addresses=addresses)
         phase_s = parts.draws.uniform(0, parts.round_s)
-        rounds = SteadyRounds(parts.round_s, phase_s, self.counters)
+        rounds = SteadyRounds(parts.round_s, phase_s, self.counters, self.absence.was_paused)
         await self._recall_peers()
         await self._recall_subscriptions()
+        await self._recall_absence()
+        nursery.start_soon(self.absence.run)
         nursery.start_soon(self.keeper.run)
         if self.revocations is not None:
             nursery.start_soon(self.revocations.run)
@@ -359,6 +335,19 @@ class _Assembly:
                 log.warning(
                     "a kept subscription is of no use", name=stored.client, cause=str(error)
                 )
+
+    async def _recall_absence(self) -> None:
+        away_s = await self.keeper.away_s()
+        if away_s is None:
+            return
+        kept_s = self.parts.settings.retention_rounds * self.parts.round_s
+        if away_s > kept_s:
+            log.warning(
+                "away for longer than events are kept: older ones are missed",
+                away_s=f"{away_s:.0f}",
+                kept_s=f"{kept_s:.0f}",
+            )
+        self.absence.was_stopped(away_s)
 
     async def _search(self, sources: Sequence[Source]) -> None:
         async with discover(sources, self._on_failed_source) as stream:
@@ -393,4 +382,5 @@ async def run_peer(parts: Parts) -> AsyncIterator[Peer]:
                 with trio.CancelScope(shield=True, deadline=trio.current_time() + GOODBYE_S):
                     await assembly.pool.close()
                     await assembly.keeper.write()
+                    await assembly.keeper.note_alive()
                 nursery.cancel_scope.cancel()

@@ -17,6 +17,7 @@ from gossamer.protocol.messages import (
     INSTALL,
     INSTALL_NEWS,
     LOAD_SHIFTED,
+    RECALL,
     SAMPLE_REQUEST,
     TMAN_REQUEST,
 )
@@ -32,6 +33,8 @@ A_ROUND: Final = MappingProxyType(
         INSTALL_NEWS: 24,
         LOAD_SHIFTED: 24,
         HANDOVER: 24,
+        # Those of others pass through here, too, and somebody who was away asks page by page.
+        RECALL: 96,
     }
 )
 

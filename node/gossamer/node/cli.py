@@ -6,6 +6,7 @@ what it needs.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -18,6 +19,9 @@ _SETTINGS: Final[dict[str, Any]] = {
     "add_completion": False,
     "pretty_exceptions_enable": False,
 }
+
+# Exit code of `pub` where what was published may be lost.
+UNACKNOWLEDGED: Final = 1
 
 app = typer.Typer(help="Run peers that find each other.", no_args_is_help=True, **_SETTINGS)
 sub_app = typer.Typer(**_SETTINGS)
@@ -254,15 +258,24 @@ def pub(
         str | None, typer.Option(metavar="FILE", help="Publish every line of JSON; - is stdin.")
     ] = None,
 ) -> None:
-    """Publish an event, or every line of a file."""
+    """Publish an event, or every line of a file, and wait until other peers hold it.
+
+    Exit code 1 says that some were published and not acknowledged.
+    """
     from gossamer.node.commands import publishing
+    from gossamer.node.errors import UnacknowledgedError
 
     if (jsonl is None) == (not values):
         raise typer.BadParameter("expected either values such as price=80.5, or --jsonl")
     if jsonl is not None:
-        publishing.publish_lines(folder, jsonl)
-    else:
+        if not publishing.publish_lines(folder, jsonl):
+            raise typer.Exit(UNACKNOWLEDGED)
+        return
+    try:
         print(publishing.publish_one(folder, values or ()))
+    except UnacknowledgedError as error:
+        print(f"gossamer: {error}", file=sys.stderr)
+        raise typer.Exit(UNACKNOWLEDGED) from None
 
 
 @top_app.command()

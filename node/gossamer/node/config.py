@@ -25,6 +25,7 @@ from gossamer.node.config_checks import (
     is_loopback,
     parse_address,
 )
+from gossamer.node.config_delivery import DECIDED_BY_DELIVERY, Delivery
 from gossamer.protocol import config as protocol_config
 from gossamer.protocol.config import Settings
 from gossamer.protocol.content.schema import Schema
@@ -40,8 +41,7 @@ T = TypeVar("T")
 DECIDED_ELSEWHERE: Final[Mapping[str, str]] = MappingProxyType(
     {
         "attributes": "the tables [attributes.NAME]",
-        "replicas": "delivery.successors",
-        "event_memory": "delivery.event_memory",
+        **DECIDED_BY_DELIVERY,
     }
 )
 PROTOCOL_SETTINGS: Final = tuple(
@@ -188,11 +188,7 @@ class Protocol:
         Raises:
             ConfigError: a setting is impossible.
         """
-        decided = {
-            "attributes": attributes,
-            "replicas": delivery.successors,
-            "event_memory": delivery.event_memory,
-        }
+        decided = {"attributes": attributes, **delivery.settings(self.round_s)}
         preset = getattr(protocol_config, self.preset)
         try:
             made: Settings = preset(
@@ -202,26 +198,6 @@ class Protocol:
             field = DECIDED_ELSEWHERE.get(error.field, f"protocol.{error.field}")
             raise ConfigError(field, error.value, error.expected) from None
         return made
-
-
-@attrs.frozen(kw_only=True)
-class Delivery:
-    """What an acknowledged publish is worth.
-
-    Attributes:
-        successors: peers after the rendezvous node that hold an event before it is acknowledged,
-            so as many may crash at once; 2, as a third failure within the seconds of a repair is
-            rarer than a power cut that takes all.
-        retention_s: how long events are kept for subscribers that are away; two hours outlast a
-            meeting, a reboot and an upgrade.
-        event_memory: event copies remembered against duplicates, and searched for every event:
-            1024 cover five seconds at 200 events/s.
-    """
-
-    SECTION: ClassVar = "delivery"
-    successors: int = attrs.field(default=2, validator=checks.whole_number(0, 16))
-    retention_s: float = attrs.field(default=7200.0, validator=checks.seconds(0, 30 * 86400))
-    event_memory: int = attrs.field(default=1024, validator=checks.whole_number(1, 1 << 16))
 
 
 @attrs.frozen(kw_only=True)
@@ -366,6 +342,8 @@ PRESETS: Final[Mapping[str, Mapping[str, object]]] = MappingProxyType(
             "discovery.multicast": False,
             "protocol.round_s": 2.0,
             "protocol.peers_expected": 256,
+            "delivery.acknowledge_s": 40.0,
+            "delivery.replay_s": 60.0,
             "delivery.retention_s": 86400.0,
         },
         # Several peers of one machine, for trying things out and for tests: loopback only, ports

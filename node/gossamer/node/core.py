@@ -17,13 +17,16 @@ from gossamer.protocol.config import Settings
 from gossamer.protocol.errors import CapacityError
 from gossamer.protocol.messages import (
     BODY,
+    CATCH_UP,
     FROM,
     KIND,
     LENGTH,
+    LINK_BROKE,
     REFUSED,
     TAIL,
     TO,
     UNREACHABLE,
+    WITHDRAW,
     Outbox,
 )
 from gossamer.protocol.overlay.links import HANDLE_MASK
@@ -143,6 +146,18 @@ class Core:
         """The command to publish an event of these hashed values."""
         made: Record = rules.publish_record(SELF, event, np.array(values, np.int64)).tolist()
         return made
+
+    def withdraw(self, event: int) -> Record:
+        """The command to wait for no acknowledgement of an event any more."""
+        return header(WITHDRAW, SELF, [event])
+
+    def catch_up(self, rounds: int) -> Record:
+        """The command to ask for what was missed in so many rounds."""
+        return header(CATCH_UP, SELF, [rounds])
+
+    def link_broke(self, handle: int) -> Record:
+        """The news that what was on its way to a peer may be lost."""
+        return header(LINK_BROKE, SELF, [handle])
 
     def join(self, contact: int, profile: Sequence[int]) -> Record:
         """The command to join through ``contact``, whose profile is given."""

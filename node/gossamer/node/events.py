@@ -110,10 +110,10 @@ def _fraction(text: str) -> Fraction:
         raise ValueError("a fraction of nothing") from error
 
 
-class EventMemory:
-    """The values of the events that this peer may yet have to pass on or deliver.
+class ValueMemory:
+    """Values of events, at most ``events`` of them with ``size`` bytes together.
 
-    At most ``events`` of them with ``size`` bytes together; the oldest are forgotten first.
+    The oldest are forgotten first.
     """
 
     def __init__(self, events: int, size: int) -> None:
@@ -137,3 +137,33 @@ class EventMemory:
     def find(self, event: int) -> bytes | None:
         """The values of an event, None where it is not remembered."""
         return self._values.get(event)
+
+
+class EventMemory(ValueMemory):
+    """The values of the events that this peer may yet have to pass on or deliver.
+
+    Those that it holds for peers that are away last longer.
+
+    Attributes:
+        held: their values.
+        pinned: values that are kept until they are taken out here.
+    """
+
+    def __init__(self, events: int, size: int, held: ValueMemory | None = None) -> None:
+        """A memory of its own bounds, beside that of the events that are held."""
+        super().__init__(events, size)
+        self.held = ValueMemory(0, 0) if held is None else held
+        self.pinned: dict[int, bytes] = {}
+
+    def hold(self, event: int) -> None:
+        """Let an event that is remembered be held."""
+        values = self.find(event)
+        if values is not None:
+            self.held.keep(event, values)
+
+    def find(self, event: int) -> bytes | None:
+        """The values of an event, None where it is neither remembered nor held nor pinned."""
+        values = super().find(event)
+        if values is None:
+            values = self.pinned.get(event)
+        return self.held.find(event) if values is None else values

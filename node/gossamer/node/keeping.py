@@ -23,6 +23,9 @@ EVENT_ID_BYTES: Final = -(-EVENT_ID_BITS // 8)
 LEASE: Final = 1 << 16
 # Peers met since the last write; more are written at their next connection.
 MAX_MET: Final = 1024
+# How often it is noted that this peer runs: what it misses while it does not is asked for.
+ALIVE_S: Final = 10.0
+_ALIVE_AT: Final = "alive at"
 
 
 class Keeper:
@@ -32,10 +35,23 @@ class Keeper:
         numbers: of descriptors; they only grow, over restarts too.
     """
 
-    def __init__(self, writer: StoreWriter, now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        writer: StoreWriter,
+        now: Callable[[], float],
+        is_whole: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """A keeper that is not open yet.
+
+        Args:
+            writer: of the state file.
+            now: Unix seconds.
+            is_whole: whether the peer misses nothing that came before now, as far as it knows.
+        """
         self.numbers = SequenceNumbers(self._take_lease, LEASE)
         self._writer = writer
         self._now = now
+        self._is_whole = is_whole
         self._leases: deque[int] = deque()
         self._met: dict[int, KnownPeer] = {}
         self._asked: dict[tuple[str, str], bool] = {}
@@ -50,8 +66,36 @@ class Keeper:
         await self._writer.run(Store.bind, key, self._now())
         await self._lease()
 
+    async def away_s(self) -> float | None:
+        """For how long the peer may have missed events until now, None if it never ran.
+
+        By the machine's clock: 0 where that was set back meanwhile.
+        """
+        raw = await self._writer.run(lambda store: store.get_meta(_ALIVE_AT))
+        return None if raw is None else max(0.0, self._now() - float(raw))
+
     async def run(self) -> None:
         """Write what has come up, until cancelled."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._note_alive)
+            await self._write_on()
+
+    async def _note_alive(self) -> None:
+        while True:
+            await self.note_alive()
+            await trio.sleep(ALIVE_S)
+
+    async def note_alive(self) -> None:
+        """Note that the peer runs, unless it has still to catch up on an absence.
+
+        What fails is told by the writer's next `flush`.
+        """
+        if not self._is_whole():
+            return
+        now = repr(self._now()).encode()
+        await self._writer.write(lambda store: store.set_meta(_ALIVE_AT, now))
+
+    async def _write_on(self) -> None:
         while True:
             await self._work.wait()
             self._work = trio.Event()

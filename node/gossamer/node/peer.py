@@ -7,12 +7,12 @@
             async for event in events:
                 print(event.values)
 
-What is promised today: an event that reaches this peer is handed, once, to every subscription
-whose expression its exact values meet; a named application gets no event twice over restarts of
-its peer, and one that it has taken from the stream counts as delivered. What is not promised yet:
-that a published event reaches everybody (`publish` returns when it is on its way, not when others
-hold it), that a subscription made a moment ago gets events published the moment after, and any
-order among events.
+`publish` returns once the event is acknowledged: it reaches every subscription that it matches,
+once, despite as many crashes at once as `delivery.successors` says. A named application gets what
+it missed while its peer was away, and no event twice over restarts of it; one that it has taken
+from the stream counts as delivered. Not promised are events that were not acknowledged, that a
+subscription made a moment ago gets events published the moment after, and any order among events.
+`docs/node.md` says all of it.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from gossamer.node.application import Peer
-from gossamer.node.assembly import Parts, run_peer
+from gossamer.node.assembly import run_peer
 from gossamer.node.config import NodeConfig
 from gossamer.node.discovery import Source, static_peers
 from gossamer.node.errors import ConfigurationError
 from gossamer.node.events import Event
 from gossamer.node.interfaces import choose, local_addresses
+from gossamer.node.parts import Parts
 from gossamer.node.security.addresses import ADDRESSES
 from gossamer.node.security.cluster import (
     ClusterFolder,
@@ -98,6 +99,7 @@ def _parts(
         schema=schema,
         settings=config.settings(schema),
         round_s=config.protocol.round_s,
+        acknowledge_s=config.delivery.acknowledge_s,
         limits=limits,
         make_transport=_transport(member, limits),
         listen=[Address(host, port) for host, port in config.listen.endpoints],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, Protocol
 
 import trio
@@ -31,11 +32,19 @@ class SteadyRounds:
         round_s: seconds.
         phase_s: when the first begins, so that not all peers of a machine begin at once.
         counters: where rounds are counted.
+        on_late: told by how many seconds a round was late that was counted as such.
     """
 
-    def __init__(self, round_s: float, phase_s: float, counters: Counters) -> None:
+    def __init__(
+        self,
+        round_s: float,
+        phase_s: float,
+        counters: Counters,
+        on_late: Callable[[float], None] = lambda _: None,
+    ) -> None:
         self._round_s = round_s
         self._counters = counters
+        self._on_late = on_late
         self._due = trio.current_time() + phase_s
         self._number = -1
         self._left: list[int] = []
@@ -53,5 +62,6 @@ class SteadyRounds:
         late = trio.current_time() - self._due
         if late > _LATE * self._round_s:
             self._counters.rounds_late += 1
+            self._on_late(late)
             self._due += late // self._round_s * self._round_s
         self._due += self._round_s

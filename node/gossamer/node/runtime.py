@@ -27,7 +27,20 @@ from gossamer.node.vouching import Vouching
 from gossamer.node.wire import Wire
 from gossamer.protocol.codec import held_handles
 from gossamer.protocol.errors import CapacityError, RemoteProtocolError
-from gossamer.protocol.messages import ACKNOWLEDGE, BODY, DELIVER, EVENT, FROM, KIND, TO
+from gossamer.protocol.messages import (
+    ACKNOWLEDGE,
+    BODY,
+    CAUGHT_UP,
+    DELIVER,
+    EVENT,
+    FROM,
+    HELD,
+    KIND,
+    NOT_PUBLISHED,
+    PUBLISHED,
+    RECALLED,
+    TO,
+)
 from gossamer.protocol.overlay.links import HANDLE_MASK
 from gossamer.protocol.peer import TIMERS
 
@@ -58,6 +71,10 @@ class Runtime:
         core: its protocol state.
         heard_back: set once another peer has acknowledged that it knows this one.
         on_delivery: takes what is delivered.
+        on_publication: told of an event published here whether it is held as promised now, or
+            could not be published since too many wait for that.
+        on_held: told of an event that this peer is to hold for peers that are away.
+        on_caught_up: told when all that was missed is here.
         on_greeting: told the key of each peer that introduced itself and can be joined through.
         observer: shown every record that the peer takes, before it does, and every delivery.
     """
@@ -76,6 +93,9 @@ class Runtime:
         self.on_delivery = on_delivery
         self.on_greeting: Callable[[int], None] = lambda _: None
         self.observer: Callable[[Record], None] | None = None
+        self.on_publication: Callable[[int, bool], None] = lambda _event, _held: None
+        self.on_held: Callable[[int], None] = lambda _: None
+        self.on_caught_up: Callable[[], None] = lambda: None
         self._book = book
         self._wire = wire
         self._vouching = vouching
@@ -85,6 +105,7 @@ class Runtime:
         self._revocations: RevocationDesk | None = None
         self._inbox: deque[Record] = deque()
         self._working = False
+        self._counting_recovered = False
         self._taken = 0
         self._greeted: dict[int, tuple[int, Sequence[int]]] = {}
         self._budgets = Budgets(counters)
@@ -137,6 +158,7 @@ class Runtime:
                 record = self._inbox.popleft()
                 if self.observer is not None:
                     self.observer(record)
+                self._counting_recovered = record[KIND] == RECALLED
                 for written in self.core.take(record):
                     self._carry_out(written)
                 self._book.settle()
@@ -152,6 +174,16 @@ class Runtime:
         entry = self._book.find(key)
         if entry is not None and entry.handle in set(self.held()):
             self.hand_back([BODY, ACKNOWLEDGE, entry.handle, SELF])
+
+    def report_loss(self, key: int) -> None:
+        """What was on its way to peer ``key`` may be lost, though the peer may live."""
+        entry = self._book.find(key)
+        if entry is not None:
+            self.handle(self.core.link_broke(entry.handle))
+
+    def catch_up(self, rounds: int) -> None:
+        """Ask for the events that were missed in so many rounds."""
+        self.handle(self.core.catch_up(rounds))
 
     def join_through(self, key: int) -> bool:
         """Join the overlay through a peer that has introduced itself; False if it has not."""
@@ -209,7 +241,14 @@ class Runtime:
         elif record[KIND] == DELIVER:
             if self.observer is not None:
                 self.observer(record)
+            self._counters.events_recovered += self._counting_recovered
             self.on_delivery(Delivery(*record[BODY : BODY + 3]))
+        elif record[KIND] == HELD:
+            self.on_held(record[BODY])
+        elif record[KIND] in (PUBLISHED, NOT_PUBLISHED):
+            self.on_publication(record[BODY], record[KIND] == PUBLISHED)
+        elif record[KIND] == CAUGHT_UP:
+            self.on_caught_up()
         else:
             self._inbox.append(record)
 

@@ -25,14 +25,16 @@ from gossamer.node.transport.schema import Bytes, Frame, FrameTypes, Integer, Li
 from gossamer.node.vouching import KEY_BYTES, Told, Vouching
 from gossamer.protocol.codec import Codec
 from gossamer.protocol.errors import CapacityError
-from gossamer.protocol.messages import BODY, EVENT, KIND
+from gossamer.protocol.messages import BODY, EVENT, KIND, RECALLED
 from gossamer.protocol.overlay.links import AGE_SHIFT, HANDLE_MASK
-from gossamer.protocol.rendezvous.recovery import EVENT_ORIGIN
+from gossamer.protocol.rendezvous.recovery import EVENT_ID, EVENT_ORIGIN
 
 WORD_BYTES: Final = 8
 MAX_ENTRY_BYTES: Final = 4224  # a descriptor's content and its signature
 CERTIFICATES_AT_ONCE: Final = 64
 MAX_CERTIFICATE_BYTES: Final = 4096
+# Kinds of record beside which an event's exact values travel.
+EVENTS: Final = (EVENT, RECALLED)
 
 
 def frame_types(codec: Codec) -> FrameTypes:
@@ -84,25 +86,25 @@ class Wire:
         self._book = book
         self._vouching = vouching
         self._events = events
-        self._last_event: tuple[Sequence[int], bytes] = ((), b"")
+        self._last_event: tuple[int, Sequence[int], bytes] = (0, (), b"")
 
     def encode(self, record: Record, profile: tuple[int, ...]) -> bytes | None:
         """The frame for a record of this peer, whose profile is given.
 
         None for an event whose values are not remembered any more.
         """
-        if record[KIND] == EVENT:
-            return self._encode_event(record[BODY:], profile)
+        if record[KIND] in EVENTS:
+            return self._encode_event(record[KIND], record[BODY:], profile)
         swap = _Outward(self._book, self._vouching, profile)
         body = self._codec.rewrite(record[KIND], record[BODY:], swap)
         assert body is not None
         return encode_frame("record", kind=record[KIND], words=_pack(body), peers=swap.entries)
 
-    def _encode_event(self, body: list[int], profile: tuple[int, ...]) -> bytes | None:
+    def _encode_event(self, kind: int, body: list[int], profile: tuple[int, ...]) -> bytes | None:
         # An event goes to one receiver after another, unchanged.
-        if self._last_event[0] == body:
-            return self._last_event[1]
-        values = self._events.find(body[0])
+        if self._last_event[0] == kind and self._last_event[1] == body:
+            return self._last_event[2]
+        values = self._events.find(body[EVENT_ID])
         if values is None:
             return None
         swap = _Outward(self._book, self._vouching, profile)
@@ -110,8 +112,8 @@ class Wire:
         if body[EVENT_ORIGIN] >= 0:
             words[EVENT_ORIGIN] = swap.peer(body[EVENT_ORIGIN])
         packed = _pack(words)
-        frame = encode_frame("record", kind=EVENT, words=packed, peers=swap.entries, event=values)
-        self._last_event = (body, frame)
+        frame = encode_frame("record", kind=kind, words=packed, peers=swap.entries, event=values)
+        self._last_event = (kind, body, frame)
         return frame
 
     def decode(self, sender: int, frame: Frame) -> Decoded:
@@ -126,7 +128,7 @@ class Wire:
         words = _unpack(frame["words"])
         kind = frame["kind"]
         source = self._book.handle_of(sender)
-        if kind == EVENT:
+        if kind in EVENTS:
             return self._decode_event(sender, source, words, frame)
         swap = _Inward(self._book, self._vouching, sender, frame["peers"])
         body = self._codec.rewrite(kind, words, swap, profiles=self._vouching.in_words)
@@ -139,14 +141,14 @@ class Wire:
     def _decode_event(self, sender: int, source: int, words: list[int], frame: Frame) -> Decoded:
         if "event" not in frame:
             raise BadFrame("record", "event", "missing", "the values of the event")
-        record = header(EVENT, source, words)
+        record = header(frame["kind"], source, words)
         self._codec.check(record)
         swap = _Inward(self._book, self._vouching, sender, frame["peers"])
         if words[EVENT_ORIGIN] >= 0:
             # A publisher that is not believed gets no answer, and publishes again.
             origin = swap.peer(words[EVENT_ORIGIN])
             record[BODY + EVENT_ORIGIN] = -1 if origin is None else origin
-        self._events.keep(words[0], frame["event"])
+        self._events.keep(words[EVENT_ID], frame["event"])
         return Decoded(record, frozenset(swap.missing))
 
     def encode_greeting(self, profile: tuple[int, ...]) -> bytes:

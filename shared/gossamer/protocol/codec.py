@@ -22,7 +22,7 @@ from gossamer.protocol.errors import MalformedRecordError
 from gossamer.protocol.layouts import HANDLES, Layout, Source, Swap, bounds_of, layouts_of
 from gossamer.protocol.messages import BODY, FROM, KIND, LENGTH, TO
 from gossamer.protocol.overlay.links import HANDLE_MASK
-from gossamer.protocol.state import State, profile_words
+from gossamer.protocol.state import ANSWERER, State, profile_words
 
 PEER, DESCRIPTOR = "peer", "descriptor"
 
@@ -175,4 +175,6 @@ def held_handles(s: State, p: int) -> set[int]:
     """Every handle of others that row ``p`` remembers, so that it must keep its meaning."""
     count = int(s.table_count[p])
     packed = (s.sampler.views[p], s.links[p], s.failed[p], s.owner[p, :count], s.installed_at[p])
-    return {int(word) & HANDLE_MASK for words in packed for word in words if word >= 0}
+    held = {int(word) & HANDLE_MASK for words in packed for word in words if word >= 0}
+    asked = int(s.recall[p, ANSWERER])
+    return held if asked < 0 else held | {asked}

@@ -58,6 +58,9 @@ class Settings:
         event_memory: event copies a peer remembers, for dropping duplicates and for replay.
         pending_publications: publications of a peer that may wait for their acknowledgement at a
             time; 0 for none acknowledged, as in the paper.
+        held_events: event copies that a peer holds, as rendezvous node or successor of one, for
+            peers that are away; 0 none.
+        retention_rounds: rounds for which they are given to peers that ask for them.
         hop_limit: hops after which an event copy is dropped and counted.
         seed: of all random draws.
     """
@@ -88,6 +91,8 @@ class Settings:
     replay_rounds: int = 0
     event_memory: int = 64
     pending_publications: int = 0
+    held_events: int = 0
+    retention_rounds: int = 0
     hop_limit: int = 4096
     seed: int = 1
 
@@ -108,6 +113,8 @@ class Settings:
             "replay_rounds": (0, 1 << 20),
             "event_memory": (1, 1 << 16),
             "pending_publications": (0, 1 << 16),
+            "held_events": (0, 1 << 20),
+            "retention_rounds": (0, 1 << 30),
             "hop_limit": (1, 1 << 20),
             "seed": (0, (1 << 62) - 1),
         }
@@ -164,6 +171,7 @@ class Settings:
             reroute=int(self.reroute),
             replicas=self.replicas,
             replay_rounds=self.replay_rounds,
+            retention_rounds=self.retention_rounds,
             hop_limit=self.hop_limit,
         )
 
@@ -197,6 +205,7 @@ class Parameters(NamedTuple):
     reroute: int
     replicas: int
     replay_rounds: int
+    retention_rounds: int
     hop_limit: int
 
 

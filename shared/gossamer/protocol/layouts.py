@@ -23,6 +23,9 @@ from gossamer.protocol.messages import (
     INSTALL_NEWS,
     LOAD_SHIFTED,
     PLACE_FOUND,
+    RECALL,
+    RECALL_ANSWER,
+    RECALLED,
     SAMPLE_REPLY,
     SAMPLE_REQUEST,
     STORED,
@@ -344,6 +347,17 @@ def layouts_of(settings: Settings) -> dict[int, Layout]:
     links = _List("links", (link,), settings.links + 1, first=(sender,))
     boxes = _List("boxes", box, settings.boxes_per_neighbour)
     entry: Layout = (_Handle("source"), _Word("identifier of the source", 0, RING_MASK), *box)
+    event: Layout = (
+        _Word("event", 0, MAX_EVENT),
+        attribute,
+        _Word("mode", 0, REPLICA + settings.replicas - 1),
+        hops,
+        _Word("hops in the tree", 0, settings.hop_limit),
+        _PerhapsHandle("publisher"),
+        *[_Word("value", 0, RING_MASK)] * settings.attributes,
+    )
+    value = _Word("value asked for", 0, RING_MASK)
+    place = _Word("place in the log", 0, RING_MASK)
     return {
         SAMPLE_REQUEST: (offer,),
         SAMPLE_REPLY: (_List("descriptors", (member,), sampled) if cyclon else offer,),
@@ -353,17 +367,12 @@ def layouts_of(settings: Settings) -> dict[int, Layout]:
         INSTALL: (sender, _Word("answer wanted", 0, 1), boxes),
         INSTALL_NEWS: (sender, _Word("answer wanted", 0, 1), boxes),
         ACKNOWLEDGE: (sender, _Perhaps(link)),
-        EVENT: (
-            _Word("event", 0, MAX_EVENT),
-            attribute,
-            _Word("mode", 0, REPLICA + settings.replicas - 1),
-            hops,
-            _Word("hops in the tree", 0, settings.hop_limit),
-            _PerhapsHandle("publisher"),
-            *[_Word("value", 0, RING_MASK)] * settings.attributes,
-        ),
+        EVENT: event,
         FIND_PLACE: (hops, _Descriptor("the newcomer's descriptor", 0)),
         LOAD_SHIFTED: (sender,),
         STORED: (_Word("event", 0, MAX_EVENT), attribute),
         HANDOVER: (_List("entries", entry, settings.routing_table_entries),),
+        RECALL: (_Handle("asker"), hops, value, place, _Word("rounds", 0, RING_MASK), *box),
+        RECALL_ANSWER: (value, place, _Word("identifier", 0, RING_MASK), place),
+        RECALLED: event,
     }

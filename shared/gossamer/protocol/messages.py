@@ -36,6 +36,9 @@ INSTALL_TIMER = 3
 # Commands of the application or host.
 JOIN = 8
 PUBLISH = 9
+WITHDRAW = 10
+CATCH_UP = 11
+LINK_BROKE = 12
 
 # Between peers.
 SAMPLE_REQUEST = 16
@@ -51,11 +54,16 @@ PLACE_FOUND = 25
 LOAD_SHIFTED = 26
 HANDOVER = 27
 STORED = 28
+RECALL = 29
+RECALL_ANSWER = 30
+RECALLED = 31
 
 # Effects for the host.
 DELIVER = 48
 PUBLISHED = 49
 NOT_PUBLISHED = 50
+HELD = 51
+CAUGHT_UP = 52
 
 # Kinds from here on are the user's own.
 USER = 128

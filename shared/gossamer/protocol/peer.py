@@ -17,6 +17,7 @@ from gossamer.protocol.config import Settings
 from gossamer.protocol.messages import (
     ACKNOWLEDGE,
     BODY,
+    CATCH_UP,
     EVENT,
     FIND_PLACE,
     FROM,
@@ -27,10 +28,14 @@ from gossamer.protocol.messages import (
     JOIN,
     KIND,
     LENGTH,
+    LINK_BROKE,
     LOAD_SHIFTED,
     OVERLAY_TIMER,
     PLACE_FOUND,
     PUBLISH,
+    RECALL,
+    RECALL_ANSWER,
+    RECALLED,
     SAMPLE_REPLY,
     SAMPLE_REQUEST,
     SAMPLE_TIMER,
@@ -39,6 +44,7 @@ from gossamer.protocol.messages import (
     TMAN_REQUEST,
     TO,
     UNREACHABLE,
+    WITHDRAW,
     Outbox,
     Words,
 )
@@ -68,7 +74,13 @@ from gossamer.protocol.overlay.tman import (
 )
 from gossamer.protocol.prefetch import prefetch
 from gossamer.protocol.rendezvous.content_routing_table import remove_source
-from gossamer.protocol.rendezvous.delivery import on_event, on_publish, publish_again, reroute_event
+from gossamer.protocol.rendezvous.delivery import (
+    on_event,
+    on_publish,
+    on_recalled,
+    publish_again,
+    reroute_event,
+)
 from gossamer.protocol.rendezvous.handover import on_handover
 from gossamer.protocol.rendezvous.installation import (
     greet_successor,
@@ -77,10 +89,28 @@ from gossamer.protocol.rendezvous.installation import (
     on_install_timer,
     reinstall_elsewhere,
 )
-from gossamer.protocol.rendezvous.publication import on_stored
-from gossamer.protocol.rendezvous.recovery import EVENT_ID, EVENT_VALUES
+from gossamer.protocol.rendezvous.publication import on_stored, on_withdraw
+from gossamer.protocol.rendezvous.recovery import EVENT_ID, EVENT_VALUES, on_link_broke
+from gossamer.protocol.rendezvous.retention import (
+    GIVEN_BACK,
+    PAGE_EVENTS,
+    ask_again,
+    give_back,
+    on_catch_up,
+    on_recall,
+    on_recall_answer,
+    recall_elsewhere,
+)
 from gossamer.protocol.rules import rule
-from gossamer.protocol.state import LOAD, RANGES, State, profile_words
+from gossamer.protocol.state import (
+    LOAD,
+    NEXT_SINCE,
+    RANGES,
+    SINCE,
+    SUBSCRIPTION,
+    State,
+    profile_words,
+)
 
 # Words of a cache line, and how many lines of a routing table are brought near: most are short.
 CACHE_LINE, TABLE_LINES = 8, 4
@@ -101,6 +131,7 @@ def step(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
         out: where records are appended; may share memory with ``words`` past the record.
     """
     successor = successor_handle(s, p)
+    predecessor = predecessor_handle(s, p)
     kind = words[at + KIND]
     if kind == SAMPLE_TIMER:
         sample_on_timer(s.sampler, p, now, out)
@@ -110,6 +141,7 @@ def step(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
     elif kind == INSTALL_TIMER:
         on_install_timer(s, p, out)
         publish_again(s, p, out)
+        ask_again(s, p, out)
     elif kind == SAMPLE_REQUEST:
         sample_on_request(s.sampler, p, now, words, at, out)
     elif kind == SAMPLE_REPLY:
@@ -138,12 +170,27 @@ def step(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
         on_load_shifted(s, p, words, at, out)
     elif kind == STORED:
         on_stored(s, p, words, at, out)
+    elif kind == RECALLED:
+        on_recalled(s, p, words, at, out)
+    elif kind == RECALL:
+        on_recall(s, p, words, at, out)
+    elif kind == RECALL_ANSWER:
+        on_recall_answer(s, p, words, at, out)
+    elif kind == CATCH_UP:
+        on_catch_up(s, p, words, at, out)
+    elif kind == WITHDRAW:
+        on_withdraw(s, p, words, at)
+    elif kind == LINK_BROKE:
+        on_link_broke(s, p, words, at)
     elif kind >= UNREACHABLE:
         on_unreachable(s, p, now, words, at, out)
     if s.params.stabilise == 1:
         found = successor_handle(s, p)
         if found >= 0 and found != successor:
             greet_successor(s, p, out)
+    found = predecessor_handle(s, p)
+    if found >= 0 and found != predecessor:
+        give_back(s, p, out)
 
 
 @rule
@@ -152,6 +199,14 @@ def successor_handle(s: Any, p: int) -> int:
     if s.successor[p] < 0:
         return -1
     return handle_in(s.links[p, s.successor[p]])
+
+
+@rule
+def predecessor_handle(s: Any, p: int) -> int:
+    """Who ``p`` takes for its predecessor, or -1."""
+    if s.predecessor[p] < 0:
+        return -1
+    return handle_in(s.links[p, s.predecessor[p]])
 
 
 @rule
@@ -168,6 +223,8 @@ def on_unreachable(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -
         reroute_event(s, p, words, at, out)
     elif kind == FIND_PLACE:
         find_place_elsewhere(s, p, words, at, out)
+    elif kind == RECALL:
+        recall_elsewhere(s, p, words, at, out)
 
 
 @rule
@@ -235,6 +292,9 @@ def subscribe(
     s.constrained[p, :count] = constrained
     s.subscriptions[p, :count] = boxes
     write_interest(s, p)
+    if s.recall[p, SUBSCRIPTION] >= 0:
+        # Which of them were asked for so far is not known any more.
+        s.recall[p, NEXT_SINCE] = s.recall[p, SINCE]
 
 
 def write_interest(s: State, p: int) -> None:
@@ -288,6 +348,8 @@ def restart(s: Any, p: int) -> None:
     s.installed_at[p, :] = -1
     s.event_copies[p, :] = -1
     s.pending[p, :, :] = -1
+    s.held_next[p] = 0
+    s.recall[p, SUBSCRIPTION] = -1
     s.load[p] = 0
     s.sampler.profile[p, LOAD] = 0
 
@@ -323,6 +385,7 @@ def largest_step(settings: Settings) -> int:
     install = BODY + descriptor + 2 + settings.boxes_per_neighbour * box
     events = settings.routing_table_entries + settings.attributes + settings.event_memory
     events += settings.pending_publications * settings.attributes
+    events += PAGE_EVENTS + GIVEN_BACK
     return (
         (3 * settings.links + 4) * install
         + (settings.routing_table_entries + settings.subscriptions) * (box + 2)

@@ -24,6 +24,16 @@ IDENTIFIER, ARC_START, LOAD, RANGES = 0, 1, 2, 3
 # Words of a content routing table entry; from BOX on, the words of a box: the attribute it is
 # routed by, then the lowest and highest value of every attribute.
 SOURCE_IDENTIFIER, BOX = 0, 1
+# Set in the identifier of an entry that was handed over, until its owner asks for it itself.
+HANDED_OVER = 1 << 62
+
+# Words of `State.recall`, how far a peer is in asking for what it missed: the subscription in hand
+# (-1 where it asks for nothing), the round since when, where on the ring the next peer is sought,
+# how long its arc is and how far the walk has come, how many peers past the arc are still to be
+# asked, the place in its log from which the present one is asked and who that is, the round of the
+# last question, and since when to ask again afterwards.
+SUBSCRIPTION, SINCE, FROM_VALUE, ARC_LENGTH, TRAVELLED, FURTHER = 0, 1, 2, 3, 4, 5
+PAGE_FROM, ANSWERER, ASKED_IN, NEXT_SINCE, RECALL_WORDS = 6, 7, 8, 9, 10
 
 # Columns of `State.counters`: things that happen to a peer and that its owner should know.
 FALSE_POSITIVES = 0  # events taken from a tree that nothing here wanted
@@ -93,8 +103,8 @@ class State(Struct):
     """All rows of all peers of one overlay.
 
     With n rows, K link slots, C view slots, W profile words, A attributes, S subscriptions,
-    T routing table entries, F remembered failures, L remembered events and P publications that may
-    wait for their acknowledgement:
+    T routing table entries, F remembered failures, L remembered events, M held ones and P
+    publications that may wait for their acknowledgement:
 
     Attributes:
         params: the settings as integers.
@@ -123,6 +133,11 @@ class State(Struct):
         delivered: int64[n, L], events handed to the application, -1 none.
         delivered_next: int64[n].
         pending: int64[n, P, 3 + A], publications not yet acknowledged (see `publication`).
+        held_copies, held_rounds: int64[n, M], a log of the event copies held for peers that are
+            away, and when they came; place i % M has the i-th.
+        held_values: int64[n, M, A].
+        held_next: int64[n], how many copies were ever held.
+        recall: int64[n, RECALL_WORDS], what this peer asks for itself (see `retention`).
         load: int64[n], events taken as rendezvous node without interest, fading (see `config`).
         counters: int64[n, COUNTERS].
     """
@@ -152,6 +167,11 @@ class State(Struct):
     delivered: Int64s
     delivered_next: Int64s
     pending: Int64s
+    held_copies: Int64s
+    held_rounds: Int64s
+    held_values: Int64s
+    held_next: Int64s
+    recall: Int64s
     load: Int64s
     counters: Int64s
     work: Work
@@ -241,6 +261,7 @@ def make_state(
             "delivered_next": None,
             "clockwise_order": order_words(settings),
             "offsets": settings.small_world_links,
+            "held_next": None,
         },
     )
     rows.views()["clockwise_order"][:] = np.arange(8 * order_words(settings), dtype=np.uint8).view(
@@ -266,6 +287,11 @@ def make_state(
         event_hops=np.zeros((nodes, memory), np.int64),
         delivered=_empty(nodes, memory),
         pending=_empty(nodes, settings.pending_publications, 3 + a),
+        # Zeros, which take no memory until something is held.
+        held_copies=np.zeros((nodes, settings.held_events), np.int64),
+        held_rounds=np.zeros((nodes, settings.held_events), np.int64),
+        held_values=np.zeros((nodes, settings.held_events, a), np.int64),
+        recall=_empty(nodes, RECALL_WORDS),
         counters=np.zeros((nodes, COUNTERS), np.int64),
         work=make_work(settings),
     )

@@ -13,16 +13,24 @@ import numpy.typing as npt
 
 from gossamer.protocol.messages import (
     BODY,
+    CATCH_UP,
+    CAUGHT_UP,
     DELIVER,
     EVENT,
     FROM,
+    HELD,
     INSTALL_TIMER,
     JOIN,
     KIND,
+    LINK_BROKE,
+    NOT_PUBLISHED,
     OVERLAY_TIMER,
     PUBLISH,
+    PUBLISHED,
+    RECALLED,
     SAMPLE_TIMER,
     TO,
+    WITHDRAW,
 )
 from gossamer.protocol.rendezvous.content_routing_table import source_of
 from gossamer.protocol.rendezvous.delivery import is_interested, matching_entries
@@ -43,7 +51,12 @@ RECEIVED, UNINTERESTED, DUPLICATES, FALSE_POSITIVES = 0, 1, 2, 3
 COSTS = 4
 
 # Records that are no control messages: timers, commands, events and effects.
-NOT_CONTROL = (SAMPLE_TIMER, OVERLAY_TIMER, INSTALL_TIMER, JOIN, PUBLISH, EVENT, DELIVER)
+NOT_CONTROL = (
+    *(SAMPLE_TIMER, OVERLAY_TIMER, INSTALL_TIMER),
+    *(JOIN, PUBLISH, WITHDRAW, CATCH_UP, LINK_BROKE),
+    *(EVENT, RECALLED),
+    *(DELIVER, PUBLISHED, NOT_PUBLISHED, HELD, CAUGHT_UP),
+)
 LOG_EVENT, LOG_NODE, LOG_HOPS, LOG_TREE_HOPS, LOG_CYCLE = 0, 1, 2, 3, 4
 WRITTEN, UNWRITTEN = 0, 1
 

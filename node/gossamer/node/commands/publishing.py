@@ -16,7 +16,12 @@ from attrs import define
 
 from gossamer.node.commands.event_text import event_of_arguments, event_of_line
 from gossamer.node.commands.folder import address_of
-from gossamer.node.errors import ConfigurationError, EventInputError, NodeError
+from gossamer.node.errors import (
+    ConfigurationError,
+    EventInputError,
+    NodeError,
+    UnacknowledgedError,
+)
 from gossamer.node.local.address import LocalAddress
 from gossamer.node.local.client import open_client
 from gossamer.node.local.frames import MAX_EVENTS
@@ -36,24 +41,30 @@ class Published:
     """What was published so far.
 
     Attributes:
-        events: how many the node has taken.
+        events: how many were published and acknowledged.
+        unacknowledged: how many were published, and not acknowledged in time.
         started_at: monotonic seconds.
     """
 
     events: int = 0
+    unacknowledged: int = 0
     started_at: float = 0.0
 
     def summary(self) -> str:
         """For people, at the end."""
         seconds = max(time.monotonic() - self.started_at, 1e-6)
         rate = self.events / seconds
-        return f"published {self.events} events in {seconds:.2f} s, {rate:,.0f} a second"
+        text = f"published {self.events} events in {seconds:.2f} s, {rate:,.0f} a second"
+        if self.unacknowledged:
+            text += f"; {self.unacknowledged} more were not acknowledged and may be lost"
+        return text
 
 
 def publish_one(folder: Path | None, arguments: Sequence[str]) -> str:
-    """Publish the event that ``key=value`` arguments describe; return its id.
+    """Publish the event that ``key=value`` arguments describe; return its id once others hold it.
 
     Raises:
+        UnacknowledgedError: nobody said in time that they do.
         EventInputError: they describe none.
         NodeError: no node runs there, or it refuses.
     """
@@ -66,8 +77,10 @@ def publish_one(folder: Path | None, arguments: Sequence[str]) -> str:
         return trio.run(run, address_of(folder))
 
 
-def publish_lines(folder: Path | None, source: str) -> None:
+def publish_lines(folder: Path | None, source: str) -> bool:
     """Publish the events of a file of JSON lines, or of standard input; tell how it went.
+
+    Returns whether all were acknowledged.
 
     Raises:
         EventInputError: a line is no event; those before it may have been published.
@@ -80,6 +93,7 @@ def publish_lines(folder: Path | None, source: str) -> None:
             trio.run(partial(publish_all, address, file, done, show))
         finally:
             print(f"gossamer: {done.summary()}", file=sys.stderr)
+    return done.unacknowledged == 0
 
 
 async def publish_all(
@@ -92,11 +106,14 @@ async def publish_all(
     async def publish(batch: list[dict[str, Value]]) -> None:
         try:
             ids = await client.publish_many(batch)
+            done.events += len(ids)
+        except UnacknowledgedError as error:
+            done.events += error.published - len(error.events)
+            done.unacknowledged += len(error.events)
         except (NodeError, ProtocolError) as error:
             failures.append(error)
             nursery.cancel_scope.cancel()
             return
-        done.events += len(ids)
         show(done.events)
         room.release()
 

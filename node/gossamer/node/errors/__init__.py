@@ -22,9 +22,11 @@ from gossamer.node.errors.local import (
     NodeRunningError,
     RefusedByNodeError,
     SchemaMismatchError,
+    UnacknowledgedError,
 )
 from gossamer.node.errors.runtime import (
     EventTooLarge,
+    NotAcknowledged,
     PeerStopped,
     SubscriptionInUse,
 )
@@ -95,6 +97,7 @@ __all__ = [
     "NodeError",
     "NodeNotRunningError",
     "NodeRunningError",
+    "NotAcknowledged",
     "PeerRefused",
     "PeerStopped",
     "PeerUnreachable",
@@ -118,4 +121,5 @@ __all__ = [
     "TokenUsedError",
     "TransportBroken",
     "TransportClosed",
+    "UnacknowledgedError",
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gossamer.node.errors.base import NodeError
 from gossamer.protocol.errors import LocalProtocolError
 
@@ -59,6 +61,24 @@ class RefusedByNodeError(NodeError):
 
     def __init__(self, cause: str, reason: str) -> None:
         self.cause = cause
+        self.reason = reason
+        super().__init__(reason)
+
+
+class UnacknowledgedError(NodeError):
+    """The node published events for which it got no acknowledgement in time.
+
+    Each of them may have reached all of its subscribers, some or none.
+
+    Attributes:
+        events: their ids.
+        published: how many events of the request were published, these included.
+        reason: the node's own sentence about one of them.
+    """
+
+    def __init__(self, events: Sequence[str], published: int, reason: str) -> None:
+        self.events = tuple(events)
+        self.published = published
         self.reason = reason
         super().__init__(reason)
 

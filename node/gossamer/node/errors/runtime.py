@@ -20,6 +20,24 @@ class EventTooLarge(NodeError, LocalProtocolError):
         super().__init__(f"an event of {size} bytes, expected at most {limit}")
 
 
+class NotAcknowledged(NodeError):
+    """Nobody said in time that an event is held as promised; it may reach all, some or none.
+
+    Attributes:
+        event: its identifier.
+        waited_s: for how long nobody did; None where the peer stopped meanwhile.
+    """
+
+    def __init__(self, event: int, waited_s: float | None) -> None:
+        self.event = event
+        self.waited_s = waited_s
+        when = "before the peer stopped" if waited_s is None else f"within {waited_s:g} s"
+        super().__init__(
+            f"event {event:016x} was not acknowledged {when}, expected the word of its rendezvous "
+            "nodes and their successors; it may have reached all of its subscribers, some or none"
+        )
+
+
 class SubscriptionInUse(NodeError, LocalProtocolError):
     """A named application takes events from the same subscription already; nothing changed.
 

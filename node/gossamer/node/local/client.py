@@ -25,6 +25,7 @@ from gossamer.node.errors import (
     RefusedByNodeError,
     TransportBroken,
     TransportClosed,
+    UnacknowledgedError,
 )
 from gossamer.node.local.address import LocalAddress, knock
 from gossamer.node.local.frames import (
@@ -147,9 +148,10 @@ class LocalClient:
         await self._connection.send(frame)
 
     async def publish(self, values: Mapping[str, object]) -> str:
-        """Publish an event; return its id once the peer has taken it.
+        """Publish an event; return its id once it is acknowledged: others hold it.
 
         Raises:
+            UnacknowledgedError: nobody acknowledged it in time; it may reach all, some or none.
             ContentError: the values do not fit the schema.
             RefusedByNodeError: the node does not publish it.
         """
@@ -158,9 +160,10 @@ class LocalClient:
         return str(answer["result"])
 
     async def publish_many(self, events: Sequence[Mapping[str, object]]) -> list[str]:
-        """Publish at most `frames.MAX_EVENTS` events; return their ids in order.
+        """Publish at most `frames.MAX_EVENTS` events; return their ids once all are acknowledged.
 
         Raises:
+            UnacknowledgedError: some were not, in time.
             ContentError: the values of one do not fit the schema; none was published.
             RefusedByNodeError: the node could not publish all of them.
         """
@@ -211,13 +214,16 @@ class LocalClient:
             raise TransportBroken("the node", str(self.farewell or "cancelled"))
         if request.answer["type"] == "refused":
             raise RefusedByNodeError(request.answer["cause"], request.answer["reason"])
+        if request.answer["type"] == "unacknowledged":
+            answer = request.answer
+            raise UnacknowledgedError(answer["ids"], answer["published"], answer["reason"])
         return request.answer
 
     async def _take(self, frame: Frame) -> None:
         kind = frame["type"]
         if kind == "event":
             await self._take_event(frame)
-        elif kind in ("done", "published", "refused"):
+        elif kind in ("done", "published", "unacknowledged", "refused"):
             request = self._requests.get(frame["number"])
             if request is not None:  # nobody waits for the answer of one that was cancelled
                 request.answer = frame

@@ -92,6 +92,12 @@ LOCAL_TYPES: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
         },
         "done": {"number": _NUMBER, "result": Optional(Text(MAX_ANSWER))},
         "published": {"number": _NUMBER, "ids": ListOf(Text(16), MAX_EVENTS)},
+        "unacknowledged": {
+            "number": _NUMBER,
+            "ids": ListOf(Text(16), MAX_EVENTS),
+            "published": Integer(1, MAX_EVENTS),
+            "reason": Text(1 << 15),
+        },
         "refused": {"number": _NUMBER, "cause": Text(64), "reason": Text(1 << 15)},
         "event": {
             "position": _POSITION,

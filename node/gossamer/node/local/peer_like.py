@@ -53,9 +53,10 @@ class PeerLike(Protocol):
         ...
 
     async def publish(self, values: Mapping[str, object]) -> int:
-        """Publish an event; return its id.
+        """Publish an event; return its id once others hold it.
 
         Raises:
             ContentError: the values do not fit the schema.
+            NotAcknowledged: nobody said in time that they do.
         """
         ...

@@ -34,6 +34,7 @@ class LocalCounts:
         ended: connections that ended, by cause; "stalled" are clients too slow for their events.
         requests: taken from clients.
         refused: of those, requests refused, by the name of the error.
+        unacknowledged: events published for clients, and not acknowledged in time.
         events_sent: to clients, repetitions included.
         acknowledged: of those, acknowledged by clients with a name.
     """
@@ -43,6 +44,7 @@ class LocalCounts:
     ended: Counter[str] = field(factory=Counter)
     requests: int = 0
     refused: Counter[str] = field(factory=Counter)
+    unacknowledged: int = 0
     events_sent: int = 0
     acknowledged: int = 0
 

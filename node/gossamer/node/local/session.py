@@ -15,6 +15,7 @@ from attrs import define, field
 from gossamer.node.errors import (
     BadFrame,
     ClientRequestError,
+    NotAcknowledged,
     TransportBroken,
     TransportClosed,
 )
@@ -52,6 +53,7 @@ class _Batch:
     left: int
     single: bool
     failure: Exception | None = field(default=None)
+    unacknowledged: list[NotAcknowledged] = field(factory=list)
 
 
 class Session:
@@ -273,6 +275,8 @@ class Session:
     async def _publish_one(self, batch: _Batch, place: int, values: Mapping[str, Value]) -> None:
         try:
             batch.ids[place] = id_text(await self._services.peer.publish(values))
+        except NotAcknowledged as error:
+            batch.unacknowledged.append(error)
         except REFUSALS as error:
             check_refusal(error)
             batch.failure = batch.failure or error
@@ -285,7 +289,22 @@ class Session:
     async def _finish(self, batch: _Batch) -> None:
         if batch.failure is not None:
             await self._refuse(batch.number, batch.failure)
+        elif batch.unacknowledged:
+            await self._regret(batch)
         elif batch.single:
             await self._reply(encode_frame("done", number=batch.number, result=batch.ids[0]))
         else:
             await self._reply(encode_frame("published", number=batch.number, ids=batch.ids))
+
+    async def _regret(self, batch: _Batch) -> None:
+        """Say which events were published, but not acknowledged."""
+        self._services.counts.unacknowledged += len(batch.unacknowledged)
+        await self._reply(
+            encode_frame(
+                "unacknowledged",
+                number=batch.number,
+                ids=[id_text(error.event) for error in batch.unacknowledged],
+                published=len(batch.ids),
+                reason=str(batch.unacknowledged[0]),
+            )
+        )

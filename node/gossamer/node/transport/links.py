@@ -33,6 +33,8 @@ from gossamer.node.transport.schema import Frame, FrameTypes
 SWEEPS_PER_LIFETIME = 4
 # Failed dials remembered: more than an address book holds, and 100 bytes each.
 ATTEMPTS_REMEMBERED = 4096
+# Ends before which everything is sent that was queued, and read that was sent.
+IN_ORDER = frozenset({Cause.SHUTDOWN, Cause.UNUSED})
 
 
 @attrs.frozen(kw_only=True)
@@ -43,12 +45,15 @@ class PoolEvents:
         on_frame: awaited for each frame; while it runs, nothing more is read from that peer.
         on_up: a peer is connected; called once until `on_down`, whichever connection it is.
         on_down: a peer is connected no more, and why.
+        on_loss: a connection to a peer ended such that frames under way may be lost, whether or
+            not there is another; called before `on_down`.
         on_busy: a peer was turned away since all connections are in use.
     """
 
     on_frame: Callable[[PeerIdentity, Frame], Awaitable[None]]
     on_up: Callable[[PeerIdentity], None]
     on_down: Callable[[PeerIdentity, Farewell], None]
+    on_loss: Callable[[PeerIdentity], None] = lambda _: None
     on_busy: Callable[[], None] = lambda: None
 
 
@@ -347,6 +352,8 @@ class ConnectionPool:
         """Note the end of ``connection``, and that its peer is down if no other took its place."""
         assert connection.farewell is not None
         self.ends[connection.farewell.cause] += 1
+        if connection.farewell.cause not in IN_ORDER:
+            self._events.on_loss(connection.identity)
         key = connection.identity.key
         if trio.current_time() - connection.opened_at >= self._back_off.stable_s:
             self._attempts.pop(key, None)

@@ -60,7 +60,9 @@ def shift_load(s: Any, p: int, out: Outbox) -> None:
     if s.params.load_shifting == 0 or k < 0 or s.links[p, k] >> AGE_SHIFT > 1:
         return
     successor_load = s.link_profile[p, k, LOAD]
-    if successor_load - s.load[p] <= s.params.shift_threshold or successor_load > MAX_LOAD:
+    if not 0 <= successor_load <= MAX_LOAD:
+        return
+    if successor_load - s.load[p] <= s.params.shift_threshold:
         return
     me = s.sampler.profile[p, IDENTIFIER]
     gap = clockwise(me, s.link_profile[p, k, IDENTIFIER])

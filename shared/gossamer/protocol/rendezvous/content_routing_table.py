@@ -14,7 +14,7 @@ from typing import Any
 
 from gossamer.protocol.overlay.links import AGE_SHIFT, HANDLE_MASK
 from gossamer.protocol.rules import inline_rule, rule
-from gossamer.protocol.space.ring import RING
+from gossamer.protocol.space.ring import RING, RING_MASK
 from gossamer.protocol.state import BOX, MERGED, REFUSED_ENTRIES, SOURCE_IDENTIFIER
 
 
@@ -22,6 +22,15 @@ from gossamer.protocol.state import BOX, MERGED, REFUSED_ENTRIES, SOURCE_IDENTIF
 def source_of(s: Any, p: int, e: int) -> Any:
     """The handle of the neighbour that installed entry ``e``."""
     return s.owner[p, e] & HANDLE_MASK
+
+
+@inline_rule
+def is_handed_over(s: Any, p: int, e: int) -> Any:
+    """Whether entry ``e`` was handed over and its owner has not asked for it here yet.
+
+    Events that came before the entry did not go to its owner; they do when it asks.
+    """
+    return s.table[p, e, SOURCE_IDENTIFIER] > RING_MASK
 
 
 @inline_rule

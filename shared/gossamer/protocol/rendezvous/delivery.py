@@ -24,6 +24,7 @@ from gossamer.protocol.messages import (
 from gossamer.protocol.overlay.links import HANDLE_MASK
 from gossamer.protocol.rendezvous.content_routing_table import source_of
 from gossamer.protocol.rendezvous.publication import (
+    NOBODY,
     PENDING_EVENT,
     PENDING_VALUES,
     TRIED_AT,
@@ -47,6 +48,7 @@ from gossamer.protocol.rendezvous.recovery import (
     has_seen,
     remember,
 )
+from gossamer.protocol.rendezvous.retention import hold
 from gossamer.protocol.rendezvous.showering import (
     handle_of_slot,
     next_hop,
@@ -101,6 +103,9 @@ def send_event(
     for w in range(size):
         out.words[at + BODY + w] = words[body + w]
     out.words[at + BODY + EVENT_MODE] = mode
+    if mode == TREE:
+        # Nobody answers from here on.
+        out.words[at + BODY + EVENT_ORIGIN] = NOBODY
     out.words[at + BODY + EVENT_HOPS] = words[body + EVENT_HOPS] + 1
     out.words[at + BODY + EVENT_TREE_HOPS] = tree_hops
     close_record(out, at, size)
@@ -170,6 +175,15 @@ def disseminate(
 
 
 @rule
+def take_to_hold(s: Any, p: int, source: int, words: Any, body: int, out: Outbox) -> int:
+    """Take an event copy as one of those who answer for it; returns what `disseminate` does."""
+    taken = disseminate(s, p, source, words, body, 0, out)
+    copy = words[body + EVENT_ID] * s.params.attributes + words[body + EVENT_ATTRIBUTE]
+    hold(s, p, copy, taken == 0, words, body + EVENT_VALUES, out)
+    return taken
+
+
+@rule
 def send_replica(s: Any, p: int, left: int, words: Any, body: int, out: Outbox) -> None:
     """Let the successor disseminate the event too, and ``left - 1`` successors of its own.
 
@@ -188,7 +202,7 @@ def act_as_rendezvous(s: Any, p: int, words: Any, body: int, out: Outbox) -> Non
 
     The neighbour that routed the copy here may well be a child in the tree: nobody is left out.
     """
-    taken = disseminate(s, p, -1, words, body, 0, out)
+    taken = take_to_hold(s, p, -1, words, body, out)
     if taken == 2:
         s.load[p] += LOAD_UNIT
     if taken > 0 or words[body + EVENT_ORIGIN] >= 0:
@@ -251,8 +265,17 @@ def on_event(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
     elif mode == TREE:
         disseminate(s, p, source, words, body, words[body + EVENT_TREE_HOPS], out)
     else:
-        disseminate(s, p, source, words, body, 0, out)
+        take_to_hold(s, p, source, words, body, out)
         send_replica(s, p, mode - REPLICA, words, body, out)
+
+
+@rule
+def on_recalled(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
+    """Take an event that ``p`` missed while it was away, for itself alone."""
+    if event_is_well_formed(s, p, words, at):
+        body = at + BODY
+        if is_interested(s, p, words, body + EVENT_VALUES):
+            deliver(s, p, words, body, 0, out)
 
 
 @rule

@@ -26,6 +26,7 @@ from gossamer.protocol.rules import rule
 from gossamer.protocol.space.ring import RING_MASK, clockwise
 from gossamer.protocol.state import (
     BOX,
+    HANDED_OVER,
     IDENTIFIER,
     MALFORMED,
     REFUSED_ENTRIES,
@@ -79,7 +80,8 @@ def hand_over(s: Any, p: int, newcomer: int, identifier: int, out: Outbox) -> No
         source = source_of(s, p, e)
         if source != newcomer and box_meets_arc(s, s.table[p, e], BOX, start, identifier):
             place = at + BODY + 1 + count * size
-            write_entry(s, source, s.table[p, e, SOURCE_IDENTIFIER], s.table[p, e], BOX, out, place)
+            where = s.table[p, e, SOURCE_IDENTIFIER] & RING_MASK
+            write_entry(s, source, where, s.table[p, e], BOX, out, place)
             count += 1
     for k in range(s.constrained.shape[1]):
         if s.constrained[p, k] < 0 or count == s.table.shape[1]:
@@ -131,7 +133,9 @@ def on_handover(s: Any, p: int, words: Any, at: int) -> None:
             continue
         e = s.table_count[p]
         s.owner[p, e] = fresh_owner(s, p, source)
-        s.table[p, e, SOURCE_IDENTIFIER] = words[place + 1]
+        s.table[p, e, SOURCE_IDENTIFIER] = words[place + 1] & RING_MASK
+        if s.params.replay_rounds > 0:
+            s.table[p, e, SOURCE_IDENTIFIER] |= HANDED_OVER
         for w in range(s.work.box.shape[0]):
             s.table[p, e, BOX + w] = words[place + 2 + w]
         s.table_count[p] = e + 1

@@ -43,6 +43,7 @@ from gossamer.protocol.overlay.links import (
 from gossamer.protocol.rendezvous.content_routing_table import (
     aggregate,
     fresh_owner,
+    is_handed_over,
     remove_expired,
     replace_source,
     source_of,
@@ -230,7 +231,7 @@ def renew_entries(
     for e in range(s.table_count[p]):
         if source_of(s, p, e) != source:
             continue
-        if held == count:
+        if held == count or is_handed_over(s, p, e):
             return False
         for w in range(size):
             if s.table[p, e, BOX + w] != words[first + held * size + w]:

@@ -124,6 +124,17 @@ def on_stored(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
 
 
 @rule
+def on_withdraw(s: Any, p: int, words: Any, at: int) -> None:
+    """The application waits for an acknowledgement no more: do not publish again."""
+    if words[at + LENGTH] != BODY + 1 or words[at + BODY] < 0:
+        s.counters[p, MALFORMED] += 1
+        return
+    i = pending_place(s, p, words[at + BODY])
+    if i >= 0:
+        s.pending[p, i, PENDING_EVENT] = NOBODY
+
+
+@rule
 def is_due_again(s: Any, p: int, i: int) -> bool:
     """Whether publication ``i`` has gone unanswered for so long that it is tried again."""
     return (

@@ -6,7 +6,11 @@ from typing import Any
 
 from gossamer.protocol.messages import BODY, LENGTH
 from gossamer.protocol.overlay.links import descriptor_words
-from gossamer.protocol.rendezvous.content_routing_table import box_covers, source_of
+from gossamer.protocol.rendezvous.content_routing_table import (
+    box_covers,
+    is_handed_over,
+    source_of,
+)
 from gossamer.protocol.rendezvous.spreading import take_own_box
 from gossamer.protocol.rules import inline_rule, rule
 from gossamer.protocol.state import BOX, MALFORMED
@@ -61,7 +65,7 @@ def judge_box(s: Any, p: int, words: Any, at: int, source: int) -> int:
     found = NEW
     for e in range(s.table_count[p]):
         if box_covers(s.table[p], e, BOX, words, at, size):
-            if source_of(s, p, e) == source:
+            if source_of(s, p, e) == source and not is_handed_over(s, p, e):
                 return KNOWN
             found = HELD_ELSEWHERE
     return found

@@ -1,0 +1,285 @@
+"""No acknowledged event is lost and none comes twice, whatever fails; on a clock that jumps.
+
+Peers crash, connections break and the network falls apart while every peer publishes and reads.
+What is lost, repeated or not acknowledged is counted and printed. `GOSSAMER_FAULT_SEEDS` asks for
+more seeds than one.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import AsyncIterator, Collection, Iterable
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import attrs
+import pytest
+import trio
+
+from gossamer.node.transport.limits import Limits
+from support.ledgers import Ledger
+from support.memory_peers import MemoryPeers, memory_peers, ring_errors
+from support.memory_transport import Faults, MemoryNetwork
+from support.node_peers import eventually, rounds_pass
+from support.transport_peers import on_jumping_clock
+
+pytestmark = pytest.mark.slow
+
+KEYS = [1 + (i << 58) for i in range(8)]
+SEEDS = range(1, 1 + int(os.environ.get("GOSSAMER_FAULT_SEEDS", "1")))
+REPLICAS = 2
+PATIENCE_S = 120.0
+# Within this the overlay has to be right again, and everything delivered.
+REPAIR_S = 30.0
+LATE = Faults(latency_s=(0.0, 0.05))
+
+with_seeds = pytest.mark.parametrize("seed", SEEDS)
+
+
+@attrs.define(eq=False)
+class Run:
+    """Peers that publish and read while things fail.
+
+    Attributes:
+        crowd: the peers.
+        ledger: what came of it.
+        draws: of this run.
+        up: peers that never failed.
+    """
+
+    crowd: MemoryPeers
+    ledger: Ledger
+    draws: random.Random
+    up: set[int]
+
+    async def publish_all(self, each: int = 12, pause_s: float = 0.5) -> None:
+        """Let every peer publish ``each`` events of any price, one after another."""
+        async with trio.open_nursery() as nursery:
+            for key in list(self.crowd.peers):
+                seed = self.draws.random()
+                nursery.start_soon(self._publish, key, random.Random(seed), each, pause_s)
+
+    async def _publish(self, key: int, draws: random.Random, each: int, pause_s: float) -> None:
+        peer = self.crowd.peers[key]
+        for _ in range(each):
+            await self.ledger.publish(peer, draws.randrange(1000))
+            await trio.sleep(draws.uniform(0, 2 * pause_s))
+
+    async def crash(self, keys: Collection[int]) -> None:
+        """Let these peers crash at once."""
+        self.up -= set(keys)
+        async with trio.open_nursery() as nursery:
+            for key in keys:
+                nursery.start_soon(self.crowd.crash, key)
+
+    async def repaired(self) -> float:
+        """Wait until everybody knows the next on the ring; return after how many seconds."""
+        began = trio.current_time()
+        await eventually(lambda: not ring_errors(self.crowd.peers), REPAIR_S)
+        return trio.current_time() - began
+
+    async def settled(self, title: str) -> None:
+        """Wait until nothing is missing; nothing may come twice."""
+        names = [str(key) for key in sorted(self.up)]
+        with trio.move_on_after(2 * REPAIR_S):
+            while self.ledger.missing(names):
+                await trio.sleep(0.5)
+        await rounds_pass(*self.crowd.peers.values(), rounds=8)
+        print(f"{title}: {self.ledger.summary(names)}")
+        assert self.ledger.acknowledged
+        assert self.ledger.missing(names) == {}
+        assert self.ledger.repeated() == {}
+
+
+@asynccontextmanager
+async def a_run(folder: Path, seed: int, keys: Iterable[int] = KEYS) -> AsyncIterator[Run]:
+    """A whole overlay in which every peer reads a range of prices."""
+    draws = random.Random(seed)
+    network = MemoryNetwork(seed, LATE)
+    async with (
+        memory_peers(folder, *keys, network=network) as crowd,
+        trio.open_nursery() as nursery,
+    ):
+        run = Run(crowd, Ledger(), draws, set(crowd.peers))
+        await eventually(lambda: not ring_errors(crowd.peers), PATIENCE_S)
+        for key, peer in crowd.peers.items():
+            low = draws.randrange(600)
+            reader = run.ledger.reader(str(key), low, low + draws.randrange(50, 400))
+            await nursery.start(reader.read, peer)
+        await rounds_pass(*crowd.peers.values(), rounds=10)
+        yield run
+        nursery.cancel_scope.cancel()
+
+
+@with_seeds
+@on_jumping_clock
+async def test_a_third_of_the_peers_crash_at_once(tmp_path: Path, seed: int) -> None:
+    async with a_run(tmp_path, seed) as run, trio.open_nursery() as nursery:
+        nursery.start_soon(run.publish_all)
+        await trio.sleep(3)
+        await run.crash(run.draws.sample(KEYS[1:], 3))
+        repair_s = await run.repaired()
+        await nursery_is_done(nursery)
+        await run.settled(f"3 of 8 crash, seed {seed}, ring after {repair_s:.1f} s")
+
+
+async def nursery_is_done(nursery: trio.Nursery) -> None:
+    """Wait for the tasks of a nursery."""
+    await eventually(lambda: not nursery.child_tasks, PATIENCE_S)
+
+
+@with_seeds
+@on_jumping_clock
+async def test_the_successors_of_a_rendezvous_node_crash(tmp_path: Path, seed: int) -> None:
+    """As many at once as there are replicas, while events for it flow."""
+    async with a_run(tmp_path, seed) as run, trio.open_nursery() as nursery:
+        places = sorted((peer.snapshot().position, key) for key, peer in run.crowd.peers.items())
+        first = run.draws.randrange(len(places))
+        gone = [places[(first + 1 + i) % len(places)][1] for i in range(REPLICAS)]
+        nursery.start_soon(run.publish_all)
+        await trio.sleep(3)
+        await run.crash(gone)
+        repair_s = await run.repaired()
+        await nursery_is_done(nursery)
+        await run.settled(f"{REPLICAS} successors crash, seed {seed}, ring after {repair_s:.1f} s")
+
+
+@with_seeds
+@on_jumping_clock
+async def test_a_rendezvous_node_and_its_successor_crash(tmp_path: Path, seed: int) -> None:
+    async with a_run(tmp_path, seed) as run, trio.open_nursery() as nursery:
+        places = sorted((peer.snapshot().position, key) for key, peer in run.crowd.peers.items())
+        first = run.draws.randrange(len(places))
+        gone = [places[(first + i) % len(places)][1] for i in range(REPLICAS)]
+        nursery.start_soon(partial(run.publish_all, pause_s=0.2))
+        await trio.sleep(2)
+        await run.crash(gone)
+        repair_s = await run.repaired()
+        await nursery_is_done(nursery)
+        await run.settled(f"{REPLICAS} in a row crash, seed {seed}, ring after {repair_s:.1f} s")
+
+
+@with_seeds
+@on_jumping_clock
+async def test_halves_are_apart_for_a_minute(tmp_path: Path, seed: int) -> None:
+    """Events of both halves flow all the time, and reach the other half afterwards."""
+    async with a_run(tmp_path, seed) as run, trio.open_nursery() as nursery:
+        nursery.start_soon(partial(run.publish_all, pause_s=6))
+        await trio.sleep(5)
+        shuffled = run.draws.sample(KEYS, len(KEYS))
+        run.crowd.network.partition(shuffled[:4], shuffled[4:])
+        await trio.sleep(60)
+        run.crowd.network.heal()
+        repair_s = await run.repaired()
+        await nursery_is_done(nursery)
+        await run.settled(f"halves for 60 s, seed {seed}, ring after {repair_s:.1f} s")
+        assert sum(peer.counters.events_recovered for peer in run.crowd.peers.values()) > 0
+
+
+@with_seeds
+@on_jumping_clock
+async def test_frames_come_twice_and_in_another_order_and_connections_break(
+    tmp_path: Path, seed: int
+) -> None:
+    """What is under way on a connection that breaks is lost, at both of its ends."""
+    async with a_run(tmp_path, seed) as run:
+        network = run.crowd.network
+        network.faults = attrs.evolve(LATE, breaking=0.003, duplication=0.1, reordering=0.1)
+        await run.publish_all(each=20)
+        network.faults = LATE
+        await run.settled(
+            f"seed {seed}, {network.duplicated} frames came twice, {network.reordered} in another "
+            f"order, {network.broken} connections broke"
+        )
+        assert min(network.duplicated, network.reordered, network.broken) > 0
+
+
+# A peer that is away for an hour: rounds of half a minute, so that an hour is not many of them.
+
+HOUR_S = 3600.0
+SLOW_ROUND_S = 30.0
+READER, EVERYTHING = "ada", "price >= 0"
+
+
+async def away_for_an_hour(folder: Path, retention_s: float) -> tuple[list[float], list[float]]:
+    """What a named application was handed by the end, and what was published while it was away.
+
+    One event every six minutes; the peer of the application restarts before and after.
+    """
+    settings = {"retention_rounds": round(retention_s / SLOW_ROUND_S)}
+    got: list[float] = []
+    async with memory_peers(
+        folder,
+        *KEYS[:4],
+        settings=settings,
+        round_s=SLOW_ROUND_S,
+        acknowledge_s=600.0,
+        limits=Limits(ping_seconds=300.0, silence_seconds=600.0, unused_seconds=HOUR_S),
+    ) as crowd:
+        away, publisher = KEYS[2], crowd.peers[KEYS[3]]
+
+        async def read() -> None:
+            async with crowd.peers[away].subscribe(EVERYTHING, name=READER) as events:
+                async for event in events:
+                    price = event.values["price"]
+                    assert isinstance(price, int | float)
+                    got.append(price)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(read)
+            await trio.sleep(10 * SLOW_ROUND_S)
+            await publisher.publish({"price": 999, "symbol": "A"})
+            await trio.sleep(2 * SLOW_ROUND_S)
+            await crowd.crash(away)
+        for price in range(10):
+            await publisher.publish({"price": price, "symbol": "A"})
+            await trio.sleep(HOUR_S / 10)
+        await crowd.add(away)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(read)
+            await trio.sleep(40 * SLOW_ROUND_S)
+            await publisher.publish({"price": 1000, "symbol": "A"})
+            await trio.sleep(2 * SLOW_ROUND_S)
+            nursery.cancel_scope.cancel()
+    return got, [999, *range(10), 1000]
+
+
+@on_jumping_clock
+async def test_a_peer_back_after_an_hour_gets_what_it_missed(tmp_path: Path) -> None:
+    got, published = await away_for_an_hour(tmp_path, retention_s=2 * HOUR_S)
+    print(f"away for an hour: {len(got)} of {len(published)} events")
+    assert sorted(got) == sorted(published)
+
+
+@on_jumping_clock
+async def test_a_peer_back_too_late_gets_what_is_still_kept_and_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    got, published = await away_for_an_hour(tmp_path, retention_s=HOUR_S / 2)
+    missed = set(published) - set(got)
+    print(f"away for longer than events are kept: {len(missed)} of {len(published)} missed")
+    assert missed == set(range(len(missed)))
+    assert 4 <= len(missed) <= 7
+    assert len(got) == len(set(got))
+    said = capsys.readouterr()
+    assert "away for longer than events are kept" in said.out + said.err
+
+
+@on_jumping_clock
+async def test_a_publisher_that_reaches_nobody_is_told_so(tmp_path: Path) -> None:
+    """Until it counts the others as gone: then it is an overlay of its own."""
+    network = MemoryNetwork(1, LATE)
+    async with memory_peers(tmp_path, *KEYS[:4], network=network, acknowledge_s=1.0) as crowd:
+        await eventually(lambda: not ring_errors(crowd.peers), PATIENCE_S)
+        ledger, publisher = Ledger(), crowd.peers[KEYS[0]]
+        network.partition([KEYS[0]], KEYS[1:])
+        async with trio.open_nursery() as nursery:
+            for price in range(0, 1000, 50):
+                nursery.start_soon(ledger.publish, publisher, price)
+        print(ledger.summary())
+        assert ledger.given_up == publisher.counters.events_unacknowledged == 20
+        await trio.sleep(60)
+        await ledger.publish(publisher, 500)
+        assert len(ledger.acknowledged) == 1

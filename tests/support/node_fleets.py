@@ -1,0 +1,186 @@
+"""Peers as processes that a test kills, pauses and starts again, and clients of theirs."""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import subprocess
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import attrs
+import trio
+
+from gossamer.node.commands.folder import address_of
+from gossamer.node.errors import NodeError, UnacknowledgedError
+from gossamer.node.local.client import LocalClient, open_client
+from gossamer.node.local.follower import follow
+from support.node_processes import PATIENCE_S, Shell
+
+# Between two looks at a process that another one changes.
+LOOK_S = 0.1
+
+
+async def until(condition: Callable[[], bool], patience_s: float = PATIENCE_S) -> float:
+    """Wait for what other processes do; return for how long it was."""
+    began = trio.current_time()
+    with trio.fail_after(patience_s):
+        while not condition():
+            await trio.sleep(LOOK_S)
+    return trio.current_time() - began
+
+
+@attrs.define(eq=False)
+class Fleet:
+    """Peers of one cluster, each a process.
+
+    Attributes:
+        shell: where they run.
+        names: of their folders.
+        options: of `gossamer node run`.
+    """
+
+    shell: Shell
+    names: list[str]
+    options: list[str] = attrs.field(factory=list)
+    _processes: dict[str, subprocess.Popen[str]] = attrs.field(factory=dict)
+
+    @classmethod
+    def make(cls, shell: Shell, peers: int, port: int, **settings: object) -> Fleet:
+        """A cluster whose peers do not run yet; ``settings`` have two underscores for a dot."""
+        shell.ok("node", "init", "fleet", "--peers", str(peers), "--port", str(port))
+        names = [f"fleet/peer{number + 1}" for number in range(peers)]
+        settings.setdefault("page__enabled", False)
+        options = [
+            part
+            for name, value in settings.items()
+            for part in ("--set", f"{name.replace('__', '.')}={json.dumps(value)}")
+        ]
+        return cls(shell, names, options)
+
+    def folder(self, name: str) -> Path:
+        return self.shell.folder / name
+
+    def start(self, *names: str) -> None:
+        """Start these peers."""
+        for name in names:
+            with (self.folder(name) / "log").open("a") as log:
+                self._processes[name] = self.shell.start(
+                    "node", "run", name, *self.options, stdout=log, stderr=log
+                )
+
+    def kill(self, *names: str) -> None:
+        """End these peers at once, without a word."""
+        for name in names:
+            self._processes[name].kill()
+        for name in names:
+            self._processes.pop(name).wait()
+
+    def send(self, name: str, number: signal.Signals) -> None:
+        self._processes[name].send_signal(number)
+
+    def limit_files(self, name: str, size: int) -> None:
+        """Let no file of a peer grow beyond ``size`` bytes, as on a disk that is full."""
+        hard = resource.RLIM_INFINITY
+        resource.prlimit(self._processes[name].pid, resource.RLIMIT_FSIZE, (size, hard))
+
+    def stop(self) -> None:
+        """End all peers, in order if they can."""
+        for process in self._processes.values():
+            process.send_signal(signal.SIGCONT)
+            process.terminate()
+        for process in self._processes.values():
+            try:
+                process.wait(PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    @asynccontextmanager
+    async def client(self, name: str) -> AsyncIterator[LocalClient]:
+        """A client of a peer, as soon as it can be reached."""
+        with trio.fail_after(PATIENCE_S):
+            while True:
+                try:
+                    async with open_client(address_of(self.folder(name))) as client:
+                        break
+                except NodeError:
+                    await trio.sleep(LOOK_S)
+        async with open_client(address_of(self.folder(name))) as client:
+            yield client
+
+    async def ready(self, names: Iterable[str] | None = None) -> float:
+        """Wait until the ring of these peers is right; return for how long it was."""
+        chosen = list(self.names if names is None else names)
+        began = trio.current_time()
+        with trio.fail_after(PATIENCE_S):
+            while not await self._ring_is_right(chosen):
+                await trio.sleep(LOOK_S)
+        return trio.current_time() - began
+
+    async def _ring_is_right(self, names: list[str]) -> bool:
+        seen = {}
+        for name in names:
+            async with self.client(name) as client:
+                snapshot = await client.snapshot()
+            seen[snapshot["key"]] = snapshot
+        order = sorted(seen, key=lambda key: seen[key]["position"])
+        following = zip(order, [*order[1:], order[0]], strict=True)
+        return all(after in _ring_links(seen[key]) for key, after in following if key != after)
+
+
+def _ring_links(snapshot: dict[str, list[dict[str, object]]]) -> set[object]:
+    return {one["key"] for one in snapshot["peers"] if "ring" in one["links"]}  # type: ignore[operator]
+
+
+@attrs.define(eq=False)
+class Follower:
+    """A named application that acknowledges each event once it has noted it.
+
+    Attributes:
+        fleet, peer: whose node it uses.
+        name: of the application.
+        got: ids of the events it was handed.
+    """
+
+    fleet: Fleet
+    peer: str
+    name: str
+    got: list[str] = attrs.field(factory=list)
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Take events, over restarts of the node, until cancelled."""
+        address = address_of(self.fleet.folder(self.peer))
+        async with follow(address, {"all": "price >= 0"}, name=self.name) as events:
+            task_status.started()
+            async for event in events:
+                self.got.append(event.id)
+                await events.acknowledge(event)
+
+
+@attrs.define(eq=False)
+class Publisher:
+    """Publishes events one after another and notes which were acknowledged.
+
+    Attributes:
+        acknowledged: ids of those.
+        uncertain: how many were not.
+    """
+
+    fleet: Fleet
+    peer: str
+    acknowledged: set[str] = attrs.field(factory=set)
+    uncertain: int = 0
+
+    async def run(self, events: int, pause_s: float) -> None:
+        """Publish so many events."""
+        async with self.fleet.client(self.peer) as client:
+            for number in range(events):
+                values = {"symbol": "IBM", "price": float(number % 500), "volume": number}
+                try:
+                    self.acknowledged.add(await client.publish(values))
+                except UnacknowledgedError:
+                    self.uncertain += 1
+                await trio.sleep(pause_s)

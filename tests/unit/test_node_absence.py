@@ -1,0 +1,132 @@
+"""When a peer asks for what it missed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import attrs
+import pytest
+import trio
+
+from gossamer.node.absence import MARGIN_ROUNDS, ROUNDS_TO_MERGE, ROUNDS_TO_START, Absence
+from support.transport_peers import on_jumping_clock
+
+ROUND_S, SILENCE_S, REPLAY_S = 0.5, 20.0, 30.0
+
+
+@attrs.define(eq=False)
+class Asked:
+    """A runtime that notes when, and for how many seconds back, it was asked to catch up."""
+
+    heard_back: trio.Event = attrs.field(factory=trio.Event)
+    calls: list[tuple[float, float]] = attrs.field(factory=list)
+    losses: list[int] = attrs.field(factory=list)
+    answers: bool = True
+    on_caught_up: Callable[[], None] = lambda: None
+
+    def catch_up(self, rounds: int) -> None:
+        self.calls.append((trio.current_time(), (rounds - MARGIN_ROUNDS) * ROUND_S))
+        if self.answers:
+            self.on_caught_up()
+
+    def report_loss(self, key: int) -> None:
+        self.losses.append(key)
+
+
+@asynccontextmanager
+async def watched(*, heard: bool = True) -> AsyncIterator[tuple[Absence, Asked]]:
+    asked = Asked()
+    if heard:
+        asked.heard_back.set()
+    absence = Absence(
+        asked,  # type: ignore[arg-type]
+        round_s=ROUND_S,
+        silence_s=SILENCE_S,
+        replay_s=REPLAY_S,
+    )
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(absence.run)
+        yield absence, asked
+        nursery.cancel_scope.cancel()
+
+
+@on_jumping_clock
+async def test_a_peer_that_did_not_run_asks_once_it_has_its_place() -> None:
+    async with watched(heard=False) as (absence, asked):
+        absence.was_stopped(3600)
+        await trio.sleep(100)
+        assert asked.calls == []
+        asked.heard_back.set()
+        await trio.sleep(100)
+        settled = 100 + ROUNDS_TO_START * ROUND_S
+        assert asked.calls == [(settled, 3600 + settled)]
+
+
+@on_jumping_clock
+async def test_who_was_out_of_reach_for_long_is_reason_to_ask_twice() -> None:
+    """Once the parts have merged, and once more for what was published meanwhile."""
+    async with watched() as (absence, asked):
+        absence.lost(5)
+        await trio.sleep(60)
+        absence.found(5)
+        await trio.sleep(100)
+        merging = ROUNDS_TO_MERGE * ROUND_S
+        first, second = 60 + merging, 60 + 2 * merging
+        assert asked.calls == [(first, first + SILENCE_S), (second, 2 * merging)]
+        assert asked.losses == [5]
+
+
+@pytest.mark.parametrize("gap_s", [1.0, REPLAY_S - SILENCE_S])
+@on_jumping_clock
+async def test_short_breaks_are_no_reason_to_ask(gap_s: float) -> None:
+    async with watched() as (absence, asked):
+        absence.lost(5)
+        await trio.sleep(gap_s)
+        absence.found(5)
+        absence.found(6)
+        absence.was_paused(gap_s)
+        await trio.sleep(100)
+        assert asked.calls == []
+
+
+@on_jumping_clock
+async def test_a_paused_process_asks_for_the_pause() -> None:
+    async with watched() as (absence, asked):
+        await trio.sleep(50)
+        absence.was_paused(30)
+        await trio.sleep(100)
+        merging = ROUNDS_TO_MERGE * ROUND_S
+        assert asked.calls[0] == (50 + merging, 30 + merging)
+        assert len(asked.calls) == 2
+
+
+@on_jumping_clock
+async def test_many_who_come_back_at_once_make_one_question() -> None:
+    async with watched() as (absence, asked):
+        for key in range(10):
+            absence.lost(key)
+            await trio.sleep(1)
+        await trio.sleep(60)
+        for key in range(10):
+            absence.found(key)
+            await trio.sleep(0.1)
+        await trio.sleep(100)
+        assert len(asked.calls) == 2
+        assert asked.calls[0][0] - asked.calls[0][1] == -SILENCE_S
+
+
+@on_jumping_clock
+async def test_a_peer_is_not_whole_until_it_has_everything() -> None:
+    """What it knows by then has to be asked for again should it fail meanwhile."""
+    async with watched() as (absence, asked):
+        assert absence.is_whole
+        asked.answers = False
+        absence.was_stopped(3600)
+        assert not absence.is_whole
+        await trio.sleep(100)
+        assert len(asked.calls) == 1
+        assert not absence.is_whole
+        asked.on_caught_up()
+        await trio.sleep(1)
+        assert absence.is_whole

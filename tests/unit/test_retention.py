@@ -1,0 +1,398 @@
+"""Peers that were away get what they missed (see `rendezvous.retention`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gossamer.protocol.config import Settings
+from gossamer.protocol.messages import (
+    ACKNOWLEDGE,
+    BODY,
+    CATCH_UP,
+    CAUGHT_UP,
+    EVENT,
+    HANDOVER,
+    HELD,
+    KIND,
+    LINK_BROKE,
+    RECALL,
+    RECALL_ANSWER,
+    RECALLED,
+    TO,
+    UNREACHABLE,
+    Words,
+)
+from gossamer.protocol.peer import join_record, restart
+from gossamer.protocol.rendezvous.retention import ASK_AGAIN_ROUNDS, PAGE_EVENTS
+from gossamer.protocol.space.ring import RING_MASK
+from gossamer.protocol.state import SUBSCRIPTION
+from support.overlays import (
+    Hosts,
+    converged,
+    random_identifiers,
+    record,
+    subscribe_to_box,
+    true_rendezvous,
+)
+
+NODES = 16
+AWAY = 5
+EVERYTHING = (0, RING_MASK)
+
+
+def nothing(_: Words) -> bool:
+    return False
+
+
+class LosingHosts(Hosts):
+    """Hosts that lose what ``loses`` says; it is asked for every record that somebody sends."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.loses: Callable[[Words], bool] = nothing
+
+    def step(self, p: int, words: Words) -> list[Words]:
+        return [record for record in super().step(p, words) if not self.loses(record)]
+
+
+def overlay(seed: int = 3, **changes: Any) -> LosingHosts:
+    """A converged overlay that holds events for those who are away."""
+    standard = {
+        "ring_links": 3,
+        "friend_links": 4,
+        "view_size": 8,
+        "shuffle_length": 4,
+        "replicas": 2,
+        "replay_rounds": 2,
+        "stabilise": True,
+        "reroute": True,
+        "join_lookup": True,
+        "load_shifting": False,
+        "pending_publications": 64,
+        "event_memory": 512,
+        "held_events": 256,
+        "retention_rounds": 100,
+    }
+    chosen = Settings(**(standard | changes))
+    return LosingHosts(converged(chosen, random_identifiers(NODES, seed), seed), chosen)
+
+
+def leave(hosts: Hosts, p: int) -> None:
+    """Let peer ``p`` fail, and its place be closed."""
+    hosts.alive[p] = False
+    for _ in range(6):
+        hosts.cycle()
+
+
+def come_back(hosts: Hosts, p: int) -> None:
+    """Let peer ``p`` start again and find its place."""
+    restart(hosts.state, p)
+    hosts.alive[p] = True
+    contact = next(q for q in range(NODES) if q != p and hosts.alive[q])
+    hosts.handle(join_record(p, contact, hosts.state.sampler.profile[contact]))
+    for _ in range(3):
+        hosts.cycle()
+
+
+def catch_up(hosts: Hosts, p: int, rounds: int) -> None:
+    hosts.handle(record(CATCH_UP, p, p, [rounds]))
+
+
+def events_of(hosts: Hosts, p: int) -> list[int]:
+    return [event for server, event, *_ in hosts.served if server == p]
+
+
+def is_done(hosts: Hosts, p: int) -> bool:
+    """Whether ``p`` was told, once, that it has everything."""
+    told = [w for w in hosts.passed if w[KIND] == CAUGHT_UP and w[TO] == p]
+    return len(told) == 1 and hosts.state.recall[p, SUBSCRIPTION] < 0
+
+
+def count(hosts: Hosts, kind: int) -> int:
+    return sum(int(words[KIND] == kind) for words in hosts.passed)
+
+
+@settings(max_examples=15)
+@given(
+    seed=st.integers(0, 1000),
+    low=st.integers(0, RING_MASK),
+    width=st.sampled_from([0, 1 << 55, 1 << 60, RING_MASK]),
+    crash=st.integers(0, 2),
+)
+def test_a_peer_that_was_away_gets_what_it_missed_and_nothing_else(
+    seed: int, low: int, width: int, crash: int
+) -> None:
+    """Even if as many of those who held it failed as there are replicas."""
+    hosts = overlay(seed)
+    high = min(low + width, RING_MASK)
+    subscribe_to_box(hosts.state, AWAY, (low, high))
+    for _ in range(3):
+        hosts.cycle()
+    leave(hosts, AWAY)
+    draws = np.random.default_rng(seed)
+    values = [low, high, *draws.integers(0, RING_MASK, 20).tolist()]
+    for event, value in enumerate(values):
+        publisher = next(p for p in draws.permutation(NODES).tolist() if hosts.alive[p])
+        hosts.publish(publisher, event, value)
+        if event % 5 == 0:
+            hosts.cycle()
+    for _ in range(3):
+        hosts.cycle()
+    for _ in range(crash):
+        others = [int(i) if hosts.alive[p] else -1 for p, i in enumerate(hosts.identifiers())]
+        hosts.alive[true_rendezvous_among(others, low)] = False
+    for _ in range(4):
+        hosts.cycle()
+    come_back(hosts, AWAY)
+    catch_up(hosts, AWAY, 60)
+    for _ in range(3 * ASK_AGAIN_ROUNDS):
+        hosts.cycle()
+    assert is_done(hosts, AWAY), f"seed {seed}"
+    expected = [event for event, value in enumerate(values) if low <= value <= high]
+    assert sorted(events_of(hosts, AWAY)) == expected, f"seed {seed}"
+
+
+def true_rendezvous_among(identifiers: list[int], value: int) -> int:
+    """The rendezvous node of ``value`` among peers that are up; -1 stands for one that is not."""
+    up = [p for p, identifier in enumerate(identifiers) if identifier >= 0]
+    return up[true_rendezvous([identifiers[p] for p in up], value)]
+
+
+def test_many_events_come_page_by_page() -> None:
+    hosts = overlay()
+    subscribe_to_box(hosts.state, AWAY, (7, 7))
+    leave(hosts, AWAY)
+    publisher = true_rendezvous_among(
+        [int(i) if hosts.alive[p] else -1 for p, i in enumerate(hosts.identifiers())], 7
+    )
+    missed = list(range(3 * PAGE_EVENTS + 1))
+    for event in missed:
+        hosts.publish(publisher, event, 7)
+    come_back(hosts, AWAY)
+    hosts.passed.clear()
+    catch_up(hosts, AWAY, 50)
+    assert is_done(hosts, AWAY)
+    assert sorted(events_of(hosts, AWAY)) == missed
+    pages = [w for w in hosts.passed if w[KIND] == RECALL_ANSWER and w[BODY + 3] > 0]
+    assert len(pages) >= 3
+
+
+def test_what_is_older_than_the_retention_time_is_not_given() -> None:
+    hosts = overlay(retention_rounds=10)
+    subscribe_to_box(hosts.state, AWAY, EVERYTHING)
+    leave(hosts, AWAY)
+    hosts.publish(0, 1, 1 << 60)
+    for _ in range(10):
+        hosts.cycle()
+    hosts.publish(0, 2, 1 << 60)
+    come_back(hosts, AWAY)
+    catch_up(hosts, AWAY, 50)
+    assert is_done(hosts, AWAY)
+    assert events_of(hosts, AWAY) == [2]
+
+
+def test_what_came_before_it_left_is_not_asked_for() -> None:
+    hosts = overlay()
+    hosts.publish(0, 1, 1 << 60)
+    for _ in range(10):
+        hosts.cycle()
+    subscribe_to_box(hosts.state, AWAY, EVERYTHING)
+    leave(hosts, AWAY)
+    hosts.publish(0, 2, 1 << 60)
+    come_back(hosts, AWAY)
+    catch_up(hosts, AWAY, 9)
+    assert is_done(hosts, AWAY)
+    assert events_of(hosts, AWAY) == [2]
+
+
+def test_the_oldest_makes_room() -> None:
+    hosts = overlay(held_events=4)
+    for event in range(6):
+        hosts.publish(0, event, 7)
+    holder = true_rendezvous(hosts.identifiers().tolist(), 7)
+    assert sorted(hosts.state.held_copies[holder].tolist()) == [2, 3, 4, 5]
+    told = [int(w[BODY]) for w in hosts.passed if w[KIND] == HELD and w[TO] == holder]
+    assert told == list(range(6))
+
+
+def test_a_copy_that_comes_again_is_held_once() -> None:
+    """As it does where an acknowledgement got lost."""
+    hosts = overlay()
+    for _ in range(3):
+        hosts.publish(0, 1, 7)
+        hosts.cycle()
+    assert count(hosts, HELD) == 3  # the rendezvous node and its two successors
+
+
+def test_nothing_is_held_without_the_setting() -> None:
+    hosts = overlay(held_events=0)
+    subscribe_to_box(hosts.state, AWAY, EVERYTHING)
+    hosts.publish(0, 1, 7)
+    assert count(hosts, HELD) == 0
+    catch_up(hosts, AWAY, 50)
+    assert is_done(hosts, AWAY)
+    assert count(hosts, RECALLED) == 0
+
+
+@pytest.mark.parametrize("kind", [RECALL, RECALL_ANSWER, RECALLED])
+def test_a_question_or_answer_that_gets_lost_is_repeated(kind: int) -> None:
+    """Events that get lost on their way come again only if the question does."""
+    hosts = overlay()
+    subscribe_to_box(hosts.state, AWAY, EVERYTHING)
+    leave(hosts, AWAY)
+    for event in range(3):
+        hosts.publish(0, event, event << 60)
+    come_back(hosts, AWAY)
+    hosts.loses = lambda words: words[KIND] in (kind, RECALL_ANSWER)
+    catch_up(hosts, AWAY, 50)
+    assert not is_done(hosts, AWAY)
+    hosts.loses = nothing
+    for _ in range(ASK_AGAIN_ROUNDS):
+        hosts.cycle()
+    assert is_done(hosts, AWAY)
+    assert sorted(events_of(hosts, AWAY)) == [0, 1, 2]
+
+
+def test_a_peer_that_asks_alone_has_everything() -> None:
+    hosts = overlay()
+    hosts.alive[:] = False
+    hosts.alive[AWAY] = True
+    restart(hosts.state, AWAY)
+    subscribe_to_box(hosts.state, AWAY, EVERYTHING)
+    catch_up(hosts, AWAY, 50)
+    assert is_done(hosts, AWAY)
+
+
+def test_a_peer_with_no_subscription_asks_for_nothing() -> None:
+    hosts = overlay()
+    catch_up(hosts, AWAY, 50)
+    assert is_done(hosts, AWAY)
+    assert count(hosts, RECALL) == 0
+
+
+def test_who_is_to_catch_up_again_meanwhile_begins_again_afterwards() -> None:
+    hosts = overlay()
+    subscribe_to_box(hosts.state, AWAY, EVERYTHING)
+    for _ in range(3):
+        hosts.cycle()
+    hosts.publish(0, 1, 7)
+    hosts.loses = lambda words: words[KIND] == RECALL
+    catch_up(hosts, AWAY, 1)
+    catch_up(hosts, AWAY, 50)
+    catch_up(hosts, AWAY, 2)
+    hosts.loses = nothing
+    for _ in range(ASK_AGAIN_ROUNDS):
+        hosts.cycle()
+    assert is_done(hosts, AWAY)
+    assert events_of(hosts, AWAY) == [1]
+    asked = [int(w[BODY + 4]) for w in hosts.passed if w[KIND] == RECALL]
+    assert min(asked) <= 1 + ASK_AGAIN_ROUNDS
+    assert max(asked) >= 50
+
+
+def test_halves_that_were_apart_get_each_others_events() -> None:
+    """As after a partition: two rings, one in the other, whose holders stand apart."""
+    hosts = overlay(seed=11)
+    order = np.argsort(hosts.identifiers()).tolist()
+    halves = order[::2], order[1::2]
+    for half in halves:
+        for p in half:
+            subscribe_to_box(hosts.state, p, EVERYTHING)
+    published: dict[int, int] = {}
+    for number, half in enumerate(halves):
+        hosts.alive[:] = False
+        hosts.alive[half] = True
+        for _ in range(12):
+            hosts.cycle()
+        for event in range(10 * number, 10 * number + 5):
+            published[event] = len(hosts.publish(half[event % 8], event, event << 57))
+    assert set(published.values()) == {8}
+    hosts.alive[:] = True
+    contact = halves[0][0]
+    for p in halves[1]:
+        hosts.handle(join_record(p, contact, hosts.state.sampler.profile[contact]))
+    for _ in range(12):
+        hosts.cycle()
+    for p in range(NODES):
+        catch_up(hosts, p, 60)
+    for _ in range(3 * ASK_AGAIN_ROUNDS):
+        hosts.cycle()
+    for p in range(NODES):
+        assert sorted(events_of(hosts, p)) == sorted(published), p
+
+
+def test_what_was_lost_with_a_connection_is_given_when_it_is_asked_for_again() -> None:
+    """Both of its ends live; one sent events that the other never got."""
+    hosts = overlay(replicas=0, replay_rounds=5)
+    subscribe_to_box(hosts.state, AWAY, (7, 7))
+    for _ in range(4):
+        hosts.cycle()
+    hosts.loses = lambda words: words[KIND] == EVENT and words[TO] == AWAY
+    publisher = true_rendezvous(hosts.identifiers().tolist(), 7)
+    if publisher == AWAY:
+        pytest.skip("it is the rendezvous node itself")
+    hosts.publish(publisher, 1, 7)
+    hosts.loses = nothing
+    for _ in range(2):
+        hosts.cycle()
+    assert events_of(hosts, AWAY) == []
+    for p in range(NODES):
+        hosts.handle(record(LINK_BROKE, p, p, [AWAY]))
+    hosts.cycle()
+    assert events_of(hosts, AWAY) == [1]
+
+
+def test_an_event_that_came_before_a_handover_reaches_whom_it_brings() -> None:
+    """A peer that takes over part of the ring gets events for it before it knows who asks."""
+    hosts = overlay(replicas=0, replay_rounds=5)
+    subscribe_to_box(hosts.state, AWAY, (7, 7))
+    for _ in range(3):
+        hosts.cycle()
+    holder = true_rendezvous(hosts.identifiers().tolist(), 7)
+    entries_there = int(hosts.state.table_count[holder])
+    source = int(hosts.state.owner[holder, 0]) & ((1 << 32) - 1)
+    body = [1, source, int(hosts.identifiers()[source]), 0, 7, 7]
+    assert entries_there == 1
+    hosts.state.table_count[holder] = 0
+    hosts.publish(holder, 1, 7)
+    assert events_of(hosts, AWAY) == []
+    hosts.handle(record(HANDOVER, holder, successor_of(hosts, holder), body))
+    assert hosts.state.table_count[holder] == 1
+    hosts.publish(holder, 2, 7)
+    assert events_of(hosts, AWAY) == [2]
+    hosts.cycle()
+    assert sorted(events_of(hosts, AWAY)) == [1, 2]
+
+
+def successor_of(hosts: Hosts, p: int) -> int:
+    order = np.argsort(hosts.identifiers()).tolist()
+    return int(order[(order.index(p) + 1) % len(order)])
+
+
+def test_what_came_while_a_peer_was_wrongly_taken_for_dead_is_given_back_to_it() -> None:
+    """Its successor answered for its values meanwhile, and knows none who ask for them."""
+    hosts = overlay(replay_rounds=5, replicas=0)
+    subscribe_to_box(hosts.state, AWAY, (7, 7))
+    for _ in range(3):
+        hosts.cycle()
+    suspect = true_rendezvous(hosts.identifiers().tolist(), 7)
+    unsuspecting = hosts.lookup(AWAY, 7)
+    hosts.state.table_count[successor_of(hosts, suspect)] = 0
+    for p in range(NODES):
+        if p not in unsuspecting:
+            hosts.step(p, record(ACKNOWLEDGE + UNREACHABLE, suspect, p))
+    publisher = next(p for p in range(NODES) if p not in unsuspecting)
+    hosts.loses = lambda words: words[KIND] == EVENT and words[TO] in (suspect, AWAY)
+    hosts.publish(publisher, 1, 7)
+    hosts.loses = nothing
+    assert events_of(hosts, AWAY) == []
+    assert (suspect, 1) not in [(server, event) for server, event, *_ in hosts.served]
+    for _ in range(2):
+        hosts.cycle()
+    assert events_of(hosts, AWAY) == [1]
