@@ -32,7 +32,7 @@ from gossamer.node.transport.schema import Frame
 from gossamer.node.wire import frame_types
 from gossamer.protocol import config
 from gossamer.protocol.codec import Codec
-from gossamer.protocol.messages import LOAD_SHIFTED, STORED
+from gossamer.protocol.messages import LOAD_SHIFTED, RECALL, RECALL_ANSWER, RECALLED, STORED
 from gossamer.protocol.overlay.profile import NOTHING
 from support.clusters import MadeCluster, made_cluster
 from support.frame_fuzzing import Fuzzed, Fuzzer
@@ -53,7 +53,13 @@ GROWTH_BYTES = 24 << 20
 # Frames of each kind overheard, and frames tried between two gossip rounds.
 TEMPLATES, A_ROUND = 12, 1000
 SETTINGS = config.resilient(
-    16, attributes=2, subscriptions=16, event_memory=256, pending_publications=16
+    16,
+    attributes=2,
+    subscriptions=16,
+    event_memory=256,
+    pending_publications=16,
+    held_events=256,
+    retention_rounds=100,
 )
 CODEC = Codec(SETTINGS)
 TYPES = frame_types(CODEC)
@@ -142,10 +148,18 @@ class Member:
         """Frames of the kinds that a small quiet overlay does not need."""
         own = [self.describe(self.profile)]
         shifted, stored = struct.pack("<q", 0), struct.pack("<2q", 7, 0)
+        attributes = SETTINGS.attributes
+        box = [0, *[0, 1 << 61] * attributes]
+        recall = struct.pack(f"<{5 + len(box)}q", 0, 0, 5, 0, 9, *box)
+        answer = struct.pack("<4q", 5, 0, 6, 0)
+        recalled = struct.pack(f"<{6 + attributes}q", 7, 0, 0, 1, 1, -1, *[5] * attributes)
         introduction = {"version": 1, "software": "", "cluster": "", "key": 1, "addresses": []}
         return [
             {"type": "record", "kind": LOAD_SHIFTED, "words": shifted, "peers": own},
             {"type": "record", "kind": STORED, "words": stored, "peers": []},
+            {"type": "record", "kind": RECALL, "words": recall, "peers": own},
+            {"type": "record", "kind": RECALL_ANSWER, "words": answer, "peers": []},
+            {"type": "record", "kind": RECALLED, "words": recalled, "peers": []},
             {"type": "revocations", "number": 5},
             {"type": "revocations", "number": 5, "list": b"{}"},
             {"type": "revocations wanted"},
