@@ -34,6 +34,7 @@ class Kind(Enum):
     NUMBER = "number"
     STRING = "string"
     DATE = "date"
+    BOOLEAN = "boolean"
 
 
 def canonical(value: object) -> Value | None:
