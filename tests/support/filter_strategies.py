@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from random import Random
 from typing import Any
 
 from hypothesis import strategies as st
@@ -127,3 +128,43 @@ def publications(draw: st.DrawFn) -> dict[str, Any]:
         pool = CONSTANTS[source] if draw(st.booleans()) else VALUES[source]
         found[name] = draw(st.sampled_from(pool))
     return found
+
+
+def random_filter(rng: Random, names: str = "nsdb", most: int = 4) -> Filter:
+    """A filter over the constants, or over many more numbers and strings."""
+    while True:
+        comparisons = [
+            random_comparison(rng, rng.choice(names)) for _ in range(rng.randint(1, most))
+        ]
+        found = filter_or_none(comparisons)
+        if found is not None:
+            return found
+
+
+def random_comparison(rng: Random, name: str) -> Comparison:
+    """A comparison as `comparisons_on` draws it, of constants from a larger pool."""
+    if rng.random() < 0.05:
+        return Comparison(name, Operator.PRESENT, None)
+    if name == "b":
+        return Comparison(name, rng.choice(EQUALITY), rng.random() < 0.5)
+    if name == "s" and rng.random() < 0.3:
+        return Comparison(name, rng.choice(tuple(TEXTUAL)), random_value(rng, name))
+    return Comparison(name, rng.choice(tuple(ORDERED)), random_value(rng, name))
+
+
+def random_value(rng: Random, name: str) -> Any:
+    """A value of an attribute's kind: one around the constants, or one of a larger pool."""
+    if rng.random() < 0.5 or name in "db":
+        return rng.choice(VALUES[name])
+    if name == "s":
+        return "".join(rng.choices("abcd", k=rng.randint(1, 4)))
+    return rng.choice((rng.randint(0, 50), rng.randint(0, 500) / 10))
+
+
+def random_publication(rng: Random) -> dict[str, Any]:
+    """A publication of some attributes, now and then of another's kind."""
+    names = rng.sample("nsdb", rng.randint(0, 4))
+    return {
+        name: random_value(rng, rng.choice("nsdb") if rng.random() < 0.05 else name)
+        for name in names
+    }

@@ -27,6 +27,9 @@ class Operator(Enum):
     NOT_CONTAINS = "not contains"
     PRESENT = "present"
 
+    # Operators are looked up for every comparison; the inherited hash would take a call each.
+    __hash__ = object.__hash__
+
 
 BOX_OPERATORS: Final = (
     Operator.EQUAL,

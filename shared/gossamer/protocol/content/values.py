@@ -36,6 +36,9 @@ class Kind(Enum):
     DATE = "date"
     BOOLEAN = "boolean"
 
+    # Kinds are keys wherever filters are looked up; the inherited hash would take a call each.
+    __hash__ = object.__hash__
+
 
 def canonical(value: object) -> Value | None:
     """The one form of a value that every equal value shares, or None if it is not a value.

@@ -104,10 +104,14 @@ class Constraint:
             return other
         if other.kind is None:
             return self
-        patterns = self.demands.joined(other.demands)
-        if other.kind is not self.kind or patterns is None:
+        if other.kind is not self.kind:
             return None
         low, high = max(self.low, other.low), min(self.high, other.high)
+        if self.is_interval and other.is_interval:
+            return Constraint(self.kind, low, high) if low < high else None
+        patterns = self.demands.joined(other.demands)
+        if patterns is None:
+            return None
         return between(self.kind, low, high, self.excluded + other.excluded, patterns)
 
 
@@ -128,7 +132,8 @@ def between(
     look for, the constraint that comes back holds no value.
     """
     gaps = _merged(low, high, excluded, patterns)
-    low, high, gaps = _tightened(low, high, gaps, patterns)
+    if gaps or patterns != NO_PATTERNS:
+        low, high, gaps = _tightened(low, high, gaps, patterns)
     if low >= high:
         return None
     if patterns == NO_PATTERNS:

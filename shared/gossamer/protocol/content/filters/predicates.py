@@ -29,6 +29,7 @@ _ON_PATTERNS: Final[dict[Operator, Callable[[str], Patterns]]] = {
 }
 STRING_OPERATORS: Final = frozenset({Operator.STARTS_WITH, Operator.NOT_STARTS_WITH, *_ON_PATTERNS})
 ORDERS: Final = frozenset({Operator.LESS, Operator.AT_MOST, Operator.GREATER, Operator.AT_LEAST})
+_ORDERLY: Final = ORDERS | {Operator.EQUAL, Operator.STARTS_WITH}
 _NEGATED: Final = {
     Operator.EQUAL: Operator.NOT_EQUAL,
     Operator.LESS: Operator.AT_LEAST,
@@ -72,27 +73,29 @@ def _check_type(comparison: Comparison, constant: Exact | None) -> None:
 
 def _constraint(operator: Operator, kind: Kind, constant: Exact) -> Constraint | None:
     domain = DOMAINS[kind]
+    if operator in _ORDERLY:
+        return _nonempty(kind, *_interval(operator, kind, constant))
     if operator in _ON_PATTERNS:
         return between(kind, domain.bottom, domain.top, patterns=_ON_PATTERNS[operator](constant))
-    if operator in (Operator.NOT_EQUAL, Operator.NOT_STARTS_WITH):
-        gap = _interval(NEGATED[operator], kind, constant)
-        return between(kind, domain.bottom, domain.top, [gap])
-    return between(kind, *_interval(operator, kind, constant))
+    gap = _interval(NEGATED[operator], kind, constant)
+    return between(kind, domain.bottom, domain.top, [gap])
+
+
+def _nonempty(kind: Kind, low: Cut, high: Cut) -> Constraint | None:
+    return Constraint(kind, low, high) if low < high else None
 
 
 def _interval(operator: Operator, kind: Kind, constant: Exact) -> Interval:
     domain = DOMAINS[kind]
     if operator is Operator.STARTS_WITH:
         return Strings.starting_with(constant)
-    before, after = domain.before(constant), domain.after(constant)
-    intervals: dict[Operator, Interval] = {
-        Operator.EQUAL: (before, after),
-        Operator.LESS: (domain.bottom, before),
-        Operator.AT_MOST: (domain.bottom, after),
-        Operator.GREATER: (after, domain.top),
-        Operator.AT_LEAST: (before, domain.top),
-    }
-    return intervals[operator]
+    if operator in (Operator.AT_LEAST, Operator.GREATER):
+        after = operator is Operator.GREATER
+        return (domain.after(constant) if after else domain.before(constant)), domain.top
+    if operator in (Operator.AT_MOST, Operator.LESS):
+        before = operator is Operator.LESS
+        return domain.bottom, (domain.before(constant) if before else domain.after(constant))
+    return domain.before(constant), domain.after(constant)
 
 
 def comparisons_of(attribute: str, constraint: Constraint) -> list[Comparison]:
