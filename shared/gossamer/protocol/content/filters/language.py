@@ -63,6 +63,9 @@ def filter_of(text: str, placed: list[Placed], schema: Schema | None) -> Filter:
         raise ExpressionError(text, column, f"more than {MAX_COMPARISONS} comparisons")
     held: dict[str, Constraint] = {}
     for one in placed:
+        if one.constant.kind is TokenKind.VARIABLE:
+            reason = "a variable means something in composite subscriptions only"
+            raise ExpressionError(text, one.constant.column, reason)
         name = name_of(one.name)
         held[name] = _narrowed(text, held.get(name), one, schema)
     return Filter.from_constraints(held)
@@ -145,10 +148,15 @@ class FilterParser(ConjunctionParser):
             if self._next.text != "=":
                 raise self._expected("'='")
             self._take()
-            yield name, self._literal()
+            yield name, self._value()
             if self._next.kind is TokenKind.END:
                 return
             self._punctuation(",")
+
+    def _value(self) -> Token:
+        if self._next.kind is TokenKind.VARIABLE:
+            raise self._expected(self.constants)
+        return self._literal()
 
     def _constraint(self) -> list[Placed]:
         if self._take_word("not"):
@@ -201,6 +209,8 @@ class FilterParser(ConjunctionParser):
         return ConjunctionParser._name(self)
 
     def _literal(self) -> Token:
+        if self._next.kind is TokenKind.VARIABLE:
+            return self._take()
         if self._next.kind is TokenKind.NAME and self._next.text in _WORDS:
             word = self._take()
             return evolve(word, kind=TokenKind.LITERAL, value=_WORDS[word.text])

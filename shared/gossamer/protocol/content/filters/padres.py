@@ -49,7 +49,7 @@ ON_NUMBERS: Final = {
 _PRESENT: Final = "isPresent"
 _KNOWN: Final = " ".join((*ON_STRINGS, _PRESENT, *ON_NUMBERS))
 _FIELD: Final = re.compile(r"\s*(?P<field>'(?:[^'\\]|\\.)*'|[^][,'\s]+(?: +[^][,'\s]+)*)\s*")
-_PLAIN: Final = re.compile(r"[^][,'\s\\`]+")
+_PLAIN: Final = re.compile(r"[^][{},'\s\\`]+")
 _WORDS: Final[dict[str, Exact]] = {
     "true": True,
     "false": False,
@@ -80,7 +80,11 @@ def parse_publication(text: str) -> Publication:
         if name in found:
             reason = f"attribute {name!r} has a value already"
             raise ExpressionError(text, fields[0].column, reason)
-        found[name] = value_of(text, fields[1]).value
+        value = value_of(text, fields[1])
+        if value.kind is TokenKind.VARIABLE:
+            reason = f"expected a number or a string in single quotes, found {value.text!r}"
+            raise ExpressionError(text, value.column, reason)
+        found[name] = value.value
     return found
 
 
@@ -94,12 +98,12 @@ def filter_text(wanted: Filter) -> str:
 
 def publication_text(publication: Publication) -> str:
     """The text of a publication, which parses back to an equal publication."""
-    return ",".join(f"[{_name_text(n)},{_value_text(v)}]" for n, v in publication.items())
+    return ",".join(f"[{name_text(n)},{_value_text(v)}]" for n, v in publication.items())
 
 
 def comparison_text(comparison: Comparison) -> str:
     """One bracket; `ContentError` for an operator that PADRES does not know."""
-    name = _name_text(comparison.attribute)
+    name = name_text(comparison.attribute)
     if comparison.operator is Operator.PRESENT:
         return f"[{name},{_PRESENT},'any']"
     textual = isinstance(comparison.constant, str | bool)
@@ -110,7 +114,8 @@ def comparison_text(comparison: Comparison) -> str:
     return f"[{name},{operator},{_value_text(comparison.constant)}]"
 
 
-def _name_text(name: str) -> str:
+def name_text(name: str) -> str:
+    """An attribute name as text holds it."""
     return name if _PLAIN.fullmatch(name) else _single_quoted(name)
 
 

@@ -36,7 +36,7 @@ from gossamer.protocol.content.matching.table import (
 )
 from gossamer.protocol.rules import inline_rule, rule
 
-LEAF_SIZE = 12
+LEAF_SIZE = 8
 """Filters that a leaf holds at least before it is divided."""
 SAMPLE = 16
 """Filters looked at to choose how to divide; all of them are candidates."""
