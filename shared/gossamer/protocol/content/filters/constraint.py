@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from attrs import frozen
+from attrs import field, frozen
 
 from gossamer.protocol.content.filters.domains import (
     DOMAINS,
@@ -36,11 +36,12 @@ class Constraint:
         patterns: what strings meet besides, if anything.
     """
 
-    kind: Kind | None
+    # The interval alone tells most constraints apart, and is quicker to hash.
+    kind: Kind | None = field(hash=False)
     low: Cut = ()
     high: Cut = ()
-    excluded: tuple[Interval, ...] = ()
-    patterns: Patterns | None = None
+    excluded: tuple[Interval, ...] = field(default=(), hash=False)
+    patterns: Patterns | None = field(default=None, hash=False)
 
     @property
     def is_interval(self) -> bool:

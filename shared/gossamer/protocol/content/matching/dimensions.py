@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from gossamer.protocol.content.filters.constraint import Constraint
-from gossamer.protocol.content.filters.domains import DOMAINS, Exact, Strings, exact_kind
+from gossamer.protocol.content.filters.domains import DOMAINS, Exact, Strings
 from gossamer.protocol.content.filters.filter import Filter
 from gossamer.protocol.content.matching.keys import (
     boolean_key,
@@ -105,17 +105,16 @@ class Dimensions:
         key = date_key if kind is Kind.DATE else boolean_key
         return key(low), key(high), True
 
-    def cell(self, value: Exact) -> tuple[Kind, int, int]:
-        """The kind of a value and the keys around it."""
-        kind = exact_kind(value)
+    def cell(self, kind: Kind, value: Exact) -> tuple[int, int]:
+        """The keys around a value of a kind."""
         if kind is Kind.NUMBER:
             low = number_cell(value)
-            return kind, low, low + 1
+            return low, low + 1
         before = DOMAINS[kind].before(value)
         if kind is Kind.STRING:
-            return kind, self._strings.key(before), self._strings.key(Strings.after(value))
+            return self._strings.key(before), self._strings.key(Strings.after(value))
         low = (date_key if kind is Kind.DATE else boolean_key)(before)
-        return kind, low, low + 1
+        return low, low + 1
 
     def _use_dimension(self, attribute: str, kind: Kind | None) -> None:
         numbers = self._numbers.setdefault(attribute, {})

@@ -27,6 +27,8 @@ _MAGNITUDE: Final = (1 << 63) - 1
 _FIRST: Final = 769 << 52
 """Bits of 2^-254, the least magnitude that has a key of its own."""
 _LAST: Final = (1279 << 52) - 1
+_WHOLE: Final = 1 << 53
+"""Whole numbers below are floats exactly."""
 _RANKS: Final = _LAST - _FIRST + 1
 _MICROSECOND: Final = timedelta(microseconds=1)
 
@@ -63,6 +65,13 @@ def _float_below(value: int | Fraction) -> float:
 
 def number_cell(value: Exact) -> int:
     """The key where the interval of a single number begins; it ends at the next key."""
+    if type(value) is int and -_WHOLE < value < _WHOLE:
+        value = float(value)
+    if type(value) is float:  # most numbers are, and publications are many
+        magnitude = _AS_WORD.unpack(_AS_FLOAT.pack(value))[0] & _MAGNITUDE
+        if _FIRST <= magnitude <= _LAST:
+            key: int = 2 * (magnitude - _FIRST + 1)
+            return key if value > 0 else -key
     rank, exact = number_rank(value)
     return 2 * rank + (not exact)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from gossamer.protocol.content.filters.domains import exact_value
+from gossamer.protocol.content.filters.domains import exact_kind, exact_value
 from gossamer.protocol.content.matching.dimensions import PRESENCE, Box, Dimensions
 from gossamer.protocol.content.matching.keys import LEAST, MOST
 from gossamer.protocol.content.matching.table import ENCLOSING, OVERLAPPING, WITHIN
@@ -27,6 +27,8 @@ ALL: Final = 1 << 31
 """More answers than there can be."""
 
 _OPTIONAL, _REQUIRED = 0, 1
+_PLAIN: Final[dict[type, Kind]] = {int: Kind.NUMBER, float: Kind.NUMBER, str: Kind.STRING}
+"""Types whose values are exact as they are, unless NaN or not ASCII."""
 _NOTHING: Final = (MOST, LEAST)
 """An interval that no stored one overlaps."""
 
@@ -114,15 +116,22 @@ class Questions:
 
     def _ask_value(self, asked: Asked, numbers: Mapping[Kind | None, int], value: object) -> bool:
         """Ask what a value of an attribute satisfies; returns whether anything can be stored."""
-        exact = value if type(value) in (int, str) else exact_value(value)
-        if exact is None:
-            return False
-        kind, low, high = self._dimensions.cell(exact)
+        kind = _PLAIN.get(type(value))
+        if kind is None or value != value or (kind is Kind.STRING and not _is_ascii(value)):
+            value = exact_value(value)
+            if value is None:
+                return False
+            kind = exact_kind(value)
         if kind in numbers:
+            low, high = self._dimensions.cell(kind, value)
             asked += (numbers[kind], low, high, _OPTIONAL)
         if None in numbers:
             asked += (numbers[None], *PRESENCE, _OPTIONAL)
         return kind in numbers or None in numbers
+
+
+def _is_ascii(value: object) -> bool:
+    return isinstance(value, str) and value.isascii()
 
 
 def _ask_all(asked: Asked, numbers: Mapping[Kind | None, int]) -> None:
