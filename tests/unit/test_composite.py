@@ -113,17 +113,32 @@ def test_what_waits_is_bounded_and_counted() -> None:
     matcher = CompositeMatcher(most_waiting=3, most_matches=2)
     first = matcher.add(parse_composite("{a == 1} & {b == 1}"), window=100)
     second = matcher.add(parse_composite("{a == 1} & {c == 1}"), window=5)
+    matcher.add(parse_composite("{c == 1} & {a == 1}"), window=5)
     for time in range(3):
         matcher.step(time, {"a": 1}, time)
     assert (matcher.waiting, matcher.dropped, matcher.expired) == (3, 3, 0)
-    assert names(matcher.step(3, {"c": 1}, "c")) == [(2, "c")]
+    assert names(matcher.step(3, {"c": 1}, "c")) == []  # for it the last one had to go
+    assert (matcher.waiting, matcher.dropped) == (3, 4)
     matcher.step(3, {"a": 1}, 3)
     matcher.remove(second)
-    assert len(matcher) == 1
+    assert len(matcher) == 2
     assert matcher.waiting <= 3
     matcher.remove(first)
+    matcher.remove(2)
     assert matcher.waiting == 0
     assert matcher.step(200, {"a": 1}, 4) == []
+
+
+def test_what_was_published_before_a_subscription_does_not_count() -> None:
+    matcher = CompositeMatcher()
+    matcher.add(parse_composite("{a == 1} & {b == 1}"), window=10)
+    matcher.step(0, {"a": 1}, "early")
+    late = matcher.add(parse_composite("{a == 1} & {b == 2}"), window=10)
+    matcher.step(1, {"a": 1}, "late")
+    assert matcher.waiting == 2
+    assert names(matcher.step(2, {"b": 2}, "b")) == [("late", "b")]
+    matcher.remove(late)
+    assert names(matcher.step(2, {"b": 1}, "b")) == [("early", "b"), ("late", "b")]
 
 
 def test_matches_of_one_publication_are_bounded() -> None:

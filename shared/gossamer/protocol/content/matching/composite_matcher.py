@@ -1,9 +1,10 @@
 """Matching composite subscriptions: joins of publications over a time window.
 
-Every part waits with the publications that matched it and have not expired. A new publication is
-joined with those of the other parts, as in the join nodes of a Rete (Forgy 1982), but only
-publications are kept, not their combinations: memory grows with what arrives in a window, not with
-the product of that. There is no clock here: time is what the caller says, in any unit.
+Every part waits with the publications that matched it and have not expired; equal parts with equal
+windows wait together, whichever subscriptions they belong to. A new publication is joined with what
+waits at the other parts, as in the join nodes of a Rete (Forgy 1982), but only publications are
+kept, not their combinations: memory grows with what arrives in a window, not with the product of
+that. There is no clock here: time is what the caller says, in any unit.
 """
 
 from __future__ import annotations
@@ -42,32 +43,45 @@ class CompositeMatch:
     publications: tuple[object, ...]
 
 
-@define(eq=False)
+@frozen(order=True)
 class _Waiting:
     """A publication that matched a part, as long as it may still be joined."""
 
     expires_at: float
     number: int
-    place: _Place
-    values: Values
-    name: object
+    name: object = field(order=False)
+    values: Values = field(order=False)
+    store: _Store = field(order=False)
 
-    def __lt__(self, other: _Waiting) -> bool:
-        return (self.expires_at, self.number) < (other.expires_at, other.number)
+
+@define(eq=False)
+class _Store:
+    """What waits at all equal parts with equal windows, by the values of their variables."""
+
+    part: Part
+    window: float
+    filter_id: int
+    variables: tuple[str, ...]
+    places: list[_Place] = field(factory=list)
+    waiting: dict[Values, deque[_Waiting]] = field(factory=dict)
 
 
 @define(eq=False)
 class _Place:
-    """One part of one alternative, and what waits there by the values of its variables."""
+    """One part of one alternative of a composite subscription.
+
+    Attributes:
+        at: which of the parts.
+        since: the first publication that counts.
+        siblings: all parts of the alternative.
+    """
 
     composite: int
     alternative: int
-    part: Part
-    variables: tuple[str, ...]
-    window: float
+    at: int
+    since: int
+    store: _Store
     siblings: list[_Place]
-    filter_id: int = -1
-    waiting: dict[Values, deque[_Waiting]] = field(factory=dict)
 
 
 class CompositeMatcher:
@@ -97,10 +111,11 @@ class CompositeMatcher:
         self._most_waiting = most_waiting
         self._most_matches = most_matches
         self._places: dict[int, list[_Place]] = {}
-        self._by_filter: dict[int, list[_Place]] = {}
+        self._stores: dict[tuple[Part, float], _Store] = {}
+        self._by_filter: dict[int, list[_Store]] = {}
         self._queue: list[_Waiting] = []
         self._next_id = 0
-        self._next_number = 0
+        self._published = 0
 
     def __len__(self) -> int:
         """The number of composite subscriptions."""
@@ -108,7 +123,7 @@ class CompositeMatcher:
 
     @property
     def waiting(self) -> int:
-        """How many publications wait, counted at every part where they do."""
+        """How many publications wait, counted at every different part where they do."""
         return len(self._queue)
 
     def add(self, composite: Composite, window: float) -> int:
@@ -121,29 +136,31 @@ class CompositeMatcher:
             raise ContentError("", f"the window is {window}, expected more than 0")
         composite_id = self._next_id
         self._next_id += 1
-        self._places[composite_id] = []
+        places: list[_Place] = []
         for number, parts in enumerate(composite.alternatives):
             siblings: list[_Place] = []
-            for part in parts:
-                variables = tuple(dict.fromkeys(variable for _, variable in part.bindings))
-                place = _Place(composite_id, number, part, variables, window, siblings)
+            for at, part in enumerate(parts):
+                store = self._store_of(part, window)
+                place = _Place(composite_id, number, at, self._published, store, siblings)
                 siblings.append(place)
-                place.filter_id = self._index.add(part.filter).id
-                self._by_filter.setdefault(place.filter_id, []).append(place)
-            self._places[composite_id] += siblings
+                store.places.append(place)
+            places += siblings
+        self._places[composite_id] = places
         return composite_id
 
     def remove(self, composite_id: int) -> None:
         """Remove a composite subscription and what waits for it; `ContentError` if unknown."""
         if composite_id not in self._places:
             raise ContentError("", f"no composite subscription has the id {composite_id}")
+        empty = False
         for place in self._places.pop(composite_id):
-            self._index.remove(place.filter_id)
-            self._by_filter[place.filter_id].remove(place)
-            if not self._by_filter[place.filter_id]:
-                del self._by_filter[place.filter_id]
-        self._queue = [one for one in self._queue if one.place.composite != composite_id]
-        heapq.heapify(self._queue)
+            place.store.places.remove(place)
+            if not place.store.places:
+                self._drop_store(place.store)
+                empty = empty or bool(place.store.waiting)
+        if empty:
+            self._queue = [one for one in self._queue if one.store.places]
+            heapq.heapify(self._queue)
 
     def step(
         self, now: float, publication: Mapping[str, object], name: object
@@ -156,31 +173,57 @@ class CompositeMatcher:
             name: what matches are to call it.
         """
         self._expire(now)
+        matched = self._matched(publication)
+        for store, values in matched:
+            if any(len(place.siblings) > 1 for place in store.places):
+                self._keep(now, store, values, name)
         found: list[CompositeMatch] = []
-        for place in self._matched(publication):
-            values = _values_at(place, publication)
-            if values is None:
-                continue
-            for names in _joined(place, values, name):
-                if len(found) == self._most_matches:
-                    self.cut_short += 1
-                    break
-                found.append(CompositeMatch(place.composite, place.alternative, names))
-            if len(place.siblings) > 1:
-                self._keep(now, place, values, name)
+        for store, values in matched:
+            for place in store.places:
+                if all(other.store.waiting for other in place.siblings if other is not place):
+                    self._complete(place, values, name, found)
+        self._published += 1
         return found
 
-    def _matched(self, publication: Mapping[str, object]) -> list[_Place]:
-        ids = self._index.match(publication)
-        return [place for one in sorted(ids) for place in self._by_filter[one]]
+    def _complete(
+        self, place: _Place, values: Values, name: object, found: list[CompositeMatch]
+    ) -> None:
+        """Add the matches in which a publication serves a part and none behind it."""
+        for names in _joined(place, values, name, self._published):
+            if len(found) == self._most_matches:
+                self.cut_short += 1
+                return
+            found.append(CompositeMatch(place.composite, place.alternative, names))
 
-    def _keep(self, now: float, place: _Place, values: Values, name: object) -> None:
+    def _matched(self, publication: Mapping[str, object]) -> list[tuple[_Store, Values]]:
+        """The parts that a publication matches, and the values of their variables."""
+        ids = sorted(self._index.match(publication))
+        stores = (store for one in ids for store in self._by_filter[one])
+        pairs = ((store, _values_at(store, publication)) for store in stores)
+        return [(store, values) for store, values in pairs if values is not None]
+
+    def _store_of(self, part: Part, window: float) -> _Store:
+        store = self._stores.get((part, window))
+        if store is None:
+            filter_id = self._index.add(part.filter).id
+            variables = tuple(dict.fromkeys(variable for _, variable in part.bindings))
+            store = _Store(part, window, filter_id, variables)
+            self._stores[part, window] = store
+            self._by_filter.setdefault(filter_id, []).append(store)
+        return store
+
+    def _drop_store(self, store: _Store) -> None:
+        del self._stores[store.part, store.window]
+        self._by_filter[store.filter_id].remove(store)
+        if self._index.remove(store.filter_id).is_gone:
+            del self._by_filter[store.filter_id]
+
+    def _keep(self, now: float, store: _Store, values: Values, name: object) -> None:
         if len(self._queue) >= self._most_waiting:
             self._forget(heapq.heappop(self._queue))
             self.dropped += 1
-        one = _Waiting(now + place.window, self._next_number, place, values, name)
-        self._next_number += 1
-        place.waiting.setdefault(values, deque()).append(one)
+        one = _Waiting(now + store.window, self._published, name, values, store)
+        store.waiting.setdefault(values, deque()).append(one)
         heapq.heappush(self._queue, one)
 
     def _expire(self, now: float) -> None:
@@ -189,58 +232,68 @@ class CompositeMatcher:
             self.expired += 1
 
     def _forget(self, oldest: _Waiting) -> None:
-        """Let go of what expires first, which came first at its place, too."""
-        waiting = oldest.place.waiting[oldest.values]
+        """Let go of what expires first, which came first where it waits, too."""
+        waiting = oldest.store.waiting[oldest.values]
         waiting.popleft()
         if not waiting:
-            del oldest.place.waiting[oldest.values]
+            del oldest.store.waiting[oldest.values]
 
 
-def _values_at(place: _Place, publication: Mapping[str, object]) -> Values | None:
+def _values_at(store: _Store, publication: Mapping[str, object]) -> Values | None:
     """The values of a part's variables; None if a variable would have two values."""
     bound: dict[str, Any] = {}
-    for attribute, variable in place.part.bindings:
+    for attribute, variable in store.part.bindings:
         exact = exact_value(publication[attribute])
         value = (exact_kind(exact), exact)
         if bound.setdefault(variable, value) != value:
             return None
-    return tuple(bound[variable] for variable in place.variables)
+    return tuple(bound[variable] for variable in store.variables)
 
 
-def _joined(new: _Place, values: Values, name: object) -> Iterator[tuple[object, ...]]:
-    """Names of publications, one a part, that match together with a new one at its part."""
-    bound = dict(zip(new.variables, values, strict=True))
-    names: dict[int, object] = {id(new): name}
-    others = [place for place in new.siblings if place is not new]
-    for _ in _joins(others, 0, bound, names):
-        yield tuple(names[id(place)] for place in new.siblings)
+def _joined(new: _Place, values: Values, name: object, number: int) -> Iterator[tuple[object, ...]]:
+    """Names of publications, one a part, that match together with a new one at its part.
+
+    At parts before that the new one may serve as well, at those behind only older ones: so every
+    combination comes up once.
+    """
+    bound = dict(zip(new.store.variables, values, strict=True))
+    names: list[object] = [None] * len(new.siblings)
+    names[new.at] = name
+    others = [
+        (place, number + 1 if place.at < new.at else number)
+        for place in new.siblings
+        if place is not new
+    ]
+    for _ in _joins(others, bound, names):
+        yield tuple(names)
 
 
 def _joins(
-    others: list[_Place], at: int, bound: dict[str, Any], names: dict[int, object]
+    others: list[tuple[_Place, int]], bound: dict[str, Any], names: list[object]
 ) -> Iterator[None]:
-    """Every choice for the parts from `at` on that agrees with the variables bound so far."""
-    if at == len(others):
+    """Every choice for some parts, of publications before a number, that agrees with variables."""
+    if not others:
         yield None
         return
-    place = others[at]
-    for values in _agreeing(place, bound):
-        further = bound | dict(zip(place.variables, values, strict=True))
-        for one in place.waiting[values]:
-            names[id(place)] = one.name
-            yield from _joins(others, at + 1, further, names)
+    place, before = others[0]
+    for values in _agreeing(place.store, bound):
+        further = bound | dict(zip(place.store.variables, values, strict=True))
+        for one in place.store.waiting[values]:
+            if place.since <= one.number < before:
+                names[place.at] = one.name
+                yield from _joins(others[1:], further, names)
 
 
-def _agreeing(place: _Place, bound: Mapping[str, Any]) -> list[Values]:
+def _agreeing(store: _Store, bound: Mapping[str, Any]) -> list[Values]:
     """The values waiting at a part that agree with the variables bound so far."""
-    if all(variable in bound for variable in place.variables):
-        values = tuple(bound[variable] for variable in place.variables)
-        return [values] if values in place.waiting else []
+    if all(variable in bound for variable in store.variables):
+        values = tuple(bound[variable] for variable in store.variables)
+        return [values] if values in store.waiting else []
     return [
         values
-        for values in place.waiting
+        for values in store.waiting
         if all(
             bound.get(variable, value) == value
-            for variable, value in zip(place.variables, values, strict=True)
+            for variable, value in zip(store.variables, values, strict=True)
         )
     ]
