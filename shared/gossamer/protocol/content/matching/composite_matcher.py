@@ -24,6 +24,9 @@ from gossamer.protocol.content.matching.index import MatchingIndex
 Values = tuple[Any, ...]
 """The values of a part's variables, in order, each with its kind."""
 
+_Waiting = tuple[int, object]
+"""The number and the name of a publication that matched a part."""
+
 MOST_WAITING: Final = 100_000
 MOST_MATCHES: Final = 1_000
 
@@ -41,17 +44,6 @@ class CompositeMatch:
     id: int
     alternative: int
     publications: tuple[object, ...]
-
-
-@frozen(order=True)
-class _Waiting:
-    """A publication that matched a part, as long as it may still be joined."""
-
-    expires_at: float
-    number: int
-    name: object = field(order=False)
-    values: Values = field(order=False)
-    store: _Store = field(order=False)
 
 
 @define(eq=False)
@@ -113,7 +105,9 @@ class CompositeMatcher:
         self._places: dict[int, list[_Place]] = {}
         self._stores: dict[tuple[Part, float], _Store] = {}
         self._by_filter: dict[int, list[_Store]] = {}
-        self._queue: list[_Waiting] = []
+        # When each expires, in which order it came, and where it waits.
+        self._queue: list[tuple[float, int, _Store, Values]] = []
+        self._kept = 0
         self._next_id = 0
         self._published = 0
 
@@ -159,7 +153,7 @@ class CompositeMatcher:
                 self._drop_store(place.store)
                 empty = empty or bool(place.store.waiting)
         if empty:
-            self._queue = [one for one in self._queue if one.store.places]
+            self._queue = [one for one in self._queue if one[2].places]
             heapq.heapify(self._queue)
 
     def step(
@@ -220,23 +214,24 @@ class CompositeMatcher:
 
     def _keep(self, now: float, store: _Store, values: Values, name: object) -> None:
         if len(self._queue) >= self._most_waiting:
-            self._forget(heapq.heappop(self._queue))
+            self._forget_first()
             self.dropped += 1
-        one = _Waiting(now + store.window, self._published, name, values, store)
-        store.waiting.setdefault(values, deque()).append(one)
-        heapq.heappush(self._queue, one)
+        store.waiting.setdefault(values, deque()).append((self._published, name))
+        heapq.heappush(self._queue, (now + store.window, self._kept, store, values))
+        self._kept += 1
 
     def _expire(self, now: float) -> None:
-        while self._queue and self._queue[0].expires_at < now:
-            self._forget(heapq.heappop(self._queue))
+        while self._queue and self._queue[0][0] < now:
+            self._forget_first()
             self.expired += 1
 
-    def _forget(self, oldest: _Waiting) -> None:
+    def _forget_first(self) -> None:
         """Let go of what expires first, which came first where it waits, too."""
-        waiting = oldest.store.waiting[oldest.values]
+        _, _, store, values = heapq.heappop(self._queue)
+        waiting = store.waiting[values]
         waiting.popleft()
         if not waiting:
-            del oldest.store.waiting[oldest.values]
+            del store.waiting[values]
 
 
 def _values_at(store: _Store, publication: Mapping[str, object]) -> Values | None:
@@ -278,9 +273,9 @@ def _joins(
     place, before = others[0]
     for values in _agreeing(place.store, bound):
         further = bound | dict(zip(place.store.variables, values, strict=True))
-        for one in place.store.waiting[values]:
-            if place.since <= one.number < before:
-                names[place.at] = one.name
+        for number, name in place.store.waiting[values]:
+            if place.since <= number < before:
+                names[place.at] = name
                 yield from _joins(others[1:], further, names)
 
 
