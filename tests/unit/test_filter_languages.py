@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import doctest
 import math
+import pickle
 
 import pytest
 
 from gossamer.protocol.content import filters as api
 from gossamer.protocol.content.errors import ContentError, WrongValueError
+from gossamer.protocol.content.filters.language import MAX_COMPARISONS
 from gossamer.protocol.content.schema import Schema
+from gossamer.protocol.content.tokens import MAX_TEXT
 from gossamer.protocol.errors import ExpressionError
 
 SCHEMA = Schema.from_mapping(
@@ -223,6 +226,24 @@ def test_integers_and_floats_unify_exactly() -> None:
     assert not api.matches(above, {"x": float(2**53)})
     assert not api.intersects(above, api.parse(f"x < {2**53 + 1} and x <= {2**53}"))
     assert api.matches(api.parse("x > 1e300"), {"x": math.inf})
+
+
+def test_length_and_number_of_predicates_are_bounded() -> None:
+    for text in (" " * MAX_TEXT + "x > 5", "[x,>,5]" + " " * MAX_TEXT):
+        with pytest.raises(ExpressionError, match="more than the 4096 allowed"):
+            api.parse(text)
+    most = ["x > 5"] * MAX_COMPARISONS
+    assert api.to_text(api.parse(" and ".join(most))) == "x > 5"
+    with pytest.raises(ExpressionError, match="more than 256 comparisons"):
+        api.parse(" and ".join([*most, "x > 5"]))
+
+
+def test_filters_survive_pickling() -> None:
+    wanted = api.parse('s >= "a" and s not contains "b" and x != 5 and day > 2020-01-31')
+    again = pickle.loads(pickle.dumps(wanted))
+    assert again == wanted
+    assert hash(again) == hash(wanted)
+    assert again.matches({"s": "c", "x": 6, "day": "no date"}) is False
 
 
 def test_what_padres_cannot_say_is_refused() -> None:

@@ -59,9 +59,7 @@ def tokenize(text: str) -> list[Token]:
 
     Raises `ExpressionError` at the first character that starts no token.
     """
-    if len(text) > MAX_TEXT:
-        reason = f"the text has {len(text)} characters, more than the {MAX_TEXT} allowed"
-        raise ExpressionError(text[:40] + "...", 1, reason)
+    check_length(text)
     tokens: list[Token] = []
     position = _after_whitespace(text, 0)
     while position < len(text):
@@ -69,6 +67,13 @@ def tokenize(text: str) -> list[Token]:
         tokens.append(token)
         position = _after_whitespace(text, position)
     return [*tokens, Token(TokenKind.END, "", len(text) + 1)]
+
+
+def check_length(text: str) -> None:
+    """Let a text pass unless it is longer than allowed; `ExpressionError` otherwise."""
+    if len(text) > MAX_TEXT:
+        reason = f"the text has {len(text)} characters, more than the {MAX_TEXT} allowed"
+        raise ExpressionError(text[:40] + "...", 1, reason)
 
 
 def _after_whitespace(text: str, position: int) -> int:

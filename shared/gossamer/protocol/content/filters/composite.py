@@ -106,8 +106,8 @@ class _Reader:
     def _alternatives(self) -> tuple[tuple[Part, ...], ...]:
         found = self._conjunction()
         while self._take("||"):
-            found += self._conjunction()
-        return self._bounded(found)
+            found = self._bounded(found + self._conjunction())
+        return found
 
     def _conjunction(self) -> tuple[tuple[Part, ...], ...]:
         found = self._braces()

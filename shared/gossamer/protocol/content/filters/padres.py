@@ -23,7 +23,7 @@ from gossamer.protocol.content.filters.language import filter_of
 from gossamer.protocol.content.grammar import Placed
 from gossamer.protocol.content.operators import Comparison, Operator
 from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.content.tokens import Token, TokenKind, tokenize
+from gossamer.protocol.content.tokens import Token, TokenKind, check_length, tokenize
 from gossamer.protocol.content.values import quoted
 from gossamer.protocol.errors import ExpressionError
 
@@ -141,6 +141,7 @@ class PadresReader:
 
     def groups(self, fewest: int, most: int) -> list[list[Token]]:
         """The fields of every bracket, the brackets with commas between; names are unquoted."""
+        check_length(self.text)
         groups = [self._group(fewest, most)]
         while self._skip_to(","):
             groups.append(self._group(fewest, most))
