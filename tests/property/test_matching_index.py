@@ -169,7 +169,7 @@ def test_compiled_and_interpreted_tables_are_equal() -> None:
             held.append(added[0].id)
         publication = random_publication(rng)
         assert both[0].match(publication) == both[1].match(publication)
-    for name in ("slots", "constraints", "nodes", "budget", "counters"):
+    for name in ("slots", "records", "nodes", "budget", "counters"):
         arrays = [getattr(index._storage.table, name) for index in both]
         assert np.array_equal(*arrays), name
 

@@ -46,7 +46,7 @@ def test_what_is_freed_is_used_again() -> None:
         if number >= 20:
             index.remove(added.id)
     table = index._storage.table
-    assert (len(table.slots), len(table.constraints), len(table.wanted)) == (64, 64, 64)
+    assert (len(table.slots), len(table.records), len(table.wanted)) == (64, 1024, 64)
 
 
 def test_an_index_without_covering_has_roots_only() -> None:
@@ -69,14 +69,13 @@ def test_unknown_ids_are_refused_and_change_nothing() -> None:
 
 
 def test_a_tree_without_free_nodes_stays_a_leaf_and_loses_nothing() -> None:
-    table = make_table(filters=64, rows=64, nodes=3, dimensions=1)
+    table = make_table(filters=64, words=512, nodes=3, dimensions=1)
     for slot in range(64):
-        table.constraints[slot] = (0, 2 * slot, 2 * slot + 1)
-        table.slots[slot] = (slot, 1, NONE, 0, NONE, NONE, NONE, NONE)
-        table.work[slot] = slot
+        table.records[8 * slot : 8 * slot + 8] = (slot, NONE, 1, 0, NONE, 0, 2 * slot, 2 * slot + 1)
+        table.work[slot] = 8 * slot
     build.interpreted(table, 0, 64)
     assert gather.interpreted(table, 0) == 64
-    assert sorted(table.work.tolist()) == list(range(64))
+    assert sorted(table.work.tolist()) == list(range(0, 512, 8))
 
 
 def test_surrogates_and_nan_match_nothing() -> None:

@@ -79,10 +79,16 @@ class Dimensions:
         return Box(sides, exact)
 
     def rows(self, box: Box) -> list[Row]:
-        """The rows of a box in dimensions that are in use; narrow ones first, they tell most."""
-        rows = [(self._numbers[name][kind], low, high) for name, kind, low, high in box.sides]
-        rows.sort(key=_width)
-        return rows
+        """The rows of a box in dimensions that are in use.
+
+        Strings come last: the tree divides by what is equal to one, so that is mostly known.
+        """
+        rows: list[Row] = []
+        strings: list[Row] = []
+        for name, kind, low, high in box.sides:
+            row = (self._numbers[name][kind], low, high)
+            (strings if kind is Kind.STRING else rows).append(row)
+        return rows + strings
 
     def release(self, wanted: Filter) -> None:
         """Count the dimensions and strings of a filter less."""
@@ -135,7 +141,3 @@ class Dimensions:
             self._free.append(number)
             if not numbers:
                 del self._numbers[attribute]
-
-
-def _width(row: Row) -> int:
-    return row[2] - row[1]

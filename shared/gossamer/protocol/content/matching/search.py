@@ -13,13 +13,11 @@ from gossamer.protocol.content.matching.table import (
     ALL_STORED,
     ASKED,
     BELOW,
-    DIMENSION,
     DOUBT_ALL,
     DOUBT_STORED,
     DOUBTFUL,
     ENCLOSING,
     ENOUGH,
-    FIRST,
     FREE,
     HEAD,
     HIGH,
@@ -35,8 +33,11 @@ from gossamer.protocol.content.matching.table import (
     PARENT,
     QUERY_HEADER,
     QUERY_WORDS,
+    RECORD_HEADER,
     RELATION,
     ROOTS,
+    ROW_WORDS,
+    SLOT,
     SPLIT,
     SPLIT_DIMENSION,
     STORED_WANTED,
@@ -71,19 +72,19 @@ def clear_wanted(table: Table) -> None:
 
 
 @inline_rule
-def fits(table: Table, slot: int) -> bool:
+def fits(table: Table, record: int) -> bool:
     """Whether a stored box lies to the wanted one as the query asks."""
-    rows, wanted, query = table.constraints, table.wanted, table.query
+    records, wanted, query = table.records, table.wanted, table.query
     relation = query[RELATION]
-    first = table.slots[slot, FIRST]
     stored_wanted = 0
-    for row in range(first, first + table.slots[slot, LENGTH]):
-        dimension = rows[row, DIMENSION]
+    row = record + RECORD_HEADER
+    for _ in range(records[record + LENGTH]):
+        dimension, low, high = records[row], records[row + LOW], records[row + HIGH]
+        row += ROW_WORDS
         if wanted[dimension, IS_WANTED] == 0:
             if query[ALL_STORED] != 0:
                 return False
             continue
-        low, high = rows[row, LOW], rows[row, HIGH]
         wanted_low, wanted_high = wanted[dimension, WANTED_LOW], wanted[dimension, WANTED_HIGH]
         if relation == ENCLOSING:
             if low > wanted_low or high < wanted_high:
@@ -137,7 +138,7 @@ def search(table: Table) -> int:
     Returns the number of matches, and that of doubtful ones times 2^FOUND_BITS. Stops at as many
     certain matches as are enough.
     """
-    nodes, slots, query = table.nodes, table.slots, table.query
+    nodes, records, query = table.nodes, table.records, table.query
     only_roots, enough = query[ONLY_ROOTS] != 0, query[ENOUGH]
     found = doubtful = 0
     write_wanted(table)
@@ -151,16 +152,17 @@ def search(table: Table) -> int:
         if nodes[node, SPLIT_DIMENSION] != LEAF:
             depth = push_parts(table, node, depth)
             continue
-        slot = nodes[node, HEAD]
-        while slot != NONE:
-            if (not only_roots or slots[slot, PARENT] == NONE) and fits(table, slot):
-                doubt = query[DOUBT_STORED] != 0 and slots[slot, DOUBTFUL] != 0
+        record = nodes[node, HEAD]
+        while record != NONE:
+            if (not only_roots or records[record + PARENT] == NONE) and fits(table, record):
+                slot = records[record + SLOT]
+                doubt = query[DOUBT_STORED] != 0 and records[record + DOUBTFUL] != 0
                 if doubt or query[DOUBT_ALL] != 0:
                     doubtful += 1
                     table.found[len(table.found) - doubtful] = slot
                 else:
                     table.found[found] = slot
                     found += 1
-            slot = slots[slot, NEXT]
+            record = records[record + NEXT]
     clear_wanted(table)
     return found + (doubtful << FOUND_BITS)

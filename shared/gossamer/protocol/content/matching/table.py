@@ -1,7 +1,8 @@
 """The arrays of a matching index, which rules read and write.
 
-A filter has a slot, a row for each of its constraints, and a place in the chain of one leaf of the
-tree. Slots that cover others are linked as a forest: each filter hangs below one that covers it.
+A filter has a slot, which stays, and a record of its constraints, which lies in the chain of one
+leaf of the tree: all that a search reads of a filter lies together, as most of its time goes into
+fetching that. Slots are linked as a forest: each filter hangs below one that covers it.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ import numpy as np
 from gossamer.protocol.struct import Struct
 
 # Columns of `slots`.
-FIRST, LENGTH, NEXT, DOUBTFUL, PARENT, CHILD, LEFT, RIGHT = range(8)
-# Columns of `constraints`; an interval by its keys.
-DIMENSION, LOW, HIGH = range(3)
+RECORD, CHILD, LEFT, RIGHT = range(4)
+# Words of a record, before its rows: the slot, the next record of the leaf, the number of rows,
+# whether they are not all there is to the filter, and the slot it hangs below.
+SLOT, NEXT, LENGTH, DOUBTFUL, PARENT, RECORD_HEADER = range(6)
+# Words of a row: a dimension, and an interval by its keys.
+DIMENSION, LOW, HIGH, ROW_WORDS = range(4)
 # Columns of `nodes`; the four children are named by their place, a leaf holds a chain instead.
 SPLIT_DIMENSION, SPLIT, BELOW, ABOVE, ACROSS, FREE, COUNT, ROOTS = range(8)
 HEAD: Final = SPLIT
@@ -49,20 +53,20 @@ class Table(Struct):
     """Everything compiled code knows of an index; all arrays are int64.
 
     Attributes:
-        slots: [filters, 8], see the columns above; PARENT is NONE for a root.
-        constraints: [rows, 3], those of a slot together.
+        slots: [filters, 4], see the columns above.
+        records: where a slot's record begins there are its words, then those of its rows.
         nodes: [nodes, 8], the tree; node 0 is its root.
         budget: [nodes], additions and removals left until the part below is built anew.
         wanted: [dimensions, 4], what the present query asks; clear between queries.
         query: what the host asks, a header and QUERY_WORDS for each dimension.
         found: [filters], matches from the beginning, doubtful ones from the end.
-        work, spare: [filters], slots while a part of the tree is built.
+        work, spare: [filters], records while a part of the tree is built.
         stack: for walking the tree.
         counters: see the words above.
     """
 
     slots: Words
-    constraints: Words
+    records: Words
     nodes: Words
     budget: Words
     wanted: Words
@@ -74,11 +78,11 @@ class Table(Struct):
     counters: Words
 
 
-def make_table(filters: int, rows: int, nodes: int, dimensions: int) -> Table:
-    """An empty table with room for so much; the tree is one empty leaf."""
+def make_table(filters: int, words: int, nodes: int, dimensions: int) -> Table:
+    """An empty table with room for so much, words being those of records."""
     table = Table(
-        slots=np.full((filters, 8), NONE, np.int64),
-        constraints=np.full((rows, 3), NONE, np.int64),
+        slots=np.full((filters, 4), NONE, np.int64),
+        records=np.zeros(words, np.int64),
         nodes=np.zeros((nodes, 8), np.int64),
         budget=np.zeros(nodes, np.int64),
         wanted=np.zeros((dimensions, 4), np.int64),
@@ -94,10 +98,10 @@ def make_table(filters: int, rows: int, nodes: int, dimensions: int) -> Table:
     return table
 
 
-def grown(table: Table, filters: int, rows: int, nodes: int, dimensions: int) -> Table:
+def grown(table: Table, filters: int, words: int, nodes: int, dimensions: int) -> Table:
     """A table with more room that holds the same."""
-    larger = make_table(filters, rows, nodes, dimensions)
-    for name in ("slots", "constraints", "nodes", "budget"):
+    larger = make_table(filters, words, nodes, dimensions)
+    for name in ("slots", "records", "nodes", "budget"):
         before = getattr(table, name)
         getattr(larger, name)[: len(before)] = before
     larger.counters[:] = table.counters

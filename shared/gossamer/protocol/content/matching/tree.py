@@ -16,8 +16,6 @@ from gossamer.protocol.content.matching.table import (
     CHOSEN_DIMENSION,
     CHOSEN_SPLIT,
     COUNT,
-    DIMENSION,
-    FIRST,
     FREE,
     FREE_NODE,
     FREE_NODES,
@@ -29,7 +27,9 @@ from gossamer.protocol.content.matching.table import (
     NEXT,
     NONE,
     PARENT,
+    RECORD_HEADER,
     ROOTS,
+    ROW_WORDS,
     SPLIT,
     SPLIT_DIMENSION,
     Table,
@@ -45,15 +45,16 @@ LEAST_GAIN = 0.04
 
 
 @inline_rule
-def side_of(table: Table, slot: int, dimension: int, split: int) -> int:
+def side_of(table: Table, record: int, dimension: int, split: int) -> int:
     """The child that a filter belongs to."""
-    rows = table.constraints
-    first = table.slots[slot, FIRST]
-    for row in range(first, first + table.slots[slot, LENGTH]):
-        if rows[row, DIMENSION] == dimension:
-            if rows[row, HIGH] <= split:
+    records = table.records
+    row = record + RECORD_HEADER
+    for _ in range(records[record + LENGTH]):
+        if records[row] == dimension:
+            if records[row + HIGH] <= split:
                 return BELOW
-            return ABOVE if rows[row, LOW] >= split else ACROSS
+            return ABOVE if records[row + LOW] >= split else ACROSS
+        row += ROW_WORDS
     return FREE
 
 
@@ -89,10 +90,10 @@ def free_node(table: Table, node: int) -> None:
 
 
 @rule
-def insert(table: Table, slot: int) -> None:
-    """Put a slot, whose rows and parent are written, into its leaf."""
-    nodes, slots = table.nodes, table.slots
-    is_root = 1 if slots[slot, PARENT] == NONE else 0
+def insert(table: Table, record: int) -> None:
+    """Put a record, whose rows and parent are written, into its leaf."""
+    nodes, records = table.nodes, table.records
+    is_root = 1 if records[record + PARENT] == NONE else 0
     node, worn = 0, NONE
     while True:
         nodes[node, COUNT] += 1
@@ -102,21 +103,21 @@ def insert(table: Table, slot: int) -> None:
             worn = node
         if nodes[node, SPLIT_DIMENSION] == LEAF:
             break
-        side = side_of(table, slot, nodes[node, SPLIT_DIMENSION], nodes[node, SPLIT])
+        side = side_of(table, record, nodes[node, SPLIT_DIMENSION], nodes[node, SPLIT])
         if nodes[node, side] == NONE:
             nodes[node, side] = make_leaf(table)
         node = nodes[node, side]
-    slots[slot, NEXT] = nodes[node, HEAD]
-    nodes[node, HEAD] = slot
+    records[record + NEXT] = nodes[node, HEAD]
+    nodes[node, HEAD] = record
     if worn != NONE:
         build(table, worn, gather(table, worn))
 
 
 @rule
-def remove(table: Table, slot: int) -> None:
-    """Take a slot out of its leaf; its rows and parent are as when it was put in."""
-    nodes, slots = table.nodes, table.slots
-    is_root = 1 if slots[slot, PARENT] == NONE else 0
+def remove(table: Table, record: int) -> None:
+    """Take a record out of its leaf; its rows are as when it was put in."""
+    nodes, records = table.nodes, table.records
+    is_root = 1 if records[record + PARENT] == NONE else 0
     node, worn = 0, NONE
     while True:
         nodes[node, COUNT] -= 1
@@ -126,35 +127,35 @@ def remove(table: Table, slot: int) -> None:
             worn = node
         if nodes[node, SPLIT_DIMENSION] == LEAF:
             break
-        side = side_of(table, slot, nodes[node, SPLIT_DIMENSION], nodes[node, SPLIT])
+        side = side_of(table, record, nodes[node, SPLIT_DIMENSION], nodes[node, SPLIT])
         node = nodes[node, side]
     before = nodes[node, HEAD]
-    if before == slot:
-        nodes[node, HEAD] = slots[slot, NEXT]
+    if before == record:
+        nodes[node, HEAD] = records[record + NEXT]
     else:
-        while slots[before, NEXT] != slot:
-            before = slots[before, NEXT]
-        slots[before, NEXT] = slots[slot, NEXT]
+        while records[before + NEXT] != record:
+            before = records[before + NEXT]
+        records[before + NEXT] = records[record + NEXT]
     if worn != NONE:
         build(table, worn, gather(table, worn))
 
 
 @rule
-def count_root(table: Table, slot: int, change: int) -> None:
-    """Note on the way to a slot that there is a root more or less."""
+def count_root(table: Table, record: int, change: int) -> None:
+    """Note on the way to a record that there is a root more or less."""
     nodes = table.nodes
     node = 0
     while True:
         nodes[node, ROOTS] += change
         if nodes[node, SPLIT_DIMENSION] == LEAF:
             return
-        side = side_of(table, slot, nodes[node, SPLIT_DIMENSION], nodes[node, SPLIT])
+        side = side_of(table, record, nodes[node, SPLIT_DIMENSION], nodes[node, SPLIT])
         node = nodes[node, side]
 
 
 @rule
 def gather(table: Table, top: int) -> int:
-    """List the slots below a node in `work`, free all nodes but itself; returns their number."""
+    """List the records below a node in `work`, free all nodes but itself; returns their number."""
     nodes, stack = table.nodes, table.stack
     stack[0] = top
     depth, gathered = 1, 0
@@ -162,11 +163,11 @@ def gather(table: Table, top: int) -> int:
         depth -= 1
         node = stack[depth]
         if nodes[node, SPLIT_DIMENSION] == LEAF:
-            slot = nodes[node, HEAD]
-            while slot != NONE:
-                table.work[gathered] = slot
+            record = nodes[node, HEAD]
+            while record != NONE:
+                table.work[gathered] = record
                 gathered += 1
-                slot = table.slots[slot, NEXT]
+                record = table.records[record + NEXT]
         else:
             for side in range(BELOW, FREE + 1):
                 if nodes[node, side] != NONE:
@@ -179,7 +180,7 @@ def gather(table: Table, top: int) -> int:
 
 @rule
 def build(table: Table, top: int, size: int) -> None:
-    """Build the part below a node from the first `size` slots of `work`."""
+    """Build the part below a node from the first `size` records of `work`."""
     stack = table.stack
     stack[0], stack[1], stack[2] = top, 0, size
     depth = 3
@@ -202,10 +203,10 @@ def build(table: Table, top: int, size: int) -> None:
 
 @inline_rule
 def roots_among(table: Table, begin: int, end: int) -> int:
-    """How many slots of a stretch of `work` are roots."""
+    """How many records of a stretch of `work` are roots."""
     roots = 0
     for i in range(begin, end):
-        if table.slots[table.work[i], PARENT] == NONE:
+        if table.records[table.work[i] + PARENT] == NONE:
             roots += 1
     return roots
 
@@ -214,9 +215,9 @@ def roots_among(table: Table, begin: int, end: int) -> int:
 def chain(table: Table, node: int, begin: int, end: int) -> None:
     """Make a node a leaf of a stretch of `work`."""
     for i in range(begin, end):
-        slot = table.work[i]
-        table.slots[slot, NEXT] = table.nodes[node, HEAD]
-        table.nodes[node, HEAD] = slot
+        record = table.work[i]
+        table.records[record + NEXT] = table.nodes[node, HEAD]
+        table.nodes[node, HEAD] = record
 
 
 @inline_rule
@@ -246,21 +247,22 @@ def divide(table: Table, node: int, begin: int, end: int, depth: int) -> int:
 @rule
 def choose_division(table: Table, begin: int, end: int) -> bool:
     """Whether a stretch of `work` is worth dividing; notes by what."""
-    rows, counters = table.constraints, table.counters
+    records, counters = table.records, table.counters
     sampled = min(end - begin, SAMPLE)
     best = LEAST_GAIN * sampled
     chosen = False
     for i in range(sampled):
-        slot = table.work[begin + i * (end - begin) // sampled]
-        first = table.slots[slot, FIRST]
-        for row in range(first, first + table.slots[slot, LENGTH]):
-            for column in range(LOW, HIGH + 1):
-                gain = gain_of(table, begin, end, rows[row, DIMENSION], rows[row, column])
+        record = table.work[begin + i * (end - begin) // sampled]
+        row = record + RECORD_HEADER
+        for _ in range(records[record + LENGTH]):
+            for word in range(LOW, HIGH + 1):
+                gain = gain_of(table, begin, end, records[row], records[row + word])
                 if gain > best:
                     best = gain
-                    counters[CHOSEN_DIMENSION] = rows[row, DIMENSION]
-                    counters[CHOSEN_SPLIT] = rows[row, column]
+                    counters[CHOSEN_DIMENSION] = records[row]
+                    counters[CHOSEN_SPLIT] = records[row + word]
                     chosen = True
+            row += ROW_WORDS
     return chosen
 
 
