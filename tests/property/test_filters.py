@@ -114,7 +114,9 @@ def test_what_conforms_and_matches_shows_that_both_meet(
 
 
 @MANY
-@given(filters())
+@given(filters() | filters("s"))
+@example(api.parse('s > "a" and s endswith "a"'))
+@example(api.parse('s > "a" and s startswith "a" and s not contains "b"'))
 def test_gossamer_text_round_trips(wanted: Filter) -> None:
     assert api.parse(api.to_text(wanted)) == wanted
 

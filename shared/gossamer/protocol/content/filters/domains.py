@@ -161,7 +161,7 @@ class Strings(Domain):
     @classmethod
     def begins(cls, low: Cut) -> End:
         nuls = low[2]
-        if nuls in (0, math.inf):
+        if nuls == 0:
             return (Operator.AT_LEAST, low[1])
         return (Operator.GREATER, low[1] + _NUL * (nuls - 1))
 

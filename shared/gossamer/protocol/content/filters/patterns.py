@@ -108,6 +108,15 @@ class Patterns:
                 return (0, stem, more)
         return (0, stem, math.inf)
 
+    def written_low(self, low: Cut) -> Cut:
+        """A cut without infinitely many NULs, so that text can say it, which tightens to `low`."""
+        if low[-1] != math.inf:
+            return low
+        stem = low[1]
+        later = range(self._longest + 2, -1, -1)
+        last = next((nuls for nuls in later if self.match(stem + "\0" * nuls)), -1)
+        return (0, stem, last + 1)
+
     def tight_high(self, high: Cut) -> Cut:
         """The lowest cut with the same matching strings below it as `high`, likewise."""
         past_all, stem, nuls = high

@@ -122,7 +122,8 @@ def _pairs(constraint: Constraint) -> Iterator[tuple[Operator, Exact]]:
         yield Operator.EQUAL, point
         return
     patterns = list(_pattern_pairs(constraint.demands))
-    ends = list(_end_pairs(constraint.kind, constraint.low, constraint.high))
+    low = constraint.demands.written_low(constraint.low)
+    ends = list(_end_pairs(constraint.kind, low, constraint.high))
     if not ends and not patterns and not constraint.excluded:
         ends = [_every_value(constraint.kind)]
     yield from ends
@@ -144,8 +145,7 @@ def _end_pairs(kind: Kind, low: Cut, high: Cut) -> Iterator[tuple[Operator, Exac
 
 def _prefix_of(low: Cut, high: Cut) -> str | None:
     """The prefix whose interval lies between two cuts, or None if there is none."""
-    above = Strings.above(low)
-    prefix = str(low[1] if above is None else above)
+    prefix = str(Strings.above(low))
     return prefix if prefix and Strings.starting_with(prefix)[1] == high else None
 
 
