@@ -27,6 +27,7 @@ from gossamer.protocol.content.matching.table import (
     LENGTH,
     LOW,
     NEXT,
+    NODE_WORDS,
     NONE,
     ONLY_ROOTS,
     OVERLAPPING,
@@ -46,7 +47,9 @@ from gossamer.protocol.content.matching.table import (
     WITHIN,
     Table,
 )
+from gossamer.protocol.prefetch import prefetch
 from gossamer.protocol.rules import inline_rule, rule
+from gossamer.protocol.struct import CACHE_LINE_WORDS
 
 FOUND_BITS = 32
 
@@ -99,12 +102,20 @@ def fits(table: Table, record: int) -> bool:
 
 
 @inline_rule
+def push(table: Table, node: int, depth: int) -> int:
+    """Put a node on the stack, to be visited soon; returns the new depth."""
+    prefetch(table.nodes, NODE_WORDS * node)
+    table.stack[depth] = node
+    return depth + 1
+
+
+@inline_rule
 def push_parts(table: Table, node: int, depth: int) -> int:
     """Put the parts of a node that may hold matches on the stack; returns its new depth.
 
     What constrains the dimension comes off the stack first: it is more specific.
     """
-    nodes, stack, query = table.nodes, table.stack, table.query
+    nodes, query = table.nodes, table.query
     dimension, split = nodes[node, SPLIT_DIMENSION], nodes[node, SPLIT]
     is_wanted = table.wanted[dimension, IS_WANTED] != 0
     below = above = across = is_wanted or query[ALL_STORED] == 0
@@ -117,17 +128,13 @@ def push_parts(table: Table, node: int, depth: int) -> int:
             across = query[RELATION] == OVERLAPPING or (below and above)
     free = not is_wanted or table.wanted[dimension, IS_REQUIRED] == 0
     if free and nodes[node, FREE] != NONE:
-        stack[depth] = nodes[node, FREE]
-        depth += 1
+        depth = push(table, nodes[node, FREE], depth)
     if across and nodes[node, ACROSS] != NONE:
-        stack[depth] = nodes[node, ACROSS]
-        depth += 1
+        depth = push(table, nodes[node, ACROSS], depth)
     if below and nodes[node, BELOW] != NONE:
-        stack[depth] = nodes[node, BELOW]
-        depth += 1
+        depth = push(table, nodes[node, BELOW], depth)
     if above and nodes[node, ABOVE] != NONE:
-        stack[depth] = nodes[node, ABOVE]
-        depth += 1
+        depth = push(table, nodes[node, ABOVE], depth)
     return depth
 
 
@@ -154,6 +161,10 @@ def search(table: Table) -> int:
             continue
         record = nodes[node, HEAD]
         while record != NONE:
+            following = records[record + NEXT]
+            if following != NONE:
+                prefetch(records, following)
+                prefetch(records, following + CACHE_LINE_WORDS)
             if (not only_roots or records[record + PARENT] == NONE) and fits(table, record):
                 slot = records[record + SLOT]
                 doubt = query[DOUBT_STORED] != 0 and records[record + DOUBTFUL] != 0
@@ -163,6 +174,6 @@ def search(table: Table) -> int:
                 else:
                     table.found[found] = slot
                     found += 1
-            record = records[record + NEXT]
+            record = following
     clear_wanted(table)
     return found + (doubtful << FOUND_BITS)

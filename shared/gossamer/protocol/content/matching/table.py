@@ -21,7 +21,7 @@ SLOT, NEXT, LENGTH, DOUBTFUL, PARENT, RECORD_HEADER = range(6)
 # Words of a row: a dimension, and an interval by its keys.
 DIMENSION, LOW, HIGH, ROW_WORDS = range(4)
 # Columns of `nodes`; the four children are named by their place, a leaf holds a chain instead.
-SPLIT_DIMENSION, SPLIT, BELOW, ABOVE, ACROSS, FREE, COUNT, ROOTS = range(8)
+SPLIT_DIMENSION, SPLIT, BELOW, ABOVE, ACROSS, FREE, COUNT, ROOTS, NODE_WORDS = range(9)
 HEAD: Final = SPLIT
 LEAF: Final = -1
 NONE: Final = -1
@@ -83,7 +83,7 @@ def make_table(filters: int, words: int, nodes: int, dimensions: int) -> Table:
     table = Table(
         slots=np.full((filters, 4), NONE, np.int64),
         records=np.zeros(words, np.int64),
-        nodes=np.zeros((nodes, 8), np.int64),
+        nodes=np.zeros((nodes, NODE_WORDS), np.int64),
         budget=np.zeros(nodes, np.int64),
         wanted=np.zeros((dimensions, 4), np.int64),
         query=np.zeros(QUERY_HEADER + QUERY_WORDS * dimensions, np.int64),
