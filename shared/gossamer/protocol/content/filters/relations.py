@@ -41,6 +41,21 @@ def intersects(one: Filter, other: Filter) -> bool:
     return True
 
 
+def covered_by(one: Filter, other: Filter) -> bool:
+    """Whether whatever matches `one` matches `other` too; never true wrongly."""
+    return covers(other, one)
+
+
+def equal(one: Filter, other: Filter) -> bool:
+    """Whether the same publications match both; never true wrongly."""
+    return one == other or (covers(one, other) and covers(other, one))
+
+
+def disjoint(one: Filter, other: Filter) -> bool:
+    """Whether no publication matches both; never true wrongly."""
+    return not intersects(one, other)
+
+
 def relation(one: Filter, other: Filter) -> Relation:
     """The strongest relation between two filters."""
     above, below = covers(one, other), covers(other, one)

@@ -147,8 +147,8 @@ class MatchingIndex:
         return certain + [one for one in doubtful if self._filters[one].matches(publication)]
 
     def roots(self) -> list[int]:
-        """The filters that no other covers."""
-        return [one for one in self._filters if self._storage.parent(one) == NONE]
+        """The filters that no other covers, in ascending order."""
+        return self._storage.roots()
 
     def is_root(self, filter_id: int) -> bool:
         """Whether no other filter covers one."""

@@ -151,6 +151,13 @@ class Storage:
         """The slot that a slot hangs below, or NONE."""
         return int(self.table.records[self._record(slot) + PARENT])
 
+    def roots(self) -> list[int]:
+        """The slots that hang below none, in ascending order."""
+        records = self.table.slots[: self._slots, RECORD]
+        held = np.flatnonzero(records != NONE)
+        found: list[int] = held[self.table.records[records[held] + PARENT] == NONE].tolist()
+        return found
+
     def move_keys(self, dimensions: list[int], old: list[int], new: list[int]) -> None:
         """Replace keys of some dimensions, in rows and in nodes, in the same order."""
         table = self.table
