@@ -12,6 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from gossamer.protocol.content.errors import ContradictionError
+from gossamer.protocol.content.operators import BOX_OPERATORS, Comparison, Operator
 from gossamer.protocol.content.schema import (
     Attribute,
     DateAttribute,
@@ -21,12 +22,12 @@ from gossamer.protocol.content.schema import (
     Schema,
     StringAttribute,
 )
-from gossamer.protocol.content.subscription import Comparison, Operator, Subscription, narrow
+from gossamer.protocol.content.subscription import Subscription, narrow
 
 UNTIMED = settings(deadline=None)
 """For properties that claim nothing about time."""
 
-ORDERED = [o for o in Operator if o is not Operator.STARTS_WITH]
+ORDERED = [o for o in BOX_OPERATORS if o is not Operator.STARTS_WITH]
 CHARACTERS = st.characters(exclude_categories=["Cs"])
 TEXTS = st.text(CHARACTERS, max_size=6)
 INSTANTS = st.datetimes(

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from gossamer.protocol.content.errors import ContentError, ContradictionError, WrongValueError
+from gossamer.protocol.content.operators import Comparison, Operator
 from gossamer.protocol.content.schema import (
     DateAttribute,
     EnumerationAttribute,
@@ -18,7 +19,7 @@ from gossamer.protocol.content.schema import (
     Schema,
     StringAttribute,
 )
-from gossamer.protocol.content.subscription import Comparison, Operator, Subscription
+from gossamer.protocol.content.subscription import Subscription
 
 SCHEMA = Schema(
     [

@@ -16,6 +16,8 @@ The public interface is what this list names; everything else may change:
     config.Settings, config.paper, config.baseline, config.resilient
     content.schema.Schema, content.language.parse_subscription
     content.encoding.encode_event, content.encoding.encode_subscription
+    content.filters, content.filters.composite
+    content.matching.index.MatchingIndex, content.matching.composite_matcher.CompositeMatcher
     space.hashing.uniform_hashes, space.hashing.equi_depth_hash
     state.make_state, peer.step, peer.TIMERS, peer.subscribe, peer.publish_record,
     peer.join_record, peer.largest_step, messages.make_outbox

@@ -170,6 +170,8 @@ def _typeof_struct(value: Struct, _context: Any) -> StructType:
     if value._compiled_type is None:
         fields = tuple((name, _typeof_field(value, name)) for name in value.__annotations__)
         value._compiled_type = StructType(type(value).__name__, fields)
+        # Under this name the compiler finds it at the next call without asking again.
+        value._numba_type_ = value._compiled_type
     return value._compiled_type  # type: ignore[no-any-return]
 
 

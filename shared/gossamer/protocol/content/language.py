@@ -20,31 +20,20 @@ from __future__ import annotations
 
 from typing import Final
 
-from attrs import define, frozen
-
 from gossamer.protocol.content.errors import (
     ContradictionError,
     UnknownAttributeError,
     WrongValueError,
 )
-from gossamer.protocol.content.schema import RESERVED_NAMES, Schema
-from gossamer.protocol.content.subscription import (
-    Comparison,
-    Constraint,
-    Operator,
-    Subscription,
-    narrow,
-)
-from gossamer.protocol.content.tokens import Token, TokenKind, tokenize
+from gossamer.protocol.content.grammar import ConjunctionParser, Placed
+from gossamer.protocol.content.operators import Comparison
+from gossamer.protocol.content.schema import Schema
+from gossamer.protocol.content.subscription import Constraint, Subscription, narrow
+from gossamer.protocol.content.tokens import tokenize
 from gossamer.protocol.errors import ExpressionError
 
 MAX_COMPARISONS: Final = 64
 """Most comparisons in a text: both ends of a range over each of 16 attributes, twice."""
-
-_OPERATORS: Final = {o.value: o for o in Operator if o is not Operator.STARTS_WITH}
-_UPWARD: Final = (Operator.LESS, Operator.AT_MOST)
-_DOWNWARD: Final = (Operator.GREATER, Operator.AT_LEAST)
-_MIRRORED: Final = dict(zip(_UPWARD + _DOWNWARD, _DOWNWARD + _UPWARD, strict=True))
 
 
 def parse_subscription(schema: Schema, text: str) -> Subscription:
@@ -53,7 +42,7 @@ def parse_subscription(schema: Schema, text: str) -> Subscription:
     Raises `ExpressionError`, whose column points at the name, operator, value or constraint that
     does not parse, does not fit the schema, or contradicts an earlier constraint.
     """
-    comparisons = _Parser(text, tokenize(text)).conjunction()
+    comparisons = ConjunctionParser(text, tokenize(text)).conjunction()
     if len(comparisons) > MAX_COMPARISONS:
         column = comparisons[MAX_COMPARISONS].column
         raise ExpressionError(text, column, f"more than {MAX_COMPARISONS} comparisons")
@@ -64,20 +53,7 @@ def parse_subscription(schema: Schema, text: str) -> Subscription:
     return Subscription.from_constraints(held)
 
 
-@frozen
-class _Placed:
-    """A comparison and the tokens it was written with."""
-
-    name: Token
-    operator: Operator
-    constant: Token
-
-    @property
-    def column(self) -> int:
-        return min(self.name.column, self.constant.column)
-
-
-def _narrowed(schema: Schema, text: str, held: Constraint | None, placed: _Placed) -> Constraint:
+def _narrowed(schema: Schema, text: str, held: Constraint | None, placed: Placed) -> Constraint:
     name = placed.name.text
     comparison = Comparison(name, placed.operator, placed.constant.value)
     try:
@@ -88,92 +64,3 @@ def _narrowed(schema: Schema, text: str, held: Constraint | None, placed: _Place
         raise ExpressionError(text, placed.constant.column, str(error)) from error
     except ContradictionError as error:
         raise ExpressionError(text, placed.column, str(error)) from error
-
-
-@define
-class _Parser:
-    """Recursive descent over the tokens of one text; `place` is the next token to read."""
-
-    text: str
-    tokens: list[Token]
-    place: int = 0
-
-    def conjunction(self) -> list[_Placed]:
-        """The whole text: constraints joined by `and`."""
-        comparisons = self._constraint()
-        while self._take_word("and"):
-            comparisons += self._constraint()
-        if self._next.kind is not TokenKind.END:
-            raise self._expected("'and'")
-        return comparisons
-
-    def _constraint(self) -> list[_Placed]:
-        if self._next.kind is TokenKind.LITERAL:
-            return self._range_around_name()
-        name = self._name()
-        if self._take_word("in"):
-            return self._range_in_brackets(name)
-        if self._take_word("startswith"):
-            return [_Placed(name, Operator.STARTS_WITH, self._literal())]
-        return [_Placed(name, self._operator(), self._literal())]
-
-    def _range_around_name(self) -> list[_Placed]:
-        left, operator, name = self._literal(), self._operator(), self._name()
-        ends = [_Placed(name, _MIRRORED.get(operator, operator), left)]
-        if self._next.kind is TokenKind.OPERATOR:
-            token, second = self._next, self._operator()
-            if not any({operator, second} <= set(way) for way in (_UPWARD, _DOWNWARD)):
-                reason = f"a range goes one way, but {operator.value} is followed by {token.text}"
-                raise ExpressionError(self.text, token.column, reason)
-            ends.append(_Placed(name, second, self._literal()))
-        return ends
-
-    def _range_in_brackets(self, name: Token) -> list[_Placed]:
-        opening = self._punctuation("[", "(")
-        low = self._literal()
-        self._punctuation(",")
-        high = self._literal()
-        closing = self._punctuation("]", ")")
-        above = Operator.AT_LEAST if opening == "[" else Operator.GREATER
-        below = Operator.AT_MOST if closing == "]" else Operator.LESS
-        return [_Placed(name, above, low), _Placed(name, below, high)]
-
-    @property
-    def _next(self) -> Token:
-        return self.tokens[self.place]
-
-    def _take(self) -> Token:
-        token = self._next
-        self.place += 1
-        return token
-
-    def _take_word(self, word: str) -> bool:
-        found = self._next.kind is TokenKind.NAME and self._next.text == word
-        self.place += found
-        return found
-
-    def _name(self) -> Token:
-        if self._next.kind is not TokenKind.NAME or self._next.text in RESERVED_NAMES:
-            raise self._expected("an attribute name")
-        return self._take()
-
-    def _operator(self) -> Operator:
-        operator = _OPERATORS.get(self._next.text)
-        if self._next.kind is not TokenKind.OPERATOR or operator is None:
-            raise self._expected("a comparison (== < <= > >=, and after a name: in startswith)")
-        self._take()
-        return operator
-
-    def _literal(self) -> Token:
-        if self._next.kind is not TokenKind.LITERAL:
-            raise self._expected("a number, date or string in double quotes")
-        return self._take()
-
-    def _punctuation(self, *marks: str) -> str:
-        if self._next.kind is not TokenKind.PUNCTUATION or self._next.text not in marks:
-            raise self._expected(" or ".join(map(repr, marks)))
-        return self._take().text
-
-    def _expected(self, what: str) -> ExpressionError:
-        found = repr(self._next.text) if self._next.text else "the end"
-        return ExpressionError(self.text, self._next.column, f"expected {what}, found {found}")

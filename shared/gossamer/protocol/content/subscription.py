@@ -8,7 +8,6 @@ until it is one such set.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from enum import Enum
 from typing import Any
 
 from attrs import field, frozen
@@ -21,6 +20,7 @@ from gossamer.protocol.content.attributes import (
     check_constant,
 )
 from gossamer.protocol.content.errors import ContentError, ContradictionError, WrongValueError
+from gossamer.protocol.content.operators import BOX_OPERATORS, Comparison, Operator
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.values import (
     Kind,
@@ -31,32 +31,6 @@ from gossamer.protocol.content.values import (
     prefix_successor,
     quoted,
 )
-
-
-class Operator(Enum):
-    """How a comparison relates an attribute to a constant; the value is its text."""
-
-    EQUAL = "=="
-    LESS = "<"
-    AT_MOST = "<="
-    GREATER = ">"
-    AT_LEAST = ">="
-    STARTS_WITH = "startswith"
-
-
-@frozen
-class Comparison:
-    """One comparison of an attribute with a constant, not yet checked against a schema."""
-
-    attribute: str
-    operator: Operator
-    constant: object
-
-    def to_text(self) -> str:
-        """The comparison in the subscription language."""
-        exact = canonical(self.constant)
-        text = repr(self.constant) if exact is None else literal(exact)
-        return f"{self.attribute} {self.operator.value} {text}"
 
 
 @frozen
@@ -179,7 +153,8 @@ class Subscription:
         """The conjunction of comparisons on attributes of the schema.
 
         Raises `UnknownAttributeError`, `WrongValueError` for constants of the wrong type,
-        `ContradictionError` if no event can match, and `ContentError` without any comparison.
+        `ContradictionError` if no event can match, and `ContentError` without any comparison or
+        for an operator that leaves no range.
         """
         held: dict[str, Constraint] = {}
         for comparison in comparisons:
@@ -231,6 +206,9 @@ def narrow(attribute: Attribute, held: Constraint | None, comparison: Comparison
 
 
 def _constraint(attribute: Attribute, comparison: Comparison) -> Constraint:
+    if comparison.operator not in BOX_OPERATORS:
+        reason = f"subscriptions over a schema know no {comparison.operator.value}"
+        raise ContentError(attribute.name, reason)
     if comparison.operator is Operator.STARTS_WITH:
         return _prefix(attribute, comparison.constant)
     if comparison.operator is Operator.EQUAL:

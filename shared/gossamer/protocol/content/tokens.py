@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from enum import Enum
 from fractions import Fraction
@@ -17,8 +18,11 @@ MAX_TEXT: Final = 4096
 
 _WHITESPACE: Final = re.compile(r"[ \t\r\n]*")
 _DATE: Final = re.compile(r"\d{4}-\d[0-9T:.Z+-]*", re.ASCII)
+_INFINITY: Final = re.compile(r"-inf(?![\w.])", re.ASCII)
 _NUMBER: Final = re.compile(r"-?\d+(?:/\d+|(?:\.\d+)?(?:[eE][+-]?\d+)?)", re.ASCII)
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_QUOTED_NAME: Final = re.compile(r"`([^`]+)`")
+_VARIABLE: Final = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 _WORD: Final = re.compile(r"[\w.]")
 _OPERATOR: Final = re.compile(r"[=<>!&|~^]+")
 _ESCAPE: Final = re.compile(r'\\(?:(["\\nrt])|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8}))')
@@ -29,6 +33,8 @@ class TokenKind(Enum):
     """What a token is; the value is its name in messages."""
 
     NAME = "a name"
+    QUOTED_NAME = "a name between backquotes"
+    VARIABLE = "a variable"
     LITERAL = "a value"
     OPERATOR = "an operator"
     PUNCTUATION = "a bracket or comma"
@@ -37,7 +43,10 @@ class TokenKind(Enum):
 
 @frozen
 class Token:
-    """A token, its text, the 1-based column of its first character, and its value if a literal."""
+    """A token, its text, the 1-based column of its first character, and its value.
+
+    The value is that of a literal, or the name between backquotes or behind a dollar sign.
+    """
 
     kind: TokenKind
     text: str
@@ -50,9 +59,7 @@ def tokenize(text: str) -> list[Token]:
 
     Raises `ExpressionError` at the first character that starts no token.
     """
-    if len(text) > MAX_TEXT:
-        reason = f"the text has {len(text)} characters, more than the {MAX_TEXT} allowed"
-        raise ExpressionError(text[:40] + "...", 1, reason)
+    check_length(text)
     tokens: list[Token] = []
     position = _after_whitespace(text, 0)
     while position < len(text):
@@ -60,6 +67,13 @@ def tokenize(text: str) -> list[Token]:
         tokens.append(token)
         position = _after_whitespace(text, position)
     return [*tokens, Token(TokenKind.END, "", len(text) + 1)]
+
+
+def check_length(text: str) -> None:
+    """Let a text pass unless it is longer than allowed; `ExpressionError` otherwise."""
+    if len(text) > MAX_TEXT:
+        reason = f"the text has {len(text)} characters, more than the {MAX_TEXT} allowed"
+        raise ExpressionError(text[:40] + "...", 1, reason)
 
 
 def _after_whitespace(text: str, position: int) -> int:
@@ -82,6 +96,11 @@ def _next_token(text: str, position: int) -> tuple[Token, int]:
         return _number(text, found), found.end()
     if found := _NAME.match(text, position):
         return Token(TokenKind.NAME, found.group(), column), found.end()
+    if found := _INFINITY.match(text, position):
+        return Token(TokenKind.LITERAL, found.group(), column, -math.inf), found.end()
+    for kind, pattern in ((TokenKind.QUOTED_NAME, _QUOTED_NAME), (TokenKind.VARIABLE, _VARIABLE)):
+        if found := pattern.match(text, position):
+            return Token(kind, found.group(), column, found.group(1)), found.end()
     if found := _OPERATOR.match(text, position):
         return Token(TokenKind.OPERATOR, found.group(), column), found.end()
     raise ExpressionError(text, column, f"unexpected character {text[position]!r}")

@@ -34,6 +34,10 @@ class Kind(Enum):
     NUMBER = "number"
     STRING = "string"
     DATE = "date"
+    BOOLEAN = "boolean"
+
+    # Kinds are keys wherever filters are looked up; the inherited hash would take a call each.
+    __hash__ = object.__hash__
 
 
 def canonical(value: object) -> Value | None:

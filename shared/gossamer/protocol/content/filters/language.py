@@ -1,0 +1,217 @@
+"""Gossamer's text form of filters and publications.
+
+    symbol == "IBM" and price >= 80 and price < 120.5 and name startswith "A"
+
+As the language of subscriptions over a schema (`content.language`), and besides: `!=`, `endswith`,
+`contains`, `present(name)`, the values `true`, `false` and `inf`, and `not`, as in
+`not price < 80`, `not name contains "x"` or `name not contains "x"`. A missing attribute never
+matches, so `not price < 80` needs a price. Any text between backquotes is an attribute name. A
+publication is `symbol = "IBM", price = 81.5`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import ClassVar, Final
+
+from attrs import define, evolve
+
+from gossamer.protocol.content.errors import (
+    ContentError,
+    ContradictionError,
+    UnknownAttributeError,
+    WrongValueError,
+)
+from gossamer.protocol.content.filters.constraint import Constraint
+from gossamer.protocol.content.filters.domains import Exact, exact_literal
+from gossamer.protocol.content.filters.filter import Filter, Publication, narrow
+from gossamer.protocol.content.filters.predicates import NEGATED, comparison_text
+from gossamer.protocol.content.grammar import ConjunctionParser, Placed
+from gossamer.protocol.content.operators import Comparison, Operator
+from gossamer.protocol.content.schema import Schema
+from gossamer.protocol.content.tokens import Token, TokenKind, tokenize
+from gossamer.protocol.errors import ExpressionError
+
+MAX_COMPARISONS: Final = 256
+"""Most comparisons in a text."""
+
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_WORDS: Final[dict[str, Exact]] = {"true": True, "false": False, "inf": math.inf}
+_STRING_WORDS: Final = {
+    o.value: o for o in (Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.CONTAINS)
+}
+RESERVED: Final = frozenset({"and", "or", "not", "in", "present", *_WORDS, *_STRING_WORDS})
+"""Words that are attribute names between backquotes only."""
+
+
+def parse_filter(text: str, schema: Schema | None = None) -> Filter:
+    """The filter that a text describes.
+
+    Raises `ExpressionError`, whose column points at the name, operator, value or predicate that
+    does not parse, does not fit the schema if one is given, or contradicts an earlier predicate.
+    """
+    placed = FilterParser(text, tokenize(text)).conjunction()
+    return filter_of(text, placed, schema)
+
+
+def filter_of(text: str, placed: list[Placed], schema: Schema | None) -> Filter:
+    """The filter of comparisons that were read from a text; raises as `parse_filter` does."""
+    if len(placed) > MAX_COMPARISONS:
+        column = placed[MAX_COMPARISONS].column
+        raise ExpressionError(text, column, f"more than {MAX_COMPARISONS} comparisons")
+    held: dict[str, Constraint] = {}
+    for one in placed:
+        if one.constant.kind is TokenKind.VARIABLE:
+            reason = "a variable means something in composite subscriptions only"
+            raise ExpressionError(text, one.constant.column, reason)
+        name = name_of(one.name)
+        held[name] = _narrowed(text, held.get(name), one, schema)
+    return Filter.from_constraints(held)
+
+
+def _narrowed(
+    text: str, held: Constraint | None, placed: Placed, schema: Schema | None
+) -> Constraint:
+    comparison = Comparison(name_of(placed.name), placed.operator, placed.constant.value)
+    try:
+        return narrow(held, comparison, schema)
+    except UnknownAttributeError as error:
+        raise ExpressionError(text, placed.name.column, str(error)) from error
+    except WrongValueError as error:
+        raise ExpressionError(text, placed.constant.column, str(error)) from error
+    except ContradictionError as error:
+        raise ExpressionError(text, placed.column, str(error)) from error
+
+
+def parse_publication(text: str) -> Publication:
+    """The publication that a text describes, such as `symbol = "IBM", price = 81.5`.
+
+    Raises `ExpressionError` pointing at what does not parse, or at a name that comes twice.
+    """
+    return FilterParser(text, tokenize(text)).publication()
+
+
+def filter_text(wanted: Filter) -> str:
+    """The text of a filter, which parses back to an equal filter."""
+    named = (evolve(one, attribute=name_text(one.attribute)) for one in wanted.comparisons())
+    return " and ".join(map(comparison_text, named))
+
+
+def publication_text(publication: Publication) -> str:
+    """The text of a publication, which parses back to an equal publication."""
+    return ", ".join(f"{name_text(n)} = {exact_literal(v)}" for n, v in publication.items())
+
+
+def name_text(name: str) -> str:
+    """An attribute name as text holds it; `ContentError` if none can, as it has a backquote."""
+    if _PLAIN_NAME.fullmatch(name) and name not in RESERVED:
+        return name
+    if "`" in name or not name:
+        raise ContentError(name, f"the name {name!r} cannot be written between backquotes")
+    return f"`{name}`"
+
+
+def name_of(token: Token) -> str:
+    """The attribute name that a token stands for."""
+    return str(token.value) if token.kind is TokenKind.QUOTED_NAME else token.text
+
+
+@define
+class FilterParser(ConjunctionParser):
+    """Recursive descent over the tokens of a filter or a publication."""
+
+    reserved: ClassVar[frozenset[str]] = RESERVED
+    operators: ClassVar[dict[str, Operator]] = {
+        **ConjunctionParser.operators,
+        Operator.NOT_EQUAL.value: Operator.NOT_EQUAL,
+    }
+    comparison: ClassVar[str] = (
+        "a comparison (== != < <= > >=, and after a name: in startswith endswith contains)"
+    )
+    constants: ClassVar[str] = "a number, date, true, false or string in double quotes"
+
+    def publication(self) -> Publication:
+        """The whole text: `name = value`, with commas between."""
+        found: Publication = {}
+        for name, value in self._assignments():
+            if name_of(name) in found:
+                reason = f"attribute {name_of(name)!r} has a value already"
+                raise ExpressionError(self.text, name.column, reason)
+            found[name_of(name)] = value.value
+        return found
+
+    def _assignments(self) -> Iterator[tuple[Token, Token]]:
+        while True:
+            name = self._name()
+            if self._next.text != "=":
+                raise self._expected("'='")
+            self._take()
+            yield name, self._value()
+            if self._next.kind is TokenKind.END:
+                return
+            self._punctuation(",")
+
+    def _value(self) -> Token:
+        if self._next.kind is TokenKind.VARIABLE:
+            raise self._expected(self.constants)
+        return self._literal()
+
+    def _constraint(self) -> list[Placed]:
+        if self._take_word("not"):
+            return [self._negated(self._constraint())]
+        if self._next.text == "present" and self._next.kind is TokenKind.NAME:
+            return [self._presence()]
+        if self._starts_value():
+            return self._range_around_name()
+        name = self._name()
+        if self._take_word("in"):
+            return self._range_in_brackets(name)
+        if self._take_word("not"):
+            return [self._negated([Placed(name, self._string_word(), self._literal())])]
+        if self._next.text in _STRING_WORDS:
+            return [Placed(name, self._string_word(), self._literal())]
+        return [Placed(name, self._operator(), self._literal())]
+
+    def _presence(self) -> Placed:
+        column = self._take()
+        self._punctuation("(")
+        name = self._name()
+        self._punctuation(")")
+        return Placed(name, Operator.PRESENT, column)
+
+    def _negated(self, placed: list[Placed]) -> Placed:
+        one = placed[0]
+        if len(placed) > 1:
+            reason = "a range cannot be negated: what is outside of it is not one range"
+            raise ExpressionError(self.text, one.column, reason)
+        if one.operator is Operator.PRESENT:
+            reason = "a missing attribute never matches, so presence cannot be negated"
+            raise ExpressionError(self.text, one.constant.column, reason)
+        return evolve(one, operator=NEGATED[one.operator])
+
+    def _string_word(self) -> Operator:
+        word = _STRING_WORDS.get(self._next.text)
+        if word is None:
+            raise self._expected("startswith, endswith or contains")
+        self._take()
+        return word
+
+    def _starts_value(self) -> bool:
+        token = self._next
+        is_word = token.kind is TokenKind.NAME and token.text in _WORDS
+        return is_word or token.kind in (TokenKind.LITERAL, TokenKind.VARIABLE)
+
+    def _name(self) -> Token:
+        if self._next.kind is TokenKind.QUOTED_NAME:
+            return self._take()
+        return ConjunctionParser._name(self)
+
+    def _literal(self) -> Token:
+        if self._next.kind is TokenKind.VARIABLE:
+            return self._take()
+        if self._next.kind is TokenKind.NAME and self._next.text in _WORDS:
+            word = self._take()
+            return evolve(word, kind=TokenKind.LITERAL, value=_WORDS[word.text])
+        return ConjunctionParser._literal(self)

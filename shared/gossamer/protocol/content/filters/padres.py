@@ -1,0 +1,241 @@
+"""PADRES' text form of filters and publications.
+
+    [class,eq,'stock'],[price,>,80]        a filter
+    [class,'stock'],[price,81.5]           a publication
+
+Operators are `eq neq str-lt str-le str-gt str-ge str-prefix str-postfix str-contains isPresent` on
+strings and `= <> < <= > >=` on numbers. Beyond PADRES, so that more filters can be written: between
+single quotes \\' and the other escapes of gossamer's strings work, a name may stand between single
+quotes, `eq` and `neq` take true and false, and numeric operators take dates.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from attrs import define
+
+from gossamer.protocol.content.errors import ContentError
+from gossamer.protocol.content.filters.domains import Exact, exact_literal
+from gossamer.protocol.content.filters.filter import Filter, Publication
+from gossamer.protocol.content.filters.language import filter_of
+from gossamer.protocol.content.grammar import Placed
+from gossamer.protocol.content.operators import Comparison, Operator
+from gossamer.protocol.content.schema import Schema
+from gossamer.protocol.content.tokens import Token, TokenKind, check_length, tokenize
+from gossamer.protocol.content.values import quoted
+from gossamer.protocol.errors import ExpressionError
+
+ON_STRINGS: Final = {
+    "eq": Operator.EQUAL,
+    "neq": Operator.NOT_EQUAL,
+    "str-lt": Operator.LESS,
+    "str-le": Operator.AT_MOST,
+    "str-gt": Operator.GREATER,
+    "str-ge": Operator.AT_LEAST,
+    "str-prefix": Operator.STARTS_WITH,
+    "str-postfix": Operator.ENDS_WITH,
+    "str-contains": Operator.CONTAINS,
+}
+ON_NUMBERS: Final = {
+    "=": Operator.EQUAL,
+    "<>": Operator.NOT_EQUAL,
+    "<": Operator.LESS,
+    "<=": Operator.AT_MOST,
+    ">": Operator.GREATER,
+    ">=": Operator.AT_LEAST,
+}
+_PRESENT: Final = "isPresent"
+_KNOWN: Final = " ".join((*ON_STRINGS, _PRESENT, *ON_NUMBERS))
+_FIELD: Final = re.compile(r"\s*(?P<field>'(?:[^'\\]|\\.)*'|[^][,'\s]+(?: +[^][,'\s]+)*)\s*")
+_PLAIN: Final = re.compile(r"[^][{},'\s\\`]+")
+_WORDS: Final[dict[str, Exact]] = {
+    "true": True,
+    "false": False,
+    "inf": float("inf"),
+    "-inf": float("-inf"),
+}
+_STRING_NAMES: Final = {operator: name for name, operator in ON_STRINGS.items()}
+_NUMBER_NAMES: Final = {operator: name for name, operator in ON_NUMBERS.items()}
+
+
+def parse_filter(text: str, schema: Schema | None = None) -> Filter:
+    """The filter that a text describes.
+
+    Raises `ExpressionError`, whose column points at the name, operator, value or predicate that
+    does not parse, does not fit the schema if one is given, or contradicts an earlier predicate.
+    """
+    return filter_of(text, PadresReader(text).predicates(), schema)
+
+
+def parse_publication(text: str) -> Publication:
+    """The publication that a text describes.
+
+    Raises `ExpressionError` pointing at what does not parse, or at a name that comes twice.
+    """
+    found: Publication = {}
+    for fields in PadresReader(text).groups(2, 2):
+        name = fields[0].text
+        if name in found:
+            reason = f"attribute {name!r} has a value already"
+            raise ExpressionError(text, fields[0].column, reason)
+        value = value_of(text, fields[1])
+        if value.kind is TokenKind.VARIABLE:
+            reason = f"expected a number or a string in single quotes, found {value.text!r}"
+            raise ExpressionError(text, value.column, reason)
+        found[name] = value.value
+    return found
+
+
+def filter_text(wanted: Filter) -> str:
+    """The text of a filter, which parses back to an equal filter.
+
+    Raises `ContentError` for negated string predicates, which PADRES does not know.
+    """
+    return ",".join(map(comparison_text, wanted.comparisons()))
+
+
+def publication_text(publication: Publication) -> str:
+    """The text of a publication, which parses back to an equal publication."""
+    return ",".join(f"[{name_text(n)},{_value_text(v)}]" for n, v in publication.items())
+
+
+def comparison_text(comparison: Comparison) -> str:
+    """One bracket; `ContentError` for an operator that PADRES does not know."""
+    name = name_text(comparison.attribute)
+    if comparison.operator is Operator.PRESENT:
+        return f"[{name},{_PRESENT},'any']"
+    textual = isinstance(comparison.constant, str | bool)
+    operator = (_STRING_NAMES if textual else _NUMBER_NAMES).get(comparison.operator)
+    if operator is None:
+        reason = f"PADRES has no operator for {comparison.operator.value!r}"
+        raise ContentError(comparison.attribute, reason)
+    return f"[{name},{operator},{_value_text(comparison.constant)}]"
+
+
+def name_text(name: str) -> str:
+    """An attribute name as text holds it."""
+    return name if _PLAIN.fullmatch(name) else _single_quoted(name)
+
+
+def _value_text(value: Exact) -> str:
+    return _single_quoted(value) if isinstance(value, str) else exact_literal(value)
+
+
+def _single_quoted(text: str) -> str:
+    inner = quoted(text)[1:-1].replace('\\"', '"').replace("'", "\\'")
+    return f"'{inner}'"
+
+
+@define
+class PadresReader:
+    """Reads brackets of a text from left to right; `place` is the next character."""
+
+    text: str
+    place: int = 0
+
+    def predicates(self) -> list[Placed]:
+        """The whole text as predicates."""
+        return [self._predicate(fields) for fields in self.groups(2, 3)]
+
+    def groups(self, fewest: int, most: int) -> list[list[Token]]:
+        """The fields of every bracket, the brackets with commas between; names are unquoted."""
+        check_length(self.text)
+        groups = [self._group(fewest, most)]
+        while self._skip_to(","):
+            groups.append(self._group(fewest, most))
+        if self.place < len(self.text):
+            raise self._expected("',' or the end")
+        return groups
+
+    def _group(self, fewest: int, most: int) -> list[Token]:
+        self._require("[")
+        fields = [self._field()]
+        while len(fields) < most and self._skip_to(","):
+            fields.append(self._field())
+        if len(fields) < fewest:
+            raise self._expected("','")
+        self._require("]")
+        name = fields[0]
+        if name.text.startswith("'"):
+            fields[0] = Token(TokenKind.NAME, str(_string(self.text, name).value), name.column)
+        return fields
+
+    def _predicate(self, fields: list[Token]) -> Placed:
+        operator = fields[1]
+        if operator.text == _PRESENT:
+            return Placed(fields[0], Operator.PRESENT, operator)
+        known = ON_STRINGS.get(operator.text) or ON_NUMBERS.get(operator.text)
+        if known is None:
+            reason = f"unknown operator {operator.text!r}, there are {_KNOWN}"
+            raise ExpressionError(self.text, operator.column, reason)
+        if len(fields) < 3:
+            raise ExpressionError(self.text, operator.column, f"{operator.text} needs a value")
+        return Placed(fields[0], known, self._constant(fields))
+
+    def _constant(self, fields: list[Token]) -> Token:
+        name, operator, given = fields
+        constant = value_of(self.text, given)
+        if constant.kind is TokenKind.VARIABLE:
+            return constant
+        textual = isinstance(constant.value, str | bool)
+        if textual is (operator.text in ON_NUMBERS):
+            takes = "a string" if operator.text in ON_STRINGS else "a number"
+            reason = f"attribute {name.text!r}: {operator.text} takes {takes}, not {given.text}"
+            raise ExpressionError(self.text, given.column, reason)
+        return constant
+
+    def _field(self) -> Token:
+        found = _FIELD.match(self.text, self.place)
+        if found is None:
+            raise self._expected("a name, an operator or a value")
+        self.place = found.end()
+        return Token(TokenKind.NAME, found["field"], found.start("field") + 1)
+
+    def _skip_to(self, mark: str) -> bool:
+        while self.text[self.place : self.place + 1].isspace():
+            self.place += 1
+        found = self.text.startswith(mark, self.place)
+        self.place += found
+        return found
+
+    def _require(self, mark: str) -> None:
+        if not self._skip_to(mark):
+            raise self._expected(f"'{mark}'")
+
+    def _expected(self, what: str) -> ExpressionError:
+        found = repr(self.text[self.place]) if self.place < len(self.text) else "the end"
+        reason = f"expected {what}, found {found}"
+        return ExpressionError(self.text, self.place + 1, reason)
+
+
+def value_of(text: str, given: Token) -> Token:
+    """A field as a value or a variable; `ExpressionError` if it is neither."""
+    if given.text.startswith("'"):
+        return _string(text, given)
+    if given.text in _WORDS:
+        return Token(TokenKind.LITERAL, given.text, given.column, _WORDS[given.text])
+    try:
+        tokens = tokenize(given.text)
+    except ExpressionError as error:
+        raise ExpressionError(text, given.column + error.column - 1, error.reason) from None
+    if len(tokens) != 2 or tokens[0].kind not in (TokenKind.LITERAL, TokenKind.VARIABLE):
+        reason = f"expected a number or a string in single quotes, found {given.text!r}"
+        raise ExpressionError(text, given.column, reason)
+    token = tokens[0]
+    return Token(token.kind, token.text, given.column, token.value)
+
+
+def _string(text: str, given: Token) -> Token:
+    """A field between single quotes, read as the same string between double quotes."""
+    inner = re.sub(r"\\.|\"", _escaped_for_double_quotes, given.text[1:-1])
+    try:
+        token = tokenize(f'"{inner}"')[0]
+    except ExpressionError as error:
+        raise ExpressionError(text, given.column, error.reason) from None
+    return Token(token.kind, given.text, given.column, token.value)
+
+
+def _escaped_for_double_quotes(found: re.Match[str]) -> str:
+    return {'"': '\\"', "\\'": "'"}.get(found.group(), found.group())

@@ -1,0 +1,7 @@
+"""Indexes over many filters: what a publication matches, and which filters cover each other.
+
+- `index`: `MatchingIndex`, the one that brokers, routing tables and clients use.
+- `composite_matcher`: composite subscriptions over a time window.
+- `keys`, `string_order`, `dimensions`: values as 64-bit keys in the same order.
+- `table`, `tree`, `search`: arrays and rules; `questions`, `storage`: the host's side of them.
+"""

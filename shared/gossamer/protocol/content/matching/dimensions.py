@@ -1,0 +1,143 @@
+"""Dimensions: what compiled code knows of attributes, and intervals over them as keys.
+
+Values of different kinds never compare, so an attribute has a dimension for each kind that filters
+ask of it, and one more for filters that ask for its presence only. Dimensions are counted, and
+numbers of those that no filter uses are used again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from gossamer.protocol.content.filters.constraint import Constraint
+from gossamer.protocol.content.filters.domains import DOMAINS, Exact, Strings
+from gossamer.protocol.content.filters.filter import Filter
+from gossamer.protocol.content.matching.keys import (
+    boolean_key,
+    date_key,
+    number_cell,
+    number_high,
+    number_low,
+)
+from gossamer.protocol.content.matching.string_order import Relabelled, StringOrder
+from gossamer.protocol.content.values import Kind
+
+Row = tuple[int, int, int]
+"""A dimension and the keys of an interval."""
+
+
+class Box(NamedTuple):
+    """A filter by kinds and keys.
+
+    Attributes:
+        sides: attribute, kind, and the keys of the interval, for each constraint.
+        exact: whether that is all there is to it.
+    """
+
+    sides: list[tuple[str, Kind | None, int, int]]
+    exact: bool
+
+
+PRESENCE: Final = (0, 1)
+"""The interval of every filter and value in the dimension of presence."""
+
+
+class Dimensions:
+    """Numbers and counts of dimensions, and the order of strings."""
+
+    def __init__(self, relabelled: Relabelled) -> None:
+        self._numbers: dict[str, dict[Kind | None, int]] = {}
+        self._uses: dict[int, int] = {}
+        self._free: list[int] = []
+        self._strings = StringOrder(relabelled)
+        self.kinds: dict[int, Kind | None] = {}
+
+    def __len__(self) -> int:
+        return len(self._uses) + len(self._free)
+
+    def of(self, attribute: str) -> Mapping[Kind | None, int]:
+        """The dimensions of an attribute by kind; None is that of presence."""
+        return self._numbers.get(attribute, {})
+
+    def use(self, wanted: Filter) -> None:
+        """Count the dimensions and strings of a filter."""
+        for name, constraint in wanted:
+            self._use_dimension(name, constraint.kind)
+            if constraint.kind is Kind.STRING:
+                self._strings.use(constraint.low)
+                self._strings.use(constraint.high)
+
+    def box(self, wanted: Filter) -> Box:
+        """A filter by kinds and keys."""
+        sides = []
+        exact = True
+        for name, constraint in wanted:
+            low, high, ends_exact = self._interval(constraint)
+            exact = exact and ends_exact and constraint.is_interval
+            sides.append((name, constraint.kind, low, high))
+        return Box(sides, exact)
+
+    def rows(self, box: Box) -> list[Row]:
+        """The rows of a box in dimensions that are in use.
+
+        Strings come last: the tree divides by what is equal to one, so that is mostly known.
+        """
+        rows: list[Row] = []
+        strings: list[Row] = []
+        for name, kind, low, high in box.sides:
+            row = (self._numbers[name][kind], low, high)
+            (strings if kind is Kind.STRING else rows).append(row)
+        return rows + strings
+
+    def release(self, wanted: Filter) -> None:
+        """Count the dimensions and strings of a filter less."""
+        for name, constraint in wanted:
+            if constraint.kind is Kind.STRING:
+                self._strings.release(constraint.low)
+                self._strings.release(constraint.high)
+            self._release_dimension(name, constraint.kind)
+
+    def _interval(self, constraint: Constraint) -> tuple[int, int, bool]:
+        kind, low, high = constraint.kind, constraint.low, constraint.high
+        if kind is Kind.NUMBER:
+            low_key, low_exact = number_low(low)
+            high_key, high_exact = number_high(high)
+            return low_key, high_key, low_exact and high_exact
+        if kind is Kind.STRING:
+            return self._strings.key(low), self._strings.key(high), True
+        if kind is None:
+            return (*PRESENCE, True)
+        key = date_key if kind is Kind.DATE else boolean_key
+        return key(low), key(high), True
+
+    def cell(self, kind: Kind, value: Exact) -> tuple[int, int]:
+        """The keys around a value of a kind."""
+        if kind is Kind.NUMBER:
+            low = number_cell(value)
+            return low, low + 1
+        before = DOMAINS[kind].before(value)
+        if kind is Kind.STRING:
+            return self._strings.key(before), self._strings.key(Strings.after(value))
+        low = (date_key if kind is Kind.DATE else boolean_key)(before)
+        return low, low + 1
+
+    def _use_dimension(self, attribute: str, kind: Kind | None) -> None:
+        numbers = self._numbers.setdefault(attribute, {})
+        number = numbers.get(kind)
+        if number is None:
+            number = self._free.pop() if self._free else len(self)
+            numbers[kind] = number
+            self._uses[number] = 0
+            self.kinds[number] = kind
+        self._uses[number] += 1
+
+    def _release_dimension(self, attribute: str, kind: Kind | None) -> None:
+        numbers = self._numbers[attribute]
+        number = numbers[kind]
+        self._uses[number] -= 1
+        if not self._uses[number]:
+            del self._uses[number], self.kinds[number], numbers[kind]
+            self._free.append(number)
+            if not numbers:
+                del self._numbers[attribute]

@@ -1,0 +1,234 @@
+"""The matching index: filters by what they match, cover and intersect.
+
+>>> from gossamer.protocol.content.filters import parse
+>>> from gossamer.protocol.content.matching.index import MatchingIndex
+>>> index = MatchingIndex()
+>>> wide = index.add(parse("price >= 80")).id
+>>> narrow = index.add(parse('price > 90 and symbol == "IBM"'))
+>>> narrow.covered_by == wide, index.roots() == [wide]
+(True, True)
+>>> index.match({"symbol": "IBM", "price": 81.5}) == [wide]
+True
+>>> index.remove(wide).new_roots == [narrow.id]
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from attrs import frozen
+
+from gossamer.protocol.content.errors import ContentError
+from gossamer.protocol.content.filters import relations
+from gossamer.protocol.content.filters.filter import Filter
+from gossamer.protocol.content.matching.dimensions import Box, Dimensions
+from gossamer.protocol.content.matching.questions import Questions, Words
+from gossamer.protocol.content.matching.storage import Storage
+from gossamer.protocol.content.matching.table import NONE
+from gossamer.protocol.content.values import Kind
+
+_ENOUGH_COVERING = 4
+"""Covering filters to choose the most specific from: below it, fewer have to find another."""
+
+
+@frozen
+class Added:
+    """What adding a filter changed.
+
+    Attributes:
+        id: of the filter; equal filters share one.
+        is_new: whether no equal filter was there.
+        covered_by: a filter that covers it, or None if it is a root.
+        covered_roots: roots that it covers, which are none any more.
+    """
+
+    id: int
+    is_new: bool
+    covered_by: int | None
+    covered_roots: list[int]
+
+
+@frozen
+class Removed:
+    """What removing a filter changed.
+
+    Attributes:
+        is_gone: whether it had been added no more than once.
+        was_root: whether it was a root until now; False unless it is gone.
+        new_roots: filters that it covered and that no other covers.
+    """
+
+    is_gone: bool
+    was_root: bool
+    new_roots: list[int]
+
+
+class MatchingIndex:
+    """A set of filters, each with an id, found by publications and by other filters.
+
+    An id is an integer that may be used again once its filter is gone. Roots are the filters that
+    no other covers; of several that cover each other, the one with the least id.
+
+    Args:
+        compiled: run rules compiled, for large tables; the compiler is loaded then.
+        covering: keep track of roots; without, `add` and `remove` cost less and tell nothing.
+    """
+
+    def __init__(self, *, compiled: bool = False, covering: bool = True) -> None:
+        self._covering = covering
+        self._dimensions = Dimensions(self._move_strings)
+        self._questions = Questions(self._dimensions)
+        self._storage = Storage(compiled)
+        self._filters: dict[int, Filter] = {}
+        self._ids: dict[Filter, int] = {}
+        self._copies: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        """The number of different filters."""
+        return len(self._filters)
+
+    def __contains__(self, wanted: object) -> bool:
+        """Whether an equal filter is there."""
+        return wanted in self._ids
+
+    def __getitem__(self, filter_id: int) -> Filter:
+        """The filter with an id; `ContentError` if there is none."""
+        found = self._filters.get(filter_id)
+        if found is None:
+            raise ContentError("", f"no filter has the id {filter_id}")
+        return found
+
+    def id_of(self, wanted: Filter) -> int | None:
+        """The id of an equal filter, or None."""
+        return self._ids.get(wanted)
+
+    def add(self, wanted: Filter) -> Added:
+        """Add a filter; an equal one is counted once more."""
+        known = self._ids.get(wanted)
+        if known is not None:
+            self._copies[known] += 1
+            return Added(known, False, self.covered_by(known), [])
+        self._dimensions.use(wanted)
+        self._storage.reserve_dimensions(len(self._dimensions))
+        box = self._dimensions.box(wanted)
+        slot = self._storage.take_slot(self._dimensions.rows(box), not box.exact)
+        self._filters[slot], self._ids[wanted], self._copies[slot] = wanted, slot, 1
+        above = self._cover_of(slot, box) if self._covering else NONE
+        below = self._roots_below(slot, box) if self._covering and above == NONE else []
+        for root in below:
+            self._storage.hang_root(root, slot)
+        if above != NONE:
+            self._storage.hang(slot, above)
+        self._storage.insert(slot)
+        return Added(slot, True, None if above == NONE else above, below)
+
+    def remove(self, filter_id: int) -> Removed:
+        """Remove a filter, or one of several equal ones; `ContentError` if there is none."""
+        wanted = self[filter_id]
+        self._copies[filter_id] -= 1
+        if self._copies[filter_id]:
+            return Removed(False, False, [])
+        was_root = self._storage.parent(filter_id) == NONE
+        self._storage.remove(filter_id)
+        self._storage.unhang(filter_id)
+        new_roots = self._hang_elsewhere(filter_id)
+        self._storage.give_back(filter_id)
+        self._dimensions.release(wanted)
+        del self._filters[filter_id], self._ids[wanted], self._copies[filter_id]
+        return Removed(True, was_root, new_roots)
+
+    def match(self, publication: Mapping[str, object]) -> list[int]:
+        """The filters that a publication matches, in no particular order.
+
+        Values that are none, such as NaN, satisfy nothing.
+        """
+        certain, doubtful = self._storage.search(self._questions.matching(publication))
+        return certain + [one for one in doubtful if self._filters[one].matches(publication)]
+
+    def roots(self) -> list[int]:
+        """The filters that no other covers, in ascending order."""
+        return self._storage.roots()
+
+    def is_root(self, filter_id: int) -> bool:
+        """Whether no other filter covers one."""
+        return self._storage.parent(filter_id) == NONE
+
+    def covered_by(self, filter_id: int) -> int | None:
+        """A filter that covers one, as specific as was found, or None for a root."""
+        parent = self._storage.parent(filter_id)
+        return None if parent == NONE else parent
+
+    def covering(self, wanted: Filter) -> list[int]:
+        """All filters that cover a filter, an equal one included."""
+        words = self._questions.covering(self._dimensions.box(wanted))
+        return self._checked(words, lambda held: relations.covers(held, wanted))
+
+    def covered(self, wanted: Filter) -> list[int]:
+        """All filters that a filter covers, an equal one included."""
+        words = self._questions.covered(self._dimensions.box(wanted))
+        return self._checked(words, lambda held: relations.covers(wanted, held))
+
+    def intersecting(self, wanted: Filter) -> list[int]:
+        """All filters that share a publication with a filter."""
+        words = self._questions.intersecting(self._dimensions.box(wanted))
+        return self._checked(words, lambda held: relations.intersects(held, wanted))
+
+    def met_by_advertisement(self, advertisement: Filter) -> list[int]:
+        """Of subscriptions in the index, those that an advertisement's publications may match."""
+        words = self._questions.met_by_advertisement(self._dimensions.box(advertisement))
+        return self._checked(words, lambda held: relations.meets(held, advertisement))
+
+    def met_by_subscription(self, subscription: Filter) -> list[int]:
+        """Of advertisements in the index, those whose publications may match a subscription."""
+        words = self._questions.met_by_subscription(self._dimensions.box(subscription))
+        return self._checked(words, lambda held: relations.meets(subscription, held))
+
+    def allowing(self, publication: Mapping[str, object]) -> list[int]:
+        """Of advertisements in the index, those that allow a publication."""
+        words = self._questions.allowing(publication)
+        return self._checked(words, lambda held: relations.conforms(publication, held))
+
+    def _checked(self, words: Words | None, holds: Callable[[Filter], bool]) -> list[int]:
+        if words is None:
+            return []
+        certain, doubtful = self._storage.search(words)
+        return certain + [one for one in doubtful if holds(self._filters[one])]
+
+    def _cover_of(self, slot: int, box: Box) -> int:
+        """A specific filter that covers one, which is not in the tree or is in its place."""
+        words = self._questions.covering(box, _ENOUGH_COVERING)
+        certain, doubtful = self._storage.search(words)
+        others = [other for other in certain if other != slot]
+        if not others:
+            others = [other for other in doubtful if self._is_above(other, slot)]
+        return max(others, key=lambda other: len(self._filters[other]), default=NONE)
+
+    def _roots_below(self, slot: int, box: Box) -> list[int]:
+        words = self._questions.covered(box, only_roots=True)
+        if words is None:
+            return []
+        certain, doubtful = self._storage.search(words)
+        return certain + [other for other in doubtful if self._is_above(slot, other)]
+
+    def _is_above(self, upper: int, lower: int) -> bool:
+        """Whether one filter covers another, and comes first if that covers it as well."""
+        one, other = self._filters[upper], self._filters[lower]
+        return relations.covers(one, other) and (upper < lower or not relations.covers(other, one))
+
+    def _hang_elsewhere(self, slot: int) -> list[int]:
+        """Find other filters for those that hang below one to hang from; returns new roots."""
+        new_roots = []
+        for child in self._storage.children(slot):
+            above = self._cover_of(child, self._dimensions.box(self._filters[child]))
+            if above == NONE:
+                self._storage.make_root(child)
+                new_roots.append(child)
+            else:
+                self._storage.unhang(child)
+                self._storage.hang(child, above)
+        return new_roots
+
+    def _move_strings(self, old: list[int], new: list[int]) -> None:
+        strings = [n for n, kind in self._dimensions.kinds.items() if kind is Kind.STRING]
+        self._storage.move_keys(strings, old, new)

@@ -1,0 +1,209 @@
+"""The host's side of a table: room for filters, and the calls of rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gossamer.protocol.content.matching.dimensions import Row
+from gossamer.protocol.content.matching.keys import LEAST, MOST
+from gossamer.protocol.content.matching.search import FOUND_BITS, search
+from gossamer.protocol.content.matching.table import (
+    CHILD,
+    FREE_NODES,
+    HIGH,
+    LEFT,
+    LENGTH,
+    LOW,
+    NONE,
+    PARENT,
+    RECORD,
+    RECORD_HEADER,
+    RIGHT,
+    ROW_WORDS,
+    SPLIT,
+    SPLIT_DIMENSION,
+    Table,
+    Words,
+    grown,
+    make_table,
+)
+from gossamer.protocol.content.matching.tree import count_root, insert, remove
+from gossamer.protocol.rules import Rule
+
+_FIRST_SIZE = 64
+_FIRST_WORDS = 1024
+_NODES_KEPT_FREE = 16
+
+
+class Storage:
+    """Slots and records of a table that grows; whatever is freed is used again.
+
+    Attributes:
+        table: the present arrays; a larger table takes its place when there is no room.
+    """
+
+    def __init__(self, compiled: bool) -> None:
+        self.table: Table = make_table(_FIRST_SIZE, _FIRST_WORDS, _FIRST_SIZE, _FIRST_SIZE)
+        self._search = _form(search, compiled)
+        self._insert = _form(insert, compiled)
+        self._remove = _form(remove, compiled)
+        self._count_root = _form(count_root, compiled)
+        self._free_slots: list[int] = []
+        self._slots = 0
+        self._free_records: dict[int, list[int]] = {}
+        self._words = 0
+
+    def search(self, words: list[int]) -> tuple[list[int], list[int]]:
+        """The slots that certainly answer a question, and those that may."""
+        table = self.table
+        table.query[: len(words)] = words
+        answer = int(self._search(table))
+        doubtful, found = answer >> FOUND_BITS, answer & ((1 << FOUND_BITS) - 1)
+        certain = table.found[:found].tolist()
+        if not doubtful:
+            return certain, []
+        return certain, table.found[len(table.found) - doubtful :].tolist()
+
+    def take_slot(self, rows: list[Row], doubtful: bool) -> int:
+        """A slot with its record written, not yet in the tree; a root, as it has no parent."""
+        slot = self._free_slots.pop() if self._free_slots else self._slots
+        free = self._free_records.get(len(rows))
+        record = free.pop() if free else self._words
+        end = record + RECORD_HEADER + ROW_WORDS * len(rows)
+        self._slots, self._words = max(self._slots, slot + 1), max(self._words, end)
+        self._make_room()
+        table = self.table
+        words = [slot, NONE, len(rows), int(doubtful), NONE]
+        for row in rows:
+            words += row
+        table.records[record:end] = words
+        table.slots[slot] = (record, NONE, NONE, NONE)
+        return slot
+
+    def give_back(self, slot: int) -> None:
+        """Free a slot that is not in the tree, and its record."""
+        record = self.table.slots[slot, RECORD]
+        length = int(self.table.records[record + LENGTH])
+        self._free_records.setdefault(length, []).append(int(record))
+        self._free_slots.append(slot)
+        self.table.slots[slot, RECORD] = NONE
+
+    def reserve_dimensions(self, dimensions: int) -> None:
+        """Make room for so many dimensions."""
+        if dimensions > len(self.table.wanted):
+            self._grow(dimensions=2 * dimensions)
+
+    def insert(self, slot: int) -> None:
+        """Put a slot into the tree."""
+        if self.table.counters[FREE_NODES] < _NODES_KEPT_FREE:
+            self._grow(nodes=2 * len(self.table.nodes))
+        self._insert(self.table, self._record(slot))
+
+    def remove(self, slot: int) -> None:
+        """Take a slot out of the tree."""
+        self._remove(self.table, self._record(slot))
+
+    def hang(self, slot: int, parent: int) -> None:
+        """Hang a slot that is not in the tree below another that covers it."""
+        slots = self.table.slots
+        sibling = slots[parent, CHILD]
+        slots[slot, LEFT], slots[slot, RIGHT] = NONE, sibling
+        if sibling != NONE:
+            slots[sibling, LEFT] = slot
+        slots[parent, CHILD] = slot
+        self.table.records[self._record(slot) + PARENT] = parent
+
+    def hang_root(self, slot: int, parent: int) -> None:
+        """Hang a root that is in the tree below another that covers it."""
+        self._count_root(self.table, self._record(slot), -1)
+        self.hang(slot, parent)
+
+    def unhang(self, slot: int) -> None:
+        """Make a slot that is not in the tree hang below none."""
+        slots = self.table.slots
+        parent, (left, right) = self.parent(slot), slots[slot, LEFT:]
+        if left != NONE:
+            slots[left, RIGHT] = right
+        elif parent != NONE:
+            slots[parent, CHILD] = right
+        if right != NONE:
+            slots[right, LEFT] = left
+        self.table.records[self._record(slot) + PARENT] = NONE
+
+    def make_root(self, slot: int) -> None:
+        """Make a slot that is in the tree a root."""
+        self.unhang(slot)
+        self._count_root(self.table, self._record(slot), 1)
+
+    def children(self, slot: int) -> list[int]:
+        """The slots that hang below a slot."""
+        found = []
+        child = int(self.table.slots[slot, CHILD])
+        while child != NONE:
+            found.append(child)
+            child = int(self.table.slots[child, RIGHT])
+        return found
+
+    def parent(self, slot: int) -> int:
+        """The slot that a slot hangs below, or NONE."""
+        return int(self.table.records[self._record(slot) + PARENT])
+
+    def roots(self) -> list[int]:
+        """The slots that hang below none, in ascending order."""
+        records = self.table.slots[: self._slots, RECORD]
+        held = np.flatnonzero(records != NONE)
+        found: list[int] = held[self.table.records[records[held] + PARENT] == NONE].tolist()
+        return found
+
+    def move_keys(self, dimensions: list[int], old: list[int], new: list[int]) -> None:
+        """Replace keys of some dimensions, in rows and in nodes, in the same order."""
+        table = self.table
+        at = table.slots[: self._slots, RECORD]
+        at = at[at != NONE]
+        for row in range(int(table.records[at + LENGTH].max(initial=0))):
+            at = at[table.records[at + LENGTH] > row]
+            begins = at + RECORD_HEADER + ROW_WORDS * row
+            begins = begins[np.isin(table.records[begins], dimensions)]
+            for word in (LOW, HIGH):
+                table.records[begins + word] = _moved(table.records[begins + word], old, new)
+        divides = np.isin(table.nodes[:, SPLIT_DIMENSION], dimensions)
+        table.nodes[divides, SPLIT] = _moved(table.nodes[divides, SPLIT], old, new)
+
+    def _record(self, slot: int) -> Any:
+        return self.table.slots[slot, RECORD]
+
+    def _make_room(self) -> None:
+        slots, words = len(self.table.slots), len(self.table.records)
+        if self._slots > slots or self._words > words:
+            self._grow(
+                slots=2 * slots if self._slots > slots else slots,
+                words=2 * max(words, self._words) if self._words > words else words,
+            )
+
+    def _grow(self, slots: int = 0, words: int = 0, nodes: int = 0, dimensions: int = 0) -> None:
+        table = self.table
+        self.table = grown(
+            table,
+            max(slots, len(table.slots)),
+            max(words, len(table.records)),
+            max(nodes, len(table.nodes)),
+            max(dimensions, len(table.wanted)),
+        )
+
+
+def _form(rule: Rule, compiled: bool) -> Callable[..., Any]:
+    return rule.compiled if compiled else rule.interpreted
+
+
+def _moved(keys: Words, old: list[int], new: list[int]) -> Words:
+    """Keys that were labels by what these are now, others behind the label that they lay behind."""
+    if not old:
+        return keys
+    labels, moved = np.array(old, np.int64), np.array(new, np.int64)
+    place = np.searchsorted(labels, keys, side="right") - 1
+    below = np.maximum(place, 0)
+    behind = np.where(place < 0, LEAST + 1, moved[below] + (labels[below] != keys))
+    return np.where((keys == LEAST) | (keys == MOST), keys, behind)

@@ -1,0 +1,261 @@
+"""The matching index against flat lists of filters, under any order of additions and removals."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gossamer.protocol.content.filters import (
+    Filter,
+    conforms,
+    covers,
+    intersects,
+    meets,
+    parse,
+)
+from gossamer.protocol.content.matching.index import MatchingIndex
+from gossamer.protocol.content.matching.keys import number_high, number_low
+from gossamer.protocol.content.matching.string_order import StringOrder
+from gossamer.sim.compilation import keep_compiled_code
+from support.filter_strategies import (
+    VALUES,
+    filters,
+    publications,
+    random_filter,
+    random_publication,
+)
+
+
+class FlatFilters:
+    """What an index holds, as a list that is gone through for every question."""
+
+    def __init__(self, index: MatchingIndex) -> None:
+        self.index = index
+        self.copies: Counter[int] = Counter()
+        self.held: dict[int, Filter] = {}
+
+    def add(self, wanted: Filter) -> None:
+        """Add a filter to both, and check what the index says of it."""
+        roots = self.roots()
+        added = self.index.add(wanted)
+        assert added.is_new is (wanted not in self.held.values())
+        self.held[added.id] = wanted
+        self.copies[added.id] += 1
+        now = self.roots()
+        assert (added.covered_by is None) is (added.id in now)
+        assert set(added.covered_roots) == roots - now
+        if added.covered_by is not None:
+            assert covers(self.held[added.covered_by], wanted)
+
+    def remove(self, filter_id: int) -> None:
+        """Remove a filter from both, and check what the index says of it."""
+        roots = self.roots()
+        removed = self.index.remove(filter_id)
+        self.copies[filter_id] -= 1
+        assert removed.is_gone is (self.copies[filter_id] == 0)
+        if removed.is_gone:
+            del self.held[filter_id], self.copies[filter_id]
+            assert removed.was_root is (filter_id in roots)
+        assert set(removed.new_roots) == self.roots() - roots
+
+    def roots(self) -> set[int]:
+        """The filters that no other covers, or that have the least id of those that are equal."""
+        return {
+            one
+            for one, wanted in self.held.items()
+            if not any(
+                covers(above, wanted) and (other < one or not covers(wanted, above))
+                for other, above in self.held.items()
+                if other != one
+            )
+        }
+
+    def check_publication(self, publication: dict[str, Any]) -> None:
+        """Questions about a publication."""
+        expected = {one for one, held in self.held.items() if held.matches(publication)}
+        assert same(self.index.match(publication), expected)
+        expected = {one for one, held in self.held.items() if conforms(publication, held)}
+        assert same(self.index.allowing(publication), expected)
+
+    def check_filter(self, wanted: Filter) -> None:
+        """Questions about a filter."""
+        index, held = self.index, self.held.items()
+        assert same(index.covering(wanted), {one for one, h in held if covers(h, wanted)})
+        assert same(index.covered(wanted), {one for one, h in held if covers(wanted, h)})
+        assert same(index.intersecting(wanted), {one for one, h in held if intersects(h, wanted)})
+        met = {one for one, h in held if meets(h, wanted)}
+        assert same(index.met_by_advertisement(wanted), met)
+        met = {one for one, h in held if meets(wanted, h)}
+        assert same(index.met_by_subscription(wanted), met)
+
+
+def same(found: list[int], expected: set[int]) -> bool:
+    """Whether every expected id is there once and no other."""
+    return sorted(found) == sorted(expected)
+
+
+@settings(max_examples=150)
+@given(
+    st.lists(filters() | st.integers(0, 99), max_size=25),
+    filters(),
+    st.lists(publications(), max_size=5),
+)
+def test_the_index_answers_as_a_list_does(
+    steps: list[Filter | int], wanted: Filter, published: list[dict[str, Any]]
+) -> None:
+    flat = FlatFilters(MatchingIndex())
+    for step in steps:
+        if isinstance(step, Filter):
+            flat.add(step)
+        elif flat.held:
+            flat.remove(sorted(flat.held)[step % len(flat.held)])
+    assert set(flat.index.roots()) == flat.roots()
+    flat.check_filter(wanted)
+    for publication in published:
+        flat.check_publication(publication)
+
+
+@pytest.mark.slow
+def test_two_thousand_interleavings_end_as_a_list_does() -> None:
+    keep_compiled_code()
+    pool = [random_filter(Random(number), "ns", 3) for number in range(300)]
+    published = [random_publication(Random(number)) for number in range(100)]
+    for seed in range(2000):
+        rng = Random(seed)
+        index = MatchingIndex(compiled=seed % 2 == 0)
+        flat = FlatFilters(index)
+        for _ in range(rng.randint(1, 12 if seed % 100 else 40)):
+            if flat.held and rng.random() < 0.4:
+                one = rng.choice(list(flat.held))
+                if index.remove(one).is_gone:
+                    del flat.held[one]
+            else:
+                wanted = rng.choice(pool)
+                flat.held[index.add(wanted).id] = wanted
+        assert set(index.roots()) == flat.roots(), seed
+        flat.check_publication(rng.choice(published))
+        flat.check_filter(rng.choice(pool))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("seed", "names", "most"), [(1, "nsdb", 4), (2, "n", 3), (3, "s", 3)])
+def test_a_large_compiled_index_answers_as_a_list_does(seed: int, names: str, most: int) -> None:
+    print("seed", seed)
+    keep_compiled_code()
+    rng = Random(seed)
+    index = MatchingIndex(compiled=True)
+    flat: dict[int, Filter] = {}
+    for round_ in range(7):
+        for _ in range(150):
+            wanted = random_filter(rng, names, most)
+            flat[index.add(wanted).id] = wanted
+        for _ in range(60 if round_ < 5 else 300):
+            if flat and rng.random() < 0.9:
+                one = rng.choice(list(flat))
+                if index.remove(one).is_gone:
+                    del flat[one]
+        assert len(index) == len(flat)
+        check = FlatFilters(index)
+        check.held = flat
+        for _ in range(4):
+            check.check_filter(random_filter(rng, names, most))
+        for _ in range(8):
+            check.check_publication(random_publication(rng))
+    assert set(index.roots()) == check.roots()
+    for one in flat:
+        above = index.covered_by(one)
+        assert above is None or covers(flat[above], flat[one])
+
+
+@pytest.mark.slow
+def test_compiled_and_interpreted_tables_are_equal() -> None:
+    keep_compiled_code()
+    rng = Random(4)
+    print("seed", 4)
+    both = MatchingIndex(compiled=True), MatchingIndex()
+    held: list[int] = []
+    for _ in range(500):
+        if held and rng.random() < 0.3:
+            one = held.pop(rng.randrange(len(held)))
+            assert both[0].remove(one) == both[1].remove(one)
+        else:
+            wanted = random_filter(rng)
+            added = [index.add(wanted) for index in both]
+            assert added[0] == added[1]
+            held.append(added[0].id)
+        publication = random_publication(rng)
+        assert both[0].match(publication) == both[1].match(publication)
+    for name in ("slots", "records", "nodes", "budget", "counters"):
+        arrays = [getattr(index._storage.table, name) for index in both]
+        assert np.array_equal(*arrays), name
+
+
+@given(st.sampled_from(VALUES["n"]), st.sampled_from(VALUES["n"]))
+def test_number_keys_never_contradict_the_order(one: Any, other: Any) -> None:
+    for side, other_side in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        low, high = (one, side), (other, other_side)
+        low_key, low_exact = number_low(low)
+        high_key, high_exact = number_high(high)
+        if low < high:
+            assert low_key < high_key
+        elif low_exact and high_exact:
+            assert low_key >= high_key
+        if low <= high:
+            assert number_low(low)[0] <= number_low(high)[0]
+            assert number_high(low)[0] <= number_high(high)[0]
+
+
+def test_labels_of_strings_keep_their_order_however_they_arrive() -> None:
+    moves = []
+    order = StringOrder(lambda old, new: moves.append((old, new)))
+    cuts = [(0, "m", 0), (0, "z", 0)]
+    # Whatever arrives alternately on both sides halves what lies between: labels run out.
+    for number in range(120):
+        cuts += [(0, f"n{number:04}", 0), (0, f"y{9999 - number:04}", 0)]
+    for cut in cuts:
+        order.use(cut)
+        order.use(cut)
+    keys = [order.key(cut) for cut in sorted(cuts)]
+    assert keys == sorted(set(keys))
+    assert all(key % 2 == 0 for key in keys)
+    between = order.key((0, "n0003", 1))
+    assert order.key((0, "n0003", 0)) < between < order.key((0, "n0004", 0))
+    for cut in cuts:
+        order.release(cut)
+    assert len(order) == len(cuts)
+    for cut in cuts:
+        order.release(cut)
+    assert len(order) == 0
+    assert moves
+
+
+def test_an_index_survives_new_labels_for_all_its_strings() -> None:
+    index = MatchingIndex()
+    flat = FlatFilters(index)
+    low, high = 0, 1 << 160
+    for number in range(150):  # each half of the last one, so that labels run out again and again
+        middle = (low + high) // 2
+        low, high = (middle, high) if number % 2 else (low, middle)
+        wanted = parse(f's >= "{low:060}" and s < "{high:060}"')
+        flat.held[index.add(wanted).id] = wanted
+    for place in (0, low - 1, low, high - 1, high, 1 << 158, 1 << 159):
+        flat.check_publication({"s": f"{place:060}"})
+    flat.check_filter(parse('s startswith "0"'))
+    assert set(index.roots()) == flat.roots()
+
+
+def test_equal_filters_share_an_id_until_all_are_removed() -> None:
+    index = MatchingIndex()
+    first, second = index.add(parse("x >= 80")), index.add(parse("[x,>=,80.0]"))
+    assert first.id == second.id
+    assert second.is_new is False
+    assert index.remove(first.id).is_gone is False
+    assert index.match({"x": 80}) == [first.id]
+    assert index.remove(first.id).is_gone
+    assert index.match({"x": 80}) == []

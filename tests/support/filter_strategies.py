@@ -1,0 +1,170 @@
+"""Hypothesis generators of filters, and an oracle that evaluates comparisons one by one."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from random import Random
+from typing import Any
+
+from hypothesis import strategies as st
+
+from gossamer.protocol.content.errors import ContentError
+from gossamer.protocol.content.filters import Filter
+from gossamer.protocol.content.operators import Comparison, Operator
+
+ORDERED = {
+    Operator.EQUAL: lambda value, constant: value == constant,
+    Operator.NOT_EQUAL: lambda value, constant: value != constant,
+    Operator.LESS: lambda value, constant: value < constant,
+    Operator.AT_MOST: lambda value, constant: value <= constant,
+    Operator.GREATER: lambda value, constant: value > constant,
+    Operator.AT_LEAST: lambda value, constant: value >= constant,
+}
+TEXTUAL = {
+    Operator.STARTS_WITH: lambda value, constant: value.startswith(constant),
+    Operator.ENDS_WITH: lambda value, constant: value.endswith(constant),
+    Operator.CONTAINS: lambda value, constant: constant in value,
+    Operator.NOT_STARTS_WITH: lambda value, constant: not value.startswith(constant),
+    Operator.NOT_ENDS_WITH: lambda value, constant: not value.endswith(constant),
+    Operator.NOT_CONTAINS: lambda value, constant: constant not in value,
+}
+EQUALITY = (Operator.EQUAL, Operator.NOT_EQUAL)
+ALWAYS_COMPLETE = (*ORDERED, Operator.STARTS_WITH, Operator.NOT_STARTS_WITH, Operator.ENDS_WITH)
+"""On strings; every operator on anything else."""
+
+NUMBERS = (0, 1, 2, 0.5, Fraction(1, 3), 2**60 + 1, 1e300, math.inf, -math.inf)
+TEXTS = ("", "a", "b", "ab", "ba", "aa", "a\0")
+DAY = datetime(2020, 1, 31, tzinfo=UTC)
+DATES = (DAY, DAY + timedelta(microseconds=1), DAY + timedelta(days=1))
+CONSTANTS = {"n": NUMBERS, "s": TEXTS, "d": DATES, "b": (False, True)}
+
+NUMBERS_AROUND = (
+    *NUMBERS,
+    *(-1, 0.25, 0.4, 0.75, 1.5, 3, 2**60, 2**60 + 2, Fraction(2**61 + 1, 2), 2e300, -2e300),
+)
+TEXTS_AROUND = tuple(
+    first + "".join(letters)
+    for first, most in (("", 5), ("c", 3))
+    for length in range(most + 1)
+    for letters in itertools.product("\0ab", repeat=length)
+)
+DATES_AROUND = (*DATES, DAY - timedelta(1), DAY + timedelta(microseconds=2), DAY + timedelta(2))
+VALUES = {"n": NUMBERS_AROUND, "s": TEXTS_AROUND, "d": DATES_AROUND, "b": (False, True)}
+"""Values of each attribute's kind that tell any two filters over the constants apart."""
+
+
+def holds(comparison: Comparison, publication: Mapping[str, Any]) -> bool:
+    """Whether one comparison holds, by Python's own operators."""
+    if comparison.attribute not in publication:
+        return False
+    value = publication[comparison.attribute]
+    if comparison.operator is Operator.PRESENT:
+        return True
+    if kind(value) is not kind(comparison.constant):
+        return False
+    return bool((ORDERED | TEXTUAL)[comparison.operator](value, comparison.constant))
+
+
+def kind(value: object) -> type:
+    """What may be compared with what."""
+    plain = (bool, str, datetime)
+    return next((one for one in plain if isinstance(value, one)), float)
+
+
+def all_hold(comparisons: Iterable[Comparison], publication: Mapping[str, Any]) -> bool:
+    """Whether all comparisons hold."""
+    return all(holds(comparison, publication) for comparison in comparisons)
+
+
+@st.composite
+def comparisons_on(draw: st.DrawFn, name: str, complete: bool = False) -> Comparison:
+    """A comparison of the attribute with one of its constants; `complete`: no pattern that may
+    leave relations undecided."""
+    if not complete and draw(st.integers(0, 9)) == 0:
+        return Comparison(name, Operator.PRESENT, None)
+    operators: tuple[Operator, ...] = tuple(ORDERED)
+    if name == "s":
+        operators = ALWAYS_COMPLETE if complete else (*ORDERED, *TEXTUAL)
+    if name == "b":
+        operators = EQUALITY
+    constant = draw(st.sampled_from(CONSTANTS[name]))
+    return Comparison(name, draw(st.sampled_from(operators)), constant)
+
+
+def comparison_lists(
+    names: str = "nsdb", most: int = 5, complete: bool = False
+) -> st.SearchStrategy[list[Comparison]]:
+    """Conjunctions, which may contradict themselves."""
+    one = st.sampled_from(names).flatmap(lambda name: comparisons_on(name, complete))
+    return st.lists(one, min_size=1, max_size=most)
+
+
+def filter_or_none(comparisons: list[Comparison]) -> Filter | None:
+    """The filter, or None where it is refused as a contradiction."""
+    try:
+        return Filter.of(comparisons)
+    except ContentError:
+        return None
+
+
+def filters(
+    names: str = "nsdb", most: int = 5, complete: bool = False
+) -> st.SearchStrategy[Filter]:
+    """Filters over the constants."""
+    found = comparison_lists(names, most, complete).map(filter_or_none)
+    return found.filter(lambda one: one is not None)  # type: ignore[return-value]
+
+
+@st.composite
+def publications(draw: st.DrawFn) -> dict[str, Any]:
+    """Publications with values around the constants, sometimes of another attribute's kind."""
+    found = {}
+    for name in draw(st.sets(st.sampled_from("nsdb"), max_size=4)):
+        source = draw(st.sampled_from("nsdb")) if draw(st.integers(0, 9)) == 0 else name
+        pool = CONSTANTS[source] if draw(st.booleans()) else VALUES[source]
+        found[name] = draw(st.sampled_from(pool))
+    return found
+
+
+def random_filter(rng: Random, names: str = "nsdb", most: int = 4) -> Filter:
+    """A filter over the constants, or over many more numbers and strings."""
+    while True:
+        comparisons = [
+            random_comparison(rng, rng.choice(names)) for _ in range(rng.randint(1, most))
+        ]
+        found = filter_or_none(comparisons)
+        if found is not None:
+            return found
+
+
+def random_comparison(rng: Random, name: str) -> Comparison:
+    """A comparison as `comparisons_on` draws it, of constants from a larger pool."""
+    if rng.random() < 0.05:
+        return Comparison(name, Operator.PRESENT, None)
+    if name == "b":
+        return Comparison(name, rng.choice(EQUALITY), rng.random() < 0.5)
+    if name == "s" and rng.random() < 0.3:
+        return Comparison(name, rng.choice(tuple(TEXTUAL)), random_value(rng, name))
+    return Comparison(name, rng.choice(tuple(ORDERED)), random_value(rng, name))
+
+
+def random_value(rng: Random, name: str) -> Any:
+    """A value of an attribute's kind: one around the constants, or one of a larger pool."""
+    if rng.random() < 0.5 or name in "db":
+        return rng.choice(VALUES[name])
+    if name == "s":
+        return "".join(rng.choices("abcd", k=rng.randint(1, 4)))
+    return rng.choice((rng.randint(0, 50), rng.randint(0, 500) / 10))
+
+
+def random_publication(rng: Random) -> dict[str, Any]:
+    """A publication of some attributes, now and then of another's kind."""
+    names = rng.sample("nsdb", rng.randint(0, 4))
+    return {
+        name: random_value(rng, rng.choice("nsdb") if rng.random() < 0.05 else name)
+        for name in names
+    }

@@ -1,0 +1,226 @@
+"""Composite subscriptions: their text, and joins over a window against all combinations."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from random import Random
+from typing import Any
+
+import pytest
+
+from gossamer.protocol.content.errors import ContentError
+from gossamer.protocol.content.filters.composite import (
+    MAX_ALTERNATIVES,
+    MAX_PARTS,
+    Composite,
+    Part,
+    composite_padres,
+    composite_text,
+    parse_composite,
+)
+from gossamer.protocol.content.matching.composite_matcher import CompositeMatch, CompositeMatcher
+from gossamer.protocol.errors import ExpressionError
+
+JOIN = '{class == "stock" and price == $X} & {class == "order" and limit == $X}'
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("{a == 1}", "{a == 1}"),
+        ("{{a == 1}&{b == 2}||{c == 3}}", "{a == 1} & {b == 2} || {c == 3}"),
+        ("{a == 1}&{{b == 2}||{c == 3}}", "{a == 1} & {b == 2} || {a == 1} & {c == 3}"),
+        ("{{{a == 1}}}", "{a == 1}"),
+        ("{[class,eq,'}'],[price,=,$X]}", '{class == "}" and price == $X}'),
+        ("{$X == price and price > 5}", "{price > 5 and price == $X}"),
+        ("{`odd}name` == $X}", "{`odd}name` == $X}"),
+        (JOIN, JOIN),
+    ],
+)
+def test_forms(text: str, canonical: str) -> None:
+    composite = parse_composite(text)
+    assert composite_text(composite) == canonical
+    assert parse_composite(canonical) == composite
+    assert parse_composite(composite_padres(composite)) == composite
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "reason"),
+    [
+        ("", 1, "expected '{'"),
+        ("{a == 1", 8, "expected '}'"),
+        ("{{a == 1}", 10, "expected '&', '||' or '}'"),
+        ("{a == 1} {b == 1}", 10, "expected '&', '||' or the end, found '{'"),
+        ("{a == 1} & ", 12, "expected '{'"),
+        ("{a == 1} & {b = 2}", 15, "expected a comparison"),
+        ("{a == 1} & {[b,~,2]}", 16, "unknown operator '~'"),
+        ("{a > 1 and a < 0}", 12, "contradict each other"),
+        ("{a > $X}", 6, "a variable is bound by equality and compared by nothing else"),
+        ('{a == "x}', 7, "this string has no closing quote"),
+        ("{" * 40, 18, "braces more than 16 deep"),
+        ("&".join(["{a == 1}"] * (MAX_PARTS + 1)), 9 * MAX_PARTS + 9, "more than 16 parts"),
+        ("&".join(["{{a==1}||{b==1}}"] * 7), 119, f"more than {MAX_ALTERNATIVES} alternatives"),
+    ],
+)
+def test_errors_point_at_the_fault(text: str, column: int, reason: str) -> None:
+    with pytest.raises(ExpressionError) as caught:
+        parse_composite(text)
+    assert reason in caught.value.reason
+    assert caught.value.column == column
+    assert caught.value.text == text
+
+
+def names(found: list[CompositeMatch]) -> list[tuple[object, ...]]:
+    """What matched, part by part."""
+    return [match.publications for match in found]
+
+
+def test_variables_join_publications_within_the_window() -> None:
+    matcher = CompositeMatcher()
+    matcher.add(parse_composite(JOIN), window=10)
+    assert matcher.step(0, {"class": "stock", "price": 80}, "s1") == []
+    assert matcher.step(4, {"class": "stock", "price": 81}, "s2") == []
+    assert names(matcher.step(8, {"class": "order", "limit": 80.0}, "o1")) == [("s1", "o1")]
+    assert names(matcher.step(10, {"class": "order", "limit": 80}, "o2")) == [("s1", "o2")]
+    assert names(matcher.step(11, {"class": "order", "limit": 80}, "o3")) == []
+    assert matcher.expired == 1
+    assert sorted(names(matcher.step(12, {"class": "stock", "price": 80}, "s3"))) == [
+        ("s3", "o1"),
+        ("s3", "o2"),
+        ("s3", "o3"),
+    ]
+
+
+def test_one_publication_may_serve_several_parts_once() -> None:
+    matcher = CompositeMatcher()
+    matcher.add(parse_composite("{price > 5} & {volume > 5}"), window=10)
+    both = {"price": 6, "volume": 6}
+    assert names(matcher.step(0, both, 1)) == [(1, 1)]
+    assert sorted(names(matcher.step(0, both, 2))) == [(1, 2), (2, 1), (2, 2)]
+
+
+def test_a_variable_has_one_value_and_kinds_differ() -> None:
+    matcher = CompositeMatcher()
+    matcher.add(parse_composite("{low == $X and high == $X}"), window=1)
+    assert matcher.step(0, {"low": 1, "high": 2}, "a") == []
+    assert matcher.step(0, {"low": 1, "high": True}, "b") == []
+    assert names(matcher.step(0, {"low": 1, "high": 1.0}, "c")) == [("c",)]
+    assert matcher.waiting == 0
+
+
+def test_what_waits_is_bounded_and_counted() -> None:
+    matcher = CompositeMatcher(most_waiting=3, most_matches=2)
+    first = matcher.add(parse_composite("{a == 1} & {b == 1}"), window=100)
+    second = matcher.add(parse_composite("{a == 1} & {c == 1}"), window=5)
+    matcher.add(parse_composite("{c == 1} & {a == 1}"), window=5)
+    for time in range(3):
+        matcher.step(time, {"a": 1}, time)
+    assert (matcher.waiting, matcher.dropped, matcher.expired) == (3, 3, 0)
+    assert names(matcher.step(3, {"c": 1}, "c")) == []  # for it the last one had to go
+    assert (matcher.waiting, matcher.dropped) == (3, 4)
+    matcher.step(3, {"a": 1}, 3)
+    matcher.remove(second)
+    assert len(matcher) == 2
+    assert matcher.waiting <= 3
+    matcher.remove(first)
+    matcher.remove(2)
+    assert matcher.waiting == 0
+    assert matcher.step(200, {"a": 1}, 4) == []
+
+
+def test_what_was_published_before_a_subscription_does_not_count() -> None:
+    matcher = CompositeMatcher()
+    matcher.add(parse_composite("{a == 1} & {b == 1}"), window=10)
+    matcher.step(0, {"a": 1}, "early")
+    late = matcher.add(parse_composite("{a == 1} & {b == 2}"), window=10)
+    matcher.step(1, {"a": 1}, "late")
+    assert matcher.waiting == 2
+    assert names(matcher.step(2, {"b": 2}, "b")) == [("late", "b")]
+    matcher.remove(late)
+    assert names(matcher.step(2, {"b": 1}, "b")) == [("early", "b"), ("late", "b")]
+
+
+def test_matches_of_one_publication_are_bounded() -> None:
+    matcher = CompositeMatcher(most_matches=2)
+    matcher.add(parse_composite("{a == 1} & {b == 1}"), window=100)
+    for time in range(3):
+        matcher.step(time, {"a": 1}, time)
+    assert names(matcher.step(3, {"b": 1}, "b")) == [(0, "b"), (1, "b")]
+    assert matcher.cut_short == 1
+
+
+def test_impossible_windows_and_unknown_ids_are_refused() -> None:
+    matcher = CompositeMatcher()
+    with pytest.raises(ContentError, match="the window is 0, expected more than 0"):
+        matcher.add(parse_composite(JOIN), window=0)
+    with pytest.raises(ContentError, match="no composite subscription has the id 7"):
+        matcher.remove(7)
+
+
+TEXTS = (
+    "{a == $X} & {b == $X}",
+    "{a >= 1} & {a < 2} || {c == $X and b == $X}",
+    "{a == $X and b == $Y} & {b == $X} & {c == $Y}",
+    "{a > 0} & {{b > 0} || {c > 0}}",
+    "{a == 1} & {a == 1}",
+)
+
+
+def test_matches_are_those_of_all_combinations() -> None:
+    for seed in range(60):
+        print("seed", seed)
+        rng = Random(seed)
+        matcher = CompositeMatcher()
+        held: dict[int, tuple[Composite, int]] = {}
+        published: list[tuple[int, dict[str, Any]]] = []
+        for text in rng.sample(TEXTS, 3):
+            composite, window = parse_composite(text), rng.randint(1, 8)
+            held[matcher.add(composite, window)] = composite, window
+        now = 0
+        for _ in range(25):
+            if held and rng.random() < 0.05:
+                one = rng.choice(list(held))
+                matcher.remove(one)
+                del held[one]
+            now += rng.randint(0, 3)
+            publication = {name: rng.randint(0, 2) for name in "abc" if rng.random() < 0.6}
+            published.append((now, publication))
+            found = Counter(matcher.step(now, publication, len(published) - 1))
+            expected = Counter(
+                match
+                for one, (composite, window) in held.items()
+                for match in combinations(one, composite, window, published)
+            )
+            assert found == expected
+
+
+def combinations(
+    composite_id: int,
+    composite: Composite,
+    window: int,
+    published: list[tuple[int, dict[str, Any]]],
+) -> list[CompositeMatch]:
+    """All matches that the last publication is part of, by trying everything."""
+    last = len(published) - 1
+    recent = [n for n, (time, _) in enumerate(published) if time >= published[-1][0] - window]
+    found: list[CompositeMatch] = []
+    for number, parts in enumerate(composite.alternatives):
+        found += [
+            CompositeMatch(composite_id, number, chosen)
+            for chosen in itertools.product(recent, repeat=len(parts))
+            if last in chosen and agree(parts, [published[n][1] for n in chosen])
+        ]
+    return found
+
+
+def agree(parts: tuple[Part, ...], publications: list[dict[str, Any]]) -> bool:
+    """Whether every publication matches its part and variables have one value each."""
+    bound: dict[str, Any] = {}
+    for part, publication in zip(parts, publications, strict=True):
+        if not part.filter.matches(publication):
+            return False
+        for attribute, variable in part.bindings:
+            if bound.setdefault(variable, publication[attribute]) != publication[attribute]:
+                return False
+    return True

@@ -1,0 +1,253 @@
+"""Both text forms of filters: every form they read, and where they point when they cannot."""
+
+from __future__ import annotations
+
+import doctest
+import math
+import pickle
+
+import pytest
+
+from gossamer.protocol.content import filters as api
+from gossamer.protocol.content.errors import ContentError, WrongValueError
+from gossamer.protocol.content.filters.language import MAX_COMPARISONS
+from gossamer.protocol.content.schema import Schema
+from gossamer.protocol.content.tokens import MAX_TEXT
+from gossamer.protocol.errors import ExpressionError
+
+SCHEMA = Schema.from_mapping(
+    {
+        "symbol": {"type": "enumeration", "values": ["IBM", "HPQ"]},
+        "price": {"type": "float", "minimum": 0, "maximum": 1000},
+        "day": {"type": "date", "minimum": "2020-01-01", "maximum": "2020-12-31"},
+    }
+)
+
+
+def test_the_examples_in_the_documentation_hold() -> None:
+    assert doctest.testmod(api).failed == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        (
+            'symbol == "IBM" and price >= 80 and price < 120.5 and name startswith "A"',
+            'name startswith "A" and price >= 80 and price < 120.5 and symbol == "IBM"',
+        ),
+        ("80 <= price < 120", "price >= 80 and price < 120"),
+        ("price in (80, 120]", "price > 80 and price <= 120"),
+        ("price != 5 and price != 5.0", "price != 5"),
+        ("price != 5 and price >= 5", "price > 5"),
+        ("not price < 80", "price >= 80"),
+        ("not price == 80", "price != 80"),
+        ("price > 80 and price > 90.0 and price <= inf", "price > 90"),
+        ("price >= -inf", "price >= -inf"),
+        ("price < inf", "price < inf"),
+        ("present(price) and price > 5", "price > 5"),
+        ("present(price)", "present(price)"),
+        ("urgent == true", "urgent == true"),
+        ("urgent != true", "urgent == false"),
+        ("true == urgent", "urgent == true"),
+        ('name endswith "s" and name endswith "bus"', 'name endswith "bus"'),
+        ('name contains "u" and name endswith "bus"', 'name endswith "bus"'),
+        ('name >= "b" and name < "c"', 'name startswith "b"'),
+        ('not name contains "x"', 'name not contains "x"'),
+        ('name not startswith "x"', 'name not startswith "x"'),
+        ('name not endswith "x" and name > "m"', 'name > "m" and name not endswith "x"'),
+        ('name startswith "bus" and name endswith "s" and name == "bus"', 'name == "bus"'),
+        ("day > 2020-01-31", "day > 2020-01-31"),
+        ("`odd name` > 5 and `and` < 3", "`and` < 3 and `odd name` > 5"),
+    ],
+)
+def test_forms_of_gossamer(text: str, canonical: str) -> None:
+    assert api.to_text(api.parse(text)) == canonical
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("[class,eq,'stock'],[price,>,80]", 'class == "stock" and price > 80'),
+        ("[price,=,80],[volume,<>,5]", "price == 80 and volume != 5"),
+        (" [ price , >= , 80.0 ] , [price,<,90] ", "price >= 80 and price < 90"),
+        ("[price,<=,1/3]", "price <= 1/3"),
+        ("[s,str-gt,'a'],[s,str-le,'b']", 's > "a" and s <= "b"'),
+        ("[s,str-ge,'a'],[s,str-lt,'b']", 's >= "a" and s < "b"'),
+        ("[s,str-prefix,'a'],[s,str-postfix,'b']", 's startswith "a" and s endswith "b"'),
+        ("[s,str-contains,'a'],[s,neq,'cab']", 's contains "a" and s != "cab"'),
+        ("[s,isPresent,'any'],[t,isPresent]", "present(s) and present(t)"),
+        ("[s,eq,'it\\'s, \"so\" [x]']", r"""s == "it's, \"so\" [x]" """),
+        ("['odd, name',eq,true]", "`odd, name` == true"),
+        ("[a-b.c,=,1]", "`a-b.c` == 1"),
+    ],
+)
+def test_forms_of_padres(text: str, same: str) -> None:
+    assert api.parse(text) == api.parse(same)
+    assert api.parse(api.to_padres(api.parse(text))) == api.parse(same)
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "reason"),
+    [
+        ("", 1, "expected an attribute name, found the end"),
+        ("price > 5 and price < 3", 15, "price > 5 and price < 3 contradict each other"),
+        ("price > 5 and price <= 5", 15, "contradict each other: no value satisfies both"),
+        ("x >= 5 and x <= 5 and x != 5", 23, "x == 5 and x != 5 contradict each other"),
+        ("b != true and b != false", 15, "contradict each other"),
+        ('s startswith "a" and s < "a"', 22, "contradict each other"),
+        ('s endswith "a" and s endswith "b"', 20, "contradict each other"),
+        ('s not contains "a" and s endswith "cab"', 24, "contradict each other"),
+        ("price > inf", 1, "price > inf can never hold"),
+        (
+            'price > 5 and price < "a"',
+            23,
+            "'price' takes a number in its other predicates, not the",
+        ),
+        ("price startswith 5", 18, "'price' takes a string for startswith, not the integer 5"),
+        ("b > true", 5, "takes a value that has an order for >, not the boolean True"),
+        ("price = 5", 7, "expected a comparison (== != < <= > >="),
+        ("price ~= 5", 7, "expected a comparison"),
+        ("price not > 5", 11, "expected startswith, endswith or contains, found '>'"),
+        ("not present(price)", 5, "a missing attribute never matches"),
+        ("not 5 < price < 6", 5, "a range cannot be negated"),
+        ("present price", 9, "expected '(', found 'price'"),
+        ("true and price > 5", 6, "expected a comparison"),
+        ("price > $X", 9, "a variable means something in composite subscriptions only"),
+        ("`price > 5", 1, "unexpected character '`'"),
+    ],
+)
+def test_gossamer_errors_point_at_the_fault(text: str, column: int, reason: str) -> None:
+    check_error(text, column, reason)
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "reason"),
+    [
+        ("[", 2, "expected a name, an operator or a value, found the end"),
+        ("[price,>", 9, "expected ']', found the end"),
+        ("[price]", 7, "expected ',', found ']'"),
+        ("[price,>]", 8, "> needs a value"),
+        ("[price,~,80]", 8, "unknown operator '~', there are eq neq str-lt"),
+        ("[class,equals,'stock']", 8, "unknown operator 'equals'"),
+        ("[price,>,80],[price,<,70]", 15, "price > 80 and price < 70 contradict each other"),
+        ("[price,>,'80']", 10, "attribute 'price': > takes a number, not '80'"),
+        ("[class,eq,80]", 11, "attribute 'class': eq takes a string, not 80"),
+        ("[class,eq,stock]", 11, "expected a number or a string in single quotes, found 'stock'"),
+        ("[price,>,80],[price,eq,'a']", 24, "'price' takes a number in its other predicates"),
+        ("[price,>,80] [x,=,1]", 14, "expected ',' or the end, found '['"),
+        ("[price,>,80],", 14, "expected '[', found the end"),
+        ("[price,>,80,9]", 12, "expected ']', found ','"),
+        ("[price,=,$X]", 10, "a variable means something in composite subscriptions only"),
+        ("[price,>,1/0]", 10, "1/0 is not a finite number"),
+        ("[class,eq,'sto", 11, 'expected a name, an operator or a value, found "\'"'),
+        (r"[class,eq,'a\q']", 11, r"unknown escape \q"),
+    ],
+)
+def test_padres_errors_point_at_the_fault(text: str, column: int, reason: str) -> None:
+    check_error(text, column, reason)
+
+
+def check_error(text: str, column: int, reason: str, schema: Schema | None = None) -> None:
+    """The text is refused, for the reason, at the column."""
+    with pytest.raises(ExpressionError) as caught:
+        api.parse(text, schema)
+    assert reason in caught.value.reason
+    assert caught.value.column == column
+    assert caught.value.text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "reason"),
+    [
+        ("prise > 5", 1, "there is no attribute 'prise', did you mean 'price'?"),
+        ('price == "IBM"', 10, "'price' takes a number, not the string \"IBM\""),
+        ('symbol == "SAP"', 11, 'one of the enumeration "IBM", "HPQ"'),
+        ("[prise,>,5]", 2, "there is no attribute 'prise'"),
+    ],
+)
+def test_a_schema_checks_names_and_types(text: str, column: int, reason: str) -> None:
+    check_error(text, column, reason, SCHEMA)
+    api.parse(text)
+
+
+def test_a_schema_reads_dates_from_strings() -> None:
+    wanted = api.parse('day > "2020-01-31" and present(symbol)', SCHEMA)
+    assert api.to_text(wanted) == "day > 2020-01-31 and present(symbol)"
+
+
+def test_publications_in_both_languages() -> None:
+    expected = {"class": "stock", "price": 81.5, "urgent": True, "top": math.inf}
+    text = 'class = "stock", price = 81.5, urgent = true, top = inf'
+    assert api.parse_publication(text) == expected
+    assert api.publication_to_text(expected) == text
+    padres = "[class,'stock'],[price,81.5],[urgent,true],[top,inf]"
+    assert api.parse_publication(padres) == expected
+    assert api.publication_to_padres(expected) == padres
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "reason"),
+    [
+        ("price 5", 7, "expected '=', found '5'"),
+        ("price = $X", 9, "expected a number"),
+        ("[price,$X]", 8, "expected a number"),
+        ("price = 5, price = 6", 12, "attribute 'price' has a value already"),
+        ("price = 5 volume = 6", 11, "expected ',', found 'volume'"),
+        ("[price,5],[price,6]", 12, "attribute 'price' has a value already"),
+        ("[price,>,5]", 8, "expected"),
+    ],
+)
+def test_errors_in_publications_point_at_the_fault(text: str, column: int, reason: str) -> None:
+    with pytest.raises(ExpressionError) as caught:
+        api.parse_publication(text)
+    assert reason in caught.value.reason
+    assert text.startswith("[price,>") or caught.value.column == column
+
+
+def test_values_that_are_none_are_refused_and_match_nothing() -> None:
+    with pytest.raises(WrongValueError, match="'price' takes a number, string, date or boolean"):
+        api.exact_publication({"price": math.nan})
+    assert not api.matches(api.parse("present(price)"), {"price": math.nan})
+    assert not api.conforms({"price": math.nan}, api.parse("present(price)"))
+
+
+def test_kinds_never_mix() -> None:
+    assert not api.matches(api.parse("x != 5"), {"x": "a"})
+    assert not api.matches(api.parse("x == 1"), {"x": True})
+    assert not api.matches(api.parse("x == true"), {"x": 1})
+    assert not api.intersects(api.parse("x == 1"), api.parse("x == true"))
+    assert api.covers(api.parse("present(x)"), api.parse("x == true"))
+
+
+def test_integers_and_floats_unify_exactly() -> None:
+    assert api.parse("x == 80") == api.parse("x == 80.0") == api.parse("x == 8e1")
+    above = api.parse(f"x > {2**53}")
+    assert api.matches(above, {"x": 2**53 + 1})
+    assert not api.matches(above, {"x": float(2**53)})
+    assert not api.intersects(above, api.parse(f"x < {2**53 + 1} and x <= {2**53}"))
+    assert api.matches(api.parse("x > 1e300"), {"x": math.inf})
+
+
+def test_length_and_number_of_predicates_are_bounded() -> None:
+    for text in (" " * MAX_TEXT + "x > 5", "[x,>,5]" + " " * MAX_TEXT):
+        with pytest.raises(ExpressionError, match="more than the 4096 allowed"):
+            api.parse(text)
+    most = ["x > 5"] * MAX_COMPARISONS
+    assert api.to_text(api.parse(" and ".join(most))) == "x > 5"
+    with pytest.raises(ExpressionError, match="more than 256 comparisons"):
+        api.parse(" and ".join([*most, "x > 5"]))
+
+
+def test_filters_survive_pickling() -> None:
+    wanted = api.parse('s >= "a" and s not contains "b" and x != 5 and day > 2020-01-31')
+    again = pickle.loads(pickle.dumps(wanted))
+    assert again == wanted
+    assert hash(again) == hash(wanted)
+    assert again.matches({"s": "c", "x": 6, "day": "no date"}) is False
+
+
+def test_what_padres_cannot_say_is_refused() -> None:
+    with pytest.raises(ContentError, match="PADRES has no operator for 'not contains'"):
+        api.to_padres(api.parse('s not contains "a"'))
+    with pytest.raises(ContentError, match="cannot be written between backquotes"):
+        api.to_text(api.parse("[a`b,=,1]"))
