@@ -61,7 +61,7 @@ class Overlay:
         self._ties = itertools.count()
         edges = list(edges)
         names = sorted({name for edge in edges for name in edge})
-        self.brokers = {name: Broker(name, settings, new_index) for name in names}
+        self.brokers = {name: Broker(name, settings, new_index=new_index) for name in names}
         for one, other in edges:
             self._links[one, other] = deque()
             self._links[other, one] = deque()
@@ -153,7 +153,7 @@ class Overlay:
     def reload(self, name: str) -> None:
         """Replace a broker by what its dump says."""
         data: Any = self.brokers[name].dump()
-        self.brokers[name] = Broker.load(data, self.settings, self.new_index)
+        self.brokers[name] = Broker.load(data, self.settings, new_index=self.new_index)
 
     def total(self, counter: str) -> Any:
         """The sum of a counter over brokers."""

@@ -20,6 +20,7 @@ from attrs import define, field
 
 from gossamer.protocol.broker import BrokerSettings
 from gossamer.protocol.broker.errors import NotAdvertisedError
+from gossamer.protocol.broker.index import NewIndex
 from gossamer.protocol.broker.messages import (
     Advertise,
     Attach,
@@ -34,6 +35,7 @@ from gossamer.protocol.broker.messages import (
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.filters import Filter
 from support.broker_overlay import Overlay, random_tree
+from support.plain_index import PlainIndex
 
 EVERYTHING = filters.parse("present(x) and present(y) and present(s) and present(number)")
 RANGES = {"x": 8, "y": 4}
@@ -78,6 +80,7 @@ class Play:
     """An overlay and the flat matcher beside it.
 
     Attributes:
+        size: number of brokers, 2 at least.
         faults: whether links break, brokers restart, and frames come twice.
         subscriptions, advertisements: what stands, by client and label.
         due: for each publication that may be under way, the subscriptions that have to get it.
@@ -89,6 +92,7 @@ class Play:
     settings: BrokerSettings
     size: int
     faults: bool = False
+    new_index: NewIndex = PlainIndex
     edges: list[tuple[str, str]] = field(init=False)
     overlay: Overlay = field(init=False)
     subscriptions: dict[Key, Asked] = field(factory=dict)
@@ -102,7 +106,8 @@ class Play:
 
     def __attrs_post_init__(self) -> None:
         self.edges = random_tree(self.size, self.draw.randrange(1 << 30))
-        self.overlay = Overlay(self.edges, self.settings, self.draw.randrange(1 << 30))
+        seed = self.draw.randrange(1 << 30)
+        self.overlay = Overlay(self.edges, self.settings, seed, self.new_index)
         for name in ("c0", "c1", "c2", "p0", "p1"):
             self.overlay.attach(name, self.any_broker())
 

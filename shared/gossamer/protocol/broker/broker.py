@@ -8,7 +8,7 @@ from gossamer.protocol.broker.counters import Counters, TableSizes
 from gossamer.protocol.broker.effects import Effect
 from gossamer.protocol.broker.errors import MisplacedMessageError
 from gossamer.protocol.broker.identifiers import Hop, neighbour
-from gossamer.protocol.broker.index import NewIndex
+from gossamer.protocol.broker.index import NewIndex, SharedIndex
 from gossamer.protocol.broker.messages import (
     Congestion,
     Frame,
@@ -48,17 +48,18 @@ class Broker:
         self,
         name: str,
         settings: BrokerSettings,
-        new_index: NewIndex,
+        *,
         incarnation: int = 0,
+        new_index: NewIndex = SharedIndex,
     ) -> None:
         """A broker that has seen nothing.
 
         Args:
             name: unique in the overlay.
             settings: which do not change; brokers of one overlay may differ.
-            new_index: makes an empty index of filters.
             incarnation: larger than whenever a broker of this name lived without its dump, so that
                 identifiers and sessions of its earlier lives are not taken for new ones.
+            new_index: makes an empty index of filters; `index.compiled_index` for large tables.
         """
         self._state = State.empty(name, settings, new_index, incarnation)
 

@@ -38,9 +38,7 @@ def dump(state: State) -> dict[str, object]:
         "next_order": state.subscriptions.next_order,
         "queue": state.queue,
         "last_publications": dict(state.last_publications),
-        "advertisements": [
-            _entry_data(one) for one in state.advertisements
-        ],
+        "advertisements": [_entry_data(one) for one in state.advertisements],
         "subscriptions": [[*_entry_data(one), one.order, one.held] for one in state.subscriptions],
         "links": [_link_data(link) for link in state.links_in_order()],
         "clients": [
@@ -127,9 +125,7 @@ def _link_data(link: Link) -> dict[str, object]:
             [list(one.id), one.arrivals, one.false_positives]
             for one in link.sent.aggregates.values()
         ],
-        "retained": [
-            [*_retained_data(one), one.session, one.number] for one in link.retained
-        ],
+        "retained": [[*_retained_data(one), one.session, one.number] for one in link.retained],
     }
 
 
