@@ -121,7 +121,7 @@ class Play:
             *[self.advertise] * 2,
             *[self.settle] * 2,
             *(self.unadvertise, self.storm, self.come_and_go, self.move),
-            *(self.congest, self.fire_timers, self.reload),
+            *(self.congest, self.fire_timers, self.reload, self.probe),
         ]
         if self.faults:
             kinds += [self.break_link, self.restart, self.overlay.repeat]
@@ -184,6 +184,19 @@ class Play:
         if not allowing:
             assert isinstance(self.overlay.refusals[-1].error, NotAdvertisedError)
 
+    def probe(self) -> None:
+        """False positives: none without pruning, and every one counted where it ends."""
+        self.settle()
+        begin, counted = len(self.overlay.arrivals), self.overlay.total("false_positives")
+        self.publish()
+        self.settle()
+        ends = [one for one in self.overlay.arrivals[begin:] if not one[3]]
+        assert self.overlay.total("false_positives") - counted == len(ends)
+        assert len(ends) <= self.wasted(begin)
+        if self.wasted(begin):
+            brokers = self.overlay.brokers.values()
+            assert self.overlay.total("held") or any(broker.aggregates() for broker in brokers)
+
     def come_and_go(self) -> None:
         name = self.any_client("cp")
         for key in [key for key in self.subscriptions if key[0] == name]:
@@ -219,6 +232,7 @@ class Play:
         for ends in self.broken:
             self.overlay.restore(*ends)
         self.broken.clear()
+        self.check()
         while self.overlay.waiting():
             self.overlay.deliver_one()
             self.check()

@@ -8,7 +8,7 @@ from attrs import define
 
 from gossamer.protocol.broker.identifiers import Hop, Id
 from gossamer.protocol.broker.index import FilterIndex, NewIndex
-from gossamer.protocol.content.filters import Filter
+from gossamer.protocol.content.filters import Filter, meets
 
 
 @define(eq=False)
@@ -35,6 +35,8 @@ class AdvertisementTable:
         self._offers: dict[Id, Offer] = {}
         self._indexes: dict[str, FilterIndex] = {}
         self._sizes: dict[str, int] = {}
+        # What met the last subscription often meets the next: a short cut, never an answer.
+        self._likely: dict[str, Id] = {}
 
     def __len__(self) -> int:
         return len(self._offers)
@@ -61,6 +63,7 @@ class AdvertisementTable:
             if hop.name not in self._indexes:
                 self._indexes[hop.name] = self._new_index()
                 self._sizes[hop.name] = 0
+                self._likely[hop.name] = id_
             self._indexes[hop.name].add(id_, announced)
             self._sizes[hop.name] += 1
         return offer
@@ -73,7 +76,7 @@ class AdvertisementTable:
             self._indexes[name].remove(id_)
             self._sizes[name] -= 1
             if not self._sizes[name]:
-                del self._indexes[name], self._sizes[name]
+                del self._indexes[name], self._sizes[name], self._likely[name]
         return offer
 
     def from_hop(self, hop: Hop) -> list[Offer]:
@@ -87,7 +90,15 @@ class AdvertisementTable:
     def serves(self, name: str, wanted: Filter) -> bool:
         """Whether a neighbour has an advertisement that a subscription meets."""
         index = self._indexes.get(name)
-        return index is not None and bool(index.met_by(wanted))
+        if index is None:
+            return False
+        likely = self._offers.get(self._likely[name])
+        if likely is not None and meets(wanted, likely.filter):
+            return True
+        found = index.met_by(wanted)
+        if found:
+            self._likely[name] = min(found)
+        return bool(found)
 
     def met_by(self, name: str, wanted: Filter) -> list[Id]:
         """The advertisements of a neighbour that a subscription meets, by name."""
