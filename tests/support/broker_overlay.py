@@ -45,8 +45,10 @@ class Overlay:
         settings: BrokerSettings,
         seed: int = 0,
         new_index: NewIndex = PlainIndex,
+        each: Mapping[str, BrokerSettings] | None = None,
     ) -> None:
-        self.settings = settings
+        self._settings = settings
+        self._each = each or {}
         self.new_index = new_index
         self.now = 0
         self.deliveries: list[tuple[str, Publication, tuple[str, ...]]] = []
@@ -61,13 +63,11 @@ class Overlay:
         self._ties = itertools.count()
         edges = list(edges)
         names = sorted({name for edge in edges for name in edge})
-        self.brokers = {name: Broker(name, settings, new_index=new_index) for name in names}
+        self.brokers = {
+            name: Broker(name, self.settings_of(name), new_index=new_index) for name in names
+        }
         for one, other in edges:
-            self._links[one, other] = deque()
-            self._links[other, one] = deque()
-        for one, other in edges:
-            self.tell(one, None, NeighbourUp(other))
-            self.tell(other, None, NeighbourUp(one))
+            self.connect(one, other)
         self.settle()
 
     def tell(self, broker: str, source: Hop | None, message: Message) -> list[Effect]:
@@ -88,6 +88,16 @@ class Overlay:
                     fired = TimerFired(timer, token)
                     self._timers.append((at, next(self._ties), broker, fired))
         return effects
+
+    def settings_of(self, name: str) -> BrokerSettings:
+        """The settings of a broker: its own, or those of all."""
+        return self._each.get(name, self._settings)
+
+    def connect(self, one: str, other: str) -> None:
+        """Make a link."""
+        self._links[one, other] = deque()
+        self._links[other, one] = deque()
+        self.restore(one, other)
 
     def attach(self, name: str, broker: str) -> None:
         """Attach a client that has nothing."""
@@ -133,7 +143,7 @@ class Overlay:
             self.tell(ends[0], None, NeighbourDown(ends[1]))
 
     def restore(self, one: str, other: str) -> None:
-        """Mend a link."""
+        """Let a link be up."""
         self.tell(one, None, NeighbourUp(other))
         self.tell(other, None, NeighbourUp(one))
 
@@ -153,7 +163,7 @@ class Overlay:
     def reload(self, name: str) -> None:
         """Replace a broker by what its dump says."""
         data: Any = self.brokers[name].dump()
-        self.brokers[name] = Broker.load(data, self.settings, new_index=self.new_index)
+        self.brokers[name] = Broker.load(data, self.settings_of(name), new_index=self.new_index)
 
     def total(self, counter: str) -> Any:
         """The sum of a counter over brokers."""

@@ -64,7 +64,13 @@ class Broker:
         self._state = State.empty(name, settings, new_index, incarnation)
 
     @classmethod
-    def load(cls, data: dict[str, object], settings: BrokerSettings, new_index: NewIndex) -> Broker:
+    def load(
+        cls,
+        data: dict[str, object],
+        settings: BrokerSettings,
+        *,
+        new_index: NewIndex = SharedIndex,
+    ) -> Broker:
         """The broker that was dumped; raises `DumpError` for what is no dump.
 
         The host then reports `Restarted`, and `NeighbourUp` for every link that works.

@@ -82,7 +82,8 @@ def forget_quenched(state: State, out: Outbox, link: Link, id_: Id) -> None:
 def drop_aggregate(state: State, out: Outbox, link: Link, id_: Id) -> None:
     """Take back what a link kept for nobody.
 
-    Without any tuples, it stays at those brokers ahead where its removal would trigger others.
+    Without any tuples, the next broker preserves it in turn if its removal would trigger others
+    there: the critical broker moves a hop towards the publisher.
     """
     state.counters.dropped += 1
     withdraw(state, out, link, Unsubscription(id_, critical=(), triggered=True))
