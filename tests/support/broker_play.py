@@ -45,7 +45,10 @@ Key = tuple[str, str]
 
 
 def random_filter_text(draw: random.Random) -> str:
-    """A filter over few values, so that many cover each other."""
+    """A filter over few values, so that many cover each other, some through several others."""
+    if draw.random() < 0.4:
+        depth = draw.randrange(4)
+        return f"x >= {depth} and x < {RANGES['x'] - depth}"
     parts = []
     for name, size in RANGES.items():
         if draw.random() < 0.6:
@@ -115,7 +118,7 @@ class Play:
         """Play so many operations, then take everything back."""
         kinds = [
             *[self.subscribe] * 6,
-            *[self.publish] * 6,
+            *[self.publish_some] * 5,
             *[self.deliver_some] * 4,
             *[self.unsubscribe] * 2,
             *[self.advertise] * 2,
@@ -125,9 +128,17 @@ class Play:
         ]
         if self.faults:
             kinds += [self.break_link, self.restart, self.overlay.repeat]
+        for operation in (self.advertise, self.advertise, *[self.subscribe] * 6, self.settle):
+            operation()
         for _ in range(steps):
             self.draw.choice(kinds)()
             self.check()
+        self.settle()
+        for _ in range(2):
+            self.advertise()
+        self.settle()
+        for _ in range(10):
+            self.publish_some()
         self.finish()
 
     # Operations of clients.
@@ -152,15 +163,23 @@ class Play:
             self.take_back(self.draw.choice(sorted(self.subscriptions)))
 
     def storm(self) -> None:
+        """Take back about half of everything, while publications are under way."""
+        self.publish_some()
         for key in sorted(self.subscriptions):
             if self.draw.random() < 0.5:
                 self.take_back(key)
+                self.deliver_some()
 
     def unadvertise(self) -> None:
         if self.advertisements:
             name, label = self.draw.choice(sorted(self.advertisements))
             del self.advertisements[name, label]
             self.overlay.ask(name, Unadvertise(label))
+
+    def publish_some(self) -> None:
+        for _ in range(self.draw.randrange(1, 5)):
+            self.publish()
+            self.check()
 
     def publish(self) -> None:
         self.publish_values(self.any_client("p"), random_values(self.draw))

@@ -156,3 +156,16 @@ def test_the_window_is_bounded_and_drops_the_oldest() -> None:
         statistics.record(subscription, Record(time, Id("A", 1), time, 0))
     assert statistics.distances(S1) == {Id("A", 1): [2]}
     assert statistics.distances(other) == {Id("A", 1): [1, 3]}
+
+
+def test_purged_subscriptions_take_no_room_in_the_window() -> None:
+    """Only while they are there: the last of twenty took the place of one row."""
+    statistics = Statistics(window=1000, most=4)
+    for number in range(20):
+        subscription = Id("I", number)
+        statistics.record(S1, Record(number, Id("A", 1), number, 0))
+        statistics.record(subscription, Record(number, Id("A", 1), 1, 0))
+        statistics.purge(subscription)
+    assert statistics.distances(S1) == {Id("A", 1): [17, 18, 19]}
+    assert [row.distance for _, row in statistics.rows()] == [17, 18, 19]
+    assert len(statistics) == 3

@@ -13,6 +13,7 @@ from gossamer.protocol.broker.messages import (
     Advertisement,
     Attach,
     BetweenBrokers,
+    Congestion,
     Frame,
     NeighbourDown,
     NeighbourGone,
@@ -295,3 +296,15 @@ def test_what_is_no_dump_is_refused(data: dict[str, object]) -> None:
         data = data | {"subscriptions": [[["B", 1], "x >", ["client", "c"], "s", 0, False]]}
     with pytest.raises(DumpError, match="no dump of a broker"):
         Broker.load(data, BrokerSettings())
+
+
+def test_a_neighbour_that_asks_again_ends_what_was_held_back() -> None:
+    """It restarted from a dump made before it took its subscription back."""
+    broker = between(covering="incremental")
+    subscription = Subscription(Id("M", 2), ANY)
+    broker.handle(0, M, Frame(1, 2, subscription))
+    broker.handle(0, None, Congestion(1000))
+    broker.handle(0, M, Frame(1, 3, Unsubscription(subscription.id, ())))
+    broker.handle(0, M, Frame(2, 1, Synchronise((), (subscription,))))
+    broker.handle(0, None, Congestion(0))
+    assert broker.sizes().subscriptions == 1

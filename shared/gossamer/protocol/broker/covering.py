@@ -89,6 +89,7 @@ def _clean(state: State, out: Outbox, link: Link, id_: Id, coverer: Entry) -> No
             left.append(entry)
     offer(state, out, link, left, triggered=True)
     out.send(link, Unsubscription(id_, triggered=True))
+    # Not where its advertisements have just gone, or where nobody holds it any more.
     cleaned = state.subscriptions.get(id_)
     if cleaned is not None and link.name in cleaned.towards:
         link.sent.hang(id_, coverer.id)

@@ -29,33 +29,36 @@ class Statistics:
         self._window = window
         self._most = most
         self._records: dict[Id, deque[Record]] = {}
+        self._size = 0
+        # Times and subscriptions of all records, and of some that are purged.
         self._order: deque[tuple[int, Id]] = deque()
 
     def __len__(self) -> int:
-        return sum(map(len, self._records.values()))
+        return self._size
 
     def record(self, subscription: Id, row: Record) -> None:
         """Remember a publication; the oldest makes room where the window is full."""
         self._records.setdefault(subscription, deque()).append(row)
         self._order.append((row.time, subscription))
+        self._size += 1
         self.expire(row.time)
 
     def expire(self, now: int) -> None:
         """Forget what is older than the window, and the oldest of what is too many."""
-        while self._order and (
-            self._order[0][0] < now - self._window or len(self._order) > self._most
-        ):
+        while self._order and (self._order[0][0] < now - self._window or self._size > self._most):
             _, subscription = self._order.popleft()
             records = self._records.get(subscription)
             if records is not None:  # else purged
                 records.popleft()
+                self._size -= 1
                 if not records:
                     del self._records[subscription]
 
     def purge(self, subscription: Id) -> None:
-        """Forget a subscription that is unsubscribed."""
-        if self._records.pop(subscription, None) is not None:
-            self._order = deque(pair for pair in self._order if pair[1] != subscription)
+        """Forget a subscription that is unsubscribed; its identifier never comes again."""
+        self._size -= len(self._records.pop(subscription, ()))
+        if len(self._order) > 2 * self._most:
+            self._order = deque(pair for pair in self._order if pair[1] in self._records)
 
     def distances(self, subscription: Id) -> dict[Id, list[int]]:
         """The distances of a subscription's publications, by advertisement."""
@@ -71,4 +74,8 @@ class Statistics:
     def rows(self) -> list[tuple[Id, Record]]:
         """Every record with its subscription, the oldest first."""
         places = {subscription: iter(rows) for subscription, rows in self._records.items()}
-        return [(subscription, next(places[subscription])) for _, subscription in self._order]
+        return [
+            (subscription, next(places[subscription]))
+            for _, subscription in self._order
+            if subscription in places
+        ]
