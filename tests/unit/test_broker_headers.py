@@ -162,7 +162,7 @@ def test_purged_subscriptions_take_no_room_in_the_window() -> None:
     """Only while they are there: the last of twenty took the place of one row."""
     statistics = Statistics(window=1000, most=4)
     for number in range(20):
-        subscription = Id("I", number)
+        subscription = Id("I", 100 + number)
         statistics.record(S1, Record(number, Id("A", 1), number, 0))
         statistics.record(subscription, Record(number, Id("A", 1), 1, 0))
         statistics.purge(subscription)

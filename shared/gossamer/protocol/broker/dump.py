@@ -7,6 +7,8 @@ again. A loaded broker goes on exactly as the one that was dumped.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from attrs import asdict
@@ -24,9 +26,13 @@ from gossamer.protocol.broker.state import Session, State, Timer
 from gossamer.protocol.broker.statistics import Record
 from gossamer.protocol.broker.subscriptions import Entry
 from gossamer.protocol.content import filters
+from gossamer.protocol.content.filters import Filter
 from gossamer.protocol.errors import LocalProtocolError
 
 _FORMAT = 1
+
+Read = Callable[[str], Filter]
+"""Makes a filter of its text."""
 
 
 def dump(state: State) -> dict[str, object]:
@@ -75,15 +81,16 @@ def _entry_data(one: Offer | Entry) -> list[object]:
 
 
 def _load(data: dict[str, Any], settings: BrokerSettings, new_index: NewIndex) -> State:
+    read = cache(filters.parse)  # most filters are in several tables
     state = State.empty(data["name"], settings, new_index, 0)
     state.next_number = data["next_number"]
     state.queue = data["queue"]
     state.last_publications = dict(data["last_publications"])
     for link_data in data["links"]:
-        state.links[link_data["name"]] = _link(link_data, new_index, settings)
+        state.links[link_data["name"]] = _link(link_data, new_index, settings, read)
     for id_, text, hop, label in data["advertisements"]:
-        state.advertisements.add(Id(*id_), filters.parse(text), Hop(*hop), label)
-    _load_subscriptions(state, data)
+        state.advertisements.add(Id(*id_), read(text), Hop(*hop), label)
+    _load_subscriptions(state, data, read)
     for name, subscriptions, advertisements in data["clients"]:
         state.clients[name] = Session(name, _labels(subscriptions), _labels(advertisements))
     state.timers = {name: Timer(token, at) for name, token, at in data["timers"]}
@@ -97,9 +104,9 @@ def _load(data: dict[str, Any], settings: BrokerSettings, new_index: NewIndex) -
     return state
 
 
-def _load_subscriptions(state: State, data: dict[str, Any]) -> None:
+def _load_subscriptions(state: State, data: dict[str, Any], read: Read) -> None:
     for id_, text, hop, label, order, held in data["subscriptions"]:
-        entry = state.subscriptions.add(Id(*id_), filters.parse(text), Hop(*hop), label)
+        entry = state.subscriptions.add(Id(*id_), read(text), Hop(*hop), label)
         entry.order, entry.held = order, held
         directions = state.advertisements.directions(entry.filter)
         entry.towards = {name for name in directions if name != entry.hop.name}
@@ -129,10 +136,10 @@ def _link_data(link: Link) -> dict[str, object]:
     }
 
 
-def _link(data: dict[str, Any], new_index: NewIndex, settings: BrokerSettings) -> Link:
+def _link(data: dict[str, Any], new_index: NewIndex, settings: BrokerSettings, read: Read) -> Link:
     sent = Sent(new_index, settings.rules.quench)
     for id_, text in data["sent"]:
-        sent.add(Id(*id_), filters.parse(text))
+        sent.add(Id(*id_), read(text))
     for covered, id_ in data["quenched"]:
         sent.hang(Id(*covered), Id(*id_))
     for id_, arrivals, false_positives in data["aggregates"]:
@@ -140,7 +147,7 @@ def _link(data: dict[str, Any], new_index: NewIndex, settings: BrokerSettings) -
         aggregate = sent.aggregates[Id(*id_)]
         aggregate.arrivals, aggregate.false_positives = arrivals, false_positives
     retained = (
-        Retained(_publication(publication), filters.parse(text), session, number)
+        Retained(_publication(publication), read(text), session, number)
         for publication, text, session, number in data["retained"]
     )
     (out_session, out_number), (in_session, in_number) = data["out"], data["in"]
