@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import doctest
+
 import pytest
 
+from gossamer.protocol import broker as broker_module
 from gossamer.protocol.broker import Broker, BrokerSettings, client, neighbour
 from gossamer.protocol.broker.effects import Deliver, Refuse
 from gossamer.protocol.broker.errors import (
@@ -51,6 +54,10 @@ def alone() -> Broker:
     broker = Broker("B", BrokerSettings())
     broker.handle(0, client("ann"), Attach())
     return broker
+
+
+def test_the_examples_of_the_package_hold() -> None:
+    assert doctest.testmod(broker_module).failed == 0
 
 
 def test_a_client_is_served_by_its_own_broker() -> None:

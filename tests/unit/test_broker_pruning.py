@@ -8,6 +8,7 @@ from gossamer.protocol.broker.pruning import (
     EVERYWHERE,
     chosen_distance,
     critical_distances,
+    enough_triggered,
     incremental_distance,
     selective_distance,
     similarity_asked,
@@ -84,6 +85,14 @@ def test_thresholds_go_by_the_number_of_triggered_subscriptions() -> None:
 def test_selective_pruning_has_one_threshold_whatever_is_triggered() -> None:
     assert {chosen_distance(SELECTIVE, count) for count in (0, 10, 10_000)} == {0}
     assert {similarity_asked(SELECTIVE, count) for count in (0, 10, 10_000)} == {0.9}
+
+
+def test_no_more_triggered_subscriptions_are_counted_than_decide() -> None:
+    for quenched in (0, 9, 10, 5011, 5012, 100_000):
+        for triggered in {min(quenched, most) for most in (0, 9, 10, 11, 5011, 5012, 100_000)}:
+            counted = min(triggered, enough_triggered(INCREMENTAL, quenched))
+            assert chosen_distance(INCREMENTAL, counted) == chosen_distance(INCREMENTAL, triggered)
+    assert enough_triggered(SELECTIVE, 100_000) == 1
 
 
 def test_algorithm_1_goes_on_where_an_advertisement_has_hops_left() -> None:

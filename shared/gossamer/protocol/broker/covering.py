@@ -50,15 +50,18 @@ def withdraw(state: State, out: Outbox, link: Link, message: Unsubscription) -> 
     out.send(link, message)
 
 
-def triggered_by(state: State, link: Link, id_: Id) -> set[Id]:
-    """What `withdraw` would have to send on a link; changes nothing."""
-    left = [
-        state.subscriptions[covered]
-        for covered in link.sent.quenched_by(id_)
-        if link.sent.coverer(state.subscriptions[covered].filter, besides=id_) is None
-    ]
-    roots, _ = state.subscriptions.uncovered_first(left)
-    return {entry.id for entry in roots}
+def triggered_by(state: State, link: Link, id_: Id, enough: int) -> set[Id]:
+    """What `withdraw` would have to send on a link, or as many of it as are enough; changes
+    nothing."""
+    quenched = {covered: state.subscriptions[covered] for covered in link.sent.quenched_by(id_)}
+    found: set[Id] = set()
+    for entry in quenched.values():
+        if len(found) >= enough:
+            break
+        left = link.sent.coverer(entry.filter, besides=id_) is None
+        if left and not state.subscriptions.is_covered(entry, quenched):
+            found.add(entry.id)
+    return found
 
 
 def _quench(link: Link, entry: Entry) -> bool:

@@ -104,6 +104,19 @@ def chosen_distance(settings: BrokerSettings, triggered: int) -> int | None:
     return SOME if triggered >= settings.some_triggered else None
 
 
+def enough_triggered(settings: BrokerSettings, quenched: int) -> int:
+    """How many triggered subscriptions have to be counted: more would decide nothing else.
+
+    Args:
+        settings: with the limits.
+        quenched: the most that there can be.
+    """
+    if settings.rules.pruning is Pruning.SELECTIVE:
+        return 1
+    many = quenched >= settings.many_triggered
+    return settings.many_triggered if many else settings.some_triggered
+
+
 def tuples_onward(
     critical: Iterable[CriticalDistance],
     senders: Mapping[Id, Hop],

@@ -13,6 +13,7 @@ from gossamer.protocol.broker.outbox import Outbox
 from gossamer.protocol.broker.pruning import (
     chosen_distance,
     critical_distances,
+    enough_triggered,
     similarity_asked,
     tuples_onward,
     tuples_towards,
@@ -103,7 +104,10 @@ def _prune(state: State, out: Outbox, id_: Id, critical: Critical, links: list[L
     Departs from the papers: only neighbours that the subscription was sent to are asked. With
     `drop_unpaid` nothing is preserved where nothing would be triggered.
     """
-    triggered = {link.name: triggered_by(state, link, id_) for link in links}
+    enough = enough_triggered(
+        state.settings, sum(len(link.sent.quenched_by(id_)) for link in links)
+    )
+    triggered = {link.name: triggered_by(state, link, id_, enough) for link in links}
     chosen = chosen_distance(state.settings, len(set[Id]().union(*triggered.values())))
     senders = _senders(state, critical)
     for link in links:
@@ -171,7 +175,8 @@ def _drop_worst(state: State, out: Outbox) -> None:
     ]
     for share, name, id_ in sorted(judged, reverse=True):
         link = state.links[name]
-        triggered = len(triggered_by(state, link, id_))
-        if 1 - share < similarity_asked(state.settings, triggered):
+        enough = enough_triggered(state.settings, len(link.sent.quenched_by(id_)))
+        triggered = triggered_by(state, link, id_, enough)
+        if 1 - share < similarity_asked(state.settings, len(triggered)):
             drop_aggregate(state, out, link, id_)
             return

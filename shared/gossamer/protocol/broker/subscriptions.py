@@ -83,20 +83,18 @@ class SubscriptionTable:
         return [entry for entry in self if entry.hop == hop]
 
     def uncovered_first(self, entries: Collection[Entry]) -> tuple[list[Entry], list[Entry]]:
-        """Those that no other of them covers, and the rest, each in the order of arrival.
-
-        Of those that cover each other the first counts as covering the rest.
-        """
+        """Those that no other of them covers, and the rest, each in the order of arrival."""
         if len(entries) < 2:
             return list(entries), []
         among = {entry.id: entry for entry in entries}
         roots: list[Entry] = []
         rest: list[Entry] = []
         for entry in sorted(entries, key=_order):
-            (rest if self._is_covered(entry, among) else roots).append(entry)
+            (rest if self.is_covered(entry, among) else roots).append(entry)
         return roots, rest
 
-    def _is_covered(self, entry: Entry, among: Mapping[Id, Entry]) -> bool:
+    def is_covered(self, entry: Entry, among: Mapping[Id, Entry]) -> bool:
+        """Whether another covers an entry; of two that cover each other, whether it comes later."""
         for id_ in self._index.covering(entry.filter):
             other = among.get(id_)
             if other is None or other is entry:
