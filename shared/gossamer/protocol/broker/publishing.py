@@ -11,7 +11,7 @@ from gossamer.protocol.broker.outbox import Outbox
 from gossamer.protocol.broker.settings import Pruning
 from gossamer.protocol.broker.state import State
 from gossamer.protocol.broker.statistics import Record
-from gossamer.protocol.broker.subscriptions import Entry
+from gossamer.protocol.broker.subscriptions import Entry, in_order
 
 
 def on_publication(state: State, out: Outbox, hop: Hop, publication: Publication) -> None:
@@ -33,18 +33,23 @@ def on_publication(state: State, out: Outbox, hop: Hop, publication: Publication
 
 def forward(state: State, out: Outbox, offer: Offer, publication: Publication) -> None:
     """Send a publication to every last hop of a subscription that matches, but not back."""
-    matching = [
-        entry
-        for entry in state.subscriptions.match(publication.values)
-        if not _is_out(entry, offer.hop)
-    ]
+    local: list[Entry] = []
+    onward: dict[Hop, int] = {}
+    for group in state.subscriptions.match(publication.values):
+        # A client may have unsubscribed although the broker has not got round to it.
+        local += [entry for entry in group.local.values() if not entry.held]
+        for hop, number in group.remote.items():
+            if hop != offer.hop:
+                onward[hop] = onward.get(hop, 0) + number
+    matching = len(local) + sum(onward.values())
+    local = in_order(local)
     if not offer.hop.is_client:
-        publication = with_header(publication, len(matching))
-        _judge_aggregates(state, offer.hop, publication, bool(matching))
-        _record(state, out.now, publication, matching)
-    for name in sorted({entry.hop.name for entry in matching if not entry.hop.is_client}):
-        out.send(state.links[name], publication)
-    _deliver(out, publication, [entry for entry in matching if entry.hop.is_client])
+        publication = with_header(publication, matching)
+        _judge_aggregates(state, offer.hop, publication, matching > 0)
+        _record(state, out.now, publication, local)
+    for hop in sorted(onward):
+        out.send(state.links[hop.name], publication)
+    _deliver(out, publication, local)
 
 
 def with_header(publication: Publication, matching: int) -> Publication:
@@ -59,14 +64,6 @@ def with_header(publication: Publication, matching: int) -> Publication:
     return evolve(publication, distance=publication.distance + 1)
 
 
-def _is_out(entry: Entry, origin: Hop) -> bool:
-    """Whether an entry is not to get a publication: its neighbour sent it, or its client has
-    unsubscribed and the broker has not got round to it."""
-    if entry.hop.is_client:
-        return entry.held
-    return entry.hop == origin
-
-
 def _judge_aggregates(state: State, hop: Hop, publication: Publication, wanted: bool) -> None:
     state.counters.false_positives += not wanted
     for aggregate in state.links[hop.name].sent.aggregates_matching(publication.values):
@@ -74,14 +71,13 @@ def _judge_aggregates(state: State, hop: Hop, publication: Publication, wanted: 
         aggregate.false_positives += not wanted
 
 
-def _record(state: State, now: int, publication: Publication, matching: list[Entry]) -> None:
+def _record(state: State, now: int, publication: Publication, local: list[Entry]) -> None:
     """Statistics at the subscriber host broker; brokers on the way keep none (Sec. IV-A)."""
     if state.settings.rules.pruning is Pruning.NONE:
         return
     row = Record(now, publication.advertisement, publication.distance, publication.count)
-    for entry in matching:
-        if entry.hop.is_client:
-            state.statistics.record(entry.id, row)
+    for entry in local:
+        state.statistics.record(entry.id, row)
 
 
 def _deliver(out: Outbox, publication: Publication, entries: list[Entry]) -> None:
