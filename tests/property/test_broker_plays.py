@@ -5,7 +5,10 @@ What is promised for concurrent operations is said, and asserted, in `support.br
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
+import sys
 
 import pytest
 from attrs import evolve
@@ -18,7 +21,7 @@ from support.broker_overlay import Overlay
 from support.broker_play import Play
 from support.plain_index import PlainIndex
 
-SEEDS = 300
+SEEDS = 200
 """Plays of each covering, with and without faults."""
 
 STEPS = 50
@@ -115,6 +118,30 @@ def test_the_same_seed_makes_the_same_run() -> None:
     first, second = (play(random.Random(3), "selective", faults=True).overlay for _ in range(2))
     assert first.deliveries == second.deliveries
     assert dumps(first) == dumps(second)
+
+
+def test_a_run_does_not_depend_on_the_order_of_hashes() -> None:
+    """Two interpreters that hash texts differently agree on what all brokers remember."""
+    program = (
+        "import random\n"
+        "from support.broker_play import Play\n"
+        "from gossamer.protocol.broker import BrokerSettings\n"
+        "one = Play(random.Random(7), BrokerSettings(covering='selective'), 6)\n"
+        "one.operate(80)\n"
+        "print([broker.dump() for broker in one.overlay.brokers.values()])\n"
+        "print(one.overlay.deliveries)"
+    )
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(told) == 1
 
 
 def test_brokers_of_one_overlay_may_cover_differently() -> None:

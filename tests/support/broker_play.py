@@ -115,7 +115,18 @@ class Play:
             self.overlay.attach(name, self.any_broker())
 
     def run(self, steps: int) -> None:
-        """Play so many operations, then take everything back."""
+        """Play so many operations, publish once more, then take everything back."""
+        self.operate(steps)
+        self.settle()
+        for _ in range(2):
+            self.advertise()
+        self.settle()
+        for _ in range(10):
+            self.publish_some()
+        self.finish()
+
+    def operate(self, steps: int) -> None:
+        """Play so many operations."""
         kinds = [
             *[self.subscribe] * 6,
             *[self.publish_some] * 5,
@@ -133,13 +144,6 @@ class Play:
         for _ in range(steps):
             self.draw.choice(kinds)()
             self.check()
-        self.settle()
-        for _ in range(2):
-            self.advertise()
-        self.settle()
-        for _ in range(10):
-            self.publish_some()
-        self.finish()
 
     # Operations of clients.
 

@@ -42,7 +42,7 @@ class Sent:
     def __init__(self, new_index: NewIndex, indexed: bool) -> None:
         self._filters: dict[Id, Filter] = {}
         self._index = new_index() if indexed else None
-        self._kept_index = new_index() if indexed else None
+        self._aggregate_index = new_index() if indexed else None
         self._coverer: dict[Id, Id] = {}
         self._quenched: dict[Id, dict[Id, None]] = {}
         self.aggregates: dict[Id, Aggregate] = {}
@@ -71,8 +71,8 @@ class Sent:
         del self._filters[id_]
         if self._index is not None:
             self._index.remove(id_)
-        if self.aggregates.pop(id_, None) is not None and self._kept_index is not None:
-            self._kept_index.remove(id_)
+        if self.aggregates.pop(id_, None) is not None and self._aggregate_index is not None:
+            self._aggregate_index.remove(id_)
         free = list(self._quenched.pop(id_, ()))
         for covered in free:
             del self._coverer[covered]
@@ -82,8 +82,8 @@ class Sent:
         """From now on a subscription that was sent is kept for nobody."""
         wanted = self._filters[id_]
         self.aggregates[id_] = Aggregate(id_, wanted)
-        if self._kept_index is not None:
-            self._kept_index.add(id_, wanted)
+        if self._aggregate_index is not None:
+            self._aggregate_index.add(id_, wanted)
 
     def coverer(self, wanted: Filter, besides: Id | None = None) -> Id | None:
         """What was sent and covers a filter, or None; rather not what is kept for nobody."""
@@ -120,6 +120,6 @@ class Sent:
 
     def aggregates_matching(self, values: dict[str, object]) -> list[Aggregate]:
         """The aggregates that match a publication."""
-        if not self.aggregates or self._kept_index is None:
+        if not self.aggregates or self._aggregate_index is None:
             return []
-        return [self.aggregates[id_] for id_ in sorted(self._kept_index.match(values))]
+        return [self.aggregates[id_] for id_ in sorted(self._aggregate_index.match(values))]
