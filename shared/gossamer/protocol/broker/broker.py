@@ -114,7 +114,7 @@ class Broker:
             message: what came.
 
         What is wrong with a message goes back to its source as a `Refuse`, and then nothing else
-        happens because of it.
+        happens because of it; only of a `Synchronise` the rest is taken over.
         """
         out = Outbox(self._state, now)
         self._state.statistics.expire(now)

@@ -139,12 +139,12 @@ def tuples_onward(
     """
     return tuple(
         closer
-        for closer in tuples_towards(critical, senders, neighbour)
+        for closer in _tuples_towards(critical, senders, neighbour)
         if chosen is None or closer.distances[chosen] >= 0
     )
 
 
-def tuples_towards(
+def _tuples_towards(
     critical: Iterable[CriticalDistance], senders: Mapping[Id, Hop], neighbour: Hop
 ) -> tuple[CriticalDistance, ...]:
     """The tuples of the advertisements from a neighbour, one hop closer to their critical

@@ -16,7 +16,6 @@ from gossamer.protocol.broker.pruning import (
     enough_triggered,
     similarity_asked,
     tuples_onward,
-    tuples_towards,
 )
 from gossamer.protocol.broker.settings import Pruning
 from gossamer.protocol.broker.state import State
@@ -101,8 +100,9 @@ def _prune(state: State, out: Outbox, id_: Id, critical: Critical, links: list[L
         11          nus.tuplelist <- newlist                     (16)
         12          send nus to U                                (17)
 
-    Departs from the papers: only neighbours that the subscription was sent to are asked. With
-    `drop_unpaid` nothing is preserved where nothing would be triggered.
+    Departs from the papers: only neighbours that the subscription was sent to are asked. Where the
+    threshold is 100 % the unsubscription goes on even without tuples, for advertisements that are
+    newer than it. With `drop_unpaid` nothing is preserved where nothing would be triggered.
     """
     enough = enough_triggered(
         state.settings, sum(len(link.sent.quenched_by(id_)) for link in links)
@@ -111,11 +111,10 @@ def _prune(state: State, out: Outbox, id_: Id, critical: Critical, links: list[L
     chosen = chosen_distance(state.settings, len(set[Id]().union(*triggered.values())))
     senders = _senders(state, critical)
     for link in links:
-        onward = tuples_onward(critical, senders, link.hop, chosen)
         pointless = state.settings.drop_unpaid and not triggered[link.name]
-        if pointless and not onward:
-            onward = tuples_towards(critical, senders, link.hop)
-        if onward or pointless:
+        always = chosen is None or pointless
+        onward = tuples_onward(critical, senders, link.hop, None if always else chosen)
+        if onward or always:
             withdraw(state, out, link, Unsubscription(id_, onward))
         else:
             _preserve(state, out, link, id_)
