@@ -9,6 +9,7 @@ simulator as many as it has nodes. Read in this order:
   order-preserving hash that puts attribute values on it
 - `overlay`: peer sampling, topology management, load shifting, joining
 - `rendezvous`: showering, content routing tables, installation, delivery, recovery
+- `broker`: content-based brokers with covering and pruning, a state machine of its own
 - `rules`, `struct`, `compiler`: how one rule runs compiled or interpreted with the same result
 
 The public interface is what this list names; everything else may change:
@@ -18,6 +19,7 @@ The public interface is what this list names; everything else may change:
     content.encoding.encode_event, content.encoding.encode_subscription
     content.filters, content.filters.composite
     content.matching.index.MatchingIndex, content.matching.composite_matcher.CompositeMatcher
+    broker.Broker, broker.BrokerSettings, broker.messages, broker.effects, broker.errors
     space.hashing.uniform_hashes, space.hashing.equi_depth_hash
     state.make_state, peer.step, peer.TIMERS, peer.subscribe, peer.publish_record,
     peer.join_record, peer.largest_step, messages.make_outbox

@@ -1,0 +1,116 @@
+"""A broker's whole memory."""
+
+from __future__ import annotations
+
+from attrs import define, field
+
+from gossamer.protocol.broker.advertisements import AdvertisementTable
+from gossamer.protocol.broker.counters import Counters, TableSizes
+from gossamer.protocol.broker.identifiers import Id
+from gossamer.protocol.broker.index import NewIndex
+from gossamer.protocol.broker.link import Link
+from gossamer.protocol.broker.messages import CriticalDistance
+from gossamer.protocol.broker.sent import Sent
+from gossamer.protocol.broker.settings import BrokerSettings
+from gossamer.protocol.broker.statistics import Statistics
+from gossamer.protocol.broker.subscriptions import SubscriptionTable
+
+INCARNATION_BITS = 32
+"""Numbers of identifiers and sessions that one incarnation of a broker has."""
+
+
+@define(eq=False)
+class Session:
+    """An attached client: its identifiers by its own labels."""
+
+    name: str
+    subscriptions: dict[str, Id] = field(factory=dict)
+    advertisements: dict[str, Id] = field(factory=dict)
+
+
+@define(eq=False)
+class Timer:
+    """A timer: the token of its last setting, and when it is due, or None if it is not set."""
+
+    token: int = 0
+    at: int | None = None
+
+
+@define(eq=False)
+class State:
+    """Tables, links, clients and whatever else a broker remembers.
+
+    Attributes:
+        name: of the broker, unique in the overlay.
+        settings: which do not change.
+        new_index: makes an empty index of filters.
+        next_number: of the next identifier.
+        last_publications: number of the last publication from each broker; along a tree of first-in
+            first-out links those of one publisher host broker only grow.
+        queue: length of the input queue as the host last said.
+        held: unsubscriptions that wait for congestion to subside, in order, by subscription.
+    """
+
+    name: str
+    settings: BrokerSettings
+    new_index: NewIndex
+    next_number: int
+    subscriptions: SubscriptionTable
+    advertisements: AdvertisementTable
+    statistics: Statistics
+    links: dict[str, Link] = field(factory=dict)
+    clients: dict[str, Session] = field(factory=dict)
+    timers: dict[str, Timer] = field(factory=dict)
+    held: dict[Id, tuple[CriticalDistance, ...]] = field(factory=dict)
+    counters: Counters = field(factory=Counters)
+    last_publications: dict[str, int] = field(factory=dict)
+    queue: int = 0
+
+    @classmethod
+    def empty(
+        cls, name: str, settings: BrokerSettings, new_index: NewIndex, incarnation: int
+    ) -> State:
+        """The memory of a broker that has seen nothing."""
+        return cls(
+            name=name,
+            settings=settings,
+            new_index=new_index,
+            next_number=incarnation << INCARNATION_BITS,
+            subscriptions=SubscriptionTable(new_index),
+            advertisements=AdvertisementTable(new_index),
+            statistics=Statistics(settings.statistics_window, settings.statistics_entries),
+        )
+
+    @property
+    def congested(self) -> bool:
+        """Whether the input queue is longer than the settings allow."""
+        return self.queue > self.settings.congested_queue
+
+    def new_id(self) -> Id:
+        """An identifier that was never used."""
+        self.next_number += 1
+        return Id(self.name, self.next_number)
+
+    def links_in_order(self) -> list[Link]:
+        """All links, by name."""
+        return [self.links[name] for name in sorted(self.links)]
+
+    def new_link(self, name: str) -> Link:
+        """A link to a neighbour that was unknown; its sessions begin after all earlier ones."""
+        self.next_number += 1
+        link = Link(name, Sent(self.new_index, self.settings.rules.quench))
+        link.out_session = self.next_number
+        self.links[name] = link
+        return link
+
+    def sizes(self) -> TableSizes:
+        """How large the tables are."""
+        links = self.links.values()
+        return TableSizes(
+            subscriptions=len(self.subscriptions),
+            advertisements=len(self.advertisements),
+            sent=sum(len(link.sent) for link in links),
+            preserved=sum(len(link.sent.aggregates) for link in links),
+            statistics=len(self.statistics),
+            clients=len(self.clients),
+        )

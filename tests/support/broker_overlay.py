@@ -1,0 +1,195 @@
+"""Brokers in memory: first-in first-out links, and a seeded order in which they deliver."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from gossamer.protocol.broker import Broker, BrokerSettings, Hop, client, neighbour
+from gossamer.protocol.broker.effects import Deliver, Effect, Moved, Refuse, Send, SetTimer
+from gossamer.protocol.broker.index import NewIndex
+from gossamer.protocol.broker.messages import (
+    Attach,
+    Frame,
+    Message,
+    NeighbourDown,
+    NeighbourUp,
+    Publication,
+    Restarted,
+    TimerFired,
+)
+from support.plain_index import PlainIndex
+
+TICK = 1000
+"""Microseconds between two steps."""
+
+
+class Overlay:
+    """Brokers, links and clients.
+
+    Attributes:
+        brokers: by name.
+        deliveries: what clients got: client, publication, labels.
+        refusals: what was refused.
+        arrivals: every arrival of a publication at a broker, by its number: from, to, and whether
+            it went on from there.
+        now: time in microseconds.
+    """
+
+    def __init__(
+        self,
+        edges: Iterable[tuple[str, str]],
+        settings: BrokerSettings,
+        seed: int = 0,
+        new_index: NewIndex = PlainIndex,
+        each: Mapping[str, BrokerSettings] | None = None,
+    ) -> None:
+        self._settings = settings
+        self._each = each or {}
+        self.new_index = new_index
+        self.now = 0
+        self.deliveries: list[tuple[str, Publication, tuple[str, ...]]] = []
+        self.refusals: list[Refuse] = []
+        self.moved: dict[str, Moved] = {}
+        self.arrivals: list[tuple[Publication, str, str, bool]] = []
+        self.home: dict[str, str] = {}
+        self._random = random.Random(seed)
+        self._links: dict[tuple[str, str], deque[Frame]] = {}
+        self._last: dict[tuple[str, str], Frame] = {}
+        self._timers: list[tuple[int, int, str, TimerFired]] = []
+        self._ties = itertools.count()
+        edges = list(edges)
+        names = sorted({name for edge in edges for name in edge})
+        self.brokers = {
+            name: Broker(name, self.settings_of(name), new_index=new_index) for name in names
+        }
+        for one, other in edges:
+            self.connect(one, other)
+        self.settle()
+
+    def tell(self, broker: str, source: Hop | None, message: Message) -> list[Effect]:
+        """Hand a message to a broker, and its effects to whomever they concern."""
+        self.now += TICK
+        effects = self.brokers[broker].handle(self.now, source, message)
+        for effect in effects:
+            match effect:
+                case Send(to, frame):
+                    self._links[broker, to].append(frame)
+                case Deliver(name, publication, labels):
+                    self.deliveries.append((name, publication, labels))
+                case Refuse():
+                    self.refusals.append(effect)
+                case Moved(name):
+                    self.moved[name] = effect
+                case SetTimer(timer, token, at):
+                    fired = TimerFired(timer, token)
+                    self._timers.append((at, next(self._ties), broker, fired))
+        return effects
+
+    def settings_of(self, name: str) -> BrokerSettings:
+        """The settings of a broker: its own, or those of all."""
+        return self._each.get(name, self._settings)
+
+    def connect(self, one: str, other: str) -> None:
+        """Make a link."""
+        self._links[one, other] = deque()
+        self._links[other, one] = deque()
+        self.restore(one, other)
+
+    def attach(self, name: str, broker: str) -> None:
+        """Attach a client that has nothing."""
+        self.home[name] = broker
+        self.tell(broker, client(name), Attach())
+
+    def ask(self, name: str, message: Message) -> list[Effect]:
+        """Let a client send a message to its host broker."""
+        return self.tell(self.home[name], client(name), message)
+
+    def waiting(self) -> int:
+        """Frames under way."""
+        return sum(map(len, self._links.values()))
+
+    def deliver_one(self) -> None:
+        """Deliver the first frame of a link that is drawn."""
+        busy = sorted(ends for ends, frames in self._links.items() if frames)
+        one, other = self._random.choice(busy)
+        self._deliver(one, other, self._links[one, other].popleft())
+
+    def settle(self) -> None:
+        """Deliver until nothing is under way."""
+        while self.waiting():
+            self.deliver_one()
+
+    def fire_timers(self) -> None:
+        """Let all timers that are set now come due, in order."""
+        due, self._timers = sorted(self._timers), []
+        for at, _, broker, fired in due:
+            self.now = max(self.now, at)
+            self.tell(broker, None, fired)
+
+    def repeat(self) -> None:
+        """Deliver a frame that was delivered last on some link once more."""
+        if self._last:
+            ends = self._random.choice(sorted(self._last))
+            self.tell(ends[1], neighbour(ends[0]), self._last[ends])
+
+    def interrupt(self, one: str, other: str) -> None:
+        """Break a link; what is under way on it is lost."""
+        for ends in ((one, other), (other, one)):
+            self._links[ends].clear()
+            self.tell(ends[0], None, NeighbourDown(ends[1]))
+
+    def restore(self, one: str, other: str) -> None:
+        """Let a link be up."""
+        self.tell(one, None, NeighbourUp(other))
+        self.tell(other, None, NeighbourUp(one))
+
+    def restart(self, name: str) -> None:
+        """Kill a broker and load it from its dump; what is under way at its links is lost."""
+        ends = sorted(ends for ends in self._links if name == ends[0])
+        for one, other in ends:
+            self._links[one, other].clear()
+            self._links[other, one].clear()
+            self.tell(other, None, NeighbourDown(one))
+        self.reload(name)
+        self._timers = [timer for timer in self._timers if timer[2] != name]
+        self.tell(name, None, Restarted())
+        for one, other in ends:
+            self.restore(one, other)
+
+    def reload(self, name: str) -> None:
+        """Replace a broker by what its dump says."""
+        data: Any = self.brokers[name].dump()
+        self.brokers[name] = Broker.load(data, self.settings_of(name), new_index=self.new_index)
+
+    def total(self, counter: str) -> Any:
+        """The sum of a counter over brokers."""
+        values = [getattr(broker.counters, counter) for broker in self.brokers.values()]
+        if isinstance(values[0], Mapping):
+            return sum(sum(value.values()) for value in values)
+        return sum(values)
+
+    def _deliver(self, one: str, other: str, frame: Frame) -> None:
+        effects = self.tell(other, neighbour(one), frame)
+        self._last[one, other] = frame
+        if isinstance(frame.message, Publication):
+            onward = any(
+                isinstance(effect, Deliver)
+                or (isinstance(effect, Send) and isinstance(effect.frame.message, Publication))
+                for effect in effects
+            )
+            self.arrivals.append((frame.message, one, other, onward))
+
+
+def path(*names: str) -> list[tuple[str, str]]:
+    """Edges of brokers in a row."""
+    return list(itertools.pairwise(names))
+
+
+def random_tree(size: int, seed: int) -> list[tuple[str, str]]:
+    """Edges of a random tree of brokers B0, B1, ..."""
+    draw = random.Random(seed)
+    return [(f"B{draw.randrange(node)}", f"B{node}") for node in range(1, size)]

@@ -1,0 +1,203 @@
+"""What unsubscriptions leave behind: which brokers preserve a subscription, at what cost."""
+
+from __future__ import annotations
+
+from gossamer.protocol.broker import BrokerSettings
+from gossamer.protocol.broker.messages import (
+    Advertise,
+    Congestion,
+    Publish,
+    Subscribe,
+    Unadvertise,
+    Unsubscribe,
+)
+from gossamer.protocol.content.filters import parse
+from support.broker_overlay import Overlay, path
+
+ROW = "ABCDEFG"
+
+
+def row(covering: str, **settings: object) -> Overlay:
+    """A publisher at G; at A a subscription that covers others at A and C."""
+    overlay = Overlay(path(*ROW), BrokerSettings(covering=covering, **settings))  # type: ignore[arg-type]
+    for name, broker in (("publisher", "G"), ("all", "A"), ("near", "A"), ("far", "C")):
+        overlay.attach(name, broker)
+    overlay.ask("publisher", Advertise("a", parse("present(x)")))
+    overlay.settle()
+    overlay.ask("all", Subscribe("s", parse("x >= 0")))
+    overlay.ask("near", Subscribe("s", parse("x >= 0 and x < 2")))
+    overlay.ask("far", Subscribe("s", parse("x >= 2 and x < 10")))
+    overlay.settle()
+    return overlay
+
+
+def publish(overlay: Overlay, *values: int) -> None:
+    for value in values:
+        overlay.ask("publisher", Publish({"x": value}))
+    overlay.settle()
+
+
+def kept_towards(overlay: Overlay) -> dict[str, list[str]]:
+    """Which brokers keep a subscription for nobody, and at which neighbours."""
+    return {name: list(b.aggregates()) for name, b in overlay.brokers.items() if b.aggregates()}
+
+
+def tables(overlay: Overlay) -> list[int]:
+    return [overlay.brokers[name].sizes().subscriptions for name in ROW]
+
+
+def test_selective_pruning_stops_at_the_critical_broker() -> None:
+    """All publications are shared, most of them at C, two hops from A: more than 75 % lie below
+    3 hops, so S goes at A to D and stays at E, F and G instead of what it covers."""
+    overlay = row("selective", similarity=0.75)
+    publish(overlay, 1, 2, 3, 4, 5)
+    overlay.ask("all", Unsubscribe("s"))
+    overlay.settle()
+    assert kept_towards(overlay) == {"D": ["E"]}
+    assert tables(overlay) == [1, 1, 2, 2, 1, 1, 1]
+
+
+def test_incremental_pruning_stops_at_the_critical_broker() -> None:
+    """By its formula the same publications make a distance of 2: S stays from D on."""
+    overlay = row("incremental", some_similarity=0.75, some_triggered=1)
+    publish(overlay, 1, 2, 3, 4, 5)
+    overlay.ask("all", Unsubscribe("s"))
+    overlay.settle()
+    assert kept_towards(overlay) == {"C": ["D"]}
+    assert tables(overlay) == [1, 1, 2, 1, 1, 1, 1]
+
+
+def test_few_triggered_subscriptions_let_incremental_pruning_remove_everything() -> None:
+    overlay = row("incremental")
+    publish(overlay, 1, 2, 3, 4, 5)
+    overlay.ask("all", Unsubscribe("s"))
+    overlay.settle()
+    assert kept_towards(overlay) == {}
+    assert tables(overlay) == [1, 1, 2, 2, 2, 2, 2]
+
+
+def test_a_small_count_lets_selective_pruning_remove_everything() -> None:
+    overlay = row("selective")
+    publish(overlay, 20, 21)
+    overlay.ask("all", Unsubscribe("s"))
+    overlay.settle()
+    assert kept_towards(overlay) == {}
+
+
+def preserved(**settings: object) -> Overlay:
+    overlay = row("incremental", some_similarity=0.5, some_triggered=1, **settings)
+    publish(overlay, 1, 2, 3, 4, 5)
+    overlay.ask("all", Unsubscribe("s"))
+    overlay.settle()
+    assert kept_towards(overlay) == {"C": ["D"]}
+    return overlay
+
+
+def test_an_aggregate_delivers_what_it_covers_and_counts_what_nobody_wants() -> None:
+    overlay = preserved()
+    before = len(overlay.deliveries)
+    publish(overlay, 1, 2, 30, 40, 50)
+    assert len(overlay.deliveries) - before == 2
+    ((aggregate,),) = overlay.brokers["C"].aggregates().values()
+    assert (aggregate.arrivals, aggregate.false_positives) == (5, 3)
+    assert overlay.brokers["C"].counters.false_positives == 3
+    assert overlay.total("false_positives") == 3
+
+
+def test_an_aggregate_quenches_newcomers() -> None:
+    """Sec. V-F of the selective paper: preserved subscriptions hide the movement of others."""
+    overlay = preserved()
+    overlay.ask("far", Subscribe("new", parse("x == 7")))
+    overlay.settle()
+    assert overlay.brokers["D"].sizes().subscriptions == 1
+    publish(overlay, 7)
+    assert overlay.deliveries[-1][0] == "far"
+
+
+def test_an_aggregate_goes_with_the_last_that_it_quenches() -> None:
+    overlay = preserved()
+    overlay.ask("near", Unsubscribe("s"))
+    overlay.settle()
+    assert kept_towards(overlay) == {"C": ["D"]}
+    overlay.ask("far", Unsubscribe("s"))
+    overlay.settle()
+    assert kept_towards(overlay) == {}
+    assert tables(overlay) == [0] * 7
+    assert overlay.brokers["C"].counters.dropped == 1
+
+
+def test_as_in_the_papers_an_aggregate_stays_until_its_advertisements_go() -> None:
+    overlay = preserved(drop_unpaid=False)
+    overlay.ask("near", Unsubscribe("s"))
+    overlay.ask("far", Unsubscribe("s"))
+    overlay.settle()
+    assert kept_towards(overlay) == {"C": ["D"]}
+    overlay.ask("publisher", Unadvertise("a"))
+    overlay.settle()
+    assert tables(overlay) == [0] * 7
+
+
+def test_an_aggregate_that_brings_too_many_false_positives_gives_way_hop_by_hop() -> None:
+    """Its critical broker moves towards the publisher; at each the cost is measured anew."""
+    overlay = preserved(review_arrivals=4)
+    publish(overlay, 1, 2, 3)
+    overlay.fire_timers()
+    overlay.settle()
+    assert kept_towards(overlay) == {"C": ["D"]}
+    places = []
+    for _ in range(4):
+        publish(overlay, 30, 40, 50, 60)
+        overlay.fire_timers()
+        overlay.settle()
+        places.append(kept_towards(overlay))
+    assert places == [{"D": ["E"]}, {"E": ["F"]}, {"F": ["G"]}, {}]
+    assert tables(overlay) == [1, 1, 2, 2, 2, 2, 2]
+
+
+def test_a_covering_subscription_takes_the_place_of_an_aggregate() -> None:
+    overlay = preserved()
+    overlay.ask("far", Subscribe("wide", parse("present(x)")))
+    overlay.settle()
+    assert kept_towards(overlay) == {}
+    assert tables(overlay)[3:] == [1] * 4
+
+
+def test_a_congested_broker_holds_unsubscriptions_back_until_it_is_not() -> None:
+    """Incremental paper, Sec. IV, property 3; one at a time, the next by timer."""
+    overlay = row("incremental")
+    overlay.ask("all", Subscribe("t", parse("x >= 1")))
+    overlay.settle()
+    overlay.tell("A", None, Congestion(1000))
+    overlay.ask("all", Unsubscribe("s"))
+    overlay.ask("all", Unsubscribe("t"))
+    assert overlay.waiting() == 0
+    assert overlay.brokers["A"].counters.held == 2
+    publish(overlay, 1, 20)
+    assert [name for name, _, _ in overlay.deliveries] == ["near"]
+    overlay.tell("A", None, Congestion(100))
+    overlay.settle()
+    assert tables(overlay)[0] == 2
+    overlay.fire_timers()
+    overlay.settle()
+    assert tables(overlay) == [1, 1, 2, 2, 2, 2, 2]
+
+
+def test_a_broker_on_the_way_holds_back_and_catches_up() -> None:
+    overlay = row("incremental")
+    overlay.tell("C", None, Congestion(1000))
+    overlay.ask("all", Unsubscribe("s"))
+    overlay.settle()
+    assert tables(overlay) == [1, 1, 3, 1, 1, 1, 1]
+    publish(overlay, 1, 2, 20)
+    assert sorted(name for name, _, _ in overlay.deliveries) == ["far", "near"]
+    overlay.tell("C", None, Congestion(0))
+    overlay.settle()
+    assert tables(overlay) == [1, 1, 2, 2, 2, 2, 2]
+
+
+def test_other_modes_hold_nothing_back() -> None:
+    overlay = row("selective")
+    overlay.tell("A", None, Congestion(1000))
+    overlay.ask("all", Unsubscribe("s"))
+    overlay.settle()
+    assert tables(overlay)[0] == 1

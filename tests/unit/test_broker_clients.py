@@ -1,0 +1,206 @@
+"""Clients: attaching, moving, leaving, and what is refused and why."""
+
+from __future__ import annotations
+
+import doctest
+
+import pytest
+
+from gossamer.protocol import broker as broker_module
+from gossamer.protocol.broker import Broker, BrokerSettings, client, neighbour
+from gossamer.protocol.broker.effects import Deliver, Refuse
+from gossamer.protocol.broker.errors import (
+    LabelTakenError,
+    MisplacedMessageError,
+    NameTakenError,
+    NotAdvertisedError,
+    NotAttachedError,
+    UnknownLabelError,
+    UnknownNeighbourError,
+)
+from gossamer.protocol.broker.messages import (
+    Advertise,
+    Attach,
+    Congestion,
+    Detach,
+    Frame,
+    Message,
+    Move,
+    NeighbourDown,
+    Publish,
+    Subscribe,
+    SynchroniseRequest,
+    Unadvertise,
+    Unsubscribe,
+)
+from gossamer.protocol.content.errors import WrongValueError
+from gossamer.protocol.content.filters import parse
+from support.broker_overlay import Overlay, path
+
+ANY = parse("present(x)")
+
+
+def refusal(broker: Broker, name: str, message: Message) -> Exception:
+    """The error of a message that a client gets back, and nothing else."""
+    before = broker.dump() | {"counters": None}
+    (effect,) = broker.handle(0, client(name), message)
+    assert isinstance(effect, Refuse)
+    assert (effect.hop, effect.message) == (client(name), message)
+    assert broker.dump() | {"counters": None} == before
+    return effect.error
+
+
+def alone() -> Broker:
+    broker = Broker("B", BrokerSettings())
+    broker.handle(0, client("ann"), Attach())
+    return broker
+
+
+def test_the_examples_of_the_package_hold() -> None:
+    assert doctest.testmod(broker_module).failed == 0
+
+
+def test_a_client_is_served_by_its_own_broker() -> None:
+    broker = alone()
+    broker.handle(0, client("ann"), Advertise("a", ANY))
+    broker.handle(0, client("ann"), Subscribe("s", parse("x > 1")))
+    broker.handle(0, client("ann"), Subscribe("t", parse("x > 0")))
+    (effect,) = broker.handle(1, client("ann"), Publish({"x": 2}))
+    assert isinstance(effect, Deliver)
+    assert (effect.client, effect.labels, effect.publication.values) == (
+        "ann",
+        ("s", "t"),
+        {"x": 2},
+    )
+    assert broker.handle(2, client("ann"), Publish({"x": 0})) == []
+
+
+def test_a_second_client_with_the_same_name_is_refused() -> None:
+    error = refusal(alone(), "ann", Attach())
+    assert isinstance(error, NameTakenError)
+    assert str(error) == "client 'ann' is attached already, and names are unique at a broker"
+
+
+def test_a_client_attaches_first() -> None:
+    assert isinstance(refusal(alone(), "bob", Subscribe("s", ANY)), NotAttachedError)
+    assert isinstance(refusal(alone(), "bob", Detach()), NotAttachedError)
+
+
+def test_a_publication_outside_its_advertisement_is_returned_to_its_sender() -> None:
+    broker = alone()
+    broker.handle(0, client("ann"), Advertise("a", parse("x > 0")))
+    for values in ({"x": 0}, {"x": 1, "y": 1}, {"x": "one"}):
+        error = refusal(broker, "ann", Publish(values))
+        assert isinstance(error, NotAdvertisedError)
+        assert error.values == values
+    assert str(error) == "client 'ann' has no advertisement that allows x = 'one'"
+
+
+def test_a_publication_needs_the_client_s_own_advertisement() -> None:
+    broker = alone()
+    broker.handle(0, client("bob"), Attach(advertisements=(("a", ANY),)))
+    assert isinstance(refusal(broker, "ann", Publish({"x": 1})), NotAdvertisedError)
+
+
+def test_a_value_that_is_none_names_attribute_and_type() -> None:
+    broker = alone()
+    broker.handle(0, client("ann"), Advertise("a", ANY))
+    error = refusal(broker, "ann", Publish({"x": None}))
+    assert isinstance(error, WrongValueError)
+    assert error.attribute == "x"
+
+
+@pytest.mark.parametrize(
+    ("first", "again", "unknown"),
+    [
+        (Subscribe("l", ANY), Subscribe("l", ANY), Unsubscribe("m")),
+        (Advertise("l", ANY), Advertise("l", ANY), Unadvertise("m")),
+    ],
+)
+def test_labels_are_a_client_s_own_and_unique(
+    first: Message, again: Message, unknown: Message
+) -> None:
+    broker = alone()
+    broker.handle(0, client("bob"), Attach())
+    broker.handle(0, client("ann"), first)
+    assert isinstance(refusal(broker, "ann", again), LabelTakenError)
+    assert isinstance(refusal(broker, "ann", unknown), UnknownLabelError)
+    assert broker.handle(0, client("bob"), first) == []
+
+
+def test_attaching_with_a_label_twice_changes_nothing() -> None:
+    twice = (("s", ANY), ("s", parse("x > 1")))
+    assert isinstance(refusal(alone(), "bob", Attach(subscriptions=twice)), LabelTakenError)
+
+
+def test_messages_come_from_where_their_kind_comes_from() -> None:
+    frame = Frame(1, 1, SynchroniseRequest())
+    for source, message in (
+        (client("ann"), frame),
+        (None, frame),
+        (client("ann"), Congestion(0)),
+        (neighbour("N"), Attach()),
+    ):
+        (effect,) = alone().handle(0, source, message)
+        assert isinstance(effect, Refuse)
+        assert isinstance(effect.error, MisplacedMessageError)
+
+
+def test_frames_of_strangers_are_refused() -> None:
+    stranger = neighbour("N")
+    (effect,) = alone().handle(0, stranger, Frame(1, 1, SynchroniseRequest()))
+    assert isinstance(effect, Refuse)
+    assert isinstance(effect.error, UnknownNeighbourError)
+    (effect,) = alone().handle(0, None, NeighbourDown("N"))
+    assert isinstance(effect, Refuse)
+    assert effect.hop == stranger
+
+
+def pair() -> Overlay:
+    overlay = Overlay(path("A", "B", "C"), BrokerSettings())
+    overlay.attach("publisher", "A")
+    overlay.attach("subscriber", "C")
+    overlay.ask("publisher", Advertise("a", ANY))
+    overlay.ask("subscriber", Subscribe("s", parse("x > 0")))
+    overlay.settle()
+    return overlay
+
+
+def test_a_client_that_leaves_takes_everything_back() -> None:
+    overlay = pair()
+    overlay.ask("subscriber", Detach())
+    overlay.ask("publisher", Detach())
+    overlay.settle()
+    for broker in overlay.brokers.values():
+        sizes = broker.sizes()
+        assert (sizes.subscriptions, sizes.advertisements, sizes.clients) == (0, 0, 0)
+
+
+def test_a_client_that_moves_is_told_what_to_attach_with() -> None:
+    overlay = pair()
+    overlay.ask("subscriber", Move())
+    left = overlay.moved["subscriber"]
+    assert left.subscriptions == (("s", parse("x > 0")),)
+    overlay.home["subscriber"] = "B"
+    overlay.ask("subscriber", Attach(left.subscriptions, left.advertisements))
+    overlay.settle()
+    overlay.ask("publisher", Publish({"x": 1}))
+    overlay.settle()
+    assert [(name, labels) for name, _, labels in overlay.deliveries] == [("subscriber", ("s",))]
+    assert overlay.brokers["C"].sizes().subscriptions == 0
+
+
+def test_a_client_that_attaches_elsewhere_first_misses_nothing() -> None:
+    """Both brokers serve it for a while; publications have the same identifier at both."""
+    overlay = pair()
+    overlay.tell("B", client("subscriber"), Attach(subscriptions=(("s", parse("x > 0")),)))
+    overlay.settle()
+    overlay.ask("publisher", Publish({"x": 1}))
+    overlay.settle()
+    overlay.ask("subscriber", Detach())
+    overlay.settle()
+    overlay.ask("publisher", Publish({"x": 2}))
+    overlay.settle()
+    ids = [publication.id for _, publication, _ in overlay.deliveries]
+    assert len(ids) == 3
+    assert len(set(ids)) == 2

@@ -1,0 +1,310 @@
+"""Links between brokers: cycles, duplicates, losses, restarts, acknowledgements."""
+
+from __future__ import annotations
+
+import pytest
+
+from gossamer.protocol.broker import Broker, BrokerSettings, Id, client, neighbour
+from gossamer.protocol.broker.effects import Effect, Refuse, Send, SetTimer
+from gossamer.protocol.broker.errors import CycleError, DumpError
+from gossamer.protocol.broker.messages import (
+    Acknowledge,
+    Advertise,
+    Advertisement,
+    Attach,
+    BetweenBrokers,
+    Congestion,
+    Frame,
+    NeighbourDown,
+    NeighbourGone,
+    NeighbourUp,
+    Publication,
+    Publish,
+    Restarted,
+    Subscribe,
+    Subscription,
+    Synchronise,
+    SynchroniseRequest,
+    TimerFired,
+    Unadvertise,
+    Unadvertisement,
+    Unsubscription,
+)
+from gossamer.protocol.content.filters import parse
+from support.broker_overlay import Overlay, path
+
+ANY = parse("present(x)")
+N, M = neighbour("N"), neighbour("M")
+ADVERTISEMENT = Advertisement(Id("N", 1), ANY)
+
+
+def sent(effects: list[Effect], name: str) -> list[BetweenBrokers]:
+    """What goes to a neighbour."""
+    return [
+        effect.frame.message
+        for effect in effects
+        if isinstance(effect, Send) and effect.neighbour == name
+    ]
+
+
+def between(**settings: object) -> Broker:
+    """A broker with a publisher's tree at N, and M beside it."""
+    broker = Broker("B", BrokerSettings(**settings))  # type: ignore[arg-type]
+    for name in ("N", "M"):
+        broker.handle(0, None, NeighbourUp(name))
+    broker.handle(0, N, Frame(1, 1, Synchronise((ADVERTISEMENT,), ())))
+    broker.handle(0, M, Frame(1, 1, Synchronise((), ())))
+    return broker
+
+
+def test_an_advertisement_floods_but_does_not_go_back() -> None:
+    broker = between()
+    effects = broker.handle(0, N, Frame(1, 2, Advertisement(Id("N", 2), ANY)))
+    assert sent(effects, "M") == [Advertisement(Id("N", 2), ANY)]
+    assert sent(effects, "N") == []
+
+
+def test_a_cycle_among_brokers_is_refused_in_a_clear_sentence() -> None:
+    broker = between()
+    (effect,) = broker.handle(0, M, Frame(1, 2, ADVERTISEMENT))
+    assert isinstance(effect, Refuse)
+    assert isinstance(effect.error, CycleError)
+    assert str(effect.error) == (
+        "advertisement 1 of broker 'N' came from neighbour 'N' and again from neighbour 'M': "
+        "brokers form a cycle, expected a tree"
+    )
+    assert broker.counters.cycles == 1
+    assert broker.sizes().advertisements == 1
+
+
+def test_a_cycle_that_shows_when_links_come_up_is_refused_and_the_rest_taken() -> None:
+    broker = between()
+    other = Advertisement(Id("M", 1), ANY)
+    effects = broker.handle(0, M, Frame(2, 1, Synchronise((ADVERTISEMENT, other), ())))
+    assert any(isinstance(effect, Refuse) for effect in effects)
+    assert broker.sizes().advertisements == 2
+
+
+def test_three_brokers_in_a_ring_stay_finite() -> None:
+    overlay = Overlay([*path("A", "B", "C"), ("A", "C")], BrokerSettings())
+    overlay.attach("publisher", "A")
+    overlay.ask("publisher", Advertise("a", ANY))
+    overlay.settle()
+    assert overlay.total("cycles") > 0
+    assert all(isinstance(refusal.error, CycleError) for refusal in overlay.refusals)
+
+
+def test_a_frame_that_comes_twice_does_nothing_the_second_time() -> None:
+    broker = between()
+    frame = Frame(1, 2, Subscription(Id("M", 2), ANY))
+    assert sent(broker.handle(0, M, frame), "N") == [Subscription(Id("M", 2), ANY)]
+    assert broker.handle(0, M, frame) == []
+    assert broker.counters.duplicates == 1
+
+
+def test_a_stale_frame_of_an_earlier_session_is_dropped() -> None:
+    broker = between()
+    broker.handle(0, M, Frame(2, 1, Synchronise((), ())))
+    assert broker.handle(0, M, Frame(1, 9, Subscription(Id("M", 2), ANY))) == []
+    assert broker.sizes().subscriptions == 0
+
+
+def test_a_missing_frame_makes_the_broker_ask_for_everything() -> None:
+    broker = between()
+    effects = broker.handle(0, M, Frame(1, 3, Subscription(Id("M", 3), ANY)))
+    assert sent(effects, "M") == [SynchroniseRequest()]
+    assert sent(effects, "N") == [Subscription(Id("M", 3), ANY)]
+    told = Synchronise((), (Subscription(Id("M", 2), parse("x > 1")),))
+    effects = broker.handle(0, M, Frame(2, 1, told))
+    assert [type(message) for message in sent(effects, "N")] == [Subscription, Unsubscription]
+    assert broker.counters.gaps == 1
+
+
+def test_a_session_without_its_beginning_is_asked_for() -> None:
+    broker = between()
+    effects = broker.handle(0, M, Frame(2, 2, Subscription(Id("M", 2), ANY)))
+    assert sent(effects, "M") == [SynchroniseRequest()]
+    assert broker.sizes().subscriptions == 0
+
+
+def test_a_broker_that_is_asked_tells_everything_that_stands() -> None:
+    broker = between()
+    broker.handle(0, M, Frame(1, 2, Subscription(Id("M", 2), ANY)))
+    effects = broker.handle(0, N, Frame(1, 2, SynchroniseRequest()))
+    assert sent(effects, "N") == [Synchronise((), (Subscription(Id("M", 2), ANY),))]
+    effects = broker.handle(0, M, Frame(1, 3, SynchroniseRequest()))
+    assert sent(effects, "M") == [Synchronise((ADVERTISEMENT,), ())]
+
+
+def test_stale_messages_are_counted_and_do_nothing() -> None:
+    broker = between()
+    unknown = Id("X", 1)
+    for number, message in enumerate(
+        (
+            Unsubscription(unknown),
+            Unadvertisement(unknown),
+            Unadvertisement(ADVERTISEMENT.id),
+            Publication(unknown, unknown, {"x": 1}),
+            Publication(unknown, ADVERTISEMENT.id, {"x": 1}),
+        ),
+        start=2,
+    ):
+        assert broker.handle(0, M, Frame(1, number, message)) == []
+    assert broker.counters.stale == 5
+
+
+def test_a_neighbour_that_is_gone_leaves_nothing_behind() -> None:
+    broker = between()
+    broker.handle(0, M, Frame(1, 2, Subscription(Id("M", 2), ANY)))
+    effects = broker.handle(0, None, NeighbourGone("N"))
+    assert sent(effects, "M") == [Unadvertisement(ADVERTISEMENT.id)]
+    broker.handle(0, None, NeighbourGone("M"))
+    sizes = broker.sizes()
+    assert (sizes.subscriptions, sizes.advertisements, sizes.sent) == (0, 0, 0)
+
+
+def test_an_overlay_heals_around_a_broker_that_is_gone() -> None:
+    overlay = Overlay(path("A", "B", "C"), BrokerSettings())
+    overlay.attach("publisher", "A")
+    overlay.attach("subscriber", "C")
+    overlay.ask("publisher", Advertise("a", ANY))
+    overlay.ask("subscriber", Subscribe("s", ANY))
+    overlay.settle()
+    overlay.tell("A", None, NeighbourGone("B"))
+    overlay.tell("C", None, NeighbourGone("B"))
+    overlay.connect("A", "C")
+    overlay.settle()
+    overlay.ask("publisher", Publish({"x": 1}))
+    overlay.settle()
+    assert len(overlay.deliveries) == 1
+
+
+@pytest.mark.parametrize("retained", [0, 10])
+def test_publications_survive_an_interrupted_link_if_they_are_retained(retained: int) -> None:
+    overlay = Overlay(path("A", "B"), BrokerSettings(retained_publications=retained))
+    overlay.attach("publisher", "A")
+    overlay.attach("subscriber", "B")
+    overlay.ask("publisher", Advertise("a", ANY))
+    overlay.ask("subscriber", Subscribe("s", ANY))
+    overlay.settle()
+    overlay.ask("publisher", Publish({"x": 0}))
+    overlay.interrupt("A", "B")
+    overlay.ask("publisher", Publish({"x": 1}))
+    overlay.restore("A", "B")
+    overlay.settle()
+    got = [publication.values["x"] for _, publication, _ in overlay.deliveries]
+    assert got == ([0, 1] if retained else [])
+
+
+def test_retained_publications_outlive_their_advertisement() -> None:
+    overlay = Overlay(path("A", "B"), BrokerSettings(retained_publications=10))
+    overlay.attach("publisher", "A")
+    overlay.attach("subscriber", "B")
+    overlay.ask("publisher", Advertise("a", ANY))
+    overlay.ask("subscriber", Subscribe("s", ANY))
+    overlay.settle()
+    overlay.interrupt("A", "B")
+    overlay.ask("publisher", Publish({"x": 1}))
+    overlay.ask("publisher", Unadvertise("a"))
+    overlay.restore("A", "B")
+    overlay.settle()
+    assert len(overlay.deliveries) == 1
+    assert overlay.brokers["B"].sizes().advertisements == 0
+
+
+def test_what_has_no_room_to_be_retained_is_counted_as_lost() -> None:
+    broker = between(retained_publications=2)
+    broker.handle(0, None, NeighbourDown("M"))
+    broker.handle(0, client("ann"), Attach(advertisements=(("a", ANY),)))
+    broker.handle(0, M, Frame(1, 2, Subscription(Id("M", 2), ANY)))
+    for value in range(5):
+        assert broker.handle(0, client("ann"), Publish({"x": value})) == []
+    assert broker.counters.lost == 3
+    effects = broker.handle(0, None, NeighbourUp("M"))
+    again = [one.values["x"] for one in sent(effects, "M") if isinstance(one, Publication)]
+    assert again == [3, 4]
+
+
+def test_acknowledgements_go_after_some_publications_or_some_time() -> None:
+    broker = between(retained_publications=10, acknowledge_every=2, acknowledge_interval=5)
+    publications = [Publication(Id("N", 9 + i), ADVERTISEMENT.id, {"x": i}) for i in range(3)]
+    (timer,) = broker.handle(0, N, Frame(1, 2, publications[0]))
+    assert timer == SetTimer("acknowledge", 1, 5)
+    assert sent(broker.handle(1, N, Frame(1, 3, publications[1])), "N") == [Acknowledge(1, 3)]
+    broker.handle(2, N, Frame(1, 4, publications[2]))
+    assert sent(broker.handle(5, None, TimerFired("acknowledge", 1)), "N") == [Acknowledge(1, 4)]
+    assert broker.handle(6, None, TimerFired("acknowledge", 1)) == []
+
+
+def test_acknowledged_publications_are_not_sent_again() -> None:
+    overlay = Overlay(path("A", "B"), BrokerSettings(retained_publications=10, acknowledge_every=1))
+    overlay.attach("publisher", "A")
+    overlay.attach("subscriber", "B")
+    overlay.ask("publisher", Advertise("a", ANY))
+    overlay.ask("subscriber", Subscribe("s", ANY))
+    overlay.settle()
+    overlay.ask("publisher", Publish({"x": 0}))
+    overlay.settle()
+    (effect,) = overlay.tell("A", None, NeighbourUp("B"))
+    assert isinstance(effect, Send)
+    assert isinstance(effect.frame.message, Synchronise)
+
+
+def test_a_killed_broker_restarts_from_its_dump_and_serves_on() -> None:
+    overlay = Overlay(path("A", "B", "C"), BrokerSettings(retained_publications=10))
+    overlay.attach("publisher", "A")
+    overlay.attach("subscriber", "C")
+    overlay.ask("publisher", Advertise("a", ANY))
+    overlay.ask("subscriber", Subscribe("s", ANY))
+    overlay.settle()
+    for value in range(3):
+        overlay.ask("publisher", Publish({"x": value}))
+    overlay.restart("B")
+    overlay.ask("publisher", Publish({"x": 3}))
+    overlay.settle()
+    assert [publication.values["x"] for _, publication, _ in overlay.deliveries] == [0, 1, 2, 3]
+
+
+def test_a_broker_that_lost_its_dump_is_told_everything_again() -> None:
+    overlay = Overlay(path("A", "B", "C"), BrokerSettings())
+    overlay.attach("publisher", "A")
+    overlay.attach("subscriber", "C")
+    overlay.ask("publisher", Advertise("a", ANY))
+    overlay.ask("subscriber", Subscribe("s", ANY))
+    overlay.settle()
+    overlay.brokers["B"] = Broker("B", BrokerSettings(), incarnation=1)
+    overlay.restore("A", "B")
+    overlay.restore("B", "C")
+    overlay.settle()
+    overlay.ask("publisher", Publish({"x": 1}))
+    overlay.settle()
+    assert len(overlay.deliveries) == 1
+
+
+def test_timers_are_set_again_after_a_restart() -> None:
+    broker = between(retained_publications=10)
+    broker.handle(0, N, Frame(1, 2, Publication(Id("N", 9), ADVERTISEMENT.id, {"x": 0})))
+    again = Broker.load(broker.dump(), BrokerSettings(retained_publications=10))
+    assert again.handle(1, None, Restarted()) == [SetTimer("acknowledge", 1, 1_000_000)]
+
+
+@pytest.mark.parametrize(
+    "data", [{}, {"format": 2}, {"format": 1, "name": "B"}, Broker("B", BrokerSettings()).dump()]
+)
+def test_what_is_no_dump_is_refused(data: dict[str, object]) -> None:
+    if "counters" in data:
+        data = data | {"subscriptions": [[["B", 1], "x >", ["client", "c"], "s", 0, False]]}
+    with pytest.raises(DumpError, match="no dump of a broker"):
+        Broker.load(data, BrokerSettings())
+
+
+def test_a_neighbour_that_asks_again_ends_what_was_held_back() -> None:
+    """It restarted from a dump made before it took its subscription back."""
+    broker = between(covering="incremental")
+    subscription = Subscription(Id("M", 2), ANY)
+    broker.handle(0, M, Frame(1, 2, subscription))
+    broker.handle(0, None, Congestion(1000))
+    broker.handle(0, M, Frame(1, 3, Unsubscription(subscription.id, ())))
+    broker.handle(0, M, Frame(2, 1, Synchronise((), (subscription,))))
+    broker.handle(0, None, Congestion(0))
+    assert broker.sizes().subscriptions == 1
