@@ -1,0 +1,195 @@
+"""The clock that brokers run under: service times, queues, links, timers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+import networkx as nx
+
+from gossamer.protocol.broker.effects import Deliver, Effect, Moved, Refuse, Send, SetTimer
+from gossamer.protocol.broker.identifiers import Hop, Id
+from gossamer.protocol.broker.messages import (
+    Congestion,
+    Frame,
+    Message,
+    NeighbourUp,
+    Packed,
+    Publication,
+    Publish,
+    Subscribe,
+    Subscription,
+    TimerFired,
+)
+from gossamer.protocol.content.filters import parse
+from gossamer.sim.brokers.engine import BrokerNetwork, Links
+from gossamer.sim.brokers.service import FixedTimes, MeasuredTimes, ProportionalTimes
+
+TIMES = FixedTimes(subscription=100, unsubscription=10, publication=30)
+EVENT = Publish({"price": 1})
+
+
+@attrs.define
+class PassOn:
+    """A broker that sends each publication on to one neighbour, or hands it to a client."""
+
+    name: str
+    onward: str | None
+    log: list[tuple[int, Message]] = attrs.field(factory=list)
+    sent: int = 0
+    table_entries: int = 0
+
+    def handle(self, now: int, source: Hop | None, message: Message) -> Iterable[Effect]:
+        self.log.append((now, message))
+        if source is None:
+            return ()
+        self.sent += 1
+        publication = Publication(Id(self.name, self.sent), Id(self.name, 0), {"price": 1})
+        if self.onward is None:
+            return (Deliver("reader", publication, ("all",)),)
+        return (Send(self.onward, Frame(1, self.sent, publication)),)
+
+    def seen(self, kind: type) -> list[int]:
+        """When messages of a kind were handled."""
+        return [now for now, message in self.log if isinstance(message, kind)]
+
+
+@attrs.define
+class Ledger:
+    """An observer that writes down when what was delivered."""
+
+    deliveries: list[tuple[int, str]] = attrs.field(factory=list)
+
+    def delivered(self, now: int, broker: str, effect: Deliver) -> None:  # noqa: ARG002
+        self.deliveries.append((now, broker))
+
+    def refused(self, now: int, broker: str, effect: Refuse) -> None:
+        raise AssertionError((now, broker, effect))
+
+    def moved(self, now: int, broker: str, effect: Moved) -> None:
+        raise AssertionError((now, broker, effect))
+
+
+def chain(*, links: Links) -> tuple[BrokerNetwork, dict[str, PassOn], Ledger]:
+    """Brokers A - B - C that pass publications on to a reader at C."""
+    brokers = {"A": PassOn("A", "B"), "B": PassOn("B", "C"), "C": PassOn("C", None)}
+    graph = nx.Graph([("A", "B"), ("B", "C")])
+    ledger = Ledger()
+    return BrokerNetwork(graph, brokers, TIMES, links, ledger), brokers, ledger
+
+
+def test_brokers_learn_of_their_neighbours_first() -> None:
+    _, brokers, _ = chain(links=Links())
+    assert [message for _, message in brokers["B"].log] == [NeighbourUp("A"), NeighbourUp("C")]
+
+
+def test_a_delay_is_the_sum_of_services_and_latencies() -> None:
+    network, _, ledger = chain(links=Links(latency=1_000))
+    network.send(5, "writer", "A", EVENT)
+    network.run_until_idle()
+    assert ledger.deliveries == [(5 + 3 * 30 + 2 * 1_000, "C")]
+
+
+def test_messages_are_served_one_after_another_in_the_order_of_arrival() -> None:
+    network, brokers, ledger = chain(links=Links(latency=1_000))
+    for _ in range(4):
+        network.send(0, "writer", "A", EVENT)
+    network.run(1)
+    assert network.queue("A") == 4
+    network.run_until_idle()
+    assert brokers["A"].seen(Publish) == [0, 30, 60, 90]
+    assert [at for at, _ in ledger.deliveries] == [2_090, 2_120, 2_150, 2_180]
+    assert network.handled("B") == 4
+    assert network.queue("A") == 0
+
+
+def test_a_link_of_finite_capacity_spaces_messages_out() -> None:
+    network, brokers, _ = chain(links=Links(latency=1_000, gap=500))
+    for _ in range(3):
+        network.send(0, "writer", "A", EVENT)
+    network.run_until_idle()
+    assert brokers["B"].seen(Frame) == [1_030, 1_530, 2_030]
+
+
+def test_a_full_queue_drops_what_neighbours_send_and_counts_it() -> None:
+    network, brokers, ledger = chain(links=Links(latency=0, queue=2))
+    brokers["B"].onward = "C"
+    slow = FixedTimes(subscription=0, unsubscription=0, publication=1_000)
+    network = BrokerNetwork(
+        nx.Graph([("A", "B"), ("B", "C")]), brokers, slow, Links(latency=0, queue=2), ledger
+    )
+    for at in range(6):
+        network.send(at, "writer", "B", EVENT)
+    network.run(10)
+    assert network.dropped("B") == 0, "what clients send waits"
+    for at in range(20, 26):
+        network.send(at, "writer", "A", EVENT)
+    network.run(100_000)
+    assert network.dropped("B") > 0
+    assert network.handled("B") + network.dropped("B") == 12
+
+
+def test_congestion_is_told_when_it_begins_and_when_it_ends() -> None:
+    network, brokers, _ = chain(links=Links(congested=3))
+    for _ in range(6):
+        network.send(0, "writer", "A", EVENT)
+    network.run_until_idle()
+    told = [m.queue for _, m in brokers["A"].log if isinstance(m, Congestion)]
+    assert told == [4, 3]
+
+
+@attrs.define
+class Alarm(PassOn):
+    """A broker that sets a timer whenever a client speaks."""
+
+    def handle(self, now: int, source: Hop | None, message: Message) -> Iterable[Effect]:
+        self.log.append((now, message))
+        return () if source is None else (SetTimer("review", 7, now + 500),)
+
+
+def test_timers_fire_when_they_are_due_even_while_a_broker_is_busy() -> None:
+    alarm = Alarm("A", None)
+    times = FixedTimes(subscription=0, unsubscription=0, publication=400)
+    graph: nx.Graph[str] = nx.Graph()
+    graph.add_node("A")
+    network = BrokerNetwork(graph, {"A": alarm}, times, Links(), Ledger())
+    network.send(0, "writer", "A", EVENT)
+    network.send(1, "writer", "A", EVENT)
+    network.run_until_idle()
+    assert [(at, m) for at, m in alarm.log if isinstance(m, TimerFired)] == [
+        (500, TimerFired("review", 7)),
+        (900, TimerFired("review", 7)),
+    ]
+
+
+def test_calls_are_made_at_their_time_and_may_schedule_more() -> None:
+    network, _, ledger = chain(links=Links(latency=0))
+    network.call(700, lambda: network.send(network.now, "writer", "C", EVENT))
+    network.run_until_idle()
+    assert ledger.deliveries == [(730, "C")]
+
+
+def test_a_pack_takes_as_long_as_what_is_in_it() -> None:
+    one = Subscription(Id("A", 1), parse("price > 1"))
+    packed = Frame(1, 1, Packed((one, one, one)))
+    assert TIMES.of(packed, 0, 0.0) == 300
+    assert TIMES.of(Subscribe("a", parse("price > 1")), 0, 0.0) == 100
+
+
+def test_times_can_grow_with_the_table_or_be_those_of_the_code() -> None:
+    per_entry = FixedTimes(subscription=2_000, unsubscription=0, publication=500)
+    growing = ProportionalTimes(TIMES, per_entry)
+    assert growing.of(EVENT, 1_000, 0.0) == 30 + 500
+    assert MeasuredTimes(2.0).of(EVENT, 1_000, 0.25) == 500_000
+
+
+def test_the_same_schedule_makes_the_same_run() -> None:
+    def run() -> list[tuple[int, str]]:
+        network, _, ledger = chain(links=Links(latency=3, gap=1))
+        for at in range(50):
+            network.send(at * 7 % 30, "writer", "ABC"[at % 3], EVENT)
+        network.run_until_idle()
+        return ledger.deliveries
+
+    assert run() == run()
+    assert len(run()) == 50

@@ -1,0 +1,106 @@
+"""The papers' broker overlays as data, and the workload of a given covering degree."""
+
+from __future__ import annotations
+
+import networkx as nx
+import pytest
+
+from gossamer.protocol.content.filters import covers
+from gossamer.sim.brokers.staircase import Staircase
+from gossamer.sim.brokers.topology import (
+    OVERLAYS,
+    check_acyclic,
+    controlled_49,
+    controlled_55,
+    star_17,
+    workflow_40,
+)
+from gossamer.sim.errors import ScenarioError
+
+
+def test_the_selective_papers_overlay_has_its_brokers() -> None:
+    overlay = controlled_55()
+    assert len(overlay.graph) == 55
+    assert overlay.core == ("A", "B", "C", "D", "E")
+    assert len(overlay.core) + len(overlay.with_role("inner")) == 23
+    assert len(overlay.with_role("edge")) == 32
+    assert sorted(set(overlay.graph["E"]) - {"D"}) == sorted(overlay.publisher_hosts)
+    assert set(overlay.subscriber_hosts).isdisjoint(overlay.publisher_hosts)
+
+
+def test_the_incremental_papers_overlays_have_their_brokers() -> None:
+    assert len(controlled_49().graph) == 49
+    assert len(controlled_49().publisher_hosts) == 3
+    assert len(star_17().graph) == 17
+    assert star_17().graph.degree("hub") == 16
+    assert len(workflow_40().graph) == 40
+    assert {
+        region: len(found) for region, found in workflow_40().regions().items()
+    } == dict.fromkeys((1, 2, 3, 4), 6)
+
+
+@pytest.mark.parametrize("name", sorted(OVERLAYS))
+def test_every_overlay_is_a_tree_whose_hosts_are_in_it(name: str) -> None:
+    overlay = OVERLAYS[name]()
+    assert nx.is_tree(overlay.graph)
+    assert overlay.name == name
+    assert set(overlay.publisher_hosts) | set(overlay.subscriber_hosts) <= set(overlay.graph)
+
+
+@pytest.mark.parametrize("name", ["controlled_55", "controlled_49"])
+def test_regions_are_few_brokers_next_to_each_other(name: str) -> None:
+    overlay = OVERLAYS[name]()
+    for region, hosts in overlay.regions().items():
+        inner = [
+            n for n in overlay.with_role("inner") if overlay.graph.nodes[n]["region"] == region
+        ]
+        assert 2 <= len(hosts) + len(inner) <= 4
+        assert nx.is_connected(overlay.graph.subgraph([*hosts, *inner]))
+
+
+def test_a_cycle_and_a_gap_are_refused_with_the_brokers_named() -> None:
+    with pytest.raises(ScenarioError, match="links is A - B - C - A, expected an overlay without"):
+        check_acyclic(nx.Graph([("A", "B"), ("B", "C"), ("C", "A")]))
+    with pytest.raises(ScenarioError, match="apart between A and C, expected brokers that all"):
+        check_acyclic(nx.Graph([("A", "B"), ("C", "D")]))
+
+
+def test_every_root_has_the_covering_degree_that_was_asked_for() -> None:
+    wanted = list(Staircase(roots=6, degree=4).subscriptions())
+    assert len(wanted) == 30
+    for one in wanted:
+        above = {
+            other.label for other in wanted if other != one and covers(other.filter, one.filter)
+        }
+        assert above == (set() if one.is_root else {str(one.root)}), one.label
+
+
+def test_a_publication_reaches_as_many_roots_as_asked_for() -> None:
+    workload = Staircase(roots=40, degree=5)
+    roots = [one.filter for one in workload.subscriptions() if one.is_root]
+    for reach in (1, 3, 10):
+        found = [
+            sum(root.matches(workload.publication(number, reach)) for root in roots)
+            for number in range(200)
+        ]
+        inside = [count for count in found if count >= reach - 1]
+        assert min(found) >= 1
+        assert max(found) <= reach + 1
+        assert len(inside) >= 0.7 * len(found)
+
+
+def test_workloads_are_the_same_for_the_same_seed_and_differ_for_another() -> None:
+    def text(seed: int) -> list[str]:
+        workload = Staircase(roots=10, degree=3, seed=seed)
+        labels = [one.label for one in workload.subscriptions()]
+        return [*labels, *(str(workload.publication(number, 2)) for number in range(10))]
+
+    assert text(1) == text(1)
+    assert text(1) != text(2)
+
+
+def test_impossible_workloads_are_refused() -> None:
+    with pytest.raises(ScenarioError, match=r"workload\.roots is 0, expected at least 1"):
+        Staircase(roots=0, degree=1)
+    with pytest.raises(ScenarioError, match=r"workload\.degree is -1, expected 0 or more"):
+        Staircase(roots=1, degree=-1)
