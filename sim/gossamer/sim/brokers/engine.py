@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol
 import attrs
 import networkx as nx
 
+from gossamer.protocol.broker.counters import TableSizes
 from gossamer.protocol.broker.effects import Deliver, Effect, Moved, Refuse, Send, SetTimer
 from gossamer.protocol.broker.identifiers import Hop, client, neighbour
 from gossamer.protocol.broker.messages import Congestion, Frame, Message, NeighbourUp, TimerFired
@@ -32,9 +33,8 @@ class BrokerLike(Protocol):
     def handle(self, now: int, source: Hop | None, message: Message) -> Iterable[Effect]:
         """Take a message at ``now`` (microseconds) and say what is to happen."""
 
-    @property
-    def table_entries(self) -> int:
-        """Subscriptions in the routing table."""
+    def sizes(self) -> TableSizes:
+        """How large its tables are."""
 
 
 class Observer(Protocol):
@@ -186,7 +186,7 @@ class BrokerNetwork:
         begun = time.perf_counter()
         effects = tuple(station.broker.handle(self.now, source, message))
         wall_s = time.perf_counter() - begun
-        cost = self._service.of(message, station.broker.table_entries, wall_s)
+        cost = self._service.of(message, station.broker.sizes, wall_s)
         if cost == 0:
             self._carry_out(broker, effects)
             self._after(broker, station)

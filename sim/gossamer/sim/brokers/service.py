@@ -5,10 +5,12 @@ All times are integer microseconds of the simulation.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, Protocol
 
 import attrs
 
+from gossamer.protocol.broker.counters import TableSizes
 from gossamer.protocol.broker.messages import (
     Advertise,
     Advertisement,
@@ -28,12 +30,12 @@ from gossamer.protocol.broker.messages import (
 class ServiceTimes(Protocol):
     """What a message costs the broker that takes it."""
 
-    def of(self, message: Message, table_entries: int, wall_s: float) -> int:
+    def of(self, message: Message, sizes: Callable[[], TableSizes], wall_s: float) -> int:
         """Microseconds of work.
 
         Args:
             message: what the broker took.
-            table_entries: subscriptions in its routing table.
+            sizes: how large its tables are.
             wall_s: seconds that the real code took.
         """
 
@@ -47,7 +49,7 @@ class FixedTimes:
     publication: int
     other: int = 0
 
-    def of(self, message: Message, table_entries: int, wall_s: float) -> int:  # noqa: ARG002
+    def of(self, message: Message, sizes: Callable[[], TableSizes], wall_s: float) -> int:  # noqa: ARG002
         """The time of the message's kind; a pack takes as long as what it holds (Sec. V-A)."""
         content = message.message if isinstance(message, Frame) else message
         if isinstance(content, Packed):
@@ -85,10 +87,10 @@ class ProportionalTimes:
     base: FixedTimes
     per_entry_ns: FixedTimes
 
-    def of(self, message: Message, table_entries: int, wall_s: float) -> int:
+    def of(self, message: Message, sizes: Callable[[], TableSizes], wall_s: float) -> int:
         """The base, and what the entries add."""
-        added = self.per_entry_ns.of(message, table_entries, wall_s) * table_entries // 1_000
-        return self.base.of(message, table_entries, wall_s) + added
+        added = self.per_entry_ns.of(message, sizes, wall_s) * sizes().subscriptions // 1_000
+        return self.base.of(message, sizes, wall_s) + added
 
 
 @attrs.frozen
@@ -97,6 +99,6 @@ class MeasuredTimes:
 
     factor: float = 1.0
 
-    def of(self, message: Message, table_entries: int, wall_s: float) -> int:  # noqa: ARG002
+    def of(self, message: Message, sizes: Callable[[], TableSizes], wall_s: float) -> int:  # noqa: ARG002
         """Seconds of the wall clock as microseconds."""
         return round(wall_s * self.factor * 1_000_000)
