@@ -92,12 +92,14 @@ class Stream:
 
     Attributes:
         published: for each quote its event and when it was due or published, Unix seconds.
+        acknowledged: seconds that took, of each quote; -1 where nobody did.
         receipts: [wish, event, when] of what subscriptions got.
         used, before: what the processes had used after and before, a dictionary each.
     """
 
     quotes: Sequence[Quote]
     published: list[tuple[int, float]]
+    acknowledged: list[float]
     receipts: list[tuple[int, int, float]]
     before: list[dict[str, Any]]
     used: list[dict[str, Any]]
@@ -118,12 +120,14 @@ class Bench:
 
     Attributes:
         unexpected: what should not have happened: matches missing, repeated, or false.
+        unanswered: publications that nobody acknowledged in time.
     """
 
     size: Size
     peers: PeerProcesses
     wishes: Sequence[Wish]
     unexpected: Counter[str] = field(factory=Counter)
+    unanswered: int = 0
 
     def subscribe(self) -> None:
         """Let every subscription be made, and wait until the overlay knows of all."""
@@ -162,6 +166,7 @@ class Bench:
         late = [tuple(one) for taken in self.peers.call("take_receipts") for one in taken]
         stream.receipts.extend(late)
         self.unexpected.update(self._wrong(stream))
+        self.unanswered += sum(seconds < 0 for seconds in stream.acknowledged)
         return stream
 
     def _publish(self, quotes: Sequence[Quote], due: Sequence[float], patience_s: float) -> Stream:
@@ -177,7 +182,9 @@ class Bench:
         before = self.peers.call("usage")
         answers = self.peers.call_each("publish", [{"quotes": one} for one in asked.values()])
         done = {first: iter(answer) for first, answer in zip(asked, answers, strict=True)}
-        published = [(event, at or told) for (event, told), at in _ordered(homes, done, due)]
+        answered = list(_ordered(homes, done, due))
+        published = [(event, at or told) for (event, told, _), at in answered]
+        acknowledged = [seconds for (_, _, seconds), _ in answered]
         wanted = Counter(
             self.peers.of_peer(number % self.size.peers)[0].first
             for number, wish in enumerate(self.wishes)
@@ -188,7 +195,7 @@ class Bench:
         self.peers.call_each("wait_for", waits)
         used = self.peers.call("usage")
         receipts = [tuple(one) for taken in self.peers.call("take_receipts") for one in taken]
-        return Stream(quotes, published, receipts, before, used)
+        return Stream(quotes, published, acknowledged, receipts, before, used)
 
     def _wrong(self, stream: Stream) -> Counter[str]:
         """How many deliveries were missing, repeated, or of what was not wanted."""
@@ -276,6 +283,8 @@ def measure(size: Size, folder: Path) -> tuple[list[Measure], Counter[str]]:
         Measure("publications a second", size.rate, "1/s"),
         Measure("latency, median", statistics.median(latencies), "ms"),
         Measure("latency, 99th percentile", latencies[len(latencies) * 99 // 100], "ms", "25 ms"),
+        Measure("acknowledged after, median", 1e3 * statistics.median(steady.acknowledged), "ms"),
+        Measure("publications not acknowledged", bench.unanswered, ""),
         Measure("deliveries a processor second", per_cpu_s[0], "1/s", "5,000"),
         Measure("the same, counting a peer's once", reached / steady.total("cpu_s"), "1/s"),
         Measure("bursts: deliveries a processor second", max(per_cpu_s[1:]), "1/s", "30,000"),

@@ -19,6 +19,7 @@ import attrs
 import trio
 
 from gossamer.node.config import Delivery, Discovery, Identity, Listen, NodeConfig, Page, Protocol
+from gossamer.node.errors import NotAcknowledged
 from gossamer.node.peer import Peer, Subscription, open_peer
 from support.quotes import SCHEMA
 
@@ -62,18 +63,26 @@ class Host:
 
     async def publish(
         self, quotes: list[tuple[int, float, dict[str, Any]]]
-    ) -> list[tuple[int, float]]:
-        """Publish each [place of the peer, due at, values]; return their ids, and when they were.
+    ) -> list[tuple[int, float, float]]:
+        """Publish each [place of the peer, due at, values]; return when all were answered.
 
-        A time in the past is due at once, and the next is begun when that was published.
+        A time in the past is due at once. Returns for each its event, when it was published, and
+        after how many seconds it was acknowledged, -1 where nobody did.
         """
-        published = []
-        for place, due_at, values in quotes:
-            wait = due_at - time.time()
-            if wait > 0:
-                await trio.sleep(wait)
+        published: list[tuple[int, float, float]] = [(-1, 0.0, -1.0)] * len(quotes)
+
+        async def publish_one(number: int, place: int, values: dict[str, Any]) -> None:
             at = time.time()
-            published.append((await self.peers[place].publish(values), at))
+            try:
+                event = await self.peers[place].publish(values)
+                published[number] = (event, at, time.time() - at)
+            except NotAcknowledged as error:
+                published[number] = (error.event, at, -1.0)
+
+        async with trio.open_nursery() as nursery:
+            for number, (place, due_at, values) in enumerate(quotes):
+                await trio.sleep(max(0.0, due_at - time.time()))
+                nursery.start_soon(publish_one, number, place, values)
         return published
 
     async def wait_for(self, count: int, patience_s: float) -> int:
