@@ -1,0 +1,90 @@
+"""A storm of unsubscriptions on the papers' overlay, with service times and queues."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from gossamer.protocol.broker import BrokerSettings
+from gossamer.sim.brokers.service import TABLE_II
+from gossamer.sim.brokers.staircase import Staircase
+from gossamer.sim.brokers.storm import SECOND, Storm, StormResult, run_storm
+from gossamer.sim.brokers.topology import controlled_55
+
+ROOTS, DEGREE, UNSUBSCRIPTIONS = 12, 12, 6
+CORE = ("A", "B", "C", "D", "E")
+
+
+@cache
+def storm(covering: str) -> StormResult:
+    """The same storm under each covering, with the service times of active covering."""
+    return run_storm(
+        Storm(
+            overlay=controlled_55(),
+            workload=Staircase(ROOTS, DEGREE),
+            settings=BrokerSettings(covering=covering),
+            service=TABLE_II["active"],
+            unsubscriptions=UNSUBSCRIPTIONS,
+            unsubscribe_every=SECOND // 20,
+            sample_every=SECOND // 10,
+            calm=60 * SECOND,
+            aftermath=30 * SECOND,
+            reach=2.0,
+        )
+    )
+
+
+@pytest.mark.parametrize("covering", ["off", "lazy", "packed", "selective", "incremental"])
+def test_every_covering_delivers_the_same(covering: str) -> None:
+    def got(result: StormResult) -> set[tuple[int, str]]:
+        return set(zip(result.deliveries[:, 0].tolist(), result.receivers, strict=True))
+
+    # What was published while the storm lasted may meet a table on its way.
+    calm = [number for number, at in enumerate(storm("active").published) if at > 15 * SECOND]
+    wanted = {one for one in got(storm("active")) if one[0] in calm}
+    found = {one for one in got(storm(covering)) if one[0] in calm}
+    assert len(wanted) > 100
+    assert len(storm(covering).deliveries) == len(got(storm(covering))), "nobody is served twice"
+    assert found == wanted
+
+
+def test_triggered_messages_rise_towards_the_publishers_and_pruning_stops_that() -> None:
+    active = [storm("active").triggered[name] for name in CORE]
+    assert active == sorted(active)
+    assert active[-1] >= UNSUBSCRIPTIONS * DEGREE
+    for covering in ("selective", "incremental"):
+        assert sum(storm(covering).triggered.values()) < sum(active) / 2
+
+
+def test_pruning_keeps_the_queues_short() -> None:
+    coverings = ("active", "selective", "incremental")
+    longest = {name: int(storm(name).queues.max()) for name in coverings}
+    assert longest["active"] >= 20
+    assert longest["selective"] < longest["active"] / 2
+    assert longest["incremental"] < 0.7 * longest["active"]
+
+
+def test_tables_near_the_publishers_hold_roots_until_they_are_taken_back() -> None:
+    tables = storm("active").tables
+    assert tables["E"] == ROOTS + UNSUBSCRIPTIONS * (DEGREE - 1)
+    assert storm("off").tables["E"] == ROOTS * (DEGREE + 1) - UNSUBSCRIPTIONS
+
+
+def test_only_pruning_has_false_positives() -> None:
+    for covering in ("off", "lazy", "active", "packed"):
+        assert storm(covering).false_positives == 0
+    assert storm("selective").false_positives < 0.1 * storm("selective").publications
+
+
+def test_no_delay_is_below_the_sum_of_services_and_latencies() -> None:
+    # Three links and four brokers at least lie between a publisher and a subscriber.
+    assert storm("active").deliveries[:, 1].min() >= 4 * 3_000 + 3 * 1_000
+
+
+def test_the_same_storm_again_is_the_same_to_the_last_delivery() -> None:
+    again = storm.__wrapped__("incremental")
+    np.testing.assert_array_equal(again.deliveries, storm("incremental").deliveries)
+    np.testing.assert_array_equal(again.queues, storm("incremental").queues)
+    assert again.receivers == storm("incremental").receivers
