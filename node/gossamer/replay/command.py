@@ -21,7 +21,7 @@ from gossamer.node.commands.membership import MAX_LOCAL_PEERS
 from gossamer.node.errors import ConfigurationError
 from gossamer.node.security import commands as security
 from gossamer.node.unwrap import unwrapped
-from gossamer.replay.conductor import Conductor, Played
+from gossamer.replay.conductor import Conductor, Played, interrupts_noted
 from gossamer.replay.crew import Crew
 from gossamer.replay.lines import Setup
 from gossamer.replay.plan import Plan, make_plan
@@ -154,8 +154,6 @@ def _run(scenario: Scenario, options: Options, bars: Callback) -> tuple[RunRecor
         simulated = simulate(scenario, scenario_to_toml(scenario), progress=progress)
     assert scenario.churn is not None
     plan = make_plan(scenario, load_trace(scenario.churn))
-    length_s = plan.rounds * scenario.round_s / options.speed
-    print(f"gossamer: {len(plan.first)} real peers start, for {length_s:.0f} s", file=sys.stderr)
     started = time.monotonic()
     played = play(plan, options, bars)
     if played.cycles == 0:
@@ -179,8 +177,14 @@ def _run(scenario: Scenario, options: Options, bars: Callback) -> tuple[RunRecor
 
 def play(plan: Plan, options: Options, bars: Callback) -> Played:
     """Run the peers in folders that are gone afterwards."""
-    with tempfile.TemporaryDirectory(prefix="gossamer-replay-") as name:
+    length_s = plan.rounds * plan.scenario.round_s / options.speed
+    with (
+        interrupts_noted() as noted,
+        tempfile.TemporaryDirectory(prefix="gossamer-replay-") as name,
+    ):
         folder = Path(name)
+        peers = f"{len(plan.first)} real peers start, for {length_s:.0f} s"
+        print(f"gossamer: {peers}", file=sys.stderr)
         _make_cluster(folder, plan.nodes)
         crew = Crew(setup_of(plan, folder, options.speed), _processes(options))
 
@@ -188,7 +192,7 @@ def play(plan: Plan, options: Options, bars: Callback) -> Played:
             bars(REAL, done, total)
 
         with unwrapped():
-            return trio.run(Conductor(plan, crew, options.speed, progress).play)
+            return trio.run(Conductor(plan, crew, options.speed, progress, noted).play)
 
 
 def _make_cluster(folder: Path, peers: int) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import attrs
 import trio
@@ -42,6 +43,17 @@ class Played:
     deaths: int
 
 
+@contextmanager
+def interrupts_noted() -> Iterator[Sequence[int]]:
+    """Write Ctrl-C down instead of raising it, which gets lost in a finaliser or a callback."""
+    noted: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: noted.append(number))
+    try:
+        yield noted
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 class Conductor:
     """One replay.
 
@@ -50,10 +62,19 @@ class Conductor:
         crew: on whom.
         speed: seconds of the trace that pass in a second.
         progress: told the rounds done and the rounds in all.
+        noted: signals that came before this could watch for them, of `interrupts_noted`.
     """
 
-    def __init__(self, plan: Plan, crew: Crew, speed: float, progress: Progress) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        crew: Crew,
+        speed: float,
+        progress: Progress,
+        noted: Sequence[int] = (),
+    ) -> None:
         self._plan = plan
+        self._noted = noted
         self._crew = crew
         self._speed = speed
         self._progress = progress
@@ -96,11 +117,17 @@ class Conductor:
         self, everything: trio.CancelScope, task_status: trio.TaskStatus[None]
     ) -> None:
         """The first Ctrl-C ends the replay, a second one everything."""
+
+        def interrupt() -> None:
+            self._interrupts += 1
+            (everything if self._interrupts > 1 else self._scope).cancel()
+
         with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            for _ in self._noted:
+                interrupt()
             task_status.started()
             async for _ in signals:
-                self._interrupts += 1
-                (everything if self._interrupts > 1 else self._scope).cancel()
+                interrupt()
 
     # Time
 
