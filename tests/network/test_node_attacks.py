@@ -7,6 +7,7 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import attrs
@@ -26,7 +27,7 @@ from gossamer.node.transport.schema import Frame
 from gossamer.node.transport.tls import TlsStream
 from support.clusters import DAY_S, MadeCluster, made_cluster
 from support.frame_fuzzing import framed
-from support.node_peers import eventually, linked, of_member
+from support.node_peers import aside, eventually, linked, of_member
 
 pytestmark = [pytest.mark.slow, pytest.mark.trio]
 
@@ -113,7 +114,8 @@ def hello_of(member: Membership, **changes: object) -> bytes:
 
 
 async def without_certificate(peer: Peer, cluster: MadeCluster) -> list[Frame]:
-    return await knocked_with(peer, join_client_context(), hello_of(cluster.admit("a")))
+    member = await aside(cluster.admit, "a")
+    return await knocked_with(peer, join_client_context(), hello_of(member))
 
 
 async def of_another_cluster(peer: Peer, cluster: MadeCluster) -> list[Frame]:
@@ -124,14 +126,14 @@ async def of_another_cluster(peer: Peer, cluster: MadeCluster) -> list[Frame]:
 
 async def expired(peer: Peer, cluster: MadeCluster) -> list[Frame]:
     cluster.now -= 10 * DAY_S
-    late = cluster.admit("late", lifetime_s=DAY_S)
+    late = await aside(partial(cluster.admit, "late", lifetime_s=DAY_S))
     return await knocked_with(peer, client_context(late), hello_of(late))
 
 
 async def revoked(peer: Peer, cluster: MadeCluster) -> list[Frame]:
     """The peer has not been told yet when it is tried first; it reads its folder now and then."""
-    gone = cluster.admit("gone")
-    cluster.registrar.revoke(cluster.store, "gone", time.time())
+    gone = await aside(cluster.admit, "gone")
+    await aside(cluster.registrar.revoke, cluster.store, "gone", time.time())
 
     async def is_refused() -> list[Frame]:
         return await knocked_with(peer, client_context(gone), hello_of(gone))
@@ -145,19 +147,19 @@ async def revoked(peer: Peer, cluster: MadeCluster) -> list[Frame]:
 
 
 async def under_anothers_name(peer: Peer, cluster: MadeCluster) -> list[Frame]:
-    thief, robbed = cluster.admit("thief"), cluster.admit("robbed")
+    thief, robbed = await aside(cluster.admit, "thief"), await aside(cluster.admit, "robbed")
     hello = hello_of(thief, key=robbed.identity.key)
     return await knocked_with(peer, client_context(thief), hello)
 
 
 async def with_a_stolen_hello(peer: Peer, cluster: MadeCluster) -> list[Frame]:
-    thief, robbed = cluster.admit("thief"), cluster.admit("robbed")
+    thief, robbed = await aside(cluster.admit, "thief"), await aside(cluster.admit, "robbed")
     return await knocked_with(peer, client_context(thief), hello_of(robbed))
 
 
 async def in_plain_text(peer: Peer, cluster: MadeCluster) -> list[Frame]:
     stream = await knock(peer)
-    await stream.send_all(hello_of(cluster.admit("plain")))
+    await stream.send_all(hello_of(await aside(cluster.admit, "plain")))
     with trio.fail_after(PATIENCE_S):
         said = await stream.receive_some(65536)
     await stream.aclose()
@@ -206,7 +208,8 @@ async def test_strangers_learn_nothing_and_are_counted(
 async def test_a_stranger_that_drips_is_let_go_in_time(cluster: MadeCluster) -> None:
     """Below TLS and above it; however it drips, all of it is one handshake."""
     async with victim(cluster) as peer:
-        for stream in (await knock(peer), await secured(peer, client_context(cluster.admit("a")))):
+        member = await aside(cluster.admit, "a")
+        for stream in (await knock(peer), await secured(peer, client_context(member))):
             with trio.fail_after(PATIENCE_S):
                 await until_broken(dripping, stream)
             await trio.aclose_forcefully(stream)
@@ -286,7 +289,7 @@ async def test_hostile_members_are_cut_in_time_and_cost_little_memory(
     cluster: MadeCluster, attack: Callable[[trio.abc.Stream], Awaitable[None]], cause: str
 ) -> None:
     async with victim(cluster) as peer:
-        async with let_in(peer, cluster.admit("attacker")) as stream:
+        async with let_in(peer, await aside(cluster.admit, "attacker")) as stream:
             before = memory_of_process()
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(until_broken, attack, stream)
@@ -296,7 +299,7 @@ async def test_hostile_members_are_cut_in_time_and_cost_little_memory(
             growth = memory_of_process() - before
         assert growth < GROWTH_BYTES
         assert peer.gauges().connections == 0
-        async with let_in(peer, cluster.admit("friend")):
+        async with let_in(peer, await aside(cluster.admit, "friend")):
             await eventually(lambda: peer.gauges().connections == 1)
 
 
@@ -327,11 +330,11 @@ async def test_a_peer_that_is_revoked_loses_its_open_connections_and_gets_no_new
     cluster: MadeCluster,
 ) -> None:
     async with open_peer(of_member(cluster.first)) as first:
-        second = cluster.admit("second")
+        second = await aside(cluster.admit, "second")
         async with open_peer(of_member(second, first.addresses)) as gone:
             await gone.ready()
             await eventually(lambda: linked(first) == {gone.key})
-            cluster.registrar.revoke(cluster.store, "second", time.time())
+            await aside(cluster.registrar.revoke, cluster.store, "second", time.time())
             await eventually(lambda: first.gauges().connections == 0)
             assert linked(first) == set()
             assert first.counters.refused["revoked"] >= 1

@@ -107,6 +107,7 @@ class Fleet:
                     async with open_client(address_of(self.folder(name))) as client:
                         break
                 except NodeError:
+                    self._check_running([name])
                     await trio.sleep(LOOK_S)
         async with open_client(address_of(self.folder(name))) as client:
             yield client
@@ -117,8 +118,16 @@ class Fleet:
         began = trio.current_time()
         with trio.fail_after(PATIENCE_S):
             while not await self._ring_is_right(chosen):
+                self._check_running(chosen)
                 await trio.sleep(LOOK_S)
         return trio.current_time() - began
+
+    def _check_running(self, names: Iterable[str]) -> None:
+        for name in names:
+            process = self._processes.get(name)
+            if process is not None and process.poll() is not None:
+                log = (self.folder(name) / "log").read_text()
+                raise AssertionError(f"{name} ended with {process.returncode}: {log[-2000:]}")
 
     async def _ring_is_right(self, names: list[str]) -> bool:
         seen = {}

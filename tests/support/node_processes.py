@@ -114,8 +114,12 @@ def end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
 
 
 def free_ports(count: int) -> int:
-    """The first of so many ports in a row that nobody listens on."""
-    for first in range(20_000 + os.getpid() % 5000, 60_000, count):
+    """The first of so many ports in a row that nobody listens on.
+
+    Processes that look for some at the same time, whose numbers are close, do so far apart, and all
+    of them below what the system gives to connections.
+    """
+    for first in range(20_000 + os.getpid() % 400 * 30, 32_700, count):
         with ExitStack() as stack:
             try:
                 for port in range(first, first + count):
