@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -12,7 +11,6 @@ from pathlib import Path
 
 import attrs
 import cbor2
-import psutil
 import pytest
 import trio
 
@@ -27,6 +25,7 @@ from gossamer.node.transport.schema import Frame
 from gossamer.node.transport.tls import TlsStream
 from support.clusters import DAY_S, MadeCluster, made_cluster
 from support.frame_fuzzing import framed
+from support.memory_use import memory_of_process
 from support.node_peers import aside, eventually, linked, of_member
 
 pytestmark = [pytest.mark.slow, pytest.mark.trio]
@@ -319,11 +318,6 @@ async def heard_out(stream: trio.abc.Stream) -> None:
             pass
     except (trio.BrokenResourceError, trio.ClosedResourceError):
         return
-
-
-def memory_of_process() -> int:
-    gc.collect()
-    return int(psutil.Process().memory_info().rss)
 
 
 async def test_a_peer_that_is_revoked_loses_its_open_connections_and_gets_no_new_one(

@@ -5,14 +5,12 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import random
 import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 import trio
 
@@ -32,6 +30,7 @@ from support.local_nodes import LocalNode
 from support.loopback_peer import IBM
 from support.memory_members import MemberPeers, member_peers
 from support.memory_peers import ROUND_S, ring_errors
+from support.memory_use import memory_of_process
 from support.node_peers import eventually, rounds_pass, take
 from support.transport_peers import on_jumping_clock
 
@@ -77,11 +76,6 @@ async def flood(crowd: MemberPeers, target: int, attack: Attacker, draws: random
             entries = crowd.peers[target].gauges().routing_entries
             assert entries <= SETTINGS.routing_table_entries
     return records
-
-
-def memory_of_process() -> int:
-    gc.collect()
-    return int(psutil.Process().memory_info().rss)
 
 
 @on_jumping_clock

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import random
 import re
@@ -16,7 +15,6 @@ from pathlib import Path
 
 import attrs
 import cbor2
-import psutil
 import pytest
 import trio
 
@@ -38,6 +36,7 @@ from support.clusters import MadeCluster, made_cluster
 from support.frame_fuzzing import Fuzzed, Fuzzer
 from support.memory_members import MemberPeers, member_peers
 from support.memory_peers import ROUND_S, ring_errors
+from support.memory_use import memory_of_process
 from support.mouthpiece import Door, Mouthpiece
 from support.node_peers import eventually, rounds_pass, take
 from support.tampering import frames_in, tampered
@@ -211,11 +210,6 @@ class Assault:
             assert stream.unpunished == [], f"seed {SEED}"
             self.tried.update(stream.tried)
             self.cut += stream.goodbye
-
-
-def memory_of_process() -> int:
-    gc.collect()
-    return int(psutil.Process().memory_info().rss)
 
 
 @on_jumping_clock
