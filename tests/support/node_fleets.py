@@ -116,10 +116,13 @@ class Fleet:
         """Wait until the ring of these peers is right; return for how long it was."""
         chosen = list(self.names if names is None else names)
         began = trio.current_time()
-        with trio.fail_after(PATIENCE_S):
+        with trio.move_on_after(PATIENCE_S) as scope:
             while not await self._ring_is_right(chosen):
                 self._check_running(chosen)
                 await trio.sleep(LOOK_S)
+        if scope.cancelled_caught:
+            logs = {name: (self.folder(name) / "log").read_text()[-1500:] for name in chosen}
+            raise AssertionError(f"the ring was not right after {PATIENCE_S} s: {logs}")
         return trio.current_time() - began
 
     def _check_running(self, names: Iterable[str]) -> None:
