@@ -33,7 +33,8 @@ from gossamer.protocol.broker.sessions import (
 )
 from gossamer.protocol.broker.settings import BrokerSettings
 from gossamer.protocol.broker.state import State
-from gossamer.protocol.errors import LocalProtocolError, RemoteProtocolError
+from gossamer.protocol.broker.statistics import Statistics
+from gossamer.protocol.errors import ConfigError, LocalProtocolError, RemoteProtocolError
 
 _ON_TIMER = {RELEASE_TIMER: release, REVIEW_TIMER: review, ACKNOWLEDGE_TIMER: acknowledge}
 
@@ -82,6 +83,25 @@ class Broker:
     def dump(self) -> dict[str, object]:
         """Everything that the broker remembers, as lists, dicts, texts and whole numbers."""
         return dumping.dump(self._state)
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Go on with other settings.
+
+        What stands on links depends on what is quenched and taken back when covered, so that
+        these two have to stay as they are. Nothing is sent.
+
+        Raises:
+            ConfigError: they would not; nothing has changed.
+        """
+        state = self._state
+        old, new = state.settings.rules, settings.rules
+        if (old.quench, old.clean) != (new.quench, new.clean):
+            expected = f"a covering that leaves tables as {state.settings.covering!r} does"
+            raise ConfigError("broker.covering", settings.covering, expected)
+        kept = Statistics(settings.statistics_window, settings.statistics_entries)
+        for id_, row in state.statistics.rows():
+            kept.record(id_, row)
+        state.settings, state.statistics = settings, kept
 
     @property
     def name(self) -> str:

@@ -92,6 +92,7 @@ class BrokerNetwork:
 
     Attributes:
         now: microseconds since the run began.
+        service: what messages cost; may change between two calls of `run`.
     """
 
     def __init__(
@@ -104,7 +105,7 @@ class BrokerNetwork:
     ) -> None:
         self.now = 0
         self.links = links
-        self._service = service
+        self.service = service
         self._observer = observer
         self._stations: Final = {name: _Station(brokers[name]) for name in graph}
         self._agenda: list[tuple[int, int, int, str, Any]] = []
@@ -186,7 +187,7 @@ class BrokerNetwork:
         begun = time.perf_counter()
         effects = tuple(station.broker.handle(self.now, source, message))
         wall_s = time.perf_counter() - begun
-        cost = self._service.of(message, station.broker.sizes, wall_s)
+        cost = self.service.of(message, station.broker.sizes, wall_s)
         if cost == 0:
             self._carry_out(broker, effects)
             self._after(broker, station)

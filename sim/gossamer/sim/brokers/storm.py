@@ -19,10 +19,11 @@ from gossamer.protocol.broker import Broker, BrokerSettings
 from gossamer.protocol.broker.effects import Deliver, Moved, Refuse
 from gossamer.protocol.broker.index import NewIndex, SharedIndex
 from gossamer.protocol.broker.messages import Advertise, Attach, Publish, Subscribe, Unsubscribe
-from gossamer.protocol.content.filters import parse
+from gossamer.protocol.content.filters import parse, to_text
 from gossamer.sim.brokers.engine import BrokerNetwork, Links
+from gossamer.sim.brokers.placement import clustered, scattered
 from gossamer.sim.brokers.service import ServiceTimes
-from gossamer.sim.brokers.staircase import Staircase, Wanted
+from gossamer.sim.brokers.staircase import Staircase
 from gossamer.sim.brokers.topology import BrokerOverlay
 from gossamer.sim.errors import SimulationError
 
@@ -47,7 +48,10 @@ class Storm:
             of the selective paper.
         calm: for how long there are publications before the first unsubscription.
         aftermath: for how long there are some from it on.
+        drain: for how long at most the run goes on afterwards, until no message waits anywhere.
         reach: roots that a publication matches, about.
+        clustered: whether a root and what it covers have their clients at adjacent brokers
+            (selective paper, Sec. V-E), or every subscription has one anywhere.
         sample_every: time between two looks at the queues.
         seed: of who subscribes where.
     """
@@ -63,9 +67,64 @@ class Storm:
     publish_every: int = 400_000
     calm: int = 600 * SECOND
     aftermath: int = 3_600 * SECOND
+    drain: int = 0
     reach: float = 3.0
+    clustered: bool = False
     sample_every: int = SECOND
     seed: int = 1
+
+
+@attrs.frozen
+class Tally:
+    """What a broker did from the first unsubscription on, and its table at the end.
+
+    Attributes:
+        triggered: subscriptions and unsubscriptions received that nobody asked for; a pack is one.
+        handled: messages taken from clients and neighbours.
+        arrived: publications that neighbours sent.
+        false_positives: those of them that nobody here wanted.
+        publications: publications sent to neighbours.
+        table: routing table entries at the end.
+        kept: subscriptions that links keep for nobody at the end.
+    """
+
+    triggered: int
+    handled: int
+    arrived: int
+    false_positives: int
+    publications: int
+    table: int
+    kept: int
+
+    def since(self, before: Tally) -> Tally:
+        """What was added to an earlier tally; sizes are as they are now."""
+        return Tally(
+            triggered=self.triggered - before.triggered,
+            handled=self.handled - before.handled,
+            arrived=self.arrived - before.arrived,
+            false_positives=self.false_positives - before.false_positives,
+            publications=self.publications - before.publications,
+            table=self.table,
+            kept=self.kept,
+        )
+
+
+@attrs.frozen
+class Kept:
+    """A subscription that a link keeps for nobody, at the end.
+
+    Attributes:
+        broker, neighbour: the link, from the broker that keeps it to where it stands.
+        filter: the subscription, in gossamer's language.
+        arrivals: publications that it brought.
+        false_positives: those of them that nobody wanted.
+    """
+
+    broker: str
+    neighbour: str
+    filter: str
+    arrivals: int
+    false_positives: int
 
 
 @attrs.frozen(eq=False)
@@ -77,21 +136,38 @@ class StormResult:
         deliveries: int64[d, 2], publication and delay in microseconds of each delivery.
         receivers: list of length d, the broker of each delivery.
         queues: int64[samples, core], input queues of the core brokers.
-        triggered: by core broker, subscriptions and unsubscriptions received since the first
-            unsubscription that nobody asked for.
-        tables: by core broker, routing table entries at the end.
-        false_positives: publications that reached a broker where nobody wanted them, since then.
-        publications: publications that brokers sent each other, since then.
+        core: the core brokers, in order.
+        tallies: of every broker.
+        kept: what links keep for nobody.
     """
 
     published: npt.NDArray[np.int64]
     deliveries: npt.NDArray[np.int64]
     receivers: list[str]
     queues: npt.NDArray[np.int64]
-    triggered: dict[str, int]
-    tables: dict[str, int]
-    false_positives: int
-    publications: int
+    core: tuple[str, ...]
+    tallies: dict[str, Tally]
+    kept: list[Kept]
+
+    @property
+    def triggered(self) -> dict[str, int]:
+        """Triggered messages by core broker."""
+        return {name: self.tallies[name].triggered for name in self.core}
+
+    @property
+    def tables(self) -> dict[str, int]:
+        """Routing table entries at the end, by core broker."""
+        return {name: self.tallies[name].table for name in self.core}
+
+    @property
+    def false_positives(self) -> int:
+        """Publications that reached a broker where nobody wanted them."""
+        return sum(tally.false_positives for tally in self.tallies.values())
+
+    @property
+    def publications(self) -> int:
+        """Publications that brokers sent each other."""
+        return sum(tally.publications for tally in self.tallies.values())
 
 
 @attrs.define
@@ -112,85 +188,8 @@ class _Ledger:
         raise SimulationError(f"broker {broker} moved a client, expected that nobody moves")
 
 
-class _Run:
-    def __init__(self, storm: Storm, new_index: NewIndex) -> None:
-        self.storm = storm
-        self.brokers = {
-            name: Broker(name, storm.settings, new_index=new_index) for name in storm.overlay.graph
-        }
-        self.ledger = _Ledger()
-        self.network = BrokerNetwork(
-            storm.overlay.graph, self.brokers, storm.service, storm.links, self.ledger
-        )
-        self.due: list[int] = []
-
-    def client(self, broker: str) -> str:
-        return f"client of {broker}"
-
-    def attach(self) -> None:
-        overlay = self.storm.overlay
-        for host in dict.fromkeys((*overlay.publisher_hosts, *overlay.subscriber_hosts)):
-            self.network.send(0, self.client(host), host, Attach())
-        for host in overlay.publisher_hosts:
-            self.network.send(SECOND, self.client(host), host, Advertise("everything", _OFFER))
-        self.network.run(10 * SECOND)
-
-    def subscribe(self, progress: Progress) -> list[tuple[str, Wanted]]:
-        storm, hosts = self.storm, self.storm.overlay.subscriber_hosts
-        draws = np.random.Generator(np.random.Philox(key=[storm.seed, 2]))
-        wanted = list(storm.workload.subscriptions())
-        homes = draws.integers(0, len(hosts), len(wanted))
-        placed = [(hosts[int(home)], one) for home, one in zip(homes, wanted, strict=True)]
-        for done, (host, one) in enumerate(placed):
-            asked = Subscribe(one.label, one.filter)
-            self.network.send(self.network.now, self.client(host), host, asked)
-            self.network.run(self.network.now + storm.subscribe_every)
-            progress(done + 1, len(placed))
-        self.network.run(self.network.now + 100 * SECOND)
-        return placed
-
-    def publish_for(self, span: int) -> None:
-        storm, hosts = self.storm, self.storm.overlay.publisher_hosts
-        for at in range(self.network.now, self.network.now + span, storm.publish_every):
-            number = len(self.due)
-            self.due.append(at)
-            values = storm.workload.publication(number, storm.reach) | {NUMBER: number}
-            host = hosts[number % len(hosts)]
-            self.network.send(at, self.client(host), host, Publish(values))
-
-    def unsubscribe(self, placed: list[tuple[str, Wanted]]) -> None:
-        roots = [(host, one) for host, one in placed if one.is_root]
-        at = self.network.now
-        for host, one in roots[: self.storm.unsubscriptions]:
-            self.network.send(at, self.client(host), host, Unsubscribe(one.label))
-            at += self.storm.unsubscribe_every
-
-    def watch(self, span: int) -> npt.NDArray[np.int64]:
-        core, end = self.storm.overlay.core, self.network.now + span
-        samples = []
-        while self.network.now < end:
-            self.network.run(self.network.now + self.storm.sample_every)
-            samples.append([self.network.queue(name) for name in core])
-        return np.array(samples, np.int64).reshape(-1, len(core))
-
-    def triggered(self) -> dict[str, int]:
-        counters = {name: self.brokers[name].counters for name in self.storm.overlay.core}
-        return {name: sum(found.triggered_received.values()) for name, found in counters.items()}
-
-    def false_positives(self) -> int:
-        return sum(broker.counters.false_positives for broker in self.brokers.values())
-
-    def publications(self) -> int:
-        return sum(one.counters.sent.get("Publication", 0) for one in self.brokers.values())
-
-
-def run_storm(
-    storm: Storm,
-    *,
-    new_index: NewIndex = SharedIndex,
-    progress: Progress = lambda _done, _all: None,
-) -> StormResult:
-    """Let a storm happen.
+class StormRun:
+    """An overlay with its subscriptions issued, about to be hit by a storm once.
 
     Args:
         storm: what is to happen.
@@ -200,26 +199,162 @@ def run_storm(
     Raises:
         SimulationError: a broker refused what a client asked for.
     """
-    run = _Run(storm, new_index)
-    run.attach()
-    placed = run.subscribe(progress)
-    run.publish_for(storm.calm)
-    run.network.run(run.network.now + storm.calm)
-    before = run.triggered(), run.false_positives(), run.publications()
-    first, begin = len(run.due), run.network.now
-    run.unsubscribe(placed)
-    run.publish_for(storm.aftermath)
-    queues = run.watch(storm.aftermath)
-    rows = [row for row in run.ledger.rows if row[0] >= first]
-    return StormResult(
-        published=np.array(run.due[first:], np.int64) - begin,
-        deliveries=np.array(
-            [(number - first, now - run.due[number]) for number, now, _ in rows], np.int64
-        ).reshape(-1, 2),
-        receivers=[broker for _, _, broker in rows],
-        queues=queues,
-        triggered={name: count - before[0][name] for name, count in run.triggered().items()},
-        tables={name: run.brokers[name].sizes().subscriptions for name in storm.overlay.core},
-        false_positives=run.false_positives() - before[1],
-        publications=run.publications() - before[2],
-    )
+
+    def __init__(
+        self,
+        storm: Storm,
+        *,
+        new_index: NewIndex = SharedIndex,
+        progress: Progress = lambda _done, _all: None,
+    ) -> None:
+        self.storm = storm
+        self.brokers = {
+            name: Broker(name, storm.settings, new_index=new_index) for name in storm.overlay.graph
+        }
+        self.ledger = _Ledger()
+        self.network = BrokerNetwork(
+            storm.overlay.graph, self.brokers, storm.service, storm.links, self.ledger
+        )
+        self.due: list[int] = []
+        self._attach()
+        wanted = list(storm.workload.subscriptions())
+        place = clustered if storm.clustered else scattered
+        self._placed = list(zip(place(storm.overlay, wanted, storm.seed), wanted, strict=True))
+        self._subscribe(progress)
+
+    def change(self, storm: Storm) -> None:
+        """Let another storm hit what stands: one that differs from here on only.
+
+        Raises:
+            SimulationError: the subscriptions would stand differently under it.
+        """
+        before = attrs.evolve(
+            self.storm,
+            settings=storm.settings,
+            service=storm.service,
+            unsubscriptions=storm.unsubscriptions,
+            calm=storm.calm,
+            aftermath=storm.aftermath,
+            drain=storm.drain,
+        )
+        if before != storm:
+            raise SimulationError("a storm with other subscriptions cannot share their issuing")
+        for broker in self.brokers.values():
+            broker.configure(storm.settings)
+        self.network.service = storm.service
+        self.storm = storm
+
+    def hit(self, progress: Progress = lambda _done, _all: None) -> StormResult:
+        """Let the storm happen.
+
+        Args:
+            progress: called with the samples taken so far and those of the aftermath.
+        """
+        storm = self.storm
+        self._publish_for(storm.calm)
+        self.network.run(self.network.now + storm.calm)
+        before = self._tallies()
+        first, begin = len(self.due), self.network.now
+        self._unsubscribe()
+        self._publish_for(storm.aftermath)
+        queues = self._watch(progress)
+        rows = [row for row in self.ledger.rows if row[0] >= first]
+        return StormResult(
+            published=np.array(self.due[first:], np.int64) - begin,
+            deliveries=np.array(
+                [(number - first, now - self.due[number]) for number, now, _ in rows], np.int64
+            ).reshape(-1, 2),
+            receivers=[broker for _, _, broker in rows],
+            queues=queues,
+            core=storm.overlay.core,
+            tallies={
+                name: tally.since(before[name]) for name, tally in self._tallies().items()
+            },
+            kept=self._kept(),
+        )
+
+    # How it happens.
+
+    def _attach(self) -> None:
+        overlay = self.storm.overlay
+        for host in dict.fromkeys((*overlay.publisher_hosts, *overlay.subscriber_hosts)):
+            self.network.send(0, _client(host), host, Attach())
+        for host in overlay.publisher_hosts:
+            self.network.send(SECOND, _client(host), host, Advertise("everything", _OFFER))
+        self.network.run(10 * SECOND)
+
+    def _subscribe(self, progress: Progress) -> None:
+        for done, (host, one) in enumerate(self._placed):
+            asked = Subscribe(one.label, one.filter)
+            self.network.send(self.network.now, _client(host), host, asked)
+            self.network.run(self.network.now + self.storm.subscribe_every)
+            progress(done + 1, len(self._placed))
+        self.network.run(self.network.now + 100 * SECOND)
+
+    def _publish_for(self, span: int) -> None:
+        storm, hosts = self.storm, self.storm.overlay.publisher_hosts
+        for at in range(self.network.now, self.network.now + span, storm.publish_every):
+            number = len(self.due)
+            self.due.append(at)
+            values = storm.workload.publication(number, storm.reach) | {NUMBER: number}
+            host = hosts[number % len(hosts)]
+            self.network.send(at, _client(host), host, Publish(values))
+
+    def _unsubscribe(self) -> None:
+        roots = [(host, one) for host, one in self._placed if one.is_root]
+        at = self.network.now
+        for host, one in roots[: self.storm.unsubscriptions]:
+            self.network.send(at, _client(host), host, Unsubscribe(one.label))
+            at += self.storm.unsubscribe_every
+
+    def _watch(self, progress: Progress) -> npt.NDArray[np.int64]:
+        """int64[samples, core]: the core's queues until nothing more is to be seen."""
+        storm = self.storm
+        end = self.network.now + storm.aftermath
+        last = end + storm.drain
+        samples, expected = [], -(-storm.aftermath // storm.sample_every)
+        while self.network.now < end or (self.network.now < last and self._waiting()):
+            self.network.run(self.network.now + storm.sample_every)
+            samples.append([self.network.queue(name) for name in storm.overlay.core])
+            progress(min(len(samples), expected), expected)
+        return np.array(samples, np.int64).reshape(-1, len(storm.overlay.core))
+
+    def _waiting(self) -> bool:
+        return any(self.network.queue(name) for name in self.brokers)
+
+    def _tallies(self) -> dict[str, Tally]:
+        return {name: self._tally(name) for name in self.brokers}
+
+    def _tally(self, name: str) -> Tally:
+        counters, sizes = self.brokers[name].counters, self.brokers[name].sizes()
+        return Tally(
+            triggered=sum(counters.triggered_received.values()),
+            handled=self.network.handled(name),
+            arrived=counters.received.get("Publication", 0),
+            false_positives=counters.false_positives,
+            publications=counters.sent.get("Publication", 0),
+            table=sizes.subscriptions,
+            kept=sizes.preserved,
+        )
+
+    def _kept(self) -> list[Kept]:
+        return [
+            Kept(name, other, to_text(one.filter), one.arrivals, one.false_positives)
+            for name, broker in self.brokers.items()
+            for other, aggregates in broker.aggregates().items()
+            for one in aggregates
+        ]
+
+
+def run_storm(
+    storm: Storm,
+    *,
+    new_index: NewIndex = SharedIndex,
+    progress: Progress = lambda _done, _all: None,
+) -> StormResult:
+    """Let a storm happen; see `StormRun`."""
+    return StormRun(storm, new_index=new_index, progress=progress).hit()
+
+
+def _client(broker: str) -> str:
+    return f"client of {broker}"
