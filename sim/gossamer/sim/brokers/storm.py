@@ -233,6 +233,7 @@ class StormRun:
             settings=storm.settings,
             service=storm.service,
             unsubscriptions=storm.unsubscriptions,
+            unsubscribe_every=storm.unsubscribe_every,
             calm=storm.calm,
             aftermath=storm.aftermath,
             drain=storm.drain,

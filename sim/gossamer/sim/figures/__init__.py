@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from gossamer.sim.figures.claims import Claim
+from gossamer.sim.figures.covering import reproduce_covering
 from gossamer.sim.figures.vinifera import reproduce_vinifera
 
 FIGURES: Mapping[str, Callable[..., list[Claim]]] = MappingProxyType(
-    {"vinifera": reproduce_vinifera}
+    {"covering": reproduce_covering, "vinifera": reproduce_vinifera}
 )
 
 __all__ = ["FIGURES", "Claim"]

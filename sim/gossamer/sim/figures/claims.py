@@ -18,6 +18,7 @@ CLAIMS_FILE = "claims.json"
 CHECKS_FILE = "checks.json"
 
 SHARE, HOPS, RATIO = "share", "hops", "ratio"
+SECONDS, MILLISECONDS, COUNT = "s", "ms", "count"
 
 
 @attrs.frozen(kw_only=True)
@@ -27,7 +28,7 @@ class Check:
     Attributes:
         name: what was measured, in words.
         value: the measured value; NaN, where there was nothing to measure, never holds.
-        unit: SHARE (0 to 1, printed in per cent), HOPS, or RATIO.
+        unit: SHARE (0 to 1, printed in per cent), HOPS, RATIO, SECONDS, MILLISECONDS or COUNT.
         paper: what the paper says of it, in words.
         low, high: the bounds that we accept, both included.
     """
@@ -63,8 +64,14 @@ class Check:
         if not math.isfinite(value):
             return "not measured"
         if self.unit == SHARE:
-            return f"{100 * value:.1f} %"
-        return f"{value:.2f}" if self.unit == RATIO else f"{value:.1f} hops"
+            return f"{100 * value:.1f} %" if abs(value) >= 0.01 else f"{100 * value:.2g} %"
+        if self.unit == RATIO:
+            return f"{value:.2f}"
+        if self.unit == COUNT:
+            return f"{value:,.0f}"
+        if self.unit in (SECONDS, MILLISECONDS):
+            return f"{value:,.3g} {self.unit}"
+        return f"{value:.1f} hops"
 
 
 @attrs.frozen(kw_only=True)

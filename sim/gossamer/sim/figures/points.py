@@ -1,28 +1,20 @@
-"""Points of a figure: one system on one scenario each, run in several processes.
-
-A point is independent of all others and of the process that it runs in: its scenario carries the
-seed. The first point runs alone, so that what it compiles is there for the others.
-"""
+"""Points of a figure: one system on one scenario each; a point's scenario carries the seed."""
 
 from __future__ import annotations
 
-import multiprocessing
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Mapping, Sequence
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol.errors import ProtocolError
-from gossamer.sim.errors import SimulationError
+from gossamer.sim.figures.tasks import Progress, run_tasks
 from gossamer.sim.records import Column, SystemRecord
 from gossamer.sim.scenario import Scenario
 from gossamer.sim.simulation import simulate
 from gossamer.sim.summary import HOUR_S, summarise_system
 from gossamer.sim.workload import Workload
 
-Progress = Callable[[str, int, int], None]
 Floats = npt.NDArray[np.float64]
 
 # Measures of `summarise_system` that the figures use or that tell whether a point can be trusted.
@@ -70,6 +62,10 @@ class Point:
         """For progress and errors."""
         return f"{self.study} {self.x:g}, {self.system}, {self.kind}, seed {self.scenario.seed}"
 
+    def run(self) -> Outcome:
+        """Run it, see `measure`."""
+        return measure(self)
+
 
 @attrs.frozen(kw_only=True, eq=False)
 class Outcome:
@@ -91,45 +87,8 @@ class Outcome:
 def run_points(
     points: Sequence[Point], processes: int, progress: Progress | None = None
 ) -> list[Outcome]:
-    """Run ``points`` and return their outcomes in the same order.
-
-    Raises:
-        SimulationError: a point failed; the others are given up.
-    """
-    outcomes: dict[int, Outcome] = {}
-    for index, answer in _answers(points, processes):
-        if isinstance(answer, str):
-            raise SimulationError(f"{points[index].label}: {answer}")
-        outcomes[index] = answer
-        if progress is not None:
-            progress("figures", len(outcomes), len(points))
-    return [outcomes[index] for index in range(len(points))]
-
-
-def _answers(points: Sequence[Point], processes: int) -> Iterator[tuple[int, Outcome | str]]:
-    if processes <= 1:
-        for index, point in enumerate(points):
-            yield index, attempt(point)
-        return
-    # Spawned, not forked: a fork of a process with threads may hang.
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(processes, mp_context=context)
-    try:
-        if points:
-            yield 0, pool.submit(attempt, points[0]).result()
-        waiting = {pool.submit(attempt, points[i]): i for i in range(1, len(points))}
-        for future in as_completed(waiting):
-            yield waiting[future], future.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def attempt(point: Point) -> Outcome | str:
-    """The outcome of a point, or what went wrong in words, which can cross processes."""
-    try:
-        return measure(point)
-    except (ProtocolError, SimulationError) as error:
-        return str(error)
+    """Run ``points`` and return their outcomes in the same order; raises as `run_tasks`."""
+    return run_tasks(points, processes, progress)
 
 
 def measure(point: Point) -> Outcome:

@@ -1,0 +1,87 @@
+"""Runs of a figure, in several processes.
+
+A task is independent of all others and of the process that it runs in. The first task runs alone,
+so that what it compiles is there for the others.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from typing import Protocol, TypeVar
+
+import attrs
+
+from gossamer.protocol.errors import ProtocolError
+from gossamer.sim.errors import SimulationError
+
+Progress = Callable[[str, int, int], None]
+T_co = TypeVar("T_co", covariant=True)
+T = TypeVar("T")
+
+
+class Task(Protocol[T_co]):
+    """Something to run; it is pickled to get to its process, and its outcome to come back."""
+
+    @property
+    def label(self) -> str:
+        """For progress and errors."""
+
+    def run(self) -> T_co:
+        """Run it; raises `SimulationError` or `ProtocolError`."""
+
+
+@attrs.frozen
+class _Failure:
+    """What went wrong in words, which can cross processes."""
+
+    reason: str
+
+
+def run_tasks(
+    tasks: Sequence[Task[T]], processes: int, progress: Progress | None = None
+) -> list[T]:
+    """Run ``tasks`` and return their outcomes in the same order.
+
+    Args:
+        tasks: what to run; each begins as soon as a process is free, in this order.
+        processes: how many run at a time.
+        progress: called with "figures", tasks done and tasks in all.
+
+    Raises:
+        SimulationError: a task failed; the others are given up.
+    """
+    outcomes: dict[int, T] = {}
+    for index, answer in _answers(tasks, processes):
+        if isinstance(answer, _Failure):
+            raise SimulationError(f"{tasks[index].label}: {answer.reason}")
+        outcomes[index] = answer
+        if progress is not None:
+            progress("figures", len(outcomes), len(tasks))
+    return [outcomes[index] for index in range(len(tasks))]
+
+
+def _answers(tasks: Sequence[Task[T]], processes: int) -> Iterator[tuple[int, T | _Failure]]:
+    if processes <= 1:
+        for index, task in enumerate(tasks):
+            yield index, _attempt(task)
+        return
+    # Spawned, not forked: a fork of a process with threads may hang.
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(processes, mp_context=context)
+    try:
+        if tasks:
+            yield 0, pool.submit(_attempt, tasks[0]).result()
+        waiting = {pool.submit(_attempt, tasks[i]): i for i in range(1, len(tasks))}
+        for future in as_completed(waiting):
+            yield waiting[future], future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _attempt(task: Task[T]) -> T | _Failure:
+    try:
+        return task.run()
+    except (ProtocolError, SimulationError) as error:
+        return _Failure(str(error))
