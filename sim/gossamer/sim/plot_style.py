@@ -73,6 +73,22 @@ def system_styles(names: Iterable[str]) -> dict[str, SystemStyle]:
     return styles
 
 
+# Pruning in solid lines, what it is compared with dashed.
+_COVERINGS = {
+    "off": SystemStyle(GREY, ":", "off"),
+    "lazy": SystemStyle(ORANGE, "-.", "lazy"),
+    "active": SystemStyle(VERMILION, "--", "active"),
+    "packed": SystemStyle(PURPLE, ":", "packed"),
+    "selective": SystemStyle(BLUE, "-", "selective"),
+    "incremental": SystemStyle(GREEN, "-", "incremental"),
+}
+
+
+def covering_styles(names: Iterable[str]) -> dict[str, SystemStyle]:
+    """A style for each covering of brokers, the same in every plot."""
+    return {name: _COVERINGS[name] for name in names}
+
+
 @contextmanager
 def plot_style() -> Iterator[None]:
     """The settings under which figures must be both made and saved."""
