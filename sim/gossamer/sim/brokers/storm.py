@@ -268,9 +268,7 @@ class StormRun:
             receivers=[broker for _, _, broker in rows],
             queues=queues,
             core=storm.overlay.core,
-            tallies={
-                name: tally.since(before[name]) for name, tally in self._tallies().items()
-            },
+            tallies={name: tally.since(before[name]) for name, tally in self._tallies().items()},
             kept=self._kept(),
         )
 

@@ -1,4 +1,4 @@
-"""I2 to I4: what the incremental paper claims in Fig. 6 and 7 (Sec. V-A), held against measurements.
+"""I2 to I4: what the incremental paper claims in Fig. 6 and 7 (Sec. V-A), against measurements.
 
 The checks were written from the paper before anything was measured, with the bounds of
 `covering_selective`.

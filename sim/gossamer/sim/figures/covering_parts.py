@@ -6,7 +6,7 @@ of a part ends with the part itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -33,4 +33,4 @@ class Part:
     tasks: Callable[[bool], Sequence[Task[Any]]]
     judge: Callable[[Sequence[Any]], Sequence[Claim]]
     tables: Callable[[Sequence[Any]], Mapping[str, Table]]
-    draw: Callable[[Sequence[Any]], Sequence[tuple[str, Figure]]]
+    draw: Callable[[Sequence[Any]], Iterable[tuple[str, Figure]]]

@@ -142,9 +142,7 @@ def plot_sweep(found: Outcomes, study: str, pruned: str, label: str) -> Figure:
     delay = "delay_mean_s" if study == INCREMENTAL else "judged_s"
     panels = {"Delay (s)": delay, "Longest core queue": "queue_max", "Core table": "table_core"}
     styles = covering_styles((ACTIVE, pruned))
-    for axes, (title, measure) in zip(
-        figure.subplots(1, len(panels)), panels.items(), strict=True
-    ):
+    for axes, (title, measure) in zip(figure.subplots(1, len(panels)), panels.items(), strict=True):
         for covering, style in styles.items():
             x, y = found.series(measure, study, covering)
             axes.plot(

@@ -81,7 +81,7 @@ class Storms:
 
 
 def _hit(before: bytes, storm: Storm) -> StormResult:
-    run: StormRun = pickle.loads(before)  # noqa: S301 (our own, from the lines above)
+    run: StormRun = pickle.loads(before)
     # Copied with the rest, the overlay is not the same object any more, only equal.
     run.change(attrs.evolve(storm, overlay=run.storm.overlay))
     return run.hit()

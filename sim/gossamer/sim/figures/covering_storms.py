@@ -45,7 +45,9 @@ def _tables(outcomes: Sequence[Sequence[Found]]) -> dict[str, Table]:
 
 def _storms_table(found: Sequence[Found]) -> dict[str, Column]:
     names = found[0].measures
-    rows = _stack(found, [{name: np.array([one.measures[name]]) for name in names} for one in found])
+    rows = _stack(
+        found, [{name: np.array([one.measures[name]]) for name in names} for one in found]
+    )
     workloads = [one.run.storm.workload for one in found]
     return {
         **rows,

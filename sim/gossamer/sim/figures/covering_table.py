@@ -68,11 +68,11 @@ class Measurement:
         return f"Table II, {self.subscriptions:,} subscriptions"
 
     def run(self) -> list[Times]:
-        """Measure each covering, after a short run that compiles."""
-        self._measure("active", 200, 20)
+        """Measure each covering, after short runs that compile."""
+        for covering in COVERINGS:
+            self._measure(covering, 200, 20)
         return [
-            self._measure(covering, self.subscriptions, self.publications)
-            for covering in COVERINGS
+            self._measure(covering, self.subscriptions, self.publications) for covering in COVERINGS
         ]
 
     def _measure(self, covering: str, subscriptions: int, publications: int) -> Times:
@@ -205,9 +205,7 @@ def _table(measured: Sequence[Times]) -> dict[str, Column]:
 TABLE: Final = Part(
     claims=("I1",),
     tasks=lambda quick: [
-        Measurement(
-            subscriptions=1_500 if quick else 42_000, publications=300 if quick else 10_000
-        )
+        Measurement(subscriptions=1_500 if quick else 42_000, publications=300 if quick else 10_000)
     ],
     judge=lambda outcomes: [judge_i1(outcomes[0])],
     tables=lambda outcomes: {"table_ii": _table(outcomes[0])},
