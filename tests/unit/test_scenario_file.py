@@ -27,11 +27,11 @@ from gossamer.sim.scenario import (
 )
 from gossamer.sim.scenario_file import (
     SECTIONS,
-    parse_override,
     read_scenario,
     scenario_from_document,
     scenario_to_toml,
 )
+from gossamer.sim.toml_files import parse_override
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "vinifera" / "scenario.toml"

@@ -59,7 +59,7 @@ def run(
 ) -> None:
     """Run a scenario and write a folder of results."""
     from gossamer.sim.commands.run import Options, run_scenario
-    from gossamer.sim.scenario_file import read_scenario
+    from gossamer.sim.commands.scenarios import read_scenario
 
     overrides = _overrides(changes, trace=trace, seed=seed, nodes=nodes, rounds=rounds)
     options = Options(out=out, json=json, resume=resume, plots=not no_plots, threads=threads)
@@ -78,12 +78,17 @@ def check(
     """Check a scenario and its trace without running them; show what would run."""
     from rich.console import Console
 
+    from gossamer.sim.brokers.scenario import BrokerScenario
+    from gossamer.sim.commands.broker_preview import broker_preview_table
     from gossamer.sim.commands.preview import preview, preview_table
-    from gossamer.sim.scenario_file import read_scenario
+    from gossamer.sim.commands.scenarios import read_scenario
 
     overrides = _overrides(changes, trace=trace, seed=seed, nodes=nodes, rounds=rounds)
     checked, _ = read_scenario(scenario, overrides)
-    Console().print(preview_table(preview(checked)))
+    if isinstance(checked, BrokerScenario):
+        Console().print(broker_preview_table(checked))
+    else:
+        Console().print(preview_table(preview(checked)))
 
 
 @app.command()
@@ -158,7 +163,7 @@ def compare(
 
 def _overrides(changes: Sequence[str] | None, **options: object) -> dict[str, object]:
     """What the command line puts in place of the scenario's values, by dotted key."""
-    from gossamer.sim.scenario_file import parse_override
+    from gossamer.sim.toml_files import parse_override
 
     given = {key: value for key, value in options.items() if value is not None}
     if "trace" in given:

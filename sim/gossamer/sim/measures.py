@@ -1,14 +1,16 @@
 """The measures of a run: what each is called, how it is printed and what it means.
 
-Terms follow the evaluation of the Vinifera paper (Sec. V).
+Terms follow the evaluation of the Vinifera paper (Sec. V), those of broker overlays the papers on
+filter aggregation.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-Kind = Literal["ratio", "number", "count"]
+Kind = Literal["ratio", "number", "fine", "count"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +20,8 @@ class Measure:
     Attributes:
         key: its name in ``summary.json``.
         label: its name for people.
-        kind: "ratio" (0 to 1, printed as per cent), "number" (printed with two decimals) or
-            "count" (printed whole).
+        kind: "ratio" (0 to 1, printed as per cent), "number" (printed with two decimals), "fine"
+            (with three significant digits at least) or "count" (printed whole).
         better: which direction is better, or None where neither is.
         meaning: one sentence that explains it.
         brief: whether it belongs in the short table at the end of a run.
@@ -38,6 +40,8 @@ class Measure:
             return "-"
         if self.kind == "ratio":
             return f"{100 * value:.2f} %"
+        if self.kind == "fine":
+            return f"{value:,.3g}" if abs(value) < 100 else f"{value:,.0f}"
         if self.kind == "number":
             return f"{value:,.2f}"
         return f"{value:,.0f}"
@@ -197,4 +201,113 @@ MEASURES: tuple[Measure, ...] = (
     ),
 )
 
-BY_KEY: dict[str, Measure] = {measure.key: measure for measure in MEASURES}
+# Of broker overlays; terms follow the evaluations of both papers on filter aggregation (Sec. V).
+BROKER_MEASURES: tuple[Measure, ...] = (
+    Measure(
+        "delay_mean_s",
+        "delay, mean (s)",
+        "fine",
+        "lower",
+        "Mean time from publication to delivery, of all publications from the first "
+        "unsubscription on.",
+        brief=True,
+    ),
+    Measure(
+        "delay_p99_s",
+        "delay, 99 % (s)",
+        "fine",
+        "lower",
+        "Time that 99 % of the deliveries do not exceed.",
+    ),
+    Measure(
+        "delay_max_s",
+        "delay, longest (s)",
+        "fine",
+        "lower",
+        "The longest time from publication to delivery.",
+        brief=True,
+    ),
+    Measure(
+        "delay_end_s",
+        "delay at the end (s)",
+        "fine",
+        "lower",
+        "Mean delay of the last tenth of the publications.",
+    ),
+    Measure(
+        "queue_max",
+        "longest core queue",
+        "count",
+        "lower",
+        "The longest input queue of a core broker, in messages.",
+        brief=True,
+    ),
+    Measure(
+        "triggered_messages",
+        "triggered messages",
+        "count",
+        "lower",
+        "Subscriptions and unsubscriptions that brokers received although nobody asked for them; "
+        "a pack is one message.",
+        brief=True,
+    ),
+    Measure(
+        "triggered_last",
+        "triggered messages at the last core broker",
+        "count",
+        "lower",
+        "Those that the core broker next to the publishers received.",
+        brief=True,
+    ),
+    Measure(
+        "table_entries_mean",
+        "routing table entries, mean",
+        "number",
+        "lower",
+        "Entries of a broker's routing table at the end.",
+    ),
+    Measure(
+        "table_entries_core",
+        "routing table entries, core",
+        "number",
+        "lower",
+        "Entries of a core broker's routing table at the end, mean.",
+        brief=True,
+    ),
+    Measure(
+        "false_positive_ratio",
+        "false positives",
+        "ratio",
+        "lower",
+        "Share of the publications between brokers that reached one where nobody wanted them.",
+        brief=True,
+    ),
+    Measure(
+        "kept_for_nobody",
+        "subscriptions kept for nobody",
+        "count",
+        None,
+        "Taken back by their clients, but standing at a neighbour for what they cover.",
+        brief=True,
+    ),
+    Measure(
+        "messages",
+        "messages",
+        "count",
+        "lower",
+        "Messages that brokers took from clients and from each other.",
+        brief=True,
+    ),
+    Measure("publications", "publications", "count", None, "Publications issued."),
+    Measure("deliveries", "deliveries made", "count", None, "Publications handed to clients."),
+)
+
+BY_KEY: dict[str, Measure] = {measure.key: measure for measure in (*MEASURES, *BROKER_MEASURES)}
+
+
+def all_measures(summaries: Iterable[Mapping[str, Any]]) -> list[Measure]:
+    """The measures of the kinds of runs that ``summaries`` are of."""
+    kinds = [summary["scenario"].get("kind") for summary in summaries]
+    brokers = BROKER_MEASURES if "brokers" in kinds else ()
+    peers = MEASURES if any(kind != "brokers" for kind in kinds) else ()
+    return [*peers, *brokers]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 
@@ -101,6 +102,12 @@ def plot_style() -> Iterator[None]:
 def per_cent(axis: Axis) -> None:
     """Label ``axis``, which shows ratios from 0 to 1, in per cent."""
     axis.set_major_formatter(lambda value, _: f"{100 * value:.6g} %")
+
+
+def legend_below(figure: Figure, axes: Axes) -> None:
+    """One legend for the figure, of what ``axes`` shows, below everything."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=6)
 
 
 def save(figure: Figure, folder: Path, name: str) -> tuple[Path, Path]:

@@ -8,7 +8,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from gossamer.sim.measures import MEASURES
+from gossamer.sim.brokers.records import BrokerRunRecord
+from gossamer.sim.measures import all_measures
 from gossamer.sim.plots import Plot
 from gossamer.sim.records import RunRecord
 
@@ -43,8 +44,23 @@ def write_report(
     file.write_text(report_html(record, summary, plots), encoding="utf-8")
 
 
-def report_html(record: RunRecord, summary: Mapping[str, Any], plots: Sequence[Plot]) -> str:
-    """The report as one HTML document that refers to nothing outside itself."""
+def report_html(
+    record: RunRecord | BrokerRunRecord,
+    summary: Mapping[str, Any],
+    plots: Sequence[Plot],
+    *,
+    facts: str | None = None,
+    more: str = "",
+) -> str:
+    """The report as one HTML document that refers to nothing outside itself.
+
+    Args:
+        record: the run.
+        summary: its measures.
+        plots: its plots.
+        facts: the line below the title, HTML; that of an overlay of peers if None.
+        more: HTML to stand between plots and settings.
+    """
     title = escape(str(record.scenario.get("name", "Simulation run")))
     return "\n".join(
         [
@@ -52,11 +68,12 @@ def report_html(record: RunRecord, summary: Mapping[str, Any], plots: Sequence[P
             '<meta name="viewport" content="width=device-width">',
             f"<title>{title}</title>\n<style>{_STYLE}</style>\n</head>\n<body>",
             f"<h1>{title}</h1>",
-            f'<p class="facts">{_facts(summary)}</p>',
+            f'<p class="facts">{_facts(summary) if facts is None else facts}</p>',
             "<h2>Measures</h2>",
-            _measures(summary["systems"]),
+            _measures(summary),
             "<h2>Plots</h2>",
             f'<div class="plots">{"".join(_figure(plot) for plot in plots)}</div>',
+            more,
             "<h2>Settings</h2>",
             _settings(summary["systems"]),
             "<h2>Scenario</h2>",
@@ -80,10 +97,11 @@ def _facts(summary: Mapping[str, Any]) -> str:
     )
 
 
-def _measures(systems: Mapping[str, Mapping[str, Any]]) -> str:
+def _measures(summary: Mapping[str, Any]) -> str:
+    systems = summary["systems"]
     head = "".join(f'<th class="value">{escape(name)}</th>' for name in systems)
     rows = []
-    for measure in MEASURES:
+    for measure in all_measures([summary]):
         values = "".join(
             f'<td class="value">{measure.format(system.get(measure.key))}</td>'
             for system in systems.values()
@@ -92,7 +110,7 @@ def _measures(systems: Mapping[str, Mapping[str, Any]]) -> str:
             f"<tr><td>{escape(measure.label)}</td>{values}"
             f'<td class="meaning">{escape(measure.meaning)}</td></tr>'
         )
-    return _table(f"<th>measure</th>{head}<th>what it means</th>", rows)
+    return table_html(f"<th>measure</th>{head}<th>what it means</th>", rows)
 
 
 def _settings(systems: Mapping[str, Mapping[str, Any]]) -> str:
@@ -106,7 +124,7 @@ def _settings(systems: Mapping[str, Mapping[str, Any]]) -> str:
             for system in systems.values()
         )
         rows.append(f"<tr><td>{escape(str(name))}</td>{values}</tr>")
-    return _table(f"<th>setting</th>{head}", rows)
+    return table_html(f"<th>setting</th>{head}", rows)
 
 
 def _figure(plot: Plot) -> str:
@@ -126,9 +144,10 @@ def _provenance(summary: Mapping[str, Any]) -> str:
     return (
         f"<p>The scenario above with seed {summary['seed']} gives the result hash "
         f"<code>{summary['result_hash']}</code>.</p>"
-        + _table("<th>part</th><th>version</th>", rows)
+        + table_html("<th>part</th><th>version</th>", rows)
     )
 
 
-def _table(head: str, rows: Sequence[str]) -> str:
+def table_html(head: str, rows: Sequence[str]) -> str:
+    """A table of rows that are HTML."""
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"

@@ -13,15 +13,16 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gossamer.sim.brokers.records import BrokerRunRecord, CoveringRecord
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.records import Column, RunRecord, SystemRecord, Table
-from gossamer.sim.summary import dump_json, summarise
+from gossamer.sim.summary import dump_json, summarise, summarise_system
 
 SUMMARY_FILE = "summary.json"
 SCENARIO_FILE = "scenario.toml"
@@ -41,6 +42,19 @@ class ResultsError(SimulationError):
         self.path = path
         self.reason = reason
         super().__init__(f"{path} {reason}")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What the results of one kind of run have of their own.
+
+    Attributes:
+        summarise_system: the measures of one system.
+        write_pictures: draws plots and report of a record with its summary into a folder.
+    """
+
+    summarise_system: Callable[[Any], dict[str, Any]]
+    write_pictures: Callable[[Any, dict[str, Any], Path], None]
 
 
 def check_destination(path: Path, *, resumed: bool = False) -> None:
@@ -64,28 +78,35 @@ def check_destination(path: Path, *, resumed: bool = False) -> None:
 
 
 def write_results(
-    record: RunRecord, path: Path, *, resumed: bool = False, pictures: bool = True
+    record: RunRecord | BrokerRunRecord,
+    path: Path,
+    *,
+    resumed: bool = False,
+    pictures: bool = True,
+    form: Form | None = None,
 ) -> dict[str, Any]:
     """Write ``record`` as the result folder ``path`` and return its summary.
 
     The folder is built under another name beside ``path`` and renamed when it is whole; on any
     error it is removed again. With ``resumed`` an existing folder is replaced, and whatever else
     it held (checkpoints, say) is kept; without, it is refused. ``pictures`` adds plots and report.
+    ``form`` is that of `RunRecord` if None.
 
     Raises:
         ResultsError: ``path`` is taken; it is left as it was.
         OSError: the disk is full or not writable; nothing is left behind.
     """
     path = Path(path)
+    form = form or Form(summarise_system, _write_pictures)
     check_destination(path, resumed=resumed)
-    summary = summarise(record)
+    summary = summarise(record, form.summarise_system)
     with whole_folder(path, replace=resumed) as folder:
         (folder / SUMMARY_FILE).write_text(dump_json(summary), encoding="utf-8")
         (folder / SCENARIO_FILE).write_text(record.scenario_text, encoding="utf-8")
         for name, system in record.systems.items():
             _write_tables(system, folder / name)
         if pictures:
-            _write_pictures(record, summary, folder)
+            form.write_pictures(record, summary, folder)
     return summary
 
 
@@ -188,7 +209,7 @@ def _sibling(path: Path, suffix: str) -> Path:
     return path.absolute().parent / f".{path.name}.{uuid.uuid4().hex[:12]}.{suffix}"
 
 
-def _write_tables(system: SystemRecord, folder: Path) -> None:
+def _write_tables(system: SystemRecord | CoveringRecord, folder: Path) -> None:
     folder.mkdir()
     for name, table in system.tables():
         write_table(table, folder / f"{name}.parquet")
@@ -244,14 +265,14 @@ def compare(paths: Sequence[Path]) -> Comparison:
     Raises:
         ResultsError: one of ``paths`` holds no results.
     """
-    from gossamer.sim.measures import MEASURES
+    from gossamer.sim.measures import all_measures
 
     summaries = [read_results(path).summary for path in paths]
     systems = list(dict.fromkeys(name for summary in summaries for name in summary["systems"]))
     rows = []
     for system in systems:
         of_system = [summary["systems"].get(system, {}) for summary in summaries]
-        for measure in MEASURES:
+        for measure in all_measures(summaries):
             values = tuple(measures.get(measure.key) for measures in of_system)
             if any(value is not None for value in values):
                 changes = tuple(_relative_change(values[0], value) for value in values)

@@ -130,7 +130,7 @@ def _run_to_end(
     return run
 
 
-def save_checkpoint(run: SystemRun, file: Path) -> None:
+def save_checkpoint(run: object, file: Path) -> None:
     """Write a run aside and put it in place whole."""
     file.parent.mkdir(parents=True, exist_ok=True)
     aside = file.with_suffix(".tmp")

@@ -5,19 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, time
 from os import PathLike, fspath
 from typing import Any
 
 import numpy as np
 
+from gossamer.sim.brokers.records import BrokerRunRecord
 from gossamer.sim.records import Column, RunRecord, SystemRecord, Table
 
 HOUR_S = 3600.0
 
 # Rows are hashed in the order of these columns, so that the order in which an engine happened to
-# write them does not matter.
+# write them does not matter; those of broker overlays have one order.
 _ROW_ORDER: dict[str, tuple[str, ...]] = {
     "events": ("event",),
     "deliveries": ("event", "node", "hops", "time_s"),
@@ -28,8 +29,16 @@ _ROW_ORDER: dict[str, tuple[str, ...]] = {
 }
 
 
-def summarise(record: RunRecord) -> dict[str, Any]:
-    """The content of ``summary.json``: plain values only, NaN and infinity replaced by None."""
+def summarise(
+    record: RunRecord | BrokerRunRecord, of_system: Callable[[Any], dict[str, Any]] | None = None
+) -> dict[str, Any]:
+    """The content of ``summary.json``: plain values only, NaN and infinity replaced by None.
+
+    Args:
+        record: the run.
+        of_system: the measures of one of its systems; `summarise_system` if None.
+    """
+    measures_of = of_system or summarise_system
     summary: dict[str, Any] = {
         "scenario": dict(record.scenario),
         "seed": record.seed,
@@ -37,7 +46,7 @@ def summarise(record: RunRecord) -> dict[str, Any]:
         "wall_s": record.wall_s,
         "peak_rss_bytes": record.peak_rss_bytes,
         "result_hash": result_hash(record),
-        "systems": {name: summarise_system(system) for name, system in record.systems.items()},
+        "systems": {name: measures_of(system) for name, system in record.systems.items()},
     }
     plain: dict[str, Any] = _plain(summary)
     return plain
@@ -117,7 +126,7 @@ def percentile(values: Column, per_cent: float) -> float:
     return float(np.percentile(values, per_cent, method="inverted_cdf"))
 
 
-def result_hash(record: RunRecord) -> str:
+def result_hash(record: RunRecord | BrokerRunRecord) -> str:
     """SHA-256, in hexadecimal, over everything in ``record`` that seed and scenario decide.
 
     Covers the tables, overlays and totals of every system and the seed; not wall-clock time,
@@ -130,7 +139,8 @@ def result_hash(record: RunRecord) -> str:
         totals = json.dumps(_plain(dict(system.totals)), sort_keys=True)
         digest.update(f"system {name}\ntotals {totals}\n".encode())
         for table_name, table in system.tables():
-            _hash_table(digest, table_name, table)
+            order = _ROW_ORDER[table_name] if isinstance(record, RunRecord) else ()
+            _hash_table(digest, table_name, table, order)
     return digest.hexdigest()
 
 
@@ -139,9 +149,9 @@ def dump_json(summary: Mapping[str, Any]) -> str:
     return json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _hash_table(digest: hashlib._Hash, name: str, table: Table) -> None:
-    """Feed the canonical bytes of ``table`` to ``digest``."""
-    keys = [table[column] for column in reversed(_ROW_ORDER[name])]
+def _hash_table(digest: hashlib._Hash, name: str, table: Table, order_by: Sequence[str]) -> None:
+    """Feed the canonical bytes of ``table``, its rows in the order of columns, to ``digest``."""
+    keys = [table[column] for column in reversed(order_by)]
     order = np.lexsort(keys) if keys else slice(None)
     for column in sorted(table):
         values = table[column][order]

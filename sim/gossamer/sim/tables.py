@@ -9,7 +9,7 @@ from typing import Any, TextIO
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from gossamer.sim.measures import BY_KEY, MEASURES
+from gossamer.sim.measures import BY_KEY, all_measures
 from gossamer.sim.results import Comparison
 from gossamer.sim.summary import dump_json
 
@@ -23,7 +23,7 @@ def summary_table(summary: Mapping[str, Any]) -> RichTable:
     table.add_column("measure")
     for name in systems:
         table.add_column(name, justify="right")
-    for measure in MEASURES:
+    for measure in all_measures([summary]):
         if measure.brief:
             values = [measure.format(system.get(measure.key)) for system in systems.values()]
             table.add_row(measure.label, *values)

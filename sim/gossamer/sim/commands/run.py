@@ -10,6 +10,10 @@ import attrs
 import typer
 from rich.console import Console
 
+from gossamer.sim.brokers.results import write_broker_results
+from gossamer.sim.brokers.scenario import BrokerScenario
+from gossamer.sim.brokers.simulation import simulate_brokers
+from gossamer.sim.commands.broker_preview import check_memory
 from gossamer.sim.commands.destination import (
     Destination,
     file_name,
@@ -18,10 +22,9 @@ from gossamer.sim.commands.destination import (
 )
 from gossamer.sim.commands.preview import preview
 from gossamer.sim.commands.progress import progress_bars, stops_between_rounds
+from gossamer.sim.commands.scenarios import AnyScenario, read_scenario
 from gossamer.sim.errors import ScenarioError, SimulationError
 from gossamer.sim.results import ResultsError, check_destination, write_results
-from gossamer.sim.scenario import Scenario
-from gossamer.sim.scenario_file import read_scenario
 from gossamer.sim.simulation import simulate
 from gossamer.sim.tables import print_json, summary_table
 
@@ -37,7 +40,7 @@ class Options:
         json: print `summary.json` instead of a table.
         resume: go on with an unfinished run.
         plots: whether to draw plots and write the report.
-        threads: systems that run at a time.
+        threads: systems (coverings, of brokers) that run at a time.
     """
 
     out: Path | None = None
@@ -47,7 +50,7 @@ class Options:
     threads: int = 2
 
 
-def run_scenario(scenario: Scenario, text: str, options: Options) -> None:
+def run_scenario(scenario: AnyScenario, text: str, options: Options) -> None:
     """Run ``scenario`` and leave a result folder; ``text`` is kept with it.
 
     Raises:
@@ -76,19 +79,22 @@ def run_scenario(scenario: Scenario, text: str, options: Options) -> None:
     _print_summary(summary, place, options)
 
 
-def _claimed(scenario: Scenario, text: str, options: Options) -> Destination:
+def _claimed(scenario: AnyScenario, text: str, options: Options) -> Destination:
     """A place for a new run; whatever can be refused is, before anything is written."""
-    preview(scenario)
+    if isinstance(scenario, BrokerScenario):
+        check_memory(scenario)
+    else:
+        preview(scenario)
     place = new_destination(options.out, _default_name(scenario))
     place.claim(text)
     return place
 
 
-def _resumed(scenario: Scenario, options: Options) -> Destination:
+def _resumed(scenario: AnyScenario, options: Options) -> Destination:
     """The place of the unfinished run of ``scenario``."""
     place = unfinished_destination(options.out, _default_name(scenario))
     check_destination(place.out)
-    kept, _ = read_scenario(place.scenario)
+    kept, _ = read_scenario(place.scenario, {})
     if kept != scenario:
         expected = f"an unfinished run of this scenario; '{place.resume_command()}' goes on with it"
         raise ScenarioError(
@@ -98,8 +104,10 @@ def _resumed(scenario: Scenario, options: Options) -> Destination:
 
 
 def _simulate_and_write(
-    scenario: Scenario, text: str, place: Destination, options: Options
+    scenario: AnyScenario, text: str, place: Destination, options: Options
 ) -> dict[str, Any]:
+    if isinstance(scenario, BrokerScenario):
+        return _simulate_brokers(scenario, text, place, options)
     with progress_bars() as bars, stops_between_rounds(bars) as progress:
         record = simulate(
             scenario,
@@ -110,6 +118,22 @@ def _simulate_and_write(
             threads=options.threads,
         )
     return write_results(record, place.out, pictures=options.plots)
+
+
+def _simulate_brokers(
+    scenario: BrokerScenario, text: str, place: Destination, options: Options
+) -> dict[str, Any]:
+    with progress_bars("done") as bars:
+        bars("coverings", 0, len(scenario.coverings))
+        record = simulate_brokers(
+            scenario,
+            text,
+            progress=bars,
+            checkpoint=place.checkpoint,
+            resume=options.resume,
+            processes=options.threads,
+        )
+    return write_broker_results(record, place.out, pictures=options.plots)
 
 
 def _what_is_kept(place: Destination) -> str:
@@ -131,5 +155,5 @@ def _print_summary(summary: dict[str, Any], place: Destination, options: Options
     console.print(f"Results: {place.out / shown}", highlight=False, soft_wrap=True, markup=False)
 
 
-def _default_name(scenario: Scenario) -> str:
+def _default_name(scenario: AnyScenario) -> str:
     return file_name(f"{scenario.name}-{scenario.seed}")

@@ -13,7 +13,7 @@ import attrs
 from matplotlib.figure import Figure
 
 from gossamer.sim.figures.claims import Claim
-from gossamer.sim.figures.tasks import Task
+from gossamer.sim.tasks import Task
 from gossamer.sim.records import Table
 
 

@@ -26,6 +26,7 @@ from gossamer.sim.plot_style import (
     WIDTH_IN,
     SystemStyle,
     covering_styles,
+    legend_below,
     per_cent,
 )
 
@@ -86,7 +87,7 @@ def plot_triggered(storms: Sequence[Found]) -> Figure:
         )
     axes.set_yscale("symlog", linthresh=10)
     axes.set(title="Triggered messages", xlabel="core broker", ylim=(0, None))
-    _legend(axes)
+    legend_below(figure, axes)
     return figure
 
 
@@ -103,7 +104,7 @@ def plot_queues(storms: Sequence[Found]) -> Figure:
             label=style.label,
         )
     axes.set(title="Longest core queue", xlabel="time (s)", ylim=(0, None))
-    _legend(axes)
+    legend_below(figure, axes)
     return figure
 
 
@@ -121,7 +122,7 @@ def plot_delays(storms: Sequence[Found]) -> Figure:
         )
     axes.set_yscale("log")
     axes.set(title="Publication delay (s)", xlabel="published at (s)")
-    _legend(axes)
+    legend_below(figure, axes)
     return figure
 
 
@@ -156,7 +157,7 @@ def plot_sweep(found: Outcomes, study: str, pruned: str, label: str) -> Figure:
             )
         if measure == delay:
             axes.set_yscale("log")
-            axes.legend(loc="best")
+            legend_below(figure, axes)
         else:
             axes.set_ylim(0, None)
         axes.set(title=title, xlabel=label)
@@ -172,7 +173,3 @@ def _styled(storms: Sequence[Found]) -> Iterator[tuple[Found, SystemStyle]]:
     styles = covering_styles([one.run.covering for one in storms])
     for one in storms:
         yield one, styles[one.run.covering]
-
-
-def _legend(axes: Axes) -> None:
-    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4, borderaxespad=0.2)

@@ -88,17 +88,17 @@ FULL: Final = Plan(
     unsubscriptions=300,
     unsubscribe_s=150,
     calm_s=600,
-    aftermath_s=3_600,
+    aftermath_s=1_800,
     judged_s=(750, 870),  # 300 publications, 600 s after the unsubscriptions
     degree=30,
-    degrees=(10, 20, 30, 40, 50),
+    degrees=(10, 30, 50),
     fewer=(100, 200),
     with_table_ii=True,
     large=80_000,
     triggered=(700, 1_400, 2_100),
     roots_taken=20,
-    large_calm_s=60,
-    large_aftermath_s=600,
+    large_calm_s=30,
+    large_aftermath_s=400,
     large_publish_ms=10,
 )
 QUICK: Final = Plan(
@@ -159,7 +159,8 @@ def _compared(plan: Plan) -> Iterator[Run]:
         storm = _selective(plan, covering)
         yield _run(plan, COMPARED, covering, plan.unsubscriptions, storm)
         if plan.with_table_ii:
-            storm = attrs.evolve(storm, service=_table_ii(covering))
+            aftermath = plan.judged_s[1] * SECOND
+            storm = attrs.evolve(storm, service=_table_ii(covering), aftermath=aftermath)
             yield _run(plan, COMPARED_TABLE_II, covering, plan.unsubscriptions, storm)
 
 

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.sim.figures.tasks import Progress, run_tasks
+from gossamer.sim.tasks import Progress, run_tasks
 from gossamer.sim.records import Column, SystemRecord
 from gossamer.sim.scenario import Scenario
 from gossamer.sim.simulation import simulate

@@ -18,7 +18,7 @@ import numpy as np
 from gossamer.sim.figures.claims import Claim, write_claims
 from gossamer.sim.figures.measurements import Measurements
 from gossamer.sim.figures.points import Outcome, run_points
-from gossamer.sim.figures.tasks import Progress
+from gossamer.sim.tasks import Progress
 from gossamer.sim.figures.vinifera_claims import judge
 from gossamer.sim.figures.vinifera_plots import write_figures
 from gossamer.sim.figures.vinifera_studies import (

@@ -1,4 +1,4 @@
-"""Runs of a figure, in several processes.
+"""Runs that are independent of each other, in several processes.
 
 A task is independent of all others and of the process that it runs in. The first task runs alone,
 so that what it compiles is there for the others.
@@ -7,6 +7,8 @@ so that what it compiles is there for the others.
 from __future__ import annotations
 
 import multiprocessing
+import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Protocol, TypeVar
@@ -40,14 +42,21 @@ class _Failure:
 
 
 def run_tasks(
-    tasks: Sequence[Task[T]], processes: int, progress: Progress | None = None
+    tasks: Sequence[Task[T]],
+    processes: int,
+    progress: Progress | None = None,
+    *,
+    name: str = "figures",
+    finished: Callable[[T], None] = lambda _outcome: None,
 ) -> list[T]:
     """Run ``tasks`` and return their outcomes in the same order.
 
     Args:
         tasks: what to run; each begins as soon as a process is free, in this order.
         processes: how many run at a time.
-        progress: called with "figures", tasks done and tasks in all.
+        progress: called with ``name``, tasks done and tasks in all.
+        name: of what is run.
+        finished: called with each outcome as it comes.
 
     Raises:
         SimulationError: a task failed; the others are given up.
@@ -57,8 +66,9 @@ def run_tasks(
         if isinstance(answer, _Failure):
             raise SimulationError(f"{tasks[index].label}: {answer.reason}")
         outcomes[index] = answer
+        finished(answer)
         if progress is not None:
-            progress("figures", len(outcomes), len(tasks))
+            progress(name, len(outcomes), len(tasks))
     return [outcomes[index] for index in range(len(tasks))]
 
 
@@ -69,7 +79,7 @@ def _answers(tasks: Sequence[Task[T]], processes: int) -> Iterator[tuple[int, T 
         return
     # Spawned, not forked: a fork of a process with threads may hang.
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(processes, mp_context=context)
+    pool = ProcessPoolExecutor(processes, mp_context=context, initializer=_stop_silently)
     try:
         if tasks:
             yield 0, pool.submit(_attempt, tasks[0]).result()
@@ -78,6 +88,11 @@ def _answers(tasks: Sequence[Task[T]], processes: int) -> Iterator[tuple[int, T 
             yield waiting[future], future.result()
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _stop_silently() -> None:
+    """Let Ctrl-C, which reaches every process of a terminal, end this one without a word."""
+    signal.signal(signal.SIGINT, lambda _number, _frame: os._exit(1))
 
 
 def _attempt(task: Task[T]) -> T | _Failure:
