@@ -34,9 +34,10 @@ from gossamer.sim.population import load_trace
 from gossamer.sim.records import RunRecord
 from gossamer.sim.results import write_results
 from gossamer.sim.scenario import Scenario
-from gossamer.sim.scenario_file import parse_override, scenario_to_toml
+from gossamer.sim.scenario_file import scenario_to_toml
 from gossamer.sim.simulation import peak_memory_bytes, simulate
 from gossamer.sim.tables import print_json, summary_table
+from gossamer.sim.toml_files import parse_override
 
 SIMULATED: Final = "simulated"
 REAL: Final = "peers"

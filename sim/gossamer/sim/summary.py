@@ -38,7 +38,7 @@ def summarise(
         record: the run.
         of_system: the measures of one of its systems; `summarise_system` if None.
     """
-    measures_of = of_system or summarise_system
+    measures_of: Callable[[Any], dict[str, Any]] = of_system or summarise_system
     summary: dict[str, Any] = {
         "scenario": dict(record.scenario),
         "seed": record.seed,

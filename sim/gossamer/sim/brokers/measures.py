@@ -53,7 +53,7 @@ def summarise_covering(record: CoveringRecord) -> dict[str, Any]:
 
 def longest_queue(record: CoveringRecord) -> Column:
     """int64[looks]: the longest input queue of the core at each look."""
-    return np.max([record.queues[name] for name in record.core], axis=0)
+    return np.asarray(np.max([record.queues[name] for name in record.core], axis=0))
 
 
 def _mean(values: Column) -> float:

@@ -111,7 +111,7 @@ def plot_false_positives(coverings: Coverings) -> Figure | None:
         chosen = [brokers["role"] == role for role in roles]
         wrong = np.array([brokers["false_positives"][at].sum() for at in chosen])
         arrived = np.array([brokers["arrived"][at].sum() for at in chosen])
-        return wrong / np.maximum(arrived, 1)
+        return np.asarray(wrong / np.maximum(arrived, 1))
 
     _bars(axes, coverings, shares, roles)
     axes.set(title="Publications that nobody at a broker wanted", xlabel="role of the broker")

@@ -35,6 +35,7 @@ STORM_OVERLAYS: Final = ("controlled_55", "controlled_49")
 SERVICES: Final = ("table_ii", "fixed", "proportional", "measured")
 MOST_SUBSCRIPTIONS: Final = 1_000_000
 MOST_PUBLICATIONS: Final = 10_000_000
+MOST_LOOKS: Final = 10_000_000
 
 BROKER_SETTINGS: Final = tuple(
     field.name
@@ -165,6 +166,12 @@ class Timing:
             "timing.publish_every_s",
             self.publish_every_s,
             f"at most {MOST_PUBLICATIONS:,} publications in all",
+        )
+        check(
+            (self.aftermath_s + self.drain_s) / self.sample_every_s <= MOST_LOOKS,
+            "timing.sample_every_s",
+            self.sample_every_s,
+            f"at most {MOST_LOOKS:,} looks in all",
         )
 
 

@@ -41,7 +41,7 @@ def scenario_from_document(document: Document, overrides: Mapping[str, object]) 
     for key, value in overrides.items():
         _override(document, key, value)
     check_keys("", document, (_KIND, *_TOP_KEYS, *SECTIONS, BROKER))
-    fields = {key: document[key] for key in _TOP_KEYS if key in document}
+    fields: Document = {key: document[key] for key in _TOP_KEYS if key in document}
     for name, kind in SECTIONS.items():
         if name in document:
             fields[name] = section_of(name, kind, document[name])

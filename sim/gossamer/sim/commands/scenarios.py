@@ -1,4 +1,4 @@
-"""Scenario files of either kind: a top-level `kind = "brokers"` tells broker overlays from peers."""
+"""Scenario files of either kind: `kind = "brokers"` at the top tells brokers from peers."""
 
 from __future__ import annotations
 

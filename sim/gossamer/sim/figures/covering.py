@@ -19,9 +19,9 @@ from gossamer.sim.figures.claims import Claim, write_claims
 from gossamer.sim.figures.covering_parts import Part
 from gossamer.sim.figures.covering_storms import STORMS
 from gossamer.sim.figures.covering_table import TABLE
-from gossamer.sim.tasks import Progress, run_tasks
 from gossamer.sim.plot_style import plot_style, save
 from gossamer.sim.results import check_destination, whole_folder, write_table
+from gossamer.sim.tasks import Progress, run_tasks
 
 PARTS: Final[tuple[Part, ...]] = (TABLE, STORMS)
 

@@ -13,8 +13,8 @@ import attrs
 from matplotlib.figure import Figure
 
 from gossamer.sim.figures.claims import Claim
-from gossamer.sim.tasks import Task
 from gossamer.sim.records import Table
+from gossamer.sim.tasks import Task
 
 
 @attrs.frozen(kw_only=True)

@@ -8,11 +8,11 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.sim.tasks import Progress, run_tasks
 from gossamer.sim.records import Column, SystemRecord
 from gossamer.sim.scenario import Scenario
 from gossamer.sim.simulation import simulate
 from gossamer.sim.summary import HOUR_S, summarise_system
+from gossamer.sim.tasks import Progress, run_tasks
 from gossamer.sim.workload import Workload
 
 Floats = npt.NDArray[np.float64]

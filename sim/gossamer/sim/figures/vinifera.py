@@ -18,7 +18,6 @@ import numpy as np
 from gossamer.sim.figures.claims import Claim, write_claims
 from gossamer.sim.figures.measurements import Measurements
 from gossamer.sim.figures.points import Outcome, run_points
-from gossamer.sim.tasks import Progress
 from gossamer.sim.figures.vinifera_claims import judge
 from gossamer.sim.figures.vinifera_plots import write_figures
 from gossamer.sim.figures.vinifera_studies import (
@@ -31,6 +30,7 @@ from gossamer.sim.figures.vinifera_studies import (
 )
 from gossamer.sim.records import Column
 from gossamer.sim.results import check_destination, whole_folder, write_table
+from gossamer.sim.tasks import Progress
 
 CHECKOUT = Path(__file__).resolve().parents[4]
 
