@@ -70,7 +70,7 @@ class Check:
         if self.unit == COUNT:
             return f"{value:,.0f}"
         if self.unit in (SECONDS, MILLISECONDS):
-            return f"{value:,.3g} {self.unit}"
+            return f"{_significant(value)} {self.unit}"
         return f"{value:.1f} hops"
 
 
@@ -152,3 +152,8 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
 def _write_json(content: Any, file: Path) -> None:
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
     file.write_text(text + "\n", encoding="utf-8")
+
+
+def _significant(value: float) -> str:
+    """Three significant digits at least, never in powers of ten where it is large."""
+    return f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"

@@ -19,8 +19,9 @@ from gossamer.sim.figures.covering_incremental import judge_incremental
 from gossamer.sim.figures.covering_parts import Part
 from gossamer.sim.figures.covering_plots import draw_storms
 from gossamer.sim.figures.covering_runs import Found, Storms
-from gossamer.sim.figures.covering_selective import judge_selective
+from gossamer.sim.figures.covering_selective import judge_comparison
 from gossamer.sim.figures.covering_studies import FULL, QUICK, plan_storms
+from gossamer.sim.figures.covering_sweeps import judge_sweeps
 from gossamer.sim.records import Column, Table
 
 
@@ -30,7 +31,7 @@ def _tasks(quick: bool) -> list[Storms]:
 
 def _judge(outcomes: Sequence[Sequence[Found]]) -> list[Claim]:
     found = Outcomes.of(outcomes)
-    return [*judge_selective(found), *judge_incremental(found)]
+    return [*judge_comparison(found), *judge_sweeps(found), *judge_incremental(found)]
 
 
 def _tables(outcomes: Sequence[Sequence[Found]]) -> dict[str, Table]:

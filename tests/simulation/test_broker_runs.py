@@ -1,0 +1,315 @@
+"""Runs of broker overlays: results, one hash a seed, coverings kept when a run is interrupted."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import attrs
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import gossamer.sim.brokers.simulation
+from gossamer.command.main import main
+from gossamer.protocol.broker import Broker, BrokerSettings
+from gossamer.protocol.broker.index import NewIndex, compiled_index
+from gossamer.protocol.errors import ConfigError
+from gossamer.sim.brokers.measures import summarise_covering
+from gossamer.sim.brokers.records import BrokerRunRecord
+from gossamer.sim.brokers.results import aggregate_rows, write_broker_results
+from gossamer.sim.brokers.scenario import BrokerScenario, Overlay, Timing, Workload
+from gossamer.sim.brokers.simulation import simulate_brokers
+from gossamer.sim.brokers.storm import Storm, StormResult, StormRun, run_storm
+from gossamer.sim.errors import ScenarioError, SimulationError
+from gossamer.sim.summary import result_hash
+from support.installed_command import install, unchanged
+
+COVERINGS = ("off", "active", "lazy", "packed", "selective", "incremental")
+
+SCENARIO = """
+kind = "brokers"
+name = "small"
+coverings = ["active", "selective"]
+[workload]
+roots = 6
+degree = 8
+unsubscriptions = 3
+[timing]
+subscribe_every_s = 0.1
+publish_every_s = 0.5
+calm_s = 20
+aftermath_s = 20
+"""
+
+
+def scenario(seed: int = 3, coverings: tuple[str, ...] = COVERINGS) -> BrokerScenario:
+    """A storm of a second or two."""
+    return BrokerScenario(
+        name="small",
+        seed=seed,
+        coverings=coverings,
+        overlay=Overlay(name="controlled_49"),
+        workload=Workload(roots=8, degree=12, unsubscriptions=5),
+        timing=Timing(
+            subscribe_every_s=0.1,
+            unsubscribe_every_s=0.1,
+            publish_every_s=0.25,
+            calm_s=30,
+            aftermath_s=30,
+        ),
+    )
+
+
+@pytest.fixture(scope="module")
+def finished() -> BrokerRunRecord:
+    """The run that others have to equal."""
+    return simulate_brokers(scenario(), "# text\n", processes=1)
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working folder but for a scenario, with the command installed."""
+    install(tmp_path / "site", monkeypatch)
+    folder = tmp_path / "work"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    (folder / "s.toml").write_text(SCENARIO)
+    return folder
+
+
+def sim(line: str) -> int:
+    """The exit code of `gossamer sim` with the arguments in ``line``."""
+    return main(["sim", *shlex.split(line)])
+
+
+def test_every_covering_has_its_measures(finished: BrokerRunRecord) -> None:
+    measures = {name: summarise_covering(one) for name, one in finished.systems.items()}
+    assert tuple(measures) == COVERINGS
+    assert len({found["deliveries"] for found in measures.values()}) == 1
+    for found in measures.values():
+        assert 0.015 < found["delay_mean_s"] <= found["delay_max_s"]
+        assert found["publications"] == 120
+    assert measures["off"]["triggered_messages"] == 0
+    assert measures["active"]["triggered_last"] == 5 * 12
+    assert measures["packed"]["triggered_last"] <= 5 < measures["active"]["triggered_last"]
+    assert measures["incremental"]["triggered_last"] < measures["active"]["triggered_last"] / 2
+    assert measures["active"]["kept_for_nobody"] == 0 < measures["selective"]["kept_for_nobody"]
+
+
+def test_measures_follow_from_the_tables(finished: BrokerRunRecord) -> None:
+    record = finished.systems["active"]
+    measures = summarise_covering(record)
+    table = dict(zip(record.brokers["broker"], record.brokers["table"], strict=True))
+    assert measures["core"]["E"]["table"] == table["E"]
+    assert measures["table_entries_core"] == np.mean([table[name] for name in record.core])
+    assert measures["queue_max"] == max(record.queues[name].max() for name in record.core)
+    assert measures["delay_max_s"] == record.deliveries["delay_s"].max()
+
+
+@pytest.mark.slow
+def test_the_folder_holds_tables_plots_and_a_page_that_needs_no_network(
+    finished: BrokerRunRecord, tmp_path: Path
+) -> None:
+    summary = write_broker_results(finished, tmp_path / "out")
+    names = {path.relative_to(tmp_path / "out").as_posix() for path in tmp_path.rglob("*.*")}
+    tables = {
+        f"{covering}/{table}.parquet"
+        for covering in COVERINGS
+        for table in ("deliveries", "queues", "brokers", "aggregates")
+    }
+    plots = {
+        f"plots/{plot}.{kind}"
+        for plot in ("delay", "queues", "triggered", "tables", "false_positives")
+        for kind in ("svg", "png")
+    }
+    others = {"summary.json", "scenario.toml", "report.html"}
+    assert names - {"plots/false_positives.svg", "plots/false_positives.png"} == (
+        (tables | plots | others) - {"plots/false_positives.svg", "plots/false_positives.png"}
+    )
+    assert json.loads((tmp_path / "out" / "summary.json").read_text()) == summary
+    read = pq.read_table(tmp_path / "out" / "active" / "brokers.parquet").to_pydict()
+    assert len(read["broker"]) == 49
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "http" not in page.replace("http://www.w3.org", "")
+    for words in ("49 brokers, 104 subscriptions", "Subscriptions kept for nobody", "incremental"):
+        assert words in page
+
+
+def test_the_report_names_what_is_kept_for_nobody_costliest_first(
+    finished: BrokerRunRecord,
+) -> None:
+    record = finished.systems["selective"]
+    rows = aggregate_rows(record)
+    assert len(rows) == len(record.aggregates["broker"]) > 0
+    assert [row[-1] for row in rows] == sorted((row[-1] for row in rows), reverse=True)
+    for broker, neighbour, text, arrivals, unwanted in rows:
+        assert {broker, neighbour} <= set(record.brokers["broker"])
+        assert str(text).startswith("x >= ")
+        assert 0 <= int(str(unwanted)) <= int(str(arrivals))
+
+
+@pytest.mark.slow
+def test_processes_change_nothing_and_another_seed_does(finished: BrokerRunRecord) -> None:
+    apart = simulate_brokers(scenario(coverings=("active", "selective")), processes=2)
+    together = attrs.evolve(
+        finished, systems={name: finished.systems[name] for name in apart.systems}
+    )
+    assert result_hash(apart) == result_hash(together)
+    other = simulate_brokers(scenario(4, ("active",)), processes=1)
+    assert not np.array_equal(
+        other.systems["active"].deliveries["delay_s"],
+        finished.systems["active"].deliveries["delay_s"],
+    )
+
+
+@pytest.mark.slow
+def test_the_hash_does_not_depend_on_the_hash_seed() -> None:
+    program = (
+        "from simulation.test_broker_runs import scenario;"
+        "from gossamer.sim.brokers.simulation import simulate_brokers;"
+        "from gossamer.sim.summary import result_hash;"
+        "print(result_hash(simulate_brokers(scenario(5, ('incremental',)), processes=1)))"
+    )
+    tests = Path(__file__).parents[1]
+    hashes = set()
+    for hash_seed in ("0", "1"):
+        environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join([str(tests), *sys.path]),
+            "PYTHONHASHSEED": hash_seed,
+        }
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        hashes.add(done.stdout)
+    assert len(hashes) == 1
+
+
+def test_finished_coverings_are_kept_and_not_run_again(
+    finished: BrokerRunRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = scenario(coverings=("off", "lazy", "selective"))
+    ran: list[str] = []
+
+    def stumbles_once(storm: Storm, *, new_index: NewIndex) -> StormResult:
+        ran.append(storm.settings.covering)
+        if ran == ["off", "lazy"]:
+            raise SimulationError("somebody stumbled over the cable")
+        return run_storm(storm, new_index=new_index)
+
+    monkeypatch.setattr(gossamer.sim.brokers.simulation, "run_storm", stumbles_once)
+    with pytest.raises(SimulationError, match=r"^lazy: somebody stumbled"):
+        simulate_brokers(few, checkpoint=tmp_path, processes=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["off.checkpoint"]
+    told: list[tuple[str, int, int]] = []
+    record = simulate_brokers(
+        few,
+        checkpoint=tmp_path,
+        resume=True,
+        processes=1,
+        progress=lambda *news: told.append(news),
+    )
+    assert ran == ["off", "lazy", "lazy", "selective"]
+    assert told == [("coverings", 2, 3), ("coverings", 3, 3)]
+    whole = attrs.evolve(finished, systems={name: finished.systems[name] for name in few.coverings})
+    assert result_hash(record) == result_hash(whole)
+
+
+def test_what_is_kept_of_another_scenario_is_refused(tmp_path: Path) -> None:
+    simulate_brokers(scenario(coverings=("off",)), checkpoint=tmp_path, processes=1)
+    with pytest.raises(ScenarioError, match=r"off\.checkpoint: checkpoint is 'small', expected"):
+        simulate_brokers(scenario(4, ("off",)), checkpoint=tmp_path, resume=True, processes=1)
+
+
+def test_storms_that_share_their_subscriptions_are_as_if_they_did_not() -> None:
+    """Active, packed and pruning coverings leave the same tables before anything is taken back."""
+    made = scenario()
+    saved = pickle.dumps(StormRun(made.storm("active"), new_index=compiled_index))
+    for covering in ("packed", "incremental"):
+        run: StormRun = pickle.loads(saved)
+        storm = attrs.evolve(made.storm(covering), overlay=run.storm.overlay)
+        run.change(storm)
+        shared, alone = run.hit(), run_storm(storm, new_index=compiled_index)
+        np.testing.assert_array_equal(shared.deliveries, alone.deliveries)
+        np.testing.assert_array_equal(shared.queues, alone.queues)
+        assert shared.tallies == alone.tallies
+        assert shared.kept == alone.kept
+
+
+def test_storms_with_other_tables_or_subscriptions_do_not_share_them() -> None:
+    made = scenario()
+    run = StormRun(made.storm("active"), new_index=compiled_index)
+    with pytest.raises(SimulationError, match="other subscriptions"):
+        run.change(made.storm("active"))  # another overlay, if only by identity
+    lazy = attrs.evolve(made.storm("lazy"), overlay=run.storm.overlay)
+    with pytest.raises(ConfigError, match=r"broker\.covering is 'lazy', expected a covering that"):
+        run.change(lazy)
+    assert run.storm.settings.covering == "active"
+
+
+def test_a_broker_keeps_its_statistics_when_it_is_configured_anew() -> None:
+    broker = Broker("B", BrokerSettings(covering="selective"))
+    before = broker.dump()
+    broker.configure(BrokerSettings(covering="incremental"))
+    assert broker.dump() == before
+
+
+def test_a_run_prints_a_table_and_leaves_results(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert sim("run s.toml --no-plots --threads 1 --set workload.degree=4") == 0
+    shown = capsys.readouterr()
+    assert "longest core queue" in shown.out
+    assert shown.out.endswith(f"Results: {Path('results/small-1/summary.json')}\n")
+    assert shown.err == ""
+    summary = json.loads((work / "results/small-1/summary.json").read_text())
+    assert summary["scenario"]["workload"]["degree"] == 4
+    assert list(summary["systems"]) == ["active", "selective"]
+    assert os.listdir("results") == ["small-1"]
+    assert sim("run s.toml --no-plots --threads 1 --seed 2 --json --out other") == 0
+    assert capsys.readouterr().out == (work / "other/summary.json").read_text()
+    assert sim("compare results/small-1 other") == 0
+    assert "triggered messages" in capsys.readouterr().out
+
+
+def test_check_shows_what_would_run(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with unchanged(work):
+        assert sim("check s.toml --set 'coverings=[\"off\"]'") == 0
+    shown = capsys.readouterr().out
+    for words in ("off", "controlled_55, 55 brokers", "54", "3 of 6 roots", "table_ii"):
+        assert words in shown
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("run s.toml --set workload.roots=0", "workload.roots is 0, expected a whole number"),
+        ("run s.toml --nodes 50", "nodes is an unknown key, expected one of"),
+        ("check s.toml --set overlay.name=ring", "overlay.name is 'ring', expected one of"),
+        ("run s.toml --out s.toml", "s.toml is a file, expected a new folder"),
+        ("run s.toml --out taken", "taken already holds results"),
+        ("run s.toml --resume", "small-1.unfinished does not exist, expected an unfinished run"),
+    ],
+)
+def test_what_cannot_be_is_said_in_one_sentence(
+    work: Path, capsys: pytest.CaptureFixture[str], line: str, words: str
+) -> None:
+    (work / "taken").mkdir()
+    (work / "taken" / "summary.json").write_text("{}")
+    with unchanged(work):
+        assert sim(line) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("gossamer: ")
+    assert shown.err.count("\n") == 1
+    assert words in shown.err

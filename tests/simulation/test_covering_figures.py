@@ -1,0 +1,161 @@
+"""The figures of both papers on filter aggregation: a quick run, and the parts they are made of."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from gossamer.sim.brokers.placement import clusters
+from gossamer.sim.brokers.topology import controlled_49, controlled_55
+from gossamer.sim.figures import FIGURES
+from gossamer.sim.figures.claims import COUNT, MILLISECONDS, SECONDS, SHARE, Check
+from gossamer.sim.figures.covering import PARTS
+from gossamer.sim.figures.covering_runs import GROUPS, delay_groups
+from gossamer.sim.figures.covering_storms import STORMS
+from gossamer.sim.figures.covering_studies import FULL, QUICK, plan_storms
+from gossamer.sim.figures.covering_table import TABLE
+from gossamer.sim.results import ResultsError
+
+PLOTS = (
+    *(f"selective{name}" for name in ("7a", "7b", "7c", "7d", "7e", "8", "9", "10a", "10b", "10c")),
+    *(f"incremental{name}" for name in ("6a", "6b", "6c", "6d", "7", "_table_ii")),
+)
+
+
+@pytest.fixture(scope="module")
+def reproduced(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a quick run of the controlled scenarios and Table II."""
+    out = tmp_path_factory.mktemp("figures") / "covering"
+    FIGURES["covering"](out, quick=True, processes=1, parts=(TABLE, STORMS))
+    return out
+
+
+def checks_of(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    checks = json.loads((folder / "checks.json").read_text(encoding="utf-8"))
+    return {(check["claim"], check["name"]): check for check in checks}
+
+
+@pytest.mark.slow
+def test_a_quick_run_judges_its_claims_in_order(reproduced: Path) -> None:
+    claims = json.loads((reproduced / "claims.json").read_text(encoding="utf-8"))
+    names = [*(f"P{number}" for number in range(1, 9)), *(f"I{number}" for number in range(1, 5))]
+    assert [claim["id"] for claim in claims] == names
+    for claim in claims:
+        assert claim["verdict"] in ("holds", "differs")
+        assert "not measured" not in claim["measured"]
+        assert claim["reason"]
+
+
+@pytest.mark.slow
+def test_a_quick_run_leaves_data_and_plots_and_nothing_else(reproduced: Path) -> None:
+    names = {path.relative_to(reproduced).as_posix() for path in reproduced.rglob("*.*")}
+    tables = {f"{name}.parquet" for name in ("storms", "core", "delays", "queues", "table_ii")}
+    plots = {f"plots/{plot}.{kind}" for plot in PLOTS for kind in ("svg", "png")}
+    assert names == tables | plots | {"claims.json", "checks.json"}
+    for table in tables:
+        assert pq.read_table(reproduced / table).num_rows > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("claim", "name", "low", "high"),
+    [
+        # What follows from the workload and the rules, whatever a broker's speed.
+        ("P2", "active at E for each unsubscription", 29, 31),
+        ("P2", "packed, most at a broker, for each unsubscription", 0.5, 1),
+        ("P2", "selective, E over A", 0, 6),
+        ("P5", "selective", 0, 0.01),
+        ("P6", "active, 12 over 4 unsubscriptions", 3, 1e4),
+        ("P8", "active over selective", 2, 1e4),
+        ("I2", "mean delay, active over incremental", 3, 1e4),
+        ("I3", "incremental over active at E", 0, 0.2),
+        ("I4", "active's mean delay, 75 over 25 triggered", 1.5, 100),
+    ],
+)
+def test_quick_values_are_in_their_bands(
+    reproduced: Path, claim: str, name: str, low: float, high: float
+) -> None:
+    assert low <= checks_of(reproduced)[claim, name]["value"] <= high
+
+
+def test_every_claim_about_brokers_has_a_part_of_its_own() -> None:
+    claims = [claim for part in PARTS for claim in part.claims]
+    assert len(set(claims)) == len(claims)
+    controlled = {f"P{number}" for number in range(1, 9)} | {f"I{number}" for number in range(1, 5)}
+    assert set(claims) >= controlled
+
+
+@pytest.mark.parametrize("plan", [FULL, QUICK])
+def test_storms_of_a_task_share_their_subscriptions_and_none_is_run_twice(plan: Any) -> None:
+    tasks = plan_storms(plan)
+    runs = [run for task in tasks for run in task.runs]
+    keys = [(run.study, run.covering, run.x) for run in runs]
+    assert len(set(keys)) == len(keys)
+    assert len({task.label for task in tasks}) == len(tasks)
+    for task in tasks:
+        first = task.runs[0].storm
+        for run in task.runs:
+            assert run.storm.workload == first.workload
+            assert run.storm.clustered == first.clustered
+            assert (run.covering == "lazy") == (task.runs[0].covering == "lazy")
+            assert run.storm.settings.covering == run.covering
+            assert not run.storm.settings.drop_unpaid
+
+
+def test_the_full_plan_has_the_sizes_of_the_papers() -> None:
+    storms = {task.runs[0].study: task.runs[0].storm for task in plan_storms(FULL)}
+    selective, incremental = storms["compared"], storms["incremental"]
+    assert (len(selective.overlay.graph), len(incremental.overlay.graph)) == (55, 49)
+    for storm, subscriptions in ((selective, 30_000), (incremental, 80_000)):
+        found = storm.workload.roots * storm.workload.step
+        assert abs(found - subscriptions) < storm.workload.step
+    assert (selective.unsubscriptions, incremental.unsubscriptions) == (300, 20)
+    assert (selective.publish_every, incremental.publish_every) == (400_000, 10_000)
+    assert (selective.unsubscribe_every, incremental.unsubscribe_every) == (500_000, 500_000)
+
+
+@pytest.mark.parametrize("overlay", [controlled_55(), controlled_49()])
+def test_clusters_are_two_to_four_brokers_behind_one_core_broker(overlay: Any) -> None:
+    parts = clusters(overlay)
+    assert sorted(host for part in parts for host in part) == sorted(overlay.subscriber_hosts)
+    assert {len(part) for part in parts} <= {2, 3, 4}
+    for part in parts:
+        inner = {next(iter(overlay.graph[host])) for host in part}
+        assert len({name for one in inner for name in overlay.graph[one] if name in "ABCDE"}) == 1
+
+
+def test_groups_of_delays_keep_what_they_are_of() -> None:
+    times = np.array([0.0, 0.0, 10.0])
+    groups = delay_groups(times, np.array([1.0, 3.0, 5.0]))
+    assert {len(column) for column in groups.values()} == {GROUPS}
+    means = groups["delay_mean_s"]
+    assert (means[0], means[-1]) == (2.0, 5.0)
+    assert np.isnan(means[1:-1]).all()
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "shown"),
+    [
+        (0.25, SECONDS, "0.25 s"),
+        (4_400, SECONDS, "4,400 s"),
+        (12.81, MILLISECONDS, "12.8 ms"),
+        (23_999.6, COUNT, "24,000"),
+        (0.0038, SHARE, "0.38 %"),
+        (0.0, SHARE, "0 %"),
+        (math.inf, COUNT, "not measured"),
+    ],
+)
+def test_values_are_printed_with_their_unit(value: float, unit: str, shown: str) -> None:
+    assert Check(name="n", value=value, unit=unit, paper="").measured() == f"n {shown}"
+
+
+def test_a_taken_folder_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    (tmp_path / "kept").write_text("mine")
+    with pytest.raises(ResultsError, match="already holds results"):
+        FIGURES["covering"](tmp_path, quick=True, processes=1)
