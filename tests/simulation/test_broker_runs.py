@@ -28,6 +28,7 @@ from gossamer.sim.brokers.simulation import simulate_brokers
 from gossamer.sim.brokers.storm import Storm, StormResult, StormRun, run_storm
 from gossamer.sim.errors import ScenarioError, SimulationError
 from gossamer.sim.summary import result_hash
+from gossamer.sim.tasks import run_tasks
 from support.installed_command import install, unchanged
 
 COVERINGS = ("off", "active", "lazy", "packed", "selective", "incremental")
@@ -223,6 +224,22 @@ def test_finished_coverings_are_kept_and_not_run_again(
     assert told == [("coverings", 2, 3), ("coverings", 3, 3)]
     whole = attrs.evolve(finished, systems={name: finished.systems[name] for name in few.coverings})
     assert result_hash(record) == result_hash(whole)
+
+
+@attrs.frozen
+class Dying:
+    """A task whose process ends as if it had been killed."""
+
+    label: str = "dying"
+
+    def run(self) -> None:
+        os._exit(9)
+
+
+@pytest.mark.slow
+def test_a_process_that_dies_is_said_in_one_sentence() -> None:
+    with pytest.raises(SimulationError, match=r"^a process of the run ended before its time"):
+        run_tasks([Dying()], 2)
 
 
 def test_what_is_kept_of_another_scenario_is_refused(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from typing import Protocol, TypeVar
 
 import attrs
@@ -59,7 +60,7 @@ def run_tasks(
         finished: called with each outcome as it comes.
 
     Raises:
-        SimulationError: a task failed; the others are given up.
+        SimulationError: a task failed, or its process; the others are given up.
     """
     outcomes: dict[int, T] = {}
     for index, answer in _answers(tasks, processes):
@@ -86,6 +87,10 @@ def _answers(tasks: Sequence[Task[T]], processes: int) -> Iterator[tuple[int, T 
         waiting = {pool.submit(_attempt, tasks[i]): i for i in range(1, len(tasks))}
         for future in as_completed(waiting):
             yield waiting[future], future.result()
+    except BrokenProcessPool:
+        raise SimulationError(
+            "a process of the run ended before its time; perhaps the memory does not suffice"
+        ) from None
     finally:
         pool.shutdown(cancel_futures=True)
 
