@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pickle
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import gossamer.sim.brokers.simulation
+import gossamer.sim.results
 from gossamer.command.main import main
 from gossamer.protocol.broker import Broker, BrokerSettings
 from gossamer.protocol.broker.index import NewIndex, compiled_index
@@ -305,6 +307,25 @@ def test_check_shows_what_would_run(work: Path, capsys: pytest.CaptureFixture[st
     shown = capsys.readouterr().out
     for words in ("off", "controlled_55, 55 brokers", "54", "3 of 6 roots", "table_ii"):
         assert words in shown
+
+
+def test_a_full_disk_keeps_what_is_finished_and_nothing_half_written(
+    work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def no_space(_table: object, file: Path) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(file))
+
+    command = "run s.toml --out o --no-plots --threads 1"
+    with monkeypatch.context() as full:
+        full.setattr(gossamer.sim.results, "write_table", no_space)
+        assert sim(command) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("gossamer: o could not be written (No space left on device); ")
+    assert told.count("\n") == 1
+    assert sorted(os.listdir(work)) == ["o.unfinished", "s.toml"]
+    monkeypatch.setattr(gossamer.sim.brokers.simulation, "run_storm", None)
+    assert sim(command + " --resume") == 0
+    assert sorted(os.listdir(work)) == ["o", "s.toml"]
 
 
 @pytest.mark.parametrize(
