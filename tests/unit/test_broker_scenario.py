@@ -27,7 +27,7 @@ from gossamer.sim.scenario import Scenario
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "brokers" / "scenario.toml"
-REFERENCE = ROOT / "docs" / "scenario.md"
+REFERENCE = ROOT / "docs" / "broker_scenario.md"
 
 FULL = """
 kind = "brokers"
