@@ -311,13 +311,15 @@ _EXPLAIN_DELAYS = (
 )
 _EXPLAIN_TRIGGERED = (
     "With clients anywhere among 29 hosts, little of what a root covers comes to A with it; the "
-    "rest joins its path further on, and each unsubscription triggers all it covered at E. A root "
-    "that matched no publication, or whose publications were each wanted by nobody else until far "
-    "along the way, is taken back everywhere by the selective algorithm as well"
+    "rest joins its path further on, and each unsubscription triggers all it covered at E. With the "
+    "selective algorithm the messages rise, too, until critical brokers begin. A client behind D is "
+    "three hops from E; where one publication in ten has nobody else to go to on the way, its "
+    "critical broker lies beyond E, since more than 90 % of the distances have to be less than it"
 )
 _EXPLAIN_QUEUES = (
-    "The queue counts messages of every size. What is left of it with the selective algorithm are "
-    "roots that their statistics do not let it preserve"
+    "A queue counts messages of every size, and each broker takes 300 ms for every subscription that "
+    "is triggered before the critical broker, too: the selective algorithm's queue is short-lived, "
+    "not short"
 )
 _EXPLAIN_TABLES = (
     "1,000 is the number of roots. A core broker's table holds all that neighbours sent, and a "
