@@ -53,6 +53,7 @@ class MemoryPeers:
         settings: changes to the protocol's settings.
         round_s: seconds of a round.
         acknowledge_s: how long a publication waits for its acknowledgement.
+        wrong_s: how far all clocks are ahead.
         peers: those that run, by key.
     """
 
@@ -63,6 +64,7 @@ class MemoryPeers:
     settings: dict[str, Any] = attrs.field(factory=dict)
     round_s: float = ROUND_S
     acknowledge_s: float = 10.0
+    wrong_s: float = 0.0
     peers: dict[int, Peer] = attrs.field(factory=dict)
     _stops: dict[int, trio.Event] = attrs.field(factory=dict)
     _gone: dict[int, trio.Event] = attrs.field(factory=dict)
@@ -115,7 +117,7 @@ class MemoryPeers:
             writer=writer,
             sources=lambda _: [static_peers([address_of(1)] if key != 1 else [])],
             draws=random.Random(key),
-            now=lambda: EPOCH_S + trio.current_time(),
+            now=lambda: EPOCH_S + self.wrong_s + trio.current_time(),
         )
 
 
