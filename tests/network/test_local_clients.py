@@ -21,6 +21,7 @@ from gossamer.node.errors import (
 from gossamer.node.local.client import LocalClient, ReceivedEvent, open_client
 from gossamer.node.local.follower import CONNECTED, Follower, follow
 from gossamer.node.local.frames import RETAINED, id_text
+from gossamer.node.local.history import steady_clock
 from gossamer.node.store import StoreLimits
 from gossamer.protocol.content.errors import WrongValueError
 from support.local_nodes import LocalNode
@@ -283,6 +284,20 @@ async def test_events_expire_with_the_retention_time(tmp_path: Path) -> None:
         await node.peer.publish(quote(2))
         async with follow(node.address, {"all": "price >= 0"}, "ada") as follower:
             assert await take_from(follower, 1) == [2]
+
+
+async def test_events_do_not_expire_because_the_clock_is_set_ahead(tmp_path: Path) -> None:
+    wall = [1000.0]
+    node = LocalNode(tmp_path, retention_s=60, now=steady_clock(lambda: wall[0]))
+    async with node.running():
+        async with follow(node.address, {"all": "price >= 0"}, "ada"):
+            pass
+        await node.peer.publish(quote(1))
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        wall[0] += 1e6
+        await node.peer.publish(quote(2))
+        async with follow(node.address, {"all": "price >= 0"}, "ada") as follower:
+            assert await take_from(follower, 2) == [1, 2]
 
 
 async def test_an_event_that_left_the_log_and_came_again_is_not_delivered_again(

@@ -37,11 +37,12 @@ def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
 @asynccontextmanager
 async def three_peers(cluster: MadeCluster) -> AsyncIterator[tuple[Peer, Peer, Peer]]:
     """Peers of one overlay; the second and third know the first's address only."""
+    members = cluster.admit("second"), cluster.admit("third")
     async with AsyncExitStack() as stack:
         first = await stack.enter_async_context(open_peer(of_member(cluster.first)))
         others = [
             await stack.enter_async_context(open_peer(of_member(member, first.addresses)))
-            for member in (cluster.admit("second"), cluster.admit("third"))
+            for member in members
         ]
         for peer in (first, *others):
             await peer.ready()
@@ -121,12 +122,13 @@ async def test_a_restarted_peer_is_the_same_and_knows_whom_to_ask(cluster: MadeC
 async def test_a_peer_that_leaves_is_forgotten_at_once_and_the_others_go_on(
     cluster: MadeCluster,
 ) -> None:
+    two, three = cluster.admit("second"), cluster.admit("third")
     async with (
         open_peer(of_member(cluster.first)) as first,
-        open_peer(of_member(cluster.admit("second"), first.addresses)) as second,
+        open_peer(of_member(two, first.addresses)) as second,
     ):
         await second.ready()
-        async with open_peer(of_member(cluster.admit("third"), first.addresses)) as third:
+        async with open_peer(of_member(three, first.addresses)) as third:
             await third.ready()
             await eventually(lambda: linked(first) == {second.key, third.key})
         await eventually(lambda: linked(first) == {second.key})

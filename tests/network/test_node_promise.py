@@ -203,10 +203,13 @@ SLOW_ROUND_S = 30.0
 READER, EVERYTHING = "ada", "price >= 0"
 
 
-async def away_for_an_hour(folder: Path, retention_s: float) -> tuple[list[float], list[float]]:
+async def away_for_an_hour(
+    folder: Path, retention_s: float, set_ahead_s: float = 0.0
+) -> tuple[list[float], list[float]]:
     """What a named application was handed by the end, and what was published while it was away.
 
-    One event every six minutes; the peer of the application restarts before and after.
+    One event every six minutes; the peer of the application restarts before and after. All clocks
+    are set ahead, or back, in the middle of it.
     """
     settings = {"retention_rounds": round(retention_s / SLOW_ROUND_S)}
     got: list[float] = []
@@ -236,6 +239,8 @@ async def away_for_an_hour(folder: Path, retention_s: float) -> tuple[list[float
         for price in range(10):
             await publisher.publish({"price": price, "symbol": "A"})
             await trio.sleep(HOUR_S / 10)
+            if price == 5:
+                crowd.wrong_s += set_ahead_s
         await crowd.add(away)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(read)
@@ -250,6 +255,14 @@ async def away_for_an_hour(folder: Path, retention_s: float) -> tuple[list[float
 async def test_a_peer_back_after_an_hour_gets_what_it_missed(tmp_path: Path) -> None:
     got, published = await away_for_an_hour(tmp_path, retention_s=2 * HOUR_S)
     print(f"away for an hour: {len(got)} of {len(published)} events")
+    assert sorted(got) == sorted(published)
+
+
+@pytest.mark.parametrize("set_ahead_s", [-5 * HOUR_S, 50 * HOUR_S])
+@on_jumping_clock
+async def test_clocks_that_are_set_meanwhile_do_no_harm(tmp_path: Path, set_ahead_s: float) -> None:
+    got, published = await away_for_an_hour(tmp_path, 2 * HOUR_S, set_ahead_s)
+    print(f"clocks set ahead by {set_ahead_s:g} s: {len(got)} of {len(published)} events")
     assert sorted(got) == sorted(published)
 
 

@@ -163,11 +163,22 @@ async def test_bytes_are_counted_beyond_the_end_of_connections(make: MakeTranspo
         one, two = await people.add(1), await people.add(2)
         await one.pool.send(2, message(bytes(1000)))
         await two.heard.until(lambda: bool(two.heard.frames))
-        before = two.pool.bytes_exchanged
-        assert before[0] > 1000
+        before = two.pool.traffic
+        assert before.taken > 1000
         await (await one.pool.connect(2)).close(Cause.SHUTDOWN)
         await two.heard.until(lambda: bool(two.heard.downs))
-        assert two.pool.bytes_exchanged >= before
+        assert two.pool.traffic >= before
+
+
+async def test_pauses_in_reading_are_counted_for_all_connections(make: MakeTransport) -> None:
+    async with crowd(make) as people:
+        one = await people.add(1)
+        two = await people.add(2, frames_per_second=50, frames_burst=10)
+        for _ in range(20):
+            await one.pool.send(2, message(b"x"))
+        await two.heard.until(lambda: len(two.heard.frames) == 20)
+        assert two.pool.traffic.throttled > 0
+        assert one.pool.traffic.throttled == 0
 
 
 async def test_a_goodbye_is_heard_with_its_cause(make: MakeTransport) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from attrs import define, field
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from gossamer.node.security.admission import Registrar, open_registrar, record_certificate
 from gossamer.node.security.certificates import PeerCertificate
@@ -18,7 +20,7 @@ from gossamer.node.security.cluster import (
     open_membership,
     save_membership,
 )
-from gossamer.node.security.identity import Identity, make_identity, save_identity
+from gossamer.node.security.identity import Identity, save_identity
 from gossamer.node.security.issuing import issue_certificate
 from gossamer.node.store import Store
 
@@ -32,15 +34,18 @@ class MadeCluster:
     Attributes:
         folder: the folder of that peer; those of others are beside it.
         now: when it was made, Unix seconds.
+        draws: of its key pairs, so that members have the same places on the ring in every run.
     """
 
     folder: Path
     now: float = field(factory=time.time)
+    draws: random.Random = field(init=False)
     registrar: Registrar = field(init=False)
     store: Store = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        first = make_cluster(self.folder, "desk", "first", self.now)
+        self.draws = random.Random(self.folder.name)
+        first = make_cluster(self.folder, "desk", "first", self.now, new_identity=self.new_identity)
         self.registrar = open_registrar(first)
         self.store = Store(first.folder.state)
         record_certificate(self.store, first.certificate)
@@ -49,6 +54,10 @@ class MadeCluster:
     def first(self) -> Membership:
         """The peer that holds the authority."""
         return self.registrar.member
+
+    def new_identity(self) -> Identity:
+        """A key pair that only this cluster uses."""
+        return Identity(Ed25519PrivateKey.from_private_bytes(self.draws.randbytes(32)))
 
     def certify(
         self, identity: Identity, name: str = "peer", lifetime_s: float = 30 * DAY_S
@@ -69,7 +78,7 @@ class MadeCluster:
         """Another member, in a folder of its own."""
         folder = ClusterFolder(self.folder.parent / f"{self.folder.name}-{name}")
         folder.path.mkdir()
-        identity = make_identity()
+        identity = self.new_identity()
         save_identity(identity, folder.peer_key)
         certificate = self.certify(identity, name, lifetime_s)
         save_membership(folder, self.first.authority, certificate, self.registrar.revoked())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import ssl
 from collections.abc import Callable, Sequence
@@ -84,8 +85,13 @@ def local_peer(key: int, **more: Any) -> LocalPeer:
 
 def _run_with_jumping_clock(fn: Any, clock: Any = None, instruments: Any = ()) -> Any:
     jumping = trio.testing.MockClock(autojump_threshold=0)
+    # Tasks that could run in any order run in the same one each time (with pytest-trio's switch).
+    trio._core._run._r.seed(SCHEDULE)
     return trio.run(fn, clock=clock or jumping, instruments=instruments)
 
+
+# Another number runs tasks in other orders.
+SCHEDULE = int(os.environ.get("GOSSAMER_SCHEDULE", "1"))
 
 # A test on trio's clock that jumps ahead whenever everybody waits; it starts at 0.
 on_jumping_clock = pytest.mark.trio(run=_run_with_jumping_clock)

@@ -21,6 +21,7 @@ from gossamer.protocol.messages import (
     HELD,
     KIND,
     LINK_BROKE,
+    PUBLISHED,
     RECALL,
     RECALL_ANSWER,
     RECALLED,
@@ -31,10 +32,11 @@ from gossamer.protocol.messages import (
 from gossamer.protocol.peer import join_record, restart
 from gossamer.protocol.rendezvous.retention import ASK_AGAIN_ROUNDS, PAGE_EVENTS
 from gossamer.protocol.space.ring import RING_MASK
-from gossamer.protocol.state import SUBSCRIPTION
+from gossamer.protocol.state import IDENTIFIER, SUBSCRIPTION
 from support.overlays import (
     Hosts,
     converged,
+    descriptor,
     random_identifiers,
     record,
     subscribe_to_box,
@@ -396,3 +398,50 @@ def test_what_came_while_a_peer_was_wrongly_taken_for_dead_is_given_back_to_it()
     for _ in range(2):
         hosts.cycle()
     assert events_of(hosts, AWAY) == [1]
+
+
+def published_while_misplaced(hosts: LosingHosts) -> int:
+    """Let the successor of `AWAY` take an event in its place; return the successor.
+
+    Old news of `AWAY` has come to it, from before that took over the part of the ring where the
+    event belongs and where it wants everything.
+    """
+    successor = successor_of(hosts, AWAY)
+    there = int(hosts.identifiers()[AWAY])
+    subscribe_to_box(hosts.state, AWAY, (there - 10, there))
+    old = descriptor(hosts.state, AWAY)
+    old[1 + IDENTIFIER] = there - 10
+    hosts.handle(record(ACKNOWLEDGE, successor, AWAY, old))
+    hosts.publish(successor, 1, there - 5)
+    assert [w[BODY] for w in hosts.passed if w[KIND] == PUBLISHED][-1] == 1
+    assert events_of(hosts, AWAY) == []
+    return successor
+
+
+def test_what_came_while_the_predecessor_seemed_to_be_elsewhere_is_given_back_to_it() -> None:
+    hosts = overlay()
+    successor = published_while_misplaced(hosts)
+    hosts.handle(record(ACKNOWLEDGE, successor, AWAY, descriptor(hosts.state, AWAY)))
+    assert events_of(hosts, AWAY) == [1]
+
+
+def test_what_was_given_back_and_lost_with_the_connection_is_given_back_again() -> None:
+    hosts = overlay()
+    successor = published_while_misplaced(hosts)
+    hosts.loses = lambda words: words[KIND] == EVENT
+    hosts.handle(record(ACKNOWLEDGE, successor, AWAY, descriptor(hosts.state, AWAY)))
+    hosts.loses = nothing
+    assert events_of(hosts, AWAY) == []
+    hosts.handle(record(LINK_BROKE, successor, successor, [AWAY]))
+    assert events_of(hosts, AWAY) == [1]
+
+
+def test_only_what_the_own_arc_has_lost_is_given_back() -> None:
+    hosts = overlay()
+    there = int(hosts.identifiers()[AWAY])
+    hosts.publish(0, 7, there - 20)
+    successor = published_while_misplaced(hosts)
+    hosts.passed.clear()
+    hosts.handle(record(ACKNOWLEDGE, successor, AWAY, descriptor(hosts.state, AWAY)))
+    given = [int(w[BODY]) for w in hosts.passed if w[KIND] == EVENT and w[TO] == AWAY]
+    assert given == [1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -341,13 +342,15 @@ class _Assembly:
         if away_s is None:
             return
         kept_s = self.parts.settings.retention_rounds * self.parts.round_s
-        if away_s > kept_s:
+        if math.isinf(away_s):
+            log.warning("the clock was set back: events are asked for as far back as they are kept")
+        elif away_s > kept_s:
             log.warning(
                 "away for longer than events are kept: older ones are missed",
                 away_s=f"{away_s:.0f}",
                 kept_s=f"{kept_s:.0f}",
             )
-        self.absence.was_stopped(away_s)
+        self.absence.was_stopped(min(away_s, kept_s))
 
     async def _search(self, sources: Sequence[Source]) -> None:
         async with discover(sources, self._on_failed_source) as stream:

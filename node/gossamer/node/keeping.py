@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeVar
@@ -69,10 +70,13 @@ class Keeper:
     async def away_s(self) -> float | None:
         """For how long the peer may have missed events until now, None if it never ran.
 
-        By the machine's clock: 0 where that was set back meanwhile.
+        By the machine's clock: infinite where that was set back meanwhile, since nobody knows then.
         """
         raw = await self._writer.run(lambda store: store.get_meta(_ALIVE_AT))
-        return None if raw is None else max(0.0, self._now() - float(raw))
+        if raw is None:
+            return None
+        passed_s = self._now() - float(raw)
+        return passed_s if passed_s >= 0 else math.inf
 
     async def run(self) -> None:
         """Write what has come up, until cancelled."""

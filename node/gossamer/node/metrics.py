@@ -92,6 +92,7 @@ class Counters:
     frames_sent: int = 0
     bytes_received: int = 0
     bytes_sent: int = 0
+    reads_paused: int = 0
     link_frames_received: dict[str, int] = attrs.field(factory=_counts((*LINKS, NO_LINK)))
     link_frames_sent: dict[str, int] = attrs.field(factory=_counts((*LINKS, NO_LINK)))
     events_published: int = 0
@@ -180,6 +181,12 @@ METRICS: Final = (
     Metric("frames_sent", "counter", "frames_sent", "Frames of the protocol for peers."),
     Metric("received_bytes", "counter", "bytes_received", "Bytes taken from peers, before TLS."),
     Metric("sent_bytes", "counter", "bytes_sent", "Bytes sent to peers, before TLS."),
+    Metric(
+        "reads_paused",
+        "counter",
+        "reads_paused",
+        "Pauses in reading from peers that sent more than they may.",
+    ),
     Metric(
         "link_frames_received",
         "counter",

@@ -84,7 +84,9 @@ class PeerViews:
         counters.dropped["duplicate"] = told[REPEATED]
         counters.dropped["hop limit"] = told[HOPS_EXCEEDED]
         counters.dials, counters.dials_failed = pool.dials, pool.dials_failed
-        counters.bytes_received, counters.bytes_sent = pool.bytes_exchanged
+        traffic = pool.traffic
+        counters.bytes_received, counters.bytes_sent = traffic.taken, traffic.written
+        counters.reads_paused = traffic.throttled
 
     def count_link_frames(self) -> None:
         """Count the frames since the last time by what their peers are to this one now."""

@@ -81,6 +81,12 @@ from gossamer.protocol.rendezvous.delivery import (
     publish_again,
     reroute_event,
 )
+from gossamer.protocol.rendezvous.giving_back import (
+    GIVEN_BACK,
+    give_back_what_is_due,
+    on_link_broke,
+    predecessor_handle,
+)
 from gossamer.protocol.rendezvous.handover import on_handover
 from gossamer.protocol.rendezvous.installation import (
     greet_successor,
@@ -90,12 +96,10 @@ from gossamer.protocol.rendezvous.installation import (
     reinstall_elsewhere,
 )
 from gossamer.protocol.rendezvous.publication import on_stored, on_withdraw
-from gossamer.protocol.rendezvous.recovery import EVENT_ID, EVENT_VALUES, on_link_broke
+from gossamer.protocol.rendezvous.recovery import EVENT_ID, EVENT_VALUES
 from gossamer.protocol.rendezvous.retention import (
-    GIVEN_BACK,
     PAGE_EVENTS,
     ask_again,
-    give_back,
     on_catch_up,
     on_recall,
     on_recall_answer,
@@ -103,6 +107,7 @@ from gossamer.protocol.rendezvous.retention import (
 )
 from gossamer.protocol.rules import rule
 from gossamer.protocol.state import (
+    ARC_START,
     LOAD,
     NEXT_SINCE,
     RANGES,
@@ -132,6 +137,7 @@ def step(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
     """
     successor = successor_handle(s, p)
     predecessor = predecessor_handle(s, p)
+    arc_start = s.sampler.profile[p, ARC_START]
     kind = words[at + KIND]
     if kind == SAMPLE_TIMER:
         sample_on_timer(s.sampler, p, now, out)
@@ -181,16 +187,14 @@ def step(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
     elif kind == WITHDRAW:
         on_withdraw(s, p, words, at)
     elif kind == LINK_BROKE:
-        on_link_broke(s, p, words, at)
+        on_link_broke(s, p, words, at, out)
     elif kind >= UNREACHABLE:
         on_unreachable(s, p, now, words, at, out)
     if s.params.stabilise == 1:
         found = successor_handle(s, p)
         if found >= 0 and found != successor:
             greet_successor(s, p, out)
-    found = predecessor_handle(s, p)
-    if found >= 0 and found != predecessor:
-        give_back(s, p, out)
+    give_back_what_is_due(s, p, predecessor, arc_start, out)
 
 
 @rule
@@ -199,14 +203,6 @@ def successor_handle(s: Any, p: int) -> int:
     if s.successor[p] < 0:
         return -1
     return handle_in(s.links[p, s.successor[p]])
-
-
-@rule
-def predecessor_handle(s: Any, p: int) -> int:
-    """Who ``p`` takes for its predecessor, or -1."""
-    if s.predecessor[p] < 0:
-        return -1
-    return handle_in(s.links[p, s.predecessor[p]])
 
 
 @rule

@@ -215,12 +215,21 @@ class History:
         return found
 
 
+def steady_clock(now: Callable[[], float] = time.time) -> Callable[[], float]:
+    """A clock that shows Unix seconds now, and goes on evenly whatever ``now`` does later.
+
+    A machine's clock that is set ahead would otherwise let everything kept expire at once.
+    """
+    zero = now() - trio.current_time()
+    return lambda: zero + trio.current_time()
+
+
 @asynccontextmanager
 async def open_history(
     path: Path,
     retention_s: float,
     limits: StoreLimits | None = None,
-    now: Callable[[], float] = time.time,
+    now: Callable[[], float] | None = None,
 ) -> AsyncIterator[History]:
     """The history in the file ``path``, made where it is missing.
 
@@ -228,11 +237,12 @@ async def open_history(
         path: the file.
         retention_s: how long events are kept.
         limits: bounds of the file's parts.
-        now: Unix seconds.
+        now: Unix seconds; by default `steady_clock`.
 
     Raises:
         StoreError: the file cannot be used.
     """
+    now = steady_clock() if now is None else now
     async with open_writer(path, limits) as writer:
         await writer.run(_give_id)
         with Store(path, limits) as store:

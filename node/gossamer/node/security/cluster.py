@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import secrets
 import ssl
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -109,7 +110,14 @@ class Membership:
     revoked: RevocationList
 
 
-def make_cluster(path: Path, name: str, peer_name: str, now: float) -> Membership:
+def make_cluster(
+    path: Path,
+    name: str,
+    peer_name: str,
+    now: float,
+    *,
+    new_identity: Callable[[], Identity] = make_identity,
+) -> Membership:
     """Make a cluster and its first peer, which holds its authority.
 
     Args:
@@ -117,6 +125,7 @@ def make_cluster(path: Path, name: str, peer_name: str, now: float) -> Membershi
         name: what the cluster is called.
         peer_name: what the first peer is called.
         now: Unix seconds.
+        new_identity: makes the key pairs, of the authority and of the peer.
 
     Raises:
         ConfigError: a name is none; nothing was written.
@@ -129,10 +138,10 @@ def make_cluster(path: Path, name: str, peer_name: str, now: float) -> Membershi
     for file in (folder.authority_key, folder.authority_certificate, folder.peer_key):
         if file.exists():
             raise ClusterFolderError(file, "exists; expected a folder that holds no cluster yet")
-    signer = make_identity()
+    signer = new_identity()
     authority = make_authority(signer, secrets.token_hex(16), name, now)
     save_identity(signer, folder.authority_key)
-    identity = make_identity()
+    identity = new_identity()
     save_identity(identity, folder.peer_key)
     certificate = issue_certificate(authority, signer, identity.public_key, peer_name, now)
     save_membership(folder, authority, certificate, RevocationList(authority.cluster))

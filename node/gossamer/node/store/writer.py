@@ -7,7 +7,7 @@ again. Waiting for another process's lock and for the disk happens in a thread.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
@@ -27,6 +27,9 @@ GATHER_S: Final = 0.005
 # Writes in a commit, and between two turns of the event loop.
 GROUP: Final = 512
 TURN: Final = 64
+
+# How a call that may have to wait for a lock or the disk is made.
+Aside = Callable[[Callable[[], None]], Awaitable[None]]
 
 # What a write may meet with no defect being to blame.
 _REFUSALS: Final = (StoreError, CapacityError)
@@ -50,14 +53,13 @@ class StoreWriter:
         counts: "writes" and "commits" done, and "failed" writes that nobody waited for.
     """
 
-    def __init__(self, store: Store, pending: int) -> None:
+    def __init__(self, store: Store, pending: int, aside: Aside | None = None) -> None:
         self.counts: Counter[str] = Counter()
         self._store = store
         self._send, self._receive = trio.open_memory_channel[_Write](pending)
         self._urgent = trio.Event()
         self._first_failure: StoreError | CapacityError | None = None
-        # Its own limiter, so that slow name look-ups cannot keep the state from the disk.
-        self._limiter = trio.CapacityLimiter(1)
+        self._aside = _in_a_thread() if aside is None else aside
 
     async def write(
         self, method: Callable[Concatenate[Store, P], object], *args: P.args, **kwargs: P.kwargs
@@ -130,13 +132,13 @@ class StoreWriter:
         """Carry out ``group`` in one transaction and tell those who wait."""
         database = self._store.database
         try:
-            await trio.to_thread.run_sync(database.begin, limiter=self._limiter)
+            await self._aside(database.begin)
             with _rolled_back_on_error(database.roll_back):
                 for number, write in enumerate(group, 1):
                     self._attempt(write)
                     if number % TURN == 0:
                         await trio.lowlevel.checkpoint()
-            await trio.to_thread.run_sync(database.commit, limiter=self._limiter)
+            await self._aside(database.commit)
         except StoreError as error:
             for write in group:
                 write.error = write.error or error
@@ -163,6 +165,16 @@ class StoreWriter:
         write.done.set()
 
 
+def _in_a_thread() -> Aside:
+    # Its own limiter, so that slow name look-ups cannot keep the state from the disk.
+    limiter = trio.CapacityLimiter(1)
+
+    async def aside(call: Callable[[], None]) -> None:
+        await trio.to_thread.run_sync(call, limiter=limiter)
+
+    return aside
+
+
 @contextmanager
 def _rolled_back_on_error(roll_back: Callable[[], None]) -> Iterator[None]:
     try:
@@ -179,6 +191,7 @@ async def open_writer(
     *,
     pending: int = 4096,
     max_pages: int | None = None,
+    aside: Aside | None = None,
 ) -> AsyncIterator[StoreWriter]:
     """A writer of the state file ``path``, on a connection of its own.
 
@@ -190,12 +203,13 @@ async def open_writer(
         limits: bounds of its parts.
         pending: writes that may wait; callers wait for room beyond that.
         max_pages: as of `Store`.
+        aside: how calls that may wait for a lock or the disk are made; in a thread by default.
 
     Raises:
         StoreError: the file cannot be used.
     """
     with Store(path, limits, max_pages=max_pages) as store:
-        writer = StoreWriter(store, pending)
+        writer = StoreWriter(store, pending, aside)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(writer._serve)
             try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import attrs
 import trio
@@ -65,6 +66,28 @@ class _Dial:
         self.error: PeerUnreachable | None = None
 
 
+class Traffic(NamedTuple):
+    """What went over connections.
+
+    Attributes:
+        taken, written: bytes, before TLS, headers included.
+        throttled: how often reading paused because a peer sent more than it may.
+    """
+
+    taken: int = 0
+    written: int = 0
+    throttled: int = 0
+
+    def with_that_of(self, connection: Connection) -> Traffic:
+        """The sum of this and what went over ``connection``."""
+        stats = connection.stats
+        return Traffic(
+            self.taken + stats.bytes_in,
+            self.written + stats.bytes_out,
+            self.throttled + stats.throttled,
+        )
+
+
 class ConnectionPool:
     """All connections of this peer; `run` owns them.
 
@@ -102,7 +125,7 @@ class ConnectionPool:
         self._nursery: trio.Nursery | None = None
         self._closing = False
         self._stopped = trio.Event()
-        self._bytes_of_ended = (0, 0)
+        self._traffic_of_ended = Traffic()
 
     async def run(
         self,
@@ -232,13 +255,12 @@ class ConnectionPool:
         return admitted.identity
 
     @property
-    def bytes_exchanged(self) -> tuple[int, int]:
-        """Bytes taken and written so far, before TLS, headers included."""
-        taken, written = self._bytes_of_ended
+    def traffic(self) -> Traffic:
+        """What went over all connections so far."""
+        total = self._traffic_of_ended
         for connection in self._serving:
-            taken += connection.stats.bytes_in
-            written += connection.stats.bytes_out
-        return taken, written
+            total = total.with_that_of(connection)
+        return total
 
     # Dialling
 
@@ -313,9 +335,7 @@ class ConnectionPool:
             await connection.run(self._frame_handler(admitted.identity))
         finally:
             self._serving.discard(connection)
-            taken, written = self._bytes_of_ended
-            stats = connection.stats
-            self._bytes_of_ended = taken + stats.bytes_in, written + stats.bytes_out
+            self._traffic_of_ended = self._traffic_of_ended.with_that_of(connection)
             self._take_out(connection)
 
     def _frame_handler(self, identity: PeerIdentity) -> Callable[[Frame], Awaitable[None]]:

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.protocol.messages import BODY, EVENT, LENGTH, Outbox, close_record, open_record
-from gossamer.protocol.rendezvous.content_routing_table import remove_source
+from gossamer.protocol.messages import BODY, EVENT, Outbox, close_record, open_record
 from gossamer.protocol.rules import rule
 from gossamer.protocol.scans import position
-from gossamer.protocol.state import MALFORMED, REPLAYED
+from gossamer.protocol.state import REPLAYED
 
 # Words of an event record's body.
 EVENT_ID, EVENT_ATTRIBUTE, EVENT_MODE, EVENT_HOPS, EVENT_TREE_HOPS = 0, 1, 2, 3, 4
@@ -95,16 +94,3 @@ def send_remembered(s: Any, p: int, m: int, to: int, out: Outbox) -> None:
     for a in range(attributes):
         out.words[body + EVENT_VALUES + a] = s.event_values[p, m, a]
     close_record(out, at, EVENT_VALUES + attributes)
-
-
-@rule
-def on_link_broke(s: Any, p: int, words: Any, at: int) -> None:
-    """What was on its way to a peer, which may well live, may be lost.
-
-    What it asked for is forgotten until it asks again, which it does within a round: that is news
-    then, and it is given what it may have missed (`replay_events`).
-    """
-    if words[at + LENGTH] != BODY + 1:
-        s.counters[p, MALFORMED] += 1
-        return
-    remove_source(s, p, words[at + BODY])

@@ -19,7 +19,6 @@ from typing import Any
 from gossamer.protocol.messages import (
     BODY,
     CAUGHT_UP,
-    EVENT,
     FROM,
     HELD,
     LENGTH,
@@ -73,8 +72,6 @@ ANSWER_VALUE, ANSWER_FROM, ANSWER_IDENTIFIER, ANSWER_MORE, ANSWER_WORDS = 0, 1, 
 # Events in one answer, and places of the log searched for it: what one step may take.
 PAGE_EVENTS = 32
 PAGE_PLACES = 1024
-# Events given back to a predecessor, at most: what a second or two bring.
-GIVEN_BACK = 128
 # Peers past the end of its arc that a walk goes on to; of halves that were apart, the nearest
 # holder is further away than that once in 2^16 times.
 BEYOND = 16
@@ -236,28 +233,6 @@ def send_held(s: Any, p: int, kind: int, place: int, to: int, out: Outbox) -> No
     for a in range(attributes):
         out.words[body + EVENT_VALUES + a] = s.held_values[p, place, a]
     close_record(out, at, EVENT_VALUES + attributes)
-
-
-@rule
-def give_back(s: Any, p: int, out: Outbox) -> None:
-    """Give a new predecessor the events of the last rounds that it answers for.
-
-    It may have been there all along, though others took it for dead: what came for it meanwhile
-    went no further than to those who asked here. What it has seen it drops.
-    """
-    predecessor = handle_of_slot(s, p, s.predecessor[p])
-    size = s.held_copies.shape[1]
-    attributes = s.params.attributes
-    oldest = s.round[p] - s.params.replay_rounds
-    number = max(first_since(s, p, oldest), s.held_next[p] - GIVEN_BACK) if size > 0 else 0
-    while number < s.held_next[p]:
-        place = number % size
-        attribute = s.held_copies[p, place] % attributes
-        value = rendezvous_value(s, attribute, s.held_values[p, place, attribute])
-        hop = next_hop(s, p, value)
-        if hop >= 0 and handle_of_slot(s, p, hop >> 1) == predecessor:
-            send_held(s, p, EVENT, place, predecessor, out)
-        number += 1
 
 
 # The peer that was away

@@ -1,0 +1,93 @@
+"""Events given to the predecessor that were taken in its place, and links that broke.
+
+Goes beyond the paper. A peer answers for the arc that begins at the predecessor it knows of, and
+for a moment that may be too much: others took the predecessor for dead, or old news of it came
+after newer ones, so that it seemed to be where it was before it took over a part of the arc. What
+is published in that moment is held and disseminated here, to those who asked here; the predecessor
+and those who asked there would never get it. So whenever the own arc becomes shorter, the events of
+the last rounds in the part that is gone go to the predecessor. What it has seen it drops.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gossamer.protocol.messages import BODY, EVENT, LENGTH, Outbox
+from gossamer.protocol.rendezvous.content_routing_table import remove_source
+from gossamer.protocol.rendezvous.retention import first_since, send_held
+from gossamer.protocol.rendezvous.showering import handle_of_slot, next_hop, rendezvous_value
+from gossamer.protocol.rules import rule
+from gossamer.protocol.space.ring import RING_MASK, clockwise
+from gossamer.protocol.state import ARC_START, IDENTIFIER, MALFORMED
+
+# Events given back at once, at most: what a second or two bring.
+GIVEN_BACK = 128
+
+
+@rule
+def predecessor_handle(s: Any, p: int) -> int:
+    """Who ``p`` takes for its predecessor, or -1."""
+    if s.predecessor[p] < 0:
+        return -1
+    return handle_of_slot(s, p, s.predecessor[p])
+
+
+@rule
+def give_back_what_is_due(s: Any, p: int, predecessor: int, arc_start: int, out: Outbox) -> None:
+    """Give events back after a step, before which predecessor and start of the arc were these."""
+    found = predecessor_handle(s, p)
+    if found < 0:
+        return
+    begins = s.sampler.profile[p, ARC_START]
+    if found != predecessor:
+        give_back_everything(s, p, out)
+    elif begins != arc_start:
+        me = s.sampler.profile[p, IDENTIFIER]
+        if clockwise(begins, me) < clockwise(arc_start, me):
+            give_back(s, p, arc_start, out)
+
+
+@rule
+def give_back_everything(s: Any, p: int, out: Outbox) -> None:
+    """Give the predecessor whatever of the last rounds it answers for."""
+    give_back(s, p, (s.sampler.profile[p, ARC_START] + 1) & RING_MASK, out)
+
+
+@rule
+def give_back(s: Any, p: int, after: int, out: Outbox) -> None:
+    """Give the predecessor the events of the last rounds that it answers for.
+
+    Only those with values past ``after``, up to the predecessor itself.
+    """
+    predecessor = handle_of_slot(s, p, s.predecessor[p])
+    arc_start = s.sampler.profile[p, ARC_START]
+    size = s.held_copies.shape[1]
+    attributes = s.params.attributes
+    oldest = s.round[p] - s.params.replay_rounds
+    number = max(first_since(s, p, oldest), s.held_next[p] - GIVEN_BACK) if size > 0 else 0
+    while number < s.held_next[p]:
+        place = number % size
+        attribute = s.held_copies[p, place] % attributes
+        value = rendezvous_value(s, attribute, s.held_values[p, place, attribute])
+        if clockwise(value, arc_start) < clockwise(after, arc_start):
+            hop = next_hop(s, p, value)
+            if hop >= 0 and handle_of_slot(s, p, hop >> 1) == predecessor:
+                send_held(s, p, EVENT, place, predecessor, out)
+        number += 1
+
+
+@rule
+def on_link_broke(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
+    """What was on its way to a peer, which may well live, may be lost.
+
+    What it asked for is forgotten until it asks again, which it does within a round: that is news
+    then, and it is given what it may have missed (`replay_events`). What was given back to it may
+    be lost as well.
+    """
+    if words[at + LENGTH] != BODY + 1:
+        s.counters[p, MALFORMED] += 1
+        return
+    handle = words[at + BODY]
+    remove_source(s, p, handle)
+    if predecessor_handle(s, p) == handle and handle >= 0:
+        give_back_everything(s, p, out)
