@@ -225,9 +225,7 @@ def _selective(plan: Plan, covering: str, degree: int | None = None) -> Storm:
     return Storm(
         overlay=controlled_55(),
         workload=Staircase(round(plan.subscriptions / (degree + 1)), degree),
-        settings=BrokerSettings(
-            covering=covering, drop_unpaid=False, statistics_window=window
-        ),
+        settings=BrokerSettings(covering=covering, drop_unpaid=False, statistics_window=window),
         service=CONGESTED,
         unsubscriptions=plan.unsubscriptions,
         unsubscribe_every=plan.unsubscribe_s * SECOND // plan.unsubscriptions,

@@ -170,7 +170,8 @@ _EXPLAIN_DEGREES = (
     "not depend on the covering degree"
 )
 _EXPLAIN_CLUSTERED = (
-    "What a root covers has its clients at three or four brokers and joins it early: there the "
-    "whole burst comes together before the critical broker, and is sent on from there whatever is "
-    "preserved further on"
+    "The hosts of a cluster are two hops from their core broker. That is about as far away as "
+    "critical brokers are when what a publication matches lies at three or four hosts, so that the "
+    "core broker gets all that the unsubscription triggers in its clusters, and with more than 90 % "
+    "of the distances asked to be less than the critical one, so may the next"
 )
