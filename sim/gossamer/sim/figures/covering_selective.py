@@ -303,23 +303,24 @@ def _with_table_ii(found: Outcomes, measure: str, unit: str) -> str:
 
 
 _EXPLAIN_DELAYS = (
-    "A pack takes a broker as long as the subscriptions in it, which the paper says, too, so that "
-    "packing saves messages but no work. Lazy covering triggers most of what active covering does: "
-    "only what came before its root is known already. How long active covering's delays are follows "
-    "from the 9,000 subscriptions that E has to work off; the paper's brokers took longer for "
-    "publications, too, once they were congested"
+    "A pack takes a broker as long as the subscriptions in it, which the paper says, too, so that"
+    " packing saves messages but no work. Lazy covering triggers most of what active covering "
+    "does: only what came before its root is known already. How long active covering's delays are"
+    " follows from the 9,000 subscriptions that E has to work off; the paper's brokers took "
+    "longer for publications, too, once they were congested"
 )
 _EXPLAIN_TRIGGERED = (
     "With clients anywhere among 29 hosts, little of what a root covers comes to A with it; the "
-    "rest joins its path further on, and each unsubscription triggers all it covered at E. With the "
-    "selective algorithm the messages rise, too, until critical brokers begin. A client behind D is "
-    "three hops from E; where one publication in ten has nobody else to go to on the way, its "
-    "critical broker lies beyond E, since more than 90 % of the distances have to be less than it"
+    "rest joins its path further on, and each unsubscription triggers all it covered at E. With "
+    "the selective algorithm the messages rise, too, until critical brokers begin. A client "
+    "behind D is three hops from E; where one publication in ten has nobody else to go to on the "
+    "way, its critical broker lies beyond E, since more than 90 % of the distances have to be "
+    "less than it"
 )
 _EXPLAIN_QUEUES = (
-    "A queue counts messages of every size, and each broker takes 300 ms for every subscription that "
-    "is triggered before the critical broker, too: the selective algorithm's queue is short-lived, "
-    "not short"
+    "A queue counts messages of every size, and each broker takes 300 ms for every subscription "
+    "that is triggered before the critical broker, too: the selective algorithm's queue is "
+    "short-lived, not short"
 )
 _EXPLAIN_TABLES = (
     "1,000 is the number of roots. A core broker's table holds all that neighbours sent, and a "

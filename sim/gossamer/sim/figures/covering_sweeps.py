@@ -162,8 +162,8 @@ def _listed(places: Floats, active: Floats, pruned: Floats) -> str:
 
 
 _EXPLAIN_FEWER = (
-    "300 ms a subscription is what the paper's brokers took when they were congested; ours take as "
-    "long always, so that a third of the unsubscriptions congests them, too"
+    "300 ms a subscription is what the paper's brokers took when they were congested; ours take "
+    "as long always, so that a third of the unsubscriptions congests them, too"
 )
 _EXPLAIN_DEGREES = (
     "The tables of the core hold mostly what has not joined the path of its root yet, which does "
@@ -171,7 +171,7 @@ _EXPLAIN_DEGREES = (
 )
 _EXPLAIN_CLUSTERED = (
     "The hosts of a cluster are two hops from their core broker. That is about as far away as "
-    "critical brokers are when what a publication matches lies at three or four hosts, so that the "
-    "core broker gets all that the unsubscription triggers in its clusters, and with more than 90 % "
-    "of the distances asked to be less than the critical one, so may the next"
+    "critical brokers are when what a publication matches lies at three or four hosts, so that "
+    "the core broker gets all that the unsubscription triggers in its clusters, and with more "
+    "than 90 % of the distances asked to be less than the critical one, so may the next"
 )
