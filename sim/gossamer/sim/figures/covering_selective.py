@@ -312,10 +312,10 @@ _EXPLAIN_DELAYS = (
 _EXPLAIN_TRIGGERED = (
     "With clients anywhere among 29 hosts, little of what a root covers comes to A with it; the "
     "rest joins its path further on, and each unsubscription triggers all it covered at E. With "
-    "the selective algorithm the messages rise, too, until critical brokers begin. A client "
-    "behind D is three hops from E; where one publication in ten has nobody else to go to on the "
-    "way, its critical broker lies beyond E, since more than 90 % of the distances have to be "
-    "less than it"
+    "the selective algorithm the messages rise, too, until critical brokers begin. Most "
+    "publications are wanted by nobody else at the subscriber's inner broker, so that the critical "
+    "broker is three hops away, as more than 90 % of the distances have to be less than that: for "
+    "clients behind D it is E"
 )
 _EXPLAIN_QUEUES = (
     "A queue counts messages of every size, and each broker takes 300 ms for every subscription "
