@@ -222,15 +222,15 @@ def _default(found: Outcomes) -> float:
 
 _EXPLAIN_COMPARED = (
     "Table II's subscriptions take 13 ms, and the whole burst of 42,000 is worked off in nine "
-    "minutes; the paper's took hours. Up to its critical broker an unsubscription brings up what it "
-    "covered under the incremental algorithm, too, within seconds. A pack takes as long as what it holds, so that packing saves "
-    "messages but no time. Lazy covering triggers fewer, but each of its subscriptions and "
-    "publications takes twice as long in Table II"
+    "minutes; the paper's took hours. Up to its critical broker an unsubscription brings up "
+    "what it covered under the incremental algorithm, too, within seconds. A pack takes as long"
+    " as what it holds, so that packing saves messages but no time. Lazy covering triggers "
+    "fewer, but each of its subscriptions and publications takes twice as long in Table II"
 )
 _EXPLAIN_TRIGGERED = (
     "Every root covers its 2,100 alone, so that each of them is triggered at E once"
 )
 _EXPLAIN_NUMBERS = (
-    "The tables of the core hold mostly what has not joined the path of its root yet, which does "
-    "not depend on how much a root covers"
+    "The tables of the core hold mostly what has not joined the path of its root yet, which "
+    "does not depend on how much a root covers"
 )
