@@ -63,27 +63,41 @@ def _float_below(value: int | Fraction) -> float:
     return nearest
 
 
-def number_cell(value: Exact) -> int:
-    """The key where the interval of a single number begins; it ends at the next key."""
+def plain_rank(value: Exact) -> int | None:
+    """As `number_rank`, quickly, of a number that is a float with a key, as most are; else None."""
     if type(value) is int and -_WHOLE < value < _WHOLE:
         value = float(value)
-    if type(value) is float:  # most numbers are, and publications are many
+    if type(value) is float:
         magnitude = _AS_WORD.unpack(_AS_FLOAT.pack(value))[0] & _MAGNITUDE
         if _FIRST <= magnitude <= _LAST:
-            key: int = 2 * (magnitude - _FIRST + 1)
-            return key if value > 0 else -key
+            rank: int = magnitude - _FIRST + 1
+            return rank if value > 0 else -rank
+    return None
+
+
+def number_cell(value: Exact) -> int:
+    """The key where the interval of a single number begins; it ends at the next key."""
+    plain = plain_rank(value)
+    if plain is not None:
+        return 2 * plain
     rank, exact = number_rank(value)
     return 2 * rank + (not exact)
 
 
 def number_low(cut: Cut) -> tuple[int, bool]:
     """The key of a cut where an interval begins, and whether it is exact."""
+    plain = plain_rank(cut[0])
+    if plain is not None:
+        return 2 * plain + cut[1], True
     rank, exact = number_rank(cut[0])
     return 2 * rank + (cut[1] if exact else 1), exact
 
 
 def number_high(cut: Cut) -> tuple[int, bool]:
     """The key of a cut where an interval ends, and whether it is exact."""
+    plain = plain_rank(cut[0])
+    if plain is not None:
+        return 2 * plain + cut[1], True
     rank, exact = number_rank(cut[0])
     return 2 * rank + (cut[1] if exact else 2), exact
 
