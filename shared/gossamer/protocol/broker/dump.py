@@ -24,7 +24,7 @@ from gossamer.protocol.broker.sent import Sent
 from gossamer.protocol.broker.settings import BrokerSettings
 from gossamer.protocol.broker.state import Session, State, Timer
 from gossamer.protocol.broker.statistics import Record
-from gossamer.protocol.broker.subscriptions import Entry
+from gossamer.protocol.broker.subscriptions import Entry, SubscriptionTable
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.filters import Filter
 from gossamer.protocol.errors import LocalProtocolError
@@ -87,7 +87,8 @@ def _load(data: dict[str, Any], settings: BrokerSettings, new_index: NewIndex) -
     state.queue = data["queue"]
     state.last_publications = dict(data["last_publications"])
     for link_data in data["links"]:
-        state.links[link_data["name"]] = _link(link_data, new_index, settings, read)
+        state.marks.assign(link_data["name"])
+        state.links[link_data["name"]] = _link(link_data, state.subscriptions, settings, read)
     for id_, text, hop, label in data["advertisements"]:
         state.advertisements.add(Id(*id_), read(text), Hop(*hop), label)
     _load_subscriptions(state, data, read)
@@ -136,8 +137,10 @@ def _link_data(link: Link) -> dict[str, object]:
     }
 
 
-def _link(data: dict[str, Any], new_index: NewIndex, settings: BrokerSettings, read: Read) -> Link:
-    sent = Sent(new_index, settings.rules.quench)
+def _link(
+    data: dict[str, Any], table: SubscriptionTable, settings: BrokerSettings, read: Read
+) -> Link:
+    sent = Sent(data["name"], table, settings.rules.quench)
     for id_, text in data["sent"]:
         sent.add(Id(*id_), read(text))
     for covered, id_ in data["quenched"]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from operator import attrgetter
+from typing import NamedTuple
 
 from attrs import define, field
 
 from gossamer.protocol.broker.identifiers import Hop, Id
 from gossamer.protocol.broker.index import FilterIndex, NewIndex
+from gossamer.protocol.broker.marks import LISTED, PRESERVED, Marks
 from gossamer.protocol.content.filters import Filter, covers
 
 
@@ -39,16 +41,25 @@ class Group:
     """Subscriptions with equal filters, which the index holds once.
 
     Attributes:
-        key: of the index.
-        entries: all of them.
+        place: in the index.
+        filter: of all of them.
+        entries: those in the table.
         local: those of clients.
         remote: how many came from each neighbour.
+        sent: by neighbour those that were sent there, whoever holds them.
+        preserved: how many of these are kept for nobody.
+        marks, several: as the index knows them.
     """
 
-    key: Id
+    place: int
+    filter: Filter
     entries: dict[Id, Entry] = field(factory=dict)
     local: dict[Id, Entry] = field(factory=dict)
     remote: dict[Hop, int] = field(factory=dict)
+    sent: dict[str, dict[Id, None]] = field(factory=dict)
+    preserved: int = 0
+    marks: int = 0
+    several: int = 0
 
     def add(self, entry: Entry) -> None:
         """Take an entry in."""
@@ -69,14 +80,28 @@ class Group:
             del self.remote[entry.hop]
 
 
-class SubscriptionTable:
-    """Entries by identifier, indexed by filter."""
+class Matched(NamedTuple):
+    """Who gets a publication.
 
-    def __init__(self, new_index: NewIndex) -> None:
+    Attributes:
+        neighbours: last hops of matching subscriptions, by name.
+        remote: at least how many subscriptions came from there; 0 and 1 are exact.
+        local: those of clients, in the order of arrival.
+    """
+
+    neighbours: list[str]
+    remote: int
+    local: list[Entry]
+
+
+class SubscriptionTable:
+    """Entries by identifier, and one index of their filters and of those sent to neighbours."""
+
+    def __init__(self, new_index: NewIndex, marks: Marks) -> None:
         self._entries: dict[Id, Entry] = {}
-        self._groups: dict[Filter, Group] = {}
-        self._by_key: dict[Id, Group] = {}
+        self._groups: dict[int, Group] = {}
         self._index: FilterIndex = new_index()
+        self._marks = marks
         self.next_order = 0
 
     def __len__(self) -> int:
@@ -97,35 +122,85 @@ class SubscriptionTable:
         entry = Entry(id_, wanted, hop, self.next_order, label)
         self.next_order += 1
         self._entries[id_] = entry
-        group = self._groups.get(wanted)
-        if group is None:
-            key = Id("", entry.order)
-            group = self._groups[wanted] = self._by_key[key] = Group(key)
-            self._index.add(key, wanted)
+        group = self._group_of(wanted)
         group.add(entry)
+        self._changed(group)
         return entry
 
     def remove(self, id_: Id) -> None:
         """Forget a subscription that is here."""
         entry = self._entries.pop(id_)
-        group = self._groups[entry.filter]
+        group = self._group_of(entry.filter)
         group.remove(entry)
-        if not group.entries:
-            del self._groups[entry.filter], self._by_key[group.key]
-            self._index.remove(group.key)
+        self._changed(group)
 
-    def match(self, values: Mapping[str, object]) -> list[Group]:
-        """What matches a publication, in no particular order."""
-        return [self._by_key[key] for key in self._index.match(values)]
+    def matched(self, values: Mapping[str, object], besides: Hop) -> Matched:
+        """Who gets a publication that came from a hop, which is not asked again if a neighbour."""
+        marked = self._marks.all_came
+        if not besides.is_client:
+            marked &= ~self._marks.came(besides) | LISTED
+        reach = self._index.reach(values, marked, LISTED)
+        names = set(self._marks.names(reach.marks))
+        remote = reach.holders
+        local: list[Entry] = []
+        for place in reach.listed:
+            group = self._groups[place]
+            # A client may have unsubscribed although the broker has not got round to it.
+            local += [entry for entry in group.local.values() if not entry.held]
+            for hop, number in group.remote.items():
+                if hop != besides:
+                    names.add(hop.name)
+                    remote += number
+        return Matched(sorted(names), remote, in_order(local))
 
     def meeting(self, advertisement: Filter) -> list[Entry]:
         """What an advertisement can serve, in the order of arrival."""
-        groups = (self._by_key[key] for key in self._index.meeting(advertisement))
+        groups = (self._groups[place] for place in self._index.meeting(advertisement))
         return in_order(entry for group in groups for entry in group.entries.values())
 
     def from_hop(self, hop: Hop) -> list[Entry]:
         """What came from a hop, in the order of arrival."""
         return in_order(entry for entry in self if entry.hop == hop)
+
+    # What was sent to neighbours, in the table or not.
+
+    def add_sent(self, name: str, id_: Id, wanted: Filter) -> None:
+        """A subscription was sent to a neighbour."""
+        group = self._group_of(wanted)
+        group.sent.setdefault(name, {})[id_] = None
+        self._changed(group)
+
+    def remove_sent(self, name: str, id_: Id, wanted: Filter, preserved: bool) -> None:
+        """A subscription was taken back from a neighbour, where it may have been preserved."""
+        group = self._group_of(wanted)
+        del group.sent[name][id_]
+        if not group.sent[name]:
+            del group.sent[name]
+        group.preserved -= preserved
+        self._changed(group)
+
+    def preserve(self, wanted: Filter) -> None:
+        """A subscription that was sent is kept for nobody."""
+        group = self._group_of(wanted)
+        group.preserved += 1
+        self._changed(group)
+
+    def sent_covering(self, name: str, wanted: Filter) -> list[Id]:
+        """What was sent to a neighbour and covers a filter."""
+        return self._sent(name, self._index.covering(wanted, self._marks.sent(name)))
+
+    def sent_covered_by(self, name: str, wanted: Filter) -> list[Id]:
+        """What was sent to a neighbour and a filter covers."""
+        return self._sent(name, self._index.covered_by(wanted, self._marks.sent(name)))
+
+    def preserved_matching(self, name: str, values: Mapping[str, object]) -> list[Id]:
+        """What was sent to a neighbour and matches, of filters that are preserved somewhere."""
+        return self._sent(name, self._index.match(values, PRESERVED))
+
+    def _sent(self, name: str, places: Iterable[int]) -> list[Id]:
+        return [id_ for place in places for id_ in self._groups[place].sent.get(name, ())]
+
+    # Which of some subscriptions cover others of them.
 
     def uncovered_first(self, entries: Collection[Entry]) -> tuple[list[Entry], list[Entry]]:
         """Those that no other of them covers, and the rest, each in the order of arrival."""
@@ -140,13 +215,39 @@ class SubscriptionTable:
 
     def is_covered(self, entry: Entry, among: Mapping[Id, Entry]) -> bool:
         """Whether another covers an entry; of two that cover each other, whether it comes later."""
-        for key in self._index.covering(entry.filter):
-            for other in self._by_key[key].entries.values():
+        for place in self._index.covering(entry.filter):
+            for other in self._groups[place].entries.values():
                 if other is entry or other.id not in among:
                     continue
                 if other.order < entry.order or not covers(entry.filter, other.filter):
                     return True
         return False
+
+    def _group_of(self, wanted: Filter) -> Group:
+        place = self._index.place_of(wanted)
+        if place is None:
+            place = self._index.add(wanted)
+            self._groups[place] = Group(place, wanted)
+        return self._groups[place]
+
+    def _changed(self, group: Group) -> None:
+        """Mark a group by who holds it and where it was sent; nobody and nowhere: forget it."""
+        if not group.entries and not group.sent:
+            del self._groups[group.place]
+            self._index.remove(group.place)
+            return
+        marks = LISTED if group.local else 0
+        several = 0
+        for hop, number in group.remote.items():
+            came = self._marks.came(hop)
+            marks |= came
+            several |= came if number > 1 else 0
+        for name in group.sent:
+            marks |= self._marks.sent(name)
+        marks |= PRESERVED if group.preserved else 0
+        if (marks, several) != (group.marks, group.several):
+            group.marks, group.several = marks, several
+            self._index.mark(group.place, marks, several)
 
 
 def in_order(entries: Iterable[Entry]) -> list[Entry]:
