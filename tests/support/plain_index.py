@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 
-from gossamer.protocol.broker.index import ANY_MARK
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.filters import Filter
 from gossamer.protocol.content.matching.index import Reach
@@ -17,28 +17,36 @@ class PlainIndex:
         self._filters: dict[int, Filter] = {}
         self._marks: dict[int, int] = {}
         self._several: dict[int, int] = {}
+        self._copies: Counter[int] = Counter()
         self._next = 0
 
     def add(self, wanted: Filter) -> int:
-        """Hold a filter that is new."""
-        assert self.place_of(wanted) is None
-        self._next += 1
-        self._filters[self._next] = wanted
-        self.mark(self._next, 0, 0)
-        return self._next
+        """Hold a filter, perhaps once more."""
+        place = self.place_of(wanted)
+        if place is None:
+            self._next += 1
+            place = self._next
+            self._filters[place] = wanted
+            self._marks[place] = self._several[place] = 0
+        self._copies[place] += 1
+        return place
 
-    def remove(self, place: int) -> None:
-        """Forget a filter that is held."""
+    def remove(self, place: int) -> bool:
+        """Hold a filter once less."""
+        self._copies[place] -= 1
+        if self._copies[place]:
+            return False
         del self._filters[place], self._marks[place], self._several[place]
+        return True
 
     def place_of(self, wanted: Filter) -> int | None:
         """Where an equal filter is held."""
         return next((place for place, held in self._filters.items() if held == wanted), None)
 
-    def mark(self, place: int, marks: int, several: int) -> None:
-        """Give a filter these marks."""
-        self._marks[place] = marks | ANY_MARK
-        self._several[place] = several
+    def mark(self, place: int, marks: int, several: int, among: int) -> None:
+        """Give a filter these marks and no others among some."""
+        self._marks[place] = self._marks[place] & ~among | marks
+        self._several[place] = self._several[place] & ~among | several
 
     def match(self, values: Mapping[str, object], marked: int) -> set[int]:
         """Those that match a publication."""
@@ -48,17 +56,17 @@ class PlainIndex:
         """Whom a publication reaches."""
         return self._reach(self.match(values, marked), marked, listed)
 
-    def covering(self, wanted: Filter, marked: int = ANY_MARK) -> set[int]:
+    def covering(self, wanted: Filter, marked: int) -> set[int]:
         """Those that cover a filter."""
         return self._where(marked, lambda held: filters.covers(held, wanted))
 
-    def covered_by(self, wanted: Filter, marked: int = ANY_MARK) -> set[int]:
+    def covered_by(self, wanted: Filter, marked: int) -> set[int]:
         """Those that a filter covers."""
         return self._where(marked, lambda held: filters.covers(wanted, held))
 
-    def meeting(self, advertisement: Filter) -> set[int]:
+    def meeting(self, advertisement: Filter, marked: int) -> set[int]:
         """Subscriptions that an advertisement can serve."""
-        return self._where(ANY_MARK, lambda held: filters.meets(held, advertisement))
+        return self._where(marked, lambda held: filters.meets(held, advertisement))
 
     def met_by(self, subscription: Filter, marked: int) -> set[int]:
         """Advertisements that can serve a subscription."""

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from attrs import define, field
 
-from gossamer.protocol.broker.identifiers import Hop, Id, neighbour
-from gossamer.protocol.broker.index import FilterIndex, NewIndex
-from gossamer.protocol.broker.marks import LISTED, Marks
+from gossamer.protocol.broker.identifiers import Hop, Id
+from gossamer.protocol.broker.index import FilterIndex
+from gossamer.protocol.broker.marks import ALL_OFFERED, OFFERED_SOMEWHERE, Marks
 from gossamer.protocol.content.filters import Filter
 
 
@@ -40,10 +40,10 @@ class _Group:
 class AdvertisementTable:
     """Advertisements by identifier, those of neighbours indexed by filter."""
 
-    def __init__(self, new_index: NewIndex, marks: Marks) -> None:
+    def __init__(self, index: FilterIndex, marks: Marks) -> None:
         self._offers: dict[Id, Offer] = {}
         self._groups: dict[int, _Group] = {}
-        self._index: FilterIndex = new_index()
+        self._index = index
         self._marks = marks
 
     def __len__(self) -> int:
@@ -69,10 +69,10 @@ class AdvertisementTable:
         self._offers[id_] = offer
         if not hop.is_client:
             place = self._index.place_of(announced)
-            if place is None:
+            group = None if place is None else self._groups.get(place)
+            if group is None:
                 place = self._index.add(announced)
-                self._groups[place] = _Group(place)
-            group = self._groups[place]
+                group = self._groups[place] = _Group(place)
             group.offers.setdefault(hop.name, {})[id_] = None
             self._changed(group)
         return offer
@@ -98,7 +98,7 @@ class AdvertisementTable:
         """Neighbours with advertisements that a subscription meets, by name."""
         if not self._groups:
             return []
-        reach = self._index.directions(wanted, self._marks.all_came, LISTED)
+        reach = self._index.directions(wanted, ALL_OFFERED, OFFERED_SOMEWHERE)
         names = set(self._marks.names(reach.marks))
         for place in reach.listed:
             names.update(self._groups[place].offers)
@@ -106,26 +106,27 @@ class AdvertisementTable:
 
     def serves(self, name: str, wanted: Filter) -> bool:
         """Whether a neighbour has an advertisement that a subscription meets."""
-        mark = self._marks.came(neighbour(name))
-        reach = self._index.directions(wanted, mark, mark & LISTED)
+        mark = self._marks.offered(name)
+        reach = self._index.directions(wanted, mark, mark & OFFERED_SOMEWHERE)
         return bool(reach.marks) or any(
             name in self._groups[place].offers for place in reach.listed
         )
 
     def met_by(self, name: str, wanted: Filter) -> list[Id]:
         """The advertisements of a neighbour that a subscription meets, by name."""
-        places = self._index.met_by(wanted, self._marks.came(neighbour(name)))
+        places = self._index.met_by(wanted, self._marks.offered(name))
         return sorted(id_ for place in places for id_ in self._groups[place].offers.get(name, ()))
 
     def _changed(self, group: _Group) -> None:
         """Mark a group by who announced it; nobody: forget it."""
         if not group.offers:
             del self._groups[group.place]
-            self._index.remove(group.place)
+            if not self._index.remove(group.place):
+                self._index.mark(group.place, 0, 0, ALL_OFFERED)
             return
         marks = 0
         for name in group.offers:
-            marks |= self._marks.came(neighbour(name))
+            marks |= self._marks.offered(name)
         if marks != group.marks:
             group.marks = marks
-            self._index.mark(group.place, marks, marks)
+            self._index.mark(group.place, marks, marks, ALL_OFFERED)

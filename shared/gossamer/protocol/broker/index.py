@@ -7,11 +7,10 @@ from typing import Protocol
 
 from gossamer.protocol.content.filters import Filter
 from gossamer.protocol.content.matching.index import MatchingIndex, Reach
-from gossamer.protocol.content.matching.table import HELD as ANY_MARK
 
 
 class FilterIndex(Protocol):
-    """Different filters, each at a place; a place is used again once its filter is gone.
+    """Filters, equal ones at one place; a place is used again once its filters are gone.
 
     Filters have marks (`marks`), and questions are put to those with some of the marks asked for.
     The order of answers does not matter, brokers sort them. Relations are those of
@@ -19,16 +18,16 @@ class FilterIndex(Protocol):
     """
 
     def add(self, wanted: Filter) -> int:
-        """Hold a filter that is new; returns its place."""
+        """Hold a filter, once more if an equal one is held; returns its place."""
 
-    def remove(self, place: int) -> None:
-        """Forget a filter that is held."""
+    def remove(self, place: int) -> bool:
+        """Hold a filter once less; returns whether it is gone."""
 
     def place_of(self, wanted: Filter) -> int | None:
         """Where an equal filter is held, or None."""
 
-    def mark(self, place: int, marks: int, several: int) -> None:
-        """Give a filter these marks and no others; `several` of them have more than one holder."""
+    def mark(self, place: int, marks: int, several: int, among: int) -> None:
+        """Give a filter these marks and no others among some; `several` have many holders."""
 
     def match(self, values: Mapping[str, object], marked: int) -> Collection[int]:
         """Those that match a publication."""
@@ -36,13 +35,13 @@ class FilterIndex(Protocol):
     def reach(self, values: Mapping[str, object], marked: int, listed: int) -> Reach:
         """Whom a publication reaches, by marks; those with a mark that is listed by place."""
 
-    def covering(self, wanted: Filter, marked: int = ANY_MARK) -> Collection[int]:
+    def covering(self, wanted: Filter, marked: int) -> Collection[int]:
         """Those that cover a filter, an equal one included."""
 
-    def covered_by(self, wanted: Filter, marked: int = ANY_MARK) -> Collection[int]:
+    def covered_by(self, wanted: Filter, marked: int) -> Collection[int]:
         """Those that a filter covers, an equal one included."""
 
-    def meeting(self, advertisement: Filter) -> Collection[int]:
+    def meeting(self, advertisement: Filter, marked: int) -> Collection[int]:
         """Subscriptions that some publication which an advertisement allows can match."""
 
     def met_by(self, subscription: Filter, marked: int) -> Collection[int]:
@@ -72,12 +71,12 @@ class SharedIndex:
         self.directions = index.reach_of_subscription
 
     def add(self, wanted: Filter) -> int:
-        """Hold a filter that is new; returns its place."""
+        """Hold a filter, once more if an equal one is held; returns its place."""
         return self._index.add(wanted).id
 
-    def remove(self, place: int) -> None:
-        """Forget a filter that is held."""
-        self._index.remove(place)
+    def remove(self, place: int) -> bool:
+        """Hold a filter once less; returns whether it is gone."""
+        return self._index.remove(place).is_gone
 
 
 def compiled_index() -> FilterIndex:

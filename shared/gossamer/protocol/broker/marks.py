@@ -1,4 +1,4 @@
-"""Marks of filters in a broker's indexes: which neighbours they came from, and where they were sent.
+"""Marks of filters in a broker's index: who told it of them, and whom it told.
 
 An index answers by marks instead of listing what matches, so a neighbour has marks of its own while
 there are any left. Those beyond share theirs, and for them, as for clients, filters are listed and
@@ -7,61 +7,78 @@ looked up.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from gossamer.protocol.broker.identifiers import Hop
 from gossamer.protocol.content.matching.table import MARKS_FREE
 
+# What filters without a mark of their neighbour's own have: subscriptions of clients or that came
+# from, or were sent to, a neighbour, advertisements of one; and what is kept at one for nobody.
 LISTED: Final = 1
-"""Came from a client, or from a neighbour without a mark of its own."""
-SENT_ANYWHERE: Final = 2
-"""Sent to a neighbour without a mark of its own."""
-PRESERVED: Final = 4
-"""Kept at some neighbour for nobody."""
-_FIRST: Final = 3
-OWN_MARKS: Final = (MARKS_FREE - _FIRST) // 2
+SENT_SOMEWHERE: Final = 2
+OFFERED_SOMEWHERE: Final = 4
+PRESERVED: Final = 8
+_SHARED: Final = 4
+_CAME, _SENT, _OFFERED, _EACH = range(4)
+OWN_MARKS: Final = (MARKS_FREE - _SHARED) // _EACH
 """Neighbours with marks of their own."""
 
 
+def _every(mark: int) -> int:
+    return sum(1 << (_SHARED + _EACH * place + mark) for place in range(OWN_MARKS))
+
+
+ALL_CAME: Final = LISTED | _every(_CAME)
+ALL_SENT: Final = SENT_SOMEWHERE | PRESERVED | _every(_SENT)
+ALL_OFFERED: Final = OFFERED_SOMEWHERE | _every(_OFFERED)
+"""The marks of subscriptions in the table, of those at neighbours, and of advertisements."""
+
+
 class Marks:
-    """Two marks for each neighbour, which are used again when it is forgotten."""
+    """Three marks for each neighbour, which are used again when it is forgotten."""
 
     def __init__(self) -> None:
-        self._came: dict[str, int] = {}
+        self._places: dict[str, int] = {}
         self._names: dict[int, str] = {}
-        self._free = [1 << (_FIRST + 2 * place) for place in reversed(range(OWN_MARKS))]
-
-    @property
-    def all_came(self) -> int:
-        """The marks of everything that came from clients and neighbours."""
-        marks = LISTED
-        for mark in self._names:
-            marks |= mark
-        return marks
+        self._free = list(reversed(range(OWN_MARKS)))
 
     def came(self, hop: Hop) -> int:
-        """The mark of what came from a hop."""
-        return LISTED if hop.is_client else self._came.get(hop.name, LISTED)
+        """The mark of subscriptions that came from a hop."""
+        return LISTED if hop.is_client else self._mark(hop.name, _CAME, LISTED)
 
     def sent(self, name: str) -> int:
-        """The mark of what was sent to a neighbour."""
-        came = self._came.get(name)
-        return SENT_ANYWHERE if came is None else came << 1
+        """The mark of subscriptions that were sent to a neighbour."""
+        return self._mark(name, _SENT, SENT_SOMEWHERE)
 
-    def names(self, marks: int) -> list[str]:
-        """The neighbours from which something with these marks came, LISTED aside."""
-        return [name for mark, name in self._names.items() if marks & mark]
+    def offered(self, name: str) -> int:
+        """The mark of advertisements that came from a neighbour."""
+        return self._mark(name, _OFFERED, OFFERED_SOMEWHERE)
+
+    def names(self, marks: int) -> Iterable[str]:
+        """The neighbours that have some of these marks for their own."""
+        marks >>= _SHARED
+        place = 0
+        while marks:
+            if marks & (1 << _EACH) - 1:
+                yield self._names[place]
+            marks >>= _EACH
+            place += 1
 
     def assign(self, name: str) -> None:
         """A neighbour is new."""
         if self._free:
-            mark = self._free.pop()
-            self._came[name] = mark
-            self._names[mark] = name
+            place = self._free.pop()
+            self._places[name] = place
+            self._names[place] = name
 
     def forget(self, name: str) -> None:
         """A neighbour is gone, and nothing has its marks any more."""
-        mark = self._came.pop(name, None)
-        if mark is not None:
-            del self._names[mark]
-            self._free.append(mark)
+        place = self._places.pop(name, None)
+        if place is not None:
+            del self._names[place]
+            self._free.append(place)
+
+    def _mark(self, name: str, mark: int, shared: int) -> int:
+        place = self._places.get(name)
+        return shared if place is None else 1 << (_SHARED + _EACH * place + mark)

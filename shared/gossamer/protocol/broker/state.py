@@ -44,7 +44,7 @@ class State:
     Attributes:
         name: of the broker, unique in the overlay.
         settings: which do not change.
-        marks: of neighbours, in the indexes of both tables.
+        marks: of neighbours, in the index that both tables share.
         next_number: of the next identifier.
         last_publications: number of the last publication from each broker; along a tree of first-in
             first-out links those of one publisher host broker only grow.
@@ -72,14 +72,14 @@ class State:
         cls, name: str, settings: BrokerSettings, new_index: NewIndex, incarnation: int
     ) -> State:
         """The memory of a broker that has seen nothing."""
-        marks = Marks()
+        index, marks = new_index(), Marks()
         return cls(
             name=name,
             settings=settings,
             next_number=incarnation << INCARNATION_BITS,
             marks=marks,
-            subscriptions=SubscriptionTable(new_index, marks),
-            advertisements=AdvertisementTable(new_index, marks),
+            subscriptions=SubscriptionTable(index, marks),
+            advertisements=AdvertisementTable(index, marks),
             statistics=Statistics(settings.statistics_window, settings.statistics_entries),
         )
 

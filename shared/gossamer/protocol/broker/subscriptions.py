@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from attrs import define, field
 
 from gossamer.protocol.broker.identifiers import Hop, Id
-from gossamer.protocol.broker.index import FilterIndex, NewIndex
-from gossamer.protocol.broker.marks import LISTED, PRESERVED, Marks
+from gossamer.protocol.broker.index import FilterIndex
+from gossamer.protocol.broker.marks import ALL_CAME, ALL_SENT, LISTED, PRESERVED, Marks
 from gossamer.protocol.content.filters import Filter, covers
+
+_MARKS: Final = ALL_CAME | ALL_SENT
 
 
 @define(eq=False)
@@ -42,7 +44,6 @@ class Group:
 
     Attributes:
         place: in the index.
-        filter: of all of them.
         entries: those in the table.
         local: those of clients.
         remote: how many came from each neighbour.
@@ -52,7 +53,6 @@ class Group:
     """
 
     place: int
-    filter: Filter
     entries: dict[Id, Entry] = field(factory=dict)
     local: dict[Id, Entry] = field(factory=dict)
     remote: dict[Hop, int] = field(factory=dict)
@@ -97,10 +97,10 @@ class Matched(NamedTuple):
 class SubscriptionTable:
     """Entries by identifier, and one index of their filters and of those sent to neighbours."""
 
-    def __init__(self, new_index: NewIndex, marks: Marks) -> None:
+    def __init__(self, index: FilterIndex, marks: Marks) -> None:
         self._entries: dict[Id, Entry] = {}
         self._groups: dict[int, Group] = {}
-        self._index: FilterIndex = new_index()
+        self._index = index
         self._marks = marks
         self.next_order = 0
 
@@ -136,7 +136,7 @@ class SubscriptionTable:
 
     def matched(self, values: Mapping[str, object], besides: Hop) -> Matched:
         """Who gets a publication that came from a hop, which is not asked again if a neighbour."""
-        marked = self._marks.all_came
+        marked = ALL_CAME
         if not besides.is_client:
             marked &= ~self._marks.came(besides) | LISTED
         reach = self._index.reach(values, marked, LISTED)
@@ -155,7 +155,7 @@ class SubscriptionTable:
 
     def meeting(self, advertisement: Filter) -> list[Entry]:
         """What an advertisement can serve, in the order of arrival."""
-        groups = (self._groups[place] for place in self._index.meeting(advertisement))
+        groups = (self._groups[place] for place in self._index.meeting(advertisement, ALL_CAME))
         return in_order(entry for group in groups for entry in group.entries.values())
 
     def from_hop(self, hop: Hop) -> list[Entry]:
@@ -215,7 +215,7 @@ class SubscriptionTable:
 
     def is_covered(self, entry: Entry, among: Mapping[Id, Entry]) -> bool:
         """Whether another covers an entry; of two that cover each other, whether it comes later."""
-        for place in self._index.covering(entry.filter):
+        for place in self._index.covering(entry.filter, ALL_CAME):
             for other in self._groups[place].entries.values():
                 if other is entry or other.id not in among:
                     continue
@@ -225,16 +225,18 @@ class SubscriptionTable:
 
     def _group_of(self, wanted: Filter) -> Group:
         place = self._index.place_of(wanted)
-        if place is None:
+        group = None if place is None else self._groups.get(place)
+        if group is None:
             place = self._index.add(wanted)
-            self._groups[place] = Group(place, wanted)
-        return self._groups[place]
+            group = self._groups[place] = Group(place)
+        return group
 
     def _changed(self, group: Group) -> None:
         """Mark a group by who holds it and where it was sent; nobody and nowhere: forget it."""
         if not group.entries and not group.sent:
             del self._groups[group.place]
-            self._index.remove(group.place)
+            if not self._index.remove(group.place):
+                self._index.mark(group.place, 0, 0, _MARKS)
             return
         marks = LISTED if group.local else 0
         several = 0
@@ -247,7 +249,7 @@ class SubscriptionTable:
         marks |= PRESERVED if group.preserved else 0
         if (marks, several) != (group.marks, group.several):
             group.marks, group.several = marks, several
-            self._index.mark(group.place, marks, several)
+            self._index.mark(group.place, marks, several, _MARKS)
 
 
 def in_order(entries: Iterable[Entry]) -> list[Entry]:

@@ -160,13 +160,13 @@ class MatchingIndex:
         del self._filters[filter_id], self._ids[wanted], self._copies[filter_id]
         return Removed(True, was_root, new_roots)
 
-    def mark(self, filter_id: int, marks: int, several: int = 0) -> None:
-        """Give a filter these marks, bits below 2^60, instead of those it had.
+    def mark(self, filter_id: int, marks: int, several: int = 0, among: int = HELD - 1) -> None:
+        """Give a filter these marks, bits below 2^60, and no others among some.
 
         A mark says who holds a filter, and questions can be put to the filters of some marks only.
         `several`: the marks that stand for more than one holder.
         """
-        self._storage.mark(filter_id, marks, several)
+        self._storage.mark(filter_id, marks, several, among)
 
     def match(self, publication: Mapping[str, object], marked: int = HELD) -> list[int]:
         """The filters that a publication matches, in no particular order.
@@ -220,10 +220,10 @@ class MatchingIndex:
         words = questions.intersecting(self._box(wanted))
         return self._checked(words, lambda held: relations.intersects(held, wanted))
 
-    def met_by_advertisement(self, advertisement: Filter) -> list[int]:
+    def met_by_advertisement(self, advertisement: Filter, marked: int = HELD) -> list[int]:
         """Of subscriptions in the index, those that an advertisement's publications may match."""
         words = questions.met_by_advertisement(self._box(advertisement))
-        return self._checked(words, lambda held: relations.meets(held, advertisement))
+        return self._checked(words, lambda held: relations.meets(held, advertisement), marked)
 
     def met_by_subscription(self, subscription: Filter, marked: int = HELD) -> list[int]:
         """Of advertisements in the index, those whose publications may match a subscription."""

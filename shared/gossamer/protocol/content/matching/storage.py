@@ -163,10 +163,12 @@ class Storage:
         self.unhang(slot)
         self._change(slot, 0, ROOT)
 
-    def mark(self, slot: int, marks: int, several: int) -> None:
-        """Give a slot that is in the tree these marks of the host's, and no others of those."""
-        kept = int(self.table.records[self._record(slot) + MARKS]) & (HELD | ROOT)
-        self._set_marks(self.table, self._record(slot), kept | marks, several)
+    def mark(self, slot: int, marks: int, several: int, among: int) -> None:
+        """Give a slot that is in the tree these marks, and no others among some."""
+        records, record = self.table.records, self._record(slot)
+        marks |= int(records[record + MARKS]) & ~among
+        several |= int(records[record + SEVERAL]) & ~among
+        self._set_marks(self.table, record, marks, several)
 
     def children(self, slot: int) -> list[int]:
         """The slots that hang below a slot."""
