@@ -20,16 +20,19 @@ class PlainIndex:
         self._copies: Counter[int] = Counter()
         self._next = 0
 
-    def add(self, wanted: Filter) -> int:
-        """Hold a filter, perhaps once more."""
-        place = self.place_of(wanted)
-        if place is None:
-            self._next += 1
-            place = self._next
-            self._filters[place] = wanted
-            self._marks[place] = self._several[place] = 0
+    def add(self, wanted: Filter, marks: int) -> int:
+        """Hold a filter that is new."""
+        assert self.place_of(wanted) is None
+        self._next += 1
+        self._filters[self._next] = wanted
+        self._marks[self._next] = marks
+        self._several[self._next] = 0
+        self._copies[self._next] = 1
+        return self._next
+
+    def add_again(self, place: int) -> None:
+        """Hold a filter once more."""
         self._copies[place] += 1
-        return place
 
     def remove(self, place: int) -> bool:
         """Hold a filter once less."""

@@ -68,11 +68,7 @@ class AdvertisementTable:
         offer = Offer(id_, announced, hop, label)
         self._offers[id_] = offer
         if not hop.is_client:
-            place = self._index.place_of(announced)
-            group = None if place is None else self._groups.get(place)
-            if group is None:
-                place = self._index.add(announced)
-                group = self._groups[place] = _Group(place)
+            group = self._group_of(announced)
             group.offers.setdefault(hop.name, {})[id_] = None
             self._changed(group)
         return offer
@@ -81,9 +77,7 @@ class AdvertisementTable:
         """Forget an advertisement that is here, and return it."""
         offer = self._offers.pop(id_)
         if not offer.hop.is_client:
-            place = self._index.place_of(offer.filter)
-            assert place is not None
-            group = self._groups[place]
+            group = self._group_of(offer.filter)
             del group.offers[offer.hop.name][id_]
             if not group.offers[offer.hop.name]:
                 del group.offers[offer.hop.name]
@@ -116,6 +110,17 @@ class AdvertisementTable:
         """The advertisements of a neighbour that a subscription meets, by name."""
         places = self._index.met_by(wanted, self._marks.offered(name))
         return sorted(id_ for place in places for id_ in self._groups[place].offers.get(name, ()))
+
+    def _group_of(self, announced: Filter) -> _Group:
+        place = self._index.place_of(announced)
+        group = None if place is None else self._groups.get(place)
+        if group is None:
+            if place is None:
+                place = self._index.add(announced, 0)
+            else:
+                self._index.add_again(place)
+            group = self._groups[place] = _Group(place)
+        return group
 
     def _changed(self, group: _Group) -> None:
         """Mark a group by who announced it; nobody: forget it."""

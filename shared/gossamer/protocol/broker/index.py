@@ -17,8 +17,11 @@ class FilterIndex(Protocol):
     `content.filters`, which are sound.
     """
 
-    def add(self, wanted: Filter) -> int:
-        """Hold a filter, once more if an equal one is held; returns its place."""
+    def add(self, wanted: Filter, marks: int) -> int:
+        """Hold a filter that is new, with these marks; returns its place."""
+
+    def add_again(self, place: int) -> None:
+        """Hold a filter once more."""
 
     def remove(self, place: int) -> bool:
         """Hold a filter once less; returns whether it is gone."""
@@ -61,6 +64,7 @@ class SharedIndex:
         """An empty index; `compiled` loads the compiler, for large tables."""
         index = self._index = MatchingIndex(compiled=compiled, covering=False)
         self.place_of = index.id_of
+        self.add_again = index.add_again
         self.mark = index.mark
         self.match = index.match
         self.reach = index.reach
@@ -70,9 +74,9 @@ class SharedIndex:
         self.met_by = index.met_by_subscription
         self.directions = index.reach_of_subscription
 
-    def add(self, wanted: Filter) -> int:
-        """Hold a filter, once more if an equal one is held; returns its place."""
-        return self._index.add(wanted).id
+    def add(self, wanted: Filter, marks: int) -> int:
+        """Hold a filter that is new, with these marks; returns its place."""
+        return self._index.add(wanted, marks).id
 
     def remove(self, place: int) -> bool:
         """Hold a filter once less; returns whether it is gone."""

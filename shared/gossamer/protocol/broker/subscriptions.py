@@ -13,6 +13,7 @@ from gossamer.protocol.broker.index import FilterIndex
 from gossamer.protocol.broker.marks import ALL_CAME, ALL_SENT, LISTED, PRESERVED, Marks
 from gossamer.protocol.content.filters import Filter, covers
 
+NOWHERE: Final = -1
 _MARKS: Final = ALL_CAME | ALL_SENT
 
 
@@ -43,6 +44,7 @@ class Group:
     """Subscriptions with equal filters, which the index holds once.
 
     Attributes:
+        filter: of all of them.
         place: in the index.
         entries: those in the table.
         local: those of clients.
@@ -52,7 +54,8 @@ class Group:
         marks, several: as the index knows them.
     """
 
-    place: int
+    filter: Filter
+    place: int = NOWHERE
     entries: dict[Id, Entry] = field(factory=dict)
     local: dict[Id, Entry] = field(factory=dict)
     remote: dict[Hop, int] = field(factory=dict)
@@ -226,17 +229,12 @@ class SubscriptionTable:
     def _group_of(self, wanted: Filter) -> Group:
         place = self._index.place_of(wanted)
         group = None if place is None else self._groups.get(place)
-        if group is None:
-            place = self._index.add(wanted)
-            group = self._groups[place] = Group(place)
-        return group
+        return Group(wanted) if group is None else group
 
     def _changed(self, group: Group) -> None:
         """Mark a group by who holds it and where it was sent; nobody and nowhere: forget it."""
         if not group.entries and not group.sent:
-            del self._groups[group.place]
-            if not self._index.remove(group.place):
-                self._index.mark(group.place, 0, 0, _MARKS)
+            self._forget(group)
             return
         marks = LISTED if group.local else 0
         several = 0
@@ -247,9 +245,26 @@ class SubscriptionTable:
         for name in group.sent:
             marks |= self._marks.sent(name)
         marks |= PRESERVED if group.preserved else 0
+        if group.place == NOWHERE:
+            self._enter(group, marks)
         if (marks, several) != (group.marks, group.several):
             group.marks, group.several = marks, several
             self._index.mark(group.place, marks, several, _MARKS)
+
+    def _enter(self, group: Group, marks: int) -> None:
+        place = self._index.place_of(group.filter)
+        if place is None:
+            place = self._index.add(group.filter, marks)
+            group.marks = marks
+        else:
+            self._index.add_again(place)
+        group.place = place
+        self._groups[place] = group
+
+    def _forget(self, group: Group) -> None:
+        del self._groups[group.place]
+        if not self._index.remove(group.place):
+            self._index.mark(group.place, 0, 0, _MARKS)
 
 
 def in_order(entries: Iterable[Entry]) -> list[Entry]:

@@ -17,10 +17,10 @@ from gossamer.protocol.content.matching.keys import (
     boolean_key,
     date_key,
     number_cell,
-    number_high,
-    number_low,
+    number_keys,
 )
 from gossamer.protocol.content.matching.string_order import Relabelled, StringOrder
+from gossamer.protocol.content.matching.table import ROW_WORDS
 from gossamer.protocol.content.values import Kind
 
 Rows = list[int]
@@ -67,28 +67,14 @@ class Dimensions:
         """The dimensions of a kind."""
         return [number for number, (_, kind) in self._places.items() if kind is wanted]
 
-    def enter(self, wanted: Filter) -> tuple[Rows, bool]:
-        """Count the dimensions and strings of a filter; its rows, and whether they are all of it.
-
-        Strings come last: the tree divides by what is equal to one, so that is mostly known.
-        """
-        for _, constraint in wanted.constraints:
+    def enter(self, wanted: Filter) -> Box:
+        """Count the dimensions and strings of a filter, and return it by kinds and keys."""
+        for name, constraint in wanted.constraints:
+            self._use_dimension(name, constraint.kind)
             if constraint.kind is Kind.STRING:
                 self._strings.use(constraint.low)
                 self._strings.use(constraint.high)
-        rows: Rows = []
-        strings: Rows = []
-        exact = True
-        for name, constraint in wanted.constraints:
-            kind = constraint.kind
-            low, high, ends_exact = self._interval(constraint)
-            row = (self._use_dimension(name, kind), low, high)
-            if kind is Kind.STRING:
-                strings += row
-            else:
-                rows += row
-            exact = exact and ends_exact and constraint.is_interval
-        return rows + strings, exact
+        return self.box(wanted)
 
     def box(self, wanted: Filter) -> Box:
         """A filter by kinds and keys."""
@@ -103,13 +89,11 @@ class Dimensions:
     def box_of(self, rows: Rows, exact: bool) -> Box:
         """The box of a filter that was entered, by its rows."""
         places = self._places
-        return Box(
-            [
-                (*places[rows[at]], rows[at + 1], rows[at + 2])
-                for at in range(0, len(rows), 3)
-            ],
-            exact,
-        )
+        sides = [
+            (*places[rows[at]], rows[at + 1], rows[at + 2])
+            for at in range(0, len(rows), ROW_WORDS)
+        ]
+        return Box(sides, exact)
 
     def release(self, wanted: Filter) -> None:
         """Count the dimensions and strings of a filter less."""
@@ -122,9 +106,7 @@ class Dimensions:
     def _interval(self, constraint: Constraint) -> tuple[int, int, bool]:
         kind, low, high = constraint.kind, constraint.low, constraint.high
         if kind is Kind.NUMBER:
-            low_key, low_exact = number_low(low)
-            high_key, high_exact = number_high(high)
-            return low_key, high_key, low_exact and high_exact
+            return number_keys(low, high)
         if kind is Kind.STRING:
             return self._strings.key(low), self._strings.key(high), True
         if kind is None:
@@ -143,7 +125,7 @@ class Dimensions:
         low = (date_key if kind is Kind.DATE else boolean_key)(before)
         return low, low + 1
 
-    def _use_dimension(self, attribute: str, kind: Kind | None) -> int:
+    def _use_dimension(self, attribute: str, kind: Kind | None) -> None:
         numbers = self._numbers.get(attribute)
         if numbers is None:
             numbers = self._numbers[attribute] = {}
@@ -154,7 +136,6 @@ class Dimensions:
             self._uses[number] = 0
             self._places[number] = (numbers, kind)
         self._uses[number] += 1
-        return number
 
     def _release_dimension(self, attribute: str, kind: Kind | None) -> None:
         numbers = self._numbers[attribute]
@@ -165,3 +146,18 @@ class Dimensions:
             self._free.append(number)
             if not numbers:
                 del self._numbers[attribute]
+
+
+def rows_of(box: Box) -> Rows:
+    """The rows of a filter that was entered.
+
+    Strings come last: the tree divides by what is equal to one, so that is mostly known.
+    """
+    rows: Rows = []
+    strings: Rows = []
+    for numbers, kind, low, high in box.sides:
+        if kind is Kind.STRING:
+            strings += (numbers[kind], low, high)
+        else:
+            rows += (numbers[kind], low, high)
+    return rows + strings

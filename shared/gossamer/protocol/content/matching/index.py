@@ -24,7 +24,7 @@ from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters import relations
 from gossamer.protocol.content.filters.filter import Filter
 from gossamer.protocol.content.matching import questions
-from gossamer.protocol.content.matching.dimensions import Box, Dimensions
+from gossamer.protocol.content.matching.dimensions import Box, Dimensions, rows_of
 from gossamer.protocol.content.matching.questions import Questions, Words
 from gossamer.protocol.content.matching.storage import Storage
 from gossamer.protocol.content.matching.table import (
@@ -106,6 +106,7 @@ class MatchingIndex:
         self._filters: dict[int, Filter] = {}
         self._ids: dict[Filter, int] = {}
         self._copies: dict[int, int] = {}
+        self._boxed: tuple[Filter | None, Box] = (None, Box([], True))
 
     def __len__(self) -> int:
         """The number of different filters."""
@@ -126,15 +127,16 @@ class MatchingIndex:
         """The id of an equal filter, or None."""
         return self._ids.get(wanted)
 
-    def add(self, wanted: Filter) -> Added:
-        """Add a filter; an equal one is counted once more."""
+    def add(self, wanted: Filter, marks: int = 0) -> Added:
+        """Add a filter with these marks (see `mark`); an equal one is counted once more."""
         known = self._ids.get(wanted)
         if known is not None:
             self._copies[known] += 1
             return Added(known, False, self.covered_by(known), [])
-        rows, exact = self._dimensions.enter(wanted)
+        box = self._dimensions.enter(wanted)
         self._storage.reserve_dimensions(len(self._dimensions))
-        slot = self._storage.take_slot(rows, not exact)
+        slot = self._storage.take_slot(rows_of(box), not box.exact, marks)
+        self._boxed = wanted, box
         self._filters[slot], self._ids[wanted], self._copies[slot] = wanted, slot, 1
         above = self._cover_of(slot) if self._covering else NONE
         below = self._roots_below(slot) if self._covering and above == NONE else []
@@ -144,6 +146,10 @@ class MatchingIndex:
             self._storage.hang(slot, above)
         self._storage.insert(slot)
         return Added(slot, True, None if above == NONE else above, below)
+
+    def add_again(self, filter_id: int) -> None:
+        """Count a filter that is there once more."""
+        self._copies[filter_id] += 1
 
     def remove(self, filter_id: int) -> Removed:
         """Remove a filter, or one of several equal ones; `ContentError` if there is none."""
@@ -157,6 +163,7 @@ class MatchingIndex:
         new_roots = self._hang_elsewhere(filter_id)
         self._storage.give_back(filter_id)
         self._dimensions.release(wanted)
+        self._boxed = None, self._boxed[1]
         del self._filters[filter_id], self._ids[wanted], self._copies[filter_id]
         return Removed(True, was_root, new_roots)
 
@@ -257,8 +264,15 @@ class MatchingIndex:
         )
 
     def _box(self, wanted: Filter) -> Box:
-        slot = self._ids.get(wanted)
-        return self._dimensions.box(wanted) if slot is None else self._box_at(slot)
+        """A filter by kinds and keys, which hold until the next addition or removal.
+
+        Several questions about one filter are asked in a row, the first of them often `add`.
+        """
+        if wanted is not self._boxed[0]:
+            slot = self._ids.get(wanted)
+            box = self._dimensions.box(wanted) if slot is None else self._box_at(slot)
+            self._boxed = wanted, box
+        return self._boxed[1]
 
     def _box_at(self, slot: int) -> Box:
         exact = not self._storage.is_doubtful(slot)

@@ -84,20 +84,24 @@ def number_cell(value: Exact) -> int:
     return 2 * rank + (not exact)
 
 
+def number_keys(low: Cut, high: Cut) -> tuple[int, int, bool]:
+    """The keys of an interval's ends, and whether both are exact."""
+    low_rank, high_rank = plain_rank(low[0]), plain_rank(high[0])
+    if low_rank is not None and high_rank is not None:
+        return 2 * low_rank + low[1], 2 * high_rank + high[1], True
+    low_key, low_exact = number_low(low)
+    high_key, high_exact = number_high(high)
+    return low_key, high_key, low_exact and high_exact
+
+
 def number_low(cut: Cut) -> tuple[int, bool]:
     """The key of a cut where an interval begins, and whether it is exact."""
-    plain = plain_rank(cut[0])
-    if plain is not None:
-        return 2 * plain + cut[1], True
     rank, exact = number_rank(cut[0])
     return 2 * rank + (cut[1] if exact else 1), exact
 
 
 def number_high(cut: Cut) -> tuple[int, bool]:
     """The key of a cut where an interval ends, and whether it is exact."""
-    plain = plain_rank(cut[0])
-    if plain is not None:
-        return 2 * plain + cut[1], True
     rank, exact = number_rank(cut[0])
     return 2 * rank + (cut[1] if exact else 2), exact
 

@@ -68,6 +68,8 @@ class Storage:
         table = self.table
         table.query[: len(words)] = words
         answer = int(self._search(table))
+        if not answer:
+            return [], []
         doubtful, found = answer >> FOUND_BITS, answer & ((1 << FOUND_BITS) - 1)
         certain = table.found[:found].tolist()
         if not doubtful:
@@ -91,7 +93,7 @@ class Storage:
         """Whether the rows of a slot are not all there is to its filter."""
         return bool(self.table.records[self._record(slot) + DOUBTFUL])
 
-    def take_slot(self, rows: Rows, doubtful: bool) -> int:
+    def take_slot(self, rows: Rows, doubtful: bool, marks: int) -> int:
         """A slot with its record written, not yet in the tree; a root, as it has no parent."""
         slot = self._free_slots.pop() if self._free_slots else self._slots
         length = len(rows) // ROW_WORDS
@@ -101,7 +103,7 @@ class Storage:
         self._slots, self._words = max(self._slots, slot + 1), max(self._words, end)
         self._make_room()
         table = self.table
-        header = [slot, NONE, length, int(doubtful), NONE, HELD | ROOT, 0]
+        header = [slot, NONE, length, int(doubtful), NONE, HELD | ROOT | marks, 0]
         table.records[record:end] = header + rows
         table.slots[slot] = (record, NONE, NONE, NONE)
         return slot
