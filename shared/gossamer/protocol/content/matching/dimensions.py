@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from gossamer.protocol.content.filters.constraint import Constraint
-from gossamer.protocol.content.filters.domains import DOMAINS, Exact, Strings
+from gossamer.protocol.content.filters.domains import DOMAINS, Exact
 from gossamer.protocol.content.filters.filter import Filter
 from gossamer.protocol.content.matching.keys import (
     boolean_key,
     date_key,
     number_cell,
     number_keys,
+    plain_rank,
 )
 from gossamer.protocol.content.matching.string_order import Relabelled, StringOrder
 from gossamer.protocol.content.matching.table import ROW_WORDS
@@ -40,6 +41,8 @@ class Box(NamedTuple):
     exact: bool
 
 
+_NUMBER: Final = Kind.NUMBER
+_STRING: Final = Kind.STRING
 _NO_NUMBERS: Final[Mapping[Kind | None, int]] = {}
 PRESENCE: Final = (0, 1)
 """The interval of every filter and value in the dimension of presence."""
@@ -71,7 +74,7 @@ class Dimensions:
         """Count the dimensions and strings of a filter, and return it by kinds and keys."""
         for name, constraint in wanted.constraints:
             self._use_dimension(name, constraint.kind)
-            if constraint.kind is Kind.STRING:
+            if constraint.kind is _STRING:
                 self._strings.use(constraint.low)
                 self._strings.use(constraint.high)
         return self.box(wanted)
@@ -98,16 +101,16 @@ class Dimensions:
     def release(self, wanted: Filter) -> None:
         """Count the dimensions and strings of a filter less."""
         for name, constraint in wanted.constraints:
-            if constraint.kind is Kind.STRING:
+            if constraint.kind is _STRING:
                 self._strings.release(constraint.low)
                 self._strings.release(constraint.high)
             self._release_dimension(name, constraint.kind)
 
     def _interval(self, constraint: Constraint) -> tuple[int, int, bool]:
         kind, low, high = constraint.kind, constraint.low, constraint.high
-        if kind is Kind.NUMBER:
+        if kind is _NUMBER:
             return number_keys(low, high)
-        if kind is Kind.STRING:
+        if kind is _STRING:
             return self._strings.key(low), self._strings.key(high), True
         if kind is None:
             return (*PRESENCE, True)
@@ -116,12 +119,14 @@ class Dimensions:
 
     def cell(self, kind: Kind, value: Exact) -> tuple[int, int]:
         """The keys around a value of a kind."""
-        if kind is Kind.NUMBER:
-            low = number_cell(value)
+        if kind is _NUMBER:
+            rank = plain_rank(value)
+            low = number_cell(value) if rank is None else 2 * rank
             return low, low + 1
         before = DOMAINS[kind].before(value)
-        if kind is Kind.STRING:
-            return self._strings.key(before), self._strings.key(Strings.after(value))
+        if kind is _STRING:
+            _, stem, nuls = before
+            return self._strings.key(before), self._strings.key((0, stem, nuls + 1))
         low = (date_key if kind is Kind.DATE else boolean_key)(before)
         return low, low + 1
 
@@ -156,7 +161,7 @@ def rows_of(box: Box) -> Rows:
     rows: Rows = []
     strings: Rows = []
     for numbers, kind, low, high in box.sides:
-        if kind is Kind.STRING:
+        if kind is _STRING:
             strings += (numbers[kind], low, high)
         else:
             rows += (numbers[kind], low, high)

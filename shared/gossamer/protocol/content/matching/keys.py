@@ -77,20 +77,16 @@ def plain_rank(value: Exact) -> int | None:
 
 def number_cell(value: Exact) -> int:
     """The key where the interval of a single number begins; it ends at the next key."""
-    plain = plain_rank(value)
-    if plain is not None:
-        return 2 * plain
     rank, exact = number_rank(value)
     return 2 * rank + (not exact)
 
 
 def number_keys(low: Cut, high: Cut) -> tuple[int, int, bool]:
     """The keys of an interval's ends, and whether both are exact."""
-    low_rank, high_rank = plain_rank(low[0]), plain_rank(high[0])
-    if low_rank is not None and high_rank is not None:
-        return 2 * low_rank + low[1], 2 * high_rank + high[1], True
-    low_key, low_exact = number_low(low)
-    high_key, high_exact = number_high(high)
+    rank = plain_rank(low[0])
+    low_key, low_exact = number_low(low) if rank is None else (2 * rank + low[1], True)
+    rank = plain_rank(high[0])
+    high_key, high_exact = number_high(high) if rank is None else (2 * rank + high[1], True)
     return low_key, high_key, low_exact and high_exact
 
 

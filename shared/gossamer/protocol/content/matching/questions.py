@@ -11,7 +11,7 @@ A question is None where no stored filter can be an answer.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from gossamer.protocol.content.filters.domains import exact_kind, exact_value
 from gossamer.protocol.content.matching.dimensions import PRESENCE, Box, Dimensions
@@ -33,6 +33,7 @@ ALL: Final = 1 << 31
 """More answers than there can be."""
 
 _OPTIONAL, _REQUIRED = 0, 1
+_STRING: Final = Kind.STRING
 _PLAIN: Final[dict[type, Kind]] = {int: Kind.NUMBER, float: Kind.NUMBER, str: Kind.STRING}
 """Types whose values are exact as they are, unless NaN or not ASCII."""
 _NOTHING: Final = (MOST, LEAST)
@@ -62,20 +63,20 @@ class Questions:
                 return None
         return _question(asked, ENCLOSING, stored_wanted=len(publication))
 
-    def _ask_value(self, asked: Asked, numbers: Mapping[Kind | None, int], value: object) -> bool:
+    def _ask_value(self, asked: Asked, numbers: Mapping[Kind | None, int], value: Any) -> bool:
         """Ask what a value of an attribute satisfies; returns whether anything can be stored."""
         kind = _PLAIN.get(type(value))
-        if kind is None or value != value or (kind is Kind.STRING and not _is_ascii(value)):
+        if kind is None or value != value or (kind is _STRING and not value.isascii()):
             value = exact_value(value)
             if value is None:
                 return False
             kind = exact_kind(value)
-        if kind in numbers:
-            low, high = self._dimensions.cell(kind, value)
-            asked += (numbers[kind], low, high, _OPTIONAL)
-        if None in numbers:
-            asked += (numbers[None], *PRESENCE, _OPTIONAL)
-        return kind in numbers or None in numbers
+        number, present = numbers.get(kind), numbers.get(None)
+        if number is not None:
+            asked += (number, *self._dimensions.cell(kind, value), _OPTIONAL)
+        if present is not None:
+            asked += (present, *PRESENCE, _OPTIONAL)
+        return number is not None or present is not None
 
 
 def covering(wanted: Box) -> Words:
@@ -149,10 +150,6 @@ def _ask_kind_or_presence(wanted: Box, by_presence: bool) -> Asked:
         if kind is not None and None in numbers:
             asked += (numbers[None], *PRESENCE, _OPTIONAL)
     return asked
-
-
-def _is_ascii(value: object) -> bool:
-    return isinstance(value, str) and value.isascii()
 
 
 def _ask_all(asked: Asked, numbers: Mapping[Kind | None, int]) -> None:
