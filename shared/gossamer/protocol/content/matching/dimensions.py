@@ -93,8 +93,7 @@ class Dimensions:
         """The box of a filter that was entered, by its rows."""
         places = self._places
         sides = [
-            (*places[rows[at]], rows[at + 1], rows[at + 2])
-            for at in range(0, len(rows), ROW_WORDS)
+            (*places[rows[at]], rows[at + 1], rows[at + 2]) for at in range(0, len(rows), ROW_WORDS)
         ]
         return Box(sides, exact)
 
