@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -51,7 +52,7 @@ from gossamer.sim.brokers.storm import SECOND, Storm, run_storm
 from gossamer.sim.brokers.topology import controlled_49
 from gossamer.sim.compilation import keep_compiled_code
 
-ROOTS, DEGREE, PUBLICATIONS, UNSUBSCRIPTIONS, REACH = 20, 2_099, 2_000, 10, 1.0
+ROOTS, DEGREE, PUBLICATIONS, UNSUBSCRIPTIONS, REACH = 20, 2_099, 1_000, 5, 2.0
 COVERINGS = {"active": "Active", "lazy": "Lazy", "off": "None"}
 KINDS = ("matching", "covering", "unsubscription", "publication")
 PAPER = {
@@ -60,7 +61,7 @@ PAPER = {
     "off": (1.6, 0.0, 0.0, 7.9),
 }
 """Milliseconds a message, in the order of `KINDS`."""
-STORMS = ((1, 2_099), (3, 2_099), (10, 2_099), (30, 2_099), (1, 8_399))
+STORMS = ((1, 2_099), (3, 2_099), (10, 2_099), (40, 2_099), (1, 8_399))
 """Times slower than measured, and subscriptions triggered by one unsubscription."""
 
 
@@ -223,7 +224,7 @@ def measured_times(rows: list[dict[str, Any]], factor: int) -> FixedTimes:
 
 
 def storm(covering: str, service: FixedTimes, degree: int) -> dict[str, Any]:
-    """The longest core queue and the longest delay of a storm: 10 unsubscriptions, one every 0.5 s,
+    """The longest core queue and the longest delay of a storm: 5 unsubscriptions, one every 0.5 s,
     and a publication every 10 ms."""
     result = run_storm(
         Storm(
@@ -233,8 +234,8 @@ def storm(covering: str, service: FixedTimes, degree: int) -> dict[str, Any]:
             service=service,
             unsubscriptions=UNSUBSCRIPTIONS,
             publish_every=SECOND // 100,
-            calm=5 * SECOND,
-            aftermath=20 * SECOND,
+            calm=2 * SECOND,
+            aftermath=10 * SECOND,
             reach=REACH,
             sample_every=SECOND // 20,
         ),
@@ -262,9 +263,11 @@ def main() -> None:
     for covering in COVERINGS:
         pump = measure(covering, chosen.publications)
         rows += [row(pump, covering, ["E"], "E"), row(pump, covering, list(pump.brokers), "all")]
+        print(f"{COVERINGS[covering]}: {len(pump.brokers)} brokers measured", flush=True)
     print(machine())
     print_rows(rows)
     print_conclusions(rows)
+    sys.stdout.flush()
     storms = []
     for factor, degree in STORMS if chosen.storms else ():
         for covering in ("active", "incremental"):

@@ -32,11 +32,13 @@ from gossamer.protocol.errors import LocalProtocolError
 _FORMAT = 1
 
 Read = Callable[[str], Filter]
-"""Makes a filter of its text."""
+Write = Callable[[Filter], str]
+"""Make a filter of its text, and the other way round."""
 
 
 def dump(state: State) -> dict[str, object]:
     """Everything that a broker remembers, as plain data."""
+    write = cache(filters.to_text)  # most filters are in several tables
     return {
         "format": _FORMAT,
         "name": state.name,
@@ -44,9 +46,11 @@ def dump(state: State) -> dict[str, object]:
         "next_order": state.subscriptions.next_order,
         "queue": state.queue,
         "last_publications": dict(state.last_publications),
-        "advertisements": [_entry_data(one) for one in state.advertisements],
-        "subscriptions": [[*_entry_data(one), one.order, one.held] for one in state.subscriptions],
-        "links": [_link_data(link) for link in state.links_in_order()],
+        "advertisements": [_entry_data(one, write) for one in state.advertisements],
+        "subscriptions": [
+            [*_entry_data(one, write), one.order, one.held] for one in state.subscriptions
+        ],
+        "links": [_link_data(link, write) for link in state.links_in_order()],
         "clients": [
             [one.name, _labels_data(one.subscriptions), _labels_data(one.advertisements)]
             for one in state.clients.values()
@@ -76,8 +80,8 @@ def load(data: dict[str, Any], settings: BrokerSettings, new_index: NewIndex) ->
         raise DumpError(f"{type(error).__name__}: {error}") from error
 
 
-def _entry_data(one: Offer | Entry) -> list[object]:
-    return [list(one.id), filters.to_text(one.filter), list(one.hop), one.label]
+def _entry_data(one: Offer | Entry, write: Write) -> list[object]:
+    return [list(one.id), write(one.filter), list(one.hop), one.label]
 
 
 def _load(data: dict[str, Any], settings: BrokerSettings, new_index: NewIndex) -> State:
@@ -116,14 +120,14 @@ def _load_subscriptions(state: State, data: dict[str, Any], read: Read) -> None:
     state.subscriptions.next_order = data["next_order"]
 
 
-def _link_data(link: Link) -> dict[str, object]:
+def _link_data(link: Link, write: Write) -> dict[str, object]:
     return {
         "name": link.name,
         "up": link.up,
         "out": [link.out_session, link.out_number],
         "in": [link.in_session, link.in_number],
         "unacknowledged": link.unacknowledged,
-        "sent": [[list(id_), filters.to_text(link.sent.filter_of(id_))] for id_ in link.sent],
+        "sent": [[list(id_), write(link.sent.filter_of(id_))] for id_ in link.sent],
         "quenched": [
             [list(covered), list(id_)]
             for id_ in link.sent
@@ -133,7 +137,10 @@ def _link_data(link: Link) -> dict[str, object]:
             [list(one.id), one.arrivals, one.false_positives]
             for one in link.sent.aggregates.values()
         ],
-        "retained": [[*_retained_data(one), one.session, one.number] for one in link.retained],
+        "retained": [
+            [_publication_data(one.publication), write(one.advertised), one.session, one.number]
+            for one in link.retained
+        ],
     }
 
 
@@ -165,10 +172,6 @@ def _link(
         retained=deque(retained),
         unacknowledged=data["unacknowledged"],
     )
-
-
-def _retained_data(one: Retained) -> list[object]:
-    return [_publication_data(one.publication), filters.to_text(one.advertised)]
 
 
 def _publication_data(one: Publication) -> list[object]:
