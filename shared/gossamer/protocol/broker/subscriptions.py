@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from operator import attrgetter
 from typing import Final, NamedTuple
 
@@ -97,6 +97,44 @@ class Matched(NamedTuple):
     local: list[Entry]
 
 
+class _Question:
+    """A question about what was sent, whose answers for several neighbours are found together."""
+
+    def __init__(
+        self,
+        ask: Callable[[Filter, int], Collection[int]],
+        marks: Marks,
+        sent: Callable[[str, Iterable[int]], list[Id]],
+    ) -> None:
+        self._ask = ask
+        self._marks = marks
+        self._sent = sent
+        self._wanted: Filter | None = None
+        self._names: Collection[str] = ()
+        self._known: dict[str, list[Id]] = {}
+
+    def ask_for_all(self, wanted: Filter, names: Collection[str]) -> None:
+        """Once it is asked for one of these neighbours, find the answers for all."""
+        self._wanted, self._names = wanted, names
+        self._known.clear()
+
+    def answer(self, name: str, wanted: Filter) -> list[Id]:
+        """What was sent to a neighbour and lies to a filter as the question says."""
+        if wanted is not self._wanted or name not in self._names:
+            return self._sent(name, self._ask(wanted, self._marks.sent(name)))
+        if name not in self._known:
+            marked = 0
+            for other in self._names:
+                marked |= self._marks.sent(other)
+            places = self._ask(wanted, marked)
+            self._known = {other: self._sent(other, places) for other in self._names}
+        return self._known[name]
+
+    def forget(self, name: str) -> None:
+        """What was sent to a neighbour changed."""
+        self._known.pop(name, None)
+
+
 class SubscriptionTable:
     """Entries by identifier, and one index of their filters and of those sent to neighbours."""
 
@@ -105,6 +143,8 @@ class SubscriptionTable:
         self._groups: dict[int, Group] = {}
         self._index = index
         self._marks = marks
+        self._covering = _Question(index.covering, marks, self._sent)
+        self._covered_by = _Question(index.covered_by, marks, self._sent)
         self.next_order = 0
 
     def __len__(self) -> int:
@@ -171,6 +211,7 @@ class SubscriptionTable:
         """A subscription was sent to a neighbour."""
         group = self._group_of(wanted)
         group.sent.setdefault(name, {})[id_] = None
+        self._sent_changed(name)
         self._changed(group)
 
     def remove_sent(self, name: str, id_: Id, wanted: Filter, preserved: bool) -> None:
@@ -180,6 +221,7 @@ class SubscriptionTable:
         if not group.sent[name]:
             del group.sent[name]
         group.preserved -= preserved
+        self._sent_changed(name)
         self._changed(group)
 
     def preserve(self, wanted: Filter) -> None:
@@ -188,13 +230,21 @@ class SubscriptionTable:
         group.preserved += 1
         self._changed(group)
 
+    def ask_for_all(self, wanted: Filter, names: Collection[str]) -> None:
+        """The next two questions will be put for each of these neighbours in turn.
+
+        They are answered for all at once; what changes for one of them makes its answers void.
+        """
+        self._covering.ask_for_all(wanted, names)
+        self._covered_by.ask_for_all(wanted, names)
+
     def sent_covering(self, name: str, wanted: Filter) -> list[Id]:
         """What was sent to a neighbour and covers a filter."""
-        return self._sent(name, self._index.covering(wanted, self._marks.sent(name)))
+        return self._covering.answer(name, wanted)
 
     def sent_covered_by(self, name: str, wanted: Filter) -> list[Id]:
         """What was sent to a neighbour and a filter covers."""
-        return self._sent(name, self._index.covered_by(wanted, self._marks.sent(name)))
+        return self._covered_by.answer(name, wanted)
 
     def preserved_matching(self, name: str, values: Mapping[str, object]) -> list[Id]:
         """What was sent to a neighbour and matches, of filters that are preserved somewhere."""
@@ -202,6 +252,10 @@ class SubscriptionTable:
 
     def _sent(self, name: str, places: Iterable[int]) -> list[Id]:
         return [id_ for place in places for id_ in self._groups[place].sent.get(name, ())]
+
+    def _sent_changed(self, name: str) -> None:
+        self._covering.forget(name)
+        self._covered_by.forget(name)
 
     # Which of some subscriptions cover others of them.
 
