@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from attrs import evolve
-
 from gossamer.protocol.broker.advertisements import Offer
 from gossamer.protocol.broker.identifiers import Hop
 from gossamer.protocol.broker.messages import Publication
@@ -51,9 +49,12 @@ def with_header(publication: Publication, matching: int) -> Publication:
     reset to zero. Otherwise, count is left unchanged, and distance is incremented by one"
     (selective paper, Sec. IV-A); the publisher host broker leaves both at zero.
     """
+    distance, count = publication.distance + 1, publication.count
     if matching > 1:
-        return evolve(publication, distance=0, count=publication.count + 1)
-    return evolve(publication, distance=publication.distance + 1)
+        distance, count = 0, count + 1
+    return Publication(
+        publication.id, publication.advertisement, publication.values, distance, count
+    )
 
 
 def _judge_aggregates(state: State, hop: Hop, publication: Publication, wanted: bool) -> None:
