@@ -3,16 +3,21 @@
 Run it by hand: ``python tests/bench/bench_brokers.py [--sizes 1000 20000] [--out bench.json]``. One
 broker between a publisher's tree and a neighbour that subscribes, with the compiled index; quotes
 are synthetic unless ``--quotes`` names a gzipped CSV file of them, which is read where it lies.
-Figures are microseconds of processor time, everything from frame to effects included. A burst is
-the unsubscription of one subscription that covers a number of others, given for each that it
-triggers.
+Figures are microseconds of processor time, everything from frame to effects included: of a
+subscription as a mean from empty and while the last tenth is added, of publications then, and of
+taking a tenth back. *Clients* are a hundred at the broker itself, in place of the neighbour: what
+they get has to be listed for each, where for a neighbour it is enough to know that it gets
+something. A burst is the unsubscription of one subscription that covers a number of others, given
+for each that it triggers.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -20,14 +25,16 @@ from statistics import median
 from time import process_time
 from typing import Any
 
-from gossamer.protocol.broker import Broker, BrokerSettings, Id, neighbour
+from gossamer.protocol.broker import Broker, BrokerSettings, Id, client, neighbour
 from gossamer.protocol.broker.index import compiled_index
 from gossamer.protocol.broker.messages import (
     Advertisement,
+    Attach,
     BetweenBrokers,
     Frame,
     NeighbourUp,
     Publication,
+    Subscribe,
     Subscription,
     Synchronise,
     Unsubscription,
@@ -38,11 +45,11 @@ from gossamer.sim.compilation import keep_compiled_code
 from gossamer.sim.quotes import Quote, heavy_covering, little_covering, make_quotes, read_quotes
 
 SEED = 1
-SIZES = (1_000, 5_000, 20_000, 50_000)
+SIZES = (1_000, 5_000, 20_000, 50_000, 200_000)
 WORKLOADS = {"little": little_covering, "heavy": heavy_covering}
-COVERINGS = ("off", "lazy", "active")
+COVERINGS = ("off", "lazy", "active", "selective")
 BURSTS = (100, 700, 2_100)
-PUBLICATIONS = 2_000
+CLIENTS, RUNS, PUBLICATIONS = 100, 5, 2_000
 PUBLISHER, SUBSCRIBER = neighbour("P"), neighbour("S")
 
 
@@ -76,24 +83,76 @@ class Between:
 
 def measure(name: str, covering: str, size: int, quotes: list[Quote]) -> list[dict[str, Any]]:
     """Load a broker, publish to it, and take a tenth of the subscriptions back."""
-    rng = Random(SEED)
-    offered = " and ".join(f"present({attribute})" for attribute in quotes[0])
-    between = Between(covering, parse(offered))
+    between = Between(covering, everything(quotes))
     wanted = list(enumerate(islice(WORKLOADS[name](quotes, SEED), size)))
-    between.subscribe((size, wanted[0][1]))
-    subscribed = seconds_each(between.subscribe, wanted)
-    sent = between.broker.sizes().sent
-    chosen = [exact_publication(quote) for quote in rng.choices(quotes, k=PUBLICATIONS + 1)]
-    numbered = list(enumerate(chosen, start=2))
-    between.publish(numbered[0])
-    published = seconds_each(between.publish, numbered[1:])
-    left = seconds_each(between.unsubscribe, rng.sample(range(size), size // 10))
+    numbered = publications(quotes)
+    warm_up(between, size, wanted[0][1])
+    late = max(size // 10, 100)
+    with only_the_brokers_memory():
+        loaded = seconds_each(between.subscribe, wanted[:-late], 1)
+        subscribed = seconds_each(between.subscribe, wanted[-late:])
+        sent = between.broker.sizes().sent
+        published = seconds_each(between.publish, numbered)
+        left = seconds_each(between.unsubscribe, Random(SEED).sample(range(size), size // 10))
     label = f"{name}, {covering}"
     return [
-        row(f"{label}: subscribe", size, subscribed, "subscription", sent=sent),
+        row(f"{label}: subscribe, mean", size, loaded, "subscription", sent=sent),
+        row(f"{label}: subscribe, last", size, subscribed, "subscription", sent=sent),
         row(f"{label}: publish", size, published, "publication", sent=sent),
         row(f"{label}: unsubscribe", size, left, "unsubscription", sent=sent),
     ]
+
+
+def measure_clients(name: str, size: int, quotes: list[Quote]) -> dict[str, Any]:
+    """Publish to a broker whose own clients subscribe."""
+    between = Between("active", everything(quotes))
+    for number in range(CLIENTS):
+        between.broker.handle(0, client(str(number)), Attach())
+    for number, wanted in enumerate(islice(WORKLOADS[name](quotes, SEED), size)):
+        asked = Subscribe(str(number), wanted)
+        between.broker.handle(0, client(str(number % CLIENTS)), asked)
+    numbered = publications(quotes)
+    got = 0
+
+    def publish(one: tuple[int, dict[str, Any]]) -> None:
+        nonlocal got
+        got += between.publish(one)
+
+    with only_the_brokers_memory():
+        published = seconds_each(publish, numbered)
+    got //= len(numbered)
+    return row(f"{name}, clients: publish", size, published, "publication", sent=got)
+
+
+def everything(quotes: list[Quote]) -> Filter:
+    """An advertisement of all quotes."""
+    return parse(" and ".join(f"present({attribute})" for attribute in quotes[0]))
+
+
+def publications(quotes: list[Quote]) -> list[tuple[int, dict[str, Any]]]:
+    """Some quotes, numbered as a broker numbers its publications."""
+    chosen = Random(SEED).choices(quotes, k=PUBLICATIONS)
+    return list(enumerate((exact_publication(quote) for quote in chosen), start=2))
+
+
+def warm_up(between: Between, size: int, wanted: Filter) -> None:
+    """Let rules be compiled, or read from the cache, before anything is timed."""
+    between.subscribe((size, wanted))
+    between.subscribe((size + 1, wanted))
+    between.publish((1, {}))
+    between.unsubscribe(size)
+    between.unsubscribe(size + 1)
+
+
+@contextmanager
+def only_the_brokers_memory() -> Iterator[None]:
+    """Let the garbage collector look at nothing older."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def measure_burst(covering: str, size: int) -> dict[str, Any]:
@@ -118,11 +177,13 @@ def measure_burst(covering: str, size: int) -> dict[str, Any]:
     return row(f"burst, {covering}", size, seconds, "triggered", sent=triggered)
 
 
-def seconds_each(work: Callable[[Any], object], items: Sequence[Any]) -> list[float]:
-    """Processor seconds an item, for each fifth of the items."""
-    size = max(len(items) // 5, 1)
+def seconds_each(
+    work: Callable[[Any], object], items: Sequence[Any], runs: int = RUNS
+) -> list[float]:
+    """Processor seconds an item, for as many parts of the items as there are runs."""
+    size = max(len(items) // runs, 1)
     found = []
-    for begin in range(0, 5 * size, size):
+    for begin in range(0, runs * size, size):
         begun = process_time()
         for item in items[begin : begin + size]:
             work(item)
@@ -136,6 +197,7 @@ def row(name: str, size: int, seconds: list[float], unit: str, **more: Any) -> d
         "name": name,
         "size": size,
         "median_s": median(seconds),
+        "least_s": min(seconds),
         "runs": len(seconds),
         "unit": unit,
         "machine": machine(),
@@ -145,9 +207,10 @@ def row(name: str, size: int, seconds: list[float], unit: str, **more: Any) -> d
 
 def print_table(rows: Iterable[dict[str, Any]]) -> None:
     """One line a row."""
-    print(f"{'what':32}{'size':>9}{'us':>9}{'sent':>9}")
+    print(f"{'what':32}{'size':>9}{'us':>9}{'least':>9}{'sent, got':>11}")
     for one in rows:
-        print(f"{one['name']:32}{one['size']:>9,}{one['median_s'] * 1e6:>9.1f}{one['sent']:>9,}")
+        us = f"{one['median_s'] * 1e6:>9.1f}{one['least_s'] * 1e6:>9.1f}"
+        print(f"{one['name']:32}{one['size']:>9,}{us}{one['sent']:>11,}")
 
 
 def main() -> None:
@@ -166,6 +229,7 @@ def main() -> None:
         for size in chosen.sizes
         for one in measure(name, covering, size, quotes)
     ]
+    rows += [measure_clients(name, size, quotes) for name in WORKLOADS for size in chosen.sizes]
     rows += [measure_burst("active", size) for size in BURSTS]
     print(machine())
     print_table(rows)

@@ -15,7 +15,7 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.protocol.broker import COVERINGS, BrokerSettings
+from gossamer.protocol.broker import COVERINGS, BrokerSettings, marks
 from gossamer.protocol.broker.index import SharedIndex, compiled_index
 from support.broker_overlay import Overlay
 from support.broker_play import Play
@@ -102,6 +102,22 @@ def test_the_matching_index_and_a_plain_one_make_the_same_broker(covering: str) 
         plain, shared = (one.overlay for one in plays)
         assert plain.deliveries == shared.deliveries, seed
         assert dumps(plain) == dumps(shared), seed
+
+
+@pytest.mark.parametrize("covering", COVERINGS)
+def test_neighbours_that_share_their_marks_get_the_same(
+    covering: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seed in range(4):
+        chosen = settings_for(random.Random(seed), covering, faults=True)
+        overlays = []
+        for own_marks in (marks.OWN_MARKS, 1, 0):
+            monkeypatch.setattr(marks, "OWN_MARKS", own_marks)
+            one = Play(random.Random(seed), chosen, 5, faults=True, new_index=SharedIndex)
+            one.run(STEPS)
+            overlays.append(one.overlay)
+        assert dumps(overlays[0]) == dumps(overlays[1]) == dumps(overlays[2]), seed
+        assert overlays[0].deliveries == overlays[1].deliveries == overlays[2].deliveries
 
 
 @pytest.mark.usefixtures("compiled")

@@ -196,6 +196,64 @@ def test_compiled_and_interpreted_tables_are_equal() -> None:
         assert np.array_equal(*arrays), name
 
 
+@pytest.mark.slow
+def test_marks_narrow_questions_and_stand_for_filters() -> None:
+    keep_compiled_code()
+    for seed in range(20):
+        print("seed", seed)
+        rng = Random(seed)
+        both = MatchingIndex(compiled=True, covering=False), MatchingIndex(covering=False)
+        held: dict[int, tuple[Filter, int, int]] = {}
+        for _ in range(150):
+            if held and rng.random() < 0.3:
+                one = rng.choice(list(held))
+                for index in both:
+                    index.remove(one)
+                del held[one]
+            else:
+                wanted = random_filter(rng, "ns", 3)
+                if wanted in both[0]:
+                    continue
+                one, _ = (index.add(wanted, 1).id for index in both)
+                held[one] = wanted, 1, 0
+            for one in rng.sample(list(held), min(len(held), 2)):
+                marks = rng.getrandbits(6)
+                held[one] = held[one][0], marks, marks & rng.getrandbits(6)
+                for index in both:
+                    index.mark(one, *held[one][1:])
+        marked = rng.getrandbits(6)
+        check_marks(both, held, random_filter(rng, "ns", 3), random_publication(rng), marked)
+
+
+def check_marks(
+    both: tuple[MatchingIndex, MatchingIndex],
+    held: dict[int, tuple[Filter, int, int]],
+    wanted: Filter,
+    publication: dict[str, Any],
+    marked: int,
+) -> None:
+    """Questions to the filters with some marks; `held` has filters, marks and those of several."""
+    some = {one: kept for one, (kept, marks, _) in held.items() if marks & marked}
+    matching = {one for one, kept in some.items() if kept.matches(publication)}
+    for index in both:
+        assert same(index.match(publication, marked), matching)
+        above = {one for one, kept in some.items() if covers(kept, wanted)}
+        assert same(index.covering(wanted, marked), above)
+        below = {one for one, kept in some.items() if covers(wanted, kept)}
+        assert same(index.covered(wanted, marked), below)
+    reached = [index.reach(publication, marked, marked & 3) for index in both]
+    assert reached[0] == reached[1]
+    found, listed = reached[0], set(reached[0].listed)
+    assert {one for one in matching if held[one][1] & marked & 3} <= listed <= matching
+    marks = holders = 0
+    for one in matching - listed:
+        its = held[one][1] & marked
+        marks |= its
+        holders += its.bit_count() + (its & held[one][2]).bit_count()
+    assert found.marks == marks
+    assert min(found.holders, 2) == min(holders, 2)
+
+
 @given(st.sampled_from(VALUES["n"]), st.sampled_from(VALUES["n"]))
 def test_number_keys_never_contradict_the_order(one: Any, other: Any) -> None:
     for side, other_side in ((0, 0), (0, 1), (1, 0), (1, 1)):

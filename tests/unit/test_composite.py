@@ -150,6 +150,32 @@ def test_matches_of_one_publication_are_bounded() -> None:
     assert matcher.cut_short == 1
 
 
+def test_windows_of_different_lengths_do_not_disturb_each_other() -> None:
+    matcher = CompositeMatcher()
+    first = matcher.add(parse_composite("{a == $X} & {b == $X}"), window=3)
+    matcher.add(parse_composite("{a == $X} & {b == $X}"), window=9)
+    matcher.step(0, {"a": 7}, "a")
+    assert matcher.waiting == 2
+    assert [one.id for one in matcher.step(3, {"b": 7}, "b")] == [first, 1]
+    assert [one.id for one in matcher.step(4, {"b": 7}, "c")] == [1]
+    matcher.remove(first)
+    assert [one.id for one in matcher.step(5, {"b": 7}, "d")] == [1]
+    assert matcher.step(5, {"b": 8}, "e") == []
+
+
+def test_a_publication_is_brought_to_few_of_many_parts_that_it_matches() -> None:
+    matcher = CompositeMatcher()
+    for number in range(40):
+        matcher.add(parse_composite(f"{{a >= {number} and a == $X}} & {{b == $X}}"), window=10)
+    tried = []
+    matcher._complete = lambda *asked: tried.append(asked)  # type: ignore[method-assign]
+    for time in range(5):
+        matcher.step(time, {"a": 50 + time}, time)
+    assert tried == []
+    matcher.step(5, {"b": 52}, 5)
+    assert len(tried) == 40
+
+
 def test_impossible_windows_and_unknown_ids_are_refused() -> None:
     matcher = CompositeMatcher()
     with pytest.raises(ContentError, match="the window is 0, expected more than 0"):

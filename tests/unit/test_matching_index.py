@@ -13,7 +13,7 @@ from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters import covers, parse
 from gossamer.protocol.content.matching import index as index_module
 from gossamer.protocol.content.matching.index import Added, MatchingIndex, Removed
-from gossamer.protocol.content.matching.table import NONE, make_table
+from gossamer.protocol.content.matching.table import HELD, NONE, make_table
 from gossamer.protocol.content.matching.tree import build, gather
 from gossamer.sim.quotes import heavy_covering, little_covering, make_quotes
 
@@ -69,13 +69,14 @@ def test_unknown_ids_are_refused_and_change_nothing() -> None:
 
 
 def test_a_tree_without_free_nodes_stays_a_leaf_and_loses_nothing() -> None:
-    table = make_table(filters=64, words=512, nodes=3, dimensions=1)
+    table = make_table(filters=64, words=640, nodes=3, dimensions=1)
     for slot in range(64):
-        table.records[8 * slot : 8 * slot + 8] = (slot, NONE, 1, 0, NONE, 0, 2 * slot, 2 * slot + 1)
-        table.work[slot] = 8 * slot
+        header, row = (slot, NONE, 1, 0, NONE, HELD, 0), (0, 2 * slot, 2 * slot + 1)
+        table.records[10 * slot : 10 * slot + 10] = header + row
+        table.work[slot] = 10 * slot
     build.interpreted(table, 0, 64)
     assert gather.interpreted(table, 0) == 64
-    assert sorted(table.work.tolist()) == list(range(0, 512, 8))
+    assert sorted(table.work.tolist()) == list(range(0, 640, 10))
 
 
 def test_surrogates_and_nan_match_nothing() -> None:

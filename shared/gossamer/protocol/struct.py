@@ -55,6 +55,7 @@ class Struct:
     """
 
     _block: np.ndarray[Any, np.dtype[np.int64]] | None = None
+    _address: int = 0
     _compiled_type: Any = None
     _rows: Rows | None = None
 
@@ -97,7 +98,8 @@ class Struct:
                 else:
                     _pack(getattr(self, name), words)
             self._block = np.array(words, np.int64)
-        return int(self._block.ctypes.data)
+            self._address = int(self._block.ctypes.data)
+        return self._address
 
 
 def _pack_column(column: np.ndarray[Any, Any], words: list[int]) -> None:

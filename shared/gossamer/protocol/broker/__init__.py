@@ -7,6 +7,7 @@ this order:
 
 - `identifiers`, `messages`, `effects`, `errors`: what crosses the door
 - `settings`: covering off, lazy, active, packed, selective, incremental, and their figures
+- `marks`, `index`: what is asked of the one index of filters
 - `subscriptions`, `advertisements`, `sent`, `link`, `statistics`, `state`: what is remembered
 - `routing`, `covering`, `publishing`: routing
 - `pruning`, `removal`: unsubscription, Algorithm 1 of both papers, aggregates left behind

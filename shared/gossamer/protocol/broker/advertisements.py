@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from attrs import define
+from attrs import define, field
 
 from gossamer.protocol.broker.identifiers import Hop, Id
-from gossamer.protocol.broker.index import FilterIndex, NewIndex
-from gossamer.protocol.content.filters import Filter, meets
+from gossamer.protocol.broker.index import FilterIndex
+from gossamer.protocol.broker.marks import ALL_OFFERED, OFFERED_SOMEWHERE, Marks
+from gossamer.protocol.content.filters import Filter
 
 
 @define(eq=False)
@@ -27,16 +28,23 @@ class Offer:
     label: str = ""
 
 
-class AdvertisementTable:
-    """Advertisements by identifier, those of each neighbour indexed by filter."""
+@define(eq=False)
+class _Group:
+    """Equal advertisements of neighbours, which the index holds once: by neighbour."""
 
-    def __init__(self, new_index: NewIndex) -> None:
-        self._new_index = new_index
+    place: int
+    offers: dict[str, dict[Id, None]] = field(factory=dict)
+    marks: int = 0
+
+
+class AdvertisementTable:
+    """Advertisements by identifier, those of neighbours indexed by filter."""
+
+    def __init__(self, index: FilterIndex, marks: Marks) -> None:
         self._offers: dict[Id, Offer] = {}
-        self._indexes: dict[str, FilterIndex] = {}
-        self._sizes: dict[str, int] = {}
-        # What met the last subscription often meets the next: a short cut, never an answer.
-        self._likely: dict[str, Id] = {}
+        self._groups: dict[int, _Group] = {}
+        self._index = index
+        self._marks = marks
 
     def __len__(self) -> int:
         return len(self._offers)
@@ -60,23 +68,20 @@ class AdvertisementTable:
         offer = Offer(id_, announced, hop, label)
         self._offers[id_] = offer
         if not hop.is_client:
-            if hop.name not in self._indexes:
-                self._indexes[hop.name] = self._new_index()
-                self._sizes[hop.name] = 0
-                self._likely[hop.name] = id_
-            self._indexes[hop.name].add(id_, announced)
-            self._sizes[hop.name] += 1
+            group = self._group_of(announced)
+            group.offers.setdefault(hop.name, {})[id_] = None
+            self._changed(group)
         return offer
 
     def remove(self, id_: Id) -> Offer:
         """Forget an advertisement that is here, and return it."""
         offer = self._offers.pop(id_)
         if not offer.hop.is_client:
-            name = offer.hop.name
-            self._indexes[name].remove(id_)
-            self._sizes[name] -= 1
-            if not self._sizes[name]:
-                del self._indexes[name], self._sizes[name], self._likely[name]
+            group = self._group_of(offer.filter)
+            del group.offers[offer.hop.name][id_]
+            if not group.offers[offer.hop.name]:
+                del group.offers[offer.hop.name]
+            self._changed(group)
         return offer
 
     def from_hop(self, hop: Hop) -> list[Offer]:
@@ -85,22 +90,48 @@ class AdvertisementTable:
 
     def directions(self, wanted: Filter) -> list[str]:
         """Neighbours with advertisements that a subscription meets, by name."""
-        return [name for name in sorted(self._indexes) if self.serves(name, wanted)]
+        if not self._groups:
+            return []
+        reach = self._index.directions(wanted, ALL_OFFERED, OFFERED_SOMEWHERE)
+        names = set(self._marks.names(reach.marks))
+        for place in reach.listed:
+            names.update(self._groups[place].offers)
+        return sorted(names)
 
     def serves(self, name: str, wanted: Filter) -> bool:
         """Whether a neighbour has an advertisement that a subscription meets."""
-        index = self._indexes.get(name)
-        if index is None:
-            return False
-        likely = self._offers.get(self._likely[name])
-        if likely is not None and meets(wanted, likely.filter):
-            return True
-        found = index.met_by(wanted)
-        if found:
-            self._likely[name] = min(found)
-        return bool(found)
+        mark = self._marks.offered(name)
+        reach = self._index.directions(wanted, mark, mark & OFFERED_SOMEWHERE)
+        return bool(reach.marks) or any(
+            name in self._groups[place].offers for place in reach.listed
+        )
 
     def met_by(self, name: str, wanted: Filter) -> list[Id]:
         """The advertisements of a neighbour that a subscription meets, by name."""
-        index = self._indexes.get(name)
-        return [] if index is None else sorted(index.met_by(wanted))
+        places = self._index.met_by(wanted, self._marks.offered(name))
+        return sorted(id_ for place in places for id_ in self._groups[place].offers.get(name, ()))
+
+    def _group_of(self, announced: Filter) -> _Group:
+        place = self._index.place_of(announced)
+        group = None if place is None else self._groups.get(place)
+        if group is None:
+            if place is None:
+                place = self._index.add(announced, 0)
+            else:
+                self._index.add_again(place)
+            group = self._groups[place] = _Group(place)
+        return group
+
+    def _changed(self, group: _Group) -> None:
+        """Mark a group by who announced it; nobody: forget it."""
+        if not group.offers:
+            del self._groups[group.place]
+            if not self._index.remove(group.place):
+                self._index.mark(group.place, 0, 0, ALL_OFFERED)
+            return
+        marks = 0
+        for name in group.offers:
+            marks |= self._marks.offered(name)
+        if marks != group.marks:
+            group.marks = marks
+            self._index.mark(group.place, marks, marks, ALL_OFFERED)

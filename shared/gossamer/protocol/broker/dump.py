@@ -24,7 +24,7 @@ from gossamer.protocol.broker.sent import Sent
 from gossamer.protocol.broker.settings import BrokerSettings
 from gossamer.protocol.broker.state import Session, State, Timer
 from gossamer.protocol.broker.statistics import Record
-from gossamer.protocol.broker.subscriptions import Entry
+from gossamer.protocol.broker.subscriptions import Entry, SubscriptionTable
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.filters import Filter
 from gossamer.protocol.errors import LocalProtocolError
@@ -32,11 +32,13 @@ from gossamer.protocol.errors import LocalProtocolError
 _FORMAT = 1
 
 Read = Callable[[str], Filter]
-"""Makes a filter of its text."""
+Write = Callable[[Filter], str]
+"""Make a filter of its text, and the other way round."""
 
 
 def dump(state: State) -> dict[str, object]:
     """Everything that a broker remembers, as plain data."""
+    write = cache(filters.to_text)  # most filters are in several tables
     return {
         "format": _FORMAT,
         "name": state.name,
@@ -44,9 +46,11 @@ def dump(state: State) -> dict[str, object]:
         "next_order": state.subscriptions.next_order,
         "queue": state.queue,
         "last_publications": dict(state.last_publications),
-        "advertisements": [_entry_data(one) for one in state.advertisements],
-        "subscriptions": [[*_entry_data(one), one.order, one.held] for one in state.subscriptions],
-        "links": [_link_data(link) for link in state.links_in_order()],
+        "advertisements": [_entry_data(one, write) for one in state.advertisements],
+        "subscriptions": [
+            [*_entry_data(one, write), one.order, one.held] for one in state.subscriptions
+        ],
+        "links": [_link_data(link, write) for link in state.links_in_order()],
         "clients": [
             [one.name, _labels_data(one.subscriptions), _labels_data(one.advertisements)]
             for one in state.clients.values()
@@ -76,8 +80,8 @@ def load(data: dict[str, Any], settings: BrokerSettings, new_index: NewIndex) ->
         raise DumpError(f"{type(error).__name__}: {error}") from error
 
 
-def _entry_data(one: Offer | Entry) -> list[object]:
-    return [list(one.id), filters.to_text(one.filter), list(one.hop), one.label]
+def _entry_data(one: Offer | Entry, write: Write) -> list[object]:
+    return [list(one.id), write(one.filter), list(one.hop), one.label]
 
 
 def _load(data: dict[str, Any], settings: BrokerSettings, new_index: NewIndex) -> State:
@@ -87,7 +91,8 @@ def _load(data: dict[str, Any], settings: BrokerSettings, new_index: NewIndex) -
     state.queue = data["queue"]
     state.last_publications = dict(data["last_publications"])
     for link_data in data["links"]:
-        state.links[link_data["name"]] = _link(link_data, new_index, settings, read)
+        state.marks.assign(link_data["name"])
+        state.links[link_data["name"]] = _link(link_data, state.subscriptions, settings, read)
     for id_, text, hop, label in data["advertisements"]:
         state.advertisements.add(Id(*id_), read(text), Hop(*hop), label)
     _load_subscriptions(state, data, read)
@@ -115,14 +120,14 @@ def _load_subscriptions(state: State, data: dict[str, Any], read: Read) -> None:
     state.subscriptions.next_order = data["next_order"]
 
 
-def _link_data(link: Link) -> dict[str, object]:
+def _link_data(link: Link, write: Write) -> dict[str, object]:
     return {
         "name": link.name,
         "up": link.up,
         "out": [link.out_session, link.out_number],
         "in": [link.in_session, link.in_number],
         "unacknowledged": link.unacknowledged,
-        "sent": [[list(id_), filters.to_text(link.sent.filter_of(id_))] for id_ in link.sent],
+        "sent": [[list(id_), write(link.sent.filter_of(id_))] for id_ in link.sent],
         "quenched": [
             [list(covered), list(id_)]
             for id_ in link.sent
@@ -132,12 +137,17 @@ def _link_data(link: Link) -> dict[str, object]:
             [list(one.id), one.arrivals, one.false_positives]
             for one in link.sent.aggregates.values()
         ],
-        "retained": [[*_retained_data(one), one.session, one.number] for one in link.retained],
+        "retained": [
+            [_publication_data(one.publication), write(one.advertised), one.session, one.number]
+            for one in link.retained
+        ],
     }
 
 
-def _link(data: dict[str, Any], new_index: NewIndex, settings: BrokerSettings, read: Read) -> Link:
-    sent = Sent(new_index, settings.rules.quench)
+def _link(
+    data: dict[str, Any], table: SubscriptionTable, settings: BrokerSettings, read: Read
+) -> Link:
+    sent = Sent(data["name"], table, settings.rules.quench)
     for id_, text in data["sent"]:
         sent.add(Id(*id_), read(text))
     for covered, id_ in data["quenched"]:
@@ -162,10 +172,6 @@ def _link(data: dict[str, Any], new_index: NewIndex, settings: BrokerSettings, r
         retained=deque(retained),
         unacknowledged=data["unacknowledged"],
     )
-
-
-def _retained_data(one: Retained) -> list[object]:
-    return [_publication_data(one.publication), filters.to_text(one.advertised)]
 
 
 def _publication_data(one: Publication) -> list[object]:

@@ -5,91 +5,82 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
-from gossamer.protocol.broker.identifiers import Id
 from gossamer.protocol.content.filters import Filter
-from gossamer.protocol.content.matching.index import MatchingIndex
+from gossamer.protocol.content.matching.index import MatchingIndex, Reach
 
 
 class FilterIndex(Protocol):
-    """Filters by identifier; the order of answers does not matter, brokers sort them.
+    """Filters, equal ones at one place; a place is used again once its filters are gone.
 
-    Relations are those of `content.filters`, which are sound.
+    Filters have marks (`marks`), and questions are put to those with some of the marks asked for.
+    The order of answers does not matter, brokers sort them. Relations are those of
+    `content.filters`, which are sound.
     """
 
-    def add(self, key: Id, added: Filter) -> None:
-        """Hold a filter under a key that is new."""
+    def add(self, wanted: Filter, marks: int) -> int:
+        """Hold a filter that is new, with these marks; returns its place."""
 
-    def remove(self, key: Id) -> None:
-        """Forget a filter that is held."""
+    def add_again(self, place: int) -> None:
+        """Hold a filter once more."""
 
-    def match(self, values: Mapping[str, object]) -> Collection[Id]:
+    def remove(self, place: int) -> bool:
+        """Hold a filter once less; returns whether it is gone."""
+
+    def place_of(self, wanted: Filter) -> int | None:
+        """Where an equal filter is held, or None."""
+
+    def mark(self, place: int, marks: int, several: int, among: int) -> None:
+        """Give a filter these marks and no others among some; `several` have many holders."""
+
+    def match(self, values: Mapping[str, object], marked: int) -> Collection[int]:
         """Those that match a publication."""
 
-    def covering(self, wanted: Filter) -> Collection[Id]:
-        """Those that cover a filter, equal ones included."""
+    def reach(self, values: Mapping[str, object], marked: int, listed: int) -> Reach:
+        """Whom a publication reaches, by marks; those with a mark that is listed by place."""
 
-    def covered_by(self, wanted: Filter) -> Collection[Id]:
-        """Those that a filter covers, equal ones included."""
+    def covering(self, wanted: Filter, marked: int) -> Collection[int]:
+        """Those that cover a filter, an equal one included."""
 
-    def meeting(self, advertisement: Filter) -> Collection[Id]:
+    def covered_by(self, wanted: Filter, marked: int) -> Collection[int]:
+        """Those that a filter covers, an equal one included."""
+
+    def meeting(self, advertisement: Filter, marked: int) -> Collection[int]:
         """Subscriptions that some publication which an advertisement allows can match."""
 
-    def met_by(self, subscription: Filter) -> Collection[Id]:
+    def met_by(self, subscription: Filter, marked: int) -> Collection[int]:
         """Advertisements that allow some publication which a subscription matches."""
+
+    def directions(self, subscription: Filter, marked: int, listed: int) -> Reach:
+        """As `reach`, of those advertisements."""
 
 
 NewIndex = Callable[[], FilterIndex]
 
 
 class SharedIndex:
-    """A `MatchingIndex` whose filters have as many keys as they like; equal filters share."""
+    """A `MatchingIndex`, as a broker uses it."""
 
     def __init__(self, *, compiled: bool = False) -> None:
         """An empty index; `compiled` loads the compiler, for large tables."""
-        self._index = MatchingIndex(compiled=compiled, covering=False)
-        self._keys: dict[int, dict[Id, None]] = {}
-        self._places: dict[Id, int] = {}
+        index = self._index = MatchingIndex(compiled=compiled, covering=False)
+        self.place_of = index.id_of
+        self.add_again = index.add_again
+        self.mark = index.mark
+        self.match = index.match
+        self.reach = index.reach
+        self.covering = index.covering
+        self.covered_by = index.covered
+        self.meeting = index.met_by_advertisement
+        self.met_by = index.met_by_subscription
+        self.directions = index.reach_of_subscription
 
-    def add(self, key: Id, added: Filter) -> None:
-        """Hold a filter under a key that is new."""
-        place = self._index.id_of(added)
-        if place is None:
-            place = self._index.add(added).id
-            self._keys[place] = {}
-        self._keys[place][key] = None
-        self._places[key] = place
+    def add(self, wanted: Filter, marks: int) -> int:
+        """Hold a filter that is new, with these marks; returns its place."""
+        return self._index.add(wanted, marks).id
 
-    def remove(self, key: Id) -> None:
-        """Forget a filter that is held."""
-        place = self._places.pop(key)
-        keys = self._keys[place]
-        del keys[key]
-        if not keys:
-            del self._keys[place]
-            self._index.remove(place)
-
-    def match(self, values: Mapping[str, object]) -> list[Id]:
-        """Those that match a publication."""
-        return self._keys_at(self._index.match(values))
-
-    def covering(self, wanted: Filter) -> list[Id]:
-        """Those that cover a filter, equal ones included."""
-        return self._keys_at(self._index.covering(wanted))
-
-    def covered_by(self, wanted: Filter) -> list[Id]:
-        """Those that a filter covers, equal ones included."""
-        return self._keys_at(self._index.covered(wanted))
-
-    def meeting(self, advertisement: Filter) -> list[Id]:
-        """Subscriptions that some publication which an advertisement allows can match."""
-        return self._keys_at(self._index.met_by_advertisement(advertisement))
-
-    def met_by(self, subscription: Filter) -> list[Id]:
-        """Advertisements that allow some publication which a subscription matches."""
-        return self._keys_at(self._index.met_by_subscription(subscription))
-
-    def _keys_at(self, places: list[int]) -> list[Id]:
-        return [key for place in places for key in self._keys[place]]
+    def remove(self, place: int) -> bool:
+        """Hold a filter once less; returns whether it is gone."""
+        return self._index.remove(place).is_gone
 
 
 def compiled_index() -> FilterIndex:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from attrs import evolve
-
 from gossamer.protocol.broker.advertisements import Offer
 from gossamer.protocol.broker.identifiers import Hop
 from gossamer.protocol.broker.messages import Publication
@@ -11,7 +9,7 @@ from gossamer.protocol.broker.outbox import Outbox
 from gossamer.protocol.broker.settings import Pruning
 from gossamer.protocol.broker.state import State
 from gossamer.protocol.broker.statistics import Record
-from gossamer.protocol.broker.subscriptions import Entry, in_order
+from gossamer.protocol.broker.subscriptions import Entry
 
 
 def on_publication(state: State, out: Outbox, hop: Hop, publication: Publication) -> None:
@@ -33,23 +31,15 @@ def on_publication(state: State, out: Outbox, hop: Hop, publication: Publication
 
 def forward(state: State, out: Outbox, offer: Offer, publication: Publication) -> None:
     """Send a publication to every last hop of a subscription that matches, but not back."""
-    local: list[Entry] = []
-    onward: dict[Hop, int] = {}
-    for group in state.subscriptions.match(publication.values):
-        # A client may have unsubscribed although the broker has not got round to it.
-        local += [entry for entry in group.local.values() if not entry.held]
-        for hop, number in group.remote.items():
-            if hop != offer.hop:
-                onward[hop] = onward.get(hop, 0) + number
-    matching = len(local) + sum(onward.values())
-    local = in_order(local)
+    matched = state.subscriptions.matched(publication.values, offer.hop)
+    matching = matched.remote + len(matched.local)
     if not offer.hop.is_client:
         publication = with_header(publication, matching)
         _judge_aggregates(state, offer.hop, publication, matching > 0)
-        _record(state, out.now, publication, local)
-    for hop in sorted(onward):
-        out.send(state.links[hop.name], publication)
-    _deliver(out, publication, local)
+        _record(state, out.now, publication, matched.local)
+    for name in matched.neighbours:
+        out.send(state.links[name], publication)
+    _deliver(out, publication, matched.local)
 
 
 def with_header(publication: Publication, matching: int) -> Publication:
@@ -59,9 +49,12 @@ def with_header(publication: Publication, matching: int) -> Publication:
     reset to zero. Otherwise, count is left unchanged, and distance is incremented by one"
     (selective paper, Sec. IV-A); the publisher host broker leaves both at zero.
     """
+    distance, count = publication.distance + 1, publication.count
     if matching > 1:
-        return evolve(publication, distance=0, count=publication.count + 1)
-    return evolve(publication, distance=publication.distance + 1)
+        distance, count = 0, count + 1
+    return Publication(
+        publication.id, publication.advertisement, publication.values, distance, count
+    )
 
 
 def _judge_aggregates(state: State, hop: Hop, publication: Publication, wanted: bool) -> None:

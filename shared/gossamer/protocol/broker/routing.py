@@ -89,6 +89,8 @@ def subscribe(state: State, out: Outbox, hop: Hop, message: Subscription, label:
     entry = state.subscriptions.add(message.id, message.filter, hop, label)
     directions = state.advertisements.directions(message.filter)
     entry.towards.update(name for name in directions if hop.is_client or name != hop.name)
+    if len(entry.towards) > 1:
+        state.subscriptions.ask_for_all(entry.filter, frozenset(entry.towards))
     for name in sorted(entry.towards):
         offer(state, out, state.links[name], [entry], message.triggered)
 

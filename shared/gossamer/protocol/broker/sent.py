@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from attrs import define
 
 from gossamer.protocol.broker.identifiers import Id
-from gossamer.protocol.broker.index import NewIndex
+from gossamer.protocol.broker.subscriptions import SubscriptionTable
 from gossamer.protocol.content.filters import Filter
 
 
@@ -39,10 +39,18 @@ class Sent:
             Sec. III-B).
     """
 
-    def __init__(self, new_index: NewIndex, indexed: bool) -> None:
+    def __init__(self, name: str, table: SubscriptionTable, indexed: bool) -> None:
+        """Nothing is sent yet.
+
+        Args:
+            name: the neighbour.
+            table: whose index holds what is sent.
+            indexed: whether anybody will ask what covers what.
+        """
+        self._name = name
+        self._table = table
+        self._indexed = indexed
         self._filters: dict[Id, Filter] = {}
-        self._index = new_index() if indexed else None
-        self._aggregate_index = new_index() if indexed else None
         self._coverer: dict[Id, Id] = {}
         self._quenched: dict[Id, dict[Id, None]] = {}
         self.aggregates: dict[Id, Aggregate] = {}
@@ -63,38 +71,42 @@ class Sent:
     def add(self, id_: Id, wanted: Filter) -> None:
         """Remember that a subscription was sent."""
         self._filters[id_] = wanted
-        if self._index is not None:
-            self._index.add(id_, wanted)
+        if self._indexed:
+            self._table.add_sent(self._name, id_, wanted)
 
     def remove(self, id_: Id) -> list[Id]:
         """Forget a subscription that was sent; returns what it quenched, which now hangs free."""
-        del self._filters[id_]
-        if self._index is not None:
-            self._index.remove(id_)
-        if self.aggregates.pop(id_, None) is not None and self._aggregate_index is not None:
-            self._aggregate_index.remove(id_)
+        wanted = self._filters.pop(id_)
+        aggregate = self.aggregates.pop(id_, None)
+        if self._indexed:
+            self._table.remove_sent(self._name, id_, wanted, aggregate is not None)
         free = list(self._quenched.pop(id_, ()))
         for covered in free:
             del self._coverer[covered]
         return free
 
+    def clear(self) -> None:
+        """Forget everything."""
+        for id_ in list(self._filters):
+            self.remove(id_)
+
     def preserve(self, id_: Id) -> None:
         """From now on a subscription that was sent is kept for nobody."""
         wanted = self._filters[id_]
         self.aggregates[id_] = Aggregate(id_, wanted)
-        if self._aggregate_index is not None:
-            self._aggregate_index.add(id_, wanted)
+        if self._indexed:
+            self._table.preserve(wanted)
 
     def coverer(self, wanted: Filter, besides: Id | None = None) -> Id | None:
         """What was sent and covers a filter, or None; rather not what is kept for nobody."""
-        if self._index is None:
+        if not self._indexed:
             return None
-        found = (id_ for id_ in self._index.covering(wanted) if id_ != besides)
+        found = (id_ for id_ in self._table.sent_covering(self._name, wanted) if id_ != besides)
         return min(found, key=lambda id_: (id_ in self.aggregates, id_), default=None)
 
     def covered_by(self, wanted: Filter) -> list[Id]:
         """What was sent and a filter covers, in the order of identifiers."""
-        return [] if self._index is None else sorted(self._index.covered_by(wanted))
+        return sorted(self._table.sent_covered_by(self._name, wanted)) if self._indexed else []
 
     def hang(self, id_: Id, coverer: Id) -> None:
         """Remember what quenches a subscription."""
@@ -118,8 +130,9 @@ class Sent:
                 del self._quenched[coverer]
         return coverer
 
-    def aggregates_matching(self, values: dict[str, object]) -> list[Aggregate]:
+    def aggregates_matching(self, values: Mapping[str, object]) -> list[Aggregate]:
         """The aggregates that match a publication."""
-        if not self.aggregates or self._aggregate_index is None:
+        if not self.aggregates or not self._indexed:
             return []
-        return [self.aggregates[id_] for id_ in sorted(self._aggregate_index.match(values))]
+        found = sorted(self._table.preserved_matching(self._name, values))
+        return [self.aggregates[id_] for id_ in found if id_ in self.aggregates]

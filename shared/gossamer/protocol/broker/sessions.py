@@ -58,7 +58,7 @@ def on_neighbour_gone(state: State, out: Outbox, name: str) -> None:
     for offer in state.advertisements.from_hop(link.hop):
         on_unadvertisement(state, out, link.hop, offer.id)
     state.counters.lost += len(link.retained)
-    del state.links[name]
+    state.forget_link(link)
 
 
 def on_frame(state: State, out: Outbox, name: str, frame: Frame) -> None:

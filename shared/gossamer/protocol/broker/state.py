@@ -9,6 +9,7 @@ from gossamer.protocol.broker.counters import Counters, TableSizes
 from gossamer.protocol.broker.identifiers import Id
 from gossamer.protocol.broker.index import NewIndex
 from gossamer.protocol.broker.link import Link
+from gossamer.protocol.broker.marks import Marks
 from gossamer.protocol.broker.messages import CriticalDistance
 from gossamer.protocol.broker.sent import Sent
 from gossamer.protocol.broker.settings import BrokerSettings
@@ -43,7 +44,7 @@ class State:
     Attributes:
         name: of the broker, unique in the overlay.
         settings: which do not change.
-        new_index: makes an empty index of filters.
+        marks: of neighbours, in the index that both tables share.
         next_number: of the next identifier.
         last_publications: number of the last publication from each broker; along a tree of first-in
             first-out links those of one publisher host broker only grow.
@@ -53,8 +54,8 @@ class State:
 
     name: str
     settings: BrokerSettings
-    new_index: NewIndex
     next_number: int
+    marks: Marks
     subscriptions: SubscriptionTable
     advertisements: AdvertisementTable
     statistics: Statistics
@@ -71,13 +72,14 @@ class State:
         cls, name: str, settings: BrokerSettings, new_index: NewIndex, incarnation: int
     ) -> State:
         """The memory of a broker that has seen nothing."""
+        index, marks = new_index(), Marks()
         return cls(
             name=name,
             settings=settings,
-            new_index=new_index,
             next_number=incarnation << INCARNATION_BITS,
-            subscriptions=SubscriptionTable(new_index),
-            advertisements=AdvertisementTable(new_index),
+            marks=marks,
+            subscriptions=SubscriptionTable(index, marks),
+            advertisements=AdvertisementTable(index, marks),
             statistics=Statistics(settings.statistics_window, settings.statistics_entries),
         )
 
@@ -98,10 +100,17 @@ class State:
     def new_link(self, name: str) -> Link:
         """A link to a neighbour that was unknown; its sessions begin after all earlier ones."""
         self.next_number += 1
-        link = Link(name, Sent(self.new_index, self.settings.rules.quench))
+        self.marks.assign(name)
+        link = Link(name, Sent(name, self.subscriptions, self.settings.rules.quench))
         link.out_session = self.next_number
         self.links[name] = link
         return link
+
+    def forget_link(self, link: Link) -> None:
+        """A neighbour will not come back, and nothing that came from it is left."""
+        link.sent.clear()
+        self.marks.forget(link.name)
+        del self.links[link.name]
 
     def sizes(self) -> TableSizes:
         """How large the tables are."""

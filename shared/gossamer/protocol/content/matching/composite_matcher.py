@@ -1,31 +1,28 @@
 """Matching composite subscriptions: joins of publications over a time window.
 
-Every part waits with the publications that matched it and have not expired; equal parts with equal
-windows wait together, whichever subscriptions they belong to. A new publication is joined with what
-waits at the other parts, as in the join nodes of a Rete (Forgy 1982), but only publications are
-kept, not their combinations: memory grows with what arrives in a window, not with the product of
-that. There is no clock here: time is what the caller says, in any unit.
+Publications wait once, with the parts that they matched, however many composite subscriptions those
+belong to; only publications are kept, not their combinations (as in a Rete, Forgy 1982, but without
+its memories between joins). A new one is not brought to every part that it matches: the values that
+variables require lead from it to the few publications that may go together with it (`plans`), and
+only with those are parts compared. There is no clock here: time is what the caller says, in any
+unit.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections import deque
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
-from attrs import define, field, frozen
+from attrs import frozen
 
 from gossamer.protocol.content.errors import ContentError
-from gossamer.protocol.content.filters.composite import Composite, Part
+from gossamer.protocol.content.filters.composite import Composite
 from gossamer.protocol.content.filters.domains import exact_kind, exact_value
 from gossamer.protocol.content.matching.index import MatchingIndex
-
-Values = tuple[Any, ...]
-"""The values of a part's variables, in order, each with its kind."""
-
-_Waiting = tuple[int, object]
-"""The number and the name of a publication that matched a part."""
+from gossamer.protocol.content.matching.plans import Bound, Place, Value, agreed, plan
+from gossamer.protocol.content.matching.waiting import Waiting, Window
 
 MOST_WAITING: Final = 100_000
 MOST_MATCHES: Final = 1_000
@@ -46,49 +43,20 @@ class CompositeMatch:
     publications: tuple[object, ...]
 
 
-@define(eq=False)
-class _Store:
-    """What waits at all equal parts with equal windows, by the values of their variables."""
-
-    part: Part
-    window: float
-    filter_id: int
-    variables: tuple[str, ...]
-    places: list[_Place] = field(factory=list)
-    waiting: dict[Values, deque[_Waiting]] = field(factory=dict)
-
-
-@define(eq=False)
-class _Place:
-    """One part of one alternative of a composite subscription.
-
-    Attributes:
-        at: which of the parts.
-        since: the first publication that counts.
-        siblings: all parts of the alternative.
-    """
-
-    composite: int
-    alternative: int
-    at: int
-    since: int
-    store: _Store
-    siblings: list[_Place]
-
-
 class CompositeMatcher:
     """Composite subscriptions, each with an id and a window, matched publication by publication.
 
     Args:
         compiled: as for `MatchingIndex`, which holds the filters of all parts.
-        most_waiting: publications kept for all parts together; beyond, those that expire first are
-            dropped.
+        most_waiting: publications kept, each counted for every different filter of a part that it
+            matched; beyond, those that expire first are dropped.
         most_matches: matches that one publication may bring about; the rest is not looked for.
 
     Attributes:
-        dropped: publications dropped at a part before they expired.
-        expired: publications that expired at a part.
+        dropped: publications dropped before they expired, counted in the same way.
+        expired: publications that expired, likewise.
         cut_short: how often a publication at a part had more matches than were looked for.
+        waiting: publications that wait, counted as those dropped.
     """
 
     def __init__(
@@ -99,14 +67,19 @@ class CompositeMatcher:
         most_matches: int = MOST_MATCHES,
     ) -> None:
         self.dropped = self.expired = self.cut_short = 0
+        self.waiting = 0
         self._index = MatchingIndex(compiled=compiled, covering=False)
         self._most_waiting = most_waiting
         self._most_matches = most_matches
-        self._places: dict[int, list[_Place]] = {}
-        self._stores: dict[tuple[Part, float], _Store] = {}
-        self._by_filter: dict[int, list[_Store]] = {}
+        self._places: dict[int, list[Place]] = {}
+        self._window_of: dict[int, Window] = {}
+        self._windows: dict[float, Window] = {}
+        # How many parts with a filter each window has.
+        self._users: dict[int, Counter[Window]] = {}
+        # Attributes that variables stand for.
+        self._bound: Counter[str] = Counter()
         # When each expires, in which order it came, and where it waits.
-        self._queue: list[tuple[float, int, _Store, Values]] = []
+        self._queue: list[tuple[float, int, Window, Waiting]] = []
         self._kept = 0
         self._next_id = 0
         self._published = 0
@@ -114,11 +87,6 @@ class CompositeMatcher:
     def __len__(self) -> int:
         """The number of composite subscriptions."""
         return len(self._places)
-
-    @property
-    def waiting(self) -> int:
-        """How many publications wait, counted at every different part where they do."""
-        return len(self._queue)
 
     def add(self, composite: Composite, window: float) -> int:
         """Add a composite subscription; returns its id.
@@ -130,31 +98,38 @@ class CompositeMatcher:
             raise ContentError("", f"the window is {window}, expected more than 0")
         composite_id = self._next_id
         self._next_id += 1
-        places: list[_Place] = []
-        for number, parts in enumerate(composite.alternatives):
-            siblings: list[_Place] = []
-            for at, part in enumerate(parts):
-                store = self._store_of(part, window)
-                place = _Place(composite_id, number, at, self._published, store, siblings)
-                siblings.append(place)
-                store.places.append(place)
-            places += siblings
+        shared = self._windows.setdefault(window, Window(window))
+        places = [
+            place
+            for number in range(len(composite.alternatives))
+            for place in self._enter(composite, composite_id, number)
+        ]
+        for place in places:
+            shared.add(place)
+            self._users.setdefault(place.filter_id, Counter())[shared] += 1
+            self._bound.update(name for name, _ in place.part.bindings)
         self._places[composite_id] = places
+        self._window_of[composite_id] = shared
+        shared.composites += 1
         return composite_id
 
     def remove(self, composite_id: int) -> None:
         """Remove a composite subscription and what waits for it; `ContentError` if unknown."""
         if composite_id not in self._places:
             raise ContentError("", f"no composite subscription has the id {composite_id}")
-        empty = False
+        window = self._window_of.pop(composite_id)
         for place in self._places.pop(composite_id):
-            place.store.places.remove(place)
-            if not place.store.places:
-                self._drop_store(place.store)
-                empty = empty or bool(place.store.waiting)
-        if empty:
-            self._queue = [one for one in self._queue if one[2].places]
+            window.remove(place)
+            self._users[place.filter_id] -= Counter((window,))
+            if self._index.remove(place.filter_id).is_gone:
+                del self._users[place.filter_id]
+            self._bound -= Counter(name for name, _ in place.part.bindings)
+        window.composites -= 1
+        if not window.composites:
+            del self._windows[window.length]
+            self._queue = [one for one in self._queue if one[2] is not window]
             heapq.heapify(self._queue)
+            self.waiting = sum(one[3].parts for one in self._queue)
 
     def step(
         self, now: float, publication: Mapping[str, object], name: object
@@ -167,128 +142,108 @@ class CompositeMatcher:
             name: what matches are to call it.
         """
         self._expire(now)
-        matched = self._matched(publication)
-        for store, values in matched:
-            if any(len(place.siblings) > 1 for place in store.places):
-                self._keep(now, store, values, name)
         found: list[CompositeMatch] = []
-        for store, values in matched:
-            for place in store.places:
-                if all(other.store.waiting for other in place.siblings if other is not place):
-                    self._complete(place, values, name, found)
+        matched = self._index.match(publication)
+        if matched:
+            values = self._values(publication)
+            for window, filters in self._by_window(matched):
+                parts = len(filters & window.joined.keys())
+                new = Waiting(self._published, name, values, filters, parts)
+                if parts:
+                    self._keep(now, window, new)
+                for place in window.places(new):
+                    self._complete(window, place, new, found)
         self._published += 1
         return found
 
+    def _enter(self, composite: Composite, composite_id: int, number: int) -> Iterator[Place]:
+        """The parts of an alternative, with their filters in the index."""
+        parts = composite.alternatives[number]
+        filter_ids = [self._index.add(part.filter).id for part in parts]
+        for at, part in enumerate(parts):
+            here, steps = plan(parts, filter_ids, at)
+            since, filter_id = self._published, filter_ids[at]
+            yield Place(composite_id, number, at, since, part, filter_id, here, steps)
+
+    def _values(self, publication: Mapping[str, object]) -> dict[str, Value]:
+        """The values that variables may stand for, each with its kind."""
+        found = {}
+        for name in self._bound.keys() & publication.keys():
+            exact = exact_value(publication[name])
+            if exact is not None:
+                found[name] = exact_kind(exact), exact
+        return found
+
+    def _by_window(self, matched: list[int]) -> Iterator[tuple[Window, frozenset[int]]]:
+        """Windows with parts that matched, and the filters of these."""
+        if len(self._windows) == 1:
+            yield next(iter(self._windows.values())), frozenset(matched)
+            return
+        filters: dict[Window, list[int]] = {}
+        for filter_id in sorted(matched):
+            for window in self._users[filter_id]:
+                filters.setdefault(window, []).append(filter_id)
+        for window, found in filters.items():
+            yield window, frozenset(found)
+
     def _complete(
-        self, place: _Place, values: Values, name: object, found: list[CompositeMatch]
+        self, window: Window, place: Place, new: Waiting, found: list[CompositeMatch]
     ) -> None:
-        """Add the matches in which a publication serves a part and none behind it."""
-        for names in _joined(place, values, name, self._published):
+        """Add the matches in which a publication serves a part and none behind it.
+
+        At parts before it may serve as well, at those behind only older ones: so every combination
+        comes up once.
+        """
+        bound = agreed(place.part, new.values, {})
+        if bound is None:
+            return
+        names: list[object] = [None] * (len(place.steps) + 1)
+        names[place.at] = new.name
+        for _ in self._joins(window, place, new, 0, bound, names):
             if len(found) == self._most_matches:
                 self.cut_short += 1
                 return
-            found.append(CompositeMatch(place.composite, place.alternative, names))
+            found.append(CompositeMatch(place.composite, place.alternative, tuple(names)))
 
-    def _matched(self, publication: Mapping[str, object]) -> list[tuple[_Store, Values]]:
-        """The parts that a publication matches, and the values of their variables."""
-        ids = sorted(self._index.match(publication))
-        stores = (store for one in ids for store in self._by_filter[one])
-        pairs = ((store, _values_at(store, publication)) for store in stores)
-        return [(store, values) for store, values in pairs if values is not None]
+    def _joins(
+        self,
+        window: Window,
+        place: Place,
+        new: Waiting,
+        done: int,
+        bound: Bound,
+        names: list[object],
+    ) -> Iterator[None]:
+        """Every choice for the steps that are not done, written to `names`."""
+        if done == len(place.steps):
+            yield None
+            return
+        step = place.steps[done]
+        before = new.number + 1 if step.at < place.at else new.number
+        shared = tuple([bound[variable] for variable in step.shared])
+        for other in window.candidates(step, shared):
+            if not (place.since <= other.number < before and step.filter_id in other.matched):
+                continue
+            further = agreed(step.part, other.values, bound)
+            if further is not None:
+                names[step.at] = other.name
+                yield from self._joins(window, place, new, done + 1, further, names)
 
-    def _store_of(self, part: Part, window: float) -> _Store:
-        store = self._stores.get((part, window))
-        if store is None:
-            filter_id = self._index.add(part.filter).id
-            variables = tuple(dict.fromkeys(variable for _, variable in part.bindings))
-            store = _Store(part, window, filter_id, variables)
-            self._stores[part, window] = store
-            self._by_filter.setdefault(filter_id, []).append(store)
-        return store
-
-    def _drop_store(self, store: _Store) -> None:
-        del self._stores[store.part, store.window]
-        self._by_filter[store.filter_id].remove(store)
-        if self._index.remove(store.filter_id).is_gone:
-            del self._by_filter[store.filter_id]
-
-    def _keep(self, now: float, store: _Store, values: Values, name: object) -> None:
-        if len(self._queue) >= self._most_waiting:
-            self._forget_first()
-            self.dropped += 1
-        store.waiting.setdefault(values, deque()).append((self._published, name))
-        heapq.heappush(self._queue, (now + store.window, self._kept, store, values))
+    def _keep(self, now: float, window: Window, new: Waiting) -> None:
+        while self._queue and self.waiting + new.parts > self._most_waiting:
+            self.dropped += self._forget_first()
+        window.keep(new)
+        self.waiting += new.parts
+        heapq.heappush(self._queue, (now + window.length, self._kept, window, new))
         self._kept += 1
 
     def _expire(self, now: float) -> None:
         while self._queue and self._queue[0][0] < now:
-            self._forget_first()
-            self.expired += 1
+            self.expired += self._forget_first()
 
-    def _forget_first(self) -> None:
-        """Let go of what expires first, which came first where it waits, too."""
-        _, _, store, values = heapq.heappop(self._queue)
-        waiting = store.waiting[values]
-        waiting.popleft()
-        if not waiting:
-            del store.waiting[values]
-
-
-def _values_at(store: _Store, publication: Mapping[str, object]) -> Values | None:
-    """The values of a part's variables; None if a variable would have two values."""
-    bound: dict[str, Any] = {}
-    for attribute, variable in store.part.bindings:
-        exact = exact_value(publication[attribute])
-        value = (exact_kind(exact), exact)
-        if bound.setdefault(variable, value) != value:
-            return None
-    return tuple(bound[variable] for variable in store.variables)
-
-
-def _joined(new: _Place, values: Values, name: object, number: int) -> Iterator[tuple[object, ...]]:
-    """Names of publications, one a part, that match together with a new one at its part.
-
-    At parts before that the new one may serve as well, at those behind only older ones: so every
-    combination comes up once.
-    """
-    bound = dict(zip(new.store.variables, values, strict=True))
-    names: list[object] = [None] * len(new.siblings)
-    names[new.at] = name
-    others = [
-        (place, number + 1 if place.at < new.at else number)
-        for place in new.siblings
-        if place is not new
-    ]
-    for _ in _joins(others, bound, names):
-        yield tuple(names)
-
-
-def _joins(
-    others: list[tuple[_Place, int]], bound: dict[str, Any], names: list[object]
-) -> Iterator[None]:
-    """Every choice for some parts, of publications before a number, that agrees with variables."""
-    if not others:
-        yield None
-        return
-    place, before = others[0]
-    for values in _agreeing(place.store, bound):
-        further = bound | dict(zip(place.store.variables, values, strict=True))
-        for number, name in place.store.waiting[values]:
-            if place.since <= number < before:
-                names[place.at] = name
-                yield from _joins(others[1:], further, names)
-
-
-def _agreeing(store: _Store, bound: Mapping[str, Any]) -> list[Values]:
-    """The values waiting at a part that agree with the variables bound so far."""
-    if all(variable in bound for variable in store.variables):
-        values = tuple(bound[variable] for variable in store.variables)
-        return [values] if values in store.waiting else []
-    return [
-        values
-        for values in store.waiting
-        if all(
-            bound.get(variable, value) == value
-            for variable, value in zip(store.variables, values, strict=True)
-        )
-    ]
+    def _forget_first(self) -> int:
+        """Let go of what expires first; returns as how much it was counted."""
+        _, _, window, old = heapq.heappop(self._queue)
+        window.forget(old)
+        self.waiting -= old.parts
+        return old.parts

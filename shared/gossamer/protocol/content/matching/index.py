@@ -16,16 +16,25 @@ True
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from attrs import frozen
 
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters import relations
 from gossamer.protocol.content.filters.filter import Filter
-from gossamer.protocol.content.matching.dimensions import Box, Dimensions
+from gossamer.protocol.content.matching import questions
+from gossamer.protocol.content.matching.dimensions import Box, Dimensions, rows_of
 from gossamer.protocol.content.matching.questions import Questions, Words
 from gossamer.protocol.content.matching.storage import Storage
-from gossamer.protocol.content.matching.table import NONE
+from gossamer.protocol.content.matching.table import (
+    ENOUGH,
+    HELD,
+    LISTED,
+    MARKED,
+    NONE,
+    ROOT,
+)
 from gossamer.protocol.content.values import Kind
 
 _ENOUGH_COVERING = 4
@@ -64,6 +73,20 @@ class Removed:
     new_roots: list[int]
 
 
+class Reach(NamedTuple):
+    """Whom a publication reaches.
+
+    Attributes:
+        marks: of the filters that are not listed.
+        holders: at least how many hold these; 0 and 1 are exact.
+        listed: filters with a mark that was to be listed, and those that took more than keys.
+    """
+
+    marks: int
+    holders: int
+    listed: list[int]
+
+
 class MatchingIndex:
     """A set of filters, each with an id, found by publications and by other filters.
 
@@ -83,6 +106,7 @@ class MatchingIndex:
         self._filters: dict[int, Filter] = {}
         self._ids: dict[Filter, int] = {}
         self._copies: dict[int, int] = {}
+        self._boxed: tuple[Filter | None, Box] = (None, Box([], True))
 
     def __len__(self) -> int:
         """The number of different filters."""
@@ -103,25 +127,29 @@ class MatchingIndex:
         """The id of an equal filter, or None."""
         return self._ids.get(wanted)
 
-    def add(self, wanted: Filter) -> Added:
-        """Add a filter; an equal one is counted once more."""
+    def add(self, wanted: Filter, marks: int = 0) -> Added:
+        """Add a filter with these marks (see `mark`); an equal one is counted once more."""
         known = self._ids.get(wanted)
         if known is not None:
             self._copies[known] += 1
             return Added(known, False, self.covered_by(known), [])
-        self._dimensions.use(wanted)
+        box = self._dimensions.enter(wanted)
         self._storage.reserve_dimensions(len(self._dimensions))
-        box = self._dimensions.box(wanted)
-        slot = self._storage.take_slot(self._dimensions.rows(box), not box.exact)
+        slot = self._storage.take_slot(rows_of(box), not box.exact, marks)
+        self._boxed = wanted, box
         self._filters[slot], self._ids[wanted], self._copies[slot] = wanted, slot, 1
-        above = self._cover_of(slot, box) if self._covering else NONE
-        below = self._roots_below(slot, box) if self._covering and above == NONE else []
+        above = self._cover_of(slot) if self._covering else NONE
+        below = self._roots_below(slot) if self._covering and above == NONE else []
         for root in below:
             self._storage.hang_root(root, slot)
         if above != NONE:
             self._storage.hang(slot, above)
         self._storage.insert(slot)
         return Added(slot, True, None if above == NONE else above, below)
+
+    def add_again(self, filter_id: int) -> None:
+        """Count a filter that is there once more."""
+        self._copies[filter_id] += 1
 
     def remove(self, filter_id: int) -> Removed:
         """Remove a filter, or one of several equal ones; `ContentError` if there is none."""
@@ -135,16 +163,41 @@ class MatchingIndex:
         new_roots = self._hang_elsewhere(filter_id)
         self._storage.give_back(filter_id)
         self._dimensions.release(wanted)
+        self._boxed = None, self._boxed[1]
         del self._filters[filter_id], self._ids[wanted], self._copies[filter_id]
         return Removed(True, was_root, new_roots)
 
-    def match(self, publication: Mapping[str, object]) -> list[int]:
+    def mark(self, filter_id: int, marks: int, several: int = 0, among: int = HELD - 1) -> None:
+        """Give a filter these marks, bits below 2^60, and no others among some.
+
+        A mark says who holds a filter, and questions can be put to the filters of some marks only.
+        `several`: the marks that stand for more than one holder.
+        """
+        self._storage.mark(filter_id, marks, several, among)
+
+    def match(self, publication: Mapping[str, object], marked: int = HELD) -> list[int]:
         """The filters that a publication matches, in no particular order.
 
         Values that are none, such as NaN, satisfy nothing.
         """
-        certain, doubtful = self._storage.search(self._questions.matching(publication))
-        return certain + [one for one in doubtful if self._filters[one].matches(publication)]
+        words = self._questions.matching(publication)
+        return self._checked(words, lambda held: held.matches(publication), marked)
+
+    def reach(self, publication: Mapping[str, object], marked: int, listed: int) -> Reach:
+        """Whom a publication reaches, by marks, which is a good deal less work than listing.
+
+        Args:
+            publication: what is to match.
+            marked: the marks that are asked for.
+            listed: of these, the ones whose filters are listed, for what else is known of them.
+        """
+        words = self._questions.matching(publication)
+        return self._reach(words, lambda held: held.matches(publication), marked, listed)
+
+    def reach_of_subscription(self, subscription: Filter, marked: int, listed: int) -> Reach:
+        """As `reach`, of advertisements whose publications may match a subscription."""
+        words = questions.met_by_subscription(self._box(subscription))
+        return self._reach(words, lambda held: relations.meets(subscription, held), marked, listed)
 
     def roots(self) -> list[int]:
         """The filters that no other covers, in ascending order."""
@@ -159,55 +212,87 @@ class MatchingIndex:
         parent = self._storage.parent(filter_id)
         return None if parent == NONE else parent
 
-    def covering(self, wanted: Filter) -> list[int]:
+    def covering(self, wanted: Filter, marked: int = HELD) -> list[int]:
         """All filters that cover a filter, an equal one included."""
-        words = self._questions.covering(self._dimensions.box(wanted))
-        return self._checked(words, lambda held: relations.covers(held, wanted))
+        words = questions.covering(self._box(wanted))
+        return self._checked(words, lambda held: relations.covers(held, wanted), marked)
 
-    def covered(self, wanted: Filter) -> list[int]:
+    def covered(self, wanted: Filter, marked: int = HELD) -> list[int]:
         """All filters that a filter covers, an equal one included."""
-        words = self._questions.covered(self._dimensions.box(wanted))
-        return self._checked(words, lambda held: relations.covers(wanted, held))
+        words = questions.covered(self._box(wanted))
+        return self._checked(words, lambda held: relations.covers(wanted, held), marked)
 
     def intersecting(self, wanted: Filter) -> list[int]:
         """All filters that share a publication with a filter."""
-        words = self._questions.intersecting(self._dimensions.box(wanted))
+        words = questions.intersecting(self._box(wanted))
         return self._checked(words, lambda held: relations.intersects(held, wanted))
 
-    def met_by_advertisement(self, advertisement: Filter) -> list[int]:
+    def met_by_advertisement(self, advertisement: Filter, marked: int = HELD) -> list[int]:
         """Of subscriptions in the index, those that an advertisement's publications may match."""
-        words = self._questions.met_by_advertisement(self._dimensions.box(advertisement))
-        return self._checked(words, lambda held: relations.meets(held, advertisement))
+        words = questions.met_by_advertisement(self._box(advertisement))
+        return self._checked(words, lambda held: relations.meets(held, advertisement), marked)
 
-    def met_by_subscription(self, subscription: Filter) -> list[int]:
+    def met_by_subscription(self, subscription: Filter, marked: int = HELD) -> list[int]:
         """Of advertisements in the index, those whose publications may match a subscription."""
-        words = self._questions.met_by_subscription(self._dimensions.box(subscription))
-        return self._checked(words, lambda held: relations.meets(subscription, held))
+        words = questions.met_by_subscription(self._box(subscription))
+        return self._checked(words, lambda held: relations.meets(subscription, held), marked)
 
     def allowing(self, publication: Mapping[str, object]) -> list[int]:
         """Of advertisements in the index, those that allow a publication."""
         words = self._questions.allowing(publication)
         return self._checked(words, lambda held: relations.conforms(publication, held))
 
-    def _checked(self, words: Words | None, holds: Callable[[Filter], bool]) -> list[int]:
+    def _checked(
+        self, words: Words | None, holds: Callable[[Filter], bool], marked: int = HELD
+    ) -> list[int]:
         if words is None:
             return []
+        words[MARKED] = words[LISTED] = marked
         certain, doubtful = self._storage.search(words)
+        if not doubtful:
+            return certain
         return certain + [one for one in doubtful if holds(self._filters[one])]
 
-    def _cover_of(self, slot: int, box: Box) -> int:
+    def _reach(
+        self, words: Words, holds: Callable[[Filter], bool], marked: int, listed: int
+    ) -> Reach:
+        words[MARKED], words[LISTED] = marked, listed
+        certain, doubtful = self._storage.search(words)
+        marks, holders = self._storage.met()
+        return Reach(
+            marks, holders, certain + [one for one in doubtful if holds(self._filters[one])]
+        )
+
+    def _box(self, wanted: Filter) -> Box:
+        """A filter by kinds and keys, which hold until the next addition or removal.
+
+        Several questions about one filter are asked in a row, the first of them often `add`.
+        """
+        if wanted is not self._boxed[0]:
+            slot = self._ids.get(wanted)
+            box = self._dimensions.box(wanted) if slot is None else self._box_at(slot)
+            self._boxed = wanted, box
+        return self._boxed[1]
+
+    def _box_at(self, slot: int) -> Box:
+        exact = not self._storage.is_doubtful(slot)
+        return self._dimensions.box_of(self._storage.rows(slot), exact)
+
+    def _cover_of(self, slot: int) -> int:
         """A specific filter that covers one, which is not in the tree or is in its place."""
-        words = self._questions.covering(box, _ENOUGH_COVERING)
+        words = questions.covering(self._box_at(slot))
+        words[ENOUGH] = _ENOUGH_COVERING
         certain, doubtful = self._storage.search(words)
         others = [other for other in certain if other != slot]
         if not others:
             others = [other for other in doubtful if self._is_above(other, slot)]
         return max(others, key=lambda other: len(self._filters[other]), default=NONE)
 
-    def _roots_below(self, slot: int, box: Box) -> list[int]:
-        words = self._questions.covered(box, only_roots=True)
+    def _roots_below(self, slot: int) -> list[int]:
+        words = questions.covered(self._box_at(slot))
         if words is None:
             return []
+        words[MARKED] = words[LISTED] = ROOT
         certain, doubtful = self._storage.search(words)
         return certain + [other for other in doubtful if self._is_above(slot, other)]
 
@@ -220,7 +305,7 @@ class MatchingIndex:
         """Find other filters for those that hang below one to hang from; returns new roots."""
         new_roots = []
         for child in self._storage.children(slot):
-            above = self._cover_of(child, self._dimensions.box(self._filters[child]))
+            above = self._cover_of(child)
             if above == NONE:
                 self._storage.make_root(child)
                 new_roots.append(child)
@@ -230,5 +315,4 @@ class MatchingIndex:
         return new_roots
 
     def _move_strings(self, old: list[int], new: list[int]) -> None:
-        strings = [n for n, kind in self._dimensions.kinds.items() if kind is Kind.STRING]
-        self._storage.move_keys(strings, old, new)
+        self._storage.move_keys(self._dimensions.of_kind(Kind.STRING), old, new)

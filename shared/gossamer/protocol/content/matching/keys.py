@@ -63,17 +63,31 @@ def _float_below(value: int | Fraction) -> float:
     return nearest
 
 
-def number_cell(value: Exact) -> int:
-    """The key where the interval of a single number begins; it ends at the next key."""
+def plain_rank(value: Exact) -> int | None:
+    """As `number_rank`, quickly, of a number that is a float with a key, as most are; else None."""
     if type(value) is int and -_WHOLE < value < _WHOLE:
         value = float(value)
-    if type(value) is float:  # most numbers are, and publications are many
+    if type(value) is float:
         magnitude = _AS_WORD.unpack(_AS_FLOAT.pack(value))[0] & _MAGNITUDE
         if _FIRST <= magnitude <= _LAST:
-            key: int = 2 * (magnitude - _FIRST + 1)
-            return key if value > 0 else -key
+            rank: int = magnitude - _FIRST + 1
+            return rank if value > 0 else -rank
+    return None
+
+
+def number_cell(value: Exact) -> int:
+    """The key where the interval of a single number begins; it ends at the next key."""
     rank, exact = number_rank(value)
     return 2 * rank + (not exact)
+
+
+def number_keys(low: Cut, high: Cut) -> tuple[int, int, bool]:
+    """The keys of an interval's ends, and whether both are exact."""
+    rank = plain_rank(low[0])
+    low_key, low_exact = number_low(low) if rank is None else (2 * rank + low[1], True)
+    rank = plain_rank(high[0])
+    high_key, high_exact = number_high(high) if rank is None else (2 * rank + high[1], True)
+    return low_key, high_key, low_exact and high_exact
 
 
 def number_low(cut: Cut) -> tuple[int, bool]:

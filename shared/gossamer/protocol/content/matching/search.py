@@ -2,7 +2,8 @@
 
 A publication, a filter and an advertisement are boxes of intervals over dimensions; they differ in
 how stored boxes have to lie to them and in what a missing dimension means. The tree is walked from
-the top; at a node that divides by a dimension, whole parts fall away.
+the top; at a node that divides by a dimension, whole parts fall away, and so do parts without a
+mark that is asked for.
 """
 
 from __future__ import annotations
@@ -21,23 +22,27 @@ from gossamer.protocol.content.matching.table import (
     FREE,
     HEAD,
     HIGH,
+    HOLDERS,
     IS_REQUIRED,
     IS_WANTED,
     LEAF,
     LENGTH,
+    LISTED,
     LOW,
+    MARKED,
+    MARKS,
+    MARKS_BELOW,
+    MET,
     NEXT,
     NODE_WORDS,
     NONE,
-    ONLY_ROOTS,
     OVERLAPPING,
-    PARENT,
     QUERY_HEADER,
     QUERY_WORDS,
     RECORD_HEADER,
     RELATION,
-    ROOTS,
     ROW_WORDS,
+    SEVERAL,
     SLOT,
     SPLIT,
     SPLIT_DIMENSION,
@@ -52,6 +57,7 @@ from gossamer.protocol.rules import inline_rule, rule
 from gossamer.protocol.struct import CACHE_LINE_WORDS
 
 FOUND_BITS = 32
+EVERY = -1
 
 
 @inline_rule
@@ -140,21 +146,25 @@ def push_parts(table: Table, node: int, depth: int) -> int:
 
 @rule
 def search(table: Table) -> int:
-    """Answer the query; writes `found`.
+    """Answer the query; writes `found`, and MET and HOLDERS of `counters`.
+
+    Filters with a mark that is to be listed are found one by one. Of all others the answer is their
+    marks: once more than one holder is known, those that were met are asked for no more, and whole
+    parts of the tree fall away.
 
     Returns the number of matches, and that of doubtful ones times 2^FOUND_BITS. Stops at as many
     certain matches as are enough.
     """
     nodes, records, query = table.nodes, table.records, table.query
-    only_roots, enough = query[ONLY_ROOTS] != 0, query[ENOUGH]
-    found = doubtful = 0
+    marked, listed, enough = query[MARKED], query[LISTED], query[ENOUGH]
+    found = doubtful = met = holders = 0
     write_wanted(table)
     table.stack[0] = 0
     depth = 1
     while depth > 0 and found < enough:
         depth -= 1
         node = table.stack[depth]
-        if only_roots and nodes[node, ROOTS] == 0:
+        if nodes[node, MARKS_BELOW] & marked == 0:
             continue
         if nodes[node, SPLIT_DIMENSION] != LEAF:
             depth = push_parts(table, node, depth)
@@ -165,15 +175,21 @@ def search(table: Table) -> int:
             if following != NONE:
                 prefetch(records, following)
                 prefetch(records, following + CACHE_LINE_WORDS)
-            if (not only_roots or records[record + PARENT] == NONE) and fits(table, record):
-                slot = records[record + SLOT]
+            marks = records[record + MARKS] & marked
+            if marks != 0 and fits(table, record):
                 doubt = query[DOUBT_STORED] != 0 and records[record + DOUBTFUL] != 0
                 if doubt or query[DOUBT_ALL] != 0:
                     doubtful += 1
-                    table.found[len(table.found) - doubtful] = slot
-                else:
-                    table.found[found] = slot
+                    table.found[len(table.found) - doubtful] = records[record + SLOT]
+                elif marks & listed != 0:
+                    table.found[found] = records[record + SLOT]
                     found += 1
+                else:
+                    met |= marks
+                    several = marks & (marks - 1) | marks & records[record + SEVERAL]
+                    holders += 1 if several == 0 else 2
+                    marked &= ~met if holders > 1 else EVERY
             record = following
     clear_wanted(table)
+    table.counters[MET], table.counters[HOLDERS] = met, holders
     return found + (doubtful << FOUND_BITS)

@@ -7,22 +7,29 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.protocol.content.matching.dimensions import Row
+from gossamer.protocol.content.matching.dimensions import Rows
 from gossamer.protocol.content.matching.keys import LEAST, MOST
 from gossamer.protocol.content.matching.search import FOUND_BITS, search
 from gossamer.protocol.content.matching.table import (
     CHILD,
+    DOUBTFUL,
     FREE_NODES,
+    HELD,
     HIGH,
+    HOLDERS,
     LEFT,
     LENGTH,
     LOW,
+    MARKS,
+    MET,
     NONE,
     PARENT,
     RECORD,
     RECORD_HEADER,
     RIGHT,
+    ROOT,
     ROW_WORDS,
+    SEVERAL,
     SPLIT,
     SPLIT_DIMENSION,
     Table,
@@ -30,7 +37,7 @@ from gossamer.protocol.content.matching.table import (
     grown,
     make_table,
 )
-from gossamer.protocol.content.matching.tree import count_root, insert, remove
+from gossamer.protocol.content.matching.tree import insert, remove, set_marks
 from gossamer.protocol.rules import Rule
 
 _FIRST_SIZE = 64
@@ -50,7 +57,7 @@ class Storage:
         self._search = _form(search, compiled)
         self._insert = _form(insert, compiled)
         self._remove = _form(remove, compiled)
-        self._count_root = _form(count_root, compiled)
+        self._set_marks = _form(set_marks, compiled)
         self._free_slots: list[int] = []
         self._slots = 0
         self._free_records: dict[int, list[int]] = {}
@@ -61,25 +68,43 @@ class Storage:
         table = self.table
         table.query[: len(words)] = words
         answer = int(self._search(table))
+        if not answer:
+            return [], []
         doubtful, found = answer >> FOUND_BITS, answer & ((1 << FOUND_BITS) - 1)
         certain = table.found[:found].tolist()
         if not doubtful:
             return certain, []
         return certain, table.found[len(table.found) - doubtful :].tolist()
 
-    def take_slot(self, rows: list[Row], doubtful: bool) -> int:
+    def met(self) -> tuple[int, int]:
+        """Marks of what the last search did not list, and how many hold it: 0, 1, or more."""
+        counters = self.table.counters
+        return int(counters[MET]), int(counters[HOLDERS])
+
+    def rows(self, slot: int) -> list[int]:
+        """Dimension, low and high of each row of a slot, one after the other."""
+        record = int(self._record(slot))
+        begin = record + RECORD_HEADER
+        length = int(self.table.records[record + LENGTH])
+        found: list[int] = self.table.records[begin : begin + ROW_WORDS * length].tolist()
+        return found
+
+    def is_doubtful(self, slot: int) -> bool:
+        """Whether the rows of a slot are not all there is to its filter."""
+        return bool(self.table.records[self._record(slot) + DOUBTFUL])
+
+    def take_slot(self, rows: Rows, doubtful: bool, marks: int) -> int:
         """A slot with its record written, not yet in the tree; a root, as it has no parent."""
         slot = self._free_slots.pop() if self._free_slots else self._slots
-        free = self._free_records.get(len(rows))
+        length = len(rows) // ROW_WORDS
+        free = self._free_records.get(length)
         record = free.pop() if free else self._words
-        end = record + RECORD_HEADER + ROW_WORDS * len(rows)
+        end = record + RECORD_HEADER + len(rows)
         self._slots, self._words = max(self._slots, slot + 1), max(self._words, end)
         self._make_room()
         table = self.table
-        words = [slot, NONE, len(rows), int(doubtful), NONE]
-        for row in rows:
-            words += row
-        table.records[record:end] = words
+        header = [slot, NONE, length, int(doubtful), NONE, HELD | ROOT | marks, 0]
+        table.records[record:end] = header + rows
         table.slots[slot] = (record, NONE, NONE, NONE)
         return slot
 
@@ -114,11 +139,13 @@ class Storage:
         if sibling != NONE:
             slots[sibling, LEFT] = slot
         slots[parent, CHILD] = slot
-        self.table.records[self._record(slot) + PARENT] = parent
+        record = self._record(slot)
+        self.table.records[record + PARENT] = parent
+        self.table.records[record + MARKS] &= ~ROOT
 
     def hang_root(self, slot: int, parent: int) -> None:
         """Hang a root that is in the tree below another that covers it."""
-        self._count_root(self.table, self._record(slot), -1)
+        self._change(slot, ROOT, 0)
         self.hang(slot, parent)
 
     def unhang(self, slot: int) -> None:
@@ -136,7 +163,14 @@ class Storage:
     def make_root(self, slot: int) -> None:
         """Make a slot that is in the tree a root."""
         self.unhang(slot)
-        self._count_root(self.table, self._record(slot), 1)
+        self._change(slot, 0, ROOT)
+
+    def mark(self, slot: int, marks: int, several: int, among: int) -> None:
+        """Give a slot that is in the tree these marks, and no others among some."""
+        records, record = self.table.records, self._record(slot)
+        marks |= int(records[record + MARKS]) & ~among
+        several |= int(records[record + SEVERAL]) & ~among
+        self._set_marks(self.table, record, marks, several)
 
     def children(self, slot: int) -> list[int]:
         """The slots that hang below a slot."""
@@ -171,6 +205,11 @@ class Storage:
                 table.records[begins + word] = _moved(table.records[begins + word], old, new)
         divides = np.isin(table.nodes[:, SPLIT_DIMENSION], dimensions)
         table.nodes[divides, SPLIT] = _moved(table.nodes[divides, SPLIT], old, new)
+
+    def _change(self, slot: int, lost: int, gained: int) -> None:
+        records, record = self.table.records, self._record(slot)
+        marks = int(records[record + MARKS]) & ~lost | gained
+        self._set_marks(self.table, record, marks, int(records[record + SEVERAL]))
 
     def _record(self, slot: int) -> Any:
         return self.table.slots[slot, RECORD]

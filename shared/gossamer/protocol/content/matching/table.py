@@ -3,6 +3,9 @@
 A filter has a slot, which stays, and a record of its constraints, which lies in the chain of one
 leaf of the tree: all that a search reads of a filter lies together, as most of its time goes into
 fetching that. Slots are linked as a forest: each filter hangs below one that covers it.
+
+A filter carries marks, which are bits, and a node those of all filters below it, so that a search
+for some marks does not enter parts without any.
 """
 
 from __future__ import annotations
@@ -16,35 +19,44 @@ from gossamer.protocol.struct import Struct
 # Columns of `slots`.
 RECORD, CHILD, LEFT, RIGHT = range(4)
 # Words of a record, before its rows: the slot, the next record of the leaf, the number of rows,
-# whether they are not all there is to the filter, and the slot it hangs below.
-SLOT, NEXT, LENGTH, DOUBTFUL, PARENT, RECORD_HEADER = range(6)
+# whether they are not all there is to the filter, the slot it hangs below, its marks, and which of
+# them stand for more than one holder.
+SLOT, NEXT, LENGTH, DOUBTFUL, PARENT, MARKS, SEVERAL, RECORD_HEADER = range(8)
 # Words of a row: a dimension, and an interval by its keys.
 DIMENSION, LOW, HIGH, ROW_WORDS = range(4)
 # Columns of `nodes`; the four children are named by their place, a leaf holds a chain instead.
-SPLIT_DIMENSION, SPLIT, BELOW, ABOVE, ACROSS, FREE, COUNT, ROOTS, NODE_WORDS = range(9)
+SPLIT_DIMENSION, SPLIT, BELOW, ABOVE, ACROSS, FREE, COUNT, MARKS_BELOW, NODE_WORDS = range(9)
 HEAD: Final = SPLIT
 LEAF: Final = -1
 NONE: Final = -1
 # Columns of `wanted`; what a query asks of a dimension.
 IS_WANTED, WANTED_LOW, WANTED_HIGH, IS_REQUIRED = range(4)
-# Words of `counters`.
-FREE_NODE, FREE_NODES, CHOSEN_DIMENSION, CHOSEN_SPLIT = range(4)
+# Words of `counters`; the last two are an answer in marks, and how many holders it is sure of.
+FREE_NODE, FREE_NODES, CHOSEN_DIMENSION, CHOSEN_SPLIT, MET, HOLDERS = range(6)
 # The first words of `query`: how stored and wanted intervals have to lie, whether every stored
 # dimension has to be wanted, how many wanted ones have to be stored, whose matches are in doubt,
-# whether only roots are asked for, how many are enough, and how many dimensions follow.
+# the marks that are asked for, those of them whose filters are listed, how many filters are enough,
+# and how many dimensions follow.
 (
     RELATION,
     ALL_STORED,
     STORED_WANTED,
     DOUBT_STORED,
     DOUBT_ALL,
-    ONLY_ROOTS,
+    MARKED,
+    LISTED,
     ENOUGH,
     ASKED,
     QUERY_HEADER,
-) = range(9)
+) = range(10)
 ENCLOSING, WITHIN, OVERLAPPING = range(3)
 QUERY_WORDS: Final = 4
+MARKS_FREE: Final = 60
+"""Bits that marks of the host may use."""
+HELD: Final = 1 << MARKS_FREE
+"""The mark of every filter."""
+ROOT: Final = HELD << 1
+"""The mark of filters that hang below none."""
 
 Words = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -91,7 +103,7 @@ def make_table(filters: int, words: int, nodes: int, dimensions: int) -> Table:
         work=np.zeros(filters, np.int64),
         spare=np.zeros(filters, np.int64),
         stack=np.zeros(3 * nodes + 16, np.int64),
-        counters=np.zeros(4, np.int64),
+        counters=np.zeros(6, np.int64),
     )
     table.nodes[0] = (LEAF, NONE, NONE, NONE, NONE, NONE, 0, 0)
     _add_free_nodes(table, 1)

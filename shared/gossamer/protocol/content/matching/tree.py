@@ -24,12 +24,13 @@ from gossamer.protocol.content.matching.table import (
     LEAF,
     LENGTH,
     LOW,
+    MARKS,
+    MARKS_BELOW,
     NEXT,
     NONE,
-    PARENT,
     RECORD_HEADER,
-    ROOTS,
     ROW_WORDS,
+    SEVERAL,
     SPLIT,
     SPLIT_DIMENSION,
     Table,
@@ -76,7 +77,7 @@ def clear_node(table: Table, node: int) -> None:
     for column in range(HEAD, FREE + 1):
         nodes[node, column] = NONE
     nodes[node, COUNT] = 0
-    nodes[node, ROOTS] = 0
+    nodes[node, MARKS_BELOW] = 0
     table.budget[node] = LEAF_SIZE
 
 
@@ -91,13 +92,12 @@ def free_node(table: Table, node: int) -> None:
 
 @rule
 def insert(table: Table, record: int) -> None:
-    """Put a record, whose rows and parent are written, into its leaf."""
+    """Put a record, whose rows and marks are written, into its leaf."""
     nodes, records = table.nodes, table.records
-    is_root = 1 if records[record + PARENT] == NONE else 0
     node, worn = 0, NONE
     while True:
         nodes[node, COUNT] += 1
-        nodes[node, ROOTS] += is_root
+        nodes[node, MARKS_BELOW] |= records[record + MARKS]
         table.budget[node] -= 1
         if worn == NONE and table.budget[node] <= 0:
             worn = node
@@ -117,40 +117,74 @@ def insert(table: Table, record: int) -> None:
 def remove(table: Table, record: int) -> None:
     """Take a record out of its leaf; its rows are as when it was put in."""
     nodes, records = table.nodes, table.records
-    is_root = 1 if records[record + PARENT] == NONE else 0
-    node, worn = 0, NONE
-    while True:
+    depth = descend(table, record)
+    worn = NONE
+    for place in range(depth):
+        node = table.stack[place]
         nodes[node, COUNT] -= 1
-        nodes[node, ROOTS] -= is_root
         table.budget[node] -= 1
         if worn == NONE and table.budget[node] <= 0:
             worn = node
-        if nodes[node, SPLIT_DIMENSION] == LEAF:
-            break
-        side = side_of(table, record, nodes[node, SPLIT_DIMENSION], nodes[node, SPLIT])
-        node = nodes[node, side]
-    before = nodes[node, HEAD]
+    leaf = table.stack[depth - 1]
+    before = nodes[leaf, HEAD]
     if before == record:
-        nodes[node, HEAD] = records[record + NEXT]
+        nodes[leaf, HEAD] = records[record + NEXT]
     else:
         while records[before + NEXT] != record:
             before = records[before + NEXT]
         records[before + NEXT] = records[record + NEXT]
+    look_for_marks(table, depth)
     if worn != NONE:
         build(table, worn, gather(table, worn))
 
 
 @rule
-def count_root(table: Table, record: int, change: int) -> None:
-    """Note on the way to a record that there is a root more or less."""
+def set_marks(table: Table, record: int, marks: int, several: int) -> None:
+    """Change the marks of a record that is in its leaf."""
+    nodes, records = table.nodes, table.records
+    lost = records[record + MARKS] & ~marks
+    records[record + MARKS] = marks
+    records[record + SEVERAL] = several
+    depth = descend(table, record)
+    if lost != 0:
+        look_for_marks(table, depth)
+    for place in range(depth):
+        nodes[table.stack[place], MARKS_BELOW] |= marks
+
+
+@inline_rule
+def descend(table: Table, record: int) -> int:
+    """Put the way to a record on the stack, its leaf last; returns how long it is."""
     nodes = table.nodes
-    node = 0
-    while True:
-        nodes[node, ROOTS] += change
-        if nodes[node, SPLIT_DIMENSION] == LEAF:
-            return
+    node = table.stack[0] = 0
+    depth = 1
+    while nodes[node, SPLIT_DIMENSION] != LEAF:
         side = side_of(table, record, nodes[node, SPLIT_DIMENSION], nodes[node, SPLIT])
-        node = nodes[node, side]
+        node = table.stack[depth] = nodes[node, side]
+        depth += 1
+    return depth
+
+
+@inline_rule
+def look_for_marks(table: Table, depth: int) -> None:
+    """Find out again which marks there are below the nodes on the stack, from the leaf up."""
+    nodes, records = table.nodes, table.records
+    while depth > 0:
+        depth -= 1
+        node = table.stack[depth]
+        marks = 0
+        if nodes[node, SPLIT_DIMENSION] == LEAF:
+            record = nodes[node, HEAD]
+            while record != NONE:
+                marks |= records[record + MARKS]
+                record = records[record + NEXT]
+        else:
+            for side in range(BELOW, FREE + 1):
+                if nodes[node, side] != NONE:
+                    marks |= nodes[nodes[node, side], MARKS_BELOW]
+        if marks == nodes[node, MARKS_BELOW]:
+            return
+        nodes[node, MARKS_BELOW] = marks
 
 
 @rule
@@ -189,7 +223,7 @@ def build(table: Table, top: int, size: int) -> None:
         node, begin, end = stack[depth], stack[depth + 1], stack[depth + 2]
         clear_node(table, node)
         table.nodes[node, COUNT] = end - begin
-        table.nodes[node, ROOTS] = roots_among(table, begin, end)
+        table.nodes[node, MARKS_BELOW] = marks_among(table, begin, end)
         table.budget[node] = max(end - begin, LEAF_SIZE)
         if (
             end - begin > LEAF_SIZE
@@ -202,13 +236,12 @@ def build(table: Table, top: int, size: int) -> None:
 
 
 @inline_rule
-def roots_among(table: Table, begin: int, end: int) -> int:
-    """How many records of a stretch of `work` are roots."""
-    roots = 0
+def marks_among(table: Table, begin: int, end: int) -> int:
+    """The marks of all records of a stretch of `work`."""
+    marks = 0
     for i in range(begin, end):
-        if table.records[table.work[i] + PARENT] == NONE:
-            roots += 1
-    return roots
+        marks |= table.records[table.work[i] + MARKS]
+    return marks
 
 
 @inline_rule

@@ -1,0 +1,282 @@
+"""Table II of the incremental paper with our own code, and when its bursts come back.
+
+Run it by hand: ``python tests/bench/bench_table2.py [--storms] [--out bench.json]``. The 49 brokers
+of the controlled scenario (incremental paper, Sec. V-A) get 42,000 subscriptions, 20 of which cover
+2,099 others each, and then publications, under active covering, lazy covering and none. Given is
+processor time a message, everything from frame to effects included, at the core broker E, which all
+publications pass, and as a mean over all brokers. *Covering* is the time in questions about what
+was sent; *matching* is the rest of what a subscription costs. The paper publishes 200,000 times;
+here the mean is steady after a few thousand.
+
+``--storms`` then runs the storm of Sec. V-A2 under a simulated clock with the times measured, and
+some factors faster and slower, until queues grow.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import sys
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import process_time
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from attrs import define, field
+
+from gossamer.protocol.broker import Broker, BrokerSettings, Hop, client, neighbour
+from gossamer.protocol.broker.effects import Send
+from gossamer.protocol.broker.index import compiled_index
+from gossamer.protocol.broker.messages import (
+    Advertise,
+    Attach,
+    Frame,
+    Message,
+    NeighbourUp,
+    Publish,
+    Subscribe,
+    Unsubscribe,
+)
+from gossamer.protocol.broker.sent import Sent
+from gossamer.protocol.broker.subscriptions import SubscriptionTable
+from gossamer.protocol.content.filters import parse
+from gossamer.sim.benchmarks import machine
+from gossamer.sim.brokers.service import FixedTimes
+from gossamer.sim.brokers.staircase import Staircase
+from gossamer.sim.brokers.storm import SECOND, Storm, run_storm
+from gossamer.sim.brokers.topology import controlled_49
+from gossamer.sim.compilation import keep_compiled_code
+
+ROOTS, DEGREE, PUBLICATIONS, UNSUBSCRIPTIONS, REACH = 20, 2_099, 1_000, 5, 2.0
+COVERINGS = {"active": "Active", "lazy": "Lazy", "off": "None"}
+KINDS = ("matching", "covering", "unsubscription", "publication")
+PAPER = {
+    "active": (0.81, 12.0, 1.4, 3.0),
+    "lazy": (1.6, 27.0, 0.0, 6.2),
+    "off": (1.6, 0.0, 0.0, 7.9),
+}
+"""Milliseconds a message, in the order of `KINDS`."""
+STORMS = ((0.1, 2_099), (0.3, 2_099), (1, 2_099), (3, 2_099), (10, 2_099))
+"""Times slower than measured, and subscriptions triggered by one unsubscription."""
+
+
+@define
+class Spent:
+    """Processor seconds and messages of a broker, by kind."""
+
+    seconds: Counter[str] = field(factory=Counter)
+    messages: Counter[str] = field(factory=Counter)
+
+    def add(self, kind: str, seconds: float, covering: float) -> None:
+        """A message of a kind took so long, with that much for covering."""
+        self.seconds[kind] += seconds - covering
+        self.seconds["covering"] += covering if kind == "matching" else 0.0
+        self.messages[kind] += 1
+
+    def each(self, kind: str) -> float:
+        """Seconds a message."""
+        number = self.messages["matching" if kind == "covering" else kind]
+        return self.seconds[kind] / number if number else 0.0
+
+
+class Pump:
+    """Brokers on an overlay that take messages one after the other, and what that takes them."""
+
+    def __init__(self, covering: str) -> None:
+        self.overlay = controlled_49()
+        settings = BrokerSettings(covering=covering)
+        self.brokers = {
+            name: Broker(name, settings, new_index=compiled_index) for name in self.overlay.graph
+        }
+        self.spent = {name: Spent() for name in self.brokers}
+        self.covering_s = 0.0
+        self.waiting: deque[tuple[str, Hop | None, Message]] = deque()
+        for name, other in self.overlay.graph.edges:
+            self.take(name, None, NeighbourUp(other))
+            self.take(other, None, NeighbourUp(name))
+
+    def take(self, broker: str, source: Hop | None, message: Message) -> None:
+        """Let a broker take a message, and others whatever follows."""
+        self.waiting.append((broker, source, message))
+        while self.waiting:
+            self._step(*self.waiting.popleft())
+
+    def _step(self, name: str, source: Hop | None, message: Message) -> None:
+        kind = _kind(message)
+        before, begun = self.covering_s, process_time()
+        effects = self.brokers[name].handle(0, source, message)
+        if kind:
+            took = process_time() - begun
+            self.spent[name].add(kind, took, self.covering_s - before)
+        for effect in effects:
+            if isinstance(effect, Send):
+                self.waiting.append((effect.neighbour, neighbour(name), effect.frame))
+
+    @contextmanager
+    def timed_covering(self) -> Iterator[None]:
+        """Count the time in questions about what was sent."""
+
+        def timed(function: Callable[..., Any]) -> Callable[..., Any]:
+            def call(*args: Any, **named: Any) -> Any:
+                begun = process_time()
+                found = function(*args, **named)
+                self.covering_s += process_time() - begun
+                return found
+
+            return call
+
+        with (
+            patch.object(Sent, "coverer", timed(Sent.coverer)),
+            patch.object(Sent, "covered_by", timed(Sent.covered_by)),
+            patch.object(SubscriptionTable, "is_covered", timed(SubscriptionTable.is_covered)),
+        ):
+            yield
+
+
+def _kind(message: Message) -> str:
+    content = message.message if isinstance(message, Frame) else message
+    name = type(content).__name__
+    if name in ("Subscribe", "Subscription"):
+        return "matching"
+    if name in ("Unsubscribe", "Unsubscription"):
+        return "unsubscription"
+    return "publication" if name in ("Publish", "Publication") else ""
+
+
+def measure(covering: str, publications: int) -> Pump:
+    """Load an overlay, publish to it, and take some of the covering subscriptions back."""
+    pump = Pump(covering)
+    workload = Staircase(ROOTS, DEGREE)
+    publishers, subscribers = pump.overlay.publisher_hosts, pump.overlay.subscriber_hosts
+    for host in dict.fromkeys((*publishers, *subscribers)):
+        pump.take(host, client("c"), Attach())
+    for host in publishers:
+        pump.take(host, client("c"), Advertise("all", parse("x >= 0 and present(y)")))
+    draws = np.random.Generator(np.random.Philox(key=[1, 2]))
+    wanted = list(workload.subscriptions())
+    homes = [subscribers[int(home)] for home in draws.integers(0, len(subscribers), len(wanted))]
+    gc.disable()  # else every broker pays for looking through the memory of all 49
+    with pump.timed_covering():
+        for host, one in zip(homes, wanted, strict=True):
+            pump.take(host, client("c"), Subscribe(one.label, one.filter))
+        for number in range(publications):
+            values = workload.publication(number, REACH)
+            pump.take(publishers[number % len(publishers)], client("c"), Publish(values))
+        roots = [(host, one) for host, one in zip(homes, wanted, strict=True) if one.is_root]
+        for host, one in roots[:UNSUBSCRIPTIONS]:
+            pump.take(host, client("c"), Unsubscribe(one.label))
+    gc.enable()
+    return pump
+
+
+def row(pump: Pump, covering: str, brokers: list[str], where: str) -> dict[str, Any]:
+    """A row of `bench.json`: microseconds a message, by kind."""
+    total = Spent()
+    for name in brokers:
+        total.seconds.update(pump.spent[name].seconds)
+        total.messages.update(pump.spent[name].messages)
+    return {
+        "name": f"Table II, {covering}, {where}",
+        "covering": covering,
+        "where": where,
+        "us": {kind: total.each(kind) * 1e6 for kind in KINDS},
+        "messages": dict(total.messages),
+        "machine": machine(),
+    }
+
+
+def print_rows(rows: list[dict[str, Any]]) -> None:
+    """Ours beside the paper's."""
+    heads = "".join(f"{kind:>16}" for kind in KINDS)
+    print(f"{'microseconds a message':32}{heads}{'messages':>12}")
+    for one in rows:
+        cells = "".join(f"{one['us'][kind]:>16,.1f}" for kind in KINDS)
+        print(f"{one['name']:32}{cells}{sum(one['messages'].values()):>12,}")
+    for covering, times in PAPER.items():
+        cells = "".join(f"{1000 * ms:>16,.0f}" for ms in times)
+        print(f"{'paper, ' + covering:32}{cells}")
+
+
+def print_conclusions(rows: list[dict[str, Any]]) -> None:
+    """What the paper concludes from the table, and whether that holds here."""
+    ours = {one["covering"]: one["us"] for one in rows if one["where"] == "E"}
+    matching, covering = ours["active"]["matching"], ours["active"]["covering"]
+    print(f"covering costs {covering / matching:.1f} times what matching does (paper: 15)")
+    print(f"lazy covering costs {ours['lazy']['covering'] / covering:.1f} of active (paper: 2.3)")
+    share = ours["active"]["publication"] / ours["off"]["publication"]
+    print(f"active publishes in {share:.2f} of the time without covering (paper: 0.38)")
+
+
+def measured_times(rows: list[dict[str, Any]], factor: float) -> FixedTimes:
+    """What active covering was measured to take at E, so many times slower."""
+    us = next(one["us"] for one in rows if (one["covering"], one["where"]) == ("active", "E"))
+    subscription = us["matching"] + us["covering"]
+    return FixedTimes(
+        subscription=round(factor * subscription),
+        unsubscription=round(factor * us["unsubscription"]),
+        publication=round(factor * us["publication"]),
+    )
+
+
+def storm(covering: str, service: FixedTimes, degree: int) -> dict[str, Any]:
+    """The longest core queue and the longest delay of a storm: 5 unsubscriptions, one every 0.5 s,
+    and a publication every 10 ms."""
+    result = run_storm(
+        Storm(
+            overlay=controlled_49(),
+            workload=Staircase(UNSUBSCRIPTIONS, degree),
+            settings=BrokerSettings(covering=covering),
+            service=service,
+            unsubscriptions=UNSUBSCRIPTIONS,
+            publish_every=SECOND // 100,
+            calm=2 * SECOND,
+            aftermath=10 * SECOND,
+            reach=REACH,
+            sample_every=SECOND // 20,
+        ),
+        new_index=compiled_index,
+    )
+    return {
+        "covering": covering,
+        "triggered": degree,
+        "subscription_us": service.subscription,
+        "longest_queue": int(result.queues.max()),
+        "queue_at_the_end": int(result.queues[-1].max()),
+        "longest_delay_s": float(result.deliveries[:, 1].max()) / SECOND,
+        "triggered_messages": sum(result.triggered.values()),
+    }
+
+
+def main() -> None:
+    """Measure, print, and write `bench.json` if asked to."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--publications", type=int, default=PUBLICATIONS)
+    parser.add_argument("--storms", action="store_true")
+    parser.add_argument("--out", type=Path)
+    chosen = parser.parse_args()
+    keep_compiled_code()
+    rows = []
+    for covering in COVERINGS:
+        pump = measure(covering, chosen.publications)
+        rows += [row(pump, covering, ["E"], "E"), row(pump, covering, list(pump.brokers), "all")]
+        print(f"{COVERINGS[covering]}: {len(pump.brokers)} brokers measured", flush=True)
+    print(machine())
+    print_rows(rows)
+    print_conclusions(rows)
+    sys.stdout.flush()
+    storms = []
+    for factor, degree in STORMS if chosen.storms else ():
+        for covering in ("active", "incremental"):
+            storms.append(storm(covering, measured_times(rows, factor), degree))
+            print(storms[-1], flush=True)
+    if chosen.out:
+        chosen.out.write_text(json.dumps(rows + storms, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
