@@ -58,6 +58,4 @@ def covering_degree(subscriptions: Iterable[Filter], *, compiled: bool = False) 
                 covered[roots[coverer]] += numbers[wanted]
         if len(above[id_]) == 1 and above[id_][0] in alone:
             triggered[roots[above[id_][0]]] += 1
-    return CoveringDegree(
-        tuple(wanted for id_, wanted in held if id_ in roots), covered, triggered
-    )
+    return CoveringDegree(tuple(wanted for id_, wanted in held if id_ in roots), covered, triggered)

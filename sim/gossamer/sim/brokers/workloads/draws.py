@@ -15,7 +15,7 @@ from gossamer.sim.workload import Floats, Int64s, uniform, zipf_ranks
 # Columns drawn at a time while a row looks for ranks that it has not got yet.
 _BLOCK: Final = 16
 
-__all__ = ["Floats", "Int64s", "choices", "distinct_ranks", "exponential", "rows_from", "uniform"]
+__all__ = ["Floats", "Int64s", "choices", "distinct_ranks", "normal", "rows_from", "uniform"]
 
 
 def rows_from(first: int, count: int) -> Int64s:
@@ -28,9 +28,11 @@ def choices(seed: int, stream: int, rows: Int64s, column: int, options: int) -> 
     return (uniform(seed, stream, rows, column) * options).astype(np.int64)
 
 
-def exponential(seed: int, stream: int, rows: Int64s, column: int, mean: float) -> Floats:
-    """Exponentially distributed draws: float64 like ``rows``, in the unit of ``mean``."""
-    return np.asarray(-mean * np.log(1.0 - uniform(seed, stream, rows, column)))
+def normal(seed: int, stream: int, rows: Int64s, column: int) -> Floats:
+    """Standard normal draws, float64 like ``rows``; takes this column and the next."""
+    # Box and Muller; 1 - u is above 0.
+    radius = np.sqrt(-2.0 * np.log(1.0 - uniform(seed, stream, rows, column)))
+    return np.asarray(radius * np.cos(2.0 * np.pi * uniform(seed, stream, rows, column + 1)))
 
 
 def distinct_ranks(

@@ -26,9 +26,7 @@ class Journey(NamedTuple):
     draw: float
 
 
-def journeys(
-    subscribers: Sequence[Placed], going: Iterable[Journey], away: int
-) -> Iterator[Step]:
+def journeys(subscribers: Sequence[Placed], going: Iterable[Journey], away: int) -> Iterator[Step]:
     """What subscribers do who go places, in the order of time.
 
     Whoever is still away, or has nowhere else to go, stays.

@@ -6,7 +6,7 @@ All clients of a broker are one to it, whose subscriptions have labels. A subscr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, Protocol
 
 import attrs
@@ -90,9 +90,9 @@ class Scene:
                 raise ScenarioError(None, f"scene.{name}", value, f"at least {least}")
 
 
-def publishes(at: int, broker: str, number: int, values: dict[str, object]) -> Step:
+def publishes(at: int, broker: str, number: int, values: Mapping[str, object]) -> Step:
     """A publisher at a broker publishes values."""
-    return Step(at, broker, Publish(values | {NUMBER: number}))
+    return Step(at, broker, Publish({**values, NUMBER: number}))
 
 
 def standing_for(service: FixedTimes, publications: int) -> FixedTimes:

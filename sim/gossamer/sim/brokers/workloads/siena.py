@@ -4,7 +4,8 @@ Subscriptions have 1 to 10 constraints, publications 1 to 19 attributes. Names a
 words by Zipf's law, operators are 60 % equality, 20 % less-than and 20 % greater-than, and values
 come from 100 numbers.
 
-The paper does not give the exponent of Zipf's law; 1 is our choice. A name comes once in a
+The paper does not give the exponent of Zipf's law. With 1.25, 200,000 subscriptions have about as
+many roots as it says, 1,600; with 1 there are 2,364. A name comes once in a
 subscription: twice, most would contradict themselves, and such filters are refused.
 """
 
@@ -46,7 +47,7 @@ class Siena:
 
     seed: int = 1
     names: int = 1_000
-    exponent: float = 1.0
+    exponent: float = 1.25
     values: int = 100
     most_constraints: int = 10
     most_attributes: int = 19
