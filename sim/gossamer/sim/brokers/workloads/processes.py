@@ -10,8 +10,8 @@ messages for a period of one minute every ten minutes".
 What the paper leaves open is chosen here: a process is triggered once a minute, and an activity
 works for half a minute on average, so that about ten instances of a large process run at a time,
 each with subscriptions of its own; activities fork into two and join again by turns; every other
-instance runs the middle third of its process twice; there is an auditor in each domain, and each
-begins a quarter of the ten minutes after the one before. Messages come at their times whatever
+instance runs the middle third of its process twice; there is an auditor in each domain, and all
+audit at the same time unless ``stagger`` says otherwise. Messages come at their times whatever
 happens to those before them, so that they are the same under every covering.
 """
 
@@ -46,6 +46,8 @@ from gossamer.sim.errors import ScenarioError
 SMALL, MEDIUM, LARGE = 3, 10, 26
 _START: Final = "start"
 _EVERYTHING: Final = parse("present(process)")
+# Whether an instance loops, and how long each of its activities takes, twice if it does.
+_DRAWS: Final = 1 + 2 * LARGE
 
 # The seed's streams.
 _DOMAINS, _ENGINES, _MONITORS, _AUDITORS, _PHASES, _WORK = 241, 242, 243, 244, 245, 246
@@ -87,6 +89,8 @@ class Processes:
         lead: time from an instance's subscriptions to its trigger.
         auditors: how many.
         audit_every, audit: how often each audits, and for how long.
+        first_audit: when the first audit begins.
+        stagger: time from the beginning of an auditor's audit to that of the next one's.
         seed: of all draws.
     """
 
@@ -101,6 +105,8 @@ class Processes:
     auditors: int = 4
     audit_every: int = 10 * MINUTE
     audit: int = MINUTE
+    first_audit: int = MINUTE
+    stagger: int = 0
     seed: int = 1
 
     def __attrs_post_init__(self) -> None:
@@ -189,7 +195,7 @@ class Processes:
         """When each audit and instance begins, and what happens in it."""
         for turn in range(span // self.audit_every + 1):
             for auditor in range(self.auditors):
-                begin = self.audit_every * turn + self.audit_every * auditor // self.auditors
+                begin = self.first_audit + self.audit_every * turn + self.stagger * auditor
                 yield begin, self._audit(auditor, begin, span)
         processes = self.processes()
         phases = uniform(self.seed, _PHASES, rows_from(0, len(processes)), 0).tolist()
@@ -233,8 +239,8 @@ class Processes:
 
     def _completions(self, process: Process, turn: int, at: int) -> list[tuple[int, str, str]]:
         """When each activity of an instance completes, its broker and name; first the trigger."""
-        row = rows_from((process.number << 32) + turn, 1)
-        draws = (float(uniform(self.seed, _WORK, row, i)[0]) for i in count())
+        first = ((process.number << 24) + turn) * _DRAWS
+        draws = iter(uniform(self.seed, _WORK, rows_from(first, _DRAWS), 0).tolist())
         found = [(at, process.engines[0], _START)]
         for stage in _run(process.stages, looping=next(draws) < 0.5):
             done = [(at + round(self.work * (0.5 + next(draws))), one) for one in stage]
