@@ -151,7 +151,8 @@ def judge_i5(found: Scenes) -> Claim:
             ),
             Check(
                 name="longest core queue, incremental over active",
-                value=value("queue_core_max", INCREMENTAL) / max(value("queue_core_max", ACTIVE), 1.0),
+                value=value("queue_core_max", INCREMENTAL)
+                / max(value("queue_core_max", ACTIVE), 1.0),
                 unit=RATIO,
                 paper="most of the roots' trees are preserved",
                 high=0.1,

@@ -164,8 +164,7 @@ class Scenes:
     def tables(self, name: str) -> dict[str, Table]:
         """By name of the Parquet file: all scenes, what they measured over time and by broker."""
         measures = [
-            {key: np.array([value]) for key, value in one.measures.items()}
-            for one in self.outcomes
+            {key: np.array([value]) for key, value in one.measures.items()} for one in self.outcomes
         ]
         return {
             name: self._stack(measures),

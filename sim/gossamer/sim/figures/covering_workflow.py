@@ -14,40 +14,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from gossamer.protocol.broker import BrokerSettings
-from gossamer.sim.brokers.service import TABLE_II
-from gossamer.sim.brokers.workloads.processes import Processes
-from gossamer.sim.brokers.workloads.scene import MINUTE, SECOND, Scene
 from gossamer.sim.figures.claims import COUNT, RATIO, SECONDS, Check, Claim
 from gossamer.sim.figures.covering_parts import Part
 from gossamer.sim.figures.covering_scene_plots import draw_workflow
-from gossamer.sim.figures.covering_scenes import Scenes, SceneRun, Seen
-
-WORKFLOW: Final = "workflow"
-ACTIVE, INCREMENTAL = "active", "incremental"
-TOGETHER, STAGGERED = "auditors together", "auditors one after another"
-CASES: Final = (TOGETHER, STAGGERED)
-
-
-def plan_workflow(quick: bool) -> list[SceneRun]:
-    """Active covering and incremental pruning, for both readings of when the auditors audit."""
-    sizes = {"small": 8, "medium": 8, "large": 4} if quick else {}
-    minutes = 4 if quick else 11
-    every = 3 if quick else 10
-    runs = []
-    for case in CASES[:1] if quick else CASES:
-        stagger = 0 if case == TOGETHER else every * MINUTE // 4
-        workload = Processes(**sizes, audit_every=every * MINUTE, stagger=stagger)
-        for covering in (ACTIVE, INCREMENTAL):
-            scene = Scene(
-                workload=workload,
-                settings=BrokerSettings(covering=covering, drop_unpaid=False),
-                service=TABLE_II[ACTIVE],
-                span=minutes * MINUTE,
-                sample_every=SECOND,
-            )
-            runs.append(SceneRun(study=WORKFLOW, case=case, covering=covering, scene=scene))
-    return runs
+from gossamer.sim.figures.covering_scenes import Scenes, Seen
+from gossamer.sim.figures.covering_workflow_studies import (
+    ACTIVE,
+    CASES,
+    INCREMENTAL,
+    TOGETHER,
+    WORKFLOW,
+    plan_workflow,
+)
 
 
 def judge_i6(found: Scenes) -> Claim:
