@@ -18,8 +18,8 @@ from gossamer.sim.figures.covering_scene_plots import draw_mobile
 from gossamer.sim.figures.covering_scenes import Scenes, Seen
 
 
-def _judge(outcomes: Sequence[Seen]) -> list[Claim]:
-    found = Scenes(outcomes)
+def _judge(outcomes: Sequence[Sequence[Seen]]) -> list[Claim]:
+    found = Scenes.of(outcomes)
     return [judge_p9(found), judge_i5(found)]
 
 
@@ -27,6 +27,6 @@ MOBILE: Final = Part(
     claims=("P9", "I5"),
     tasks=plan_mobile,
     judge=_judge,
-    tables=lambda outcomes: Scenes(outcomes).tables("mobile"),
-    draw=lambda outcomes: draw_mobile(Scenes(outcomes)),
+    tables=lambda outcomes: Scenes.of(outcomes).tables("mobile"),
+    draw=lambda outcomes: draw_mobile(Scenes.of(outcomes)),
 )

@@ -19,7 +19,7 @@ from gossamer.sim.brokers.service import TABLE_II
 from gossamer.sim.brokers.workloads.commuters import Commuters
 from gossamer.sim.brokers.workloads.game import Game
 from gossamer.sim.brokers.workloads.scene import MINUTE, SECOND, Scene, standing_for
-from gossamer.sim.figures.covering_scenes import SceneRun
+from gossamer.sim.figures.covering_scenes import SceneRun, SharedRuns
 from gossamer.sim.figures.covering_studies import CONGESTED
 
 GAME, CITY = "game", "city"
@@ -54,10 +54,13 @@ QUICK: Final = Plan(
 )
 
 
-def plan_mobile(quick: bool) -> list[SceneRun]:
-    """Both scenes under active covering and the papers' pruning; the longest come first."""
+def plan_mobile(quick: bool) -> list[SharedRuns]:
+    """Both scenes under active covering and the papers' pruning; the longest comes first."""
     plan = QUICK if quick else FULL
-    return [*_city_runs(plan), *_game_runs(plan)]
+    return [
+        SharedRuns(runs=_city_runs(plan)),
+        *(SharedRuns(runs=_game_runs(plan, case)) for case in (EVERYBODY, MONITORS)),
+    ]
 
 
 def _city_runs(plan: Plan) -> list[SceneRun]:
@@ -76,6 +79,7 @@ def _city_runs(plan: Plan) -> list[SceneRun]:
                 settings=_settings(covering),
                 service=standing_for(TABLE_II[ACTIVE], plan.standing_for),
                 span=2 * plan.rush_minutes * MINUTE,
+                drain=40 * MINUTE,
                 sample_every=SECOND,
             ),
         )
@@ -83,7 +87,7 @@ def _city_runs(plan: Plan) -> list[SceneRun]:
     ]
 
 
-def _game_runs(plan: Plan) -> list[SceneRun]:
+def _game_runs(plan: Plan, case: str) -> list[SceneRun]:
     return [
         SceneRun(
             study=GAME,
@@ -101,7 +105,6 @@ def _game_runs(plan: Plan) -> list[SceneRun]:
                 sample_every=10 * SECOND,
             ),
         )
-        for case in (EVERYBODY, MONITORS)
         for covering in (ACTIVE, SELECTIVE)
     ]
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 import attrs
 import numpy as np
 
+from gossamer.protocol.broker import BrokerSettings
 from gossamer.protocol.broker.index import compiled_index
 from gossamer.sim.brokers.topology import CORE
-from gossamer.sim.brokers.workloads.performance import Performance, perform
+from gossamer.sim.brokers.workloads.performance import Performance, Stage
 from gossamer.sim.brokers.workloads.scene import SECOND, Scene
 from gossamer.sim.figures.points import Floats
 from gossamer.sim.records import Column, Table
@@ -21,7 +24,7 @@ GROUPS: Final = 240
 
 @attrs.frozen(kw_only=True)
 class SceneRun:
-    """One scene of a study: a task of `run_tasks`.
+    """One scene of a study.
 
     Attributes:
         study: the figure that it belongs to.
@@ -35,14 +38,32 @@ class SceneRun:
     covering: str
     scene: Scene
 
+
+@attrs.frozen(kw_only=True)
+class SharedRuns:
+    """Scenes that differ in pruning alone and share what stands before them: a task of `run_tasks`.
+
+    Active, selective and incremental covering build the same tables.
+    """
+
+    runs: Sequence[SceneRun]
+
     @property
     def label(self) -> str:
         """For progress and errors."""
-        return f"{self.study}, {self.case}, {self.covering}"
+        first = self.runs[0]
+        return f"{first.study}, {first.case}, {', '.join(run.covering for run in self.runs)}"
 
-    def run(self) -> Seen:
-        """Run it; raises `SimulationError`."""
-        return seen(self, perform(self.scene, new_index=compiled_index))
+    def run(self) -> list[Seen]:
+        """Run them; raises `SimulationError`."""
+        before = pickle.dumps(Stage(self.runs[0].scene, new_index=compiled_index))
+        return [seen(run, _on_a_copy(before, run.scene.settings)) for run in self.runs]
+
+
+def _on_a_copy(before: bytes, settings: BrokerSettings) -> Performance:
+    stage: Stage = pickle.loads(before)
+    stage.change(settings)
+    return stage.perform()
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -146,6 +167,11 @@ class Scenes:
     """The outcomes of all scenes of a part."""
 
     outcomes: Sequence[Seen]
+
+    @classmethod
+    def of(cls, outcomes: Sequence[Sequence[Seen]]) -> Scenes:
+        """From what `run_tasks` returns."""
+        return cls(list(chain.from_iterable(outcomes)))
 
     def one(self, study: str, covering: str, case: str) -> Seen:
         """The only scene of a study with that case and covering."""

@@ -106,14 +106,14 @@ def _note(found: Scenes) -> str:
     )
 
 
-def _judge(outcomes: Sequence[Seen]) -> list[Claim]:
-    return [judge_i6(Scenes(outcomes))]
+def _judge(outcomes: Sequence[Sequence[Seen]]) -> list[Claim]:
+    return [judge_i6(Scenes.of(outcomes))]
 
 
 WORKFLOWS: Final = Part(
     claims=("I6",),
     tasks=plan_workflow,
     judge=_judge,
-    tables=lambda outcomes: Scenes(outcomes).tables(WORKFLOW),
-    draw=lambda outcomes: draw_workflow(Scenes(outcomes)),
+    tables=lambda outcomes: Scenes.of(outcomes).tables(WORKFLOW),
+    draw=lambda outcomes: draw_workflow(Scenes.of(outcomes)),
 )

@@ -15,7 +15,7 @@ from gossamer.protocol.broker import BrokerSettings
 from gossamer.sim.brokers.service import TABLE_II
 from gossamer.sim.brokers.workloads.processes import Processes
 from gossamer.sim.brokers.workloads.scene import MINUTE, SECOND, Scene
-from gossamer.sim.figures.covering_scenes import SceneRun
+from gossamer.sim.figures.covering_scenes import SceneRun, SharedRuns
 
 WORKFLOW: Final = "workflow"
 ACTIVE, INCREMENTAL = "active", "incremental"
@@ -23,23 +23,26 @@ TOGETHER, STAGGERED = "auditors together", "auditors one after another"
 CASES: Final = (TOGETHER, STAGGERED)
 
 
-def plan_workflow(quick: bool) -> list[SceneRun]:
+def plan_workflow(quick: bool) -> list[SharedRuns]:
     """Active covering and incremental pruning, for both readings of when the auditors audit."""
     whole = Processes()
     processes = attrs.evolve(whole, small=8, medium=8, large=4) if quick else whole
     minutes = 4 if quick else 11
     every = 3 if quick else 10
-    runs = []
+    tasks = []
     for case in CASES[:1] if quick else CASES:
         stagger = 0 if case == TOGETHER else every * MINUTE // 4
         workload = attrs.evolve(processes, audit_every=every * MINUTE, stagger=stagger)
+        runs = []
         for covering in (ACTIVE, INCREMENTAL):
             scene = Scene(
                 workload=workload,
                 settings=BrokerSettings(covering=covering, drop_unpaid=False),
                 service=TABLE_II[ACTIVE],
                 span=minutes * MINUTE,
+                drain=minutes * MINUTE,
                 sample_every=SECOND,
             )
             runs.append(SceneRun(study=WORKFLOW, case=case, covering=covering, scene=scene))
-    return runs
+        tasks.append(SharedRuns(runs=runs))
+    return tasks

@@ -9,18 +9,18 @@ from typing import Final
 import attrs
 import numpy as np
 
-from gossamer.protocol.broker import Broker
-from gossamer.protocol.broker.counters import TableSizes
+from gossamer.protocol.broker import Broker, BrokerSettings
 from gossamer.protocol.broker.effects import Deliver, Moved, Refuse
 from gossamer.protocol.broker.index import NewIndex, SharedIndex
 from gossamer.protocol.broker.messages import Advertise, Attach, Message, Publish, Subscribe
 from gossamer.sim.brokers.engine import BrokerNetwork
-from gossamer.sim.brokers.service import ServiceTimes
+from gossamer.sim.brokers.service import FixedTimes
 from gossamer.sim.brokers.workloads.draws import Int64s
 from gossamer.sim.brokers.workloads.scene import NUMBER, SECOND, Scene, Step
 from gossamer.sim.errors import SimulationError
 
-# Between two subscriptions before the scene begins: each settles before the next.
+# Before the scene begins messages cost nothing, and each settles before the next.
+_FREE: Final = FixedTimes(subscription=0, unsubscription=0, publication=0)
 _SPACING: Final = SECOND
 _ROW: Final = 4
 
@@ -56,23 +56,12 @@ class Performance:
     triggered: Int64s
 
 
-@attrs.frozen
-class _OnceBegun:
-    """Service times that are nothing before the scene begins."""
-
-    service: ServiceTimes
-    begun: list[bool]
-
-    def of(self, message: Message, sizes: Callable[[], TableSizes], wall_s: float) -> int:
-        return self.service.of(message, sizes, wall_s) if self.begun else 0
-
-
 @attrs.define
 class _Ledger:
     """The observer: publication, time, broker and subscriptions of every delivery, in a row."""
 
     places: dict[str, int]
-    witness: Witness | None
+    witness: Witness | None = None
     rows: array[int] = attrs.field(factory=lambda: array("q"))
 
     def delivered(self, now: int, broker: str, effect: Deliver) -> None:
@@ -89,51 +78,113 @@ class _Ledger:
         raise SimulationError(f"broker {broker} moved a client, expected that none asks for it")
 
 
-class _Stage:
-    def __init__(self, scene: Scene, new_index: NewIndex, witness: Witness | None) -> None:
+class Stage:
+    """An overlay on which a scene can be performed, with all that stands before it begins.
+
+    It can be pickled, so that scenes that differ only in pruning share it.
+
+    Args:
+        scene: what is to happen.
+        new_index: of filters; `compiled_index` for large workloads.
+        progress: called with the standing subscriptions issued so far and all of them.
+    """
+
+    def __init__(
+        self,
+        scene: Scene,
+        *,
+        new_index: NewIndex = SharedIndex,
+        progress: Progress = lambda _done, _all: None,
+    ) -> None:
         graph = scene.workload.overlay.graph
-        self.scene = scene
-        self.names = tuple(graph)
-        self.brokers = {
-            name: Broker(name, scene.settings, new_index=new_index) for name in self.names
+        self._scene = scene
+        self._names = tuple(graph)
+        self._brokers = {
+            name: Broker(name, scene.settings, new_index=new_index) for name in self._names
         }
-        self.begun: list[bool] = []
-        self.ledger = _Ledger({name: i for i, name in enumerate(self.names)}, witness)
-        service = _OnceBegun(scene.service, self.begun)
-        self.network = BrokerNetwork(graph, self.brokers, service, scene.links, self.ledger)
-        self.due: list[int] = []
+        self._ledger = _Ledger({name: i for i, name in enumerate(self._names)})
+        self._network = BrokerNetwork(graph, self._brokers, _FREE, scene.links, self._ledger)
+        self._due: list[int] = []
+        self._set_up(progress)
 
-    def send(self, at: int, broker: str, message: Message) -> None:
-        self.network.send(at, f"clients of {broker}", broker, message)
+    def change(self, settings: BrokerSettings) -> None:
+        """Let brokers go on with other settings, under which all would stand as it does."""
+        for broker in self._brokers.values():
+            broker.configure(settings)
 
-    def set_up(self, progress: Progress) -> None:
-        """Attach clients, advertise, and subscribe one after another."""
-        for name in self.names:
-            self.send(0, name, Attach())
-        for broker, label, announced in self.scene.workload.advertisements():
-            self.send(self.network.now, broker, Advertise(label, announced))
-            self.network.run(self.network.now + _SPACING)
-        standing = list(self.scene.workload.standing())
+    def perform(
+        self,
+        *,
+        witness: Witness | None = None,
+        progress: Progress = lambda _done, _all: None,
+    ) -> Performance:
+        """Let the scene happen, once.
+
+        Args:
+            witness: told the number of each publication, where it was delivered, and to whom.
+            progress: called with the seconds done and all of them.
+
+        Raises:
+            SimulationError: a broker refused what a client asked for.
+        """
+        scene, network = self._scene, self._network
+        network.service = scene.service
+        self._ledger.witness = witness
+        self._follow(scene.workload.steps(scene.warm_up + scene.span), network.now)
+        network.run(network.now + scene.warm_up)
+        before, origin = self._counts(), network.now
+        looks: list[tuple[list[int], list[int]]] = []
+        times = range(scene.sample_every, scene.span + 1, scene.sample_every)
+        for time in times:
+            network.run(origin + time)
+            looks.append(self._look())
+            progress(time // SECOND, scene.span // SECOND)
+        received, false_positives, triggered = self._counts() - before
+        network.run(origin + scene.span + scene.drain)
+        published = np.array(self._due, np.int64) - origin
+        queues, tables = np.array(looks, np.int64).reshape(-1, 2, len(self._names)).swapaxes(0, 1)
+        return Performance(
+            brokers=self._names,
+            published=published,
+            deliveries=_delays(self._ledger.rows, published, origin),
+            times=np.array(times, np.int64),
+            queues=queues,
+            tables=tables,
+            received=received,
+            false_positives=false_positives,
+            triggered=triggered,
+        )
+
+    def _set_up(self, progress: Progress) -> None:
+        for name in self._names:
+            self._send(name, Attach())
+        for broker, label, announced in self._scene.workload.advertisements():
+            self._send(broker, Advertise(label, announced))
+        standing = list(self._scene.workload.standing())
         for done, (broker, label, wanted) in enumerate(standing):
-            self.send(self.network.now, broker, Subscribe(label, wanted))
-            self.network.run(self.network.now + _SPACING)
+            self._send(broker, Subscribe(label, wanted))
             progress(done + 1, len(standing))
 
-    def follow(self, steps: Iterator[Step], origin: int) -> None:
+    def _send(self, broker: str, message: Message) -> None:
+        """Let it be sent, and everything follow from it before the next."""
+        self._network.send(self._network.now, _clients(broker), broker, message)
+        self._network.run(self._network.now + _SPACING)
+
+    def _follow(self, steps: Iterator[Step], origin: int) -> None:
         """Do the next step when its time comes, and then the one after it."""
         step = next(steps, None)
         if step is not None:
-            self.network.call(origin + step.at, lambda: self._do(step, steps, origin))
+            self._network.call(origin + step.at, lambda: self._do(step, steps, origin))
 
     def _do(self, step: Step, steps: Iterator[Step], origin: int) -> None:
         if isinstance(step.message, Publish):
-            self.due.append(self.network.now)
-        self.send(self.network.now, step.broker, step.message)
-        self.follow(steps, origin)
+            self._due.append(self._network.now)
+        self._network.send(self._network.now, _clients(step.broker), step.broker, step.message)
+        self._follow(steps, origin)
 
-    def counts(self) -> Int64s:
+    def _counts(self) -> Int64s:
         """int64[3, brokers]: publications received, false positives, triggered messages."""
-        counters = [self.brokers[name].counters for name in self.names]
+        counters = [self._brokers[name].counters for name in self._names]
         return np.array(
             [
                 [found.received.get("Publication", 0) for found in counters],
@@ -143,57 +194,14 @@ class _Stage:
             np.int64,
         )
 
-    def look(self) -> tuple[list[int], list[int]]:
+    def _look(self) -> tuple[list[int], list[int]]:
         """Queues and tables of all brokers now."""
-        queues = [self.network.queue(name) for name in self.names]
-        return queues, [self.brokers[name].sizes().subscriptions for name in self.names]
+        queues = [self._network.queue(name) for name in self._names]
+        return queues, [self._brokers[name].sizes().subscriptions for name in self._names]
 
 
-def perform(
-    scene: Scene,
-    *,
-    new_index: NewIndex = SharedIndex,
-    witness: Witness | None = None,
-    progress: Progress = lambda _done, _all: None,
-) -> Performance:
-    """Let a scene happen.
-
-    Args:
-        scene: what is to happen.
-        new_index: of filters; `compiled_index` for large workloads.
-        witness: told the number of each publication, where it was delivered, and to whom.
-        progress: called with what is done and all there is: standing subscriptions, then seconds.
-
-    Raises:
-        SimulationError: a broker refused what a client asked for.
-    """
-    stage = _Stage(scene, new_index, witness)
-    stage.set_up(progress)
-    stage.begun.append(True)
-    begin = stage.network.now
-    stage.follow(scene.workload.steps(scene.warm_up + scene.span), begin)
-    stage.network.run(begin + scene.warm_up)
-    before, origin = stage.counts(), stage.network.now
-    looks: list[tuple[list[int], list[int]]] = []
-    times = range(scene.sample_every, scene.span + 1, scene.sample_every)
-    for time in times:
-        stage.network.run(origin + time)
-        looks.append(stage.look())
-        progress(time // SECOND, scene.span // SECOND)
-    received, false_positives, triggered = stage.counts() - before
-    published = np.array(stage.due, np.int64) - origin
-    queues, tables = np.array(looks, np.int64).reshape(-1, 2, len(stage.names)).swapaxes(0, 1)
-    return Performance(
-        brokers=stage.names,
-        published=published,
-        deliveries=_delays(stage.ledger.rows, published, origin),
-        times=np.array(times, np.int64),
-        queues=queues,
-        tables=tables,
-        received=received,
-        false_positives=false_positives,
-        triggered=triggered,
-    )
+def _clients(broker: str) -> str:
+    return f"clients of {broker}"
 
 
 def _delays(rows: array[int], published: Int64s, origin: int) -> Int64s:

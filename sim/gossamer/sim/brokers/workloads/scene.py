@@ -72,6 +72,7 @@ class Scene:
         links: what links do.
         warm_up: for how long nothing is measured.
         span: for how long after that.
+        drain: for how long deliveries are waited for when nothing is done any more.
         sample_every: time between two looks at queues and tables.
     """
 
@@ -81,10 +82,11 @@ class Scene:
     links: Links = attrs.field(factory=Links)
     warm_up: int = 0
     span: int = 60 * MINUTE
+    drain: int = 0
     sample_every: int = SECOND
 
     def __attrs_post_init__(self) -> None:
-        for name, least in (("warm_up", 0), ("span", 1), ("sample_every", 1)):
+        for name, least in (("warm_up", 0), ("span", 1), ("drain", 0), ("sample_every", 1)):
             value = getattr(self, name)
             if value < least:
                 raise ScenarioError(None, f"scene.{name}", value, f"at least {least}")
