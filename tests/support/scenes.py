@@ -11,7 +11,7 @@ from gossamer.protocol.broker.effects import Deliver
 from gossamer.protocol.broker.messages import Publish, Subscribe, Unsubscribe
 from gossamer.protocol.content.filters import Filter
 from gossamer.sim.brokers.service import FixedTimes
-from gossamer.sim.brokers.workloads.performance import Performance, Stage
+from gossamer.sim.brokers.workloads.performance import Stage
 from gossamer.sim.brokers.workloads.scene import NUMBER, SECOND, Scene, Workload
 
 SWIFT = FixedTimes(subscription=500, unsubscription=500, publication=500)
@@ -44,7 +44,7 @@ def stays(workload: Workload, span: int) -> list[Stay]:
     return found + [Stay(*place, *what, _NEVER) for place, what in open_.items()]
 
 
-def play(workload: Workload, settings: BrokerSettings, span: int) -> tuple[Performance, int]:
+def play(workload: Workload, settings: BrokerSettings, span: int) -> int:
     """Perform a scene and check every delivery; returns how many had to be.
 
     Whoever subscribed some time before a publication and stays for some time after it gets it, and
@@ -58,7 +58,7 @@ def play(workload: Workload, settings: BrokerSettings, span: int) -> tuple[Perfo
             got[number].add((broker, label))
 
     scene = Scene(workload=workload, settings=settings, service=SWIFT, span=span)
-    result = Stage(scene).perform(witness=witness)
+    Stage(scene).perform(witness=witness)
     had_to_be = 0
     subscribed = stays(workload, span)
     for at, values in _publications(workload, span):
@@ -79,7 +79,7 @@ def play(workload: Workload, settings: BrokerSettings, span: int) -> tuple[Perfo
             assert must <= got[number], f"publication {number} was missed"
         assert got[number] <= may, f"publication {number} was for others"
         had_to_be += len(must)
-    return result, had_to_be
+    return had_to_be
 
 
 def _publications(workload: Workload, span: int) -> Iterator[tuple[int, dict[str, object]]]:

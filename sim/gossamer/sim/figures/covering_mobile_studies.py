@@ -2,7 +2,7 @@
 
 - *The game* (selective paper, Sec. V-F) has the service times of that paper's congested brokers
   (`covering_studies`) and one publication every two seconds, whose rate the paper does not tell.
-- *The city* (incremental paper, Sec. V-B) is seen for the twenty minutes around the peak of the
+- *The city* (incremental paper, Sec. V-B) is seen for the four minutes around the peak of the
   morning. One publication stands for twenty, and takes a broker twenty times what Table II says:
   brokers are as busy, at a twentieth of the events.
 - Aggregates stay for good, as in the papers (`drop_unpaid` is off).
@@ -47,7 +47,7 @@ class Plan:
 
 
 FULL: Final = Plan(
-    players=5_000, game_minutes=360, subscribers=200_000, rush_minutes=10, standing_for=20
+    players=5_000, game_minutes=360, subscribers=200_000, rush_minutes=2, standing_for=20
 )
 QUICK: Final = Plan(
     players=300, game_minutes=60, subscribers=1_000, rush_minutes=2, standing_for=100
