@@ -1,7 +1,8 @@
 """The scenes behind the mobile figures: what is run, at which sizes.
 
 - *The game* (selective paper, Sec. V-F) has the service times of that paper's congested brokers
-  (`covering_studies`) and one publication every two seconds, whose rate the paper does not tell.
+  (`covering_studies`), one publication every two seconds, whose rate the paper does not tell, and
+  half of its six hours.
 - *The city* (incremental paper, Sec. V-B) is seen for the four minutes around the peak of the
   morning. One publication stands for twenty, and takes a broker twenty times what Table II says:
   brokers are as busy, at a twentieth of the events.
@@ -47,11 +48,9 @@ class Plan:
 
 
 FULL: Final = Plan(
-    players=5_000, game_minutes=360, subscribers=200_000, rush_minutes=2, standing_for=20
+    players=5_000, game_minutes=180, subscribers=200_000, rush_minutes=2, standing_for=20
 )
-QUICK: Final = Plan(
-    players=300, game_minutes=60, subscribers=1_000, rush_minutes=2, standing_for=100
-)
+QUICK: Final = Plan(players=200, game_minutes=20, subscribers=500, rush_minutes=1, standing_for=100)
 
 
 def plan_mobile(quick: bool) -> list[SharedRuns]:
@@ -88,17 +87,18 @@ def _city_runs(plan: Plan) -> list[SceneRun]:
 
 
 def _game_runs(plan: Plan, case: str) -> list[SceneRun]:
+    workload = Game(
+        players=plan.players,
+        player_every=SECOND if case == EVERYBODY else 0,
+        publish_every=2 * SECOND,
+    )
     return [
         SceneRun(
             study=GAME,
             case=case,
             covering=covering,
             scene=Scene(
-                workload=Game(
-                    players=plan.players,
-                    player_every=SECOND if case == EVERYBODY else 0,
-                    publish_every=2 * SECOND,
-                ),
+                workload=workload,
                 settings=_settings(covering),
                 service=CONGESTED,
                 span=plan.game_minutes * MINUTE,

@@ -26,7 +26,7 @@ CASES: Final = (TOGETHER, STAGGERED)
 def plan_workflow(quick: bool) -> list[SharedRuns]:
     """Active covering and incremental pruning, for both readings of when the auditors audit."""
     whole = Processes()
-    processes = attrs.evolve(whole, small=8, medium=8, large=4) if quick else whole
+    processes = attrs.evolve(whole, small=4, medium=4, large=2) if quick else whole
     minutes = 4 if quick else 11
     every = 3 if quick else 10
     tasks = []
