@@ -122,8 +122,9 @@ def plot_overlay(overlay: BrokerOverlay) -> Figure:
         axes.scatter(x, y, s=60, color=_TIER_COLOURS[tier], label=f"tier {tier}", zorder=2)
     axes.set(title=f"{len(graph)} brokers: {overlay.name.replace('_', ' ')}")
     axes.set_aspect("equal")
+    axes.margins(0.04)
     axes.set_axis_off()
-    axes.legend(loc="best")
+    axes.legend(loc="center left", bbox_to_anchor=(1.05, 0.5))
     return figure
 
 

@@ -108,7 +108,11 @@ class Stage:
         self._set_up(progress)
 
     def change(self, settings: BrokerSettings) -> None:
-        """Let brokers go on with other settings, under which all would stand as it does."""
+        """Let brokers go on with other settings, under which all would stand as it does.
+
+        Raises:
+            ConfigError: it would not; some brokers may have changed.
+        """
         for broker in self._brokers.values():
             broker.configure(settings)
 
