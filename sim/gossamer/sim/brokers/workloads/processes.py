@@ -7,6 +7,9 @@ and announces that it will. "30 % of the processes are monitored by a client tha
 associated control flow messages", and four auditors "periodically subscribe to all process trigger
 messages for a period of one minute every ten minutes".
 
+An engine announces all that it publishes in one advertisement: the paper's critical distances are
+those of publishers, ours of advertisements.
+
 What the paper leaves open is chosen here: a process is triggered once a minute, and an activity
 works for half a minute on average, so that about ten instances of a large process run at a time,
 each with subscriptions of its own; activities fork into two and join again by turns; every other
@@ -127,16 +130,13 @@ class Processes:
         return [self._deployed(number, size) for number, size in enumerate(sizes)]
 
     def advertisements(self) -> Iterator[Placed]:
-        """Engines announce that activities complete, the first one's that its process begins."""
-        for process in self.processes():
-            announced = [(_START, process.engines[0])]
-            announced += [(_activity(a), engine) for a, engine in enumerate(process.engines)]
-            for activity, engine in announced:
-                offer = (
-                    f'process == "{process.name}" and activity == "{activity}" '
-                    f"and present(instance) and present({NUMBER})"
-                )
-                yield Placed(engine, f"{process.name} {activity}", parse(offer))
+        """Every engine announces that it publishes messages of processes."""
+        for engine in self.overlay.publisher_hosts:
+            offer = (
+                f'engine == "{engine}" and present(process) and present(activity) '
+                f"and present(instance) and present({NUMBER})"
+            )
+            yield Placed(engine, "engine", parse(offer))
 
     def standing(self) -> Iterator[Placed]:
         """Monitors, and what instances ask for that began before the scene."""
@@ -226,13 +226,9 @@ class Processes:
         wanted = list(_wanted(process, turn))
         for broker, label, filter_ in wanted:
             yield begin, broker, Subscribe(label, filter_)
-        for at, broker, activity in completed:
+        for at, engine, activity in completed:
             if at < span:
-                yield (
-                    at,
-                    broker,
-                    {"process": process.name, "instance": turn, "activity": activity},
-                )
+                yield at, engine, _content(process, turn, engine, activity)
         if end < span:
             for broker, label, _ in wanted:
                 yield end, broker, Unsubscribe(label)
@@ -273,17 +269,27 @@ def _run(stages: Sequence[tuple[int, ...]], *, looping: bool) -> list[tuple[int,
 
 def _wanted(process: Process, instance: int) -> Iterator[Placed]:
     """What the engines of an instance wait for: every activity for each of those before it."""
-    waiting = [(_START, process.stages[0])]
+    waiting = [(_START, process.engines[0], process.stages[0])]
     for before, after in pairwise(process.stages):
-        waiting += [(_activity(one), after) for one in before]
-    for activity, after in waiting:
-        asked = {"process": process.name, "instance": instance, "activity": activity}
+        waiting += [(_activity(one), process.engines[one], after) for one in before]
+    for activity, engine, after in waiting:
+        asked = _content(process, instance, engine, activity)
         wanted = Filter.from_constraints({name: _equal(value) for name, value in asked.items()})
         for a in after:
             label = f"{process.name}.{instance} {_activity(a)} after {activity}"
             yield Placed(process.engines[a], label, wanted)
 
 
+def _content(process: Process, instance: int, engine: str, activity: str) -> dict[str, object]:
+    """What a message says: an activity of an instance has completed."""
+    return {
+        "engine": engine,
+        "process": process.name,
+        "instance": instance,
+        "activity": activity,
+    }
+
+
 @cache
-def _equal(value: str | int) -> Constraint:
+def _equal(value: object) -> Constraint:
     return constraint_of(Comparison("value", Operator.EQUAL, value))
