@@ -196,8 +196,8 @@ def _congestion(found: Scenes, study: str, cases: tuple[str, ...], pruned: str) 
     """Delays and queues of all runs of a study, in words."""
     return "; ".join(
         f"{case}, {covering}: mean delay {value('delay_mean_s'):.3g} s, worst "
-        f"{value('delay_max_s'):,.3g} s, longest core queue {value('queue_core_max'):,.0f}, mean of "
-        f"the last third {value('queue_core_last'):,.0f}"
+        f"{value('delay_max_s'):,.3g} s, longest core queue {value('queue_core_max'):,.0f}, mean "
+        f"of the last third {value('queue_core_last'):,.0f}"
         for case in cases
         for covering in (ACTIVE, pruned)
         for value in [partial(_value, found, study, covering, case)]
