@@ -44,9 +44,9 @@ def judge_p9(found: Scenes) -> Claim:
         ],
         explanation=_EXPLAIN_P9,
         note=(
-            f"{_congestion(found, GAME, (MONITORS, EVERYBODY), SELECTIVE)}; of all false positives "
-            f"{100 * _wasted_below(found):.0f} % were in the lower half of the tiers, where most of "
-            "the brokers are"
+            f"{_congestion(found, GAME, (MONITORS, EVERYBODY), SELECTIVE)}; of all false "
+            f"positives {100 * _wasted_below(found):.0f} % were in the lower half of the tiers, "
+            "where most of the brokers are"
         ),
     )
 
