@@ -16,14 +16,16 @@ from typing import Any, Final
 import numpy as np
 
 from gossamer.sim.figures.claims import Claim, write_claims
+from gossamer.sim.figures.covering_mobile import MOBILE
 from gossamer.sim.figures.covering_parts import Part
 from gossamer.sim.figures.covering_storms import STORMS
 from gossamer.sim.figures.covering_table import TABLE
+from gossamer.sim.figures.covering_workflow import WORKFLOWS
 from gossamer.sim.plot_style import plot_style, save
 from gossamer.sim.results import check_destination, whole_folder, write_table
 from gossamer.sim.tasks import Progress, run_tasks
 
-PARTS: Final[tuple[Part, ...]] = (TABLE, STORMS)
+PARTS: Final[tuple[Part, ...]] = (TABLE, STORMS, MOBILE, WORKFLOWS)
 
 
 def reproduce_covering(

@@ -1,0 +1,1 @@
+"""What the papers' clients ask for and do: subscriptions, publications, and who moves when."""

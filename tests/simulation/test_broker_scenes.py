@@ -1,0 +1,111 @@
+"""Games, cities and processes at a small size: who gets what, and what is measured."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from gossamer.protocol.broker import BrokerSettings
+from gossamer.sim.brokers.service import TABLE_II
+from gossamer.sim.brokers.workloads.commuters import Commuters
+from gossamer.sim.brokers.workloads.game import Game
+from gossamer.sim.brokers.workloads.performance import Performance, Stage
+from gossamer.sim.brokers.workloads.processes import Processes
+from gossamer.sim.brokers.workloads.scene import MINUTE, SECOND, Scene, Workload
+from gossamer.sim.brokers.workloads.siena import Siena
+from support.scenes import play
+
+GAME = Game(
+    players=40,
+    publishers=5,
+    monitor_every=20 * SECOND,
+    player_every=7 * SECOND,
+    publish_every=SECOND,
+    smallest=100,
+    largest=300,
+)
+CITY = Commuters(
+    content=Siena(names=20, most_constraints=4, most_attributes=8),
+    subscribers=60,
+    rush=MINUTE,
+    rush_spread=MINUTE,
+    walk_every=MINUTE,
+    publish_every=SECOND,
+)
+WORK = Processes(
+    small=3,
+    medium=2,
+    large=1,
+    work=5 * SECOND,
+    lead=4 * SECOND,
+    audit_every=MINUTE,
+    audit=20 * SECOND,
+    first_audit=10 * SECOND,
+    stagger=5 * SECOND,
+)
+SPAN = 90 * SECOND
+GAMES = [("off", False), ("lazy", False), ("active", False), ("packed", False)]
+PRUNED = [("selective", False), ("selective", True), ("incremental", False), ("incremental", True)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("workload", "covering", "drop_unpaid"),
+    [
+        *((GAME, *settings) for settings in GAMES + PRUNED),
+        *((CITY, *settings) for settings in PRUNED),
+        (WORK, "active", False),
+        (WORK, "incremental", False),
+    ],
+)
+def test_everybody_gets_what_a_flat_matcher_says(
+    workload: Workload, covering: str, drop_unpaid: bool
+) -> None:
+    # With so few subscriptions hardly any unsubscription triggers ten.
+    settings = BrokerSettings(covering=covering, drop_unpaid=drop_unpaid, some_triggered=2)
+    had_to_be = play(workload, settings, SPAN)
+    assert had_to_be > 100
+
+
+@cache
+def measured(covering: str) -> Performance:
+    """A game with the papers' service times."""
+    return Stage(
+        Scene(
+            workload=GAME,
+            settings=BrokerSettings(covering=covering, drop_unpaid=False),
+            service=TABLE_II["active"],
+            warm_up=30 * SECOND,
+            span=SPAN,
+        )
+    ).perform()
+
+
+@pytest.mark.slow
+def test_only_what_comes_after_the_warm_up_is_measured() -> None:
+    result = measured("active")
+    assert (result.published < 0).sum() == 30
+    assert (result.published >= 0).sum() == SPAN // SECOND
+    assert result.deliveries[:, 0].min() >= 30
+    assert result.times.tolist() == [SECOND * (second + 1) for second in range(SPAN // SECOND)]
+    assert result.queues.shape == result.tables.shape == (SPAN // SECOND, len(result.brokers))
+
+
+@pytest.mark.slow
+def test_no_delay_is_below_the_service_of_one_broker() -> None:
+    assert measured("active").deliveries[:, 1].min() >= TABLE_II["active"].publication
+
+
+@pytest.mark.slow
+def test_a_scene_again_is_the_same_to_the_last_delivery() -> None:
+    again = measured.__wrapped__("selective")
+    for name in ("published", "deliveries", "queues", "tables", "received", "triggered"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(measured("selective"), name))
+
+
+@pytest.mark.slow
+def test_monitors_that_leave_trigger_less_where_their_trees_are_preserved() -> None:
+    assert measured("selective").triggered.sum() < measured("active").triggered.sum()
+    assert measured("active").triggered.sum() > 100

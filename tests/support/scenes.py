@@ -1,0 +1,88 @@
+"""Scenes of clients that move, held against a matcher without any overlay."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from gossamer.protocol.broker import BrokerSettings
+from gossamer.protocol.broker.effects import Deliver
+from gossamer.protocol.broker.messages import Publish, Subscribe, Unsubscribe
+from gossamer.protocol.content.filters import Filter
+from gossamer.sim.brokers.service import FixedTimes
+from gossamer.sim.brokers.workloads.performance import Stage
+from gossamer.sim.brokers.workloads.scene import NUMBER, SECOND, Scene, Workload
+
+SWIFT = FixedTimes(subscription=500, unsubscription=500, publication=500)
+# Within which any message arrives everywhere, at those times.
+SETTLED = 2 * SECOND
+_NEVER = 1 << 62
+
+
+class Stay(NamedTuple):
+    """A subscription at a broker, from a time to another."""
+
+    broker: str
+    label: str
+    filter: Filter
+    begin: int
+    end: int
+
+
+def stays(workload: Workload, span: int) -> list[Stay]:
+    """Every subscription of a workload, for as long as it stands."""
+    open_ = {(one.broker, one.label): (one.filter, -_NEVER) for one in workload.standing()}
+    found = []
+    for at, broker, message in workload.steps(span):
+        if isinstance(message, Subscribe):
+            assert (broker, message.label) not in open_, "nobody is at a broker twice"
+            open_[broker, message.label] = (message.filter, at)
+        elif isinstance(message, Unsubscribe):
+            wanted, begin = open_.pop((broker, message.label))
+            found.append(Stay(broker, message.label, wanted, begin, at))
+    return found + [Stay(*place, *what, _NEVER) for place, what in open_.items()]
+
+
+def play(workload: Workload, settings: BrokerSettings, span: int) -> int:
+    """Perform a scene and check every delivery; returns how many had to be.
+
+    Whoever subscribed some time before a publication and stays for some time after it gets it, and
+    nobody gets it who was not subscribed around then.
+    """
+    got: dict[int, set[tuple[str, str]]] = defaultdict(set)
+
+    def witness(number: int, broker: str, effect: Deliver) -> None:
+        for label in effect.labels:
+            assert (broker, label) not in got[number], "nobody is served twice"
+            got[number].add((broker, label))
+
+    scene = Scene(workload=workload, settings=settings, service=SWIFT, span=span)
+    Stage(scene).perform(witness=witness)
+    had_to_be = 0
+    subscribed = stays(workload, span)
+    for at, values in _publications(workload, span):
+        number = values[NUMBER]
+        assert isinstance(number, int)
+        matching = [one for one in subscribed if one.filter.matches(values)]
+        must = {
+            (one.broker, one.label)
+            for one in matching
+            if one.begin <= at - SETTLED and one.end >= at + SETTLED
+        }
+        may = {
+            (one.broker, one.label)
+            for one in matching
+            if one.begin <= at + SETTLED and one.end >= at - SETTLED
+        }
+        if at < span - SETTLED:
+            assert must <= got[number], f"publication {number} was missed"
+        assert got[number] <= may, f"publication {number} was for others"
+        had_to_be += len(must)
+    return had_to_be
+
+
+def _publications(workload: Workload, span: int) -> Iterator[tuple[int, dict[str, object]]]:
+    for at, _, message in workload.steps(span):
+        if isinstance(message, Publish):
+            yield at, dict(message.values)

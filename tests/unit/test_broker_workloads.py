@@ -1,0 +1,303 @@
+"""Workloads of brokers against their definitions: shares, laws, degrees, who is where when."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from gossamer.protocol.broker.messages import Publish, Subscribe, Unsubscribe
+from gossamer.protocol.content.filters import Filter, conforms, covers, parse
+from gossamer.sim.brokers.staircase import Staircase
+from gossamer.sim.brokers.topology import tiered
+from gossamer.sim.brokers.workloads.commuters import COMMUTER, STATIONARY, WANDERER, Commuters
+from gossamer.sim.brokers.workloads.degree import covering_degree
+from gossamer.sim.brokers.workloads.draws import normal, rows_from
+from gossamer.sim.brokers.workloads.game import Game
+from gossamer.sim.brokers.workloads.moving import Journey, journeys
+from gossamer.sim.brokers.workloads.processes import LARGE, MEDIUM, SMALL, Processes
+from gossamer.sim.brokers.workloads.scene import MINUTE, NUMBER, SECOND, Placed, Workload
+from gossamer.sim.brokers.workloads.siena import Siena
+from gossamer.sim.errors import ScenarioError
+from support.scenes import stays
+
+ROWS = 4_000
+
+
+def near(share: float, expected: float, draws: int) -> bool:
+    """Within five standard deviations of what is expected."""
+    return abs(share - expected) < 5 * np.sqrt(expected * (1 - expected) / draws)
+
+
+def test_siena_has_one_to_ten_constraints_equally_often() -> None:
+    lengths = Counter(len(one) for one in Siena().subscriptions(rows_from(0, ROWS)))
+    assert sorted(lengths) == list(range(1, 11))
+    assert all(near(count / ROWS, 0.1, ROWS) for count in lengths.values())
+
+
+def test_siena_has_three_operators_in_their_shares_and_a_hundred_values() -> None:
+    comparisons = [
+        one for wanted in Siena().subscriptions(rows_from(0, ROWS)) for one in wanted.comparisons()
+    ]
+    signs = Counter(one.operator.value for one in comparisons)
+    shares = {"==": 0.6, "<": 0.2, ">": 0.2}
+    assert set(signs) == set(shares)
+    for sign, share in shares.items():
+        assert near(signs[sign] / len(comparisons), share, len(comparisons))
+    values = Counter(one.constant for one in comparisons)
+    assert set(values) == set(range(100))
+    assert all(near(count / len(comparisons), 0.01, len(comparisons)) for count in values.values())
+
+
+@pytest.mark.parametrize("exponent", [1.0, 1.25])
+def test_siena_names_follow_zipfs_law(exponent: float) -> None:
+    siena = Siena(exponent=exponent, most_constraints=1)
+    names = Counter(next(iter(one))[0] for one in siena.subscriptions(rows_from(0, ROWS)))
+    weights = np.arange(1, siena.names + 1) ** -exponent
+    for rank in range(10):
+        expected = weights[rank] / weights.sum()
+        assert near(names[siena.word(rank)] / ROWS, expected, ROWS)
+
+
+def test_siena_publications_have_one_to_nineteen_attributes_of_a_hundred_values() -> None:
+    publications = Siena().publications(rows_from(0, ROWS))
+    sizes = Counter(map(len, publications))
+    assert sorted(sizes) == list(range(1, 20))
+    assert all(near(count / ROWS, 1 / 19, ROWS) for count in sizes.values())
+    assert {value for one in publications for value in one.values()} == set(range(100))
+
+
+def test_a_row_of_siena_is_the_same_in_any_batch_and_another_with_any_seed() -> None:
+    whole = Siena().subscriptions(rows_from(0, 100))
+    assert Siena().subscriptions(rows_from(40, 7)) == whole[40:47]
+    assert Siena().subscriptions(rows_from(0, 100)[::-1].copy()) == whole[::-1]
+    assert Siena().publications(rows_from(9, 1)) == Siena().publications(rows_from(0, 10))[9:]
+    assert Siena(seed=2).subscriptions(rows_from(0, 100)) != whole
+
+
+def test_settings_of_siena_that_cannot_be_are_refused() -> None:
+    for wrong in (
+        {"names": 5},
+        {"values": 0},
+        {"most_attributes": 0},
+        {"shares": (0.5, 0.2, 0.2)},
+    ):
+        with pytest.raises(ScenarioError, match=r"workload\."):
+            Siena(**wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("roots", "degree"), [(1, 4), (5, 3), (7, 0)])
+def test_the_covering_degree_of_a_staircase_is_exact(roots: int, degree: int) -> None:
+    wanted = [one.filter for one in Staircase(roots, degree).subscriptions()]
+    found = covering_degree(wanted)
+    assert len(found.roots) == roots
+    assert found.covered.tolist() == found.triggered.tolist() == [degree] * roots
+    assert found.degree == degree
+
+
+def test_the_covering_degree_is_what_pairwise_covering_says() -> None:
+    siena = Siena(names=6, values=8, most_constraints=3, most_attributes=3)
+    wanted = siena.subscriptions(rows_from(0, 300))
+    found = covering_degree(wanted)
+    distinct = list(dict.fromkeys(wanted))
+    above = {
+        one: [other for other in distinct if other != one and covers(other, one)]
+        for one in distinct
+    }
+    roots = [one for one in distinct if not above[one]]
+    assert set(found.roots) == set(roots)
+    assert 1 < len(roots) < len(distinct) < len(wanted)
+    for root, covered, triggered in zip(found.roots, found.covered, found.triggered, strict=True):
+        assert covered == sum(other != root and covers(root, other) for other in wanted)
+        alone = wanted.count(root) == 1
+        assert triggered == alone * sum(above[one] == [root] for one in distinct)
+
+
+def test_whoever_moves_is_nowhere_for_a_while_and_then_elsewhere() -> None:
+    wanted = parse("x > 0")
+    subscribers = [Placed("A", "one", wanted), Placed("B", "two", wanted)]
+    going = [
+        Journey(10, 0, ("A", "B", "C"), 0.0),  # to B, the first that is not A
+        Journey(12, 0, ("A", "B", "C"), 0.9),  # still away
+        Journey(13, 1, ("B",), 0.5),  # nowhere else to go
+        Journey(15, 0, ("A", "B", "C"), 0.9),  # to C
+        Journey(15, 1, ("A",), 0.0),
+    ]
+    steps = [
+        (at, broker, type(one).__name__) for at, broker, one in journeys(subscribers, going, 5)
+    ]
+    assert steps == [
+        (10, "A", "Unsubscribe"),
+        (15, "B", "Subscribe"),
+        (15, "B", "Unsubscribe"),
+        (15, "B", "Unsubscribe"),
+        (20, "C", "Subscribe"),
+        (20, "A", "Subscribe"),
+    ]
+
+
+def test_normal_draws_are_normal() -> None:
+    drawn = normal(1, 999, rows_from(0, 100_000), 0)
+    assert abs(drawn.mean()) < 5 / np.sqrt(len(drawn))
+    assert abs(drawn.std() - 1) < 0.02
+    assert near(float(np.mean(np.abs(drawn) < 1)), 0.6827, len(drawn))
+
+
+SMALL_GAME = Game(players=200, player_every=SECOND, monitor_every=10 * SECOND)
+SMALL_CITY = Commuters(subscribers=2_000, rush=MINUTE, rush_spread=MINUTE, publish_every=SECOND)
+SMALL_WORK = Processes(small=4, medium=4, large=2, first_audit=0, audit_every=2 * MINUTE)
+WORKLOADS: list[Workload] = [SMALL_GAME, SMALL_CITY, SMALL_WORK]
+SPAN = 3 * MINUTE
+
+
+@pytest.mark.parametrize("workload", WORKLOADS, ids=["game", "city", "work"])
+def test_steps_come_in_order_and_publications_are_numbered_and_announced(
+    workload: Workload,
+) -> None:
+    announced: dict[str, set[Filter]] = {}
+    for broker, _, offer in workload.advertisements():
+        announced.setdefault(broker, set()).add(offer)
+    steps = list(workload.steps(SPAN))
+    assert [one.at for one in steps] == sorted(one.at for one in steps)
+    assert 0 <= steps[0].at <= steps[-1].at <= SPAN + SECOND
+    published = [one for one in steps if isinstance(one.message, Publish)]
+    for number, (_, broker, message) in enumerate(published):
+        assert isinstance(message, Publish)
+        assert message.values[NUMBER] == number
+        assert any(conforms(message.values, offer) for offer in announced[broker])
+    assert steps == list(workload.steps(SPAN)), "it is the same at every reading"
+
+
+@pytest.mark.parametrize("workload", WORKLOADS, ids=["game", "city", "work"])
+def test_a_shorter_scene_is_the_beginning_of_a_longer_one(workload: Workload) -> None:
+    half = SPAN // 2
+    longer = [one for one in workload.steps(SPAN) if one.at < half]
+    assert [one for one in workload.steps(half) if one.at < half] == longer
+
+
+def test_players_stay_in_their_region_and_monitors_do_not() -> None:
+    regions = dict(tiered().graph.nodes(data="region"))
+    visited: dict[str, set[int]] = {}
+    for one in stays(SMALL_GAME, SPAN):
+        visited.setdefault(one.label, set()).add(regions[one.broker])
+    players = [label for label in visited if label.startswith("player")]
+    assert len(players) == 200
+    assert all(len(visited[label]) == 1 for label in players)
+    monitors = [found for label, found in visited.items() if label.startswith("monitor")]
+    assert len(monitors) == 4
+    assert any(len(found) > 1 for found in monitors)
+    first = [one for one in SMALL_GAME.standing() if one.label.startswith("monitor")]
+    assert sorted(regions[one.broker] for one in first) == [1, 2, 3, 4]
+
+
+def test_moves_of_the_game_come_at_their_rates() -> None:
+    left = Counter(
+        one.message.label.split()[0]
+        for one in SMALL_GAME.steps(SPAN)
+        if isinstance(one.message, Unsubscribe)
+    )
+    # Some of 200 players are drawn again while they are away.
+    assert 0.95 * 180 <= left["player"] <= 180
+    assert left["monitor"] == 18
+
+
+def test_sorts_of_commuters_have_their_shares() -> None:
+    city = Commuters()
+    sorts = Counter(city.sorts().tolist())
+    for sort, share in ((COMMUTER, 0.6), (WANDERER, 0.2), (STATIONARY, 0.2)):
+        assert near(sorts[sort] / city.subscribers, share, city.subscribers)
+
+
+def test_commuters_leave_home_around_the_rush_once_and_the_stationary_never() -> None:
+    city = Commuters(subscribers=ROWS, rush=100 * MINUTE, publish_every=MINUTE)
+    sorts = city.sorts()
+    leaving = {sort: [] for sort in (COMMUTER, STATIONARY, WANDERER)}
+    for at, _, message in city.steps(200 * MINUTE):
+        if isinstance(message, Unsubscribe):
+            leaving[int(sorts[int(message.label)])].append((at, message.label))
+    commutes = leaving[COMMUTER]
+    assert len({label for _, label in commutes}) == len(commutes) == np.sum(sorts == COMMUTER)
+    times = np.array([at for at, _ in commutes]) / MINUTE
+    assert abs(times.mean() - 100) < 5 * 20 / np.sqrt(len(times))
+    assert abs(times.std() - 20) < 2
+    assert leaving[STATIONARY] == []
+    assert len(leaving[WANDERER]) > 3 * np.sum(sorts == WANDERER)
+
+
+def test_processes_have_their_sizes_and_engines() -> None:
+    work = Processes()
+    regions = dict(work.overlay.graph.nodes(data="region"))
+    by_size = {SMALL: 0, MEDIUM: 0, LARGE: 0}
+    for process in work.processes():
+        activities = [activity for stage in process.stages for activity in stage]
+        assert activities == list(range(len(process.engines)))
+        by_size[len(activities)] += 1
+        domains = {regions[engine] for engine in process.engines}
+        if len(activities) == SMALL:
+            assert len(set(process.engines)) == 1
+        elif len(activities) == MEDIUM:
+            assert len(domains) == 1
+    assert by_size == {SMALL: 80, MEDIUM: 80, LARGE: 40}
+    assert len(list(work.monitors())) == 60
+
+
+def test_auditors_audit_a_minute_in_ten() -> None:
+    work = Processes(small=1, medium=0, large=0)
+    audits: dict[str, list[int]] = {}
+    for at, _, message in work.steps(25 * MINUTE):
+        if isinstance(message, Subscribe | Unsubscribe) and message.label.startswith("auditor"):
+            audits.setdefault(message.label, []).append(at // MINUTE)
+    assert len(audits) == 4
+    assert all(times == [1, 2, 11, 12, 21, 22] for times in audits.values())
+
+
+def test_every_message_of_a_process_starts_what_waits_for_it() -> None:
+    asked = stays(SMALL_WORK, SPAN)
+    waiting = [one for one in asked if " after " in one.label]
+    served = 0
+    for at, _, message in SMALL_WORK.steps(SPAN):
+        if not isinstance(message, Publish):
+            continue
+        served += any(one.filter.matches(message.values) for one in waiting if one.begin < at)
+    published = sum(isinstance(one.message, Publish) for one in SMALL_WORK.steps(SPAN))
+    # Nothing waits for the last activity of a process.
+    assert 0.6 * published < served < published
+
+
+def test_an_instance_asks_for_nothing_when_it_is_over() -> None:
+    work = Processes(small=1, medium=1, large=1, monitored=0.0, auditors=0)
+    standing = len(list(work.standing()))
+    later = [one for one in stays(work, 20 * MINUTE) if one.end > 20 * MINUTE]
+    assert 0.5 * standing < len(later) < 2 * standing
+
+
+@pytest.mark.slow
+def test_nothing_depends_on_the_order_of_hashes() -> None:
+    code = (
+        "from gossamer.sim.brokers.workloads.game import Game\n"
+        "from gossamer.sim.brokers.workloads.commuters import Commuters\n"
+        "from gossamer.sim.brokers.workloads.processes import Processes\n"
+        "import hashlib\n"
+        "whole = []\n"
+        "for one in (Game(players=50, player_every=10**6), Commuters(subscribers=200,\n"
+        "            publish_every=10**6), Processes(small=2, medium=2, large=1)):\n"
+        "    whole += [*one.advertisements(), *one.standing(), *one.steps(6 * 10**7)]\n"
+        "print(hashlib.sha256(repr(whole).encode()).hexdigest())\n"
+    )
+    answers = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(answers) == 1
+    assert len(answers.pop().strip()) == len(hashlib.sha256().hexdigest())
