@@ -12,6 +12,7 @@ this order:
 - `routing`, `covering`, `publishing`: routing
 - `pruning`, `removal`: unsubscription, Algorithm 1 of both papers, aggregates left behind
 - `sessions`, `clients`, `broker`: links, clients, and the door itself; `dump`: a broker as data
+- `plain`, `codec`: messages as data, for links and logs
 
 A broker with two clients:
 

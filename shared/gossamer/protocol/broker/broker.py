@@ -7,7 +7,7 @@ from gossamer.protocol.broker.clients import on_client_message
 from gossamer.protocol.broker.counters import Counters, TableSizes
 from gossamer.protocol.broker.effects import Effect
 from gossamer.protocol.broker.errors import MisplacedMessageError
-from gossamer.protocol.broker.identifiers import Hop, neighbour
+from gossamer.protocol.broker.identifiers import Hop, Id, neighbour
 from gossamer.protocol.broker.index import NewIndex, SharedIndex
 from gossamer.protocol.broker.messages import (
     Congestion,
@@ -81,7 +81,7 @@ class Broker:
         return broker
 
     def dump(self) -> dict[str, object]:
-        """Everything that the broker remembers, as lists, dicts, texts and whole numbers."""
+        """Everything that the broker remembers, as plain data (see `plain`)."""
         return dumping.dump(self._state)
 
     def configure(self, settings: BrokerSettings) -> None:
@@ -107,6 +107,11 @@ class Broker:
     def name(self) -> str:
         """The broker's name."""
         return self._state.name
+
+    @property
+    def next_id(self) -> Id:
+        """The identifier that the next subscription, advertisement or publication here gets."""
+        return Id(self._state.name, self._state.next_number + 1)
 
     @property
     def counters(self) -> Counters:

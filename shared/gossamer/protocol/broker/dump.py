@@ -1,4 +1,4 @@
-"""A broker's memory as plain data, and back: lists, dicts, texts, whole numbers, booleans, None.
+"""A broker's memory as plain data (see `plain`), and back.
 
 What follows from the rest (indexes, and where a subscription's advertisements are) is worked out
 again. A loaded broker goes on exactly as the one that was dumped.
@@ -15,11 +15,12 @@ from attrs import asdict
 
 from gossamer.protocol.broker.advertisements import Offer
 from gossamer.protocol.broker.counters import Counters
-from gossamer.protocol.broker.errors import DumpError
+from gossamer.protocol.broker.errors import DumpError, MalformedMessageError
 from gossamer.protocol.broker.identifiers import Hop, Id
 from gossamer.protocol.broker.index import NewIndex
 from gossamer.protocol.broker.link import Link, Retained
 from gossamer.protocol.broker.messages import CriticalDistance, Publication
+from gossamer.protocol.broker.plain import plain_values, read_values
 from gossamer.protocol.broker.sent import Sent
 from gossamer.protocol.broker.settings import BrokerSettings
 from gossamer.protocol.broker.state import Session, State, Timer
@@ -74,7 +75,7 @@ def load(data: dict[str, Any], settings: BrokerSettings, new_index: NewIndex) ->
         if data["format"] != _FORMAT:
             raise DumpError(f"its format is {data['format']!r}, expected {_FORMAT}")
         return _load(data, settings, new_index)
-    except (KeyError, TypeError, ValueError, LocalProtocolError) as error:
+    except (KeyError, TypeError, ValueError, LocalProtocolError, MalformedMessageError) as error:
         if isinstance(error, DumpError):
             raise
         raise DumpError(f"{type(error).__name__}: {error}") from error
@@ -175,14 +176,14 @@ def _link(
 
 
 def _publication_data(one: Publication) -> list[object]:
-    text = filters.publication_to_text(one.values)
-    return [list(one.id), list(one.advertisement), text, one.distance, one.count]
+    values = plain_values(one.values)
+    return [list(one.id), list(one.advertisement), values, one.distance, one.count]
 
 
 def _publication(data: list[Any]) -> Publication:
-    id_, advertisement, text, distance, count = data
-    values = filters.parse_publication(text) if text else {}
-    return Publication(Id(*id_), Id(*advertisement), values, distance, count)
+    id_, advertisement, values, distance, count = data
+    found = read_values(values, "values")
+    return Publication(Id(*id_), Id(*advertisement), found, distance, count)
 
 
 def _labels_data(labels: dict[str, Id]) -> dict[str, object]:

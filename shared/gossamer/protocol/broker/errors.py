@@ -122,6 +122,24 @@ class MisplacedMessageError(LocalProtocolError):
         super().__init__(f"{kind} came from {shown}, expected {expected}")
 
 
+class MalformedMessageError(RemoteProtocolError):
+    """Data from another broker is no message; state is untouched.
+
+    Attributes:
+        message: kind of the message.
+        field: what is wrong in it: a field's name, "length" or "content".
+        value: what was found there, shortened.
+        expected: what would have been accepted, in words.
+    """
+
+    def __init__(self, message: str, field: str, value: str, expected: str) -> None:
+        self.message = message
+        self.field = field
+        self.value = value
+        self.expected = expected
+        super().__init__(f"{message}: {field} is {value}, expected {expected}")
+
+
 class DumpError(LocalProtocolError):
     """Data to load a broker from is no dump; nothing was loaded.
 
