@@ -131,7 +131,7 @@ def test_check_finds_what_would_keep_the_node_from_starting(
     for command in ("check", "run"):
         capsys.readouterr()
         assert main(["node", command, "desk"]) == 2
-        assert "has state of version 2, expected at most 1" in capsys.readouterr().err
+        assert "has state of version 3, expected at most 2" in capsys.readouterr().err
     (folder / "schema.toml").write_text("[attributes.a]\ntype = 'string'\n")
     assert "describes schema" in refused(capsys, "node", "run", "desk")
     (folder / "node.toml").write_text("[delivery]\nretain = 3\n")

@@ -10,7 +10,8 @@ An event's exact values travel beside its words, which hold hashed ones only.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 import attrs
@@ -21,7 +22,15 @@ from gossamer.node.errors import BadFrame
 from gossamer.node.events import MAX_EVENT_BYTES, EventMemory
 from gossamer.node.security.revocation import LIST_LIMIT
 from gossamer.node.transport.frames import CONTROL_FRAMES, KEY_HIGH, encode_frame
-from gossamer.node.transport.schema import Bytes, Frame, FrameTypes, Integer, ListOf, Optional
+from gossamer.node.transport.schema import (
+    Bytes,
+    Field,
+    Frame,
+    FrameTypes,
+    Integer,
+    ListOf,
+    Optional,
+)
 from gossamer.node.vouching import KEY_BYTES, Told, Vouching
 from gossamer.protocol.codec import Codec
 from gossamer.protocol.errors import CapacityError
@@ -36,10 +45,18 @@ MAX_CERTIFICATE_BYTES: Final = 4096
 # Kinds of record beside which an event's exact values travel.
 EVENTS: Final = (EVENT, RECALLED)
 
+# Which list of revoked peers the sender has, and that list where it was asked for.
+REVOCATION_FRAMES: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
+    {
+        "revocations": {"number": Integer(0, KEY_HIGH), "list": Optional(Bytes(LIST_LIMIT))},
+        "revocations wanted": {},
+    }
+)
+
 
 def frame_types(codec: Codec) -> FrameTypes:
     """The frames that nodes send each other once they are connected."""
-    return CONTROL_FRAMES.extended(
+    return CONTROL_FRAMES.extended(REVOCATION_FRAMES).extended(
         {
             "record": {
                 "kind": Integer(min(codec.kinds), max(codec.kinds)),
@@ -56,9 +73,6 @@ def frame_types(codec: Codec) -> FrameTypes:
             "certificates": {
                 "certificates": ListOf(Bytes(MAX_CERTIFICATE_BYTES), CERTIFICATES_AT_ONCE)
             },
-            # Which list of revoked peers the sender has, and that list where it was asked for.
-            "revocations": {"number": Integer(0, KEY_HIGH), "list": Optional(Bytes(LIST_LIMIT))},
-            "revocations wanted": {},
         }
     )
 

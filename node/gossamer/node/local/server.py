@@ -12,10 +12,10 @@ from gossamer.node.errors import BadFrame, ClientRequestError, HandshakeFailed, 
 from gossamer.node.local.address import Door, LocalAddress, close_door, open_door
 from gossamer.node.local.durable import DurableClient, DurableClients
 from gossamer.node.local.frames import FRAMES, VERSION, admitted_end, id_text, schema_to_wire
-from gossamer.node.local.services import Services, transport_limits
+from gossamer.node.local.services import NodeServices, Services, transport_limits
 from gossamer.node.local.session import Session
 from gossamer.node.logs import log
-from gossamer.node.transport.base import Cause
+from gossamer.node.transport.base import Cause, Farewell
 from gossamer.node.transport.connection import Connection
 from gossamer.node.transport.frames import MAX_DETAIL, FrameReader, encode_frame
 from gossamer.node.transport.linger import linger
@@ -26,22 +26,20 @@ _CHUNK = 4096
 _BROKEN = (trio.BrokenResourceError, trio.ClosedResourceError)
 
 
-class LocalServer:
-    """Serves the applications of this machine; made by `open_local_server`.
+class FrontDesk:
+    """Lets clients in that introduce themselves; subclasses serve them.
 
     Attributes:
         address: where.
         clients: how many are connected, those included that have not attached yet.
     """
 
-    def __init__(self, door: Door, services: Services, durable: DurableClients) -> None:
+    def __init__(self, door: Door, services: NodeServices) -> None:
         self.address = door.address
         self.clients = 0
         self._token = door.token
         self._services = services
-        self._durable = durable
         self._limits = transport_limits(services.limits)
-        self._schema = schema_to_wire(services.schema)
 
     async def serve(self, stream: trio.SocketStream) -> None:
         """Serve one client until it leaves or breaks a rule."""
@@ -72,37 +70,26 @@ class LocalServer:
         if patience.cancelled_caught:
             raise PeerRefused("it did not attach in time", Cause.SILENT)
         self._check(frame)
-        name = frame.get("client")
-        durable = None if name is None else self._attach(name)
         try:
-            if durable is not None:
-                await self._take_up(durable, frame)
-            fields = {} if durable is None else {"history": self._services.history.id}
-            attached = encode_frame(
-                "attached",
-                version=VERSION,
-                software=_software(),
-                peer=id_text(self._services.peer.key),
-                schema=self._schema,
-                **fields,
-            )
-            with trio.fail_after(self._limits.stall_seconds):
-                await stream.send_all(attached)
-            await self._serve_attached(stream, reader.take_rest(), frame, durable)
+            await self._welcome(stream, reader, frame)
         except trio.TooSlowError:
             raise HandshakeFailed("it does not read") from None
-        finally:
-            if durable is not None:
-                self._durable.detach(durable)
 
-    async def _serve_attached(
-        self, stream: trio.SocketStream, rest: bytes, frame: Frame, durable: DurableClient | None
-    ) -> None:
-        self._services.counts.attached += 1
-        admitted = admitted_end(stream, frame, rest)
-        connection = Connection(admitted, self._limits, FRAMES)
-        session = Session(connection, self._services, self._durable, durable)
-        farewell = await session.run()
+    async def _welcome(self, stream: trio.SocketStream, reader: FrameReader, frame: Frame) -> None:
+        """Serve a client that introduced itself by ``frame``.
+
+        Raises:
+            PeerRefused: it is not let in.
+            TooSlowError: it does not read.
+        """
+        raise NotImplementedError
+
+    async def _send_attached(self, stream: trio.SocketStream, **fields: object) -> None:
+        attached = encode_frame("attached", version=VERSION, software=_software(), **fields)
+        with trio.fail_after(self._limits.stall_seconds):
+            await stream.send_all(attached)
+
+    def _note_end(self, farewell: Farewell) -> None:
         self._services.counts.ended[farewell.cause] += 1
         if farewell.cause in (Cause.BAD_FRAME, Cause.FLOOD, Cause.STALLED):
             log.warning("client cut", cause=str(farewell.cause), detail=farewell.detail)
@@ -121,6 +108,48 @@ class LocalServer:
             if not compare_digest(shown.encode(), self._token.encode()):
                 raise PeerRefused("its token is not that of client.token", Cause.REFUSED)
 
+    async def _say_why(self, stream: trio.SocketStream, cause: str, reason: str) -> None:
+        goodbye = encode_frame("goodbye", reason=str(cause), detail=reason[:MAX_DETAIL])
+        with trio.move_on_after(self._limits.close_seconds):
+            try:
+                await stream.send_all(goodbye)
+                await linger(stream)
+            except _BROKEN:
+                return
+
+
+class LocalServer(FrontDesk):
+    """Serves the applications of this machine; made by `open_local_server`."""
+
+    def __init__(self, door: Door, services: Services, durable: DurableClients) -> None:
+        super().__init__(door, services)
+        self._services: Services = services
+        self._durable = durable
+        self._schema = schema_to_wire(services.schema)
+
+    async def _welcome(self, stream: trio.SocketStream, reader: FrameReader, frame: Frame) -> None:
+        name = frame.get("client")
+        durable = None if name is None else self._attach(name)
+        try:
+            if durable is not None:
+                await self._take_up(durable, frame)
+            fields = {} if durable is None else {"history": self._services.history.id}
+            peer = id_text(self._services.peer.key)
+            await self._send_attached(stream, peer=peer, schema=self._schema, **fields)
+            await self._serve_attached(stream, reader.take_rest(), frame, durable)
+        finally:
+            if durable is not None:
+                self._durable.detach(durable)
+
+    async def _serve_attached(
+        self, stream: trio.SocketStream, rest: bytes, frame: Frame, durable: DurableClient | None
+    ) -> None:
+        self._services.counts.attached += 1
+        admitted = admitted_end(stream, frame, rest)
+        connection = Connection(admitted, self._limits, FRAMES)
+        session = Session(connection, self._services, self._durable, durable)
+        self._note_end(await session.run())
+
     def _attach(self, name: str) -> DurableClient:
         if not name.isprintable() or not name:
             raise PeerRefused("its name is not printable, or empty", Cause.REFUSED)
@@ -134,15 +163,6 @@ class LocalServer:
         history = self._services.history
         if frame.get("history") == history.id and "acknowledged" in frame:
             await history.acknowledge(client.name, frame["acknowledged"], [])
-
-    async def _say_why(self, stream: trio.SocketStream, cause: str, reason: str) -> None:
-        goodbye = encode_frame("goodbye", reason=str(cause), detail=reason[:MAX_DETAIL])
-        with trio.move_on_after(self._limits.close_seconds):
-            try:
-                await stream.send_all(goodbye)
-                await linger(stream)
-            except _BROKEN:
-                return
 
 
 @asynccontextmanager

@@ -58,13 +58,10 @@ def _is_counter(value: object) -> bool:
 
 
 @frozen(kw_only=True)
-class Services:
-    """The node, as its clients see it.
+class NodeServices:
+    """What every node gives to its clients.
 
     Attributes:
-        peer: the peer.
-        schema: of its cluster.
-        history: what is kept for clients with a name.
         limits: what clients may cost.
         describe: what `status` tells, as plain values.
         snapshot: what `snapshot` tells, as plain values.
@@ -73,15 +70,27 @@ class Services:
         counts: added to by whoever serves clients.
     """
 
-    peer: PeerLike
-    schema: Schema
-    history: History
     limits: Local
     describe: Callable[[], Mapping[str, Any]]
     snapshot: Callable[[], Mapping[str, Any]]
     metrics_text: Callable[[], bytes]
     stop: Callable[[], None]
     counts: LocalCounts = field(factory=LocalCounts)
+
+
+@frozen(kw_only=True)
+class Services(NodeServices):
+    """A node that is a peer, as its clients see it.
+
+    Attributes:
+        peer: the peer.
+        schema: of its cluster.
+        history: what is kept for clients with a name.
+    """
+
+    peer: PeerLike
+    schema: Schema
+    history: History
 
 
 def transport_limits(limits: Local) -> Limits:

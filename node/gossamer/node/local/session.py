@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -16,8 +15,6 @@ from gossamer.node.errors import (
     BadFrame,
     ClientRequestError,
     NotAcknowledged,
-    TransportBroken,
-    TransportClosed,
 )
 from gossamer.node.local.durable import (
     Active,
@@ -28,6 +25,7 @@ from gossamer.node.local.durable import (
 from gossamer.node.local.frames import NEW, RETAINED, event_frame, id_text, values_from_wire
 from gossamer.node.local.history import KeptEvent
 from gossamer.node.local.peer_like import EventLike
+from gossamer.node.local.requests import GONE, Requests
 from gossamer.node.local.services import REFUSALS, Services, check_refusal, feed
 from gossamer.node.transport.base import Cause, Farewell
 from gossamer.node.transport.connection import Connection
@@ -38,10 +36,6 @@ from gossamer.protocol.content.values import Value
 
 # Events remembered of a client without a name, so that none comes twice by two subscriptions.
 REMEMBERED: Final = 1024
-
-_GONE: Final = (TransportClosed, TransportBroken)
-
-Handler = Callable[[Frame], Awaitable[str | None]]
 
 
 @define(eq=False)
@@ -56,7 +50,7 @@ class _Batch:
     unacknowledged: list[NotAcknowledged] = field(factory=list)
 
 
-class Session:
+class Session(Requests):
     """Serves one client; `run` does it."""
 
     def __init__(
@@ -66,8 +60,8 @@ class Session:
         clients: DurableClients,
         durable: DurableClient | None,
     ) -> None:
-        self._connection = connection
-        self._services = services
+        super().__init__(connection, services)
+        self._services: Services = services
         self._clients = clients
         self._durable = durable
         self._active: dict[str, Active] = {}
@@ -75,14 +69,10 @@ class Session:
         self._unacknowledged: OrderedDict[int, int] = OrderedDict()
         self._room = trio.Event()
         self._publishing = trio.Semaphore(services.limits.publishing)
-        self._handlers: Mapping[str, Handler] = {
+        self._handlers |= {
             "subscribe": self._subscribe,
             "unsubscribe": self._unsubscribe,
             "forget": self._forget,
-            "status": self._status,
-            "snapshot": self._snapshot,
-            "metrics": self._metrics,
-            "shutdown": self._shutdown,
         }
 
     async def run(self) -> Farewell:
@@ -98,50 +88,10 @@ class Session:
     # Requests
 
     async def _take(self, frame: Frame) -> None:
-        kind = frame["type"]
-        if kind == "acknowledge":
+        if frame["type"] == "acknowledge":
             await self._acknowledge(frame["position"])
-            return
-        self._services.counts.requests += 1
-        if kind == "publish":
-            await self._publish(frame["number"], [frame["values"]], single=True)
-        elif kind == "publish_many":
-            await self._publish(frame["number"], frame["events"], single=False)
-        elif kind in self._handlers:
-            await self._answer(frame["number"], partial(self._handlers[kind], frame))
         else:
-            raise BadFrame("frame", "type", repr(kind), "a request")
-
-    async def _answer(self, number: int, handle: Callable[[], Awaitable[str | None]]) -> None:
-        try:
-            result = await handle()
-        except REFUSALS as error:
-            await self._refuse(number, error)
-            return
-        fields = {} if result is None else {"result": result}
-        await self._reply(encode_frame("done", number=number, **fields))
-
-    async def _refuse(self, number: int, error: Exception) -> None:
-        check_refusal(error)
-        cause = type(error).__name__
-        self._services.counts.refused[cause] += 1
-        await self._reply(encode_frame("refused", number=number, cause=cause, reason=str(error)))
-
-    async def _reply(self, frame: bytes) -> None:
-        with suppress(*_GONE):  # it left before its answer
-            await self._connection.send(frame)
-
-    async def _status(self, _: Frame) -> str:
-        return json.dumps(self._services.describe())
-
-    async def _snapshot(self, _: Frame) -> str:
-        return json.dumps(self._services.snapshot())
-
-    async def _metrics(self, _: Frame) -> str:
-        return self._services.metrics_text().decode()
-
-    async def _shutdown(self, _: Frame) -> None:
-        self._services.stop()
+            await self._take_request(frame)
 
     # Subscriptions
 
@@ -195,7 +145,7 @@ class Session:
             return
         try:
             taken = self._connection.try_send(event_frame(event, ids))
-        except _GONE:
+        except GONE:
             return
         if taken:
             self._services.counts.events_sent += 1
@@ -206,7 +156,7 @@ class Session:
 
     async def _send_kept_events(self, client: DurableClient) -> None:
         history = self._services.history
-        with suppress(*_GONE):
+        with suppress(*GONE):
             while True:
                 await client.known.wait()
                 position = history.place(client.name)

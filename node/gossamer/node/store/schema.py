@@ -67,4 +67,16 @@ _FIRST: Final = (
     "CREATE UNIQUE INDEX delivered_events ON delivered (client, event_id)",
 )
 
-MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (_FIRST,)
+_BROKER: Final = (
+    "CREATE TABLE broker_log (position INTEGER PRIMARY KEY AUTOINCREMENT, entry BLOB NOT NULL)",
+    """CREATE TABLE broker_dump (
+        only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
+        data BLOB NOT NULL)""",
+    """CREATE TABLE broker_mail (
+        position INTEGER PRIMARY KEY AUTOINCREMENT,
+        client TEXT NOT NULL,
+        body BLOB NOT NULL)""",
+    "CREATE INDEX broker_mail_by_client ON broker_mail (client, position)",
+)
+
+MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (_FIRST, _BROKER)

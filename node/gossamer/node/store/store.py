@@ -12,6 +12,7 @@ from attrs.validators import ge
 
 from gossamer.node.errors import StoreError
 from gossamer.node.store.admissions import Admissions
+from gossamer.node.store.broker import BrokerState
 from gossamer.node.store.database import Database
 from gossamer.node.store.deliveries import Deliveries
 from gossamer.node.store.events import Events
@@ -51,6 +52,7 @@ class Store:
         events: what is retained for those who were away.
         deliveries: what each client has been handed.
         admissions: tokens and certificates that this peer gave out.
+        broker: what a broker remembers, and what it keeps for its clients.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Store:
         self.events = Events(self._database, limits.events, limits.event_bytes)
         self.deliveries = Deliveries(self._database, limits.clients, limits.delivered)
         self.admissions = Admissions(self._database, limits.tokens)
+        self.broker = BrokerState(self._database)
 
     def __enter__(self) -> Self:
         return self

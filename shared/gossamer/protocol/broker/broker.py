@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from gossamer.protocol.broker import dump as dumping
+from gossamer.protocol.broker.advertisements import Offer
 from gossamer.protocol.broker.clients import on_client_message
 from gossamer.protocol.broker.counters import Counters, TableSizes
 from gossamer.protocol.broker.effects import Effect
 from gossamer.protocol.broker.errors import MisplacedMessageError
 from gossamer.protocol.broker.identifiers import Hop, Id, neighbour
 from gossamer.protocol.broker.index import NewIndex, SharedIndex
+from gossamer.protocol.broker.link import Link
 from gossamer.protocol.broker.messages import (
     Congestion,
     Frame,
@@ -32,8 +34,9 @@ from gossamer.protocol.broker.sessions import (
     on_neighbour_up,
 )
 from gossamer.protocol.broker.settings import BrokerSettings
-from gossamer.protocol.broker.state import State
+from gossamer.protocol.broker.state import Session, State
 from gossamer.protocol.broker.statistics import Statistics
+from gossamer.protocol.broker.subscriptions import Entry
 from gossamer.protocol.errors import ConfigError, LocalProtocolError, RemoteProtocolError
 
 _ON_TIMER = {RELEASE_TIMER: release, REVIEW_TIMER: review, ACKNOWLEDGE_TIMER: acknowledge}
@@ -129,6 +132,22 @@ class Broker:
             for link in self._state.links_in_order()
             if link.sent.aggregates
         }
+
+    def clients(self) -> list[Session]:
+        """The attached clients; these and what follows are for looking at, not for changing."""
+        return list(self._state.clients.values())
+
+    def advertisements(self) -> list[Offer]:
+        """The advertisement table."""
+        return list(self._state.advertisements)
+
+    def subscriptions(self) -> list[Entry]:
+        """The subscription table."""
+        return list(self._state.subscriptions)
+
+    def links(self) -> list[Link]:
+        """What is known of each neighbour, by name."""
+        return self._state.links_in_order()
 
     def handle(self, now: int, source: Hop | None, message: Message) -> list[Effect]:
         """Take a message, and say what is to happen because of it.

@@ -1,0 +1,237 @@
+"""One message after another through the broker's door, each stored before anything follows from it.
+
+Whatever waits is taken at once: one commit for many messages. What the broker wants to happen is
+carried out after that, in order, by whoever it concerns (`Hands`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import Final, Protocol
+
+import trio
+from attrs import define, frozen
+
+from gossamer.node.broker.journal import Entry, Journal
+from gossamer.node.errors import StoreError
+from gossamer.node.logs import log
+from gossamer.node.store.broker import Letter
+from gossamer.protocol.broker import Broker, Hop, Id
+from gossamer.protocol.broker.effects import Deliver, Effect, Refuse, SetTimer
+from gossamer.protocol.broker.messages import Congestion, Message, TimerFired
+from gossamer.protocol.errors import ProtocolError
+
+# Messages between two commits, and between two turns of the event loop.
+BATCH: Final = 512
+TURN: Final = 32
+# Between two attempts to write to a disk that takes nothing.
+RETRY_S: Final = 1.0
+# Between two looks at the queues of a broker that is congested.
+LOOK_S: Final = 0.05
+MICROSECONDS: Final = 1_000_000
+
+
+@frozen
+class Outcome:
+    """What came of a client's message.
+
+    Attributes:
+        id: what a subscription, advertisement or publication is called in the overlay.
+        error: why it was refused, None if it was not.
+        effects: what follows from it.
+    """
+
+    id: Id
+    error: ProtocolError | None
+    effects: list[Effect]
+
+
+@define(eq=False)
+class Input:
+    """A message that waits for the broker.
+
+    Attributes:
+        source: who sent it, None for the host.
+        message: what came.
+        tag: what its sender wants to find again when effects are carried out.
+        done: set once what came of it is known and stored, where somebody waits for that.
+        outcome: that.
+    """
+
+    source: Hop | None
+    message: Message
+    tag: object = None
+    done: trio.Event | None = None
+    outcome: Outcome | None = None
+
+
+class Hands(Protocol):
+    """Carry out what a broker wants to happen."""
+
+    def letter(self, effect: Deliver) -> Letter | None:
+        """What is to be stored for the client of a delivery; None for one that keeps nothing."""
+        ...
+
+    def carry_out(self, told: Input, effects: list[Effect]) -> None:
+        """Do everything but timers, which followed from a message that is stored by now."""
+        ...
+
+    @property
+    def backlog(self) -> int:
+        """Frames in the longest queue to a neighbour."""
+        ...
+
+
+class Engine:
+    """A broker, its inputs and its journal; `run` does the work.
+
+    Attributes:
+        broker: for looking at.
+        handled: messages that went through its door.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        journal: Journal,
+        hands: Hands,
+        *,
+        now: int,
+        congested_queue: int,
+        room: int,
+    ) -> None:
+        """An engine that has done nothing.
+
+        Args:
+            broker: nobody else may tell it anything.
+            journal: where messages are stored.
+            hands: what effects are carried out by.
+            now: microseconds from which the broker's time goes on.
+            congested_queue: messages above which the broker is congested.
+            room: messages that may wait before those who bring more have to wait.
+        """
+        self.broker = broker
+        self.handled = 0
+        self._journal = journal
+        self._hands = hands
+        self._began = now - int(trio.current_time() * MICROSECONDS)
+        self._congested_queue = congested_queue
+        self._room = room
+        self._inputs: deque[Input] = deque()
+        self._work = trio.Event()
+        self._freed = trio.lowlevel.ParkingLot()
+        self._congested = False
+        self._timers: trio.Nursery | None = None
+
+    @property
+    def now(self) -> int:
+        """The broker's time in microseconds: it goes on from the last run, whatever clocks say."""
+        return self._began + int(trio.current_time() * MICROSECONDS)
+
+    @property
+    def waiting(self) -> int:
+        """Messages that wait for the broker."""
+        return len(self._inputs)
+
+    def tell(self, source: Hop | None, message: Message, tag: object = None) -> None:
+        """Hand the broker what cannot wait outside: news of the host."""
+        self._add(Input(source, message, tag))
+
+    async def bring(self, source: Hop, message: Message) -> None:
+        """Hand the broker a message; waits while too many do, which slows its sender down."""
+        while len(self._inputs) >= self._room:
+            await self._freed.park()
+        self._add(Input(source, message))
+        await trio.lowlevel.checkpoint()
+
+    async def ask(self, source: Hop, message: Message) -> Outcome:
+        """Hand the broker a client's message; returns what came of it, once that is stored."""
+        while len(self._inputs) >= self._room:
+            await self._freed.park()
+        told = Input(source, message, done=trio.Event())
+        assert told.done is not None
+        self._add(told)
+        await told.done.wait()
+        assert told.outcome is not None
+        return told.outcome
+
+    def _add(self, told: Input) -> None:
+        self._inputs.append(told)
+        self._work.set()
+
+    async def run(self) -> None:
+        """Handle what comes, until cancelled."""
+        async with trio.open_nursery() as self._timers:
+            while True:
+                with trio.move_on_after(LOOK_S if self._congested else math.inf):
+                    await self._work.wait()
+                self._report_congestion()
+                if self._inputs:
+                    await self._step()
+                    await self._journal.dump_if_due(self.broker, self.now)
+
+    def _report_congestion(self) -> None:
+        """Tell the broker how long the longest queue is, when that makes a difference."""
+        queue = max(len(self._inputs), self._hands.backlog)
+        if (queue > self._congested_queue) is not self._congested:
+            self._congested = not self._congested
+            self._inputs.appendleft(Input(None, Congestion(queue)))
+
+    async def _step(self) -> None:
+        """Take what waits; store it; carry out what follows."""
+        entries: list[Entry] = []
+        letters: list[Letter] = []
+        batch: list[tuple[Input, list[Effect]]] = []
+        while self._inputs and len(batch) < BATCH:
+            told = self._inputs.popleft()
+            now, expected = self.now, self.broker.next_id
+            effects = self.broker.handle(now, told.source, told.message)
+            entries.append(Entry(now, told.source, told.message))
+            letters += self._letters(effects)
+            told.outcome = Outcome(expected, _refusal(told, effects), effects)
+            batch.append((told, effects))
+            if len(batch) % TURN == 0:
+                await trio.lowlevel.checkpoint()
+        if not self._inputs:
+            self._work = trio.Event()
+        self._freed.unpark_all()
+        await self._store(entries, letters)
+        self.handled += len(batch)
+        for told, effects in batch:
+            self._finish(told, effects)
+
+    def _letters(self, effects: list[Effect]) -> list[Letter]:
+        deliveries = (effect for effect in effects if isinstance(effect, Deliver))
+        return [letter for one in deliveries if (letter := self._hands.letter(one)) is not None]
+
+    async def _store(self, entries: list[Entry], letters: list[Letter]) -> None:
+        """Store what happened; while the disk takes nothing, nothing follows from it."""
+        while True:
+            try:
+                with trio.CancelScope(shield=True):
+                    await self._journal.keep(entries, letters)
+                return
+            except StoreError as error:
+                log.warning("what the broker did cannot be stored", cause=str(error))
+                await trio.sleep(RETRY_S)
+
+    def _finish(self, told: Input, effects: list[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, SetTimer):
+                assert self._timers is not None
+                self._timers.start_soon(self._fire, effect)
+        self._hands.carry_out(told, effects)
+        if told.done is not None:
+            told.done.set()
+
+    async def _fire(self, timer: SetTimer) -> None:
+        await trio.sleep(max(0, timer.at - self.now) / MICROSECONDS)
+        self.tell(None, TimerFired(timer.timer, timer.token))
+
+
+def _refusal(told: Input, effects: list[Effect]) -> ProtocolError | None:
+    for effect in effects:
+        if isinstance(effect, Refuse) and effect.hop == told.source:
+            return effect.error
+    return None

@@ -1,0 +1,180 @@
+"""What a broker needs to go on after it was killed: a dump, and the messages since.
+
+A loaded dump that is told the same messages again is what the broker was, bit for bit. What the
+broker did because of them is not done again: links are told everything when they come up, and what
+clients are owed was stored together with the messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
+
+import cbor2
+from attrs import asdict, frozen
+
+from gossamer.node.errors import ConfigurationError, StoreDamagedError
+from gossamer.node.store import Store
+from gossamer.node.store.broker import Letter
+from gossamer.node.store.writer import StoreWriter
+from gossamer.protocol.broker import Broker, BrokerSettings
+from gossamer.protocol.broker.codec import plain_message, read_message
+from gossamer.protocol.broker.errors import DumpError, MalformedMessageError
+from gossamer.protocol.broker.identifiers import Hop
+from gossamer.protocol.broker.index import NewIndex
+from gossamer.protocol.broker.messages import Message
+from gossamer.protocol.errors import ConfigError
+
+# A dump costs as much as so many messages, so it is made after at least as many, and after as many
+# as its tables have entries.
+LEAST_BETWEEN_DUMPS: Final = 2000
+
+
+@frozen
+class Entry:
+    """A message as the broker was told it.
+
+    Attributes:
+        now: microseconds, the broker's time.
+        source: who sent it, None for the host.
+        message: what came.
+    """
+
+    now: int
+    source: Hop | None
+    message: Message
+
+    def to_bytes(self) -> bytes:
+        """As it is stored."""
+        source = None if self.source is None else list(self.source)
+        return cbor2.dumps([self.now, source, plain_message(self.message)])
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Entry:
+        """The entry that was stored; raises what anything else makes it raise."""
+        now, source, message = cbor2.loads(data)
+        return cls(now, None if source is None else Hop(*source), read_message(message))
+
+
+class Journal(Protocol):
+    """Where an engine stores what happened."""
+
+    async def keep(self, entries: Sequence[Entry], letters: Sequence[Letter]) -> None:
+        """Store messages, and what clients are owed because of them; all of it or nothing.
+
+        Raises:
+            StoreError: it cannot be stored.
+        """
+        ...
+
+    async def dump_if_due(self, broker: Broker, now: int) -> None:
+        """Store the broker as it is, if enough has happened since the last time."""
+        ...
+
+
+class StoredJournal:
+    """A journal in a state file.
+
+    Attributes:
+        since_dump: messages in the log.
+    """
+
+    def __init__(self, writer: StoreWriter, settings: BrokerSettings) -> None:
+        self._writer = writer
+        self._settings = settings
+        self.since_dump = 0
+
+    async def keep(self, entries: Sequence[Entry], letters: Sequence[Letter]) -> None:
+        """Store messages and letters in one transaction; returns once they are on the disk."""
+        data = [entry.to_bytes() for entry in entries]
+
+        def store(store: Store) -> None:
+            store.broker.append(data)
+            store.broker.post(letters)
+
+        await self._writer.run(store)
+        self.since_dump += len(data)
+
+    async def dump_if_due(self, broker: Broker, now: int) -> None:
+        """Store the broker, if the log is longer than its tables."""
+        sizes = broker.sizes()
+        tables = sizes.subscriptions + sizes.advertisements + sizes.sent + sizes.statistics
+        if self.since_dump >= max(LEAST_BETWEEN_DUMPS, tables):
+            await self.dump(broker, now)
+
+    async def dump(self, broker: Broker, now: int) -> None:
+        """Store the broker as it is, in place of all that was stored of it."""
+        data = cbor2.dumps(
+            {"now": now, "settings": plain_settings(self._settings), "broker": broker.dump()}
+        )
+        await self._writer.run(lambda store: store.broker.replace_dump(data))
+        self.since_dump = 0
+
+
+@frozen
+class Recalled:
+    """A broker as it was when its process ended, and its time then, in microseconds."""
+
+    broker: Broker
+    now: int
+
+
+async def recall(
+    writer: StoreWriter,
+    name: str,
+    settings: BrokerSettings,
+    *,
+    now: int,
+    incarnation: int,
+    new_index: NewIndex,
+) -> Recalled:
+    """The broker that the state file remembers, or a new one.
+
+    Messages are told again under the settings with which they came, so that the broker says of its
+    links what it said then.
+
+    Raises:
+        ConfigurationError: it had another covering; what hangs below what would not hold.
+        StoreDamagedError: what is stored is no broker.
+    """
+    dump, log = await writer.run(_read)
+    path = await writer.run(lambda store: store.path)
+    if dump is None:
+        broker = Broker(name, settings, incarnation=incarnation, new_index=new_index)
+        return Recalled(broker, now)
+    try:
+        stored = cbor2.loads(dump)
+        before = BrokerSettings(**stored["settings"])
+        _check_covering(path, before, settings)
+        broker = Broker.load(stored["broker"], before, new_index=new_index)
+        now = max(now, stored["now"])
+        for entry in map(Entry.from_bytes, log):
+            broker.handle(entry.now, entry.source, entry.message)
+            now = max(now, entry.now)
+        broker = Broker.load(broker.dump(), settings, new_index=new_index)
+    except _NO_BROKER as error:
+        raise StoreDamagedError(path, f"holds no broker ({error})") from None
+    if broker.name != name:
+        raise StoreDamagedError(path, f"holds broker {broker.name}, expected {name}")
+    return Recalled(broker, now)
+
+
+_NO_BROKER: Final = (
+    *(DumpError, MalformedMessageError, ConfigError, cbor2.CBORDecodeError),
+    *(KeyError, TypeError, ValueError),
+)
+
+
+def plain_settings(settings: BrokerSettings) -> dict[str, Any]:
+    """The settings as plain data."""
+    return asdict(settings, filter=lambda field, _: field.init)
+
+
+def _read(store: Store) -> tuple[bytes | None, list[bytes]]:
+    return store.broker.dump(), list(store.broker.log())
+
+
+def _check_covering(path: object, before: BrokerSettings, settings: BrokerSettings) -> None:
+    if before.covering != settings.covering:
+        expected = f"{before.covering!r}, with which the tables in {path} were made"
+        raise ConfigurationError("", "broker.covering", settings.covering, expected)

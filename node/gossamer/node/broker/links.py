@@ -1,0 +1,208 @@
+"""Neighbours: what their connections bring goes to the broker, what it sends goes to them.
+
+A session of the protocol needs a link on which nothing overtakes and nothing is lost but its end.
+So frames go over the one connection with which the broker was told that the link is up, and never
+over another that took its place: for that, the link goes down and comes up again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+import trio
+from attrs import define, field
+
+from gossamer.node.broker.engine import Engine
+from gossamer.node.broker.wire import BrokerFrames, encode_broker_frame
+from gossamer.node.errors import TransportBroken, TransportClosed
+from gossamer.node.logs import log
+from gossamer.node.security.identity import key_text
+from gossamer.node.transport.base import Cause, Farewell, PeerIdentity
+from gossamer.node.transport.connection import Connection
+from gossamer.node.transport.links import ConnectionPool
+from gossamer.node.transport.schema import Frame
+from gossamer.protocol.broker.effects import Send
+from gossamer.protocol.broker.errors import CycleError
+from gossamer.protocol.broker.identifiers import neighbour
+from gossamer.protocol.broker.messages import NeighbourDown, NeighbourGone, NeighbourUp
+from gossamer.protocol.errors import ProtocolError
+
+# Bytes that wait for a neighbour before its link is given up; it is told everything again when it
+# comes back, which then costs less.
+BACKLOG_BYTES: Final = 64 << 20
+
+
+@define(eq=False)
+class Neighbour:
+    """A neighbour and the connection to it.
+
+    Attributes:
+        key: its permanent key.
+        label: what people call it.
+        announced: the last connection that the broker was to be told of.
+        connection: over which the session goes that the broker is in; None while it is down.
+        frames: protocol frames that came, in parts.
+        waiting: frames for it that are not queued at the connection yet.
+        waiting_bytes: their size.
+        refused: why it is not to be a neighbour: it would close a cycle.
+    """
+
+    key: int
+    label: str
+    announced: Connection | None = None
+    connection: Connection | None = None
+    frames: BrokerFrames = field(factory=BrokerFrames)
+    waiting: deque[bytes] = field(factory=deque)
+    waiting_bytes: int = 0
+    refused: str = ""
+    _work: trio.Event = field(factory=trio.Event)
+
+    def put(self, frame: bytes) -> None:
+        """Have a frame sent after those before it."""
+        self.waiting.append(frame)
+        self.waiting_bytes += len(frame)
+        self._work.set()
+
+    def drop(self) -> None:
+        """Forget what waits: the link is down."""
+        self.connection = None
+        self.waiting.clear()
+        self.waiting_bytes = 0
+        self._work.set()
+
+    async def pump(self, connection: Connection) -> None:
+        """Send what waits over a connection, until it ends or another took its place."""
+        while self.connection is connection:
+            if not self.waiting:
+                self._work = trio.Event()
+                await self._work.wait()
+                continue
+            frame = self.waiting.popleft()
+            self.waiting_bytes -= len(frame)
+            try:
+                await connection.send(frame)
+            except (TransportClosed, TransportBroken):
+                return
+
+
+class Neighbours:
+    """All neighbours; the pool reports to it, and it to the engine.
+
+    Attributes:
+        known: neighbours by key, those that are away included.
+        changed: unparked whenever one comes or goes.
+    """
+
+    def __init__(self, nursery: trio.Nursery, engine: Callable[[], Engine]) -> None:
+        self.known: dict[int, Neighbour] = {}
+        self.changed = trio.lowlevel.ParkingLot()
+        self.pool: ConnectionPool
+        self._nursery = nursery
+        self._engine = engine
+
+    # What the pool reports
+
+    def on_up(self, identity: PeerIdentity) -> None:
+        """A neighbour is connected."""
+        one = self.known.get(identity.key)
+        if one is None:
+            one = self.known[identity.key] = Neighbour(identity.key, label_of(identity))
+        one.refused = ""
+        log.info("neighbour is connected", broker=key_text(one.key), name=one.label)
+        self._tell_up(one)
+
+    def on_loss(self, identity: PeerIdentity) -> None:
+        """Frames may be lost; if another connection has taken over, a new session begins on it."""
+        one = self.known.get(identity.key)
+        now = self.pool.get(identity.key)
+        if one is None or now is None or not now.is_open or one.announced is now:
+            return
+        self._engine().tell(None, NeighbourDown(key_text(one.key)), one)
+        self._tell_up(one)
+
+    def on_down(self, identity: PeerIdentity, farewell: Farewell) -> None:
+        """A neighbour is connected no more; if either side refused the other, it is none."""
+        one = self.known.get(identity.key)
+        if one is None:
+            return
+        gone = farewell.cause is Cause.REFUSED
+        if gone and not one.refused:
+            one.refused = farewell.detail or str(farewell)
+        name = key_text(one.key)
+        level = log.warning if gone else log.info
+        level("neighbour is gone", broker=name, name=one.label, cause=str(farewell))
+        self._engine().tell(None, NeighbourGone(name) if gone else NeighbourDown(name), one)
+        self.changed.unpark_all()
+
+    async def on_frame(self, identity: PeerIdentity, frame: Frame) -> None:
+        """Take a part of a protocol frame.
+
+        Raises:
+            RemoteProtocolError: it breaks a rule; that costs the connection.
+        """
+        one = self.known[identity.key]
+        found = one.frames.take(frame)
+        if found is not None:
+            await self._engine().bring(neighbour(key_text(one.key)), found)
+
+    def _tell_up(self, one: Neighbour) -> None:
+        one.frames = BrokerFrames()
+        one.announced = self.pool.get(one.key)
+        self._engine().tell(None, NeighbourUp(key_text(one.key)), (one, one.announced))
+        self.changed.unpark_all()
+
+    # What the broker wants
+
+    def came_up(self, one: Neighbour, connection: Connection) -> None:
+        """The broker knows that the link is up: from now on frames go over this connection."""
+        one.drop()
+        one.connection = connection
+        self._nursery.start_soon(one.pump, connection)
+
+    def send(self, effect: Send) -> None:
+        """Send a frame; while the link is down it is lost, as the protocol expects."""
+        one = self.known.get(int(effect.neighbour, 16))
+        if one is None or one.connection is None:
+            return
+        for frame in encode_broker_frame(effect.frame):
+            one.put(frame)
+        if one.waiting_bytes > BACKLOG_BYTES:
+            detail = f"more than {BACKLOG_BYTES >> 20} MiB wait for it"
+            one.connection.expel(Cause.STALLED, detail)
+            one.drop()
+
+    def refuse(self, name: str, error: ProtocolError) -> None:
+        """A frame could not be taken: that costs the neighbour its connection."""
+        one = self.known.get(int(name, 16))
+        if one is None or one.connection is None:
+            return
+        if isinstance(error, CycleError):
+            one.refused = self._about_cycle(error)
+            log.error("link refused", broker=name, name=one.label, cause=one.refused)
+            one.connection.expel(Cause.REFUSED, one.refused)
+        else:
+            one.connection.expel(Cause.BAD_FRAME, str(error))
+
+    def _about_cycle(self, error: CycleError) -> str:
+        other = self.label(error.known.name) if not error.known.is_client else "a client here"
+        return (
+            f"this link would close a cycle: what {self.label(error.advertisement.broker)} "
+            f"advertises came by way of {other} already, expected brokers to form a tree"
+        )
+
+    def label(self, name: str) -> str:
+        """What people call a broker, where that is known here."""
+        found = next((one for one in self.known.values() if key_text(one.key) == name), None)
+        return name if found is None else f"{found.label} ({name})"
+
+    @property
+    def backlog(self) -> int:
+        """Frames in the longest queue to a neighbour."""
+        return max((len(one.waiting) for one in self.known.values()), default=0)
+
+
+def label_of(identity: PeerIdentity) -> str:
+    """What people call a broker."""
+    return identity.name or key_text(identity.key)
