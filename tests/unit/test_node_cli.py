@@ -227,7 +227,7 @@ def test_revoking_says_who_is_shut_out(capsys: CaptureFixture) -> None:
 def test_the_version_of_a_state_file_is_read_without_changing_it(tmp_path: Path) -> None:
     path = tmp_path / "odd name?.db"
     Store(path).close()
-    assert state_version(path) == 1
+    assert state_version(path) == 2
     (tmp_path / "text.db").write_text("nothing of the kind")
     with pytest.raises(StoreDamagedError):
         state_version(tmp_path / "text.db")

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Final, TypeVar
 import attrs
 
 from gossamer.node import config_checks as checks
+from gossamer.node.config_broker import BrokerSection, Node
 from gossamer.node.config_checks import (
     DEFAULT_JOIN_PORT,
     DEFAULT_PAGE_PORT,
@@ -279,6 +280,8 @@ SECTIONS: Final[tuple[type[Any], ...]] = (
     Local,
     Page,
     Logging,
+    Node,
+    BrokerSection,
 )
 
 
@@ -302,6 +305,8 @@ class NodeConfig:
     local: Local = attrs.field(factory=Local)
     page: Page = attrs.field(factory=Page)
     logging: Logging = attrs.field(factory=Logging)
+    node: Node = attrs.field(factory=Node)
+    broker: BrokerSection = attrs.field(factory=BrokerSection)
     schema: Schema | None = None
     limits: Mapping[str, object] = attrs.field(factory=dict, converter=checks.to_mapping)
 

@@ -13,7 +13,7 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import attrs
 
@@ -271,11 +271,25 @@ def metrics_text(counters: Counters, gauges: Gauges, version: str) -> bytes:
         counters, gauges: the values.
         version: of this software, told as a label of ``gossamer_build_info``.
     """
+    return exposed(counters, gauges, version)
+
+
+class Source(Protocol):
+    """More metrics, for `exposed`."""
+
+    def collect(self) -> Iterable[Family]:
+        """The families, as prometheus_client asks for them."""
+        ...
+
+
+def exposed(counters: Counters, gauges: Gauges, version: str, *more: Source) -> bytes:
+    """As `metrics_text`, with the metrics of ``more``."""
     from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 
     registry = CollectorRegistry(auto_describe=False)
     ProcessCollector(registry=registry)
-    registry.register(_Collector(counters, gauges, version))
+    for source in (_Collector(counters, gauges, version), *more):
+        registry.register(source)
     return generate_latest(registry)
 
 

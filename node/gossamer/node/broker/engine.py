@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 import trio
@@ -54,14 +55,14 @@ class Input:
     Attributes:
         source: who sent it, None for the host.
         message: what came.
-        tag: what its sender wants to find again when effects are carried out.
+        first: done before its effects are carried out.
         done: set once what came of it is known and stored, where somebody waits for that.
         outcome: that.
     """
 
     source: Hop | None
     message: Message
-    tag: object = None
+    first: Callable[[], None] | None = None
     done: trio.Event | None = None
     outcome: Outcome | None = None
 
@@ -89,6 +90,7 @@ class Engine:
     Attributes:
         broker: for looking at.
         handled: messages that went through its door.
+        busy: whether messages were taken and their effects not carried out yet.
     """
 
     def __init__(
@@ -113,6 +115,7 @@ class Engine:
         """
         self.broker = broker
         self.handled = 0
+        self.busy = False
         self._journal = journal
         self._hands = hands
         self._began = now - int(trio.current_time() * MICROSECONDS)
@@ -123,6 +126,8 @@ class Engine:
         self._freed = trio.lowlevel.ParkingLot()
         self._congested = False
         self._timers: trio.Nursery | None = None
+        self._closing = False
+        self._over = trio.Event()
 
     @property
     def now(self) -> int:
@@ -134,9 +139,11 @@ class Engine:
         """Messages that wait for the broker."""
         return len(self._inputs)
 
-    def tell(self, source: Hop | None, message: Message, tag: object = None) -> None:
-        """Hand the broker what cannot wait outside: news of the host."""
-        self._add(Input(source, message, tag))
+    def tell(
+        self, source: Hop | None, message: Message, first: Callable[[], None] | None = None
+    ) -> None:
+        """Hand the broker what cannot wait outside, such as news of the host."""
+        self._add(Input(source, message, first))
 
     async def bring(self, source: Hop, message: Message) -> None:
         """Hand the broker a message; waits while too many do, which slows its sender down."""
@@ -145,31 +152,43 @@ class Engine:
         self._add(Input(source, message))
         await trio.lowlevel.checkpoint()
 
-    async def ask(self, source: Hop, message: Message) -> Outcome:
-        """Hand the broker a client's message; returns what came of it, once that is stored."""
-        while len(self._inputs) >= self._room:
-            await self._freed.park()
-        told = Input(source, message, done=trio.Event())
-        assert told.done is not None
-        self._add(told)
-        await told.done.wait()
-        assert told.outcome is not None
-        return told.outcome
+    async def ask(self, source: Hop, messages: Sequence[Message]) -> list[Outcome]:
+        """Hand the broker messages of a client; returns what came of them, once it is stored."""
+        asked = [Input(source, message, done=trio.Event()) for message in messages]
+        for told in asked:
+            while len(self._inputs) >= self._room:
+                await self._freed.park()
+            self._add(told)
+        outcomes = []
+        for told in asked:
+            assert told.done is not None
+            await told.done.wait()
+            assert told.outcome is not None
+            outcomes.append(told.outcome)
+        return outcomes
 
     def _add(self, told: Input) -> None:
         self._inputs.append(told)
         self._work.set()
 
     async def run(self) -> None:
-        """Handle what comes, until cancelled."""
+        """Handle what comes, until closed or cancelled."""
         async with trio.open_nursery() as self._timers:
-            while True:
+            while not self._closing:
                 with trio.move_on_after(LOOK_S if self._congested else math.inf):
                     await self._work.wait()
                 self._report_congestion()
-                if self._inputs:
+                if self._inputs and not self._closing:
                     await self._step()
                     await self._journal.dump_if_due(self.broker, self.now)
+            self._timers.cancel_scope.cancel()
+        self._over.set()
+
+    async def close(self) -> None:
+        """Take nothing more; returns when what was taken is stored and carried out."""
+        self._closing = True
+        self._work.set()
+        await self._over.wait()
 
     def _report_congestion(self) -> None:
         """Tell the broker how long the longest queue is, when that makes a difference."""
@@ -180,6 +199,7 @@ class Engine:
 
     async def _step(self) -> None:
         """Take what waits; store it; carry out what follows."""
+        self.busy = True
         entries: list[Entry] = []
         letters: list[Letter] = []
         batch: list[tuple[Input, list[Effect]]] = []
@@ -200,6 +220,7 @@ class Engine:
         self.handled += len(batch)
         for told, effects in batch:
             self._finish(told, effects)
+        self.busy = False
 
     def _letters(self, effects: list[Effect]) -> list[Letter]:
         deliveries = (effect for effect in effects if isinstance(effect, Deliver))
@@ -221,6 +242,8 @@ class Engine:
             if isinstance(effect, SetTimer):
                 assert self._timers is not None
                 self._timers.start_soon(self._fire, effect)
+        if told.first is not None:
+            told.first()
         self._hands.carry_out(told, effects)
         if told.done is not None:
             told.done.set()

@@ -119,7 +119,7 @@ class Neighbours:
         now = self.pool.get(identity.key)
         if one is None or now is None or not now.is_open or one.announced is now:
             return
-        self._engine().tell(None, NeighbourDown(key_text(one.key)), one)
+        self._engine().tell(None, NeighbourDown(key_text(one.key)), one.drop)
         self._tell_up(one)
 
     def on_down(self, identity: PeerIdentity, farewell: Farewell) -> None:
@@ -133,7 +133,8 @@ class Neighbours:
         name = key_text(one.key)
         level = log.warning if gone else log.info
         level("neighbour is gone", broker=name, name=one.label, cause=str(farewell))
-        self._engine().tell(None, NeighbourGone(name) if gone else NeighbourDown(name), one)
+        message = NeighbourGone(name) if gone else NeighbourDown(name)
+        self._engine().tell(None, message, one.drop)
         self.changed.unpark_all()
 
     async def on_frame(self, identity: PeerIdentity, frame: Frame) -> None:
@@ -149,17 +150,19 @@ class Neighbours:
 
     def _tell_up(self, one: Neighbour) -> None:
         one.frames = BrokerFrames()
-        one.announced = self.pool.get(one.key)
-        self._engine().tell(None, NeighbourUp(key_text(one.key)), (one, one.announced))
+        one.announced = connection = self.pool.get(one.key)
+        assert connection is not None
+
+        def came_up() -> None:
+            one.drop()
+            one.connection = connection
+            self._nursery.start_soon(one.pump, connection)
+
+        # From then on frames go over this connection.
+        self._engine().tell(None, NeighbourUp(key_text(one.key)), came_up)
         self.changed.unpark_all()
 
     # What the broker wants
-
-    def came_up(self, one: Neighbour, connection: Connection) -> None:
-        """The broker knows that the link is up: from now on frames go over this connection."""
-        one.drop()
-        one.connection = connection
-        self._nursery.start_soon(one.pump, connection)
 
     def send(self, effect: Send) -> None:
         """Send a frame; while the link is down it is lost, as the protocol expects."""

@@ -3,29 +3,41 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 from gossamer.node.errors import EventInputError
 from gossamer.node.local.client import ReceivedEvent
+from gossamer.protocol.content import filters
 from gossamer.protocol.content.attributes import (
     Attribute,
     FloatAttribute,
     IntegerAttribute,
 )
 from gossamer.protocol.content.errors import ContentError
+from gossamer.protocol.content.filters.domains import exact_value
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.values import Value, literal, quoted
+from gossamer.protocol.errors import ExpressionError
+
+# What begins like one attribute and its value, and not like a publication.
+_PLAIN_ARGUMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 
 
-def event_of_arguments(schema: Schema, arguments: Sequence[str]) -> dict[str, Value]:
+def event_of_arguments(schema: Schema | None, arguments: Sequence[str]) -> dict[str, Any]:
     """The event that ``key=value`` arguments describe.
+
+    Without a schema a value is a number if it reads as one, or true or false, and else a string,
+    which may stand between double quotes; one argument may also be a whole publication.
 
     Raises:
         EventInputError: an argument is none, or its value does not fit the schema.
     """
+    if schema is None:
+        return _free_event(arguments)
     values: dict[str, object] = {}
     for argument in arguments:
         name, equals, text = argument.partition("=")
@@ -42,7 +54,7 @@ def event_of_arguments(schema: Schema, arguments: Sequence[str]) -> dict[str, Va
     return _checked(schema, values, " ".join(arguments) or "nothing")
 
 
-def event_of_line(schema: Schema, line: str | bytes, number: int) -> dict[str, Value]:
+def event_of_line(schema: Schema | None, line: str | bytes, number: int) -> dict[str, Any]:
     """The event of a line of JSON: the values, or what `gossamer sub` prints of an event.
 
     Raises:
@@ -58,6 +70,8 @@ def event_of_line(schema: Schema, line: str | bytes, number: int) -> dict[str, V
     if not isinstance(content, dict):
         expected = 'an object such as {"symbol": "IBM", "price": 80.5}'
         raise EventInputError(place, f"no object, expected {expected}")
+    if schema is None:
+        return _exact(content, place)
     values = {name: _number_of_text(schema, name, value) for name, value in content.items()}
     return _checked(schema, values, place)
 
@@ -73,6 +87,48 @@ def line_of_event(event: ReceivedEvent) -> str:
         },
         ensure_ascii=False,
     )
+
+
+def _free_event(arguments: Sequence[str]) -> dict[str, Any]:
+    if len(arguments) == 1 and not _PLAIN_ARGUMENT.match(arguments[0]):
+        return publication_of_text(arguments[0], arguments[0][:60])
+    values: dict[str, object] = {}
+    for argument in arguments:
+        name, equals, text = argument.partition("=")
+        if not equals:
+            raise EventInputError(argument, "expected attribute=value, such as price=80.5")
+        if name in values:
+            raise EventInputError(argument, f"attribute {name!r} has a value already")
+        values[name] = _free_value(text)
+    return _exact(values, " ".join(arguments))
+
+
+def publication_of_text(text: str, place: str) -> dict[str, Any]:
+    """The publication that a text describes, in gossamer's language or PADRES'.
+
+    Raises:
+        EventInputError: it describes none.
+    """
+    try:
+        return filters.parse_publication(text)
+    except (ExpressionError, RecursionError) as error:
+        raise EventInputError(place, str(error)) from None
+
+
+def _free_value(text: str) -> object:
+    if text in ("true", "false"):
+        return text == "true"
+    if len(text) > 1 and text[0] == text[-1] == '"':
+        return text[1:-1]
+    number = _number(text)
+    return text if number is None or exact_value(number) is None else number
+
+
+def _exact(values: Mapping[str, object], place: str) -> dict[str, Any]:
+    try:
+        return filters.exact_publication(values)
+    except ContentError as error:
+        raise EventInputError(place, str(error)) from None
 
 
 def _typed(attribute: Attribute, text: str, argument: str) -> object:
@@ -111,5 +167,5 @@ def _checked(schema: Schema, values: Mapping[str, object], place: str) -> dict[s
         raise EventInputError(place, str(error)) from None
 
 
-def _plain(value: Value) -> object:
+def _plain(value: Any) -> object:
     return literal(value) if isinstance(value, datetime | Fraction) else value

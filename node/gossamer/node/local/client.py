@@ -29,8 +29,10 @@ from gossamer.node.errors import (
 )
 from gossamer.node.local.address import LocalAddress, knock
 from gossamer.node.local.frames import (
+    BROKER,
     FRAMES,
     NEW,
+    PEER,
     VERSION,
     admitted_end,
     schema_from_wire,
@@ -43,8 +45,9 @@ from gossamer.node.transport.frames import FrameReader, encode_frame
 from gossamer.node.transport.limits import Limits
 from gossamer.node.transport.schema import Frame
 from gossamer.node.unwrap import unwrapped
+from gossamer.protocol.broker.plain import plain_values, read_values
+from gossamer.protocol.content.filters import exact_publication
 from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.content.values import Value
 
 # Events taken from the socket before the application takes them.
 EVENTS_AHEAD: Final = 1024
@@ -66,7 +69,7 @@ class ReceivedEvent:
     """
 
     id: str
-    values: Mapping[str, Value]
+    values: Mapping[str, Any]
     publisher: str
     published_at: float
     subscriptions: tuple[str, ...]
@@ -97,14 +100,18 @@ class LocalClient:
 
     Attributes:
         peer: permanent key of the node's peer, as text.
-        schema: of its cluster.
+        role: what the node is, `frames.PEER` or `frames.BROKER`.
+        schema: what events are made of; None: at a broker, of anything.
         history: id of the node's history; "" for clients without a name.
         events: what the subscriptions bring; ends with the connection.
     """
 
     def __init__(self, connection: Connection, attached: Frame) -> None:
         self.peer: str = attached["peer"]
-        self.schema: Schema = schema_from_wire(attached["schema"])
+        self.role: str = attached.get("role", PEER)
+        self.schema: Schema | None = None
+        if attached["schema"]:
+            self.schema = schema_from_wire(attached["schema"])
         self.history: str = attached.get("history", "")
         self._connection = connection
         self._requests: dict[int, _Request] = {}
@@ -142,6 +149,24 @@ class LocalClient:
         """Have the node drop all that it keeps for this client's name."""
         await self._request("forget")
 
+    async def advertise(self, key: str, expression: str) -> None:
+        """Announce what will be published; needed before it, at a broker.
+
+        Raises:
+            RefusedByNodeError: the node does not take it.
+        """
+        self._check_role("advertisements")
+        await self._request("advertise", id=key, expression=expression)
+
+    async def unadvertise(self, key: str) -> None:
+        """Take an advertisement back.
+
+        Raises:
+            RefusedByNodeError: there is none of that name.
+        """
+        self._check_role("advertisements")
+        await self._request("unadvertise", id=key)
+
     async def acknowledge(self, event: ReceivedEvent) -> None:
         """Say that this event and those before it need not come again."""
         frame = encode_frame("acknowledge", position=event.position)
@@ -155,7 +180,7 @@ class LocalClient:
             ContentError: the values do not fit the schema.
             RefusedByNodeError: the node does not publish it.
         """
-        checked = values_to_wire(self.schema.check_event(values))
+        checked = self._values_to_wire(values)
         answer = await self._request("publish", values=checked)
         return str(answer["result"])
 
@@ -167,7 +192,7 @@ class LocalClient:
             ContentError: the values of one do not fit the schema; none was published.
             RefusedByNodeError: the node could not publish all of them.
         """
-        checked = [values_to_wire(self.schema.check_event(values)) for values in events]
+        checked = [self._values_to_wire(values) for values in events]
         answer = await self._request("publish_many", events=checked)
         return list(answer["ids"])
 
@@ -178,6 +203,24 @@ class LocalClient:
     async def snapshot(self) -> dict[str, Any]:
         """The overlay as the peer sees it; see `gossamer.node.page.snapshot`."""
         return await self._json("snapshot")
+
+    async def tables(self) -> dict[str, Any]:
+        """The tables of a broker; see `gossamer.node.broker.tables`.
+
+        Raises:
+            RefusedByNodeError: the node is none.
+        """
+        self._check_role("tables")
+        return await self._json("tables")
+
+    async def trace(self, event: str) -> list[dict[str, Any]]:
+        """The brokers that a publication passed, as far as they remember it.
+
+        Raises:
+            RefusedByNodeError: the node is no broker, or does not remember it.
+        """
+        self._check_role("routes")
+        return list(json.loads((await self._request("trace", id=event))["result"]))
 
     async def metrics(self) -> str:
         """The metrics in Prometheus' text format."""
@@ -196,6 +239,23 @@ class LocalClient:
             self._send.close()
             for request in self._requests.values():
                 request.done.set()
+
+    def _check_role(self, what: str) -> None:
+        if self.role != BROKER:
+            reason = f"the node is a peer and has no {what}, expected a broker (node.role)"
+            raise RefusedByNodeError("role", reason)
+
+    def _values_to_wire(self, values: Mapping[str, object]) -> dict[str, object]:
+        if self.role == BROKER:
+            return plain_values(exact_publication(values, self.schema))
+        assert self.schema is not None, "peers have one"
+        return values_to_wire(self.schema.check_event(values))
+
+    def _values_from_wire(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        if self.role == BROKER:
+            return read_values(values, "values")
+        assert self.schema is not None, "peers have one"
+        return values_from_wire(self.schema, values)
 
     async def _json(self, kind: str) -> dict[str, Any]:
         result: dict[str, Any] = json.loads((await self._request(kind))["result"])
@@ -234,7 +294,7 @@ class LocalClient:
     async def _take_event(self, frame: Frame) -> None:
         event = ReceivedEvent(
             frame["id"],
-            values_from_wire(self.schema, frame["values"]),
+            self._values_from_wire(frame["values"]),
             frame["publisher"],
             frame["published_at"],
             tuple(frame["subscriptions"]),

@@ -26,6 +26,7 @@ from gossamer.node.transport.schema import (
     INT64_LOW,
     AnyOf,
     Field,
+    Flag,
     Frame,
     Integer,
     ListOf,
@@ -35,7 +36,7 @@ from gossamer.node.transport.schema import (
     Text,
     shorten,
 )
-from gossamer.protocol.content.schema import MAX_ATTRIBUTES, Schema
+from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.values import Value, literal
 
 VERSION: Final = 1
@@ -43,14 +44,18 @@ VERSION: Final = 1
 # Events of one `publish_many`: with 16 attributes each, their values are within `Limits.items`.
 MAX_EVENTS: Final = 256
 MAX_EXPRESSION: Final = 8192
+MAX_NAME_TEXT: Final = 4096
 MAX_ID: Final = 64
 MAX_ANSWER: Final = 1 << 19
 
 NEW, RETAINED = "new", "retained"
+# What a node is to its clients.
+PEER, BROKER = "peer", "broker"
 
 _DIGITS: Final = re.compile(r"-?[0-9]{1,400}")
-_VALUE: Final = AnyOf(Number(), Text(4096), ListOf(Text(401), 2))
-_VALUES: Final = MapOf(_VALUE, MAX_ATTRIBUTES)
+_VALUE: Final = AnyOf(Number(), Text(4096), Flag(), ListOf(Text(800), 2))
+_VALUES: Final = MapOf(_VALUE, 256, MAX_NAME_TEXT)
+_EVENT_ID: Final = Text(48)
 _NUMBER: Final = Integer(0, 1 << 53)
 _ID: Final = Text(MAX_ID)
 _POSITION: Final = Integer(0)
@@ -78,6 +83,10 @@ LOCAL_TYPES: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
         "publish_many": {"number": _NUMBER, "events": ListOf(_VALUES, MAX_EVENTS)},
         "acknowledge": {"position": _POSITION},
         "forget": {"number": _NUMBER},
+        "advertise": {"number": _NUMBER, "id": _ID, "expression": Text(MAX_EXPRESSION)},
+        "unadvertise": {"number": _NUMBER, "id": _ID},
+        "tables": {"number": _NUMBER},
+        "trace": {"number": _NUMBER, "id": _EVENT_ID},
         "status": {"number": _NUMBER},
         "snapshot": {"number": _NUMBER},
         "metrics": {"number": _NUMBER},
@@ -89,19 +98,20 @@ LOCAL_TYPES: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
             "peer": Text(16),
             "schema": Text(MAX_ANSWER),
             "history": Optional(_LOG_ID),
+            "role": Optional(Text(16)),
         },
         "done": {"number": _NUMBER, "result": Optional(Text(MAX_ANSWER))},
-        "published": {"number": _NUMBER, "ids": ListOf(Text(16), MAX_EVENTS)},
+        "published": {"number": _NUMBER, "ids": ListOf(_EVENT_ID, MAX_EVENTS)},
         "unacknowledged": {
             "number": _NUMBER,
-            "ids": ListOf(Text(16), MAX_EVENTS),
+            "ids": ListOf(_EVENT_ID, MAX_EVENTS),
             "published": Integer(1, MAX_EVENTS),
             "reason": Text(1 << 15),
         },
         "refused": {"number": _NUMBER, "cause": Text(64), "reason": Text(1 << 15)},
         "event": {
             "position": _POSITION,
-            "id": Text(16),
+            "id": _EVENT_ID,
             "values": _VALUES,
             "publisher": Text(16),
             "published_at": Number(),
@@ -150,12 +160,12 @@ def id_text(number: int) -> str:
 
 
 def values_to_wire(values: Mapping[str, object]) -> dict[str, object]:
-    """Canonical values as they travel."""
+    """Canonical values as they travel, to a node that knows their types by its schema."""
     return {name: _plain(value) for name, value in values.items()}
 
 
 def values_from_wire(schema: Schema, values: Mapping[str, Any]) -> dict[str, Value]:
-    """Canonical values of an event that travelled.
+    """Canonical values of an event that travelled from or to such a node.
 
     Raises:
         BadFrame: a pair is no fraction.

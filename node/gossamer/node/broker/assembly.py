@@ -1,0 +1,358 @@
+"""Puts a broker's node together from its parts and keeps it running."""
+
+from __future__ import annotations
+
+import random
+import secrets
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, Final
+
+import attrs
+import trio
+
+from gossamer.node.book import AddressBook
+from gossamer.node.broker.dialling import Dialler
+from gossamer.node.broker.engine import MICROSECONDS, Engine, Input
+from gossamer.node.broker.journal import StoredJournal, recall
+from gossamer.node.broker.links import Neighbours
+from gossamer.node.broker.members import Members
+from gossamer.node.broker.routes import Passage, RouteDesk, Routes
+from gossamer.node.broker.tables import tables
+from gossamer.node.broker.wire import OVERLAY_FRAMES
+from gossamer.node.causes import count_end, count_refusal
+from gossamer.node.errors import CertificateError, PeerRefused, RevokedCertificateError
+from gossamer.node.metrics import Counters
+from gossamer.node.revoking import RevocationDesk
+from gossamer.node.security.certificates import PeerCertificate
+from gossamer.node.security.cluster import Membership
+from gossamer.node.security.descriptors import DescriptorBook
+from gossamer.node.security.identity import key_text
+from gossamer.node.store import Store
+from gossamer.node.store.broker import Letter
+from gossamer.node.store.writer import StoreWriter
+from gossamer.node.transport.base import (
+    Address,
+    Farewell,
+    Hello,
+    LocalPeer,
+    PeerIdentity,
+    Transport,
+    Verify,
+)
+from gossamer.node.transport.limits import Limits
+from gossamer.node.transport.links import ConnectionPool, PoolEvents
+from gossamer.node.transport.schema import Frame
+from gossamer.node.unwrap import unwrapped
+from gossamer.protocol.broker import BrokerSettings, Id, client
+from gossamer.protocol.broker.effects import Deliver, Effect, Refuse, Send
+from gossamer.protocol.broker.index import NewIndex
+from gossamer.protocol.broker.messages import (
+    Detach,
+    Publish,
+    Restarted,
+)
+from gossamer.protocol.broker.messages import Frame as BrokerFrame
+
+# What brokers say where peers tell the schema of their events: neither takes the other for its own.
+BROKERS: Final = "that of brokers, version 1"
+# Neighbours that are known at a time, for the list of those revoked.
+BOOK_CAPACITY: Final = 4096
+# Within this a node says its goodbyes, so that it stops in two seconds.
+GOODBYE_S: Final = 1.5
+_MAIL: Final = "broker mail"
+
+
+@attrs.frozen(kw_only=True)
+class BrokerParts:
+    """What a broker's node is made of.
+
+    Attributes:
+        key: its permanent key, by which the overlay knows it.
+        name, cluster, version: what it is called, where it belongs, what it runs.
+        settings: of the broker.
+        new_index: makes an empty index of filters.
+        neighbours: where to dial.
+        queue: messages that may wait for the broker.
+        retention_s: how long a client with a name may be away.
+        limits: of the transport.
+        make_transport: the transport that says this of the node, and admits by this.
+        listen: where to listen.
+        advertise: where others reach it, from where it really listens.
+        member: its membership; None without certificates.
+        writer: of its state file.
+        draws: what is left to chance: how long to wait before dialling again.
+        now: Unix seconds.
+    """
+
+    key: int
+    name: str
+    cluster: str
+    version: str
+    settings: BrokerSettings
+    new_index: NewIndex
+    neighbours: Sequence[Address]
+    queue: int = 1024
+    retention_s: float = 7200.0
+    limits: Limits
+    make_transport: Callable[[LocalPeer, Verify], Transport]
+    listen: Sequence[Address]
+    advertise: Callable[[Sequence[Address]], Sequence[Address]]
+    member: Membership | None = None
+    writer: StoreWriter
+    draws: random.Random
+    now: Callable[[], float]
+
+
+class BrokerNode:
+    """A broker that runs; made by `run_broker`.
+
+    Attributes:
+        key, name, cluster, version: as of its parts.
+        addresses: where others reach it.
+        mail: id of the file in which clients' letters are kept.
+        engine: the broker and what waits for it.
+        members: its clients.
+        neighbours: its neighbours.
+        pool: its connections.
+        counters: what every node counts.
+    """
+
+    def __init__(self, parts: BrokerParts, nursery: trio.Nursery) -> None:
+        self.key = parts.key
+        self.name = parts.name
+        self.cluster = parts.cluster
+        self.version = parts.version
+        self.addresses: tuple[Address, ...] = ()
+        self.mail = ""
+        self.engine: Engine
+        self.counters = Counters()
+        self.started_at = trio.current_time()
+        self.members = Members(parts.writer, self._engine, parts.retention_s)
+        self.neighbours = Neighbours(nursery, self._engine)
+        self._parts = parts
+        self._nursery = nursery
+        self._descriptors = (
+            None
+            if parts.member is None
+            else DescriptorBook(parts.member.authority, parts.member.revoked)
+        )
+        self._book = AddressBook(parts.key, BOOK_CAPACITY, tuple, trio.current_time)
+        self.transport = parts.make_transport(self._introduction(), self._verify)
+        self.transport.on_refusal = partial(count_refusal, self.counters)
+        self.pool = self.neighbours.pool = ConnectionPool(
+            self.transport,
+            parts.limits,
+            OVERLAY_FRAMES,
+            PoolEvents(
+                on_frame=self._on_frame,
+                on_up=self._on_up,
+                on_down=self._on_down,
+                on_loss=self.neighbours.on_loss,
+                on_busy=partial(count_refusal, self.counters),
+            ),
+            self._book.addresses_of,
+            draws=parts.draws,
+        )
+        self._routes = Routes()
+        self._route_desk = RouteDesk(
+            self._routes, parts.key, parts.name, self.pool.try_send, nursery
+        )
+        self._revocations = self._make_desk()
+
+    def _engine(self) -> Engine:
+        return self.engine
+
+    # What it tells
+
+    def label(self, broker: str) -> str:
+        """What people call a broker, where that is known here."""
+        if broker == key_text(self.key):
+            return f"{self.name} ({broker})" if self.name else broker
+        return self.neighbours.label(broker)
+
+    def tables(self) -> dict[str, Any]:
+        """The broker's tables as plain values."""
+        return tables(self.engine.broker, self.label)
+
+    async def trace(self, id_: Id) -> list[Passage]:
+        """The route of a publication; raises `RouteUnknownError`."""
+        return await self._route_desk.trace(id_)
+
+    @property
+    def certificate(self) -> PeerCertificate | None:
+        """By which it belongs to its cluster; None without certificates."""
+        return None if self._parts.member is None else self._parts.member.certificate
+
+    # What the engine wants done
+
+    def letter(self, effect: Deliver) -> Letter | None:
+        """What is to be stored for the client of a delivery."""
+        return self.members.letter(effect, self._parts.now())
+
+    @property
+    def backlog(self) -> int:
+        """Frames in the longest queue to a neighbour."""
+        return self.neighbours.backlog
+
+    def carry_out(self, told: Input, effects: list[Effect]) -> None:
+        """Do what follows from a message."""
+        for effect in effects:
+            match effect:
+                case Send():
+                    self.neighbours.send(effect)
+                case Deliver():
+                    self.counters.events_delivered += 1
+                    self.members.delivered(effect, self._parts.now())
+                case Refuse(hop, error, message) if isinstance(message, BrokerFrame):
+                    self.neighbours.refuse(hop.name, error)
+        published = told.outcome.id if told.outcome and isinstance(told.message, Publish) else None
+        if published is not None and told.outcome and told.outcome.error is None:
+            self.counters.events_published += 1
+        self._routes.note(told, effects, published)
+
+    # What the transport asks and tells
+
+    def _introduction(self) -> LocalPeer:
+        certificate = self.certificate
+        return LocalPeer(
+            key=self.key,
+            cluster=self.cluster,
+            software=f"gossamer {self.version}"[:64],
+            fingerprint=None if certificate is None else certificate.fingerprint,
+            schema=BROKERS,
+        )
+
+    def _verify(self, certificate: bytes | None, hello: Hello) -> PeerIdentity:
+        if certificate is None or self._descriptors is None:
+            return PeerIdentity(hello.key)
+        try:
+            peer = self._descriptors.learn(certificate, hello.key, self._parts.now())
+        except CertificateError as error:
+            revoked = isinstance(error, RevokedCertificateError)
+            self.counters.refuse("revoked" if revoked else "certificate")
+            raise PeerRefused(str(error)) from error
+        return PeerIdentity(peer.key, peer.fingerprint, peer.name)
+
+    def _make_desk(self) -> RevocationDesk | None:
+        parts = self._parts
+        if parts.member is None or self._descriptors is None:
+            return None
+        return RevocationDesk(
+            parts.member,
+            parts.writer,
+            self._descriptors,
+            self._book,
+            self.pool,
+            self.counters,
+            draws=parts.draws,
+            now=parts.now,
+            report_failure=lambda _: None,  # its connection ends, which is news enough
+        )
+
+    def _on_up(self, identity: PeerIdentity) -> None:
+        self._book.learn(identity.key, (), identity.name)
+        self.neighbours.on_up(identity)
+        if self._revocations is not None:
+            self._revocations.greet(identity.key)
+        connection = self.pool.get(identity.key)
+        if connection is None or not connection.admitted.dialled:
+            self.counters.accepted += 1
+
+    def _on_down(self, identity: PeerIdentity, farewell: Farewell) -> None:
+        count_end(self.counters, farewell.cause)
+        if self._revocations is not None:
+            self._revocations.forget(identity.key)
+        self.neighbours.on_down(identity, farewell)
+
+    async def _on_frame(self, identity: PeerIdentity, frame: Frame) -> None:
+        self.counters.frames_received += 1
+        match frame["type"]:
+            case "broker":
+                await self.neighbours.on_frame(identity, frame)
+            case "route wanted" | "route":
+                self._route_desk.receive(identity.key, frame)
+            case _ if self._revocations is not None:
+                self._revocations.receive(identity.key, frame)
+
+    # Running
+
+    async def start(self) -> None:
+        """Recall the broker, listen, and start everything."""
+        parts, writer = self._parts, self._parts.writer
+        await writer.run(Store.bind, parts.key, parts.now())
+        self.mail = await writer.run(_mail_id)
+        self._journal = StoredJournal(writer, parts.settings)
+        now = int(parts.now() * MICROSECONDS)
+        recalled = await recall(
+            writer,
+            key_text(parts.key),
+            parts.settings,
+            now=now,
+            incarnation=int(parts.now()),
+            new_index=parts.new_index,
+        )
+        # Before the first message: what is stored can only be told again after a dump.
+        await self._journal.dump(recalled.broker, recalled.now)
+        self.engine = Engine(
+            recalled.broker,
+            self._journal,
+            self,
+            now=recalled.now,
+            congested_queue=parts.settings.congested_queue,
+            room=parts.queue,
+        )
+        self.engine.tell(None, Restarted())
+        letters = await writer.run(lambda store: store.broker.waiting())
+        for name in self.members.restore(recalled.broker, letters):
+            self.engine.tell(client(name), Detach())
+        self._nursery.start_soon(self.engine.run)
+        self._nursery.start_soon(self.members.run)
+        await self._connect()
+
+    async def _connect(self) -> None:
+        parts = self._parts
+        listening = await self._nursery.start(self.pool.run, parts.listen)
+        self.addresses = tuple(Address(*address) for address in parts.advertise(listening))
+        self.transport.me = attrs.evolve(self.transport.me, addresses=self.addresses)
+        if self._revocations is not None:
+            self._nursery.start_soon(self._revocations.run)
+        for address in parts.neighbours:
+            dialler = Dialler(address, self.pool, self.neighbours, parts.draws)
+            self._nursery.start_soon(dialler.run)
+
+    async def close(self) -> None:
+        """Say goodbye, and store the broker, so that it is soon there again."""
+        await self.pool.close()
+        await self.engine.close()
+        await self._journal.dump(self.engine.broker, self.engine.now)
+
+
+def _mail_id(store: Store) -> str:
+    kept = store.get_meta(_MAIL)
+    if kept is None:
+        kept = secrets.token_hex(8).encode()
+        store.set_meta(_MAIL, kept)
+    return kept.decode()
+
+
+@asynccontextmanager
+async def run_broker(parts: BrokerParts) -> AsyncIterator[BrokerNode]:
+    """A running broker; leaving, cancelled or not, stops it within two seconds.
+
+    Raises:
+        ListenFailed: it cannot listen where it should.
+        StoreError: its state file is another node's, or cannot be written.
+        ConfigurationError: its tables were made with another covering.
+    """
+    with unwrapped():
+        async with trio.open_nursery() as nursery:
+            node = BrokerNode(parts, nursery)
+            await node.start()
+            try:
+                yield node
+            finally:
+                with trio.CancelScope(shield=True, deadline=trio.current_time() + GOODBYE_S):
+                    await node.close()
+                nursery.cancel_scope.cancel()

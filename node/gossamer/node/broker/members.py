@@ -1,0 +1,252 @@
+"""Clients of a broker: attached for a connection, or under a name of their own for longer.
+
+What the broker delivers to a client with a name is on the disk before it is sent, and stays there
+until the client acknowledges it. A client without one is attached while it is connected.
+
+unknown  -- connects with its name ---------------->  present
+present  -- its connection ends ------------------->  absent, or unknown if it asked for nothing
+absent   -- connects again ------------------------>  present
+absent   -- longer than the retention time -------->  unknown
+present  -- `forget` ------------------------------>  unknown
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Protocol
+
+import cbor2
+import trio
+from attrs import define, field
+
+from gossamer.node.broker.engine import Engine, Outcome
+from gossamer.node.errors import ClientRequestError, StoreError
+from gossamer.node.logs import log
+from gossamer.node.store.broker import Letter
+from gossamer.node.store.writer import StoreWriter
+from gossamer.protocol.broker import Broker, client
+from gossamer.protocol.broker.effects import Deliver
+from gossamer.protocol.broker.messages import Attach, Detach, FromClient
+from gossamer.protocol.broker.plain import plain_values
+from gossamer.protocol.content.filters import Filter
+
+# Begins the names of clients that have none of their own, which none of their own can.
+NAMELESS: Final = "~"
+# Letters kept for one client; the oldest make room.
+MOST_LETTERS: Final = 100_000
+# How often clients are looked for that have been away for too long.
+PRUNE_S: Final = 60.0
+
+
+class Taker(Protocol):
+    """Where the deliveries of a client without a name go."""
+
+    def offer(self, letter: bytes) -> None:
+        """Take what is in a letter, or lose it."""
+        ...
+
+
+@define(eq=False)
+class Member:
+    """A client.
+
+    Attributes:
+        name: at the broker.
+        present: whether it is connected.
+        absent_since: trio's time when its connection ended, or when the node started.
+        subscriptions, advertisements: what it asks for and announces, by its labels.
+        letters: that wait for it on the disk.
+        grown: set when there are more.
+        taker: takes deliveries at once, for a client without a name.
+    """
+
+    name: str
+    absent_since: float
+    present: bool = False
+    subscriptions: dict[str, Filter] = field(factory=dict)
+    advertisements: dict[str, Filter] = field(factory=dict)
+    letters: int = 0
+    grown: trio.Event = field(factory=trio.Event)
+    taker: Taker | None = None
+
+    @property
+    def nameless(self) -> bool:
+        """Whether nothing is kept for it."""
+        return self.name.startswith(NAMELESS)
+
+
+class Members:
+    """All clients; `run` forgets those that stay away."""
+
+    def __init__(
+        self, writer: StoreWriter, engine: Callable[[], Engine], retention_s: float
+    ) -> None:
+        self._writer = writer
+        self._engine = engine
+        self._retention_s = retention_s
+        self._members: dict[str, Member] = {}
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    @property
+    def letters(self) -> int:
+        """Letters that wait, for all of them."""
+        return sum(member.letters for member in self._members.values())
+
+    def restore(self, broker: Broker, letters: Mapping[str, int]) -> list[str]:
+        """Take up the clients that a broker remembers; returns those that are to be detached.
+
+        Args:
+            broker: which was recalled.
+            letters: how many wait, by client.
+        """
+        wanted = {entry.id: entry.filter for entry in broker.subscriptions()}
+        offered = {offer.id: offer.filter for offer in broker.advertisements()}
+        gone = []
+        for session in broker.clients():
+            if session.name.startswith(NAMELESS):
+                gone.append(session.name)
+                continue
+            member = self._members[session.name] = Member(session.name, trio.current_time())
+            member.letters = letters.get(session.name, 0)
+            member.subscriptions = {
+                label: wanted[id_] for label, id_ in session.subscriptions.items()
+            }
+            member.advertisements = {
+                label: offered[id_] for label, id_ in session.advertisements.items()
+            }
+        return gone
+
+    async def attach(self, name: str | None, taker: Taker) -> Member:
+        """Let a client in.
+
+        Raises:
+            ClientRequestError: one of that name is connected, or the name is none.
+        """
+        if name is None:
+            name = NAMELESS + secrets.token_hex(8)
+        elif name.startswith(NAMELESS) or not name.isprintable() or not name:
+            reason = f"a client's name is printable and does not begin with {NAMELESS!r}"
+            raise ClientRequestError(f"{reason}, not {name!r}")
+        member = self._members.get(name)
+        if member is not None and member.present:
+            reason = f"client {name!r} is connected already, expected another name"
+            raise ClientRequestError(reason)
+        known = member is not None
+        if member is None:
+            member = self._members[name] = Member(name, trio.current_time())
+        member.present = True
+        member.taker = taker if member.nameless else None
+        if not known:
+            await self.ask(member, Attach())
+        return member
+
+    def leave(self, member: Member) -> None:
+        """A connection ended; who asked for nothing, or has no name, is gone."""
+        member.present = False
+        member.absent_since = trio.current_time()
+        if member.nameless or not (member.subscriptions or member.advertisements):
+            self._members.pop(member.name, None)
+            self._engine().tell(client(member.name), Detach())
+
+    async def forget(self, member: Member) -> None:
+        """Take back all that a client asked for, and keep nothing for it."""
+        await self.ask(member, Detach())
+        await self._drop(member)
+        if member.present:
+            await self.ask(member, Attach())
+        else:
+            self._members.pop(member.name, None)
+
+    async def ask(self, member: Member, message: FromClient) -> Outcome:
+        """Hand the broker a client's message.
+
+        Raises:
+            ProtocolError: the broker refuses it; nothing changed.
+        """
+        (outcome,) = await self.ask_all(member, [message])
+        if outcome.error is not None:
+            raise outcome.error
+        return outcome
+
+    async def ask_all(self, member: Member, messages: Sequence[FromClient]) -> list[Outcome]:
+        """Hand the broker messages of a client in their order, and tell what came of each."""
+        return await self._engine().ask(client(member.name), messages)
+
+    # Letters
+
+    def letter(self, effect: Deliver, now: float) -> Letter | None:
+        """What is to be stored of a delivery, None for a client without a name."""
+        member = self._members.get(effect.client)
+        if member is None or member.nameless:
+            return None
+        return Letter(effect.client, letter_of(effect, now))
+
+    def delivered(self, effect: Deliver, now: float) -> None:
+        """A delivery is stored, where anything is to be stored of it."""
+        member = self._members.get(effect.client)
+        if member is None:
+            return
+        if member.taker is not None:
+            member.taker.offer(letter_of(effect, now))
+        elif not member.nameless:
+            member.letters += 1
+            member.grown.set()
+
+    async def read(self, member: Member, after: int, most: int) -> list[Letter]:
+        """The next letters of a client after a position."""
+        return await self._writer.run(lambda store: store.broker.mail(member.name, after, most))
+
+    async def acknowledge(self, member: Member, position: int) -> None:
+        """A client has its letters up to a position."""
+
+        def drop(number: int) -> None:
+            member.letters = max(0, member.letters - number)
+
+        await self._writer.write(
+            lambda store: drop(store.broker.acknowledge(member.name, position))
+        )
+
+    async def run(self) -> None:
+        """Forget who was away for too long, and the oldest letters of who lets them pile up."""
+        while True:
+            await trio.sleep(PRUNE_S)
+            now = trio.current_time()
+            try:
+                for member in list(self._members.values()):
+                    if not member.present and now - member.absent_since > self._retention_s:
+                        await self.forget(member)
+                    elif member.letters > MOST_LETTERS:
+                        await self._make_room(member)
+            except StoreError as error:
+                log.warning("letters of clients cannot be dropped", cause=str(error))
+
+    async def _make_room(self, member: Member) -> None:
+        number = member.letters - MOST_LETTERS
+        lost = await self._writer.run(lambda store: store.broker.drop_oldest(member.name, number))
+        member.letters -= lost
+        log.warning("a client takes too little: the oldest are lost", name=member.name, lost=lost)
+
+    async def _drop(self, member: Member) -> None:
+        await self._writer.run(lambda store: store.broker.acknowledge(member.name, _ALL))
+        member.subscriptions.clear()
+        member.advertisements.clear()
+        member.letters = 0
+
+
+_ALL: Final = (1 << 63) - 1
+
+
+def letter_of(effect: Deliver, now: float) -> bytes:
+    """What a client gets of a delivery.
+
+    Args:
+        effect: the delivery.
+        now: Unix seconds.
+    """
+    publication = effect.publication
+    return cbor2.dumps(
+        [list(publication.id), plain_values(publication.values), now, list(effect.labels)]
+    )

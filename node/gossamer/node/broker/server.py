@@ -1,0 +1,81 @@
+"""The local socket of a broker."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+import trio
+
+from gossamer.node.broker.session import BrokerServices, BrokerSession
+from gossamer.node.errors import ClientRequestError, PeerRefused
+from gossamer.node.local.address import Door, LocalAddress, close_door, open_door
+from gossamer.node.local.frames import BROKER, FRAMES, admitted_end, schema_to_wire
+from gossamer.node.local.server import FrontDesk
+from gossamer.node.transport.base import Cause
+from gossamer.node.transport.connection import Connection
+from gossamer.node.transport.frames import FrameReader
+from gossamer.node.transport.schema import Frame
+
+ANYTHING: Final = ""
+
+
+class BrokerServer(FrontDesk):
+    """Serves the clients of a broker; made by `open_broker_server`."""
+
+    def __init__(self, door: Door, services: BrokerServices, key: str, mail: str) -> None:
+        super().__init__(door, services)
+        self._services: BrokerServices = services
+        self._key = key
+        self._mail = mail
+        schema = services.content.schema
+        self._schema = ANYTHING if schema is None else schema_to_wire(schema)
+
+    async def _welcome(self, stream: trio.SocketStream, reader: FrameReader, frame: Frame) -> None:
+        members = self._services.members
+        connection = Connection(
+            admitted_end(stream, frame, reader.take_rest()), self._limits, FRAMES
+        )
+        session = BrokerSession(connection, self._services)
+        try:
+            member = await members.attach(frame.get("client"), session)
+        except ClientRequestError as error:
+            raise PeerRefused(error.reason, Cause.BUSY) from None
+        try:
+            if not member.nameless and frame.get("history") == self._mail:
+                await members.acknowledge(member, frame.get("acknowledged", 0))
+            fields = {} if member.nameless else {"history": self._mail}
+            await self._send_attached(
+                stream, role=BROKER, peer=self._key, schema=self._schema, **fields
+            )
+            self._services.counts.attached += 1
+            self._note_end(await session.run(member))
+        finally:
+            members.leave(member)
+
+
+@asynccontextmanager
+async def open_broker_server(
+    address: LocalAddress, services: BrokerServices, key: str, mail: str
+) -> AsyncIterator[BrokerServer]:
+    """Serve clients at ``address`` while the context is open.
+
+    Args:
+        address: where.
+        services: what they are given.
+        key: of the broker, as text.
+        mail: id of the file in which letters are kept.
+
+    Raises:
+        ListenFailed: the socket cannot be opened.
+    """
+    door = open_door(address)
+    try:
+        async with trio.open_nursery() as nursery:
+            server = BrokerServer(door, services, key, mail)
+            nursery.start_soon(trio.serve_listeners, server.serve, [door.listener])
+            yield server
+            nursery.cancel_scope.cancel()
+    finally:
+        close_door(door)

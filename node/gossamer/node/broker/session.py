@@ -1,0 +1,262 @@
+"""One client's connection to a broker: requests in, answers and deliveries out."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+import cbor2
+import trio
+from attrs import frozen
+
+from gossamer.node.broker.content import Content, check_label
+from gossamer.node.broker.members import Member, Members
+from gossamer.node.broker.routes import Passage
+from gossamer.node.errors import BadFrame, ClientRequestError
+from gossamer.node.local.requests import GONE, Requests
+from gossamer.node.local.services import REFUSALS, NodeServices
+from gossamer.node.store.broker import Letter
+from gossamer.node.transport.base import Cause, Farewell
+from gossamer.node.transport.connection import Connection
+from gossamer.node.transport.frames import encode_frame
+from gossamer.node.transport.schema import Frame
+from gossamer.protocol.broker import Id
+from gossamer.protocol.broker.messages import (
+    Advertise,
+    Publish,
+    Subscribe,
+    Unadvertise,
+    Unsubscribe,
+)
+from gossamer.protocol.content.filters import Filter, Publication
+from gossamer.protocol.errors import CapacityError
+
+# Letters read from the disk at a time.
+LETTERS: Final = 64
+
+
+@frozen(kw_only=True)
+class BrokerServices(NodeServices):
+    """A node that is a broker, as its clients see it.
+
+    Attributes:
+        members: the clients.
+        content: what filters and publications may be about.
+        tables: what `tables` tells, as plain values.
+        trace: the route of a publication.
+        filters: subscriptions, and advertisements, of one client.
+    """
+
+    members: Members
+    content: Content
+    tables: Callable[[], dict[str, Any]]
+    trace: Callable[[Id], Awaitable[list[Passage]]]
+    filters: int
+
+
+class BrokerSession(Requests):
+    """Serves one client; `run` does it."""
+
+    def __init__(self, connection: Connection, services: BrokerServices) -> None:
+        super().__init__(connection, services)
+        self._services: BrokerServices = services
+        self._member: Member
+        self._unacknowledged: deque[int] = deque()
+        self._room = trio.Event()
+        self._handlers |= {
+            "subscribe": self._subscribe,
+            "unsubscribe": self._unsubscribe,
+            "advertise": self._advertise,
+            "unadvertise": self._unadvertise,
+            "forget": self._forget,
+            "tables": self._tables,
+            "trace": self._trace,
+        }
+
+    async def run(self, member: Member) -> Farewell:
+        """Serve the client until its connection is over; return how it ended."""
+        self._member = member
+        async with trio.open_nursery() as nursery:
+            if not member.nameless:
+                nursery.start_soon(self._send_letters)
+            farewell = await self._connection.run(self._take)
+            nursery.cancel_scope.cancel()
+        return farewell
+
+    async def _take(self, frame: Frame) -> None:
+        if frame["type"] == "acknowledge":
+            await self._acknowledge(frame["position"])
+        else:
+            await self._take_request(frame)
+
+    # What a client asks for and announces
+
+    async def _subscribe(self, frame: Frame) -> None:
+        """Put a subscription in force, in place of an earlier one of that label."""
+        label, held = frame["id"], self._member.subscriptions
+        check_label(label)
+        self._check_room(held, label)
+        if "start" in frame and frame["start"] != "new":
+            raise ClientRequestError("a broker keeps nothing for those who come later")
+        wanted = self._services.content.filter(frame["expression"])
+        if held.get(label) == wanted:
+            return
+        if label in held:
+            await self._services.members.ask(self._member, Unsubscribe(label))
+            del held[label]
+        await self._services.members.ask(self._member, Subscribe(label, wanted))
+        held[label] = wanted
+
+    async def _unsubscribe(self, frame: Frame) -> None:
+        await self._services.members.ask(self._member, Unsubscribe(frame["id"]))
+        del self._member.subscriptions[frame["id"]]
+
+    async def _advertise(self, frame: Frame) -> None:
+        label, held = frame["id"], self._member.advertisements
+        check_label(label)
+        self._check_room(held, label)
+        announced = self._services.content.filter(frame["expression"])
+        if held.get(label) == announced:
+            return
+        await self._services.members.ask(self._member, Advertise(label, announced))
+        held[label] = announced
+
+    async def _unadvertise(self, frame: Frame) -> None:
+        await self._services.members.ask(self._member, Unadvertise(frame["id"]))
+        del self._member.advertisements[frame["id"]]
+
+    def _check_room(self, held: Mapping[str, Filter], label: str) -> None:
+        limit = self._services.filters
+        if len(held) >= limit and label not in held:
+            raise CapacityError("filters of a client", limit, "see broker.filters")
+
+    async def _forget(self, _: Frame) -> None:
+        if self._member.nameless:
+            raise ClientRequestError("only clients with a name can be forgotten")
+        await self._services.members.forget(self._member)
+
+    # Publishing
+
+    async def _publish(self, number: int, events: list[Any], *, single: bool) -> None:
+        """Publish ``events`` in their order; none of them if the values of one are none."""
+        try:
+            ids = await self._publish_all(events)
+        except REFUSALS as error:
+            await self._refuse(number, error)
+            return
+        if single:
+            await self._reply(encode_frame("done", number=number, result=ids[0]))
+        else:
+            await self._reply(encode_frame("published", number=number, ids=ids))
+
+    async def _publish_all(self, events: list[Any]) -> list[str]:
+        messages = [Publish(self._read(one, place)) for place, one in enumerate(events, 1)]
+        outcomes = await self._services.members.ask_all(self._member, messages)
+        refused = [(place, one.error) for place, one in enumerate(outcomes, 1) if one.error]
+        if refused:
+            place, error = refused[0]
+            if len(events) == 1:
+                raise error
+            done = len(events) - len(refused)
+            raise ClientRequestError(f"event {place} of {len(events)}: {error} ({done} published)")
+        return [id_text(one.id) for one in outcomes]
+
+    def _read(self, data: dict[str, Any], place: int) -> Publication:
+        try:
+            return self._services.content.publication(data)
+        except REFUSALS as error:
+            raise ClientRequestError(f"event {place}: {error}") from None
+
+    # Looking
+
+    async def _tables(self, _: Frame) -> str:
+        return json.dumps(self._services.tables())
+
+    async def _trace(self, frame: Frame) -> str:
+        route = await self._services.trace(read_id(frame["id"]))
+        return json.dumps([passage_json(one) for one in route])
+
+    # Deliveries to a client without a name: what it does not take in time is lost, and so is it.
+
+    def offer(self, letter: bytes) -> None:
+        """Send a delivery at once, or end the connection."""
+        try:
+            taken = self._connection.try_send(event_of(letter, 0))
+        except GONE:
+            return
+        if taken:
+            self._services.counts.events_sent += 1
+        else:
+            self._connection.start_closing(Cause.STALLED, "events came faster than it took them")
+
+    # Deliveries to a client with a name: in order, a window ahead of its answers.
+
+    async def _send_letters(self) -> None:
+        member, position = self._member, 0
+        with suppress(*GONE):
+            while True:
+                member.grown = grown = trio.Event()
+                letters = await self._services.members.read(member, position, LETTERS)
+                for letter in letters:
+                    await self._send_letter(letter)
+                    position = letter.position
+                if not letters:
+                    await grown.wait()
+
+    async def _send_letter(self, letter: Letter) -> None:
+        while len(self._unacknowledged) >= self._services.limits.window:
+            self._room = trio.Event()
+            await self._room.wait()
+        self._unacknowledged.append(letter.position)
+        await self._connection.send(event_of(letter.body, letter.position))
+        self._services.counts.events_sent += 1
+
+    async def _acknowledge(self, position: int) -> None:
+        if self._member.nameless:
+            raise BadFrame("acknowledge", "position", str(position), "a client with a name")
+        while self._unacknowledged and self._unacknowledged[0] <= position:
+            self._unacknowledged.popleft()
+            self._services.counts.acknowledged += 1
+        await self._services.members.acknowledge(self._member, position)
+        self._room.set()
+
+
+def event_of(letter: bytes, position: int) -> bytes:
+    """A letter as the frame that its client gets."""
+    (broker, number), values, at, labels = cbor2.loads(letter)
+    return encode_frame(
+        "event",
+        position=position,
+        id=id_text(Id(broker, number)),
+        values=values,
+        publisher=broker,
+        published_at=at,
+        subscriptions=labels,
+    )
+
+
+def id_text(id_: Id) -> str:
+    """How publications are named to people and clients."""
+    return f"{id_.broker}:{id_.number}"
+
+
+def read_id(text: str) -> Id:
+    """The identifier that `id_text` wrote; raises `ClientRequestError`."""
+    broker, colon, number = text.partition(":")
+    if not colon or not broker or not number.isascii() or not number.isdigit():
+        expected = "a broker's key, a colon and a number, as 'gossamer pub' and 'sub' print it"
+        raise ClientRequestError(f"the publication is {text!r}, expected {expected}")
+    return Id(broker, int(number[:19]))
+
+
+def passage_json(passage: Passage) -> dict[str, Any]:
+    """A hop of a route as plain values."""
+    return {
+        "broker": passage.broker,
+        "name": passage.name,
+        "from": passage.source,
+        "to": list(passage.onward),
+    }

@@ -1,0 +1,106 @@
+"""The sections `[node]` and `[broker]` of a node's configuration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import attrs
+
+from gossamer.node import config_checks as checks
+from gossamer.node.config_checks import DEFAULT_PORT, parse_address
+from gossamer.protocol.errors import ConfigError
+
+if TYPE_CHECKING:
+    from gossamer.protocol.broker import BrokerSettings
+    from gossamer.protocol.broker.index import NewIndex
+
+PEER, BROKER = "peer", "broker"
+# Those of `gossamer.protocol.broker.settings`, which a node that is no broker does not load.
+COVERINGS: Final = ("off", "lazy", "active", "packed", "selective", "incremental")
+INTERPRETED, COMPILED = "interpreted", "compiled"
+ANY, CLUSTER = "any", "cluster"
+_MICROSECONDS: Final = 1_000_000
+
+
+@attrs.frozen(kw_only=True)
+class Node:
+    """What this node is.
+
+    Attributes:
+        role: a peer of the Vinifera overlay, or a broker.
+    """
+
+    SECTION: ClassVar = "node"
+    role: str = attrs.field(default=PEER, validator=checks.one_of((PEER, BROKER)))
+
+
+@attrs.frozen(kw_only=True)
+class BrokerSection:
+    """How a broker behaves; brokers of one overlay may be set differently.
+
+    Attributes:
+        neighbours: brokers to connect to. It is enough that one end of a link names the other.
+        covering: as of `gossamer.protocol.broker.settings`; incremental, the one made against
+            bursts. A broker that has tables keeps the covering with which they were made.
+        content: "any" takes any attributes, "cluster" those of the cluster's schema only.
+        index: "compiled" loads the compiler, 1 s and 150 MB, which pays from some 10,000
+            subscriptions.
+        retained_publications: for each neighbour, kept until it has them; 100,000 outlast an
+            hour's absence at 25 a second, and take some 50 MB then.
+        congested_queue: messages above which unsubscriptions are held back; a guess.
+        queue: messages that wait for the broker before those who bring more are slowed down.
+        filters: subscriptions, and advertisements, of one client.
+        drop_unpaid: give up what is kept for nobody and costs more than it saves.
+        statistics_window_s, statistics_entries: publications by which critical distances are
+            found; see `gossamer.protocol.broker.settings`.
+    """
+
+    SECTION: ClassVar = "broker"
+    neighbours: tuple[str, ...] = attrs.field(
+        default=(), converter=checks.to_tuple, validator=checks.each(checks.address(lowest_port=1))
+    )
+    covering: str = attrs.field(default="incremental", validator=checks.one_of(COVERINGS))
+    content: str = attrs.field(default=ANY, validator=checks.one_of((ANY, CLUSTER)))
+    index: str = attrs.field(default=INTERPRETED, validator=checks.one_of((INTERPRETED, COMPILED)))
+    retained_publications: int = attrs.field(
+        default=100_000, validator=checks.whole_number(1, 10**7)
+    )
+    congested_queue: int = attrs.field(default=100, validator=checks.whole_number(0, 10**6))
+    queue: int = attrs.field(default=1024, validator=checks.whole_number(1, 10**6))
+    filters: int = attrs.field(default=10_000, validator=checks.whole_number(1, 10**6))
+    drop_unpaid: bool = attrs.field(default=True, validator=checks.yes_or_no)
+    statistics_window_s: float = attrs.field(default=600.0, validator=checks.seconds(1, 86_400))
+    statistics_entries: int = attrs.field(default=28_000, validator=checks.whole_number(1, 10**7))
+
+    def __attrs_post_init__(self) -> None:
+        if len(set(self.neighbours)) < len(self.neighbours):
+            raise ConfigError("broker.neighbours", self.neighbours, "each neighbour once")
+
+    @property
+    def endpoints(self) -> tuple[tuple[str, int], ...]:
+        """`neighbours` as hosts and ports."""
+        return tuple(parse_address(text, DEFAULT_PORT) for text in self.neighbours)
+
+    def settings(self) -> BrokerSettings:
+        """What the broker is told."""
+        from gossamer.protocol.broker import BrokerSettings
+
+        return BrokerSettings(
+            covering=self.covering,
+            retained_publications=self.retained_publications,
+            congested_queue=self.congested_queue,
+            drop_unpaid=self.drop_unpaid,
+            statistics_window=int(self.statistics_window_s * _MICROSECONDS),
+            statistics_entries=self.statistics_entries,
+        )
+
+    def new_index(self) -> NewIndex:
+        """What makes an empty index."""
+        from gossamer.protocol.broker import index
+
+        chosen: dict[str, Any] = {
+            INTERPRETED: index.SharedIndex,
+            COMPILED: index.compiled_index,
+        }
+        made: NewIndex = chosen[self.index]
+        return made

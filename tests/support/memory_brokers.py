@@ -1,0 +1,227 @@
+"""Nodes that are brokers on a network in memory, under a clock that jumps, and a flat matcher."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+import trio
+
+from gossamer.node.broker.assembly import BrokerNode, BrokerParts, run_broker
+from gossamer.node.broker.members import Member
+from gossamer.node.broker.session import event_of, id_text
+from gossamer.node.store.writer import open_writer
+from gossamer.node.transport.base import Address, LocalPeer, Transport, Verify
+from gossamer.node.transport.frames import FrameReader
+from gossamer.node.transport.limits import Limits
+from gossamer.protocol.broker import BrokerSettings
+from gossamer.protocol.broker.index import SharedIndex
+from gossamer.protocol.broker.messages import Advertise, Publish, Subscribe, Unsubscribe
+from gossamer.protocol.content import filters
+from support.memory_transport import MemoryNetwork
+from support.waiting import eventually
+
+EPOCH_S = 1_700_000_000.0
+# Of a clock that jumps while the disk is waited for.
+PATIENCE_S = 3600.0
+# Statistics, timers and frames as in a node, but acknowledgements soon, so that tests settle soon.
+SETTINGS = BrokerSettings(
+    covering="active", retained_publications=1000, acknowledge_every=4, acknowledge_interval=1000
+)
+
+
+@attrs.define
+class MemoryBrokers:
+    """Brokers of one overlay.
+
+    Attributes:
+        network: between them.
+        folder: for their state files.
+        edges: which of them dials which.
+        settings: of all of them.
+        limits: of their transports.
+        nodes: those that run, by number.
+    """
+
+    network: MemoryNetwork
+    folder: Path
+    nursery: trio.Nursery
+    edges: list[tuple[int, int]]
+    settings: BrokerSettings = SETTINGS
+    limits: Limits = attrs.field(factory=Limits)
+    nodes: dict[int, BrokerNode] = attrs.field(factory=dict)
+    _stops: dict[int, trio.Event] = attrs.field(factory=dict)
+    _gone: dict[int, trio.Event] = attrs.field(factory=dict)
+
+    async def start(self, number: int) -> BrokerNode:
+        """A running broker."""
+        node: BrokerNode = await self.nursery.start(self._run, number)
+        return node
+
+    async def stop(self, number: int) -> None:
+        """Let a broker stop in order."""
+        self._stops[number].set()
+        await self._gone[number].wait()
+
+    async def crash(self, number: int) -> None:
+        """Let a broker end without a word, and without a last dump."""
+        self.network.isolate(number)
+        node = self.nodes[number]
+
+        async def nothing(*_: object) -> None:
+            return
+
+        node._journal.dump = nothing  # type: ignore[method-assign]
+        await self.stop(number)
+
+    async def settle(self) -> None:
+        """Wait until all links are up and nothing is under way."""
+        await eventually(self._is_settled, PATIENCE_S)
+
+    def _is_settled(self) -> bool:
+        ups = sum(
+            one.connection is not None and one.connection.is_open
+            for node in self.nodes.values()
+            for one in node.neighbours.known.values()
+        )
+        running = [edge for edge in self.edges if set(edge) <= set(self.nodes)]
+        if ups < 2 * len(running):
+            return False
+        for node in self.nodes.values():
+            if node.engine.waiting or node.engine.busy or node.backlog:
+                return False
+            for connection in node.pool:
+                if connection.queued_bytes:
+                    return False
+        return self._numbers_agree()
+
+    def _numbers_agree(self) -> bool:
+        """Whether every frame that was sent was taken."""
+        brokers = {node.engine.broker.name: node.engine.broker for node in self.nodes.values()}
+        for broker in brokers.values():
+            for link in broker.links():
+                if link.up and link.name in brokers:
+                    other = next(
+                        one for one in brokers[link.name].links() if one.name == broker.name
+                    )
+                    if (link.out_session, link.out_number) != (other.in_session, other.in_number):
+                        return False
+        return True
+
+    async def _run(self, number: int, task_status: trio.TaskStatus[BrokerNode]) -> None:
+        self.network.isolated.discard(number)
+        self._stops[number], self._gone[number] = trio.Event(), trio.Event()
+        async with AsyncExitStack() as stack:
+            writer = await stack.enter_async_context(open_writer(self.folder / f"{number}.db"))
+            node = await stack.enter_async_context(run_broker(self._parts(number, writer)))
+            self.nodes[number] = node
+            task_status.started(node)
+            await self._stops[number].wait()
+            del self.nodes[number]
+        self._gone[number].set()
+
+    def _parts(self, number: int, writer: Any) -> BrokerParts:
+        def make(me: LocalPeer, verify: Verify) -> Transport:
+            return self.network.transport(me, self.limits, verify)
+
+        return BrokerParts(
+            key=number,
+            name=f"broker {number}",
+            cluster="memory",
+            version="test",
+            settings=self.settings,
+            new_index=SharedIndex,
+            neighbours=[address_of(other) for one, other in self.edges if one == number],
+            limits=self.limits,
+            make_transport=make,
+            listen=[address_of(number)],
+            advertise=lambda listening: listening,
+            writer=writer,
+            draws=random.Random(number),
+            now=lambda: EPOCH_S + trio.current_time(),
+        )
+
+
+def address_of(number: int) -> Address:
+    """Where a broker of the memory network listens."""
+    return Address("memory", 2000 + number)
+
+
+@asynccontextmanager
+async def memory_brokers(
+    folder: Path,
+    edges: Iterable[tuple[int, int]],
+    network: MemoryNetwork | None = None,
+    **changes: Any,
+) -> AsyncIterator[MemoryBrokers]:
+    """Brokers with these links, all up; stopped at the end."""
+    edges = list(edges)
+    async with trio.open_nursery() as nursery:
+        crowd = MemoryBrokers(network or MemoryNetwork(), folder, nursery, edges, **changes)
+        for number in sorted({end for edge in edges for end in edge}):
+            await crowd.start(number)
+        await crowd.settle()
+        yield crowd
+        for number in list(crowd.nodes):
+            await crowd.stop(number)
+
+
+@attrs.define(eq=False)
+class MemoryClient:
+    """A client of a broker, without a socket.
+
+    Attributes:
+        got: publications, by id, with the labels; those of a client with a name are read from the
+            disk by `fetch`.
+        twice: ids that came again.
+    """
+
+    node: BrokerNode
+    member: Member
+    got: dict[str, tuple[dict[str, Any], list[str]]] = attrs.field(factory=dict)
+    twice: list[str] = attrs.field(factory=list)
+
+    @classmethod
+    async def attach(cls, node: BrokerNode, name: str | None) -> MemoryClient:
+        """A client that is attached."""
+        made = cls.__new__(cls)
+        made.__init__(node, await node.members.attach(name, made))  # type: ignore[misc]
+        return made
+
+    async def subscribe(self, label: str, text: str) -> None:
+        await self.node.members.ask(self.member, Subscribe(label, filters.parse(text)))
+
+    async def unsubscribe(self, label: str) -> None:
+        await self.node.members.ask(self.member, Unsubscribe(label))
+
+    async def advertise(self, label: str, text: str) -> None:
+        await self.node.members.ask(self.member, Advertise(label, filters.parse(text)))
+
+    async def publish(self, values: Mapping[str, object]) -> str:
+        """Publish; returns the id once that is stored."""
+        return id_text((await self.node.members.ask(self.member, Publish(values))).id)
+
+    def offer(self, letter: bytes) -> None:
+        """Take a delivery."""
+        self._note(event_of(letter, 0))
+
+    async def fetch(self) -> None:
+        """Read what lies on the disk, and acknowledge it."""
+        letters = await self.node.members.read(self.member, 0, 1 << 20)
+        for letter in letters:
+            self._note(event_of(letter.body, letter.position))
+        if letters:
+            await self.node.members.acknowledge(self.member, letters[-1].position)
+
+    def _note(self, data: bytes) -> None:
+        reader = FrameReader(Limits())
+        reader.feed(data)
+        frame = reader.next_frame()
+        assert frame is not None
+        if frame["id"] in self.got:
+            self.twice.append(frame["id"])
+        self.got[frame["id"]] = frame["values"], sorted(frame["subscriptions"])
