@@ -20,7 +20,7 @@ from gossamer.node.transport.frames import FrameReader
 from gossamer.node.transport.limits import Limits
 from gossamer.protocol.broker import BrokerSettings
 from gossamer.protocol.broker.index import SharedIndex
-from gossamer.protocol.broker.messages import Advertise, Publish, Subscribe, Unsubscribe
+from gossamer.protocol.broker.messages import Publish
 from gossamer.protocol.content import filters
 from support.memory_transport import MemoryNetwork
 from support.waiting import eventually
@@ -113,16 +113,21 @@ class MemoryBrokers:
         return True
 
     async def _run(self, number: int, task_status: trio.TaskStatus[BrokerNode]) -> None:
-        self.network.isolated.discard(number)
         self._stops[number], self._gone[number] = trio.Event(), trio.Event()
-        async with AsyncExitStack() as stack:
-            writer = await stack.enter_async_context(open_writer(self.folder / f"{number}.db"))
-            node = await stack.enter_async_context(run_broker(self._parts(number, writer)))
+        async with self.opened(number) as node:
             self.nodes[number] = node
             task_status.started(node)
             await self._stops[number].wait()
             del self.nodes[number]
         self._gone[number].set()
+
+    @asynccontextmanager
+    async def opened(self, number: int) -> AsyncIterator[BrokerNode]:
+        """A broker that is no part of the crowd."""
+        self.network.isolated.discard(number)
+        async with AsyncExitStack() as stack:
+            writer = await stack.enter_async_context(open_writer(self.folder / f"{number}.db"))
+            yield await stack.enter_async_context(run_broker(self._parts(number, writer)))
 
     def _parts(self, number: int, writer: Any) -> BrokerParts:
         def make(me: LocalPeer, verify: Verify) -> Transport:
@@ -193,13 +198,13 @@ class MemoryClient:
         return made
 
     async def subscribe(self, label: str, text: str) -> None:
-        await self.node.members.ask(self.member, Subscribe(label, filters.parse(text)))
+        await self.node.members.subscribe(self.member, label, filters.parse(text))
 
     async def unsubscribe(self, label: str) -> None:
-        await self.node.members.ask(self.member, Unsubscribe(label))
+        await self.node.members.unsubscribe(self.member, label)
 
     async def advertise(self, label: str, text: str) -> None:
-        await self.node.members.ask(self.member, Advertise(label, filters.parse(text)))
+        await self.node.members.advertise(self.member, label, filters.parse(text))
 
     async def publish(self, values: Mapping[str, object]) -> str:
         """Publish; returns the id once that is stored."""

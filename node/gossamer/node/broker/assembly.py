@@ -61,6 +61,9 @@ BROKERS: Final = "that of brokers, version 1"
 BOOK_CAPACITY: Final = 4096
 # Within this a node says its goodbyes, so that it stops in two seconds.
 GOODBYE_S: Final = 1.5
+# A broker that lost its state begins a new life, which has to be later than all earlier ones: it is
+# numbered by the seconds since 2020.
+FIRST_INCARNATION: Final = 1_577_836_800
 _MAIL: Final = "broker mail"
 
 
@@ -290,7 +293,7 @@ class BrokerNode:
             key_text(parts.key),
             parts.settings,
             now=now,
-            incarnation=int(parts.now()),
+            incarnation=max(0, int(parts.now()) - FIRST_INCARNATION),
             new_index=parts.new_index,
         )
         # Before the first message: what is stored can only be told again after a dump.

@@ -27,7 +27,15 @@ from gossamer.node.store.broker import Letter
 from gossamer.node.store.writer import StoreWriter
 from gossamer.protocol.broker import Broker, client
 from gossamer.protocol.broker.effects import Deliver
-from gossamer.protocol.broker.messages import Attach, Detach, FromClient
+from gossamer.protocol.broker.messages import (
+    Advertise,
+    Attach,
+    Detach,
+    FromClient,
+    Subscribe,
+    Unadvertise,
+    Unsubscribe,
+)
 from gossamer.protocol.broker.plain import plain_values
 from gossamer.protocol.content.filters import Filter
 
@@ -150,6 +158,40 @@ class Members:
         if member.nameless or not (member.subscriptions or member.advertisements):
             self._members.pop(member.name, None)
             self._engine().tell(client(member.name), Detach())
+
+    async def subscribe(self, member: Member, label: str, wanted: Filter) -> None:
+        """Put a subscription in force, in place of an earlier one of that label.
+
+        Raises:
+            ProtocolError: the broker refuses it; nothing changed.
+        """
+        held = member.subscriptions
+        if held.get(label) == wanted:
+            return
+        if label in held:
+            await self.unsubscribe(member, label)
+        await self.ask(member, Subscribe(label, wanted))
+        held[label] = wanted
+
+    async def unsubscribe(self, member: Member, label: str) -> None:
+        """Take a subscription back; raises as `subscribe` does."""
+        await self.ask(member, Unsubscribe(label))
+        member.subscriptions.pop(label, None)
+
+    async def advertise(self, member: Member, label: str, announced: Filter) -> None:
+        """Announce publications; the same again does nothing.
+
+        Raises:
+            ProtocolError: the broker refuses it, as that label announces others; nothing changed.
+        """
+        if member.advertisements.get(label) != announced:
+            await self.ask(member, Advertise(label, announced))
+            member.advertisements[label] = announced
+
+    async def unadvertise(self, member: Member, label: str) -> None:
+        """Take an advertisement back; raises as `subscribe` does."""
+        await self.ask(member, Unadvertise(label))
+        member.advertisements.pop(label, None)
 
     async def forget(self, member: Member) -> None:
         """Take back all that a client asked for, and keep nothing for it."""

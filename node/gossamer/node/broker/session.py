@@ -16,6 +16,7 @@ from gossamer.node.broker.content import Content, check_label
 from gossamer.node.broker.members import Member, Members
 from gossamer.node.broker.routes import Passage
 from gossamer.node.errors import BadFrame, ClientRequestError
+from gossamer.node.local.frames import NEW
 from gossamer.node.local.requests import GONE, Requests
 from gossamer.node.local.services import REFUSALS, NodeServices
 from gossamer.node.store.broker import Letter
@@ -24,13 +25,7 @@ from gossamer.node.transport.connection import Connection
 from gossamer.node.transport.frames import encode_frame
 from gossamer.node.transport.schema import Frame
 from gossamer.protocol.broker import Id
-from gossamer.protocol.broker.messages import (
-    Advertise,
-    Publish,
-    Subscribe,
-    Unadvertise,
-    Unsubscribe,
-)
+from gossamer.protocol.broker.messages import Publish
 from gossamer.protocol.content.filters import Filter, Publication
 from gossamer.protocol.errors import CapacityError
 
@@ -95,40 +90,25 @@ class BrokerSession(Requests):
     # What a client asks for and announces
 
     async def _subscribe(self, frame: Frame) -> None:
-        """Put a subscription in force, in place of an earlier one of that label."""
-        label, held = frame["id"], self._member.subscriptions
-        check_label(label)
-        self._check_room(held, label)
-        if "start" in frame and frame["start"] != "new":
+        self._check_label(self._member.subscriptions, frame["id"])
+        if frame.get("start", NEW) != NEW:
             raise ClientRequestError("a broker keeps nothing for those who come later")
         wanted = self._services.content.filter(frame["expression"])
-        if held.get(label) == wanted:
-            return
-        if label in held:
-            await self._services.members.ask(self._member, Unsubscribe(label))
-            del held[label]
-        await self._services.members.ask(self._member, Subscribe(label, wanted))
-        held[label] = wanted
+        await self._services.members.subscribe(self._member, frame["id"], wanted)
 
     async def _unsubscribe(self, frame: Frame) -> None:
-        await self._services.members.ask(self._member, Unsubscribe(frame["id"]))
-        del self._member.subscriptions[frame["id"]]
+        await self._services.members.unsubscribe(self._member, frame["id"])
 
     async def _advertise(self, frame: Frame) -> None:
-        label, held = frame["id"], self._member.advertisements
-        check_label(label)
-        self._check_room(held, label)
+        self._check_label(self._member.advertisements, frame["id"])
         announced = self._services.content.filter(frame["expression"])
-        if held.get(label) == announced:
-            return
-        await self._services.members.ask(self._member, Advertise(label, announced))
-        held[label] = announced
+        await self._services.members.advertise(self._member, frame["id"], announced)
 
     async def _unadvertise(self, frame: Frame) -> None:
-        await self._services.members.ask(self._member, Unadvertise(frame["id"]))
-        del self._member.advertisements[frame["id"]]
+        await self._services.members.unadvertise(self._member, frame["id"])
 
-    def _check_room(self, held: Mapping[str, Filter], label: str) -> None:
+    def _check_label(self, held: Mapping[str, Filter], label: str) -> None:
+        check_label(label)
         limit = self._services.filters
         if len(held) >= limit and label not in held:
             raise CapacityError("filters of a client", limit, "see broker.filters")
