@@ -78,18 +78,18 @@ class MemoryBrokers:
         node._journal.dump = nothing  # type: ignore[method-assign]
         await self.stop(number)
 
-    async def settle(self) -> None:
-        """Wait until all links are up and nothing is under way."""
-        await eventually(self._is_settled, PATIENCE_S)
+    async def settle(self, refused: int = 0) -> None:
+        """Wait until all links but those refused are up, and nothing is under way."""
+        await eventually(lambda: self._is_settled(refused), PATIENCE_S)
 
-    def _is_settled(self) -> bool:
+    def _is_settled(self, refused: int) -> bool:
         ups = sum(
             one.connection is not None and one.connection.is_open
             for node in self.nodes.values()
             for one in node.neighbours.known.values()
         )
         running = [edge for edge in self.edges if set(edge) <= set(self.nodes)]
-        if ups < 2 * len(running):
+        if ups < 2 * (len(running) - refused):
             return False
         for node in self.nodes.values():
             if node.engine.waiting or node.engine.busy or node.backlog:

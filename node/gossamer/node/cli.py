@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from gossamer.node.starting import run_peers
+from gossamer.node.starting import neighbour_change, run_peers
 
 _SETTINGS: Final[dict[str, Any]] = {
     "add_completion": False,
@@ -150,9 +150,20 @@ def run(
         ),
     ] = None,
     changes: Changes = None,
+    role: Annotated[str | None, typer.Option(help="peer or broker.")] = None,
+    neighbours: Annotated[
+        list[str] | None,
+        typer.Option("--neighbour", metavar="HOST:PORT", help="A broker to connect to."),
+    ] = None,
+    covering: Annotated[
+        str | None, typer.Option(help="off, lazy, active, packed, selective or incremental.")
+    ] = None,
 ) -> None:
-    """Run a peer until it is stopped (Ctrl-C)."""
-    raise SystemExit(run_peers(folders or (), changes))
+    """Run a peer or a broker until it is stopped (Ctrl-C)."""
+    given = [*(changes or ()), *neighbour_change(neighbours or ())]
+    given += [] if role is None else [f"node.role={role}"]
+    given += [] if covering is None else [f"broker.covering={covering}"]
+    raise SystemExit(run_peers(folders or (), given))
 
 
 @app.command()

@@ -74,7 +74,7 @@ async def open_peer(config: NodeConfig) -> AsyncIterator[Peer]:
     member = None if config.listen.plain_text else open_membership(folder.path)
     with unwrapped():
         async with open_writer(folder.state) as writer:
-            key = await _plain_key(writer) if member is None else member.identity.key
+            key = await plain_key(writer) if member is None else member.identity.key
             async with run_peer(_parts(config, config.schema, member, key, writer)) as peer:
                 yield peer
 
@@ -101,7 +101,7 @@ def _parts(
         round_s=config.protocol.round_s,
         acknowledge_s=config.delivery.acknowledge_s,
         limits=limits,
-        make_transport=_transport(member, limits),
+        make_transport=transport_of(member, limits),
         listen=[Address(host, port) for host, port in config.listen.endpoints],
         advertise=advertise,
         writer=writer,
@@ -113,9 +113,11 @@ def _parts(
     )
 
 
-def _transport(
+def transport_of(
     member: Membership | None, limits: Limits
 ) -> Callable[[LocalPeer, Verify], Transport]:
+    """What makes the transport: TCP, with TLS for a member of a cluster."""
+
     def make(me: LocalPeer, verify: Verify) -> Transport:
         credentials = None
         if member is not None:
@@ -171,7 +173,7 @@ def _sources(
     return sources
 
 
-async def _plain_key(writer: StoreWriter) -> int:
+async def plain_key(writer: StoreWriter) -> int:
     """The key of a peer without certificates: drawn once, kept in its state file."""
     kept = await writer.run(Store.get_meta, _PLAIN_KEY)
     if kept is None:

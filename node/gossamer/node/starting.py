@@ -9,6 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+NEIGHBOUR = "--neighbour"
+# Options of `run`, and the change of a setting that they begin.
+OPTIONS = {
+    "--set": "",
+    "--role": "node.role=",
+    "--covering": "broker.covering=",
+    NEIGHBOUR: "broker.neighbours=",
+}
+
 
 def app(args: Sequence[str], prog_name: str) -> None:
     """Run the command with these arguments; ends with `SystemExit`, as `cli.app` does."""
@@ -27,19 +36,28 @@ def read_plain_run(args: Sequence[str]) -> tuple[list[Path], list[str]] | None:
         return None
     folders: list[Path] = []
     changes: list[str] = []
+    neighbours: list[str] = []
     rest: Iterator[str] = iter(args[1:])
     for argument in rest:
         name, equals, value = argument.partition("=")
-        if name == "--set":
-            change = value if equals else next(rest, None)
-            if change is None:
+        if name in OPTIONS:
+            given = value if equals else next(rest, None)
+            if given is None:
                 return None
-            changes.append(change)
+            if name == NEIGHBOUR:
+                neighbours.append(given)
+            else:
+                changes.append(OPTIONS[name] + given)
         elif argument.startswith("-"):
             return None
         else:
             folders.append(Path(argument))
-    return folders, changes
+    return folders, [*changes, *neighbour_change(neighbours)]
+
+
+def neighbour_change(neighbours: Sequence[str]) -> list[str]:
+    """The change of settings that names these neighbours, if there are any."""
+    return ["broker.neighbours=" + ",".join(neighbours)] if neighbours else []
 
 
 def run_peers(folders: Sequence[Path], changes: Sequence[str] | None) -> int:

@@ -200,6 +200,13 @@ class Neighbours:
         found = next((one for one in self.known.values() if key_text(one.key) == name), None)
         return name if found is None else f"{found.label} ({name})"
 
+    def described(self) -> list[str]:
+        """Every neighbour and how its link is, for people."""
+        return [
+            f"{one.label}: {one.refused or ('up' if one.connection is not None else 'down')}"
+            for one in self.known.values()
+        ]
+
     @property
     def backlog(self) -> int:
         """Frames in the longest queue to a neighbour."""

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+import trio
 from attrs import frozen
 
-from gossamer.node.metrics import Counters, Gauges, exposed
+from gossamer.node.broker.assembly import BrokerNode
+from gossamer.node.broker.links import Neighbour
+from gossamer.node.metrics import Gauges, exposed
+from gossamer.node.page.snapshot import PeerView, Queues, Rates, Snapshot
 from gossamer.protocol.broker import Broker
 
 if TYPE_CHECKING:
@@ -74,8 +78,76 @@ class BrokerNumbers:
             yield GaugeMetricFamily(f"gossamer_broker_{name}", text, value=number)
 
 
-def broker_metrics_text(
-    numbers: BrokerNumbers, counters: Counters, gauges: Gauges, version: str
-) -> bytes:
+def broker_metrics_text(node: BrokerNode, gauges: Gauges) -> bytes:
     """All metrics of a broker in Prometheus' text format, those of every node included."""
-    return exposed(counters, gauges, version, numbers)
+    engine = node.engine
+    numbers = BrokerNumbers(engine.broker, engine.waiting, node.backlog)
+    return exposed(node.counters, gauges, node.version, numbers)
+
+
+def broker_gauges(node: BrokerNode, clients: int) -> Gauges:
+    """What is the case right now; what only peers have is zero."""
+    taken, written = node.pool.bytes_exchanged
+    node.counters.bytes_received, node.counters.bytes_sent = taken, written
+    node.counters.dials, node.counters.dials_failed = node.pool.dials, node.pool.dials_failed
+    sizes = node.engine.broker.sizes()
+    certificate = node.certificate
+    return Gauges(
+        links={},
+        connections=len(node.pool),
+        known_peers=len(node.neighbours.known),
+        subscriptions=sizes.subscriptions,
+        routing_entries=sizes.subscriptions + sizes.advertisements,
+        clients=clients,
+        queued_bytes=_queued_bytes(node),
+        queued_frames=sum(len(one.waiting) for one in node.neighbours.known.values()),
+        stored_events=node.members.letters,
+        load=0.0,
+        position=0.0,
+        certificate_expires_s=None if certificate is None else certificate.not_after,
+    )
+
+
+def broker_snapshot(node: BrokerNode, clients: int) -> Snapshot:
+    """The overlay as a broker sees it: neighbours in place of links, spread over the ring."""
+    gauges = broker_gauges(node, clients)
+    known = list(node.neighbours.known.values())
+    return Snapshot(
+        key=node.key,
+        name=node.name,
+        cluster=node.cluster,
+        version=node.version,
+        uptime_s=trio.current_time() - node.started_at,
+        round=0,
+        round_s=1.0,
+        position=0.0,
+        arc_start=0.0,
+        load=0.0,
+        subscriptions=gauges.subscriptions,
+        clients=clients,
+        routing_entries=gauges.routing_entries,
+        stored_events=gauges.stored_events,
+        rates=Rates(),
+        queues=Queues(frames=gauges.queued_frames, bytes=gauges.queued_bytes),
+        dropped=node.counters.dropped,
+        known_peers=len(known),
+        peers=tuple(_view(one, (i + 1) / (len(known) + 1)) for i, one in enumerate(known)),
+    )
+
+
+def _view(one: Neighbour, position: float) -> PeerView:
+    connection = one.connection
+    return PeerView(
+        key=one.key,
+        name=one.label,
+        position=position,
+        links=("neighbour",),
+        connected=connection is not None,
+        round_trip_s=None if connection is None else connection.stats.round_trip_s,
+        queued_bytes=one.waiting_bytes + (0 if connection is None else connection.queued_bytes),
+    )
+
+
+def _queued_bytes(node: BrokerNode) -> int:
+    waiting = sum(one.waiting_bytes for one in node.neighbours.known.values())
+    return waiting + sum(connection.queued_bytes for connection in node.pool)

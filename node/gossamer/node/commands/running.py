@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import gc
-import signal
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import attrs
 import trio
 
 from gossamer.node.commands.folder import load
 from gossamer.node.commands.joining import open_join_desk
+from gossamer.node.commands.process import NodeProcess
 from gossamer.node.config import NodeConfig
-from gossamer.node.local.address import LocalAddress, local_address, locked
+from gossamer.node.config_broker import BROKER
+from gossamer.node.local.address import locked
 from gossamer.node.local.history import FILE_NAME, open_history
-from gossamer.node.local.server import LocalServer, open_local_server
-from gossamer.node.local.services import LocalCounts, Services
-from gossamer.node.logs import Repetitions, configure_logs, log
+from gossamer.node.local.server import open_local_server
+from gossamer.node.local.services import Services
+from gossamer.node.logs import configure_logs, log
 from gossamer.node.metrics import metrics_text
 from gossamer.node.notes import cluster_schema, schema_fingerprint
 from gossamer.node.page.server import serve_page
@@ -28,8 +28,6 @@ from gossamer.node.peer import Peer, open_peer
 from gossamer.node.security.identity import key_text
 from gossamer.node.transport.base import Address
 from gossamer.node.unwrap import unwrapped
-
-EXIT_INTERRUPTED: Final = 128 + signal.SIGINT
 
 
 def run_node(folder: Path | None, changes: Iterable[str] | None = None) -> int:
@@ -39,8 +37,7 @@ def run_node(folder: Path | None, changes: Iterable[str] | None = None) -> int:
         NodeError, ConfigError: it cannot start.
     """
     config = load(folder, changes).config
-    schema = cluster_schema(config)
-    node = RunningNode(attrs.evolve(config, schema=schema))
+    node = _node_of(config)
     logging = config.logging
     repetitions = configure_logs(logging.level, logging.format, logging.repeat_s)
     # What is loaded by now stays, and need not be searched for garbage again and again.
@@ -50,43 +47,27 @@ def run_node(folder: Path | None, changes: Iterable[str] | None = None) -> int:
     return node.exit_code
 
 
-class RunningNode:
-    """A peer, its page, its desk for joins, and its local socket.
+def _node_of(config: NodeConfig) -> NodeProcess:
+    if config.node.role == BROKER:
+        from gossamer.node.commands.running_broker import RunningBroker
 
-    Attributes:
-        exit_code: of the process, once it has stopped.
-    """
+        return RunningBroker(config)
+    return RunningNode(attrs.evolve(config, schema=cluster_schema(config)))
+
+
+class RunningNode(NodeProcess):
+    """A peer, its page, its desk for joins, and its local socket."""
 
     def __init__(self, config: NodeConfig) -> None:
         assert config.schema is not None
-        self.exit_code = 0
-        self._config = config
+        super().__init__(config)
         self._schema = config.schema
-        self._address: LocalAddress = local_address(config.identity.folder, config.local)
-        self._scope = trio.CancelScope()
-        self._counts = LocalCounts()
-        self._started_at = time.monotonic()
         self._page = ""
         self._join_addresses: Sequence[Address] = ()
-        self._server: LocalServer | None = None
         self._is_ready = False
 
-    async def run(self, repetitions: Repetitions) -> None:
-        """Run until stopped."""
-        with self._scope:
-            async with trio.open_nursery() as nursery:
-                await nursery.start(self._watch_signals)
-                nursery.start_soon(self._flush_logs, repetitions)
-                async with AsyncExitStack() as stack:
-                    peer = await self._open(stack, nursery)
-                    await self._tell_when_ready(peer)
-                    await trio.sleep_forever()
-        repetitions.flush()
-        log.info("stopped")
-
-    def stop(self) -> None:
-        """Stop soon."""
-        self._scope.cancel()
+    async def _work(self, stack: AsyncExitStack, nursery: trio.Nursery) -> None:
+        await self._tell_when_ready(await self._open(stack, nursery))
 
     async def _open(self, stack: AsyncExitStack, nursery: trio.Nursery) -> Peer:
         """Start everything; what was started last stops first."""
@@ -148,10 +129,6 @@ class RunningNode:
     def _name(self, peer: Peer) -> str:
         return self._config.identity.name or peer.snapshot().name
 
-    @property
-    def _clients(self) -> int:
-        return 0 if self._server is None else self._server.clients
-
     def _snapshot(self, peer: Peer) -> Callable[[], dict[str, Any]]:
         return lambda: attrs.evolve(peer.snapshot(), clients=self._clients).to_json()
 
@@ -170,7 +147,7 @@ class RunningNode:
             "cluster": snapshot.cluster,
             "version": snapshot.version,
             "folder": str(self._config.identity.folder.absolute()),
-            "uptime_s": round(time.monotonic() - self._started_at, 1),
+            "uptime_s": self._uptime_s,
             "ready": self._is_ready,
             "addresses": list(map(str, peer.addresses)),
             "join_addresses": list(map(str, self._join_addresses)),
@@ -185,19 +162,3 @@ class RunningNode:
 
     def _attributes(self) -> str:
         return ", ".join(f"{one.name} ({one.type_name})" for one in self._schema)
-
-    # Signals and logs
-
-    async def _watch_signals(self, *, task_status: trio.TaskStatus[None]) -> None:
-        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-            task_status.started()
-            async for number in signals:
-                self.exit_code = EXIT_INTERRUPTED if number == signal.SIGINT else 0
-                log.info("stopping", signal=signal.Signals(number).name)
-                self.stop()
-
-    async def _flush_logs(self, repetitions: Repetitions) -> None:
-        """Tell now and then how often warnings were repeated."""
-        while True:
-            await trio.sleep(max(1.0, self._config.logging.repeat_s))
-            repetitions.flush()

@@ -1,0 +1,77 @@
+"""A broker from its configuration."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import attrs
+
+from gossamer.node.broker.assembly import BrokerNode, BrokerParts, run_broker
+from gossamer.node.config import NodeConfig
+from gossamer.node.peer import PLAIN_CLUSTER, advertised, plain_key, transport_of
+from gossamer.node.security.cluster import ClusterFolder, Membership, open_membership
+from gossamer.node.store.writer import StoreWriter, open_writer
+from gossamer.node.transport.base import Address
+from gossamer.node.transport.limits import Limits
+from gossamer.node.unwrap import unwrapped
+
+# Links between brokers stay: what a neighbour sends can be long, and brokers can be slow.
+STALL_S = 60.0
+UNUSED_S = 86_400.0
+
+
+@asynccontextmanager
+async def open_broker(config: NodeConfig) -> AsyncIterator[BrokerNode]:
+    """A running broker of the cluster whose membership lies in ``config.identity.folder``.
+
+    Raises:
+        SecurityError: the folder holds no usable membership.
+        StoreError: the state file in it cannot be used.
+        ListenFailed: an address cannot be listened on.
+        ConfigurationError: its tables were made with another covering.
+    """
+    folder = ClusterFolder(config.identity.folder)
+    member = None if config.listen.plain_text else open_membership(folder.path)
+    with unwrapped():
+        async with open_writer(folder.state) as writer:
+            key = await plain_key(writer) if member is None else member.identity.key
+            async with run_broker(_parts(config, member, key, writer)) as node:
+                yield node
+
+
+def _parts(
+    config: NodeConfig, member: Membership | None, key: int, writer: StoreWriter
+) -> BrokerParts:
+    limits = config.limits_as(Limits)
+    if "stall_seconds" not in config.limits:
+        limits = attrs.evolve(limits, stall_seconds=STALL_S)
+    if "unused_seconds" not in config.limits:
+        limits = attrs.evolve(limits, unused_seconds=UNUSED_S)
+
+    def advertise(listening: Sequence[Address]) -> Sequence[Address]:
+        return advertised(config, listening)
+
+    from gossamer.command.main import installed_version
+
+    return BrokerParts(
+        key=key,
+        name=config.identity.name or ("" if member is None else member.certificate.name),
+        cluster=PLAIN_CLUSTER if member is None else member.authority.cluster,
+        version=installed_version(),
+        settings=config.broker.settings(),
+        new_index=config.broker.new_index(),
+        neighbours=[Address(host, port) for host, port in config.broker.endpoints],
+        queue=config.broker.queue,
+        retention_s=config.delivery.retention_s,
+        limits=limits,
+        make_transport=transport_of(member, limits),
+        listen=[Address(host, port) for host, port in config.listen.endpoints],
+        advertise=advertise,
+        member=member,
+        writer=writer,
+        draws=random.SystemRandom(),
+        now=time.time,
+    )
