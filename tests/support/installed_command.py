@@ -17,11 +17,14 @@ from support.made_up_runs import made_up_run
 
 ENTRY_POINTS = """\
 [gossamer.commands]
+advertise = gossamer.node.cli_broker:advertise_app
+batch = gossamer.node.cli_broker:batch_app
 node = gossamer.node.starting:app
 pub = gossamer.node.cli:pub_app
 sim = gossamer.sim.cli:app
 sub = gossamer.node.cli:sub_app
 top = gossamer.node.cli:top_app
+unsub = gossamer.node.cli_broker:unsub_app
 """
 METADATA = "Metadata-Version: 2.1\nName: installed-for-tests\nVersion: 1.0\n"
 

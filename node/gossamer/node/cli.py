@@ -15,7 +15,7 @@ import typer
 
 from gossamer.node.starting import neighbour_change, run_peers
 
-_SETTINGS: Final[dict[str, Any]] = {
+SETTINGS: Final[dict[str, Any]] = {
     "add_completion": False,
     "pretty_exceptions_enable": False,
 }
@@ -23,10 +23,10 @@ _SETTINGS: Final[dict[str, Any]] = {
 # Exit code of `pub` where what was published may be lost.
 UNACKNOWLEDGED: Final = 1
 
-app = typer.Typer(help="Run peers that find each other.", no_args_is_help=True, **_SETTINGS)
-sub_app = typer.Typer(**_SETTINGS)
-pub_app = typer.Typer(**_SETTINGS)
-top_app = typer.Typer(**_SETTINGS)
+app = typer.Typer(help="Run peers that find each other.", no_args_is_help=True, **SETTINGS)
+sub_app = typer.Typer(**SETTINGS)
+pub_app = typer.Typer(**SETTINGS)
+top_app = typer.Typer(**SETTINGS)
 
 NewFolder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder to be made.")]
 Folder = Annotated[
@@ -219,6 +219,21 @@ def status(folder: Folder = None, json: Json = False) -> None:
 
 
 @app.command()
+def trace(
+    folder: Folder = None,
+    message: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="A publication, as 'gossamer pub' and 'sub' print it."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Show the tables of a broker, or the way that a publication took through the overlay."""
+    from gossamer.node.commands.tracing import trace as show
+
+    show(folder, message, as_json=json)
+
+
+@app.command()
 def stop(folder: Folder = None) -> None:
     """Stop the node that runs in a folder."""
     from gossamer.node.commands.stopping import stop as end
@@ -243,6 +258,7 @@ def sub(
     forget: Annotated[
         bool, typer.Option("--forget", help="Have the node forget the name, and end.")
     ] = False,
+    label: Annotated[str, typer.Option(help="What the name calls this subscription.")] = "sub",
 ) -> None:
     """Print the events that match, one line of JSON each."""
     from gossamer.node.commands import subscribing
@@ -254,7 +270,9 @@ def sub(
         return
     if not expression:
         raise typer.BadParameter("expected an expression, such as 'price > 80'")
-    wanted = subscribing.Wanted(expression=expression, name=name, count=count, retained=retained)
+    wanted = subscribing.Wanted(
+        expression=expression, name=name, count=count, retained=retained, label=label
+    )
     subscribing.subscribe(folder, wanted)
 
 
@@ -268,6 +286,9 @@ def pub(
     jsonl: Annotated[
         str | None, typer.Option(metavar="FILE", help="Publish every line of JSON; - is stdin.")
     ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="At a broker: the client whose advertisements allow it.")
+    ] = None,
 ) -> None:
     """Publish an event, or every line of a file, and wait until other peers hold it.
 
@@ -279,11 +300,11 @@ def pub(
     if (jsonl is None) == (not values):
         raise typer.BadParameter("expected either values such as price=80.5, or --jsonl")
     if jsonl is not None:
-        if not publishing.publish_lines(folder, jsonl):
+        if not publishing.publish_lines(folder, jsonl, name):
             raise typer.Exit(UNACKNOWLEDGED)
         return
     try:
-        print(publishing.publish_one(folder, values or ()))
+        print(publishing.publish_one(folder, values or (), name))
     except UnacknowledgedError as error:
         print(f"gossamer: {error}", file=sys.stderr)
         raise typer.Exit(UNACKNOWLEDGED) from None

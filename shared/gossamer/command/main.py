@@ -16,11 +16,14 @@ from typing import Any
 COMMAND_GROUP = "gossamer.commands"
 
 DESCRIPTIONS = {
-    "node": "run peers: init, invite, join, run, status, check, doctor, replay",
+    "advertise": "announce what a client of a broker will publish",
+    "batch": "carry out a file of operations of a client of a broker",
+    "node": "run peers and brokers: init, invite, join, run, status, trace, check, doctor, replay",
     "pub": "publish events through the node of this machine",
     "sim": "simulate overlays of up to a million nodes: run, check, replay, compare",
     "sub": "print the events that match an expression",
     "top": "watch a running peer",
+    "unsub": "take back a subscription at a broker",
 }
 
 # Errors that the user can do something about, by full name: an error's class is imported by the

@@ -62,6 +62,7 @@ class Member:
     Attributes:
         name: at the broker.
         present: whether it is connected.
+        asides: connections that ask for it besides.
         absent_since: trio's time when its connection ended, or when the node started.
         subscriptions, advertisements: what it asks for and announces, by its labels.
         letters: that wait for it on the disk.
@@ -72,6 +73,7 @@ class Member:
     name: str
     absent_since: float
     present: bool = False
+    asides: int = 0
     subscriptions: dict[str, Filter] = field(factory=dict)
     advertisements: dict[str, Filter] = field(factory=dict)
     letters: int = 0
@@ -127,35 +129,39 @@ class Members:
             }
         return gone
 
-    async def attach(self, name: str | None, taker: Taker) -> Member:
-        """Let a client in.
+    async def attach(self, name: str | None, taker: Taker, *, aside: bool = False) -> Member:
+        """Let a client in, or somebody who asks for it and leaves its deliveries to it.
 
         Raises:
             ClientRequestError: one of that name is connected, or the name is none.
         """
         if name is None:
             name = NAMELESS + secrets.token_hex(8)
-        elif name.startswith(NAMELESS) or not name.isprintable() or not name:
-            reason = f"a client's name is printable and does not begin with {NAMELESS!r}"
-            raise ClientRequestError(f"{reason}, not {name!r}")
+        else:
+            _check_name(name)
         member = self._members.get(name)
-        if member is not None and member.present:
+        if member is not None and member.present and not aside:
             reason = f"client {name!r} is connected already, expected another name"
             raise ClientRequestError(reason)
         known = member is not None
         if member is None:
             member = self._members[name] = Member(name, trio.current_time())
-        member.present = True
-        member.taker = taker if member.nameless else None
+        member.asides += aside
+        if not aside:
+            member.present = True
+            member.taker = taker if member.nameless else None
         if not known:
             await self.ask(member, Attach())
         return member
 
-    def leave(self, member: Member) -> None:
-        """A connection ended; who asked for nothing, or has no name, is gone."""
-        member.present = False
+    def leave(self, member: Member, *, aside: bool = False) -> None:
+        """A connection ended; who asked for nothing, or has no name, is gone with its last."""
+        member.asides -= aside
+        if not aside:
+            member.present = False
         member.absent_since = trio.current_time()
-        if member.nameless or not (member.subscriptions or member.advertisements):
+        idle = not (member.present or member.asides)
+        if idle and (member.nameless or not (member.subscriptions or member.advertisements)):
             self._members.pop(member.name, None)
             self._engine().tell(client(member.name), Detach())
 
@@ -197,7 +203,7 @@ class Members:
         """Take back all that a client asked for, and keep nothing for it."""
         await self.ask(member, Detach())
         await self._drop(member)
-        if member.present:
+        if member.present or member.asides:
             await self.ask(member, Attach())
         else:
             self._members.pop(member.name, None)
@@ -276,6 +282,12 @@ class Members:
         member.subscriptions.clear()
         member.advertisements.clear()
         member.letters = 0
+
+
+def _check_name(name: str) -> None:
+    if name.startswith(NAMELESS) or not name.isprintable() or not name:
+        reason = f"a client's name is printable and does not begin with {NAMELESS!r}"
+        raise ClientRequestError(f"{reason}, not {name!r}")
 
 
 _ALL: Final = (1 << 63) - 1

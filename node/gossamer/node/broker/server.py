@@ -38,21 +38,22 @@ class BrokerServer(FrontDesk):
             admitted_end(stream, frame, reader.take_rest()), self._limits, FRAMES
         )
         session = BrokerSession(connection, self._services)
+        aside = frame.get("aside", False)
         try:
-            member = await members.attach(frame.get("client"), session)
+            member = await members.attach(frame.get("client"), session, aside=aside)
         except ClientRequestError as error:
             raise PeerRefused(error.reason, Cause.BUSY) from None
         try:
-            if not member.nameless and frame.get("history") == self._mail:
+            if not (member.nameless or aside) and frame.get("history") == self._mail:
                 await members.acknowledge(member, frame.get("acknowledged", 0))
             fields = {} if member.nameless else {"history": self._mail}
             await self._send_attached(
                 stream, role=BROKER, peer=self._key, schema=self._schema, **fields
             )
             self._services.counts.attached += 1
-            self._note_end(await session.run(member))
+            self._note_end(await session.run(member, aside=aside))
         finally:
-            members.leave(member)
+            members.leave(member, aside=aside)
 
 
 @asynccontextmanager

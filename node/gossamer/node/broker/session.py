@@ -59,6 +59,7 @@ class BrokerSession(Requests):
         super().__init__(connection, services)
         self._services: BrokerServices = services
         self._member: Member
+        self._aside = False
         self._unacknowledged: deque[int] = deque()
         self._room = trio.Event()
         self._handlers |= {
@@ -71,11 +72,12 @@ class BrokerSession(Requests):
             "trace": self._trace,
         }
 
-    async def run(self, member: Member) -> Farewell:
+    async def run(self, member: Member, *, aside: bool = False) -> Farewell:
         """Serve the client until its connection is over; return how it ended."""
         self._member = member
+        self._aside = aside
         async with trio.open_nursery() as nursery:
-            if not member.nameless:
+            if not (member.nameless or aside):
                 nursery.start_soon(self._send_letters)
             farewell = await self._connection.run(self._take)
             nursery.cancel_scope.cancel()
@@ -195,7 +197,7 @@ class BrokerSession(Requests):
         self._services.counts.events_sent += 1
 
     async def _acknowledge(self, position: int) -> None:
-        if self._member.nameless:
+        if self._member.nameless or self._aside:
             raise BadFrame("acknowledge", "position", str(position), "a client with a name")
         while self._unacknowledged and self._unacknowledged[0] <= position:
             self._unacknowledged.popleft()

@@ -60,8 +60,13 @@ class Published:
         return text
 
 
-def publish_one(folder: Path | None, arguments: Sequence[str]) -> str:
+def publish_one(folder: Path | None, arguments: Sequence[str], name: str | None = None) -> str:
     """Publish the event that ``key=value`` arguments describe; return its id once others hold it.
+
+    Args:
+        folder: of the node.
+        arguments: the event.
+        name: of the client, whose advertisements have to allow it at a broker.
 
     Raises:
         UnacknowledgedError: nobody said in time that they do.
@@ -70,15 +75,17 @@ def publish_one(folder: Path | None, arguments: Sequence[str]) -> str:
     """
 
     async def run(address: LocalAddress) -> str:
-        async with open_client(address) as client:
+        async with open_client(address, name, aside=True) as client:
             return await client.publish(event_of_arguments(client.schema, arguments))
 
     with unwrapped():
         return trio.run(run, address_of(folder))
 
 
-def publish_lines(folder: Path | None, source: str) -> bool:
+def publish_lines(folder: Path | None, source: str, name: str | None = None) -> bool:
     """Publish the events of a file of JSON lines, or of standard input; tell how it went.
+
+    ``name`` is the client's, as of `publish_one`.
 
     Returns whether all were acknowledged.
 
@@ -90,14 +97,18 @@ def publish_lines(folder: Path | None, source: str) -> bool:
     done = Published(started_at=time.monotonic())
     with _opened(source) as file, _progress() as show, unwrapped():
         try:
-            trio.run(partial(publish_all, address, file, done, show))
+            trio.run(partial(publish_all, address, file, done, show, name))
         finally:
             print(f"gossamer: {done.summary()}", file=sys.stderr)
     return done.unacknowledged == 0
 
 
 async def publish_all(
-    address: LocalAddress, file: int, done: Published, show: Callable[[int], None]
+    address: LocalAddress,
+    file: int,
+    done: Published,
+    show: Callable[[int], None],
+    name: str | None = None,
 ) -> None:
     """Publish every line of the open ``file``, several batches at a time."""
     room = trio.Semaphore(AHEAD)
@@ -118,7 +129,7 @@ async def publish_all(
         room.release()
 
     async with (
-        open_client(address) as client,
+        open_client(address, name, aside=True) as client,
         aclosing(_batches(file)) as batches,
         trio.open_nursery() as nursery,
     ):

@@ -31,12 +31,14 @@ class Wanted:
         name: under which the node keeps what was not printed; None keeps nothing.
         count: events after which it ends; None never does.
         retained: whether a new name begins with what the node has kept.
+        label: what the client calls its subscription.
     """
 
     expression: str
     name: str | None = None
     count: int | None = None
     retained: bool = False
+    label: str = SUBSCRIPTION
 
 
 def subscribe(folder: Path | None, wanted: Wanted) -> None:
@@ -70,7 +72,7 @@ async def print_events(
     """Write events to ``out``; those of a name are acknowledged once they are written."""
     left = wanted.count
     start = RETAINED if wanted.retained else NEW
-    expressions = {SUBSCRIPTION: wanted.expression}
+    expressions = {wanted.label: wanted.expression}
     async with follow(address, expressions, wanted.name, start, tell) as events:
         while left is None or left > 0:
             event = await anext(events)

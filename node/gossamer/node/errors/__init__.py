@@ -15,6 +15,8 @@ from gossamer.node.errors.configuration import (
     InterfaceError,
 )
 from gossamer.node.errors.local import (
+    BatchLineError,
+    BatchStoppedError,
     ClientRequestError,
     EventInputError,
     LocalSocketError,
@@ -73,6 +75,8 @@ from gossamer.node.errors.transport import (
 
 __all__ = [
     "BadFrame",
+    "BatchLineError",
+    "BatchStoppedError",
     "CertificateError",
     "ClientRequestError",
     "ClusterFolderError",

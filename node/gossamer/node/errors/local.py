@@ -126,3 +126,39 @@ class EventInputError(NodeError):
         self.place = place
         self.reason = reason
         super().__init__(f"{place}: {reason}")
+
+
+class BatchLineError(NodeError):
+    """A line of a batch file is no operation; nothing of the file was done.
+
+    Attributes:
+        path: the file.
+        line, column: where, from 1.
+        reason: what is wrong there, and what was expected.
+    """
+
+    def __init__(self, path: object, line: int, column: int, reason: str) -> None:
+        self.path = path
+        self.line = line
+        self.column = column
+        self.reason = reason
+        super().__init__(f"{path}, line {line}, column {column}: {reason}; nothing was done")
+
+
+class BatchStoppedError(NodeError):
+    """The node refused an operation of a batch file; those before it were carried out.
+
+    Attributes:
+        path: the file.
+        line: of the operation, from 1.
+        reason: the node's own sentence.
+        done: how many operations were carried out before.
+    """
+
+    def __init__(self, path: object, line: int, reason: str, done: int) -> None:
+        self.path = path
+        self.line = line
+        self.reason = reason
+        self.done = done
+        before = f"the {done} operations before it were done" if done else "nothing was done"
+        super().__init__(f"{path}, line {line}: {reason}; {before}")

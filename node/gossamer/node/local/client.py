@@ -308,7 +308,11 @@ class LocalClient:
 
 @asynccontextmanager
 async def open_client(
-    address: LocalAddress, name: str | None = None, resume: Resume | None = None
+    address: LocalAddress,
+    name: str | None = None,
+    resume: Resume | None = None,
+    *,
+    aside: bool = False,
 ) -> AsyncIterator[LocalClient]:
     """Connect to the node whose socket is at ``address``.
 
@@ -316,6 +320,8 @@ async def open_client(
         address: see `gossamer.node.local.address.local_address`.
         name: of a client whose subscriptions and undelivered events the node is to keep.
         resume: what an earlier connection of that name left.
+        aside: ask and publish for the name of a broker's client that may be connected itself, and
+            leave its events to it.
 
     Raises:
         NodeNotRunningError: no node listens there.
@@ -326,6 +332,7 @@ async def open_client(
     stream, token = await knock(address)
     attach: dict[str, object] = {"version": VERSION, "software": "gossamer"}
     attach |= {} if name is None else {"client": name}
+    attach |= {"aside": True} if aside and name is not None else {}
     attach |= {} if token is None else {"token": token}
     if resume is not None:
         attach |= {"history": resume.history, "acknowledged": resume.acknowledged}

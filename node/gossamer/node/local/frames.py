@@ -71,6 +71,7 @@ LOCAL_TYPES: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
             "token": Optional(Text(64)),
             "history": Optional(_LOG_ID),
             "acknowledged": Optional(_POSITION),
+            "aside": Optional(Flag()),
         },
         "subscribe": {
             "number": _NUMBER,

@@ -129,6 +129,8 @@ class LocalServer(FrontDesk):
 
     async def _welcome(self, stream: trio.SocketStream, reader: FrameReader, frame: Frame) -> None:
         name = frame.get("client")
+        if "aside" in frame:
+            raise PeerRefused("this node is no broker, and has one client of a name (--name)")
         durable = None if name is None else self._attach(name)
         try:
             if durable is not None:

@@ -1,0 +1,114 @@
+"""`gossamer advertise`, `unsub` and `batch`: what clients of a broker ask for and announce."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import trio
+from attrs import frozen
+
+from gossamer.node.commands.batch_text import Operation, read_batch
+from gossamer.node.commands.folder import address_of
+from gossamer.node.errors import BatchStoppedError, NodeError
+from gossamer.node.local.client import LocalClient, open_client
+from gossamer.node.unwrap import unwrapped
+from gossamer.protocol.errors import ProtocolError
+
+# Operations after which a bar is drawn anew.
+SHOWN: Final = 100
+
+
+@frozen(kw_only=True)
+class Whose:
+    """A client and one of its labels.
+
+    Attributes:
+        name: of the client.
+        label: what it calls what it asks for or announces.
+    """
+
+    name: str
+    label: str
+
+
+def advertise(folder: Path | None, whose: Whose, filter_text: str) -> None:
+    """Announce what a client will publish; returns once its broker has stored that.
+
+    Raises:
+        NodeError: no broker runs there, or it refuses.
+    """
+    _with_client(folder, whose.name, lambda one: one.advertise(whose.label, filter_text))
+
+
+def unadvertise(folder: Path | None, whose: Whose) -> None:
+    """Take an advertisement back; raises as `advertise` does."""
+    _with_client(folder, whose.name, lambda one: one.unadvertise(whose.label))
+
+
+def unsubscribe(folder: Path | None, whose: Whose) -> None:
+    """Take a subscription back; raises as `advertise` does."""
+    _with_client(folder, whose.name, lambda one: one.unsubscribe(whose.label))
+
+
+def run_batch(folder: Path | None, name: str | None, file: Path) -> str:
+    """Carry out the operations of a file; returns what was done, in words.
+
+    Raises:
+        BatchLineError: a line is no operation; nothing was done.
+        BatchStoppedError: the broker refused one; those before it were done.
+        NodeError: no broker runs there.
+    """
+    operations = read_batch(file)
+
+    async def run() -> str:
+        async with open_client(address_of(folder), name, aside=True) as client:
+            with _progress(len(operations)) as show:
+                await _carry_out(client, operations, file, show)
+        return f"{len(operations)} operations of {file} done"
+
+    with unwrapped():
+        return trio.run(run)
+
+
+async def _carry_out(
+    client: LocalClient,
+    operations: Sequence[Operation],
+    file: Path,
+    show: Callable[[int], None],
+) -> None:
+    for done, one in enumerate(operations):
+        try:
+            await one.carry_out(client)
+        except (NodeError, ProtocolError) as error:
+            raise BatchStoppedError(file, one.line, str(error), done) from None
+        if done % SHOWN == 0:
+            show(done)
+
+
+def _with_client(
+    folder: Path | None, name: str, work: Callable[[LocalClient], Awaitable[None]]
+) -> None:
+    async def run() -> None:
+        async with open_client(address_of(folder), name, aside=True) as client:
+            await work(client)
+
+    with unwrapped():
+        trio.run(run)
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[int], None]]:
+    """Shows how many were done, where somebody is looking and it takes a while."""
+    if not sys.stderr.isatty() or total < SHOWN:
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("operations", total=total)
+        yield lambda done: progress.update(task, completed=done)
