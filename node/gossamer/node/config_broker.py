@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from gossamer.protocol.broker.index import NewIndex
 
 PEER, BROKER = "peer", "broker"
+# What brokers say where peers tell the schema of their events: neither takes the other for its own.
+BROKERS: Final = "that of brokers, version 1"
 # Those of `gossamer.protocol.broker.settings`, which a node that is no broker does not load.
 COVERINGS: Final = ("off", "lazy", "active", "packed", "selective", "incremental")
 INTERPRETED, COMPILED = "interpreted", "compiled"

@@ -22,6 +22,7 @@ from gossamer.node.broker.routes import Passage, RouteDesk, Routes
 from gossamer.node.broker.tables import tables
 from gossamer.node.broker.wire import OVERLAY_FRAMES
 from gossamer.node.causes import count_end, count_refusal
+from gossamer.node.config_broker import BROKERS
 from gossamer.node.errors import CertificateError, PeerRefused, RevokedCertificateError
 from gossamer.node.metrics import Counters
 from gossamer.node.revoking import RevocationDesk
@@ -55,8 +56,6 @@ from gossamer.protocol.broker.messages import (
 )
 from gossamer.protocol.broker.messages import Frame as BrokerFrame
 
-# What brokers say where peers tell the schema of their events: neither takes the other for its own.
-BROKERS: Final = "that of brokers, version 1"
 # Neighbours that are known at a time, for the list of those revoked.
 BOOK_CAPACITY: Final = 4096
 # Within this a node says its goodbyes, so that it stops in two seconds.

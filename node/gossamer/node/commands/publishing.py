@@ -23,8 +23,8 @@ from gossamer.node.errors import (
     UnacknowledgedError,
 )
 from gossamer.node.local.address import LocalAddress
-from gossamer.node.local.client import open_client
-from gossamer.node.local.frames import MAX_EVENTS
+from gossamer.node.local.client import LocalClient, open_client
+from gossamer.node.local.frames import BROKER, MAX_EVENTS
 from gossamer.node.unwrap import unwrapped
 from gossamer.protocol.content.values import Value
 from gossamer.protocol.errors import ProtocolError
@@ -76,6 +76,7 @@ def publish_one(folder: Path | None, arguments: Sequence[str], name: str | None 
 
     async def run(address: LocalAddress) -> str:
         async with open_client(address, name, aside=True) as client:
+            _check_name(client, name)
             return await client.publish(event_of_arguments(client.schema, arguments))
 
     with unwrapped():
@@ -133,6 +134,7 @@ async def publish_all(
         aclosing(_batches(file)) as batches,
         trio.open_nursery() as nursery,
     ):
+        _check_name(client, name)
         number = 0
         async for lines in batches:
             batch = []
@@ -145,6 +147,13 @@ async def publish_all(
                 nursery.start_soon(publish, batch)
     if failures:
         raise failures[0]
+
+
+def _check_name(client: LocalClient, name: str | None) -> None:
+    """A broker lets only those publish who have advertised, which takes a name."""
+    if client.role == BROKER and name is None:
+        expected = "the client that has advertised, as this node is a broker"
+        raise ConfigurationError("", "--name", name, expected, "missing")
 
 
 async def _batches(file: int) -> AsyncGenerator[list[bytes], None]:

@@ -38,14 +38,14 @@ def trace(folder: Path | None, event: str | None, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(told, indent=2))
     elif event is None:
-        for table in tables_for_people(told):
-            Console().print(table)
+        for title, table in tables_for_people(told):
+            Console().print(Text(f"\n{printable(title)}", "bold"), table)
     else:
         Console().print(route_for_people(event, told))
 
 
-def tables_for_people(told: Mapping[str, Any]) -> list[Table]:
-    """The tables of a broker."""
+def tables_for_people(told: Mapping[str, Any]) -> list[tuple[str, Table]]:
+    """The tables of a broker with their titles."""
     sizes = told["sizes"]
     where = ", ".join(f"{number} from {hop}" for hop, number in sizes["by last hop"].items())
     offered = f"{sizes['advertisements']} advertisements"
@@ -92,13 +92,11 @@ def _named(hop: str, by_broker: Mapping[str, Any]) -> str:
     return hop if known is None else f"broker {known['name'] or known['broker']}"
 
 
-def _table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
-    names = list(rows[0]) if rows else ["nothing"]
-    shown = f"{title}, the first {SHOWN}" if len(rows) > SHOWN else title
-    table = Table(*names, title=Text(printable(shown)), title_justify="left")
+def _table(title: str, rows: Sequence[Mapping[str, Any]]) -> tuple[str, Table]:
+    table = Table(*(list(rows[0]) if rows else ["nothing"]))
     for row in rows[:SHOWN]:
         table.add_row(*(Text(printable(_words(value))) for value in row.values()))
-    return table
+    return (f"{title}, the first {SHOWN}" if len(rows) > SHOWN else title), table
 
 
 def _words(value: object) -> str:

@@ -45,7 +45,6 @@ from gossamer.node.transport.frames import FrameReader, encode_frame
 from gossamer.node.transport.limits import Limits
 from gossamer.node.transport.schema import Frame
 from gossamer.node.unwrap import unwrapped
-from gossamer.protocol.broker.plain import plain_values, read_values
 from gossamer.protocol.content.filters import exact_publication
 from gossamer.protocol.content.schema import Schema
 
@@ -247,12 +246,17 @@ class LocalClient:
 
     def _values_to_wire(self, values: Mapping[str, object]) -> dict[str, object]:
         if self.role == BROKER:
+            # Not loaded for the clients of peers, which it would cost a third of their start.
+            from gossamer.protocol.broker.plain import plain_values
+
             return plain_values(exact_publication(values, self.schema))
         assert self.schema is not None, "peers have one"
         return values_to_wire(self.schema.check_event(values))
 
     def _values_from_wire(self, values: Mapping[str, Any]) -> dict[str, Any]:
         if self.role == BROKER:
+            from gossamer.protocol.broker.plain import read_values
+
             return read_values(values, "values")
         assert self.schema is not None, "peers have one"
         return values_from_wire(self.schema, values)

@@ -1,0 +1,276 @@
+"""Brokers and their clients as people run them: every one a process, TLS on, over loopback."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gossamer.node.broker.tables import tables
+from gossamer.protocol.broker import BrokerSettings
+from gossamer.protocol.broker.messages import Advertise, Subscribe, Unsubscribe
+from gossamer.protocol.content import filters
+from support.broker_overlay import Overlay, path
+from support.broker_processes import POLL_S, BrokerProcesses, broker_processes
+from support.node_processes import PATIENCE_S, Shell, end, wait_for_line
+
+pytestmark = pytest.mark.slow
+
+OFFER = "present(symbol) and price >= 0 and present(volume)"
+WIDE = "price >= 0"
+
+
+@pytest.fixture(scope="module")
+def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcesses]:
+    """Three brokers that nobody kills."""
+    with broker_processes(Shell(tmp_path_factory.mktemp("brokers"))) as made:
+        yield made
+
+
+@pytest.fixture
+def shell(brokers: BrokerProcesses) -> Shell:
+    return brokers.shell
+
+
+# Nothing that was acknowledged is lost, and tables are right again.
+
+WANTED = {"ada": (3, "price >= 40"), "bob": (2, 'symbol == "A"'), "cyd": (3, "price < 5")}
+
+
+def test_nothing_is_lost_when_the_middle_broker_is_killed_under_load(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    with broker_processes(shell) as brokers:
+        shell.ok("advertise", OFFER, "--name", "exchange", "--folder", brokers.folder(1))
+        for number in (1, 2, 3):
+            brokers.wait_for(number, advertisements=1)
+        subscribers = [subscribe(shell, name) for name in WANTED]
+        # What the others want there hangs below it.
+        (tmp_path / "batch").write_text(f"subscribe wide {WIDE}\n")
+        shell.ok("batch", "batch", "--name", "cyd", "--folder", brokers.folder(3))
+        brokers.wait_for(1, subscriptions=1)
+
+        exchange = Exchange(shell, brokers.folder(1))
+        exchange.publish(150)
+        load = exchange.start(150)
+        shell.ok("unsub", "wide", "--name", "cyd", "--folder", brokers.folder(3))
+        brokers.kill(2)
+        exchange.finish(load)
+        load = exchange.start(150)
+        brokers.start(2)
+        exchange.finish(load)
+        brokers.wait_for(1, subscriptions=3)
+        exchange.publish(50)
+
+        for name, (_, text) in WANTED.items():
+            due = [one for one in exchange.published if filters.parse(text).matches(one)]
+            got = wait_for_events(shell, name, due)
+            assert len({one["volume"] for one in got}) == len(got), f"{name} got something twice"
+            if name != "cyd":
+                assert got == due, name
+        found = {number: tables_of(brokers.tables(number)) for number in (1, 2, 3)}
+        assert found == without_faults()
+        for process in subscribers:
+            process.send_signal(signal.SIGINT)
+            end(process)
+
+
+class Exchange:
+    """Publishes, and remembers what."""
+
+    def __init__(self, shell: Shell, folder: str) -> None:
+        self.published: list[dict[str, Any]] = []
+        self._shell = shell
+        self._folder = folder
+
+    def publish(self, count: int) -> None:
+        self.finish(self.start(count))
+
+    def start(self, count: int) -> subprocess.Popen[str]:
+        first = len(self.published)
+        made = [
+            {"symbol": "AB"[number % 2], "price": number % 50, "volume": number}
+            for number in range(first, first + count)
+        ]
+        self.published += made
+        process = self._shell.start(
+            *("pub", "--name", "exchange", "--folder", self._folder, "--jsonl", "-"),
+            stdin=subprocess.PIPE,
+        )
+        assert process.stdin is not None
+        process.stdin.write("".join(json.dumps(one) + "\n" for one in made))
+        process.stdin.close()
+        process.stdin = None
+        return process
+
+    def finish(self, process: subprocess.Popen[str]) -> None:
+        """Wait until everything is acknowledged."""
+        code, _, told = end(process)
+        assert code == 0, told
+
+
+def subscribe(shell: Shell, name: str) -> subprocess.Popen[str]:
+    """A subscriber whose events go to a file."""
+    number, text = WANTED[name]
+    with (shell.folder / f"{name}.jsonl").open("w") as out:
+        process = shell.start(
+            "sub", text, "--name", name, "--folder", f"demo/peer{number}", stdout=out
+        )
+    wait_for_line(process, "subscribed")
+    return process
+
+
+def wait_for_events(shell: Shell, name: str, due: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What a subscriber got, once everything due is there."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        lines = (shell.folder / f"{name}.jsonl").read_text().splitlines(keepends=True)
+        got = [json.loads(line)["values"] for line in lines if line.endswith("\n")]
+        missing = [one for one in due if one not in got]
+        if not missing:
+            return got
+        assert time.monotonic() < deadline, f"{name} missed {missing}"
+        time.sleep(POLL_S)
+
+
+def tables_of(
+    told: dict[str, Any],
+) -> tuple[set[tuple[str, str]], set[tuple[str, str]], dict[str, int]]:
+    """Who asked for and announced what, and how much stands at each neighbour."""
+    return (
+        {(row["filter"], kind(row["from"])) for row in told["subscriptions"]},
+        {(row["filter"], kind(row["from"])) for row in told["advertisements"]},
+        {kind("broker " + row["neighbour"]): row["sent"] for row in told["links"]},
+    )
+
+
+def kind(hop: str) -> str:
+    """A hop without the broker's key."""
+    return re.sub(r" \([0-9a-f]{16}\)", "", hop)
+
+
+def without_faults() -> dict[int, object]:
+    """The tables of brokers that were told the same, and that nobody killed."""
+    settings = BrokerSettings(covering="active")
+    overlay = Overlay(path("peer1", "peer2", "peer3"), settings)
+    overlay.attach("exchange", "peer1")
+    overlay.ask("exchange", Advertise("adv", filters.parse(OFFER)))
+    overlay.settle()
+    for name, (number, text) in WANTED.items():
+        overlay.attach(name, f"peer{number}")
+        overlay.ask(name, Subscribe("sub", filters.parse(text)))
+    overlay.ask("cyd", Subscribe("wide", filters.parse(WIDE)))
+    overlay.settle()
+    overlay.ask("cyd", Unsubscribe("wide"))
+    overlay.settle()
+    return {
+        number: tables_of(tables(overlay.brokers[f"peer{number}"], lambda name: name))
+        for number in (1, 2, 3)
+    }
+
+
+# What people get wrong is said in a sentence, with exit code 2.
+
+
+def refused(shell: Shell, *arguments: str) -> str:
+    done = shell.run(*arguments)
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    line, *picture = done.stderr.splitlines()
+    assert line.startswith("gossamer: ")
+    assert all(one.startswith("  ") for one in picture), done.stderr
+    return line
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("price > 5 and price < 3", "contradict each other: no value satisfies both at column 15"),
+        ("price ~ 5", r"expected a comparison .* found '~' at column 7"),
+        ("[price,foo,3]", r"unknown operator 'foo', there are eq neq .* at column 8"),
+        (
+            'price > 5 and price startswith "x"',
+            "attribute 'price' takes a number in its other predicates, not the string \"x\"",
+        ),
+        ("not " * 1500 + "price > 5", "more than the 4096 allowed"),
+        ("not " * 1000 + "price > 5", "nested too deeply"),
+    ],
+)
+def test_a_bad_filter(shell: Shell, text: str, words: str) -> None:
+    assert re.search(words, refused(shell, "sub", text, "--folder", "demo/peer1"))
+    told = refused(shell, "advertise", text, "--name", "x", "--folder", "demo/peer1")
+    assert re.search(words, told)
+
+
+def test_a_publication_outside_its_advertisement(shell: Shell) -> None:
+    shell.ok("advertise", OFFER, "--name", "nyse", "--folder", "demo/peer1")
+    publish = ("pub", "--name", "nyse", "--folder", "demo/peer1")
+    words = "client 'nyse' has no advertisement that allows"
+    assert f"{words} price = -1" in refused(shell, *publish, "price=-1")
+    assert f"{words} colour = 'red'" in refused(shell, *publish, "colour=red")
+    assert "--name is missing" in refused(shell, "pub", "price=1", "--folder", "demo/peer1")
+    assert shell.ok(*publish, "price=1").count(":") == 1
+    other = refused(shell, "advertise", WIDE, "--name", "nyse", "--folder", "demo/peer1")
+    assert "client 'nyse' has an advertisement labelled 'adv' already" in other
+
+
+def test_a_second_client_of_a_name(shell: Shell) -> None:
+    watch = ("sub", WIDE, "--name", "watcher", "--folder", "demo/peer3")
+    first = shell.start(*watch)
+    wait_for_line(first, "subscribed")
+    assert "client 'watcher' is connected already" in refused(shell, *watch)
+    first.send_signal(signal.SIGINT)
+    end(first)
+    shell.ok("sub", "--forget", "--name", "watcher", "--folder", "demo/peer3")
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ("subscribe a x > 1\nsubscrbe b x > 2", "line 2, column 1: expected one of advertise, "),
+        ("  subscribe a", "line 1, column 14: expected a label and a filter"),
+        ("subscribe a x > 1\n\nsubscribe b x >> 2", "line 3, column 15: expected a comparison"),
+        ("publish x = 1, y", "line 1, column 17: expected '='"),
+        ("unsubscribe a b", "line 1, column 15: expected nothing after the label"),
+    ],
+)
+def test_a_bad_line_of_a_batch_does_nothing(shell: Shell, lines: str, words: str) -> None:
+    (shell.folder / "batch").write_text(lines)
+    told = refused(shell, "batch", "batch", "--name", "x", "--folder", "demo/peer1")
+    assert words in told
+    assert told.endswith("; nothing was done")
+
+
+def test_a_batch_that_is_refused_says_what_was_done(shell: Shell) -> None:
+    (shell.folder / "batch").write_text("subscribe a x > 1\n# a remark\nunsubscribe b\n")
+    told = refused(shell, "batch", "batch", "--folder", "demo/peer1")
+    assert "batch, line 3: client '~" in told
+    assert "has no subscription labelled 'b'; the 1 operations before it were done" in told
+
+
+def test_a_route_and_a_broker_that_do_not_exist(shell: Shell) -> None:
+    trace = ("node", "trace", "demo/peer1", "--message")
+    assert "is not remembered here" in refused(shell, *trace, "0000000000000001:7")
+    assert "expected a broker's key, a colon and a number" in refused(shell, *trace, "7")
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        (("--role", "king"), "node.role is 'king', expected one of peer, broker"),
+        (("--covering", "much"), "broker.covering is 'much', expected one of off, lazy"),
+        (("--neighbour", "nowhere:x"), "broker.neighbours is .* expected an address such as"),
+        (("--set", "broker.colour=red"), "an unknown setting"),
+    ],
+)
+def test_a_bad_setting(shell: Shell, tmp_path: Path, option: tuple[str, str], words: str) -> None:
+    shell.ok("node", "init", str(tmp_path / "desk"), "--preset", "local")
+    told = refused(shell, "node", "run", str(tmp_path / "desk"), "--role", "broker", *option)
+    assert re.search(words, told), told
