@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import time
@@ -10,8 +9,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import trio
 from attrs import define, field
 
+from gossamer.node.commands.folder import address_of
+from gossamer.node.local.client import open_client
 from support.node_processes import PATIENCE_S, Shell, end, free_ports, wait_for_log
 
 POLL_S = 0.05
@@ -55,10 +57,12 @@ class BrokerProcesses:
 
     def tables(self, number: int) -> dict[str, Any]:
         """What a broker tells of its tables."""
-        told: dict[str, Any] = json.loads(
-            self.shell.ok("node", "trace", self.folder(number), "--json")
-        )
-        return told
+
+        async def ask() -> dict[str, Any]:
+            async with open_client(address_of(self.shell.folder / self.folder(number))) as client:
+                return await client.tables()
+
+        return trio.run(ask)
 
     def wait_for(self, number: int, **sizes: int) -> dict[str, Any]:
         """Wait until a broker's tables are of these sizes; returns them."""

@@ -68,7 +68,7 @@ def run_batch(folder: Path | None, name: str | None, file: Path) -> str:
         async with open_client(address_of(folder), name, aside=True) as client:
             with _progress(len(operations)) as show:
                 await _carry_out(client, operations, file, show)
-        return f"{len(operations)} operations of {file} done"
+        return f"done: {len(operations)} lines of {file}"
 
     with unwrapped():
         return trio.run(run)

@@ -160,5 +160,6 @@ class BatchStoppedError(NodeError):
         self.line = line
         self.reason = reason
         self.done = done
-        before = f"the {done} operations before it were done" if done else "nothing was done"
+        words = {0: "nothing was done", 1: "the operation before it was done"}
+        before = words.get(done, f"the {done} operations before it were done")
         super().__init__(f"{path}, line {line}: {reason}; {before}")
