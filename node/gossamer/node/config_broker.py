@@ -53,8 +53,9 @@ class BrokerSection:
         queue: messages that wait for the broker before those who bring more are slowed down.
         filters: subscriptions, and advertisements, of one client.
         drop_unpaid: give up what is kept for nobody and costs more than it saves.
-        statistics_window_s, statistics_entries: publications by which critical distances are
-            found; see `gossamer.protocol.broker.settings`.
+        statistics_window_s: for how long a publication counts when critical distances are looked
+            for; a guess, as the papers say "configurable".
+        statistics_entries: publications that count; the papers' largest database had so many.
     """
 
     SECTION: ClassVar = "broker"

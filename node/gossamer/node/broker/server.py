@@ -11,7 +11,7 @@ import trio
 from gossamer.node.broker.session import BrokerServices, BrokerSession
 from gossamer.node.errors import ClientRequestError, PeerRefused
 from gossamer.node.local.address import Door, LocalAddress, close_door, open_door
-from gossamer.node.local.frames import BROKER, FRAMES, admitted_end, schema_to_wire
+from gossamer.node.local.frames import BROKER, admitted_end, schema_to_wire
 from gossamer.node.local.server import FrontDesk
 from gossamer.node.transport.base import Cause
 from gossamer.node.transport.connection import Connection
@@ -34,9 +34,8 @@ class BrokerServer(FrontDesk):
 
     async def _welcome(self, stream: trio.SocketStream, reader: FrameReader, frame: Frame) -> None:
         members = self._services.members
-        connection = Connection(
-            admitted_end(stream, frame, reader.take_rest()), self._limits, FRAMES
-        )
+        admitted = admitted_end(stream, frame, reader.take_rest())
+        connection = Connection(admitted, self._limits, BROKER_FRAMES)
         session = BrokerSession(connection, self._services)
         aside = frame.get("aside", False)
         try:

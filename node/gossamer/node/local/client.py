@@ -30,6 +30,7 @@ from gossamer.node.errors import (
 from gossamer.node.local.address import LocalAddress, knock
 from gossamer.node.local.frames import (
     BROKER,
+    BROKER_FRAMES,
     FRAMES,
     NEW,
     PEER,
@@ -342,7 +343,8 @@ async def open_client(
         attach |= {"history": resume.history, "acknowledged": resume.acknowledged}
     try:
         attached, rest = await _introduce(stream, attach)
-        connection = Connection(admitted_end(stream, attached, rest), _LIMITS, FRAMES)
+        types = BROKER_FRAMES if attached.get("role") == BROKER else FRAMES
+        connection = Connection(admitted_end(stream, attached, rest), _LIMITS, types)
         client = LocalClient(connection, attached)
     except BaseException:
         await trio.aclose_forcefully(stream)

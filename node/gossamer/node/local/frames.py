@@ -36,7 +36,7 @@ from gossamer.node.transport.schema import (
     Text,
     shorten,
 )
-from gossamer.protocol.content.schema import Schema
+from gossamer.protocol.content.schema import MAX_ATTRIBUTES, Schema
 from gossamer.protocol.content.values import Value, literal
 
 VERSION: Final = 1
@@ -44,7 +44,6 @@ VERSION: Final = 1
 # Events of one `publish_many`: with 16 attributes each, their values are within `Limits.items`.
 MAX_EVENTS: Final = 256
 MAX_EXPRESSION: Final = 8192
-MAX_NAME_TEXT: Final = 4096
 MAX_ID: Final = 64
 MAX_ANSWER: Final = 1 << 19
 
@@ -53,8 +52,11 @@ NEW, RETAINED = "new", "retained"
 PEER, BROKER = "peer", "broker"
 
 _DIGITS: Final = re.compile(r"-?[0-9]{1,400}")
-_VALUE: Final = AnyOf(Number(), Text(4096), Flag(), ListOf(Text(800), 2))
-_VALUES: Final = MapOf(_VALUE, 256, MAX_NAME_TEXT)
+# Of events at a peer, whose schema names what they are made of; and at a broker, of anything.
+_VALUES: Final = MapOf(AnyOf(Number(), Text(4096), ListOf(Text(401), 2)), MAX_ATTRIBUTES)
+_ANY_VALUES: Final = MapOf(
+    AnyOf(Number(), Text(4096), Flag(), ListOf(Text(800), 2)), 256, longest_key=4096
+)
 _EVENT_ID: Final = Text(48)
 _NUMBER: Final = Integer(0, 1 << 53)
 _ID: Final = Text(MAX_ID)
@@ -120,7 +122,15 @@ LOCAL_TYPES: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
         },
     }
 )
+_WITH_ANY_VALUES: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
+    {
+        "publish": {**LOCAL_TYPES["publish"], "values": _ANY_VALUES},
+        "publish_many": {**LOCAL_TYPES["publish_many"], "events": ListOf(_ANY_VALUES, MAX_EVENTS)},
+        "event": {**LOCAL_TYPES["event"], "values": _ANY_VALUES},
+    }
+)
 FRAMES: Final = CONTROL_FRAMES.extended(LOCAL_TYPES)
+BROKER_FRAMES: Final = CONTROL_FRAMES.extended({**LOCAL_TYPES, **_WITH_ANY_VALUES})
 
 
 def admitted_end(stream: trio.abc.Stream, frame: Frame, rest: bytes) -> Admitted:
