@@ -6,6 +6,7 @@ import json
 import re
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +22,7 @@ from gossamer.protocol.content import filters
 from support.broker_overlay import Overlay, path
 from support.broker_processes import POLL_S, BrokerProcesses, broker_processes
 from support.installed_command import install
-from support.node_processes import PATIENCE_S, Shell, end, wait_for_line
+from support.node_processes import PATIENCE_S, Shell, end, free_ports, wait_for_line
 
 pytestmark = pytest.mark.slow
 
@@ -289,3 +290,19 @@ def test_a_bad_setting(
 ) -> None:
     told = refused(capsys, "node", "run", str(here / "demo/peer1"), "--role", "broker", *option)
     assert re.search(words, told), told
+
+
+# What the examples say.
+
+EXAMPLE = Path(__file__).parents[2] / "examples/brokers/node"
+
+
+def test_the_example_prints_what_its_readme_says(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    example = [sys.executable, str(EXAMPLE / "three_brokers.py"), "market"]
+    process = shell.start(command=["env", f"FIRST_PORT={free_ports(3)}", *example])
+    code, out, err = end(process)
+    assert code == 0, err
+    said = (EXAMPLE / "README.md").read_text(encoding="utf-8")
+    assert all(f"\n    {line}\n" in said for line in out.splitlines()), out
+    assert len(out.splitlines()) == 5

@@ -11,7 +11,7 @@ import trio
 from gossamer.node.broker.session import BrokerServices, BrokerSession
 from gossamer.node.errors import ClientRequestError, PeerRefused
 from gossamer.node.local.address import Door, LocalAddress, close_door, open_door
-from gossamer.node.local.frames import BROKER, admitted_end, schema_to_wire
+from gossamer.node.local.frames import BROKER, BROKER_FRAMES, admitted_end, schema_to_wire
 from gossamer.node.local.server import FrontDesk
 from gossamer.node.transport.base import Cause
 from gossamer.node.transport.connection import Connection

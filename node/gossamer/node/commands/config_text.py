@@ -47,6 +47,15 @@ name = {name}
 # The page for browsers, and /metrics for Prometheus; port 0 is any free one.
 {page}
 
+[node]
+# peer, or broker: see docs/broker-node.md.
+# role = "broker"
+
+[broker]
+# Brokers to connect to; it is enough that one end of a link names the other.
+# neighbours = ["192.168.1.7:7710"]
+# covering = "incremental"
+
 [local]
 # The socket for applications of this machine: "" is a Unix socket in this folder.
 # address = "127.0.0.1:7713"
