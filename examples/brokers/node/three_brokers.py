@@ -74,7 +74,7 @@ async def trade(first: Path, last: Path) -> None:
         await exchange.advertise("quotes", OFFER)
         await wait_for_tables(last, advertisements=1)
         await ada.subscribe("all", "price > 0")
-        await bob.subscribe("ibm", 'symbol == "IBM" and price < 100')
+        await bob.subscribe("ibm", 'symbol == "IBM" and 0 < price < 100')
         # The first broker hears of ada's subscription only, which covers bob's.
         await wait_for_tables(first, subscriptions=1)
         for quote in QUOTES:
