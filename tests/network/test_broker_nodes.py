@@ -13,9 +13,13 @@ import trio
 from gossamer.node.broker.links import Neighbour
 from gossamer.node.errors import ClientRequestError, ConfigurationError
 from gossamer.node.transport.frames import encode_frame
+from gossamer.protocol.broker import Hop
+from gossamer.protocol.broker.effects import Effect
 from gossamer.protocol.broker.errors import NotAdvertisedError
+from gossamer.protocol.broker.messages import Congestion, Message, Subscribe
 from gossamer.protocol.content import filters
 from support.broker_play import random_filter_text, random_values
+from support.clusters import made_cluster
 from support.memory_brokers import (
     PATIENCE_S,
     SETTINGS,
@@ -267,6 +271,76 @@ async def test_a_frame_that_breaks_the_rules_costs_its_sender_the_connection(
 
 
 @on_jumping_clock
+async def test_what_a_revoked_broker_told_is_withdrawn(tmp_path: Path) -> None:
+    with made_cluster(tmp_path / "first") as cluster:
+        members = {1: cluster.first, 2: cluster.admit("second"), 3: cluster.admit("third")}
+        async with memory_brokers(tmp_path, LINE, members=members) as brokers:
+            exchange = await MemoryClient.attach(brokers.nodes[1], "exchange")
+            await exchange.advertise("quotes", OFFER)
+            await brokers.settle()
+            watcher = await MemoryClient.attach(brokers.nodes[3], "watcher")
+            await watcher.subscribe("all", OFFER)
+            await brokers.settle()
+            assert brokers.nodes[1].engine.broker.sizes().subscriptions == 1
+            key = members[3].identity.key
+            cluster.registrar.revoke(cluster.store, f"{key:016x}", cluster.now)
+            await eventually(
+                lambda: brokers.nodes[1].engine.broker.sizes().subscriptions == 0, PATIENCE_S
+            )
+            (other,) = [one for one in brokers.nodes[2].neighbours.known.values() if one.key == key]
+            assert "revoked" in other.refused
+
+
+@on_jumping_clock
+async def test_a_neighbour_that_takes_nothing_is_given_up_and_told_everything_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gossamer.node.broker.links.BACKLOG_BYTES", 20_000)
+    async with memory_brokers(tmp_path, [(1, 2)]) as brokers:
+        exchange = await MemoryClient.attach(brokers.nodes[1], "exchange")
+        await exchange.advertise("quotes", "present(text)")
+        watcher = await MemoryClient.attach(brokers.nodes[2], "watcher")
+        await brokers.settle()
+        await watcher.subscribe("all", "present(text)")
+        await brokers.settle()
+        (link,) = brokers.nodes[1].neighbours.known.values()
+        held = link.connection
+
+        async def blocked(_: bytes) -> None:
+            await trio.sleep_forever()
+
+        monkeypatch.setattr(held, "send", blocked)
+        sent = [await exchange.publish({"text": str(n) * 4000}) for n in range(10)]
+        await eventually(lambda: brokers.nodes[1].counters.closed["stalled"] > 0, PATIENCE_S)
+        await brokers.settle()
+        await watcher.fetch()
+        assert set(watcher.got) == set(sent)
+
+
+@on_jumping_clock
+async def test_a_broker_with_long_queues_is_congested_until_they_are_short(
+    tmp_path: Path,
+) -> None:
+    settings = attrs.evolve(SETTINGS, covering="incremental", congested_queue=20)
+    async with memory_brokers(tmp_path, [(1, 2)], settings=settings) as brokers:
+        node = brokers.nodes[1]
+        ada = await MemoryClient.attach(node, "ada")
+        queues: list[int] = []
+        handle = node.engine.broker.handle
+
+        def watched(now: int, source: Hop | None, message: Message) -> list[Effect]:
+            if isinstance(message, Congestion):
+                queues.append(message.queue)
+            return handle(now, source, message)
+
+        node.engine.broker.handle = watched  # type: ignore[method-assign]
+        wanted = [Subscribe(f"s{n}", filters.parse(f"x > {n}")) for n in range(60)]
+        await node.members.ask_all(ada.member, wanted)
+        await eventually(lambda: len(queues) == 2, PATIENCE_S)
+        assert queues[0] > 20 >= queues[1]
+
+
+@on_jumping_clock
 async def test_a_second_client_of_a_name_is_refused(tmp_path: Path) -> None:
     async with memory_brokers(tmp_path, [(1, 2)]) as brokers:
         ada = await MemoryClient.attach(brokers.nodes[1], "ada")
@@ -310,7 +384,7 @@ async def test_a_route_is_told_broker_by_broker(tmp_path: Path) -> None:
         await far.subscribe("all", OFFER)
         await near.subscribe("all", OFFER)
         await brokers.settle()
-        found = await exchange.publish({"price": 1})
+        found = await exchange.publish({"symbol": "A", "price": 1})
         await brokers.settle()
         name, _, number = found.partition(":")
         id_ = type(brokers.nodes[1].engine.broker.next_id)(name, int(number))
@@ -330,7 +404,7 @@ async def test_a_route_is_told_broker_by_broker(tmp_path: Path) -> None:
             "subscriptions": 2,
             "advertisements": 1,
             "by last hop": {
-                f"broker broker 3 ({key(3)})": 1,
-                f"broker broker 4 ({key(4)})": 1,
+                f"broker {key(3)}": 1,
+                f"broker {key(4)}": 1,
             },
         }

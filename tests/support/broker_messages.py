@@ -16,6 +16,7 @@ from support.filter_strategies import filters, publications
 
 names = st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=12)
 numbers = st.integers(0, (1 << 63) - 1)
+hops = st.integers(0, 1 << 31)
 ids = st.builds(Id, names, numbers)
 values = publications().map(exact_publication)
 tuples = st.builds(
@@ -35,7 +36,7 @@ between_brokers = st.one_of(
     unsubscription,
     advertisement,
     st.builds(m.Unadvertisement, ids),
-    st.builds(m.Publication, ids, ids, values, numbers, numbers),
+    st.builds(m.Publication, ids, ids, values, hops, hops),
     st.builds(m.Packed, st.lists(subscription | unsubscription, max_size=3).map(tuple)),
     st.builds(
         m.Synchronise,

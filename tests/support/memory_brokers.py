@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -14,10 +15,12 @@ import trio
 from gossamer.node.broker.assembly import BrokerNode, BrokerParts, run_broker
 from gossamer.node.broker.members import Member
 from gossamer.node.broker.session import event_of, id_text
+from gossamer.node.security.cluster import Membership
 from gossamer.node.store.writer import open_writer
 from gossamer.node.transport.base import Address, LocalPeer, Transport, Verify
 from gossamer.node.transport.frames import FrameReader
 from gossamer.node.transport.limits import Limits
+from gossamer.node.unwrap import unwrapped
 from gossamer.protocol.broker import BrokerSettings
 from gossamer.protocol.broker.index import SharedIndex
 from gossamer.protocol.broker.messages import Publish
@@ -28,6 +31,8 @@ from support.waiting import eventually
 EPOCH_S = 1_700_000_000.0
 # Of a clock that jumps while the disk is waited for.
 PATIENCE_S = 3600.0
+# Links of brokers stay, as of `gossamer.node.broker.node`.
+LIMITS = Limits(unused_seconds=86_400.0, stall_seconds=60.0)
 # Statistics, timers and frames as in a node, but acknowledgements soon, so that tests settle soon.
 SETTINGS = BrokerSettings(
     covering="active", retained_publications=1000, acknowledge_every=4, acknowledge_interval=1000
@@ -44,7 +49,8 @@ class MemoryBrokers:
         edges: which of them dials which.
         settings: of all of them.
         limits: of their transports.
-        nodes: those that run, by number.
+        nodes: those that run, by number, which is their key where they are no members.
+        members: memberships of a real cluster, by number.
     """
 
     network: MemoryNetwork
@@ -52,8 +58,9 @@ class MemoryBrokers:
     nursery: trio.Nursery
     edges: list[tuple[int, int]]
     settings: BrokerSettings = SETTINGS
-    limits: Limits = attrs.field(factory=Limits)
+    limits: Limits = LIMITS
     nodes: dict[int, BrokerNode] = attrs.field(factory=dict)
+    members: dict[int, Membership] = attrs.field(factory=dict)
     _stops: dict[int, trio.Event] = attrs.field(factory=dict)
     _gone: dict[int, trio.Event] = attrs.field(factory=dict)
 
@@ -125,18 +132,23 @@ class MemoryBrokers:
     async def opened(self, number: int) -> AsyncIterator[BrokerNode]:
         """A broker that is no part of the crowd."""
         self.network.isolated.discard(number)
-        async with AsyncExitStack() as stack:
-            writer = await stack.enter_async_context(open_writer(self.folder / f"{number}.db"))
-            yield await stack.enter_async_context(run_broker(self._parts(number, writer)))
+        with unwrapped():
+            async with AsyncExitStack() as stack:
+                writer = await stack.enter_async_context(open_writer(self.folder / f"{number}.db"))
+                yield await stack.enter_async_context(run_broker(self._parts(number, writer)))
 
     def _parts(self, number: int, writer: Any) -> BrokerParts:
         def make(me: LocalPeer, verify: Verify) -> Transport:
             return self.network.transport(me, self.limits, verify)
 
+        member = self.members.get(number)
+        if member is not None:
+            self.network.certificates[member.identity.key] = member.certificate.der
         return BrokerParts(
-            key=number,
+            key=number if member is None else member.identity.key,
             name=f"broker {number}",
-            cluster="memory",
+            cluster="memory" if member is None else member.authority.cluster,
+            member=member,
             version="test",
             settings=self.settings,
             new_index=SharedIndex,
@@ -147,7 +159,7 @@ class MemoryBrokers:
             advertise=lambda listening: listening,
             writer=writer,
             draws=random.Random(number),
-            now=lambda: EPOCH_S + trio.current_time(),
+            now=lambda: (time.time() if member else EPOCH_S) + trio.current_time(),
         )
 
 

@@ -200,10 +200,11 @@ class BrokerNode:
 
     def carry_out(self, told: Input, effects: list[Effect]) -> None:
         """Do what follows from a message."""
+        sends = [effect for effect in effects if isinstance(effect, Send)]
+        if sends:
+            self.neighbours.send(sends)
         for effect in effects:
             match effect:
-                case Send():
-                    self.neighbours.send(effect)
                 case Deliver():
                     self.counters.events_delivered += 1
                     self.members.delivered(effect, self._parts.now())
@@ -327,8 +328,8 @@ class BrokerNode:
     async def close(self) -> None:
         """Say goodbye, and store the broker, so that it is soon there again."""
         await self.pool.close()
-        await self.engine.close()
-        await self._journal.dump(self.engine.broker, self.engine.now)
+        if await self.engine.close():
+            await self._journal.dump(self.engine.broker, self.engine.now)
 
 
 def _mail_id(store: Store) -> str:

@@ -173,22 +173,28 @@ class Engine:
 
     async def run(self) -> None:
         """Handle what comes, until closed or cancelled."""
-        async with trio.open_nursery() as self._timers:
-            while not self._closing:
-                with trio.move_on_after(LOOK_S if self._congested else math.inf):
-                    await self._work.wait()
-                self._report_congestion()
-                if self._inputs and not self._closing:
-                    await self._step()
-                    await self._journal.dump_if_due(self.broker, self.now)
-            self._timers.cancel_scope.cancel()
-        self._over.set()
+        try:
+            async with trio.open_nursery() as self._timers:
+                while not self._closing:
+                    await self._take_turn()
+                self._timers.cancel_scope.cancel()
+        finally:
+            self._over.set()
 
-    async def close(self) -> None:
-        """Take nothing more; returns when what was taken is stored and carried out."""
+    async def _take_turn(self) -> None:
+        with trio.move_on_after(LOOK_S if self._congested else math.inf):
+            await self._work.wait()
+        self._report_congestion()
+        if self._inputs and not self._closing:
+            await self._step()
+            await self._journal.dump_if_due(self.broker, self.now)
+
+    async def close(self) -> bool:
+        """Take nothing more; returns whether all that was taken is stored and carried out."""
         self._closing = True
         self._work.set()
         await self._over.wait()
+        return not self.busy
 
     def _report_congestion(self) -> None:
         """Tell the broker how long the longest queue is, when that makes a difference."""

@@ -8,7 +8,7 @@ over another that took its place: for that, the link goes down and comes up agai
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import trio
@@ -26,7 +26,13 @@ from gossamer.node.transport.schema import Frame
 from gossamer.protocol.broker.effects import Send
 from gossamer.protocol.broker.errors import CycleError
 from gossamer.protocol.broker.identifiers import neighbour
-from gossamer.protocol.broker.messages import NeighbourDown, NeighbourGone, NeighbourUp
+from gossamer.protocol.broker.messages import Frame as BrokerFrame
+from gossamer.protocol.broker.messages import (
+    NeighbourDown,
+    NeighbourGone,
+    NeighbourUp,
+    Synchronise,
+)
 from gossamer.protocol.errors import ProtocolError
 
 # Bytes that wait for a neighbour before its link is given up; it is told everything again when it
@@ -46,6 +52,8 @@ class Neighbour:
         frames: protocol frames that came, in parts.
         waiting: frames for it that are not queued at the connection yet.
         waiting_bytes: their size.
+        beginning: whether what a session begins with is being put.
+        begun_bytes: the size of that, and of what waited before.
         refused: why it is not to be a neighbour: it would close a cycle.
     """
 
@@ -56,6 +64,8 @@ class Neighbour:
     frames: BrokerFrames = field(factory=BrokerFrames)
     waiting: deque[bytes] = field(factory=deque)
     waiting_bytes: int = 0
+    beginning: bool = False
+    begun_bytes: int = 0
     refused: str = ""
     _work: trio.Event = field(factory=trio.Event)
 
@@ -164,14 +174,27 @@ class Neighbours:
 
     # What the broker wants
 
-    def send(self, effect: Send) -> None:
-        """Send a frame; while the link is down it is lost, as the protocol expects."""
-        one = self.known.get(int(effect.neighbour, 16))
-        if one is None or one.connection is None:
-            return
-        for frame in encode_broker_frame(effect.frame):
-            one.put(frame)
-        if one.waiting_bytes > BACKLOG_BYTES:
+    def send(self, effects: Iterable[Send]) -> None:
+        """Send frames; while a link is down they are lost, as the protocol expects.
+
+        What a session begins with may be long. Beyond that, who lets too much wait is given up.
+        """
+        for effect in effects:
+            one = self.known.get(int(effect.neighbour, 16))
+            if one is not None and one.connection is not None:
+                self._put(one, effect.frame)
+        for one in self.known.values():
+            if one.beginning:
+                one.beginning = False
+                one.begun_bytes = one.waiting_bytes
+
+    def _put(self, one: Neighbour, frame: BrokerFrame) -> None:
+        assert one.connection is not None
+        if isinstance(frame.message, Synchronise):
+            one.beginning = True
+        for part in encode_broker_frame(frame):
+            one.put(part)
+        if not one.beginning and one.waiting_bytes > one.begun_bytes + BACKLOG_BYTES:
             detail = f"more than {BACKLOG_BYTES >> 20} MiB wait for it"
             one.connection.expel(Cause.STALLED, detail)
             one.drop()
@@ -198,7 +221,7 @@ class Neighbours:
     def label(self, name: str) -> str:
         """What people call a broker, where that is known here."""
         found = next((one for one in self.known.values() if key_text(one.key) == name), None)
-        return name if found is None else f"{found.label} ({name})"
+        return name if found is None or found.label == name else f"{found.label} ({name})"
 
     def described(self) -> list[str]:
         """Every neighbour and how its link is, for people."""

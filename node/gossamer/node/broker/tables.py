@@ -10,9 +10,12 @@ from typing import Any, Final
 from gossamer.protocol.broker import Broker, Hop, Id
 from gossamer.protocol.broker.link import Link
 from gossamer.protocol.content import filters
+from gossamer.protocol.content.filters import Filter
 
 # Rows of each table that are told; how many there are is told as well.
-ROWS: Final = 500
+ROWS: Final = 200
+# Characters of a filter that are told.
+CHARACTERS: Final = 300
 
 Label = Callable[[str], str]
 """What people call a broker."""
@@ -36,14 +39,14 @@ def tables(broker: Broker, label: Label) -> dict[str, Any]:
             "by last hop": dict(Counter(_hop(one.hop, label) for one in subscriptions)),
         },
         "advertisements": [
-            {"id": _id(one.id), "from": _hop(one.hop, label), "filter": filters.to_text(one.filter)}
+            {"id": _id(one.id), "from": _hop(one.hop, label), "filter": _text(one.filter)}
             for one in islice(advertisements, ROWS)
         ],
         "subscriptions": [
             {
                 "id": _id(one.id),
                 "from": _hop(one.hop, label),
-                "filter": filters.to_text(one.filter),
+                "filter": _text(one.filter),
                 "held back": one.held,
                 "quenched": [f"at {label(at)} by {_id(by)}" for at, by in coverers.get(one.id, ())],
             }
@@ -71,7 +74,7 @@ def _aggregates(links: Iterable[Link], label: Label) -> Iterable[dict[str, Any]]
             yield {
                 "neighbour": label(link.name),
                 "id": _id(one.id),
-                "filter": filters.to_text(one.filter),
+                "filter": _text(one.filter),
                 "quenches": len(link.sent.quenched_by(one.id)),
                 "arrivals": one.arrivals,
                 "false positives": one.false_positives,
@@ -86,6 +89,11 @@ def _coverers(links: Iterable[Link]) -> dict[Id, list[tuple[str, Id]]]:
             for quenched in link.sent.quenched_by(id_):
                 found.setdefault(quenched, []).append((link.name, id_))
     return found
+
+
+def _text(wanted: Filter) -> str:
+    text = filters.to_text(wanted)
+    return text if len(text) <= CHARACTERS else f"{text[: CHARACTERS - 3]}..."
 
 
 def _hop(hop: Hop, label: Label) -> str:

@@ -31,6 +31,7 @@ from gossamer.protocol.broker.errors import MalformedMessageError
 from gossamer.protocol.broker.messages import CriticalDistance, Frame, Message
 from gossamer.protocol.broker.plain import (
     UNNAMED,
+    WHOLE,
     Read,
     malformed,
     plain_filter,
@@ -51,7 +52,8 @@ MAX_TUPLES: Final = 100_000
 """Most critical distances of an unsubscription."""
 MAX_ASKED: Final = 10_000
 """Most filters with which a client attaches."""
-_HOPS: Final = 1 << 31
+MAX_HOPS: Final = 1 << 31
+"""Larger counts of hops are read as this one, so that adding to them makes no frame malformed."""
 
 
 @frozen
@@ -108,7 +110,12 @@ def _read_critical(data: object, field: str) -> CriticalDistance:
     return CriticalDistance(read_id(data[0], field), _distances(data[1], field))
 
 
-_distances: Final = read_list(read_whole(-_HOPS, _HOPS), 2)
+def _read_hops(data: object, field: str) -> int:
+    return max(-MAX_HOPS, min(int(_any_hops(data, field)), MAX_HOPS))
+
+
+_any_hops: Final = read_whole(-WHOLE, WHOLE - 1)
+_distances: Final = read_list(_read_hops, 2)
 
 
 def _read_asked(data: object, field: str) -> tuple[str, object]:
@@ -121,6 +128,7 @@ _ID: Final = Part(list, read_id)
 _NAME: Final = Part(_same, read_name)
 _FLAG: Final = Part(_same, read_flag)
 _COUNT: Final = Part(_same, read_whole())
+_PASSED: Final = Part(_same, lambda data, field: _read_hops(_COUNT.read(data, field), field))
 _FILTER: Final = Part(plain_filter, read_filter)
 _VALUES: Final = Part(plain_values, read_values)
 _ASKED: Final = _many(Part(lambda one: [one[0], plain_filter(one[1])], _read_asked), MAX_ASKED)
@@ -149,7 +157,7 @@ BETWEEN_BROKERS: Final[Mapping[str, Shape]] = {
     **_INNER,
     "advertisement": _ADVERTISEMENT,
     "unadvertisement": _shape(m.Unadvertisement, _ID),
-    "publication": _shape(m.Publication, _ID, _ID, _VALUES, _COUNT, _COUNT),
+    "publication": _shape(m.Publication, _ID, _ID, _VALUES, _PASSED, _PASSED),
     "packed": _shape(m.Packed, _many(_part_of(_INNER), MAX_STANDING)),
     "synchronise": _shape(
         m.Synchronise,

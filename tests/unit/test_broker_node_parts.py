@@ -1,0 +1,252 @@
+"""Parts of a node that is a broker: frames in parts, the journal, content, batch files, routes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cbor2
+import pytest
+import trio
+
+from gossamer.node.broker import wire
+from gossamer.node.broker.content import Content, check_label
+from gossamer.node.broker.journal import Entry, StoredJournal, recall
+from gossamer.node.broker.session import read_id
+from gossamer.node.broker.wire import OVERLAY_FRAMES, BrokerFrames, encode_broker_frame
+from gossamer.node.commands.event_text import event_of_arguments, event_of_line
+from gossamer.node.errors import (
+    BadFrame,
+    ClientRequestError,
+    ConfigurationError,
+    EventInputError,
+    StoreDamagedError,
+)
+from gossamer.node.store.broker import Letter
+from gossamer.node.store.writer import StoreWriter, open_writer
+from gossamer.node.transport.frames import FrameReader
+from gossamer.node.transport.limits import Limits
+from gossamer.protocol.broker import Broker, BrokerSettings, Id, client
+from gossamer.protocol.broker.errors import MalformedMessageError
+from gossamer.protocol.broker.index import SharedIndex
+from gossamer.protocol.broker.messages import (
+    Advertise,
+    Attach,
+    Frame,
+    NeighbourUp,
+    Publish,
+    Subscribe,
+    Subscription,
+    Synchronise,
+)
+from gossamer.protocol.content import filters
+from gossamer.protocol.content.errors import ContentError
+from gossamer.protocol.content.schema import FloatAttribute, Schema
+from gossamer.protocol.errors import ExpressionError
+
+SETTINGS = BrokerSettings(covering="active", retained_publications=10)
+
+
+# Frames
+
+
+def long_frame(session: int = 5) -> Frame:
+    """A frame that takes several parts."""
+    text = 'symbol == "' + "x" * 3000 + '" and price > {}'
+    told = [Subscription(Id("B", n), filters.parse(text.format(n))) for n in range(200)]
+    return Frame(session, 1, Synchronise((), tuple(told)))
+
+
+def frames_of(data: list[bytes]) -> list[dict[str, object]]:
+    reader = FrameReader(Limits())
+    for one in data:
+        reader.feed(one)
+    found = list(reader)
+    for one in found:
+        OVERLAY_FRAMES.check(one)
+    return found
+
+
+def test_a_long_message_travels_in_parts() -> None:
+    parts = frames_of(list(encode_broker_frame(long_frame())))
+    assert len(parts) > 2
+    frames = BrokerFrames()
+    assert [frames.take(part) for part in parts[:-1]] == [None] * (len(parts) - 1)
+    assert frames.take(parts[-1]) == long_frame()
+
+
+def test_parts_of_an_earlier_session_are_left_out() -> None:
+    old, new = (frames_of(list(encode_broker_frame(long_frame(n)))) for n in (5, 6))
+    frames = BrokerFrames()
+    for part in (*old[:2], *new[:1], *old[2:], *new[1:-1]):
+        assert frames.take(part) is None
+    assert frames.take(new[-1]) == long_frame(6)
+
+
+def test_a_message_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "MESSAGE_BYTES", 1000)
+    frames = BrokerFrames()
+    part = {"type": "broker", "session": 1, "part": bytes(400), "last": False}
+    assert frames.take(part) is None
+    assert frames.take(part) is None
+    with pytest.raises(BadFrame, match="at most 1000 bytes in all"):
+        frames.take(part)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"", "unreadable"),
+        (b"\xff", "unreadable"),
+        (b"\x83\x01\x02", "unreadable"),
+        (cbor2.dumps([1, 2, "packed", []]) + b"\x00", "nothing after the message"),
+        (cbor2.dumps([[[[[[[[[[1]]]]]]]]]]), "unreadable"),
+        (cbor2.dumps([0] * 100_000), "more values"),
+        (cbor2.dumps([1, 2, "packed", [cbor2.CBORTag(1, 1)]]), "unreadable"),
+    ],
+)
+def test_bytes_that_are_no_message_are_refused(body: bytes, words: str) -> None:
+    part = {"type": "broker", "session": 1, "part": body, "last": True}
+    with pytest.raises((BadFrame, MalformedMessageError), match=words):
+        BrokerFrames().take(part)
+
+
+# The journal
+
+
+async def recalled(writer: StoreWriter, settings: BrokerSettings = SETTINGS) -> Broker:
+    found = await recall(writer, "B1", settings, now=5, incarnation=7, new_index=SharedIndex)
+    assert found.now >= 5
+    return found.broker
+
+
+async def play(broker: Broker, journal: StoredJournal, first: int, count: int) -> None:
+    for number in range(first, first + count):
+        wanted = filters.parse(f"price > {number}")
+        for message in (Subscribe(f"s{number}", wanted), Publish({"price": number + 1})):
+            now, source = 1000 * number, client("ada")
+            broker.handle(now, source, message)
+            await journal.keep([Entry(now, source, message)], [Letter("ada", b"x")])
+
+
+@pytest.mark.trio
+async def test_what_was_told_since_the_dump_is_told_again(tmp_path: Path) -> None:
+    async with open_writer(tmp_path / "state.db") as writer:
+        broker, journal = await recalled(writer), StoredJournal(writer, SETTINGS)
+        await journal.dump(broker, 0)
+        entries = [
+            Entry(1, None, NeighbourUp("B2")),
+            Entry(2, client("ada"), Attach()),
+            Entry(3, client("ada"), Advertise("all", filters.parse("price >= 0"))),
+        ]
+        for entry in entries:
+            broker.handle(entry.now, entry.source, entry.message)
+        await journal.keep(entries, [])
+        await play(broker, journal, 1, 10)
+        assert (await recalled(writer)).dump() == broker.dump()
+        await journal.dump(broker, 20_000)
+        await play(broker, journal, 11, 5)
+        assert journal.since_dump == 10
+        assert (await recalled(writer)).dump() == broker.dump()
+        assert await writer.run(lambda store: store.broker.waiting()) == {"ada": 30}
+
+
+@pytest.mark.trio
+async def test_a_dump_is_due_when_the_log_is_longer_than_the_tables(tmp_path: Path) -> None:
+    async with open_writer(tmp_path / "state.db") as writer:
+        broker, journal = await recalled(writer), StoredJournal(writer, SETTINGS)
+        await journal.dump(broker, 0)
+        entry = Entry(1, client("ada"), Attach())
+        await journal.keep([entry] * 1999, [])
+        await journal.dump_if_due(broker, 2)
+        assert journal.since_dump == 1999
+        await journal.keep([entry], [])
+        await journal.dump_if_due(broker, 2)
+        assert journal.since_dump == 0
+
+
+@pytest.mark.trio
+async def test_other_settings_apply_from_now_on_but_another_covering_does_not(
+    tmp_path: Path,
+) -> None:
+    async with open_writer(tmp_path / "state.db") as writer:
+        broker, journal = await recalled(writer), StoredJournal(writer, SETTINGS)
+        await journal.dump(broker, 0)
+        more = BrokerSettings(covering="active", retained_publications=20)
+        assert (await recalled(writer, more)).dump() == broker.dump()
+        with pytest.raises(ConfigurationError, match=r"with which the tables in .* were made"):
+            await recalled(writer, BrokerSettings(covering="off"))
+
+
+@pytest.mark.trio
+async def test_what_is_no_broker_is_not_recalled(tmp_path: Path) -> None:
+    async with open_writer(tmp_path / "state.db") as writer:
+        await writer.run(lambda store: store.broker.replace_dump(b"\x80"))
+        with pytest.raises(StoreDamagedError, match="holds no broker"):
+            await recalled(writer)
+        broker = Broker("B9", SETTINGS)
+        await StoredJournal(writer, SETTINGS).dump(broker, 0)
+        with pytest.raises(StoreDamagedError, match="holds broker B9, expected B1"):
+            await recalled(writer)
+
+
+@pytest.mark.trio
+async def test_the_oldest_letters_make_room(tmp_path: Path) -> None:
+    async with open_writer(tmp_path / "state.db") as writer:
+        letters = [Letter("ada", bytes([n])) for n in range(5)] + [Letter("bob", b"b")]
+        await writer.run(lambda store: store.broker.post(letters))
+        assert await writer.run(lambda store: store.broker.drop_oldest("ada", 2)) == 2
+        kept = await writer.run(lambda store: store.broker.mail("ada", 0, 10))
+        assert [letter.body for letter in kept] == [b"\x02", b"\x03", b"\x04"]
+        done = await writer.run(lambda store: store.broker.acknowledge("ada", kept[1].position))
+        assert done == 2
+        assert await writer.run(lambda store: store.broker.waiting()) == {"ada": 1, "bob": 1}
+        await trio.lowlevel.checkpoint()
+
+
+# What clients write
+
+
+def test_content_may_be_bound_to_the_clusters_schema() -> None:
+    schema = Schema([FloatAttribute("price", 0, 100)])
+    bound, free = Content(schema), Content()
+    assert free.filter("[class,eq,'STOCK'],[price,>,80]") is not None
+    with pytest.raises(ExpressionError, match="there is no attribute 'class'"):
+        bound.filter("[class,eq,'STOCK']")
+    with pytest.raises(ExpressionError, match=r"'price' takes a number.*, not the string"):
+        bound.filter('price > "high"')
+    with pytest.raises(ContentError, match=r"'price' takes a number.*, not the string"):
+        bound.publication({"price": "high"})
+    assert free.publication({"price": "high", "ok": True}) == {"price": "high", "ok": True}
+    with pytest.raises(ClientRequestError, match="values holds"):
+        free.publication({"price": ["number", "x"]})
+
+
+@pytest.mark.parametrize("label", ["", "x" * 65, "a\nb"])
+def test_a_bad_label_is_refused(label: str) -> None:
+    with pytest.raises(ClientRequestError, match="a label has 1 to 64 printable characters"):
+        check_label(label)
+
+
+def test_identifiers_are_a_key_and_a_number() -> None:
+    assert read_id("00ff:17") == Id("00ff", 17)
+    for text in ("", "17", ":17", "00ff:", "00ff:x", "00ff:\N{SUPERSCRIPT TWO}"):
+        with pytest.raises(ClientRequestError, match="expected a broker's key"):
+            read_id(text)
+
+
+def test_arguments_describe_a_publication_of_anything() -> None:
+    said = event_of_arguments(None, ["symbol=IBM", "price=81.5", "open=true", 'code="7"', "n=1/3"])
+    assert said["symbol"] == "IBM"
+    assert said["price"] == 81.5
+    assert said["open"] is True
+    assert said["code"] == "7"
+    assert str(said["n"]) == "1/3"
+    whole = {"symbol": "IBM", "price": 81.5}
+    assert event_of_arguments(None, ['symbol = "IBM", price = 81.5']) == whole
+    assert event_of_arguments(None, ["[symbol,'IBM'],[price,81.5]"]) == whole
+    assert event_of_line(None, '{"symbol": "IBM", "price": 81.5}', 1) == whole
+    for bad in (["price"], ["price=1", "price=2"], ["[price,1"]):
+        with pytest.raises(EventInputError):
+            event_of_arguments(None, bad)
+    with pytest.raises(EventInputError, match="line 3: "):
+        event_of_line(None, '{"price": [1]}', 3)
