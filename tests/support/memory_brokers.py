@@ -152,6 +152,7 @@ class MemoryBrokers:
             version="test",
             settings=self.settings,
             new_index=SharedIndex,
+            large_index=SharedIndex,
             neighbours=[address_of(other) for one, other in self.edges if one == number],
             limits=self.limits,
             make_transport=make,

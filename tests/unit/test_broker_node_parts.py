@@ -8,6 +8,7 @@ import cbor2
 import pytest
 import trio
 
+from gossamer.node.broker import journal as journal_module
 from gossamer.node.broker import wire
 from gossamer.node.broker.content import Content, check_label
 from gossamer.node.broker.journal import Entry, StoredJournal, recall
@@ -27,7 +28,7 @@ from gossamer.node.transport.frames import FrameReader
 from gossamer.node.transport.limits import Limits
 from gossamer.protocol.broker import Broker, BrokerSettings, Id, client
 from gossamer.protocol.broker.errors import MalformedMessageError
-from gossamer.protocol.broker.index import SharedIndex
+from gossamer.protocol.broker.index import FilterIndex, NewIndex, SharedIndex
 from gossamer.protocol.broker.messages import (
     Advertise,
     Attach,
@@ -42,6 +43,7 @@ from gossamer.protocol.content import filters
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.schema import FloatAttribute, Schema
 from gossamer.protocol.errors import ExpressionError
+from support.plain_index import PlainIndex
 
 SETTINGS = BrokerSettings(covering="active", retained_publications=10)
 
@@ -113,8 +115,35 @@ def test_bytes_that_are_no_message_are_refused(body: bytes, words: str) -> None:
 # The journal
 
 
-async def recalled(writer: StoreWriter, settings: BrokerSettings = SETTINGS) -> Broker:
-    found = await recall(writer, "B1", settings, now=5, incarnation=7, new_index=SharedIndex)
+@pytest.mark.trio
+async def test_large_tables_get_the_index_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[FilterIndex] = []
+
+    def large() -> FilterIndex:
+        made.append(PlainIndex())
+        return made[-1]
+
+    monkeypatch.setattr(journal_module, "LARGE_TABLE", 3)
+    async with open_writer(tmp_path / "state.db") as writer:
+        broker, journal = await recalled(writer), StoredJournal(writer, SETTINGS)
+        broker.handle(1, client("ada"), Attach())
+        for number, expected in ((1, False), (2, False), (3, True)):
+            broker.handle(2, client("ada"), Subscribe(f"s{number}", filters.parse("x > 1")))
+            await journal.dump(broker, 3)
+            await recalled(writer, large_index=large)
+            assert bool(made) is expected
+
+
+async def recalled(
+    writer: StoreWriter,
+    settings: BrokerSettings = SETTINGS,
+    large_index: NewIndex = PlainIndex,
+) -> Broker:
+    found = await recall(
+        writer, "B1", settings, now=5, incarnation=7, new_index=SharedIndex, large_index=large_index
+    )
     assert found.now >= 5
     return found.broker
 
@@ -151,14 +180,14 @@ async def test_what_was_told_since_the_dump_is_told_again(tmp_path: Path) -> Non
 
 
 @pytest.mark.trio
-async def test_a_dump_is_due_when_the_log_is_longer_than_the_tables(tmp_path: Path) -> None:
+async def test_a_dump_is_due_when_the_log_is_long_for_the_tables(tmp_path: Path) -> None:
     async with open_writer(tmp_path / "state.db") as writer:
         broker, journal = await recalled(writer), StoredJournal(writer, SETTINGS)
         await journal.dump(broker, 0)
         entry = Entry(1, client("ada"), Attach())
-        await journal.keep([entry] * 1999, [])
+        await journal.keep([entry] * 499, [])
         await journal.dump_if_due(broker, 2)
-        assert journal.since_dump == 1999
+        assert journal.since_dump == 499
         await journal.keep([entry], [])
         await journal.dump_if_due(broker, 2)
         assert journal.since_dump == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import attrs
 
@@ -19,7 +19,7 @@ PEER, BROKER = "peer", "broker"
 BROKERS: Final = "that of brokers, version 1"
 # Those of `gossamer.protocol.broker.settings`, which a node that is no broker does not load.
 COVERINGS: Final = ("off", "lazy", "active", "packed", "selective", "incremental")
-INTERPRETED, COMPILED = "interpreted", "compiled"
+AUTO, INTERPRETED, COMPILED = "auto", "interpreted", "compiled"
 ANY, CLUSTER = "any", "cluster"
 _MICROSECONDS: Final = 1_000_000
 
@@ -45,8 +45,8 @@ class BrokerSection:
         covering: as of `gossamer.protocol.broker.settings`; incremental, the one made against
             bursts. A broker that has tables keeps the covering with which they were made.
         content: "any" takes any attributes, "cluster" those of the cluster's schema only.
-        index: "compiled" loads the compiler, 1 s and 150 MB, which pays from some 10,000
-            subscriptions.
+        index: "compiled" loads the compiler, which takes a second and 150 MB, and then a twentieth
+            of the time for a subscription; "auto" does so where a broker starts with a thousand.
         retained_publications: for each neighbour, kept until it has them; 100,000 outlast an
             hour's absence at 25 a second, and take some 50 MB then.
         congested_queue: messages above which unsubscriptions are held back; a guess.
@@ -64,7 +64,7 @@ class BrokerSection:
     )
     covering: str = attrs.field(default="incremental", validator=checks.one_of(COVERINGS))
     content: str = attrs.field(default=ANY, validator=checks.one_of((ANY, CLUSTER)))
-    index: str = attrs.field(default=INTERPRETED, validator=checks.one_of((INTERPRETED, COMPILED)))
+    index: str = attrs.field(default=AUTO, validator=checks.one_of((AUTO, INTERPRETED, COMPILED)))
     retained_publications: int = attrs.field(
         default=100_000, validator=checks.whole_number(1, 10**7)
     )
@@ -98,12 +98,15 @@ class BrokerSection:
         )
 
     def new_index(self) -> NewIndex:
-        """What makes an empty index."""
+        """What makes an empty index for a broker that has not many subscriptions."""
         from gossamer.protocol.broker import index
 
-        chosen: dict[str, Any] = {
-            INTERPRETED: index.SharedIndex,
-            COMPILED: index.compiled_index,
-        }
-        made: NewIndex = chosen[self.index]
+        made: NewIndex = index.compiled_index if self.index == COMPILED else index.SharedIndex
+        return made
+
+    def large_index(self) -> NewIndex:
+        """The same for one that has."""
+        from gossamer.protocol.broker import index
+
+        made: NewIndex = index.SharedIndex if self.index == INTERPRETED else index.compiled_index
         return made

@@ -75,6 +75,7 @@ class BrokerParts:
         name, cluster, version: what it is called, where it belongs, what it runs.
         settings: of the broker.
         new_index: makes an empty index of filters.
+        large_index: the same for a broker that starts with many subscriptions.
         neighbours: where to dial.
         queue: messages that may wait for the broker.
         retention_s: how long a client with a name may be away.
@@ -94,6 +95,7 @@ class BrokerParts:
     version: str
     settings: BrokerSettings
     new_index: NewIndex
+    large_index: NewIndex
     neighbours: Sequence[Address]
     queue: int = 1024
     retention_s: float = 7200.0
@@ -295,6 +297,7 @@ class BrokerNode:
             now=now,
             incarnation=max(0, int(parts.now()) - FIRST_INCARNATION),
             new_index=parts.new_index,
+            large_index=parts.large_index,
         )
         # Before the first message: what is stored can only be told again after a dump.
         await self._journal.dump(recalled.broker, recalled.now)

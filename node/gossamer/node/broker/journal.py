@@ -25,9 +25,12 @@ from gossamer.protocol.broker.index import NewIndex
 from gossamer.protocol.broker.messages import Message
 from gossamer.protocol.errors import ConfigError
 
-# A dump costs as much as so many messages, so it is made after at least as many, and after as many
-# as its tables have entries.
-LEAST_BETWEEN_DUMPS: Final = 2000
+# An entry of a table costs a dump a hundredth of what a subscription costs the broker. So dumps
+# after so many messages, or a fourth as many as there are entries, cost little.
+LEAST_BETWEEN_DUMPS: Final = 500
+ENTRIES_PER_MESSAGE: Final = 4
+# Subscriptions from which a table is large.
+LARGE_TABLE: Final = 1000
 
 
 @frozen
@@ -96,10 +99,10 @@ class StoredJournal:
         self.since_dump += len(data)
 
     async def dump_if_due(self, broker: Broker, now: int) -> None:
-        """Store the broker, if the log is longer than its tables."""
+        """Store the broker, if the log has become long for its tables."""
         sizes = broker.sizes()
         tables = sizes.subscriptions + sizes.advertisements + sizes.sent + sizes.statistics
-        if self.since_dump >= max(LEAST_BETWEEN_DUMPS, tables):
+        if self.since_dump >= max(LEAST_BETWEEN_DUMPS, tables // ENTRIES_PER_MESSAGE):
             await self.dump(broker, now)
 
     async def dump(self, broker: Broker, now: int) -> None:
@@ -127,11 +130,12 @@ async def recall(
     now: int,
     incarnation: int,
     new_index: NewIndex,
+    large_index: NewIndex,
 ) -> Recalled:
     """The broker that the state file remembers, or a new one.
 
     Messages are told again under the settings with which they came, so that the broker says of its
-    links what it said then.
+    links what it said then. Large tables get a ``large_index``.
 
     Raises:
         ConfigurationError: it had another covering; what hangs below what would not hold.
@@ -146,6 +150,8 @@ async def recall(
         stored = cbor2.loads(dump)
         before = BrokerSettings(**stored["settings"])
         _check_covering(path, before, settings)
+        if len(stored["broker"]["subscriptions"]) >= LARGE_TABLE:
+            new_index = large_index
         broker = Broker.load(stored["broker"], before, new_index=new_index)
         now = max(now, stored["now"])
         for entry in map(Entry.from_bytes, log):

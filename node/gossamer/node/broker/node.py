@@ -63,6 +63,7 @@ def _parts(
         version=installed_version(),
         settings=config.broker.settings(),
         new_index=config.broker.new_index(),
+        large_index=config.broker.large_index(),
         neighbours=[Address(host, port) for host, port in config.broker.endpoints],
         queue=config.broker.queue,
         retention_s=config.delivery.retention_s,
