@@ -13,9 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from gossamer.command.main import main
 from gossamer.node.broker.tables import tables
+from gossamer.node.commands.folder import address_of
+from gossamer.node.local.client import open_client
 from gossamer.protocol.broker import BrokerSettings
 from gossamer.protocol.broker.messages import Advertise, Subscribe, Unsubscribe
 from gossamer.protocol.content import filters
@@ -290,6 +293,26 @@ def test_a_bad_setting(
 ) -> None:
     told = refused(capsys, "node", "run", str(here / "demo/peer1"), "--role", "broker", *option)
     assert re.search(words, told), told
+
+
+def test_a_broker_tells_of_itself(here: Path, capsys: CaptureFixture) -> None:
+    folder = str(here / "demo/peer2")
+
+    async def ask() -> tuple[str, dict[str, Any]]:
+        async with open_client(address_of(here / "demo/peer2")) as client:
+            return await client.metrics(), await client.snapshot()
+
+    metrics, snapshot = trio.run(ask)
+    assert re.search(r'(?m)^gossamer_broker_sent_total\{kind="Synchronise"\} [1-9]', metrics)
+    assert re.search(r"(?m)^gossamer_broker_table_subscriptions \d", metrics)
+    assert re.search(r"(?m)^gossamer_received_bytes_total [1-9]", metrics)
+    assert {peer["name"] for peer in snapshot["peers"]} == {"peer1", "peer3"}
+    assert main(["top", folder, "--once"]) == 0
+    assert main(["node", "status", folder]) == 0
+    assert main(["node", "trace", folder]) == 0
+    told = capsys.readouterr().out
+    assert "peer1: up" in told
+    assert "kept for nobody, and what that costs" in told
 
 
 # What the examples say.

@@ -87,9 +87,10 @@ def broker_metrics_text(node: BrokerNode, gauges: Gauges) -> bytes:
 
 def broker_gauges(node: BrokerNode, clients: int) -> Gauges:
     """What is the case right now; what only peers have is zero."""
-    taken, written = node.pool.bytes_exchanged
-    node.counters.bytes_received, node.counters.bytes_sent = taken, written
-    node.counters.dials, node.counters.dials_failed = node.pool.dials, node.pool.dials_failed
+    counters, traffic = node.counters, node.pool.traffic
+    counters.bytes_received, counters.bytes_sent = traffic.taken, traffic.written
+    counters.reads_paused = traffic.throttled
+    counters.dials, counters.dials_failed = node.pool.dials, node.pool.dials_failed
     sizes = node.engine.broker.sizes()
     certificate = node.certificate
     return Gauges(
