@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 
 import attrs
+import cbor2
 import pytest
 import trio
 
 from gossamer.node.broker.links import Neighbour
 from gossamer.node.errors import ClientRequestError, ConfigurationError
 from gossamer.node.transport.frames import encode_frame
-from gossamer.protocol.broker import Hop
+from gossamer.protocol.broker import Hop, Id
+from gossamer.protocol.broker.codec import plain_frame
 from gossamer.protocol.broker.effects import Effect
 from gossamer.protocol.broker.errors import NotAdvertisedError
-from gossamer.protocol.broker.messages import Congestion, Message, Subscribe
+from gossamer.protocol.broker.messages import (
+    Congestion,
+    Frame,
+    Message,
+    Publication,
+    Subscribe,
+    Subscription,
+    Synchronise,
+)
 from gossamer.protocol.content import filters
+from support.broker_messages import spoilt
 from support.broker_play import random_filter_text, random_values
 from support.clusters import made_cluster
 from support.memory_brokers import (
@@ -268,6 +280,39 @@ async def test_a_frame_that_breaks_the_rules_costs_its_sender_the_connection(
         await eventually(lambda: brokers.nodes[2].counters.closed["bad frame"] == 1, PATIENCE_S)
         await eventually(lambda: one.connection not in (None, session), PATIENCE_S)
         await brokers.settle()
+
+
+@on_jumping_clock
+async def test_a_broker_survives_spoilt_frames_and_serves_the_others(tmp_path: Path) -> None:
+    draw = random.Random(3)
+    async with memory_brokers(tmp_path, LINE) as brokers:
+        exchange = await MemoryClient.attach(brokers.nodes[3], "exchange")
+        await exchange.advertise("quotes", OFFER)
+        await brokers.settle()
+        watcher = await MemoryClient.attach(brokers.nodes[2], "watcher")
+        await watcher.subscribe("all", OFFER)
+        for number in range(40):
+            await eventually(lambda: len(brokers.nodes[1].pool) == 1, PATIENCE_S)
+            (connection,) = brokers.nodes[1].pool
+            told = Subscription(Id("B", number), filters.parse("price > 5 and ok == true"))
+            frames = (
+                Frame((1 << 63) - 1, number, Synchronise((), (told,))),
+                Frame((1 << 63) - 1, number, told),
+                Frame(1, number, Publication(Id("B", 1), Id("B", 2), {"price": number})),
+            )
+            data = spoilt(draw, plain_frame(draw.choice(frames)))
+            with suppress(cbor2.CBOREncodeError, UnicodeEncodeError):
+                part = cbor2.dumps(data)
+                session = (1 << 63) - 1
+                frame = encode_frame("broker", session=session, part=part, last=True)
+                await connection.send(frame)
+            await trio.sleep(0.01)
+        await brokers.settle_link(2, 3)
+        assert brokers.nodes[2].counters.closed["bad frame"] > 10
+        found = await exchange.publish({"symbol": "A", "price": 1})
+        await brokers.settle_link(2, 3)
+        await watcher.fetch()
+        assert list(watcher.got) == [found]
 
 
 @on_jumping_clock

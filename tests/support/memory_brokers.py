@@ -89,6 +89,15 @@ class MemoryBrokers:
         """Wait until all links but those refused are up, and nothing is under way."""
         await eventually(lambda: self._is_settled(refused), PATIENCE_S)
 
+    async def settle_link(self, one: int, other: int) -> None:
+        """Wait until two brokers have nothing under way between them, whatever others do."""
+        names = [self.nodes[number].engine.broker.name for number in (one, other)]
+        ends = [self.nodes[number].engine for number in (one, other)]
+        await eventually(
+            lambda: not any(end.waiting or end.busy for end in ends) and self._agree(*names),
+            PATIENCE_S,
+        )
+
     def _is_settled(self, refused: int) -> bool:
         ups = sum(
             one.connection is not None and one.connection.is_open
@@ -108,16 +117,23 @@ class MemoryBrokers:
 
     def _numbers_agree(self) -> bool:
         """Whether every frame that was sent was taken."""
+        names = {node.engine.broker.name for node in self.nodes.values()}
+        return all(
+            self._agree(node.engine.broker.name, link.name)
+            for node in self.nodes.values()
+            for link in node.engine.broker.links()
+            if link.up and link.name in names
+        )
+
+    def _agree(self, one: str, other: str) -> bool:
         brokers = {node.engine.broker.name: node.engine.broker for node in self.nodes.values()}
-        for broker in brokers.values():
-            for link in broker.links():
-                if link.up and link.name in brokers:
-                    other = next(
-                        one for one in brokers[link.name].links() if one.name == broker.name
-                    )
-                    if (link.out_session, link.out_number) != (other.in_session, other.in_number):
-                        return False
-        return True
+        there = {link.name: link for link in brokers[one].links()}.get(other)
+        back = {link.name: link for link in brokers[other].links()}.get(one)
+        if there is None or back is None:
+            return False
+        return (there.out_session, there.out_number) == (back.in_session, back.in_number) and (
+            (back.out_session, back.out_number) == (there.in_session, there.in_number)
+        )
 
     async def _run(self, number: int, task_status: trio.TaskStatus[BrokerNode]) -> None:
         self._stops[number], self._gone[number] = trio.Event(), trio.Event()

@@ -1,0 +1,74 @@
+"""A broker takes whatever frames its neighbours may make up, and goes on."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from attrs import evolve
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gossamer.protocol.broker import Broker, BrokerSettings, client, neighbour
+from gossamer.protocol.broker import messages as m
+from gossamer.protocol.broker.codec import plain_frame, read_frame
+from gossamer.protocol.broker.effects import Send
+from gossamer.protocol.broker.identifiers import Id
+from gossamer.protocol.content import filters
+from support.broker_messages import between_brokers
+from support.plain_index import PlainIndex
+
+FUZZED = int(os.environ.get("GOSSAMER_FUZZED", "25"))
+NAMES = ("A", "B", "C")
+# Few identifiers, so that frames are about what there is.
+ids = st.builds(Id, st.sampled_from(NAMES), st.integers(0, 6))
+
+
+def about_few(message: m.BetweenBrokers, draw: st.DataObject) -> m.BetweenBrokers:
+    """The message, about identifiers that others are about as well."""
+    if isinstance(message, m.Packed):
+        return m.Packed(tuple(about_few(one, draw) for one in message.messages))  # type: ignore[misc]
+    if isinstance(message, m.Synchronise):
+        return m.Synchronise(
+            tuple(about_few(one, draw) for one in message.advertisements),  # type: ignore[misc]
+            tuple(about_few(one, draw) for one in message.subscriptions),  # type: ignore[misc]
+        )
+    if isinstance(message, m.Publication):
+        return evolve(message, id=draw.draw(ids), advertisement=draw.draw(ids))
+    if isinstance(message, m.Unsubscription) and message.critical is not None:
+        critical = tuple(evolve_tuple(one, draw) for one in message.critical)
+        return evolve(message, id=draw.draw(ids), critical=critical)
+    if hasattr(message, "id"):
+        return evolve(message, id=draw.draw(ids))
+    return message
+
+
+def evolve_tuple(one: m.CriticalDistance, draw: st.DataObject) -> m.CriticalDistance:
+    return one._replace(advertisement=draw.draw(ids))
+
+
+@pytest.mark.parametrize("covering", ["off", "packed", "selective", "incremental"])
+@given(data=st.data())
+@settings(max_examples=FUZZED)
+def test_made_up_frames_neither_stop_a_broker_nor_travel_on_malformed(
+    covering: str, data: st.DataObject
+) -> None:
+    made = BrokerSettings(covering=covering, retained_publications=5, congested_queue=3)
+    broker = Broker("A", made, new_index=PlainIndex)
+    broker.handle(0, None, m.NeighbourUp("B"))
+    broker.handle(0, None, m.NeighbourUp("C"))
+    broker.handle(0, client("ada"), m.Attach())
+    broker.handle(0, client("ada"), m.Subscribe("all", filters.parse("present(n)")))
+    broker.handle(0, client("ada"), m.Advertise("all", filters.parse("n >= 0 and present(s)")))
+    numbers = dict.fromkeys(("B", "C"), 0)
+    for step in range(data.draw(st.integers(1, 12))):
+        name = data.draw(st.sampled_from(("B", "C")))
+        numbers[name] += data.draw(st.integers(0, 2))
+        message = about_few(data.draw(between_brokers), data)
+        frame = m.Frame(data.draw(st.sampled_from((0, 0, 0, 1))), numbers[name], message)
+        effects = broker.handle(step, neighbour(name), frame)
+        for effect in effects:
+            if isinstance(effect, Send):
+                assert read_frame(plain_frame(effect.frame)) == effect.frame
+    again = Broker.load(broker.dump(), made, new_index=PlainIndex)
+    assert again.dump() == broker.dump()
