@@ -55,7 +55,7 @@ class Input:
     Attributes:
         source: who sent it, None for the host.
         message: what came.
-        first: done before its effects are carried out.
+        first: done before its effects are carried out, unless it was refused.
         done: set once what came of it is known and stored, where somebody waits for that.
         outcome: that.
     """
@@ -152,9 +152,17 @@ class Engine:
         self._add(Input(source, message))
         await trio.lowlevel.checkpoint()
 
-    async def ask(self, source: Hop, messages: Sequence[Message]) -> list[Outcome]:
-        """Hand the broker messages of a client; returns what came of them, once it is stored."""
-        asked = [Input(source, message, done=trio.Event()) for message in messages]
+    async def ask(
+        self,
+        source: Hop,
+        messages: Sequence[Message],
+        first: Callable[[], None] | None = None,
+    ) -> list[Outcome]:
+        """Hand the broker messages of a client; returns what came of them, once it is stored.
+
+        ``first`` is done for each that was not refused, even if nobody waits any more.
+        """
+        asked = [Input(source, message, first, done=trio.Event()) for message in messages]
         for told in asked:
             while len(self._inputs) >= self._room:
                 await self._freed.park()
@@ -248,7 +256,8 @@ class Engine:
             if isinstance(effect, SetTimer):
                 assert self._timers is not None
                 self._timers.start_soon(self._fire, effect)
-        if told.first is not None:
+        assert told.outcome is not None
+        if told.first is not None and told.outcome.error is None:
             told.first()
         self._hands.carry_out(told, effects)
         if told.done is not None:

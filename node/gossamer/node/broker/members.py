@@ -80,6 +80,11 @@ class Member:
     grown: trio.Event = field(factory=trio.Event)
     taker: Taker | None = None
 
+    def forget(self) -> None:
+        """It asks for nothing and announces nothing any more."""
+        self.subscriptions.clear()
+        self.advertisements.clear()
+
     @property
     def nameless(self) -> bool:
         """Whether nothing is kept for it."""
@@ -151,7 +156,11 @@ class Members:
             member.present = True
             member.taker = taker if member.nameless else None
         if not known:
-            await self.ask(member, Attach())
+            try:
+                await self.ask(member, Attach())
+            except BaseException:
+                self.leave(member, aside=aside)
+                raise
         return member
 
     def leave(self, member: Member, *, aside: bool = False) -> None:
@@ -176,13 +185,12 @@ class Members:
             return
         if label in held:
             await self.unsubscribe(member, label)
-        await self.ask(member, Subscribe(label, wanted))
-        held[label] = wanted
+        await self.ask(member, Subscribe(label, wanted), lambda: _hold(held, label, wanted))
 
     async def unsubscribe(self, member: Member, label: str) -> None:
         """Take a subscription back; raises as `subscribe` does."""
-        await self.ask(member, Unsubscribe(label))
-        member.subscriptions.pop(label, None)
+        held = member.subscriptions
+        await self.ask(member, Unsubscribe(label), lambda: _let_go(held, label))
 
     async def advertise(self, member: Member, label: str, announced: Filter) -> None:
         """Announce publications; the same again does nothing.
@@ -190,31 +198,36 @@ class Members:
         Raises:
             ProtocolError: the broker refuses it, as that label announces others; nothing changed.
         """
-        if member.advertisements.get(label) != announced:
-            await self.ask(member, Advertise(label, announced))
-            member.advertisements[label] = announced
+        held = member.advertisements
+        if held.get(label) != announced:
+            await self.ask(
+                member, Advertise(label, announced), lambda: _hold(held, label, announced)
+            )
 
     async def unadvertise(self, member: Member, label: str) -> None:
         """Take an advertisement back; raises as `subscribe` does."""
-        await self.ask(member, Unadvertise(label))
-        member.advertisements.pop(label, None)
+        held = member.advertisements
+        await self.ask(member, Unadvertise(label), lambda: _let_go(held, label))
 
     async def forget(self, member: Member) -> None:
         """Take back all that a client asked for, and keep nothing for it."""
-        await self.ask(member, Detach())
-        await self._drop(member)
+        await self.ask(member, Detach(), member.forget)
+        await self._writer.run(lambda store: store.broker.acknowledge(member.name, _ALL))
+        member.letters = 0
         if member.present or member.asides:
             await self.ask(member, Attach())
         else:
             self._members.pop(member.name, None)
 
-    async def ask(self, member: Member, message: FromClient) -> Outcome:
-        """Hand the broker a client's message.
+    async def ask(
+        self, member: Member, message: FromClient, first: Callable[[], None] | None = None
+    ) -> Outcome:
+        """Hand the broker a client's message; ``first`` is done if it is not refused.
 
         Raises:
             ProtocolError: the broker refuses it; nothing changed.
         """
-        (outcome,) = await self.ask_all(member, [message])
+        (outcome,) = await self._engine().ask(client(member.name), [message], first)
         if outcome.error is not None:
             raise outcome.error
         return outcome
@@ -277,17 +290,19 @@ class Members:
         member.letters -= lost
         log.warning("a client takes too little: the oldest are lost", name=member.name, lost=lost)
 
-    async def _drop(self, member: Member) -> None:
-        await self._writer.run(lambda store: store.broker.acknowledge(member.name, _ALL))
-        member.subscriptions.clear()
-        member.advertisements.clear()
-        member.letters = 0
-
 
 def _check_name(name: str) -> None:
     if name.startswith(NAMELESS) or not name.isprintable() or not name:
         reason = f"a client's name is printable and does not begin with {NAMELESS!r}"
         raise ClientRequestError(f"{reason}, not {name!r}")
+
+
+def _hold(held: dict[str, Filter], label: str, one: Filter) -> None:
+    held[label] = one
+
+
+def _let_go(held: dict[str, Filter], label: str) -> None:
+    held.pop(label, None)
 
 
 _ALL: Final = (1 << 63) - 1
