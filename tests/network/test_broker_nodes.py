@@ -36,6 +36,7 @@ from support.memory_brokers import (
     MemoryClient,
     memory_brokers,
 )
+from support.memory_transport import Faults, MemoryNetwork
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually, soon
 
@@ -65,6 +66,25 @@ async def test_a_publication_reaches_those_who_asked_for_it(tmp_path: Path) -> N
         assert set(dear.got) == {first, second}
         assert dear.got[first] == ({"symbol": "IBM", "price": 81.5}, ["dear"])
         assert set(ada.got) == {first}
+
+
+@on_jumping_clock
+async def test_brokers_that_name_each_other_have_one_link_that_lasts(tmp_path: Path) -> None:
+    network = MemoryNetwork(1, Faults(latency_s=(0.01, 0.05)))
+    async with memory_brokers(tmp_path, [(1, 2), (2, 1)], network) as brokers:
+        exchange = await MemoryClient.attach(brokers.nodes[1], "exchange")
+        await exchange.advertise("quotes", OFFER)
+        await brokers.settle()
+        watcher = await MemoryClient.attach(brokers.nodes[2], "watcher")
+        await watcher.subscribe("all", OFFER)
+        await brokers.settle()
+        ends = sum(sum(node.pool.ends.values()) for node in brokers.nodes.values())
+        found = [await exchange.publish({"symbol": "A", "price": n}) for n in range(5)]
+        await trio.sleep(300)
+        await brokers.settle()
+        await watcher.fetch()
+        assert list(watcher.got) == found
+        assert sum(sum(node.pool.ends.values()) for node in brokers.nodes.values()) == ends
 
 
 @on_jumping_clock

@@ -104,7 +104,7 @@ class MemoryBrokers:
             for node in self.nodes.values()
             for one in node.neighbours.known.values()
         )
-        running = [edge for edge in self.edges if set(edge) <= set(self.nodes)]
+        running = {frozenset(edge) for edge in self.edges if set(edge) <= set(self.nodes)}
         if ups < 2 * (len(running) - refused):
             return False
         for node in self.nodes.values():

@@ -8,13 +8,18 @@ from pathlib import Path
 import attrs
 import pytest
 
+from gossamer.node.broker.wire import OVERLAY_FRAMES
 from gossamer.node.cli import app, pub_app, sub_app, top_app
+from gossamer.node.cli_broker import advertise_app, batch_app, unsub_app
 from gossamer.node.config import SECTIONS
 from gossamer.node.local.frames import LOCAL_TYPES
 from gossamer.node.metrics import METRICS
+from gossamer.node.transport.frames import CONTROL_FRAMES
+from gossamer.protocol.broker.counters import Counters
 
 ROOT = Path(__file__).parents[2]
 DOCS = (ROOT / "docs/node.md").read_text(encoding="utf-8")
+BROKER_DOCS = (ROOT / "docs/broker-node.md").read_text(encoding="utf-8")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -40,6 +45,17 @@ def test_every_command_is_described() -> None:
         (command,) = one.registered_commands
         assert command.callback is not None
         assert f"`gossamer {command.callback.__name__} " in DOCS
+
+
+def test_what_there_is_for_brokers_is_described() -> None:
+    for one in (advertise_app, unsub_app, batch_app):
+        (command,) = one.registered_commands
+        assert command.callback is not None
+        assert f"`gossamer {command.callback.__name__} " in BROKER_DOCS
+    for field in attrs.fields(Counters):
+        assert f"`{field.name}`" in BROKER_DOCS
+    for frame in OVERLAY_FRAMES:
+        assert f"`{frame}`" in BROKER_DOCS or frame in CONTROL_FRAMES
 
 
 def test_every_frame_of_the_local_socket_is_described() -> None:
