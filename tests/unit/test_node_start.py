@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.node.config_file import load_config, parse_setting
 from gossamer.node.starting import read_plain_run
 
 # What takes long or much memory, and serves other subcommands, simulations, or a LAN.
@@ -66,3 +67,13 @@ def test_a_plain_run_is_read_at_once(
 )
 def test_everything_else_is_left_to_the_whole_command_line(args: list[str]) -> None:
     assert read_plain_run(args) is None
+
+
+def test_options_of_brokers_are_settings() -> None:
+    args = ["run", "a", "--role", "broker", "--neighbour", "[::1]:7710", "--neighbour=b:2"]
+    folders, changes = read_plain_run([*args, "--covering=off"]) or ([], [])
+    assert folders == [Path("a")]
+    config = load_config(None, flags=dict(map(parse_setting, changes)), environment={}).config
+    assert config.node.role == "broker"
+    assert config.broker.neighbours == ("[::1]:7710", "b:2")
+    assert config.broker.settings().covering == "off"

@@ -6,6 +6,7 @@ peer would hold the memory for as long as it runs.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -57,7 +58,7 @@ def read_plain_run(args: Sequence[str]) -> tuple[list[Path], list[str]] | None:
 
 def neighbour_change(neighbours: Sequence[str]) -> list[str]:
     """The change of settings that names these neighbours, if there are any."""
-    return ["broker.neighbours=" + ",".join(neighbours)] if neighbours else []
+    return [f"broker.neighbours={json.dumps(list(neighbours))}"] if neighbours else []
 
 
 def run_peers(folders: Sequence[Path], changes: Sequence[str] | None) -> int:
