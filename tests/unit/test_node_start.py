@@ -30,13 +30,15 @@ NOT_NEEDED = {
 }
 
 
-def test_a_peer_loads_no_compiler_and_nothing_of_other_commands() -> None:
+@pytest.mark.parametrize("role", ["running", "running_broker"])
+def test_a_node_loads_no_compiler_and_nothing_of_other_commands(role: str) -> None:
     loaded = subprocess.run(
         [
             sys.executable,
             "-c",
             f"import sys; sys.path[:0] = {sys.path!r}\n"
-            "import gossamer.command.main, gossamer.node.starting, gossamer.node.commands.running\n"
+            "import gossamer.command.main, gossamer.node.starting\n"
+            f"import gossamer.node.commands.{role}\n"
             "print(*sys.modules)",
         ],
         check=True,
@@ -44,6 +46,7 @@ def test_a_peer_loads_no_compiler_and_nothing_of_other_commands() -> None:
         text=True,
     )
     assert NOT_NEEDED.isdisjoint(loaded.stdout.split())
+    assert ("gossamer.protocol.broker" in loaded.stdout.split()) is (role == "running_broker")
 
 
 @pytest.mark.parametrize(
