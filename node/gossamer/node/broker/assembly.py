@@ -212,9 +212,10 @@ class BrokerNode:
                     self.members.delivered(effect, self._parts.now())
                 case Refuse(hop, error, message) if isinstance(message, BrokerFrame):
                     self.neighbours.refuse(hop.name, error)
-        published = told.outcome.id if told.outcome and isinstance(told.message, Publish) else None
-        if published is not None and told.outcome and told.outcome.error is None:
+        outcome, published = told.outcome, None
+        if isinstance(told.message, Publish) and outcome is not None and outcome.error is None:
             self.counters.events_published += 1
+            published = outcome.id
         self._routes.note(told, effects, published)
 
     # What the transport asks and tells

@@ -40,12 +40,10 @@ class Outcome:
     Attributes:
         id: what a subscription, advertisement or publication is called in the overlay.
         error: why it was refused, None if it was not.
-        effects: what follows from it.
     """
 
     id: Id
     error: ProtocolError | None
-    effects: list[Effect]
 
 
 @define(eq=False)
@@ -89,7 +87,6 @@ class Engine:
 
     Attributes:
         broker: for looking at.
-        handled: messages that went through its door.
         busy: whether messages were taken and their effects not carried out yet.
     """
 
@@ -114,7 +111,6 @@ class Engine:
             room: messages that may wait before those who bring more have to wait.
         """
         self.broker = broker
-        self.handled = 0
         self.busy = False
         self._journal = journal
         self._hands = hands
@@ -223,7 +219,7 @@ class Engine:
             effects = self.broker.handle(now, told.source, told.message)
             entries.append(Entry(now, told.source, told.message))
             letters += self._letters(effects)
-            told.outcome = Outcome(expected, _refusal(told, effects), effects)
+            told.outcome = Outcome(expected, _refusal(told, effects))
             batch.append((told, effects))
             if len(batch) % TURN == 0:
                 await trio.lowlevel.checkpoint()
@@ -231,7 +227,6 @@ class Engine:
             self._work = trio.Event()
         self._freed.unpark_all()
         await self._store(entries, letters)
-        self.handled += len(batch)
         for told, effects in batch:
             self._finish(told, effects)
         self.busy = False

@@ -17,11 +17,11 @@ from attrs import define, field, frozen
 
 from gossamer.node.broker.engine import Input
 from gossamer.node.broker.wire import MAX_HOPS, MAX_ROUTE, MAX_WAYS
-from gossamer.node.errors import NodeError
+from gossamer.node.errors import RouteUnknownError
 from gossamer.node.security.identity import key_text
 from gossamer.node.transport.frames import encode_frame
 from gossamer.node.transport.schema import Frame
-from gossamer.protocol.broker import Hop, Id
+from gossamer.protocol.broker import Hop, Id, client, neighbour
 from gossamer.protocol.broker.effects import Deliver, Effect, Send
 from gossamer.protocol.broker.messages import Frame as BrokerFrame
 from gossamer.protocol.broker.messages import Publication, Publish
@@ -59,7 +59,7 @@ class Passage:
 @define
 class _Ways:
     source: Hop
-    onward: list[Hop] = field(factory=list)
+    onward: list[Hop]
 
 
 class Routes:
@@ -79,14 +79,11 @@ class Routes:
         if told.source is None:
             return
         id_ = _publication_of(told, published)
-        if id_ is None or (not effects and id_ in self._recent):
+        onward = [way for effect in effects if (way := _way_of(effect)) is not None]
+        # One that came again went nowhere the second time.
+        if id_ is None or (not onward and id_ in self._recent):
             return
-        ways = self._recent[id_] = _Ways(told.source)
-        for effect in effects:
-            if isinstance(effect, Deliver):
-                ways.onward.append(Hop("client", effect.client))
-            elif isinstance(effect, Send) and isinstance(effect.frame.message, Publication):
-                ways.onward.append(Hop("neighbour", effect.neighbour))
+        self._recent[id_] = _Ways(told.source, onward)
         if len(self._recent) > REMEMBERED:
             self._recent.popitem(last=False)
 
@@ -103,19 +100,12 @@ def _publication_of(told: Input, published: Id | None) -> Id | None:
     return None
 
 
-class RouteUnknownError(NodeError):
-    """No broker asked remembers the publication; nothing changed.
-
-    Attributes:
-        id: of the publication.
-    """
-
-    def __init__(self, id_: Id) -> None:
-        self.id = id_
-        super().__init__(
-            f"publication {id_.broker}:{id_.number} is not remembered here, expected one of the "
-            f"last {REMEMBERED} that passed this broker"
-        )
+def _way_of(effect: Effect) -> Hop | None:
+    if isinstance(effect, Deliver):
+        return client(effect.client)
+    if isinstance(effect, Send) and isinstance(effect.frame.message, Publication):
+        return neighbour(effect.neighbour)
+    return None
 
 
 class RouteDesk:
@@ -153,7 +143,7 @@ class RouteDesk:
         """
         found = await self._follow(id_, None, MAX_HOPS)
         if not found:
-            raise RouteUnknownError(id_)
+            raise RouteUnknownError(f"{id_.broker}:{id_.number}", REMEMBERED)
         return found
 
     def receive(self, sender: int, frame: Frame) -> None:

@@ -23,6 +23,7 @@ from gossamer.node.errors.local import (
     NodeNotRunningError,
     NodeRunningError,
     RefusedByNodeError,
+    RouteUnknownError,
     SchemaMismatchError,
     UnacknowledgedError,
 )
@@ -110,6 +111,7 @@ __all__ = [
     "RefusedByPeer",
     "RevocationListError",
     "RevokedCertificateError",
+    "RouteUnknownError",
     "SchemaMismatchError",
     "SecurityError",
     "StoreBusyError",

@@ -163,3 +163,18 @@ class BatchStoppedError(NodeError):
         words = {0: "nothing was done", 1: "the operation before it was done"}
         before = words.get(done, f"the {done} operations before it were done")
         super().__init__(f"{path}, line {line}: {reason}; {before}")
+
+
+class RouteUnknownError(NodeError):
+    """A broker does not remember a publication whose way was asked for; nothing changed.
+
+    Attributes:
+        publication: its id.
+    """
+
+    def __init__(self, publication: str, remembered: int) -> None:
+        self.publication = publication
+        super().__init__(
+            f"publication {publication} is not remembered here, expected one of the last "
+            f"{remembered} that passed this broker"
+        )
