@@ -277,6 +277,30 @@ async def test_a_client_cut_off_while_it_asks_may_ask_again(tmp_path: Path) -> N
 
 
 @on_jumping_clock
+async def test_a_client_that_stays_away_is_forgotten_and_one_that_is_slow_loses_the_oldest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gossamer.node.broker.members.MOST_LETTERS", 3)
+    async with memory_brokers(tmp_path, [(1, 2)]) as brokers:
+        node = brokers.nodes[1]
+        node.members._retention_s = 200.0
+        exchange = await MemoryClient.attach(node, "exchange")
+        await exchange.advertise("quotes", OFFER)
+        away, slow = [await MemoryClient.attach(node, name) for name in ("away", "slow")]
+        for one in (away, slow):
+            await one.subscribe("all", OFFER)
+        node.members.leave(away.member)
+        sent = [await exchange.publish({"symbol": "A", "price": n}) for n in range(5)]
+        await trio.sleep(120)
+        await slow.fetch()
+        assert list(slow.got) == sent[2:]
+        assert {one.name for one in node.engine.broker.clients()} == {"exchange", "away", "slow"}
+        await trio.sleep(180)
+        assert {one.name for one in node.engine.broker.clients()} == {"exchange", "slow"}
+        assert node.members.letters == 0
+
+
+@on_jumping_clock
 async def test_a_publication_outside_its_advertisement_is_returned(tmp_path: Path) -> None:
     async with memory_brokers(tmp_path, [(1, 2)]) as brokers:
         exchange = await MemoryClient.attach(brokers.nodes[1], "exchange")

@@ -277,7 +277,8 @@ class Members:
             now = trio.current_time()
             try:
                 for member in list(self._members.values()):
-                    if not member.present and now - member.absent_since > self._retention_s:
+                    away = not (member.present or member.asides)
+                    if away and now - member.absent_since > self._retention_s:
                         await self.forget(member)
                     elif member.letters > MOST_LETTERS:
                         await self._make_room(member)
