@@ -1,8 +1,9 @@
 """P9 and I5: what the papers claim of mobile clients, held against measurements.
 
-The checks were written from the papers before anything was measured at their sizes. Where they give
-a number we accept a third of it to three times as much; where they give a shape ("virtually no
-congestion") the bounds are our reading of it.
+The checks were written from the papers, and not changed by what was measured, but not blindly: P9's
+after trials of an hour, with other service times. Where the papers give a number we accept a third
+of it to three times as much; where they give a shape ("virtually no congestion") the bounds are our
+reading of it.
 """
 
 from __future__ import annotations
