@@ -10,7 +10,7 @@ from attrs import frozen
 from gossamer.protocol.broker import Id, client, neighbour
 from gossamer.protocol.broker.messages import Attach, Publish, Subscribe, Unsubscribe
 from gossamer.protocol.content.filters import parse
-from gossamer.protocol.scot import BrokerLabel, Factor, Scot, ScotBroker, ScotSettings
+from gossamer.protocol.scot import Factor, Scot, ScotBroker, ScotSettings
 from gossamer.protocol.scot.effects import Deliver, Effect, Refuse, Send
 from gossamer.protocol.scot.messages import (
     BetweenBrokers,
@@ -141,20 +141,6 @@ class ScotOverlay:
                     self.deliveries.append(Delivery(to, notification.id, (*way, name)))
                 case Refuse():
                     self.refusals.append(effect)
-
-
-def figure_2() -> Scot:
-    """The SCOT of Fig. 2 and 3: six regions a to f in a row, three clusters.
-
-    The figure is not in the text. That says 6 regions, 33 links, a and c beside b, and names two
-    regions of edge brokers, which makes it the path.
-    """
-    return Scot(Factor.path("abcdef"), Factor.complete(3))
-
-
-def label(name: str) -> BrokerLabel:
-    """The label of a broker."""
-    return BrokerLabel.parse(name)
 
 
 def random_tree(regions: int, draw: random.Random) -> Factor:

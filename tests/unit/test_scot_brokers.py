@@ -46,8 +46,9 @@ from gossamer.protocol.scot.messages import (
     WindowEnded,
 )
 from gossamer.protocol.scot.targets import Targets
+from gossamer.sim.scot.overlays import figure_2
 from support.plain_index import PlainIndex
-from support.scot_overlay import ScotOverlay, figure_2
+from support.scot_overlay import ScotOverlay
 
 ANY = parse("present(x)")
 C1 = client("c1")

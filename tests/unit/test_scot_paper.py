@@ -10,7 +10,8 @@ import pytest
 
 from gossamer.protocol.scot import BrokerLabel, ClusterBitVector
 from gossamer.protocol.scot.messages import Notification, Subscription
-from support.scot_overlay import ScotOverlay, figure_2
+from gossamer.sim.scot.overlays import figure_2
+from support.scot_overlay import ScotOverlay
 
 SUBSCRIBERS = {"S1": "B(c,0)", "S2": "B(a,2)", "S3": "B(c,1)", "S4": "B(c,2)"}
 """Of Fig. 7, with P at B(b,2). S1 is a hop behind B(b,0), as its dynamic way has 4 brokers; and

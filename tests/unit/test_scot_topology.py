@@ -18,7 +18,8 @@ from gossamer.protocol.scot.errors import (
     LabelOrderError,
     UnknownBrokerError,
 )
-from support.scot_overlay import figure_2, random_tree
+from gossamer.sim.scot.overlays import figure_2
+from support.scot_overlay import random_tree
 
 PATH = Factor.path("abc")
 TRIANGLE = Factor.complete(3)
