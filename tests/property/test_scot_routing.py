@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.protocol.scot import ROUTINGS, Factor, Scot
+from gossamer.protocol.scot import ROUTINGS, Factor, Scot, ScotSettings
 from gossamer.protocol.scot.messages import Notification
 from support.scot_overlay import Delivery, ScotOverlay, random_tree
 
@@ -17,12 +17,14 @@ DRAWS = st.builds(random.Random, st.integers(0, 2**32))
 """By a seed, which shrinks quickly and says all."""
 
 VALUES = range(3)
+WAYS = (*ROUTINGS, "spare")
 
 
 def random_overlay(draw: random.Random, routing: str) -> ScotOverlay:
-    """Brokers of a random SCOT."""
+    """Brokers of a random SCOT; "spare" is dynamic routing with spare links."""
     scot = Scot(random_tree(draw.randrange(1, 7), draw), Factor.complete(draw.randrange(1, 5)))
-    return ScotOverlay(scot, routing, seed=draw.randrange(1000))
+    chosen = ScotSettings(spare_links=True) if routing == "spare" else ScotSettings(routing=routing)
+    return ScotOverlay(scot, chosen, seed=draw.randrange(1000))
 
 
 def add_subscribers(overlay: ScotOverlay, draw: random.Random) -> dict[str, set[int]]:
@@ -72,7 +74,7 @@ def check_served(deliveries: list[Delivery], wanted: dict[str, set[int]]) -> Non
     assert max(Counter((found.client, found.id) for found in deliveries).values()) == 1
 
 
-@pytest.mark.parametrize("routing", ROUTINGS)
+@pytest.mark.parametrize("routing", WAYS)
 @settings(max_examples=25, deadline=None)
 @given(draw=DRAWS)
 def test_every_subscriber_is_served_exactly_once_and_queues_end_empty(
@@ -86,7 +88,7 @@ def test_every_subscriber_is_served_exactly_once_and_queues_end_empty(
     assert overlay.total("stale") == 0
 
 
-@pytest.mark.parametrize("routing", ROUTINGS)
+@pytest.mark.parametrize("routing", WAYS)
 @settings(max_examples=25, deadline=None)
 @given(draw=DRAWS)
 def test_no_way_makes_a_loop(routing: str, draw: random.Random) -> None:
@@ -95,7 +97,7 @@ def test_no_way_makes_a_loop(routing: str, draw: random.Random) -> None:
         assert len(set(found.way)) == len(found.way)
 
 
-@pytest.mark.parametrize("routing", ["static", "dynamic"])
+@pytest.mark.parametrize("routing", ["static", "dynamic", "spare"])
 @settings(max_examples=25, deadline=None)
 @given(draw=DRAWS)
 def test_in_clusters_no_notification_comes_to_a_broker_twice(
@@ -125,10 +127,13 @@ def test_static_ways_are_shortest_ways(draw: random.Random) -> None:
         assert len(found.way) - 1 <= bound
 
 
+@pytest.mark.parametrize("routing", ["dynamic", "spare"])
 @settings(max_examples=25, deadline=None)
 @given(draw=DRAWS)
-def test_dynamic_ways_enter_a_cluster_once_and_cross_its_tree_at_most(draw: random.Random) -> None:
-    overlay, _ = play(draw, "dynamic")
+def test_dynamic_ways_enter_a_cluster_once_and_cross_its_tree_at_most(
+    routing: str, draw: random.Random
+) -> None:
+    overlay, _ = play(draw, routing)
     for found in overlay.deliveries:
         clusters = [overlay.brokers[name].position.label.cluster for name in found.way]
         visits = [c for i, c in enumerate(clusters) if i == 0 or clusters[i - 1] != c]
@@ -148,12 +153,14 @@ def test_by_bid_no_way_is_longer_than_there_are_brokers(draw: random.Random) -> 
         assert overlay.scot.distance(first, last) <= hops < overlay.scot.broker_count
 
 
+@pytest.mark.parametrize("routing", ["dynamic", "spare"])
 @settings(max_examples=40, deadline=None)
 @given(draw=DRAWS)
 def test_of_a_brokers_congested_queues_between_clusters_one_gets_a_copy_at_most(
+    routing: str,
     draw: random.Random,
 ) -> None:
-    overlay = random_overlay(draw, "dynamic")
+    overlay = random_overlay(draw, routing)
     add_subscribers(overlay, draw)
     overlay.settle()
     overlay.sent.clear()

@@ -16,6 +16,7 @@ from gossamer.protocol.scot.messages import (
     BetweenBrokers,
     BidNotification,
     Message,
+    NeighbourDown,
     NeighbourUp,
     Notification,
     QueueReport,
@@ -56,8 +57,9 @@ class ScotOverlay:
         loads: load of each output queue, as it was reported.
     """
 
-    def __init__(self, scot: Scot, routing: str, seed: int = 0, threshold: float = 10.0) -> None:
-        settings = ScotSettings(routing=routing, threshold=threshold)
+    def __init__(self, scot: Scot, settings: str | ScotSettings, seed: int = 0) -> None:
+        if isinstance(settings, str):
+            settings = ScotSettings(routing=settings)
         self.scot = scot
         self.brokers = {
             str(label): ScotBroker(str(label), scot.position(label), settings, new_index=PlainIndex)
@@ -69,6 +71,7 @@ class ScotOverlay:
         self.loads: dict[tuple[str, str], int] = {}
         self.home: dict[str, str] = {}
         self._random = random.Random(seed)
+        self._broken: set[tuple[str, str]] = set()
         self._queues: dict[tuple[str, str], deque[tuple[BetweenBrokers, Way]]] = {}
         for one, other in scot.links():
             for a, b in ((one, other), (other, one)):
@@ -106,6 +109,19 @@ class ScotOverlay:
         self.loads[one, other] = length
         self.tell(one, None, WindowEnded((QueueReport(other, length, 5, 5),)))
 
+    def break_link(self, one: str, other: str) -> None:
+        """Let a link work no more; both ends are told. Nothing is under way on it."""
+        for name, end in ((one, other), (other, one)):
+            assert not self._queues[name, end]
+            self._broken.add((name, end))
+            self.tell(name, None, NeighbourDown(end))
+
+    def mend_link(self, one: str, other: str) -> None:
+        """Let a link work again; both ends are told."""
+        for name, end in ((one, other), (other, one)):
+            self._broken.discard((name, end))
+            self.tell(name, None, NeighbourUp(end, self.brokers[end].position.label))
+
     def settle(self) -> None:
         """Deliver what is under way, one at a time from links that are drawn, until nothing is."""
         while busy := sorted(ends for ends, queue in self._queues.items() if queue):
@@ -136,6 +152,8 @@ class ScotOverlay:
             match effect:
                 case Send(to, message):
                     self.sent.append(Sent(name, to, message))
+                    if (name, to) in self._broken:
+                        continue
                     self._queues[name, to].append((message, (*way, name)))
                 case Deliver(to, notification):
                     self.deliveries.append(Delivery(to, notification.id, (*way, name)))

@@ -33,11 +33,15 @@ from gossamer.protocol.scot.effects import Deliver, Effect, Refuse, Send
 from gossamer.protocol.scot.errors import (
     WrongClusterError,
     WrongNeighbourError,
+    WrongRegionError,
     WrongRoutingError,
 )
 from gossamer.protocol.scot.messages import (
     BidSubscription,
+    Bypass,
+    Detour,
     Message,
+    NeighbourDown,
     NeighbourUp,
     Notification,
     QueueReport,
@@ -52,6 +56,7 @@ from support.scot_overlay import ScotOverlay
 
 ANY = parse("present(x)")
 C1 = client("c1")
+NOTE = Notification(Id("X", 1), {})
 PRIMARY, SECONDARY = neighbour("B(a,0)"), neighbour("B(b,2)")
 
 
@@ -138,6 +143,17 @@ def test_a_link_that_comes_up_again_is_no_fault() -> None:
             "Notification from broker 'B(a,0)' names clusters 1, 3, expected no others than 1, 2",
         ),
         (
+            PRIMARY,
+            Detour(NOTE, 0),
+            "Detour from broker 'B(a,0)' names clusters 0, expected one from 0 to 2 but its "
+            "receiver's",
+        ),
+        (
+            PRIMARY,
+            Bypass(NOTE, 3, "b", "a"),
+            "Bypass from broker 'B(a,0)' names clusters 3, expected one from 0 to 2",
+        ),
+        (
             SECONDARY,
             Notification(Id("X", 1), {}, ClusterBitVector.of(2)),
             "Notification from broker 'B(b,2)' names clusters 2, expected no others than 1",
@@ -157,6 +173,29 @@ def test_clusters_that_a_link_cannot_carry_are_refused(
     assert isinstance(error, WrongClusterError)
     assert str(error) == text
     assert made.table() == ()
+
+
+def test_a_region_that_is_not_beside_this_one_is_refused() -> None:
+    error = refusal(broker().handle(0, SECONDARY, Bypass(NOTE, 2, "f", "e")))
+    assert isinstance(error, WrongRegionError)
+    assert str(error) == (
+        "Bypass from broker 'B(b,2)' is to go to region 'f', expected its receiver's or one "
+        "beside that"
+    )
+
+
+def test_what_no_working_link_can_take_is_counted_as_lost() -> None:
+    made = broker()
+    for name in ("B(a,0)", "B(c,0)", "B(b,1)", "B(b,2)"):
+        assert made.handle(0, None, NeighbourDown(name)) == []
+    assert made.handle(0, SECONDARY, Detour(NOTE, 1)) == []
+    assert made.handle(0, SECONDARY, Bypass(NOTE, 2, "a", "b")) == []
+    assert made.counters.lost == 2
+
+
+def test_a_link_to_a_stranger_cannot_fail() -> None:
+    error = refusal(broker().handle(0, None, NeighbourDown("stranger")))
+    assert isinstance(error, UnknownNeighbourError)
 
 
 def test_static_routing_refuses_target_clusters() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.protocol.scot import BrokerLabel, ClusterBitVector
+from gossamer.protocol.scot import BrokerLabel, ClusterBitVector, ScotSettings
 from gossamer.protocol.scot.messages import Notification, Subscription
 from gossamer.sim.scot.overlays import figure_2
 from support.scot_overlay import ScotOverlay
@@ -18,9 +18,9 @@ SUBSCRIBERS = {"S1": "B(c,0)", "S2": "B(a,2)", "S3": "B(c,1)", "S4": "B(c,2)"}
 Case II takes 4 messages only if B(c,2) reaches S1 and S3 by one each. Static routing takes 6."""
 
 
-def figure_7(routing: str) -> ScotOverlay:
+def figure_7(settings: str | ScotSettings) -> ScotOverlay:
     """The overlay of Fig. 7, after the subscriptions of all four."""
-    overlay = ScotOverlay(figure_2(), routing)
+    overlay = ScotOverlay(figure_2(), settings)
     for name, broker in SUBSCRIBERS.items():
         overlay.subscribe(name, broker, "present(x)")
     overlay.settle()
@@ -196,6 +196,20 @@ def test_figure_7d_with_all_target_links_overloaded_the_least_loaded_takes_5_mes
     assert headers(overlay) == {("B(b,2)", "B(b,1)"): "001", ("B(b,1)", "B(c,1)"): "001"}
     assert ways(overlay)["S1"] == ("B(b,2)", "B(b,1)", "B(c,1)", "B(c,0)")
     assert ways(overlay).keys() == SUBSCRIBERS.keys()
+
+
+def test_figure_7d_with_spare_links_keeps_off_the_overloaded_link_to_cluster_0() -> None:
+    """Beyond the paper: two messages more than without, and S1 is reached by B(d,0)."""
+    overlay = figure_7(ScotSettings(spare_links=True))
+    for other, length in (("B(b,0)", 100), ("B(b,1)", 50), ("B(a,2)", 20), ("B(c,2)", 20)):
+        overlay.report("B(b,2)", other, length)
+    overlay.report("B(b,1)", "B(b,0)", 100)
+    overlay.report("B(c,1)", "B(c,0)", 100)
+    overlay.publish("B(b,2)", x=1)
+    overlay.settle()
+    assert len(overlay.notifications()) == 7
+    assert ways(overlay).keys() == SUBSCRIBERS.keys()
+    assert ("B(c,1)", "B(c,0)") not in overlay.notifications()
 
 
 @pytest.mark.parametrize("routing", ["static", "dynamic"])

@@ -9,6 +9,7 @@ the copies of every broker. Brokers route by subscriptions alone. The one door i
 - `messages`, `effects`, `settings`: what crosses the door
 - `table`, `congestion`, `state`: what is remembered
 - `broadcast`: Algorithm 1; `targets`, `static_routing`: Algorithm 3; `dynamic_routing`: Algorithm 4
+- `around`: past failed links and brokers, beyond the paper
 - `bid_routing`: Algorithm 2, the baseline without clusters
 - `routing`, `clients`, `broker`: the three ways to route, clients, and the door itself
 

@@ -17,6 +17,7 @@ from gossamer.protocol.scot.messages import (
     FromClient,
     FromHost,
     Message,
+    NeighbourDown,
     NeighbourUp,
     WindowEnded,
 )
@@ -120,6 +121,10 @@ class ScotBroker:
             case NeighbourUp(name, label):
                 self._state.add_neighbour(name, label)
                 ROUTING[self._state.settings.routing].introduce(self._state, out, name)
+            case NeighbourDown(name):
+                if name not in self._state.labels:
+                    raise UnknownNeighbourError(name)
+                self._state.down.add(name)
             case WindowEnded(queues):
                 self._state.links.update(queues)
 

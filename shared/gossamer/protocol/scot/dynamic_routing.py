@@ -14,6 +14,12 @@ Every subscriber is served exactly once, without a loop, whatever the links' loa
   since each of its brokers knows them all.
 
 A way has at most diam(acyclic factor) hops in each cluster, and one between clusters each.
+
+Beyond the paper, `ScotSettings.spare_links`: where all target links are overloaded, a carrier may
+take a link within the cluster that no subscriber is behind, such as the unused one of Fig. 7(d).
+The paper leaves that out for fear of loops among clusters. All of the above holds still: it is a
+carrier like any other, there is still one, and it moves away from where it came in. No other copy
+comes that way, as the link is no target link.
 """
 
 from __future__ import annotations
@@ -23,6 +29,7 @@ from enum import Enum
 from attrs import evolve, frozen
 
 from gossamer.protocol.broker.identifiers import Hop
+from gossamer.protocol.scot.around import reroute
 from gossamer.protocol.scot.congestion import LinkStatusTable
 from gossamer.protocol.scot.labels import NO_CLUSTERS, ClusterBitVector
 from gossamer.protocol.scot.messages import Notification
@@ -41,6 +48,8 @@ class Case(Enum):
     """Case II: all those are, but not all target links within the cluster."""
     NONE_FREE = 3
     """Case III: all target links are overloaded."""
+    SPARE_FREE = 4
+    """Beyond the paper: as case III, but a link that is no target link is not."""
 
 
 @frozen
@@ -60,13 +69,14 @@ def route(state: State, out: Outbox, hop: Hop, notification: Notification) -> No
     """Deliver a notification here, and send what `plan` says."""
     targets = targets_of(state, hop, notification)
     out.deliver(notification, targets.local)
-    chosen = plan(targets, state.links)
+    targets = reroute(state, out, notification, targets)
+    chosen = plan(targets, state.links, spare_links=state.settings.spare_links)
     _count(state, chosen.case)
     for name, clusters in chosen.copies.items():
         out.send(name, evolve(notification, targets=clusters))
 
 
-def plan(targets: Targets, links: LinkStatusTable) -> Plan:
+def plan(targets: Targets, links: LinkStatusTable, *, spare_links: bool = False) -> Plan:
     """Choose the links of a notification (Algorithm 4, lines 13-36).
 
     Target links within the cluster all get a copy, as under static routing; those between clusters
@@ -86,6 +96,10 @@ def plan(targets: Targets, links: LinkStatusTable) -> Plan:
     if free_intra:
         copies[links.least_loaded(free_intra)] = named
         return Plan(Case.SOME_INTRA_FREE, copies)
+    free_spare = [name for name in targets.spare if not links.overloaded(name)]
+    if spare_links and free_spare:
+        copies[links.least_loaded(free_spare)] = named
+        return Plan(Case.SPARE_FREE, copies)
     carrier = links.least_loaded(overloaded.values())
     (entered,) = (c for c, name in overloaded.items() if name == carrier)
     copies[carrier] = named.without(entered)

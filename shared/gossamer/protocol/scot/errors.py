@@ -68,6 +68,25 @@ class WrongClusterError(RemoteProtocolError):
         super().__init__(f"{kind} from broker {neighbour!r} names clusters {shown}, {expected}")
 
 
+class WrongRegionError(RemoteProtocolError):
+    """A message is to go to a region that is not beside its receiver's; state is untouched.
+
+    Attributes:
+        kind: name of the message's class.
+        neighbour: who sent it.
+        region: the region.
+    """
+
+    def __init__(self, kind: str, neighbour: str, region: str) -> None:
+        self.kind = kind
+        self.neighbour = neighbour
+        self.region = region
+        super().__init__(
+            f"{kind} from broker {neighbour!r} is to go to region {region!r}, "
+            "expected its receiver's or one beside that"
+        )
+
+
 class WrongRoutingError(RemoteProtocolError):
     """A neighbour speaks the other routing: with BIDs on a clustered SCOT, or without on another.
 

@@ -62,6 +62,34 @@ class Notification:
     targets: ClusterBitVector = NO_CLUSTERS
 
 
+@frozen
+class Detour:
+    """A notification for another cluster, which the receiver is to send there (beyond the paper).
+
+    Attributes:
+        cluster: the cluster.
+    """
+
+    notification: Notification
+    cluster: int
+
+
+@frozen
+class Bypass:
+    """A notification on its way around a link within a cluster (beyond the paper).
+
+    Attributes:
+        cluster: the cluster.
+        region: where it is to come into the cluster again.
+        past: the region beside that from where it comes, and where it does not go back.
+    """
+
+    notification: Notification
+    cluster: int
+    region: str
+    past: str
+
+
 # Between brokers of an unclustered SCOT.
 
 
@@ -89,7 +117,7 @@ class BidNotification:
     bids: tuple[str, ...]
 
 
-Clustered = Subscription | Unsubscription | Notification
+Clustered = Subscription | Unsubscription | Notification | Detour | Bypass
 Unclustered = BidSubscription | BidUnsubscription | BidNotification
 BetweenBrokers = Clustered | Unclustered
 
@@ -102,6 +130,13 @@ class NeighbourUp:
 
     name: str
     label: BrokerLabel
+
+
+@frozen
+class NeighbourDown:
+    """The link to a neighbour does not work; routes stay as they are."""
+
+    name: str
 
 
 @frozen
@@ -131,5 +166,5 @@ class WindowEnded:
 
 
 FromClient = Attach | Detach | Move | Advertise | Unadvertise | Subscribe | Unsubscribe | Publish
-FromHost = NeighbourUp | WindowEnded
+FromHost = NeighbourUp | NeighbourDown | WindowEnded
 Message = FromClient | BetweenBrokers | FromHost

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from gossamer.protocol.broker.identifiers import Hop, Id
 from gossamer.protocol.content.filters import Publication as Values
-from gossamer.protocol.scot import bid_routing, broadcast, dynamic_routing, static_routing
+from gossamer.protocol.scot import around, bid_routing, broadcast, dynamic_routing, static_routing
 from gossamer.protocol.scot.errors import WrongRoutingError
 from gossamer.protocol.scot.labels import NO_CLUSTERS, ClusterBitVector
 from gossamer.protocol.scot.messages import (
@@ -17,6 +17,8 @@ from gossamer.protocol.scot.messages import (
     BidNotification,
     BidSubscription,
     BidUnsubscription,
+    Bypass,
+    Detour,
     Notification,
     Subscription,
     Unsubscription,
@@ -60,6 +62,10 @@ def _clustered(route: _Route) -> Routing:
             case Notification():
                 check_header(state, hop, message)
                 route(state, out, hop, message)
+            case Detour():
+                around.on_detour(state, out, hop, message)
+            case Bypass():
+                around.on_bypass(state, out, hop, message)
             case Subscription():
                 broadcast.on_subscription(state, out, hop, message)
             case Unsubscription():

@@ -24,11 +24,17 @@ class ScotSettings:
             Sec. 7.3 sets 10.
         window: microseconds between two reports of the host on its output queues; Sec. 7.3 sets 50
             milliseconds.
+        spare_links: whether case III of Algorithm 4 tries links that are not overloaded within the
+            cluster although no subscriber is behind them; off in the paper.
+        around_failures: whether notifications go around links that do not work (`around`); off in
+            the paper.
     """
 
     routing: str = field(default=DYNAMIC)
     threshold: float = field(default=10.0)
     window: int = field(default=50_000)
+    spare_links: bool = field(default=False)
+    around_failures: bool = field(default=False)
 
     def __attrs_post_init__(self) -> None:
         if self.routing not in ROUTINGS:

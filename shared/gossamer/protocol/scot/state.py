@@ -36,6 +36,7 @@ class State:
         labels: where each neighbour is, by name, while its link works.
         primary: names of the primary neighbours.
         secondary: names of the secondary neighbours, by cluster.
+        down: neighbours whose link does not work now.
         links: the link status table.
         bid_hops: in an unclustered SCOT the neighbour on the way to each broker.
         bid_numbers: in an unclustered SCOT the number of the last subscription from each broker.
@@ -50,6 +51,7 @@ class State:
     labels: dict[str, BrokerLabel] = field(factory=dict)
     primary: list[str] = field(factory=list)
     secondary: dict[int, str] = field(factory=dict)
+    down: set[str] = field(factory=set)
     clients: dict[str, Session] = field(factory=dict)
     bid_hops: dict[str, str] = field(factory=dict)
     bid_numbers: dict[str, int] = field(factory=dict)
@@ -64,6 +66,10 @@ class State:
         """An identifier that was never used."""
         self.next_number += 1
         return Id(self.name, self.next_number)
+
+    def primary_in(self, region: str) -> str | None:
+        """The primary neighbour of a region, or None."""
+        return next((name for name in self.primary if self.labels[name].region == region), None)
 
     def add_neighbour(self, name: str, label: BrokerLabel) -> None:
         """Take a broker in as a direct neighbour, by its label as a primary or a secondary one.
@@ -84,6 +90,7 @@ class State:
             expected = f"is no neighbour of {self.position.label}, expected {self._expected()}"
             raise WrongNeighbourError(name, str(label), expected)
         self.labels[name] = label
+        self.down.discard(name)
 
     def _expected(self) -> str:
         label, clusters = self.position.label, self.position.clusters

@@ -11,6 +11,7 @@ from __future__ import annotations
 from attrs import evolve
 
 from gossamer.protocol.broker.identifiers import Hop
+from gossamer.protocol.scot.around import reroute
 from gossamer.protocol.scot.labels import NO_CLUSTERS
 from gossamer.protocol.scot.messages import Notification
 from gossamer.protocol.scot.outbox import Outbox
@@ -22,6 +23,7 @@ def route(state: State, out: Outbox, hop: Hop, notification: Notification) -> No
     """Deliver a notification here, and send one copy on each target link (Algorithm 3)."""
     targets = targets_of(state, hop, notification)
     out.deliver(notification, targets.local)
+    targets = reroute(state, out, notification, targets)
     copy = evolve(notification, targets=NO_CLUSTERS)
     for name in (*targets.intra, *targets.inter.values()):
         out.send(name, copy)

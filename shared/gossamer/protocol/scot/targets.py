@@ -21,11 +21,13 @@ class Targets:
         intra: target links within the cluster, by name: those where subscriptions of this cluster
             that match came from, except where the notification came from.
         inter: target links between clusters: the neighbour in each target cluster.
+        spare: links within the cluster that are no target links and do not lead back.
     """
 
     local: tuple[Entry, ...]
     intra: tuple[str, ...]
     inter: dict[int, str]
+    spare: tuple[str, ...] = ()
 
 
 def targets_of(state: State, hop: Hop, notification: Notification) -> Targets:
@@ -35,10 +37,7 @@ def targets_of(state: State, hop: Hop, notification: Notification) -> Targets:
     others they are those that the header names, which is none under static routing (Algorithm 3,
     lines 7-9; Algorithm 4).
     """
-    state.counters.matched += 1
-    matching = state.table.match(notification.values)
-    primary = [entry for entry in matching if state.cluster in entry.host]
-    remote = {entry.hop.name for entry in primary if not entry.hop.is_client}
+    matching = _match(state, notification)
     clusters = (
         {cluster for entry in matching for cluster in entry.host} - {state.cluster}
         if hop.is_client
@@ -46,10 +45,29 @@ def targets_of(state: State, hop: Hop, notification: Notification) -> Targets:
     )
     inter = {c: state.secondary[c] for c in sorted(clusters) if c in state.secondary}
     state.counters.lost += len(clusters) - len(inter)
+    return _targets(state, matching, None if hop.is_client else hop.name, inter)
+
+
+def within_cluster(state: State, notification: Notification, source: str | None) -> Targets:
+    """The target links within the cluster only, but for that to `source`."""
+    return _targets(state, _match(state, notification), source, {})
+
+
+def _match(state: State, notification: Notification) -> list[Entry]:
+    state.counters.matched += 1
+    return state.table.match(notification.values)
+
+
+def _targets(
+    state: State, matching: list[Entry], source: str | None, inter: dict[int, str]
+) -> Targets:
+    primary = [entry for entry in matching if state.cluster in entry.host]
+    remote = {entry.hop.name for entry in primary if not entry.hop.is_client}
     return Targets(
         local=tuple(entry for entry in primary if entry.hop.is_client),
-        intra=tuple(sorted(name for name in remote if hop.is_client or name != hop.name)),
+        intra=tuple(sorted(remote - {source})),
         inter=inter,
+        spare=tuple(name for name in state.primary if name not in {*remote, source}),
     )
 
 

@@ -20,7 +20,10 @@ from gossamer.protocol.content.filters import parse
 from gossamer.protocol.scot import Scot, ScotSettings
 from gossamer.protocol.scot.effects import Deliver, Effect, Refuse, Send
 from gossamer.protocol.scot.messages import (
+    BetweenBrokers,
     BidSubscription,
+    Bypass,
+    Detour,
     Message,
     QueueReport,
     Subscription,
@@ -136,12 +139,12 @@ class _Observer:
                     self.subscribed[sent.id] = now
                     self.hops[sent.id, broker] = 0
                 else:
-                    self._count(now, broker, effect.neighbour, message, sent.id)
+                    self._count(broker, effect.neighbour)
+                    self._enter(now, message, _id_of(sent))
             elif isinstance(effect, Deliver):
                 self._enter(now, message, effect.notification.id)
 
-    def _count(self, now: int, one: str, other: str, message: Message, id_: Id) -> None:
-        self._enter(now, message, id_)
+    def _count(self, one: str, other: str) -> None:
         if self.clusters[one] == self.clusters[other]:
             self.intra += 1
         else:
@@ -165,6 +168,10 @@ class _Observer:
         """Write down how long queues are."""
         lengths = [report.length for report in queues.values()]
         self.windows.append((now, max(lengths), sum(lengths)))
+
+
+def _id_of(message: BetweenBrokers) -> Id:
+    return message.notification.id if isinstance(message, Detour | Bypass) else message.id
 
 
 def run_burst(burst: Burst, new_index: NewIndex = SharedIndex) -> BurstResult:
