@@ -81,6 +81,7 @@ class BurstResult:
         matchings: how often a broker matched a notification with its table.
         cases: notifications by case of Algorithm 4.
         windows: time, longest output queue and messages in all of them, at the end of each window.
+        started: when the first publisher came, after all subscriptions had registered.
         ended: when the last notification was received.
     """
 
@@ -96,6 +97,7 @@ class BurstResult:
     matchings: int
     cases: dict[int, int]
     windows: npt.NDArray[np.int64]
+    started: int
     ended: int
 
     @property
@@ -186,10 +188,11 @@ def run_burst(burst: Burst, new_index: NewIndex = SharedIndex) -> BurstResult:
     network.run_until_idle()
     before = _sent(network)
     duplicates = sum(broker.counters.duplicates for broker in network.brokers.values())
-    _publish(burst, network, draw, hrp)
+    started = network.now + SECOND
+    _publish(burst, network, draw, hrp, started)
     observer.windows.clear()
     network.run_until_idle()
-    return _result(observer, network, before, duplicates)
+    return _result(observer, network, before, duplicates, started)
 
 
 def _subscribe(burst: Burst, network: ScotNetwork, draw: random.Random, hrp: str) -> None:
@@ -207,8 +210,7 @@ def _add_client(network: ScotNetwork, name: str, broker: str, topic: int) -> Non
     network.send(0, name, broker, Subscribe("topic", parse(f"topic == {topic}")))
 
 
-def _publish(burst: Burst, network: ScotNetwork, draw: random.Random, hrp: str) -> None:
-    start = network.now + SECOND
+def _publish(burst: Burst, network: ScotNetwork, draw: random.Random, hrp: str, start: int) -> None:
     names = sorted(network.brokers)
     for i in range(burst.publishers):
         broker, name = draw.choice(names), f"P{i}"
@@ -228,7 +230,9 @@ def _sent(network: ScotNetwork) -> int:
     return sum(sum(broker.counters.sent.values()) for broker in network.brokers.values())
 
 
-def _result(observer: _Observer, network: ScotNetwork, before: int, duplicates: int) -> BurstResult:
+def _result(
+    observer: _Observer, network: ScotNetwork, before: int, duplicates: int, started: int
+) -> BurstResult:
     published = [observer.published[id_] for id_, _ in observer.deliveries]
     cases: dict[int, int] = {}
     for broker in network.brokers.values():
@@ -249,5 +253,6 @@ def _result(observer: _Observer, network: ScotNetwork, before: int, duplicates: 
         matchings=sum(broker.counters.matched for broker in network.brokers.values()),
         cases=dict(sorted(cases.items())),
         windows=np.array(observer.windows, np.int64).reshape(-1, 3),
+        started=started,
         ended=max((at for _, at in observer.deliveries), default=0),
     )
