@@ -24,6 +24,9 @@ from gossamer.protocol.scot.messages import (
 )
 from support.plain_index import PlainIndex
 
+MANY = 20_000
+"""More steps than anything here takes to settle."""
+
 Way = tuple[str, ...]
 """Names of the brokers that a copy of a notification went through."""
 
@@ -124,7 +127,10 @@ class ScotOverlay:
 
     def settle(self) -> None:
         """Deliver what is under way, one at a time from links that are drawn, until nothing is."""
+        steps = 0
         while busy := sorted(ends for ends, queue in self._queues.items() if queue):
+            steps += 1
+            assert steps < MANY, "messages go round in circles"
             one, other = self._random.choice(busy)
             message, way = self._queues[one, other].popleft()
             effects = self.brokers[other].handle(0, neighbour(one), message)
