@@ -7,6 +7,8 @@ import functools
 import numpy as np
 import pytest
 
+from gossamer.protocol.broker import Id
+from gossamer.protocol.broker.index import SharedIndex
 from gossamer.protocol.broker.messages import Attach, Publish, Subscribe, Unsubscribe
 from gossamer.protocol.content.filters import parse
 from gossamer.protocol.scot import Factor, Scot, ScotSettings
@@ -15,6 +17,7 @@ from gossamer.sim.errors import SimulationError
 from gossamer.sim.scot.burst import Burst, BurstResult, run_burst
 from gossamer.sim.scot.network import Links, ScotNetwork, ServiceTimes
 from gossamer.sim.scot.overlays import figure_8, graph_of
+from gossamer.sim.scot.remembering import RememberingIndex
 
 SUBSCRIBERS, IN_EACH_CLUSTER = 30, 2
 ALL = SUBSCRIBERS + 5 * IN_EACH_CLUSTER
@@ -81,6 +84,20 @@ def test_dynamic_routing_shortens_delays_and_queues_of_a_burst() -> None:
 
 def test_by_bid_brokers_match_less_often() -> None:
     assert burst_by("bid").matchings < burst_by("static").matchings
+
+
+def test_remembering_what_matched_changes_nothing() -> None:
+    plain, remembered = (
+        run_burst(_tiny("static"), index) for index in (SharedIndex, RememberingIndex)
+    )
+    assert np.array_equal(plain.received, remembered.received)
+    index = RememberingIndex()
+    for number in (2, 1):
+        index.add(Id("B", number), parse("x == 1"))
+        index.add(Id("C", number), parse("x == 2"))
+    assert index.match({"x": 1}) == index.match({"x": 1}) == [("B", 1), ("B", 2)]
+    index.remove(Id("B", 1))
+    assert index.match({"x": 1}) == [("B", 2)]
 
 
 def test_a_run_repeats_itself() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.broker.identifiers import Hop, Id
-from gossamer.protocol.broker.index import NewIndex, SharedIndex
+from gossamer.protocol.broker.index import NewIndex
 from gossamer.protocol.broker.messages import Attach, Publish, Subscribe
 from gossamer.protocol.content.filters import parse
 from gossamer.protocol.scot import Scot, ScotSettings
@@ -30,6 +30,7 @@ from gossamer.protocol.scot.messages import (
 )
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.scot.network import Links, ScotNetwork, ServiceTimes
+from gossamer.sim.scot.remembering import RememberingIndex
 
 SECOND: Final = 1_000_000
 MINUTE: Final = 60 * SECOND
@@ -126,7 +127,13 @@ class _Observer:
     windows: list[tuple[int, int, int]] = attrs.field(factory=list)
 
     def handled(
-        self, now: int, broker: str, source: Hop, message: Message, effects: list[Effect]
+        self,
+        now: int,
+        arrived: int,
+        broker: str,
+        source: Hop,
+        message: Message,
+        effects: list[Effect],
     ) -> None:
         """See who has a subscription, and count the copies of notifications."""
         if isinstance(message, Subscription | BidSubscription):
@@ -142,9 +149,9 @@ class _Observer:
                     self.hops[sent.id, broker] = 0
                 else:
                     self._count(broker, effect.neighbour)
-                    self._enter(now, message, _id_of(sent))
+                    self._enter(arrived, message, _id_of(sent))
             elif isinstance(effect, Deliver):
-                self._enter(now, message, effect.notification.id)
+                self._enter(arrived, message, effect.notification.id)
 
     def _count(self, one: str, other: str) -> None:
         if self.clusters[one] == self.clusters[other]:
@@ -152,11 +159,9 @@ class _Observer:
         else:
             self.inter += 1
 
-    def _enter(self, now: int, message: Message, id_: Id) -> None:
+    def _enter(self, arrived: int, message: Message, id_: Id) -> None:
         if isinstance(message, Publish):
-            sent_at = message.values.get("at", now)
-            assert isinstance(sent_at, int)
-            self.published[id_] = sent_at, message.values["topic"] == _HRP_TOPIC
+            self.published[id_] = arrived, message.values["topic"] == _HRP_TOPIC
 
     def delivered(self, now: int, effect: Deliver) -> None:
         """Write a delivery down."""
@@ -176,7 +181,7 @@ def _id_of(message: BetweenBrokers) -> Id:
     return message.notification.id if isinstance(message, Detour | Bypass) else message.id
 
 
-def run_burst(burst: Burst, new_index: NewIndex = SharedIndex) -> BurstResult:
+def run_burst(burst: Burst, new_index: NewIndex = RememberingIndex) -> BurstResult:
     """Run a burst to its end; raises `SimulationError` if a broker refuses anything."""
     observer = _Observer({str(label): label.cluster for label in burst.scot.brokers})
     network = ScotNetwork(
@@ -218,12 +223,12 @@ def _publish(burst: Burst, network: ScotNetwork, draw: random.Random, hrp: str, 
         first = start + draw.randrange(5 * SECOND)  # "in the first 5 seconds", Sec. 7.3
         for j in range(burst.notifications):
             at = first + j * MINUTE // burst.per_minute
-            values = {"topic": draw.randrange(burst.topics), "at": at}
+            values = {"topic": draw.randrange(burst.topics)}
             network.send(at, name, broker, Publish(values))
     network.send(start, "HRP", hrp, Attach())
     for j in range(burst.burst_notifications):
         at = start + 5 * SECOND + j * MINUTE // burst.burst_per_minute
-        network.send(at, "HRP", hrp, Publish({"topic": _HRP_TOPIC, "at": at}))
+        network.send(at, "HRP", hrp, Publish({"topic": _HRP_TOPIC}))
 
 
 def _sent(network: ScotNetwork) -> int:

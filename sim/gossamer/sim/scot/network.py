@@ -82,9 +82,15 @@ class Observer(Protocol):
     """Whoever wants to know what happens; all times are microseconds."""
 
     def handled(
-        self, now: int, broker: str, source: Hop, message: Message, effects: list[Effect]
+        self,
+        now: int,
+        arrived: int,
+        broker: str,
+        source: Hop,
+        message: Message,
+        effects: list[Effect],
     ) -> None:
-        """A broker has taken a message of a client or neighbour."""
+        """A broker has taken a message of a client or neighbour that had come at ``arrived``."""
 
     def delivered(self, now: int, effect: Deliver) -> None:
         """A client was handed a notification."""
@@ -209,11 +215,12 @@ class ScotNetwork:
     def _arrive(self, broker: str, source: Hop, message: Message) -> None:
         done = max(self._free_at[broker], self.now) + self._service.of(broker, message)
         self._free_at[broker] = done
-        self.call(done, lambda: self._handle(broker, source, message))
+        arrived = self.now
+        self.call(done, lambda: self._handle(arrived, broker, source, message))
 
-    def _handle(self, broker: str, source: Hop, message: Message) -> None:
+    def _handle(self, arrived: int, broker: str, source: Hop, message: Message) -> None:
         effects = self.brokers[broker].handle(self.now, source, message)
-        self._observer.handled(self.now, broker, source, message, effects)
+        self._observer.handled(self.now, arrived, broker, source, message, effects)
         for effect in effects:
             match effect:
                 case Send(name, sent):

@@ -34,7 +34,8 @@ _IN_A_POINT = 1000
 def plot_scot(scot: Scot, folder: Path) -> None:
     """Draw an overlay into ``folder`` as `scot.svg`, `scot.png`, clusters as layers.
 
-    Regions are columns. Links within clusters are blue, those between clusters vermilion; edge brokers are hollow.
+    Regions are columns. Links within clusters are blue, those between clusters vermilion; edge
+    brokers are hollow.
 
     Args:
         scot: the overlay.
