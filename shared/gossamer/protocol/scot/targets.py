@@ -77,6 +77,8 @@ def check_header(state: State, hop: Hop, notification: Notification) -> None:
     Raises `WrongClusterError`, and leaves everything as it was, for a cluster that does not exist,
     for one that the notification is in or comes from, and for any under static routing.
     """
+    if not notification.targets:
+        return
     if state.settings.routing == STATIC:
         allowed: set[int] = set()
         expected = "expected none under static routing"
