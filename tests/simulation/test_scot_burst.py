@@ -7,7 +7,6 @@ import functools
 import numpy as np
 import pytest
 
-from gossamer.protocol.broker import Id
 from gossamer.protocol.broker.index import SharedIndex
 from gossamer.protocol.broker.messages import Attach, Publish, Subscribe, Unsubscribe
 from gossamer.protocol.content.filters import parse
@@ -92,12 +91,13 @@ def test_remembering_what_matched_changes_nothing() -> None:
     )
     assert np.array_equal(plain.received, remembered.received)
     index = RememberingIndex()
-    for number in (2, 1):
-        index.add(Id("B", number), parse("x == 1"))
-        index.add(Id("C", number), parse("x == 2"))
-    assert index.match({"x": 1}) == index.match({"x": 1}) == [("B", 1), ("B", 2)]
-    index.remove(Id("B", 1))
-    assert index.match({"x": 1}) == [("B", 2)]
+    places = [index.add(parse(text), 1) for text in ("x == 1", "x == 2")]
+    assert index.match({"x": 1}, 1) == index.match({"x": 1}, 1) == places[:1]
+    assert index.match({"x": 1}, 2) == []
+    more = index.add(parse("x < 2"), 1)
+    assert sorted(index.match({"x": 1}, 1)) == sorted([places[0], more])
+    index.remove(more)
+    assert index.match({"x": 1}, 1) == places[:1]
 
 
 def test_a_run_repeats_itself() -> None:

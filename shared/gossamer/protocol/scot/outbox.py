@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gossamer.protocol.broker.identifiers import Id
 from gossamer.protocol.scot.counters import Counters
 from gossamer.protocol.scot.effects import Deliver, Effect, Send
 from gossamer.protocol.scot.messages import BetweenBrokers, BidNotification, Notification
@@ -32,8 +33,12 @@ class Outbox:
     ) -> None:
         """Hand a notification to the clients of these subscriptions, to each client once."""
         labels: dict[str, list[str]] = {}
-        for entry in entries:
+        for entry in sorted(entries, key=_by_id):
             labels.setdefault(entry.hop.name, []).append(entry.label)
         for name in sorted(labels):
             self._counters.delivered += 1
             self.effects.append(Deliver(name, notification, tuple(labels[name])))
+
+
+def _by_id(entry: Entry) -> Id:
+    return entry.id

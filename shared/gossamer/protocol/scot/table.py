@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from attrs import frozen
 
 from gossamer.protocol.broker.identifiers import Hop, Id
 from gossamer.protocol.broker.index import NewIndex
 from gossamer.protocol.content.filters import Filter
+from gossamer.protocol.errors import InvariantError
 from gossamer.protocol.scot.labels import ClusterBitVector
 
 
@@ -29,11 +31,16 @@ class Entry:
     label: str = ""
 
 
+# Every filter is marked alike: a table asks for all that match.
+_MARK: Final = 1
+
+
 class RoutingTable:
     """Subscriptions by identifier."""
 
     def __init__(self, new_index: NewIndex) -> None:
         self._entries: dict[Id, Entry] = {}
+        self._places: dict[int, dict[Id, Entry]] = {}
         self._index = new_index()
 
     def __len__(self) -> int:
@@ -53,13 +60,24 @@ class RoutingTable:
     def add(self, entry: Entry) -> None:
         """Enter a subscription that is new."""
         self._entries[entry.id] = entry
-        self._index.add(entry.id, entry.filter)
+        place = self._index.place_of(entry.filter)
+        if place is None:
+            place = self._index.add(entry.filter, _MARK)
+            self._places[place] = {}
+        else:
+            self._index.add_again(place)
+        self._places[place][entry.id] = entry
 
-    def remove(self, id_: Id) -> Entry:
+    def remove(self, id_: Id) -> None:
         """Forget a subscription that is held."""
-        self._index.remove(id_)
-        return self._entries.pop(id_)
+        place = self._index.place_of(self._entries.pop(id_).filter)
+        if place is None:
+            raise InvariantError(f"the filter of subscription {id_} is not in the index")
+        del self._places[place][id_]
+        if self._index.remove(place):
+            del self._places[place]
 
     def match(self, values: Mapping[str, object]) -> list[Entry]:
-        """The subscriptions that match, by identifier."""
-        return [self._entries[id_] for id_ in sorted(self._index.match(values))]
+        """The subscriptions that match, in no order."""
+        places = self._index.match(values, _MARK)
+        return [entry for place in places for entry in self._places[place].values()]

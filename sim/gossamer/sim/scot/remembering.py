@@ -4,39 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gossamer.protocol.broker.identifiers import Id
 from gossamer.protocol.broker.index import SharedIndex
 from gossamer.protocol.content.filters import Filter
 
-_Key = tuple[tuple[str, object], ...]
+_Key = tuple[int, tuple[tuple[str, object], ...]]
 
 
 class RememberingIndex(SharedIndex):
     """A `SharedIndex` with the same answers.
 
-    It saves most of the work where few different publications are routed, as in a burst by topic,
-    while the filters do not change.
+    It saves most of the matching where few different publications are routed, as in a burst by
+    topic, while the filters do not change.
     """
 
     def __init__(self) -> None:
         """An empty index."""
         super().__init__()
-        self._matched: dict[_Key, list[Id]] = {}
+        self._matched: dict[_Key, list[int]] = {}
+        self._ask = self.match
+        self.match = self._remember
 
-    def add(self, key: Id, added: Filter) -> None:
-        """Hold a filter under a key that is new."""
+    def add(self, wanted: Filter, marks: int) -> int:
+        """Hold a filter that is new, with these marks; returns its place."""
         self._matched.clear()
-        super().add(key, added)
+        return super().add(wanted, marks)
 
-    def remove(self, key: Id) -> None:
-        """Forget a filter that is held."""
+    def remove(self, place: int) -> bool:
+        """Hold a filter once less; returns whether it is gone."""
         self._matched.clear()
-        super().remove(key)
+        return super().remove(place)
 
-    def match(self, values: Mapping[str, object]) -> list[Id]:
-        """Those that match a publication, in order."""
-        key = tuple(sorted(values.items()))
+    def _remember(self, values: Mapping[str, object], marked: int) -> list[int]:
+        key = marked, tuple(sorted(values.items()))
         found = self._matched.get(key)
         if found is None:
-            found = self._matched[key] = sorted(super().match(values))
+            found = self._matched[key] = self._ask(values, marked)
         return found
