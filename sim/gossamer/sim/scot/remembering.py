@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from gossamer.protocol.broker.index import SharedIndex
 from gossamer.protocol.content.filters import Filter
+from gossamer.protocol.content.matching.table import HELD
 
 _Key = tuple[int, tuple[tuple[str, object], ...]]
 
@@ -34,9 +35,9 @@ class RememberingIndex(SharedIndex):
         self._matched.clear()
         return super().remove(place)
 
-    def _remember(self, values: Mapping[str, object], marked: int) -> list[int]:
-        key = marked, tuple(sorted(values.items()))
+    def _remember(self, publication: Mapping[str, object], marked: int = HELD) -> list[int]:
+        key = marked, tuple(sorted(publication.items()))
         found = self._matched.get(key)
         if found is None:
-            found = self._matched[key] = self._ask(values, marked)
+            found = self._matched[key] = self._ask(publication, marked)
         return found
