@@ -24,6 +24,7 @@ from gossamer.protocol.scot.messages import (
     BetweenBrokers,
     BidNotification,
     Message,
+    NeighbourDown,
     NeighbourUp,
     Notification,
     QueueReport,
@@ -150,6 +151,7 @@ class ScotNetwork:
     Attributes:
         now: microseconds since the run began.
         brokers: by name.
+        dropped: messages that links or brokers had when they failed, or got afterwards.
     """
 
     def __init__(
@@ -175,6 +177,9 @@ class ScotNetwork:
         self._free_at = dict.fromkeys(self.brokers, 0)
         self._uplinks = dict.fromkeys(self.brokers, 0)
         self._queues: dict[tuple[str, str], _OutputQueue] = {}
+        self._broken: set[tuple[str, str]] = set()
+        self._stopped: set[str] = set()
+        self.dropped = 0
         self._in_use: dict[tuple[str, str], None] = {}
         self._window_set = False
         for one, other in scot.links():
@@ -202,6 +207,21 @@ class ScotNetwork:
             self.now, _, action = heapq.heappop(agenda)
             action()
 
+    # What fails.
+
+    def break_link(self, one: str, other: str) -> None:
+        """Let a link work no more, now; what is under way on it is dropped, and both ends know."""
+        for name, end in ((one, other), (other, one)):
+            self._broken.add((name, end))
+            self.brokers[name].handle(self.now, None, NeighbourDown(end))
+
+    def stop_broker(self, name: str) -> None:
+        """Let a broker and all its links work no more, now; its clients publish in vain."""
+        self._stopped.add(name)
+        for one, other in self._queues:
+            if one == name and (one, other) not in self._broken:
+                self.break_link(one, other)
+
     # What can be seen.
 
     def waiting(self) -> int:
@@ -212,6 +232,12 @@ class ScotNetwork:
 
     # How it happens.
 
+    def _cross(self, one: str, other: str, message: BetweenBrokers) -> None:
+        if (one, other) in self._broken:
+            self.dropped += 1
+        else:
+            self._arrive(other, neighbour(one), message)
+
     def _arrive(self, broker: str, source: Hop, message: Message) -> None:
         done = max(self._free_at[broker], self.now) + self._service.of(broker, message)
         self._free_at[broker] = done
@@ -219,6 +245,9 @@ class ScotNetwork:
         self.call(done, lambda: self._handle(arrived, broker, source, message))
 
     def _handle(self, arrived: int, broker: str, source: Hop, message: Message) -> None:
+        if broker in self._stopped:
+            self.dropped += 1
+            return
         effects = self.brokers[broker].handle(self.now, source, message)
         self._observer.handled(self.now, arrived, broker, source, message, effects)
         for effect in effects:
@@ -232,8 +261,7 @@ class ScotNetwork:
 
     def _transmit(self, one: str, other: str, message: BetweenBrokers) -> None:
         leaves = self._enqueue(one, other, message)
-        source = neighbour(one)
-        self.call(leaves + self._links.latency, lambda: self._arrive(other, source, message))
+        self.call(leaves + self._links.latency, lambda: self._cross(one, other, message))
         if not self._window_set:
             self._window_set = True
             self.call((self.now // self._window + 1) * self._window, self._end_window)
