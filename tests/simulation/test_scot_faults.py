@@ -23,7 +23,7 @@ NUMBER, EVERY = 60, 300
 LINKS = Links(latency=500, gap=200, uplink_gap=150)
 FAILURE = NUMBER * EVERY // 2
 SCOT = figure_2()
-STEP = 1 if "GOSSAMER_ALL_FAULTS" in os.environ else 3
+STEP = 1 if os.environ.get("GOSSAMER_FULL_FAULTS") else 3
 """Every third failure is tried, all of them if asked for."""
 BROKERS = [str(broker) for broker in SCOT.brokers if str(broker) != PUBLISHER]
 

@@ -90,7 +90,7 @@ class ScotBroker:
             message: what came.
 
         What is wrong with a message goes back to its source as a `Refuse`; then nothing else
-        happens because of it, and the state is as before.
+        happens because of it, and but for the counters the state is as before.
         """
         del now
         out = Outbox(self._state.counters)
