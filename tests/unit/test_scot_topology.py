@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import doctest
 import random
 from collections.abc import Callable
 
 import networkx as nx
 import pytest
 
+from gossamer.protocol import scot as scot_package
 from gossamer.protocol.errors import ConfigError
 from gossamer.protocol.scot import BrokerLabel, ClusterBitVector, Factor, Scot, ScotSettings
 from gossamer.protocol.scot.errors import (
@@ -206,3 +208,9 @@ def test_a_bit_vector_is_a_set_of_clusters() -> None:
     assert (list(vector), 3 in vector, 2 in vector, bool(vector)) == ([0, 3], True, False, True)
     assert vector.without(0) == ClusterBitVector.of(3)
     assert not vector.without(0).without(3)
+
+
+def test_the_examples_of_the_package_are_true() -> None:
+    found = doctest.testmod(scot_package)
+    assert found.failed == 0
+    assert found.attempted > 0
