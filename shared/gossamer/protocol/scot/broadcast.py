@@ -1,0 +1,79 @@
+"""Subscription broadcast in two steps (Sec. 5, Algorithm 1).
+
+In the first step a subscription goes through the cluster of its host broker, which is a tree; it is
+*primary* there. In the second each broker of that cluster sends it to its secondary neighbours,
+where it is *secondary* and goes no further. So each broker gets it once, and on the shortest way:
+the hops between the regions, and one more into another cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gossamer.protocol.broker.identifiers import Hop
+from gossamer.protocol.scot.errors import WrongClusterError
+from gossamer.protocol.scot.labels import ClusterBitVector
+from gossamer.protocol.scot.messages import Subscription, Unsubscription
+from gossamer.protocol.scot.outbox import Outbox
+from gossamer.protocol.scot.state import State
+from gossamer.protocol.scot.table import Entry
+
+
+def host_cluster(state: State) -> ClusterBitVector:
+    """The vector that a host broker gives its subscriptions (Algorithm 1, lines 4-7)."""
+    return ClusterBitVector.of(state.cluster)
+
+
+def on_subscription(state: State, out: Outbox, hop: Hop, message: Subscription) -> None:
+    """Take a subscription of a neighbour.
+
+    Raises `WrongClusterError`, and leaves everything as it was, unless its one bit is that of the
+    neighbour's cluster: no broker passes on what came to it from another cluster.
+    """
+    sender = state.labels[hop.name].cluster
+    if message.host != ClusterBitVector.of(sender):
+        raise WrongClusterError(
+            "Subscription", hop.name, message.host, f"expected only its own, {sender}"
+        )
+    known = state.table.get(message.id)
+    if known is None:
+        subscribe(state, out, Entry(message.id, message.filter, hop, message.host))
+    elif known.hop != hop:
+        state.counters.duplicates += 1
+
+
+def subscribe(state: State, out: Outbox, entry: Entry) -> None:
+    """Save a subscription that is new, and take both steps if it is primary (lines 8-15)."""
+    state.table.add(entry)
+    for name in _next_brokers(state, entry):
+        out.send(name, Subscription(entry.id, entry.filter, entry.host))
+
+
+def on_unsubscription(state: State, out: Outbox, hop: Hop, message: Unsubscription) -> None:
+    """Take an unsubscription of a neighbour."""
+    known = state.table.get(message.id)
+    if known is None or known.hop != hop:
+        state.counters.stale += 1
+    else:
+        unsubscribe(state, out, known)
+
+
+def unsubscribe(state: State, out: Outbox, entry: Entry) -> None:
+    """Forget a subscription, and take that along the tree that it made."""
+    state.table.remove(entry.id)
+    for name in _next_brokers(state, entry):
+        out.send(name, Unsubscription(entry.id))
+
+
+def introduce(state: State, out: Outbox, neighbour: str) -> None:
+    """Tell a neighbour whose link came up what it should know of."""
+    for entry in state.table:
+        if neighbour in _next_brokers(state, entry):
+            out.send(neighbour, Subscription(entry.id, entry.filter, entry.host))
+
+
+def _next_brokers(state: State, entry: Entry) -> Iterator[str]:
+    """Where a subscription goes on: primary neighbours but the last hop, then secondary ones."""
+    if state.cluster in entry.host:
+        yield from (name for name in state.primary if entry.hop.is_client or name != entry.hop.name)
+        yield from (state.secondary[cluster] for cluster in sorted(state.secondary))

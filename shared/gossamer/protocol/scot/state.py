@@ -1,0 +1,101 @@
+"""A SCOT broker's whole memory."""
+
+from __future__ import annotations
+
+from attrs import define, field
+
+from gossamer.protocol.broker.identifiers import Id
+from gossamer.protocol.content.filters import Filter
+from gossamer.protocol.scot.congestion import LinkStatusTable
+from gossamer.protocol.scot.counters import Counters
+from gossamer.protocol.scot.errors import WrongNeighbourError
+from gossamer.protocol.scot.labels import BrokerLabel
+from gossamer.protocol.scot.settings import ScotSettings
+from gossamer.protocol.scot.table import RoutingTable
+from gossamer.protocol.scot.topology import Position
+
+
+@define(eq=False)
+class Session:
+    """An attached client: its subscriptions and, to hand back, advertisements by its own labels."""
+
+    name: str
+    subscriptions: dict[str, Id] = field(factory=dict)
+    advertisements: dict[str, Filter] = field(factory=dict)
+
+
+@define(eq=False)
+class State:
+    """Routing table, links, clients and whatever else a broker remembers.
+
+    Attributes:
+        name: of the broker, unique in the overlay.
+        position: its place, and which brokers are its direct neighbours.
+        settings: which do not change.
+        next_number: of the next identifier.
+        labels: where each neighbour is, by name, while its link works.
+        primary: names of the primary neighbours.
+        secondary: names of the secondary neighbours, by cluster.
+        down: neighbours whose link does not work now.
+        links: the link status table.
+        bid_hops: in an unclustered SCOT the neighbour on the way to each broker.
+        bid_numbers: in an unclustered SCOT the number of the last subscription from each broker.
+    """
+
+    name: str
+    position: Position
+    settings: ScotSettings
+    table: RoutingTable
+    next_number: int
+    links: LinkStatusTable
+    labels: dict[str, BrokerLabel] = field(factory=dict)
+    primary: list[str] = field(factory=list)
+    secondary: dict[int, str] = field(factory=dict)
+    down: set[str] = field(factory=set)
+    clients: dict[str, Session] = field(factory=dict)
+    bid_hops: dict[str, str] = field(factory=dict)
+    bid_numbers: dict[str, int] = field(factory=dict)
+    counters: Counters = field(factory=Counters)
+
+    @property
+    def cluster(self) -> int:
+        """The broker's own cluster."""
+        return self.position.label.cluster
+
+    def new_id(self) -> Id:
+        """An identifier that was never used."""
+        self.next_number += 1
+        return Id(self.name, self.next_number)
+
+    def primary_in(self, region: str) -> str | None:
+        """The primary neighbour of a region, or None."""
+        return next((name for name in self.primary if self.labels[name].region == region), None)
+
+    def add_neighbour(self, name: str, label: BrokerLabel) -> None:
+        """Take a broker in as a direct neighbour, by its label as a primary or a secondary one.
+
+        Raises `WrongNeighbourError`, and leaves everything as it was, for a broker that belongs to
+        neither, or at a place where another neighbour is already.
+        """
+        if self.labels.get(name, label) != label:
+            raise WrongNeighbourError(name, str(label), f"was at {self.labels[name]} before")
+        for other, known in self.labels.items():
+            if known == label and other != name:
+                raise WrongNeighbourError(name, str(label), f"finds broker {other!r} at its place")
+        if self.position.is_primary(label):
+            self.primary = sorted({*self.primary, name})
+        elif self.position.is_secondary(label):
+            self.secondary[label.cluster] = name
+        else:
+            expected = f"is no neighbour of {self.position.label}, expected {self._expected()}"
+            raise WrongNeighbourError(name, str(label), expected)
+        self.labels[name] = label
+        self.down.discard(name)
+
+    def _expected(self) -> str:
+        label, clusters = self.position.label, self.position.clusters
+        regions = ", ".join(sorted(self.position.primary)) or "none"
+        return (
+            f"cluster {label.cluster} and a region of {regions}, "
+            f"or region {label.region} and another cluster from 0 to {clusters - 1}"
+        )

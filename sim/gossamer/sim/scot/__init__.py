@@ -1,0 +1,1 @@
+"""Structured cyclic overlays under a simulated clock: finite links, output queues, bursts."""

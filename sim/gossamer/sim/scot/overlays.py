@@ -1,0 +1,48 @@
+"""The overlays of the SCOT paper, and any SCOT as a graph."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Final
+
+import networkx as nx
+
+from gossamer.protocol.scot import Factor, Scot
+
+_ABOVE: Final = ("i", "ii", "iii", "iv", "v")
+_INNER: Final = ("vi", "vii", "viii", "ix", "x")
+_BELOW: Final = ("xi", "xii", "xiii", "xiv", "xv")
+
+
+def figure_2() -> Scot:
+    """Fig. 2 and 3: six regions a to f in a row, three clusters, 18 brokers.
+
+    The figure is not in the text. That says 6 regions, 33 links, a and c beside b, and names two
+    regions of edge brokers, which makes it the path.
+    """
+    return Scot(Factor.path("abcdef"), Factor.complete(3))
+
+
+def figure_8() -> Scot:
+    """Fig. 8: 15 regions of which vi to x are inner, five clusters, 75 brokers.
+
+    The figure is not in the text. That says which regions are inner; as they are the middle ones
+    of the fifteen, we put them in a row, with one edge region above and one below each.
+    """
+    rows = zip(_ABOVE, _INNER, _BELOW, strict=True)
+    edges = [*itertools.pairwise(_INNER)]
+    edges += [edge for above, inner, below in rows for edge in ((inner, above), (inner, below))]
+    return Scot(Factor.of((*_ABOVE, *_INNER, *_BELOW), edges), Factor.complete(5))
+
+
+def graph_of(scot: Scot) -> nx.Graph[str]:
+    """A SCOT as a graph of brokers' names; nodes have ``region`` and ``cluster``.
+
+    Links have ``inter``: whether they are between clusters.
+    """
+    graph: nx.Graph[str] = nx.Graph()
+    for broker in scot.brokers:
+        graph.add_node(str(broker), region=broker.region, cluster=broker.cluster)
+    for one, other in scot.links():
+        graph.add_edge(str(one), str(other), inter=one.cluster != other.cluster)
+    return graph

@@ -1,0 +1,183 @@
+"""A burst on the 75 brokers of Fig. 8: by BID, static and dynamic, in simulated time."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+
+from gossamer.protocol.broker.index import SharedIndex
+from gossamer.protocol.broker.messages import Attach, Publish, Subscribe, Unsubscribe
+from gossamer.protocol.content.filters import parse
+from gossamer.protocol.scot import Factor, Scot, ScotSettings
+from gossamer.protocol.scot.effects import Deliver
+from gossamer.sim.errors import SimulationError
+from gossamer.sim.scot.burst import Burst, BurstResult, run_burst
+from gossamer.sim.scot.network import Links, ScotNetwork, ServiceTimes
+from gossamer.sim.scot.overlays import figure_8, graph_of
+from gossamer.sim.scot.remembering import RememberingIndex
+
+SUBSCRIBERS, IN_EACH_CLUSTER = 30, 2
+ALL = SUBSCRIBERS + 5 * IN_EACH_CLUSTER
+
+
+@functools.cache
+def burst_by(routing: str) -> BurstResult:
+    """The same small burst by each way of routing."""
+    return run_burst(
+        Burst(
+            scot=figure_8(),
+            settings=ScotSettings(routing=routing),
+            subscribers=SUBSCRIBERS,
+            publishers=5,
+            notifications=5,
+            burst_notifications=300,
+            burst_subscribers=IN_EACH_CLUSTER,
+            seed=1,
+        )
+    )
+
+
+def test_figure_8_has_5_clusters_of_15_brokers_and_25_inner_ones() -> None:
+    scot = figure_8()
+    edge = [broker for broker in scot.brokers if scot.position(broker).is_edge]
+    assert (scot.broker_count, len(edge), len(scot.brokers) - len(edge)) == (75, 50, 25)
+    inner = {broker.region for broker in scot.brokers} - {broker.region for broker in edge}
+    assert inner == {"vi", "vii", "viii", "ix", "x"}
+    graph = graph_of(scot)
+    assert (len(graph), graph.number_of_edges()) == (75, 70 + 150)
+    assert sum(inter for *_, inter in graph.edges(data="inter")) == 150
+
+
+def test_a_broadcast_takes_a_fifth_of_the_messages_of_flooding_and_makes_no_duplicates() -> None:
+    by_bid, clustered = burst_by("bid"), burst_by("static")
+    assert clustered.subscription_messages == ALL * 74
+    assert clustered.subscription_duplicates == 0
+    # Every broker sends each subscription on all its links but the one where it came from.
+    assert by_bid.subscription_messages == ALL * (2 * 220 - 74)
+    assert by_bid.subscription_messages - by_bid.subscription_duplicates == ALL * 74
+
+
+def test_a_broadcast_takes_the_shortest_ways_and_less_time_than_flooding() -> None:
+    by_bid, clustered = burst_by("bid"), burst_by("static")
+    assert clustered.subscription_hops.mean() <= by_bid.subscription_hops.mean()
+    assert clustered.subscription_delays.mean() < by_bid.subscription_delays.mean()
+
+
+def test_all_ways_of_routing_deliver_the_same() -> None:
+    found = [burst_by(routing) for routing in ("bid", "static", "dynamic")]
+    times = [np.sort(result.published - result.started) for result in found]
+    assert np.array_equal(times[0], times[1])
+    assert np.array_equal(times[1], times[2])
+    assert {result.burst.sum() for result in found} == {300 * 5 * IN_EACH_CLUSTER}
+
+
+def test_dynamic_routing_shortens_delays_and_queues_of_a_burst() -> None:
+    static, dynamic = burst_by("static"), burst_by("dynamic")
+    assert dynamic.delays[dynamic.burst].mean() < static.delays[static.burst].mean()
+    assert dynamic.windows[:, 1].max() < static.windows[:, 1].max()
+    assert sum(dynamic.cases.values()) > 0
+    assert static.cases == {}
+
+
+def test_by_bid_brokers_match_less_often() -> None:
+    assert burst_by("bid").matchings < burst_by("static").matchings
+
+
+def test_remembering_what_matched_changes_nothing() -> None:
+    plain, remembered = (
+        run_burst(_tiny("static"), index) for index in (SharedIndex, RememberingIndex)
+    )
+    assert np.array_equal(plain.received, remembered.received)
+    index = RememberingIndex()
+    places = [index.add(parse(text), 1) for text in ("x == 1", "x == 2")]
+    assert index.match({"x": 1}, 1) == index.match({"x": 1}, 1) == places[:1]
+    assert index.match({"x": 1}, 2) == []
+    more = index.add(parse("x < 2"), 1)
+    assert sorted(index.match({"x": 1}, 1)) == sorted([places[0], more])
+    index.remove(more)
+    assert index.match({"x": 1}, 1) == places[:1]
+
+
+def test_a_run_repeats_itself() -> None:
+    again = run_burst(_tiny("dynamic"))
+    assert np.array_equal(again.received, run_burst(_tiny("dynamic")).received)
+
+
+def _tiny(routing: str) -> Burst:
+    return Burst(
+        scot=Scot(Factor.path("abc"), Factor.complete(2)),
+        settings=ScotSettings(routing=routing),
+        subscribers=5,
+        publishers=2,
+        notifications=3,
+        burst_notifications=50,
+    )
+
+
+class Watcher:
+    """Writes down when what was delivered, and queue reports."""
+
+    def __init__(self) -> None:
+        self.deliveries: list[tuple[int, str]] = []
+        self.lengths: list[tuple[int, int]] = []
+
+    def handled(self, *_: object) -> None:
+        pass
+
+    def delivered(self, now: int, effect: Deliver) -> None:
+        self.deliveries.append((now, effect.client))
+
+    def refused(self, now: int, broker: str, effect: object) -> None:
+        raise SimulationError(f"{broker} at {now}: {effect}")
+
+    def window_ended(self, now: int, queues: dict[tuple[str, str], object]) -> None:
+        self.lengths.append((now, len(queues)))
+
+
+def pair(watcher: Watcher, **links: int) -> ScotNetwork:
+    """Two brokers of a cluster; S subscribes at the second."""
+    network = ScotNetwork(
+        Scot(Factor.path("ab"), Factor.complete(1)),
+        ScotSettings(routing="static"),
+        Links(**{"latency": 7, "gap": 100, "uplink_gap": 0, "bid_gap": 0, **links}),
+        ServiceTimes(matching=10, forwarding=0, bid=0, subscription=1),
+        watcher,
+    )
+    network.send(0, "S", "B(b,0)", Attach((("s", parse("present(x)")),)))
+    network.send(0, "P", "B(a,0)", Attach())
+    network.run_until_idle()
+    return network
+
+
+@pytest.mark.parametrize(("uplink_gap", "second"), [(0, 227), (150, 327)])
+def test_messages_wait_for_the_broker_the_link_and_the_uplink(uplink_gap: int, second: int) -> None:
+    watcher = Watcher()
+    network = pair(watcher, uplink_gap=uplink_gap)
+    start = network.now
+    network.send(start, "P", "B(a,0)", Publish({"x": 1}))
+    network.send(start, "P", "B(a,0)", Publish({"x": 2}))
+    network.run_until_idle()
+    # Matching 10, then the link 100 or the uplink 150, latency 7, matching 10.
+    first = 10 + max(100, uplink_gap) + 7 + 10
+    assert watcher.deliveries == [(start + first, "S"), (start + second, "S")]
+    assert network.waiting() == 0
+
+
+def test_a_network_with_nothing_to_do_stops_and_starts_again() -> None:
+    watcher = Watcher()
+    network = pair(watcher)
+    before = len(watcher.lengths)
+    network.send(network.now + 10**9, "P", "B(a,0)", Publish({"x": 1}))
+    network.run_until_idle()
+    assert len(watcher.deliveries) == 1
+    assert before < len(watcher.lengths) < before + 4
+
+
+def test_a_scenario_with_something_refused_is_no_result() -> None:
+    network = pair(Watcher())
+    network.send(network.now, "S", "B(b,0)", Unsubscribe("none"))
+    network.send(network.now, "S", "B(b,0)", Subscribe("other", parse("x == 1")))
+    with pytest.raises(SimulationError, match="has no subscription labelled 'none'"):
+        network.run_until_idle()

@@ -1,0 +1,104 @@
+"""A link or broker that fails while notifications are under way: what is lost is what it held."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+
+import pytest
+
+from gossamer.protocol.broker.identifiers import Hop, Id
+from gossamer.protocol.broker.messages import Attach, Publish
+from gossamer.protocol.content.filters import parse
+from gossamer.protocol.scot import BrokerLabel, ScotSettings
+from gossamer.protocol.scot.effects import Deliver, Effect
+from gossamer.protocol.scot.messages import Message
+from gossamer.sim.errors import SimulationError
+from gossamer.sim.scot.network import Links, ScotNetwork, ServiceTimes
+from gossamer.sim.scot.overlays import figure_2
+
+PUBLISHER = "B(c,1)"
+NUMBER, EVERY = 60, 300
+"""Notifications, and microseconds between two: more than the broker's uplink takes."""
+LINKS = Links(latency=500, gap=200, uplink_gap=150)
+FAILURE = NUMBER * EVERY // 2
+SCOT = figure_2()
+STEP = 1 if os.environ.get("GOSSAMER_FULL_FAULTS") else 3
+"""Every third failure is tried, all of them if asked for."""
+BROKERS = [str(broker) for broker in SCOT.brokers if str(broker) != PUBLISHER]
+
+
+class Watcher:
+    """Counts what each client gets."""
+
+    def __init__(self) -> None:
+        self.got: Counter[tuple[str, Id]] = Counter()
+
+    def handled(
+        self, now: int, arrived: int, broker: str, source: Hop, message: Message, sent: list[Effect]
+    ) -> None:
+        """Nothing to write down."""
+
+    def delivered(self, now: int, effect: Deliver) -> None:  # noqa: ARG002
+        """Count a delivery."""
+        self.got[effect.client, effect.notification.id] += 1
+
+    def refused(self, now: int, broker: str, effect: object) -> None:
+        """Nothing is refused here."""
+        raise SimulationError(f"{broker} at {now}: {effect}")
+
+    def window_ended(self, now: int, queues: object) -> None:
+        """Nothing to write down."""
+
+
+def run(around: bool, *, link: tuple[str, str] | None = None, broker: str = "") -> tuple[int, int]:
+    """Publish to a subscriber at every broker; a link or broker fails half way.
+
+    Returns how many notifications are missing at subscribers whose broker lives, and how many
+    messages were dropped.
+    """
+    watcher = Watcher()
+    settings = ScotSettings(routing="dynamic", around_failures=around)
+    network = ScotNetwork(SCOT, settings, LINKS, ServiceTimes(), watcher)
+    for name in network.brokers:
+        network.send(0, name, name, Attach((("s", parse("present(x)")),)))
+    network.send(0, "P", PUBLISHER, Attach())
+    network.run_until_idle()
+    start = network.now
+    for i in range(NUMBER):
+        network.send(start + i * EVERY, "P", PUBLISHER, Publish({"x": i}))
+    if link:
+        network.call(start + FAILURE, lambda: network.break_link(*link))
+    if broker:
+        network.call(start + FAILURE, lambda: network.stop_broker(broker))
+    network.run_until_idle()
+    assert max(watcher.got.values()) == 1
+    alive = [name for name in network.brokers if name != broker]
+    received = sum(number for (client, _), number in watcher.got.items() if client in alive)
+    return len(alive) * NUMBER - received, network.dropped
+
+
+def test_without_a_failure_nothing_is_missing() -> None:
+    assert run(around=True) == (0, 0)
+
+
+@pytest.mark.parametrize("link", [tuple(map(str, link)) for link in SCOT.links()][::STEP])
+def test_around_any_link_nothing_is_missing_but_what_it_held(link: tuple[str, str]) -> None:
+    missing, dropped = run(around=True, link=link)
+    # A message that is dropped is missed by all who are behind it, at most a whole cluster.
+    assert missing <= dropped * len(SCOT.regions) * len(SCOT.clusters)
+    assert missing < run(around=False, link=link)[0] or missing == 0
+
+
+@pytest.mark.parametrize("broker", BROKERS[::STEP])
+def test_around_any_broker_nothing_is_missing_but_what_it_held(broker: str) -> None:
+    missing, dropped = run(around=True, broker=broker)
+    assert missing <= dropped * len(SCOT.regions) * len(SCOT.clusters)
+    if not SCOT.position(BrokerLabel.parse(broker)).is_edge:
+        assert missing < run(around=False, broker=broker)[0]
+
+
+def test_the_clients_of_a_stopped_broker_publish_in_vain() -> None:
+    missing, dropped = run(around=True, broker=PUBLISHER)
+    assert dropped >= NUMBER // 2
+    assert missing >= 17 * NUMBER // 2

@@ -1,0 +1,173 @@
+"""SCOT brokers in memory: first-in first-out links, and a seeded order in which they deliver."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+
+from attrs import frozen
+
+from gossamer.protocol.broker import Id, client, neighbour
+from gossamer.protocol.broker.messages import Attach, Publish, Subscribe, Unsubscribe
+from gossamer.protocol.content.filters import parse
+from gossamer.protocol.scot import Factor, Scot, ScotBroker, ScotSettings
+from gossamer.protocol.scot.effects import Deliver, Effect, Refuse, Send
+from gossamer.protocol.scot.messages import (
+    BetweenBrokers,
+    BidNotification,
+    Message,
+    NeighbourDown,
+    NeighbourUp,
+    Notification,
+    QueueReport,
+    WindowEnded,
+)
+from support.plain_index import PlainIndex
+
+MANY = 20_000
+"""More steps than anything here takes to settle."""
+
+Way = tuple[str, ...]
+"""Names of the brokers that a copy of a notification went through."""
+
+
+@frozen
+class Sent:
+    """A message that was sent from one broker to another."""
+
+    one: str
+    other: str
+    message: BetweenBrokers
+
+
+@frozen
+class Delivery:
+    """A notification as a client got it, and the brokers that it went through."""
+
+    client: str
+    id: Id
+    way: Way
+
+
+class ScotOverlay:
+    """All brokers of a SCOT, named by their labels, with clients at any of them.
+
+    Attributes:
+        brokers: by name.
+        sent: every message between brokers, in the order in which they were sent.
+        deliveries: what clients got, in order.
+        refusals: what was refused.
+        loads: load of each output queue, as it was reported.
+    """
+
+    def __init__(self, scot: Scot, settings: str | ScotSettings, seed: int = 0) -> None:
+        if isinstance(settings, str):
+            settings = ScotSettings(routing=settings)
+        self.scot = scot
+        self.brokers = {
+            str(label): ScotBroker(str(label), scot.position(label), settings, new_index=PlainIndex)
+            for label in scot.brokers
+        }
+        self.sent: list[Sent] = []
+        self.deliveries: list[Delivery] = []
+        self.refusals: list[Refuse] = []
+        self.loads: dict[tuple[str, str], int] = {}
+        self.home: dict[str, str] = {}
+        self._random = random.Random(seed)
+        self._broken: set[tuple[str, str]] = set()
+        self._queues: dict[tuple[str, str], deque[tuple[BetweenBrokers, Way]]] = {}
+        for one, other in scot.links():
+            for a, b in ((one, other), (other, one)):
+                self._queues[str(a), str(b)] = deque()
+                self.tell(str(a), None, NeighbourUp(str(b), b))
+
+    def tell(self, name: str, source: str | None, message: Message) -> list[Effect]:
+        """Hand a message of a client, or of the host, to a broker."""
+        hop = None if source is None else client(source)
+        effects = self.brokers[name].handle(0, hop, message)
+        self._carry_out(name, effects, ())
+        return effects
+
+    def subscribe(self, name: str, broker: str, text: str) -> None:
+        """Let a client subscribe at a broker, where it is attached if it was not."""
+        if name not in self.home:
+            self.home[name] = broker
+            self.tell(broker, name, Attach())
+        self.tell(broker, name, Subscribe(text, parse(text)))
+
+    def unsubscribe(self, name: str, text: str) -> None:
+        """Let a client take a subscription back."""
+        self.tell(self.home[name], name, Unsubscribe(text))
+
+    def publish(self, broker: str, **values: object) -> None:
+        """Let a publisher of its own at a broker publish."""
+        publisher = f"publisher at {broker}"
+        if publisher not in self.home:
+            self.home[publisher] = broker
+            self.tell(broker, publisher, Attach())
+        self.tell(broker, publisher, Publish(values))
+
+    def report(self, one: str, other: str, length: int) -> None:
+        """Let the host report an output queue where as much left as entered."""
+        self.loads[one, other] = length
+        self.tell(one, None, WindowEnded((QueueReport(other, length, 5, 5),)))
+
+    def break_link(self, one: str, other: str) -> None:
+        """Let a link work no more; both ends are told. Nothing is under way on it."""
+        for name, end in ((one, other), (other, one)):
+            assert not self._queues[name, end]
+            self._broken.add((name, end))
+            self.tell(name, None, NeighbourDown(end))
+
+    def mend_link(self, one: str, other: str) -> None:
+        """Let a link work again; both ends are told."""
+        for name, end in ((one, other), (other, one)):
+            self._broken.discard((name, end))
+            self.tell(name, None, NeighbourUp(end, self.brokers[end].position.label))
+
+    def settle(self) -> None:
+        """Deliver what is under way, one at a time from links that are drawn, until nothing is."""
+        steps = 0
+        while busy := sorted(ends for ends, queue in self._queues.items() if queue):
+            steps += 1
+            assert steps < MANY, "messages go round in circles"
+            one, other = self._random.choice(busy)
+            message, way = self._queues[one, other].popleft()
+            effects = self.brokers[other].handle(0, neighbour(one), message)
+            self._carry_out(other, effects, way)
+
+    def waiting(self) -> int:
+        """Messages under way."""
+        return sum(map(len, self._queues.values()))
+
+    def notifications(self) -> list[tuple[str, str]]:
+        """From where to where notifications were sent, in order."""
+        kinds = Notification | BidNotification
+        return [(sent.one, sent.other) for sent in self.sent if isinstance(sent.message, kinds)]
+
+    def tables(self) -> dict[str, object]:
+        """The routing table of each broker."""
+        return {name: broker.table() for name, broker in self.brokers.items()}
+
+    def total(self, counter: str) -> int:
+        """The sum of a counter over brokers."""
+        return sum(getattr(broker.counters, counter) for broker in self.brokers.values())
+
+    def _carry_out(self, name: str, effects: list[Effect], way: Way) -> None:
+        for effect in effects:
+            match effect:
+                case Send(to, message):
+                    self.sent.append(Sent(name, to, message))
+                    if (name, to) in self._broken:
+                        continue
+                    self._queues[name, to].append((message, (*way, name)))
+                case Deliver(to, notification):
+                    self.deliveries.append(Delivery(to, notification.id, (*way, name)))
+                case Refuse():
+                    self.refusals.append(effect)
+
+
+def random_tree(regions: int, draw: random.Random) -> Factor:
+    """A random acyclic factor with regions r0, r1, ..."""
+    edges = [(f"r{draw.randrange(i)}", f"r{i}") for i in range(1, regions)]
+    return Factor.of([f"r{i}" for i in range(regions)], edges)

@@ -1,0 +1,333 @@
+"""SCOT brokers one at a time: what they refuse, what clients ask, which links are overloaded."""
+
+from __future__ import annotations
+
+import pytest
+
+from gossamer.protocol.broker import Id, client, neighbour
+from gossamer.protocol.broker.effects import Moved
+from gossamer.protocol.broker.errors import (
+    LabelTakenError,
+    MisplacedMessageError,
+    NameTakenError,
+    NotAttachedError,
+    UnknownLabelError,
+    UnknownNeighbourError,
+)
+from gossamer.protocol.broker.identifiers import Hop
+from gossamer.protocol.broker.messages import (
+    Advertise,
+    Attach,
+    Detach,
+    Move,
+    Publish,
+    Subscribe,
+    Unadvertise,
+    Unsubscribe,
+)
+from gossamer.protocol.content.filters import parse
+from gossamer.protocol.scot import BrokerLabel, ClusterBitVector, ScotBroker, ScotSettings
+from gossamer.protocol.scot.congestion import LinkStatus, LinkStatusTable
+from gossamer.protocol.scot.dynamic_routing import Case, plan
+from gossamer.protocol.scot.effects import Deliver, Effect, Refuse, Send
+from gossamer.protocol.scot.errors import (
+    WrongClusterError,
+    WrongNeighbourError,
+    WrongRegionError,
+    WrongRoutingError,
+)
+from gossamer.protocol.scot.messages import (
+    BidSubscription,
+    Bypass,
+    Detour,
+    Message,
+    NeighbourDown,
+    NeighbourUp,
+    Notification,
+    QueueReport,
+    Subscription,
+    Unsubscription,
+    WindowEnded,
+)
+from gossamer.protocol.scot.targets import Targets
+from gossamer.sim.scot.overlays import figure_2
+from support.plain_index import PlainIndex
+from support.scot_overlay import ScotOverlay
+
+ANY = parse("present(x)")
+C1 = client("c1")
+NOTE = Notification(Id("X", 1), {})
+PRIMARY, SECONDARY = neighbour("B(a,0)"), neighbour("B(b,2)")
+
+
+def broker(routing: str = "dynamic") -> ScotBroker:
+    """B(b,0) of Fig. 3, all links up, with an attached client."""
+    made = ScotBroker(
+        "B(b,0)",
+        figure_2().position(BrokerLabel("b", 0)),
+        ScotSettings(routing=routing),
+        new_index=PlainIndex,
+    )
+    for name in ("B(a,0)", "B(c,0)", "B(b,1)", "B(b,2)"):
+        made.handle(0, None, NeighbourUp(name, BrokerLabel.parse(name)))
+    made.handle(0, C1, Attach())
+    return made
+
+
+def refusal(effects: list[Effect]) -> Exception:
+    """The error of the one effect, a refusal."""
+    (effect,) = effects
+    assert isinstance(effect, Refuse)
+    return effect.error
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "reason"),
+    [
+        (
+            "far",
+            "B(d,0)",
+            "is no neighbour of B(b,0), expected cluster 0 and a region of a, c, or region b and "
+            "another cluster from 0 to 2",
+        ),
+        (
+            "other",
+            "B(a,1)",
+            "is no neighbour of B(b,0), expected cluster 0 and a region of a, c, or region b and "
+            "another cluster from 0 to 2",
+        ),
+        (
+            "beyond",
+            "B(b,3)",
+            "is no neighbour of B(b,0), expected cluster 0 and a region of a, c, or region b and "
+            "another cluster from 0 to 2",
+        ),
+        ("second", "B(a,0)", "finds broker 'B(a,0)' at its place"),
+        ("B(a,0)", "B(c,0)", "was at B(a,0) before"),
+    ],
+)
+def test_a_neighbour_of_the_wrong_cluster_or_region_is_refused(
+    name: str, label: str, reason: str
+) -> None:
+    made = broker()
+    error = refusal(made.handle(0, None, NeighbourUp(name, BrokerLabel.parse(label))))
+    assert isinstance(error, WrongNeighbourError)
+    assert str(error) == f"broker {name!r} at {label} {reason}"
+
+
+def test_a_link_that_comes_up_again_is_no_fault() -> None:
+    assert broker().handle(0, None, NeighbourUp("B(a,0)", BrokerLabel("a", 0))) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "message", "text"),
+    [
+        (
+            SECONDARY,
+            Subscription(Id("X", 1), ANY, ClusterBitVector.of(1)),
+            "Subscription from broker 'B(b,2)' names clusters 1, expected only its own, 2",
+        ),
+        (
+            PRIMARY,
+            Subscription(Id("X", 1), ANY, ClusterBitVector.of(0, 1)),
+            "Subscription from broker 'B(a,0)' names clusters 0, 1, expected only its own, 0",
+        ),
+        (
+            PRIMARY,
+            Subscription(Id("X", 1), ANY, ClusterBitVector()),
+            "Subscription from broker 'B(a,0)' names clusters none, expected only its own, 0",
+        ),
+        (
+            PRIMARY,
+            Notification(Id("X", 1), {}, ClusterBitVector.of(1, 3)),
+            "Notification from broker 'B(a,0)' names clusters 1, 3, expected no others than 1, 2",
+        ),
+        (
+            PRIMARY,
+            Detour(NOTE, 0),
+            "Detour from broker 'B(a,0)' names clusters 0, expected one from 0 to 2 but its "
+            "receiver's",
+        ),
+        (
+            PRIMARY,
+            Bypass(NOTE, 3, "b", "a"),
+            "Bypass from broker 'B(a,0)' names clusters 3, expected one from 0 to 2",
+        ),
+        (
+            SECONDARY,
+            Notification(Id("X", 1), {}, ClusterBitVector.of(2)),
+            "Notification from broker 'B(b,2)' names clusters 2, expected no others than 1",
+        ),
+        (
+            SECONDARY,
+            Notification(Id("X", 1), {}, ClusterBitVector.of(0)),
+            "Notification from broker 'B(b,2)' names clusters 0, expected no others than 1",
+        ),
+    ],
+)
+def test_clusters_that_a_link_cannot_carry_are_refused(
+    source: Hop, message: Message, text: str
+) -> None:
+    made = broker()
+    error = refusal(made.handle(0, source, message))
+    assert isinstance(error, WrongClusterError)
+    assert str(error) == text
+    assert made.table() == ()
+
+
+def test_a_region_that_is_not_beside_this_one_is_refused() -> None:
+    error = refusal(broker().handle(0, SECONDARY, Bypass(NOTE, 2, "f", "e")))
+    assert isinstance(error, WrongRegionError)
+    assert str(error) == (
+        "Bypass from broker 'B(b,2)' is to go to region 'f', expected its receiver's or one "
+        "beside that"
+    )
+
+
+def test_what_no_working_link_can_take_is_counted_as_lost() -> None:
+    made = broker()
+    for name in ("B(a,0)", "B(c,0)", "B(b,1)", "B(b,2)"):
+        assert made.handle(0, None, NeighbourDown(name)) == []
+    assert made.handle(0, SECONDARY, Detour(NOTE, 1)) == []
+    assert made.handle(0, SECONDARY, Bypass(NOTE, 2, "a", "b")) == []
+    assert made.counters.lost == 2
+
+
+def test_a_link_to_a_stranger_cannot_fail() -> None:
+    error = refusal(broker().handle(0, None, NeighbourDown("stranger")))
+    assert isinstance(error, UnknownNeighbourError)
+
+
+def test_static_routing_refuses_target_clusters() -> None:
+    carried = Notification(Id("X", 1), {}, ClusterBitVector.of(1))
+    error = refusal(broker("static").handle(0, PRIMARY, carried))
+    assert str(error) == (
+        "Notification from broker 'B(a,0)' names clusters 1, expected none under static routing"
+    )
+
+
+@pytest.mark.parametrize(
+    ("routing", "message"),
+    [
+        ("bid", Subscription(Id("X", 1), ANY, ClusterBitVector.of(0))),
+        ("static", BidSubscription(Id("X", 1), ANY)),
+        ("dynamic", BidSubscription(Id("X", 1), ANY)),
+    ],
+)
+def test_a_neighbour_that_routes_otherwise_is_refused(routing: str, message: Message) -> None:
+    error = refusal(broker(routing).handle(0, PRIMARY, message))
+    assert isinstance(error, WrongRoutingError)
+    assert f"has no place in {routing} routing" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("source", "message", "kind"),
+    [
+        (None, Attach(), MisplacedMessageError),
+        (PRIMARY, Attach(), MisplacedMessageError),
+        (C1, Unsubscription(Id("X", 1)), MisplacedMessageError),
+        (None, Unsubscription(Id("X", 1)), MisplacedMessageError),
+        (C1, WindowEnded(()), MisplacedMessageError),
+        (neighbour("stranger"), Unsubscription(Id("X", 1)), UnknownNeighbourError),
+        (C1, Attach(), NameTakenError),
+        (client("c2"), Detach(), NotAttachedError),
+        (client("c2"), Attach((("s", ANY), ("s", ANY))), LabelTakenError),
+        (C1, Unsubscribe("s"), UnknownLabelError),
+        (C1, Unadvertise("a"), UnknownLabelError),
+    ],
+)
+def test_what_cannot_be_is_refused_and_counted(
+    source: Hop | None, message: Message, kind: type[Exception]
+) -> None:
+    made = broker()
+    assert isinstance(refusal(made.handle(0, source, message)), kind)
+    assert made.counters.refused == 1
+
+
+def test_a_label_names_one_subscription_of_a_client() -> None:
+    made = broker()
+    assert len(made.handle(0, C1, Subscribe("s", ANY))) == 4
+    assert isinstance(refusal(made.handle(0, C1, Subscribe("s", ANY))), LabelTakenError)
+    assert len(made.handle(0, C1, Unsubscribe("s"))) == 4
+    assert made.table() == ()
+
+
+def test_a_client_gets_a_notification_once_for_all_its_subscriptions() -> None:
+    made = broker()
+    made.handle(0, C1, Subscribe("s", ANY))
+    made.handle(0, C1, Subscribe("t", parse("x > 1")))
+    (effect,) = made.handle(0, C1, Publish({"x": 2}))
+    assert isinstance(effect, Deliver)
+    assert (effect.client, effect.labels) == ("c1", ("s", "t"))
+
+
+def test_a_client_that_moves_is_handed_what_it_leaves() -> None:
+    made = broker()
+    made.handle(0, C1, Subscribe("s", ANY))
+    made.handle(0, C1, Advertise("a", ANY))
+    moved, *sent = made.handle(0, C1, Move())
+    assert moved == Moved("c1", (("s", ANY),), (("a", ANY),))
+    assert all(isinstance(effect, Send) for effect in sent)
+    assert made.table() == ()
+
+
+def test_a_link_that_comes_up_late_is_told_what_stands() -> None:
+    overlay = ScotOverlay(figure_2(), "static")
+    overlay.subscribe("S1", "B(c,0)", "present(x)")
+    overlay.settle()
+    late = overlay.brokers["B(b,0)"]
+    told = late.handle(0, None, NeighbourUp("B(a,0)", BrokerLabel("a", 0)))
+    assert [effect.neighbour for effect in told if isinstance(effect, Send)] == ["B(a,0)"]
+    back = late.handle(0, None, NeighbourUp("B(c,0)", BrokerLabel("c", 0)))
+    assert back == [], "where the subscription came from knows it"
+
+
+def test_unsubscribing_empties_all_tables() -> None:
+    for routing in ("bid", "static"):
+        overlay = ScotOverlay(figure_2(), routing)
+        overlay.subscribe("S1", "B(c,0)", "present(x)")
+        overlay.settle()
+        assert all(broker.table() for broker in overlay.brokers.values())
+        overlay.unsubscribe("S1", "present(x)")
+        overlay.settle()
+        assert not any(broker.table() for broker in overlay.brokers.values())
+
+
+def test_load_is_length_times_growth() -> None:
+    assert LinkStatus().load == 0
+    assert LinkStatus().congestion_element == 1
+    assert LinkStatus(20, entered=9, left=9).load == 20
+    assert LinkStatus(20, entered=19, left=9).congestion_element == 2
+    assert LinkStatus(20, entered=9, left=19).load == 10
+
+
+def test_a_link_is_overloaded_above_the_threshold_until_the_next_window() -> None:
+    links = LinkStatusTable(threshold=10)
+    assert not links.overloaded("n")
+    links.update([QueueReport("n", 11, 5, 5), QueueReport("m", 10, 5, 5)])
+    assert (links.overloaded("n"), links.overloaded("m")) == (True, False)
+    links.update([QueueReport("n", 10, 5, 5)])
+    assert not links.overloaded("n")
+
+
+@pytest.mark.parametrize(
+    ("loads", "case", "carriers"),
+    [
+        ({}, Case.NONE_OVERLOADED, {}),
+        ({"i0": 90, "a": 90, "b": 90}, Case.SOME_INTER_FREE, {"i2": "001"}),
+        ({"i0": 90, "i1": 80, "i2": 70}, Case.SOME_INTRA_FREE, {"a": "111"}),
+        ({"i0": 90, "i1": 80, "i2": 70, "a": 50, "b": 9}, Case.SOME_INTRA_FREE, {"b": "111"}),
+        ({"i0": 90, "i1": 70, "i2": 80, "a": 50, "b": 60}, Case.NONE_FREE, {"i1": "101"}),
+    ],
+)
+def test_algorithm_4_has_one_carrier_on_the_least_loaded_link(
+    loads: dict[str, int], case: Case, carriers: dict[str, str]
+) -> None:
+    links = LinkStatusTable(threshold=10)
+    links.update(QueueReport(name, load, 5, 5) for name, load in {"i1": 9, **loads}.items())
+    chosen = plan(Targets((), ("a", "b"), {0: "i0", 1: "i1", 2: "i2"}), links)
+    assert chosen.case is case
+    assert {name: named.text(3) for name, named in chosen.copies.items() if named} == carriers
+    overloaded = [name for name in ("i0", "i1", "i2") if links.overloaded(name)]
+    assert sum(name in chosen.copies for name in overloaded) == (case is Case.NONE_FREE)
+    assert {"a", "b"} <= chosen.copies.keys()

@@ -1,0 +1,66 @@
+"""Pictures of a SCOT and of a burst: the points are those of the result, and files repeat."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+
+from gossamer.protocol.scot import Factor, Scot
+from gossamer.sim.scot.burst import BurstResult
+from gossamer.sim.scot.overlays import figure_2, figure_8
+from gossamer.sim.scot.plots import column_order, largest_delays, plot_burst, plot_scot
+
+
+def made_up(delays: list[int]) -> BurstResult:
+    """A result with a delivery each 100 µs."""
+    received = np.arange(1, len(delays) + 1) * 100 + 5_000
+    none = np.zeros(0, np.int64)
+    return BurstResult(
+        subscription_delays=none,
+        subscription_hops=none,
+        subscription_messages=0,
+        subscription_duplicates=0,
+        published=received - np.array(delays),
+        received=received,
+        burst=np.ones(len(delays), np.bool_),
+        inter_messages=0,
+        intra_messages=0,
+        matchings=0,
+        cases={},
+        windows=np.array([[5_100, 3, 4], [5_200, 0, 0]]),
+        started=5_000,
+        ended=int(received[-1]),
+    )
+
+
+def test_each_point_is_the_largest_delay_of_its_group() -> None:
+    at, delays = largest_delays(made_up([2, 9, 4]))
+    assert np.allclose(at, [100e-6, 200e-6, 300e-6])
+    assert np.allclose(delays, [2e-6, 9e-6, 4e-6])
+    at, delays = largest_delays(made_up([*range(100)]))
+    assert len(at) == 50
+    assert np.allclose(delays[:2], [1e-6, 3e-6])
+    assert len(largest_delays(made_up([1] * 100_000))[0]) == 100
+
+
+def test_columns_keep_the_neighbours_of_a_path_side_by_side() -> None:
+    assert "".join(column_order(figure_2())) == "abcdef"
+    order = column_order(figure_8())
+    assert sorted(order) == sorted(figure_8().regions)
+    inner = [region for region in order if region in {"vi", "vii", "viii", "ix", "x"}]
+    rows = list(itertools.pairwise(("vi", "vii", "viii", "ix", "x")))
+    assert list(itertools.pairwise(inner)) in (rows, [(b, a) for a, b in reversed(rows)])
+
+
+def test_pictures_are_the_same_for_the_same_input(tmp_path: Path) -> None:
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for folder in folders:
+        folder.mkdir()
+        plot_scot(Scot(Factor.path("abc"), Factor.complete(3)), folder)
+        plot_burst({"static": made_up([2, 9, 4]), "dynamic": made_up([1, 2, 3])}, folder)
+    names = sorted(path.name for path in folders[0].iterdir())
+    assert names == ["burst.png", "burst.svg", "scot.png", "scot.svg"]
+    for name in names:
+        assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes()
