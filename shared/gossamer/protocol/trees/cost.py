@@ -37,6 +37,20 @@ class Bill(Struct):
         return float(self.cost.sum())
 
 
+class Deliveries(Struct):
+    """Which brokers each of D documents goes to, on which tree.
+
+    Attributes:
+        first: int64[D + 1], where a document's deliveries begin in ``tree`` and ``broker``.
+        tree: int64[...], trees, those of one document in rising order.
+        broker: int64[...], the broker to reach; the document's own and repetitions cost nothing.
+    """
+
+    first: Words
+    tree: Words
+    broker: Words
+
+
 def make_bill(documents: int) -> Bill:
     """A bill with nothing on it."""
     return Bill(
@@ -101,52 +115,25 @@ def cost_on_tree(graph: Graph, trees: Trees, t: int, work: Workspace, count: int
 
 
 @rule
-def sort_by_group(sample: Sample, groups: Words, document: int, sorted_: Words) -> int:
-    """Write the document's subscriptions to ``sorted_``, group by group; returns how many."""
-    count = 0
-    for i in range(sample.first[document], sample.first[document + 1]):
-        subscription = sample.matched[i]
-        at = count
-        while at > 0 and groups[sorted_[at - 1]] > groups[subscription]:
-            sorted_[at] = sorted_[at - 1]
-            at -= 1
-        sorted_[at] = subscription
-        count += 1
-    return count
-
-
-@rule
 def write_bill(
-    graph: Graph,
-    trees: Trees,
-    work: Workspace,
-    sample: Sample,
-    groups: Words,
-    sorted_: Words,
-    bill: Bill,
+    graph: Graph, trees: Trees, work: Workspace, sample: Sample, deliveries: Deliveries, bill: Bill
 ) -> None:
-    """Write what every document costs where tree ``g`` serves group ``g``.
-
-    Args:
-        groups: int64[S], the group of each subscription.
-        sorted_: int64[S], scratch.
-    """
+    """Write what every document costs on the trees that carry it."""
     for document in range(sample.hosts.shape[0]):
-        matched = sort_by_group(sample, groups, document, sorted_)
         host = sample.hosts[document]
         reached = new_mark(work)
         work.seen[host] = reached
         cost, used, visits, duplicates = 0.0, 0, 0, 0
-        at = 0
-        while at < matched:
-            group = groups[sorted_[at]]
+        at, end = deliveries.first[document], deliveries.first[document + 1]
+        while at < end:
+            tree = deliveries.tree[at]
             mark = new_mark(work)
             work.marks[host] = mark
             top = host
-            while at < matched and groups[sorted_[at]] == group:
-                place = sample.places[sorted_[at]]
+            while at < end and deliveries.tree[at] == tree:
+                broker = deliveries.broker[at]
                 top, more, links, again = climb(
-                    graph, trees, group, work, place, top, mark, reached
+                    graph, trees, tree, work, broker, top, mark, reached
                 )
                 cost += more
                 visits += links
@@ -159,9 +146,25 @@ def write_bill(
         bill.duplicates[document] = duplicates
 
 
+def deliver_by_group(sample: Sample, groups: Words) -> Deliveries:
+    """Each document to the subscriptions it matches, on tree ``groups[s]`` to subscription ``s``."""
+    documents = np.repeat(np.arange(sample.documents), np.diff(sample.first))
+    trees = groups[sample.matched]
+    order = np.lexsort((trees, documents))
+    return Deliveries(
+        first=sample.first, tree=trees[order], broker=sample.places[sample.matched[order]]
+    )
+
+
+def price_deliveries(
+    graph: Graph, work: Workspace, trees: Trees, sample: Sample, deliveries: Deliveries
+) -> Bill:
+    """What the documents cost where they go as ``deliveries`` say."""
+    bill = make_bill(sample.documents)
+    write_bill(graph, trees, work, sample, deliveries, bill)
+    return bill
+
+
 def price(graph: Graph, work: Workspace, trees: Trees, groups: Words, sample: Sample) -> Bill:
     """What the documents cost where tree ``groups[s]`` serves subscription ``s`` (Eq. 1)."""
-    bill = make_bill(sample.documents)
-    scratch = np.zeros(max(sample.subscriptions, 1), np.int64)
-    write_bill(graph, trees, work, sample, groups, scratch, bill)
-    return bill
+    return price_deliveries(graph, work, trees, sample, deliver_by_group(sample, groups))

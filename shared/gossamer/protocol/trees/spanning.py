@@ -65,6 +65,27 @@ def hang_up(graph: Graph, work: Workspace, count: int, root: int, trees: Trees, 
     mark = new_mark(work)
     for i in range(count):
         work.used[work.tree[i]] = mark
+    return int(hang_from(graph, work, root, mark, trees, t))
+
+
+@rule
+def hang_up_forest(graph: Graph, work: Workspace, count: int, trees: Trees, t: int) -> None:
+    """Hang each component of the links ``work.tree[:count]`` up at one of its brokers.
+
+    What is not touched by these links keeps what it had in tree ``t``.
+    """
+    mark = new_mark(work)
+    for i in range(count):
+        work.used[work.tree[i]] = mark
+    for i in range(count):
+        root = graph.ends[work.tree[i], 0]
+        if work.marks[root] != mark:
+            hang_from(graph, work, root, mark, trees, t)
+
+
+@rule
+def hang_from(graph: Graph, work: Workspace, root: int, mark: int, trees: Trees, t: int) -> int:
+    """Hang what reaches ``root`` by links used with ``mark``; returns how many brokers do."""
     work.order[0] = root
     work.marks[root] = mark
     trees.above[t, root] = NONE

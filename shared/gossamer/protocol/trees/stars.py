@@ -32,6 +32,7 @@ class Stars(Struct):
 
     Attributes:
         loads: float64[m], multiplicity of each link; 0 leaves a link out.
+        loaded: int64[m], the links that are not left out.
         part: int64[n], the part each broker is in; OUTSIDE of all.
         members: int64[n], brokers, those of a part side by side.
         parts: int64[n, 2], parts that are still to be cut, see the words above.
@@ -42,6 +43,7 @@ class Stars(Struct):
     """
 
     loads: Reals
+    loaded: Words
     part: Words
     members: Words
     parts: Words
@@ -51,16 +53,17 @@ class Stars(Struct):
     surface: Words
 
 
-def make_stars(graph: Graph, loads: Reals) -> Stars:
-    """Room for the decomposition, with these multiplicities."""
+def make_stars(graph: Graph) -> Stars:
+    """Room for the decomposition, all links left out."""
     n = graph.nodes
 
     def words() -> Words:
         return np.full(n, NONE, np.int64)
 
     return Stars(
-        loads=np.ascontiguousarray(loads, np.float64),
-        part=words(),
+        loads=np.zeros(graph.links),
+        loaded=np.zeros(graph.links, np.int64),
+        part=np.full(n, OUTSIDE, np.int64),
         members=words(),
         parts=np.zeros((n, PART_WORDS), np.int64),
         radius=np.zeros(n),
@@ -239,29 +242,49 @@ def gather_component(graph: Graph, work: Workspace, stars: Stars, node: int, beg
 
 
 @rule
-def write_low_stretch_forest(graph: Graph, work: Workspace, stars: Stars, width: float) -> int:
+def load_link(stars: Stars, link: int, load: float, loaded: int) -> int:
+    """Add to the multiplicity of a link; returns how many links are loaded."""
+    if stars.loads[link] == 0:
+        stars.loaded[loaded] = link
+        loaded += 1
+    stars.loads[link] += load
+    return loaded
+
+
+@rule
+def unload_links(stars: Stars, loaded: int) -> None:
+    """Leave all links out again."""
+    for i in range(loaded):
+        stars.loads[stars.loaded[i]] = 0.0
+
+
+@rule
+def write_low_stretch_forest(
+    graph: Graph, work: Workspace, stars: Stars, loaded: int, width: float
+) -> int:
     """Write a low-stretch tree of every loaded component to ``work.tree``; returns how many links.
 
     Args:
+        loaded: how many links are loaded.
         width: how wide cones may grow, as a share of the radius.
     """
-    nodes = graph.first.shape[0] - 1
-    unseen = 2 * nodes + 1
-    for v in range(nodes):
-        stars.part[v] = OUTSIDE
-        work.place[v] = NONE
-    for link in range(graph.ends.shape[0]):
-        if stars.loads[link] > 0:
-            stars.part[graph.ends[link, 0]] = unseen
-            stars.part[graph.ends[link, 1]] = unseen
+    unseen = 2 * graph.first.shape[0]
+    for i in range(loaded):
+        for side in range(2):
+            node = graph.ends[stars.loaded[i], side]
+            stars.part[node] = unseen
+            work.place[node] = NONE
     begin, links = 0, 0
-    for v in range(nodes):
-        if stars.part[v] == unseen:
-            size = gather_component(graph, work, stars, v, begin)
+    for i in range(loaded):
+        node = graph.ends[stars.loaded[i], 0]
+        if stars.part[node] == unseen:
+            size = gather_component(graph, work, stars, node, begin)
             waiting = push_part(stars, 0, begin, size, stars.members[begin])
             while waiting > 0:
                 waiting, links = decompose(graph, work, stars, waiting, links, width)
             begin += size
+    for i in range(begin):
+        stars.part[stars.members[i]] = OUTSIDE
     return links
 
 
@@ -275,9 +298,11 @@ def low_stretch_tree(
         width: how wide cones may grow, as a share of the radius; None for `cone_width`.
     """
     multiplicities = np.array(np.broadcast_to(np.asarray(loads, np.float64), graph.links))
-    stars = make_stars(graph, multiplicities)
+    stars = make_stars(graph)
+    stars.loads[:] = multiplicities
+    stars.loaded[:] = np.arange(graph.links)
     share = cone_width(graph.nodes) if width is None else width
-    links = write_low_stretch_forest(graph, work, stars, share)
+    links = write_low_stretch_forest(graph, work, stars, graph.links, share)
     return hung_up(graph, work, links, 0)
 
 
