@@ -147,7 +147,7 @@ def write_bill(
 
 
 def deliver_by_group(sample: Sample, groups: Words) -> Deliveries:
-    """Each document to the subscriptions it matches, on tree ``groups[s]`` to subscription ``s``."""
+    """Each document to the subscriptions ``s`` that it matches, on trees ``groups[s]``."""
     documents = np.repeat(np.arange(sample.documents), np.diff(sample.first))
     trees = groups[sample.matched]
     order = np.lexsort((trees, documents))

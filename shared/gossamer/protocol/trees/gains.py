@@ -44,15 +44,17 @@ class _Gains:
 
         No more than there are to be neighbours, those that share the largest part first.
         """
-        others = np.flatnonzero(self._present)
+        others: Words = np.flatnonzero(self._present)
         others = others[(others > above) & (others != group)]
         common = np.bitwise_count(self._plan.held[others] & self._plan.held[group]).sum(axis=1)
-        others, common = others[common > 0], common[common > 0]
+        others = others[common > 0]
         if self._neighbours is None or len(others) <= self._neighbours:
             return others
+        common = common[common > 0]
         union = np.bitwise_count(self._plan.held[others] | self._plan.held[group]).sum(axis=1)
         nearest = np.argsort(-common / union, kind="stable")[: self._neighbours]
-        return np.sort(others[nearest])
+        chosen: Words = np.sort(others[nearest])
+        return chosen
 
     def _judge(self, group: int, others: Words) -> None:
         for other in others.tolist():
@@ -82,9 +84,7 @@ class _Gains:
         self._judge(one, self._sharing(one))
 
 
-def merge_by_gain(
-    plan: Plan, neighbours: int | None = None, watch: Watch | None = None
-) -> Mergers:
+def merge_by_gain(plan: Plan, neighbours: int | None = None, watch: Watch | None = None) -> Mergers:
     """MULT2 (Algorithm 2): merge the groups that save the largest share until none saves.
 
     Args:

@@ -147,9 +147,7 @@ class _Merging:
             if channel == gone:
                 self.made_for[matched] = kept
         for channel in sorted(self._present):
-            if channel >= kept and (
-                channel == kept or self._cheapest[channel][1] in (kept, gone)
-            ):
+            if channel >= kept and (channel == kept or self._cheapest[channel][1] in (kept, gone)):
                 self._judge(channel)
             elif channel > kept:
                 self._cheapest[channel] = min(

@@ -16,7 +16,6 @@ from gossamer.protocol.trees.paths import find_paths
 from gossamer.protocol.trees.sets import sort_links, unite
 
 
-
 class Trees(Struct):
     """Spanning trees of one graph, each hung up at a root.
 
@@ -115,7 +114,7 @@ def write_shortest_path_tree(graph: Graph, work: Workspace, root: int) -> int:
     found = find_paths(graph, work, work.terminals, 1)
     for i in range(1, found):
         work.tree[i - 1] = work.via[work.order[i]]
-    return found - 1
+    return int(found) - 1
 
 
 @rule

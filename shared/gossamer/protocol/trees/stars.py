@@ -238,7 +238,7 @@ def gather_component(graph: Graph, work: Workspace, stars: Stars, node: int, beg
         stars.members[begin + i] = work.order[i]
     stars.members[begin + centre] = work.order[0]
     stars.members[begin] = work.order[centre]
-    return found
+    return int(found)
 
 
 @rule
@@ -309,7 +309,7 @@ def low_stretch_tree(
 def average_stretch(
     graph: Graph, work: Workspace, trees: Trees, loads: npt.ArrayLike = 1.0
 ) -> float:
-    """How many times as long as a link the way between its ends in tree 0 is, on average (Eq. 2)."""
+    """How long the way between a link's ends is in tree 0, in lengths of the link (Eq. 2)."""
     multiplicities = np.broadcast_to(np.asarray(loads, np.float64), graph.links)
     lengths = np.zeros(graph.links)
     write_detours(graph, work, trees, lengths)

@@ -92,7 +92,7 @@ def trim(graph: Graph, work: Workspace, links: int, terminals: int) -> int:
     wanted = new_mark(work)
     for i in range(terminals):
         work.marks[work.terminals[i]] = wanted
-    return drop_loose_ends(graph, work, links, wanted)
+    return int(drop_loose_ends(graph, work, links, wanted))
 
 
 @rule

@@ -168,7 +168,7 @@ def write_better_tree(graph: Graph, work: Workspace, triples: Triples, count: in
     """
     fast = trim(graph, work, write_steiner_tree(graph, work, count), count)
     if count < 3:
-        return fast
+        return int(fast)
     cost = cost_of_links(graph, work, fast)
     nodes = graph.first.shape[0] - 1
     write_distances(graph, work, triples, count)
@@ -183,7 +183,7 @@ def write_better_tree(graph: Graph, work: Workspace, triples: Triples, count: in
         write_savings(triples, count)
     links = with_centres(graph, work, triples, count, chosen)
     if cost_of_links(graph, work, links) <= cost:
-        return links
+        return int(links)
     return int(trim(graph, work, write_steiner_tree(graph, work, count), count))
 
 

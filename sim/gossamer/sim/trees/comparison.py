@@ -129,9 +129,7 @@ def compare(
     seconds = process_time() - begun
     measured.append(Measured("OPT", routed.documents, optimum, 0, seconds))
     bound = float(lower_bounds(plan, routed).sum()) if bounded else None
-    return Comparison(
-        topology, tuple(measured), bound, routed.documents, planned.documents, routes
-    )
+    return Comparison(topology, tuple(measured), bound, routed.documents, planned.documents, routes)
 
 
 def _measured(name: str, trees: int, bill: Bill, seconds: float) -> Measured:

@@ -18,7 +18,7 @@ from gossamer.sim.errors import ScenarioError
 from gossamer.sim.trees.draws import Stream
 from gossamer.sim.trees.topology import Link, Positions, Topology, build_topology
 
-_TRIES = 1000
+_TRIES = 200
 _TRANSIT_STUB_KEY, _WAXMAN_KEY, _ATTACHMENT_KEY = range(3)
 _LINK_COST: Final = 1.0
 
@@ -98,7 +98,7 @@ def transit_stub(parameters: TransitStub, seed: int) -> Topology:
     """A transit-stub graph: domains of brokers that carry traffic, and domains that hang there.
 
     Raises:
-        ScenarioError: the densities make no connected domain in a thousand tries.
+        ScenarioError: the densities make no connected domain in 200 tries.
     """
     stream = Stream(seed, _TRANSIT_STUB_KEY)
     maker = _TransitStubMaker(parameters, stream)

@@ -61,9 +61,9 @@ def build_topology(
     for one, other, cost in links:
         given += 1
         number = _read_cost(cost, names[one], names[other], file)
-        ends = (min(one, other), max(one, other))
         if one != other:
-            best[ends] = min(number, best.get(ends, number))
+            link = (min(one, other), max(one, other))
+            best[link] = min(number, best.get(link, number))
     ends = sorted(best)
     try:
         graph = make_graph(len(names), ends, [best[pair] for pair in ends])

@@ -89,7 +89,8 @@ def make_workload(graph: Graph, locality: Locality, seed: int) -> Workload:
     interests = _interests(graph.nodes, near, locality, Stream(seed, _KEYWORD_KEY))
     places = tuple(broker for broker, wanted in enumerate(interests) if wanted)
     stream = Stream(seed, _DOCUMENT_KEY)
-    hosts, documents = [], []
+    hosts: list[int] = []
+    documents: list[tuple[int, ...]] = []
     while len(documents) < locality.documents:
         root = stream.below(graph.nodes)
         around = near.to(root, locality.nearby)
