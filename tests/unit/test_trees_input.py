@@ -21,7 +21,8 @@ def test_a_disconnected_graph_names_its_components() -> None:
         make_graph(6, [(0, 1), (4, 5), (1, 2)])
     assert caught.value.components == [[0, 1, 2], [4, 5], [3]]
     assert str(caught.value) == (
-        "the graph has 3 components (0, 1, 2; 4, 5; 3), expected brokers that all reach each other"
+        "the graph is in 3 components (0, 1, 2; 4, 5; 3), "
+        "expected brokers that all reach each other"
     )
 
 
@@ -63,9 +64,7 @@ def test_documents_and_subscriptions_are_at_known_brokers() -> None:
 
 
 def test_documents_match_known_subscriptions() -> None:
-    with pytest.raises(
-        SubscriptionError, match=r"document 1 matches subscription 2, expected .* 1"
-    ):
+    with pytest.raises(SubscriptionError, match=r"document 1 matches subscription 2, .* 0 to 1"):
         make_sample(5, [0, 1], [[0], [1, 2]], [0, 3])
 
 

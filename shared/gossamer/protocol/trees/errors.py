@@ -23,11 +23,8 @@ class DisconnectedError(TreesError):
 
     def __init__(self, components: Sequence[Sequence[object]]) -> None:
         self.components = [list(component) for component in components]
-        shown = "; ".join(_brief(part) for part in self.components[:_SHOWN_COMPONENTS])
-        more = len(self.components) - _SHOWN_COMPONENTS
-        rest = f"; and {more} more" if more > 0 else ""
         super().__init__(
-            f"the graph has {len(self.components)} components ({shown}{rest}), "
+            f"the graph is in {in_brief(self.components)}, "
             "expected brokers that all reach each other"
         )
 
@@ -93,6 +90,14 @@ class SubscriptionError(TreesError):
             f"document {document} matches subscription {subscription}, "
             f"expected one from 0 to {subscriptions - 1}"
         )
+
+
+def in_brief(components: Sequence[Sequence[object]]) -> str:
+    """How many components there are, and some brokers of some."""
+    shown = "; ".join(_brief(part) for part in components[:_SHOWN_COMPONENTS])
+    more = len(components) - _SHOWN_COMPONENTS
+    rest = f"; and {more} more" if more > 0 else ""
+    return f"{len(components)} components ({shown}{rest})"
 
 
 def _brief(component: Sequence[object]) -> str:

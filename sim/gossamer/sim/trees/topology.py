@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol.trees.errors import DisconnectedError, TreesError
+from gossamer.protocol.trees.errors import DisconnectedError, TreesError, in_brief
 from gossamer.protocol.trees.graph import Graph, make_graph
 from gossamer.sim.errors import ScenarioError
 
@@ -88,6 +88,5 @@ def _disconnected(
     error: DisconnectedError, names: Sequence[str], file: str | None
 ) -> ScenarioError:
     parts = [[names[int(str(node))] for node in part] for part in error.components]
-    found = f"in {len(parts)} components ({str(DisconnectedError(parts)).split('(')[1]}"
-    found = found.partition("), expected")[0] + ")"
-    return ScenarioError(file, "the graph", parts, "brokers that all reach each other", found)
+    expected = "brokers that all reach each other"
+    return ScenarioError(file, "the graph", parts, expected, f"in {in_brief(parts)}")
