@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.protocol.rules import rule
+from gossamer.protocol.rules import inline_rule, rule
 from gossamer.protocol.struct import Struct
 from gossamer.protocol.trees.graph import Graph, Reals, Words, Workspace
 from gossamer.protocol.trees.paths import find_paths
@@ -24,7 +24,8 @@ class PathTable(Struct):
     Attributes:
         away: float64[n, n], length of the path from one broker to another.
         toward: int32[n, n], the last link of that path: a step back from the other to the one.
-        nearest: float64[n], and link: int64[n]: scratch of Prim's algorithm.
+        nearest: float64[n], and link: int64[n]: how near each terminal is to a tree that grows,
+            and to which broker of it.
     """
 
     away: Reals
@@ -58,13 +59,22 @@ def fill_table(graph: Graph, work: Workspace, table: PathTable) -> None:
             table.toward[source, v] = work.via[v]
 
 
+@inline_rule
+def come_nearer(table: PathTable, terminals: Words, first: int, count: int, node: int) -> None:
+    """Note for ``terminals[first:count]`` that a tree has reached ``node``."""
+    for i in range(first, count):
+        if table.away[node, terminals[i]] < table.nearest[i]:
+            table.nearest[i] = table.away[node, terminals[i]]
+            table.link[i] = node
+
+
 @rule
 def join_by_table(graph: Graph, work: Workspace, table: PathTable, count: int) -> int:
     """Join ``work.terminals[:count]``; writes links to ``work.tree`` and returns how many.
 
-    Kou, Markowsky and Berman's algorithm (1981): a least spanning tree of the terminals' distances,
-    by Prim, of whose paths each is followed only until it meets what is there. At most
-    2 (1 - 1/k) times the optimum for k brokers, as Mehlhorn's.
+    Takahashi and Matsuyama's algorithm (Mathematica Japonica 24, 1980): the terminal nearest to
+    the tree is joined to it by a shortest path, until all are. At most 2 (1 - 1/k) times the
+    optimum for k brokers. Changes the order of the terminals.
     """
     terminals = work.terminals
     mark = new_mark(work)
@@ -78,17 +88,13 @@ def join_by_table(graph: Graph, work: Workspace, table: PathTable, count: int) -
         for i in range(first + 1, count):
             if table.nearest[i] < table.nearest[best]:
                 best = i
-        taken, source = terminals[best], table.link[best]
+        node, source = terminals[best], table.link[best]
         terminals[best], table.nearest[best] = terminals[first], table.nearest[first]
         table.link[best] = table.link[first]
-        terminals[first] = taken
-        for i in range(first + 1, count):
-            if table.away[taken, terminals[i]] < table.nearest[i]:
-                table.nearest[i] = table.away[taken, terminals[i]]
-                table.link[i] = taken
-        node = taken
+        terminals[first] = node
         while work.marks[node] != mark:
             work.marks[node] = mark
+            come_nearer(table, terminals, first + 1, count, node)
             link = table.toward[source, node]
             work.tree[links] = link
             links += 1
