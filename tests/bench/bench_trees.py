@@ -33,7 +33,7 @@ from gossamer.protocol.trees.optimum import document_costs, lower_bounds
 from gossamer.protocol.trees.plan import make_plan
 from gossamer.protocol.trees.sample import Sample, make_sample
 from gossamer.protocol.trees.spanning import shortest_path_tree
-from gossamer.protocol.trees.stars import average_stretch, cone_width, low_stretch_tree
+from gossamer.protocol.trees.stars import average_stretch, low_stretch_tree, proven_width
 from gossamer.protocol.trees.steiner import cost_of_links, write_steiner_tree
 from gossamer.protocol.trees.strategies import (
     route_hybrid,
@@ -128,17 +128,16 @@ def stretch(_: int) -> Rows:
             work = make_workspace(graph)
             bound = math.log2(graph.nodes) ** 2 * math.log2(math.log2(graph.nodes))
             more: dict[str, Any] = {"brokers": graph.nodes, "log2n_loglogn": round(bound, 1)}
-            for name, width in (("theory", None), ("0.1", 0.1), ("0.25", 0.25), ("0.5", 0.5)):
+            for width in (proven_width(graph.nodes), 0.1, 0.25, 0.5):
                 seconds, trees = timed(
                     lambda graph=graph, work=work, width=width: low_stretch_tree(
                         graph, work, width=width
                     )
                 )
                 found = average_stretch(graph, work, trees)
-                share = cone_width(graph.nodes) if width is None else width
                 rows.append(
                     row(
-                        f"stretch, {kind}, cones {name} ({share:.3f})",
+                        f"stretch, {kind}, cones of {width:.3f}",
                         graph.links,
                         round(found, 3),
                         "times",

@@ -11,7 +11,7 @@ from gossamer.protocol.struct import Struct
 from gossamer.protocol.trees.graph import Graph, Reals, Words, Workspace, make_workspace
 from gossamer.protocol.trees.sample import Sample
 from gossamer.protocol.trees.spanning import Trees, make_trees
-from gossamer.protocol.trees.stars import Stars, cone_width, make_stars
+from gossamer.protocol.trees.stars import WIDTH, Stars, make_stars
 from gossamer.protocol.trees.tables import PathTable, make_path_table
 
 WORD_BITS: Final = 62
@@ -44,13 +44,13 @@ class Plan(Struct):
 
 
 def make_plan(
-    graph: Graph, sample: Sample, table: PathTable | None = None, width: float | None = None
+    graph: Graph, sample: Sample, table: PathTable | None = None, width: float = WIDTH
 ) -> Plan:
     """A plan in which every subscription is a group of its own.
 
     Args:
         table: shortest paths of the graph, if they are known; they depend on nothing else.
-        width: of cones, as a share of the radius; None for what the theorem asks.
+        width: of cones, as a share of the radius.
     """
     work = make_workspace(graph)
     groups = np.arange(sample.subscriptions, dtype=np.int64)
@@ -63,7 +63,7 @@ def make_plan(
         groups=groups,
         held=_documents_held(sample, groups),
         documents=np.zeros(sample.documents, np.int64),
-        width=np.array([cone_width(graph.nodes) if width is None else width]),
+        width=np.array([width], np.float64),
         trees=make_trees(1, graph.nodes),
     )
 
