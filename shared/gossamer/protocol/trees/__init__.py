@@ -1,8 +1,8 @@
 """Content-aware dissemination trees: brokers on a general graph, documents on few trees.
 
-After Majumder, Shrivastava, Rastogi, Srinivasan, "Scalable Content-Based Routing in Pub/Sub Systems"
-(INFOCOM 2009); sections, figures and equations named in this package are that paper's. Read in this
-order:
+After Majumder, Shrivastava, Rastogi, Srinivasan, "Scalable Content-Based Routing in Pub/Sub
+Systems" (INFOCOM 2009); sections, figures and equations named in this package are that paper's.
+Read in this order:
 
 - `graph`, `sample`: what is given, brokers with links and documents with subscriptions
 - `cost`: what documents cost on trees (Eq. 1)
