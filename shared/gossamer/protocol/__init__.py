@@ -10,6 +10,7 @@ simulator as many as it has nodes. Read in this order:
 - `overlay`: peer sampling, topology management, load shifting, joining
 - `rendezvous`: showering, content routing tables, installation, delivery, recovery
 - `broker`: content-based brokers with covering and pruning, a state machine of its own
+- `trees`: which trees carry which documents where brokers form a general graph
 - `rules`, `struct`, `compiler`: how one rule runs compiled or interpreted with the same result
 
 The public interface is what this list names; everything else may change:
@@ -20,6 +21,8 @@ The public interface is what this list names; everything else may change:
     content.filters, content.filters.composite
     content.matching.index.MatchingIndex, content.matching.composite_matcher.CompositeMatcher
     broker.Broker, broker.BrokerSettings, broker.messages, broker.effects, broker.errors
+    trees.graph.make_graph, trees.sample.make_sample, trees.plan.make_plan, trees.strategies,
+    trees.cost.price, trees.optimum, trees.errors
     space.hashing.uniform_hashes, space.hashing.equi_depth_hash
     state.make_state, peer.step, peer.TIMERS, peer.subscribe, peer.publish_record,
     peer.join_record, peer.largest_step, messages.make_outbox

@@ -1,0 +1,15 @@
+"""Content-aware dissemination trees: brokers on a general graph, documents on few trees.
+
+After Majumder, Shrivastava, Rastogi, Srinivasan, "Scalable Content-Based Routing in Pub/Sub
+Systems" (INFOCOM 2009); sections, figures and equations named in this package are that paper's.
+Read in this order:
+
+- `graph`, `sample`: what is given, brokers with links and documents with subscriptions
+- `cost`: what documents cost on trees (Eq. 1)
+- `paths`, `sets`, `spanning`: shortest paths, spanning trees, and trees hung up
+- `steiner`, `tables`, `triples`, `exact`: few links that join some brokers, from fast to optimum
+- `stars`: low-stretch spanning trees
+- `plan`, `compute_tree`: Algorithm 1, the tree of one group of subscriptions
+- `grouping`, `gains`, `strategies`: Algorithms 3 and 2, and all strategies of Sec. VII
+- `semcast`, `optimum`: what these are compared with
+"""

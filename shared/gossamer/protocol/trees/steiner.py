@@ -1,0 +1,128 @@
+"""Steiner trees: few links that join some brokers, a document's host and its subscribers'.
+
+`write_steiner_tree` is Mehlhorn's algorithm (Information Processing Letters 27, 1988): at most
+2 (1 - 1/k) times the optimum for k brokers, in the time of one search for shortest paths. Module
+`triples` has the better and slower one, `exact` the optimum.
+"""
+
+from __future__ import annotations
+
+from gossamer.protocol.rules import inline_rule, rule
+from gossamer.protocol.trees.graph import NONE, Graph, Workspace
+from gossamer.protocol.trees.paths import find_paths
+from gossamer.protocol.trees.sets import sort_links, unite
+from gossamer.protocol.trees.spanning import new_mark
+
+
+@rule
+def write_steiner_tree(graph: Graph, work: Workspace, count: int) -> int:
+    """Join ``work.terminals[:count]``; writes links to ``work.tree`` and returns how many.
+
+    The terminals part the brokers into Voronoi cells; the links between cells stand for paths
+    between terminals, and a least spanning tree of these is as short as that of all paths.
+    """
+    find_paths(graph, work, work.terminals, count)
+    bridges = 0
+    for link in range(graph.ends.shape[0]):
+        one, other = graph.ends[link, 0], graph.ends[link, 1]
+        if work.origin[one] != work.origin[other]:
+            work.lengths[link] = work.distance[one] + graph.costs[link] + work.distance[other]
+            work.bridges[bridges] = link
+            bridges += 1
+    sort_links(work.bridges, work.lengths, bridges)
+    for i in range(count):
+        work.sets[work.terminals[i]] = work.terminals[i]
+    mark = new_mark(work)
+    joined, links = 1, 0
+    for i in range(bridges):
+        if joined == count:
+            break
+        link = work.bridges[i]
+        one, other = graph.ends[link, 0], graph.ends[link, 1]
+        if unite(work.sets, work.origin[one], work.origin[other]):
+            joined += 1
+            work.tree[links] = link
+            links = add_path(work, one, mark, links + 1)
+            links = add_path(work, other, mark, links)
+    return links
+
+
+@inline_rule
+def add_path(work: Workspace, node: int, mark: int, links: int) -> int:
+    """Add the path from ``node`` to its terminal, as far as it is not in the tree yet."""
+    while work.marks[node] != mark and work.before[node] != NONE:
+        work.marks[node] = mark
+        work.tree[links] = work.via[node]
+        links += 1
+        node = work.before[node]
+    return links
+
+
+@rule
+def trim(graph: Graph, work: Workspace, links: int, terminals: int) -> int:
+    """Make ``work.tree[:links]`` a tree without ends that nobody asked for.
+
+    Of the brokers that the links touch the least spanning tree is taken (Kou, Markowsky, Berman
+    1981), then every end goes that is none of ``work.terminals[:terminals]``. Never dearer than
+    before. Returns how many links remain.
+    """
+    inside = new_mark(work)
+    for i in range(links):
+        for side in range(2):
+            node = graph.ends[work.tree[i], side]
+            work.marks[node] = inside
+            work.sets[node] = node
+            work.degree[node] = 0
+    bridges = 0
+    for link in range(graph.ends.shape[0]):
+        one, other = graph.ends[link, 0], graph.ends[link, 1]
+        if work.marks[one] == inside and work.marks[other] == inside:
+            work.bridges[bridges] = link
+            bridges += 1
+    sort_links(work.bridges, graph.costs, bridges)
+    links = 0
+    for i in range(bridges):
+        link = work.bridges[i]
+        one, other = graph.ends[link, 0], graph.ends[link, 1]
+        if unite(work.sets, one, other):
+            work.tree[links] = link
+            links += 1
+            work.degree[one] += 1
+            work.degree[other] += 1
+    wanted = new_mark(work)
+    for i in range(terminals):
+        work.marks[work.terminals[i]] = wanted
+    return int(drop_loose_ends(graph, work, links, wanted))
+
+
+@rule
+def drop_loose_ends(graph: Graph, work: Workspace, links: int, wanted: int) -> int:
+    """Take links off the tree that lead to an end not marked ``wanted``, until there is none."""
+    dropped = True
+    while dropped:
+        dropped = False
+        kept = 0
+        for i in range(links):
+            link = work.tree[i]
+            loose = False
+            for side in range(2):
+                node = graph.ends[link, side]
+                loose = loose or (work.degree[node] == 1 and work.marks[node] != wanted)
+            if loose:
+                work.degree[graph.ends[link, 0]] -= 1
+                work.degree[graph.ends[link, 1]] -= 1
+                dropped = True
+            else:
+                work.tree[kept] = link
+                kept += 1
+        links = kept
+    return links
+
+
+@rule
+def cost_of_links(graph: Graph, work: Workspace, links: int) -> float:
+    """What a document of size 1 costs on ``work.tree[:links]``."""
+    cost = 0.0
+    for i in range(links):
+        cost += graph.costs[work.tree[i]]
+    return cost

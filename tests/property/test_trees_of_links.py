@@ -1,0 +1,163 @@
+"""Steiner trees within their bounds, spanning trees that span, stretch as it is defined."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gossamer.protocol.errors import CapacityError
+from gossamer.protocol.trees.exact import MOST_TERMINALS, least_steiner_cost
+from gossamer.protocol.trees.graph import Graph, Workspace, make_graph, make_workspace
+from gossamer.protocol.trees.spanning import minimum_spanning_tree, shortest_path_tree
+from gossamer.protocol.trees.stars import average_stretch, low_stretch_tree
+from gossamer.protocol.trees.steiner import cost_of_links, trim, write_steiner_tree
+from gossamer.protocol.trees.tables import join_by_table, make_path_table
+from gossamer.protocol.trees.triples import (
+    BOUND,
+    best_triple_at,
+    make_triples,
+    saved_by,
+    write_better_tree,
+    write_distances,
+    write_savings,
+)
+from support.tree_plans import (
+    as_networkx,
+    graphs,
+    is_spanning_tree,
+    least_steiner_cost_by_trying,
+    tree_of,
+)
+
+
+@st.composite
+def terminals_of(draw: st.DrawFn, graph: Graph) -> list[int]:
+    """Different brokers of a graph."""
+    return draw(
+        st.lists(st.integers(0, graph.nodes - 1), min_size=1, max_size=graph.nodes, unique=True)
+    )
+
+
+def fast_tree(graph: Graph, work: Workspace, count: int) -> int:
+    return int(write_steiner_tree(graph, work, count))
+
+
+def trimmed_tree(graph: Graph, work: Workspace, count: int) -> int:
+    return int(trim(graph, work, fast_tree(graph, work, count), count))
+
+
+def table_tree(graph: Graph, work: Workspace, count: int) -> int:
+    terminals = work.terminals[:count].copy()
+    table = make_path_table(graph, work)
+    work.terminals[:count] = terminals
+    return int(join_by_table(graph, work, table, count))
+
+
+def better_tree(graph: Graph, work: Workspace, count: int) -> int:
+    return int(write_better_tree(graph, work, make_triples(graph, count), count))
+
+
+ALGORITHMS = {
+    "Mehlhorn": (fast_tree, 2.0),
+    "trimmed": (trimmed_tree, 2.0),
+    "table": (table_tree, 2.0),
+    "triples": (better_tree, BOUND),
+}
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+@given(data=st.data(), graph=graphs())
+def test_a_steiner_tree_joins_its_brokers_within_its_bound(
+    name: str, data: st.DataObject, graph: Graph
+) -> None:
+    algorithm, bound = ALGORITHMS[name]
+    terminals = data.draw(terminals_of(graph))
+    work = make_workspace(graph)
+    work.terminals[: len(terminals)] = terminals
+    links = algorithm(graph, work, len(terminals))
+    tree = tree_of(graph, work.tree[:links].tolist())
+    assert tree.number_of_edges() == links
+    if len(terminals) > 1:
+        assert nx.is_tree(tree)
+        assert set(terminals) <= set(tree)
+        assert {node for node in tree if tree.degree[node] == 1} <= set(terminals)
+    else:
+        assert links == 0
+    best = least_steiner_cost_by_trying(graph, terminals)
+    bound = min(bound, 2 - 2 / len(terminals))
+    assert best <= cost_of_links(graph, work, links) <= max(bound, 1.0) * best + 1e-9
+
+
+@given(data=st.data(), graph=graphs())
+def test_the_optimum_is_what_trying_all_trees_finds(data: st.DataObject, graph: Graph) -> None:
+    terminals = data.draw(terminals_of(graph))
+    found = least_steiner_cost(graph, make_workspace(graph), np.array(terminals))
+    assert found == least_steiner_cost_by_trying(graph, terminals)
+
+
+def test_the_optimum_of_too_many_brokers_is_refused() -> None:
+    brokers = MOST_TERMINALS + 1
+    graph = make_graph(brokers, [(i, i + 1) for i in range(brokers - 1)])
+    with pytest.raises(CapacityError, match=f"full at {MOST_TERMINALS}"):
+        least_steiner_cost(graph, make_workspace(graph), np.arange(brokers))
+
+
+@given(data=st.data(), graph=graphs())
+def test_the_best_triple_of_a_broker_is_found_greedily(data: st.DataObject, graph: Graph) -> None:
+    """Nearest first, then the best second and third: as good as looking at all triples."""
+    terminals = data.draw(terminals_of(graph))
+    count = len(terminals)
+    if count < 3:
+        return
+    work, triples = make_workspace(graph), make_triples(graph, count)
+    work.terminals[:count] = terminals
+    write_distances(graph, work, triples, count)
+    write_savings(triples, count)
+    for v in range(graph.nodes):
+        gains = [
+            saved_by(triples, *three) - sum(triples.away[i, v] for i in three)
+            for three in combinations(range(count), 3)
+        ]
+        assert best_triple_at(triples, count, v)[0] == pytest.approx(max(gains))
+
+
+@given(graph=graphs(), data=st.data())
+def test_a_shortest_path_tree_holds_shortest_paths(graph: Graph, data: st.DataObject) -> None:
+    root = data.draw(st.integers(0, graph.nodes - 1))
+    trees = shortest_path_tree(graph, make_workspace(graph), root)
+    assert is_spanning_tree(graph, trees, 0)
+    tree = tree_of(graph, trees.links(0).tolist())
+    found = nx.single_source_dijkstra_path_length(tree, root)
+    assert found == nx.single_source_dijkstra_path_length(as_networkx(graph), root)
+
+
+@given(graph=graphs())
+def test_the_least_spanning_tree_is_least(graph: Graph) -> None:
+    trees = minimum_spanning_tree(graph, make_workspace(graph))
+    assert is_spanning_tree(graph, trees, 0)
+    least = nx.minimum_spanning_tree(as_networkx(graph)).size(weight="weight")
+    assert graph.costs[trees.links(0)].sum() == least
+
+
+@given(graph=graphs(14), data=st.data(), width=st.sampled_from([0.0, 0.1, 0.3, 1.0]))
+def test_a_low_stretch_tree_spans_and_its_stretch_is_equation_2(
+    graph: Graph, data: st.DataObject, width: float
+) -> None:
+    loads = [data.draw(st.integers(1, 9)) for _ in range(graph.links)]
+    work = make_workspace(graph)
+    trees = low_stretch_tree(graph, work, loads, width)
+    assert is_spanning_tree(graph, trees, 0)
+    tree = tree_of(graph, trees.links(0).tolist())
+    stretches = [
+        load * nx.dijkstra_path_length(tree, one, other) / cost
+        for load, (one, other), cost in zip(
+            loads, graph.ends.tolist(), graph.costs.tolist(), strict=True
+        )
+    ]
+    found = average_stretch(graph, work, trees, loads)
+    assert found == pytest.approx(sum(stretches) / sum(loads))

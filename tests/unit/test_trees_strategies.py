@@ -1,0 +1,228 @@
+"""What the strategies choose: the paper's examples, and the algorithms as they are written."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from gossamer.protocol.rules import use_compiled
+from gossamer.protocol.trees.compute_tree import cost_of_union
+from gossamer.protocol.trees.cost import price
+from gossamer.protocol.trees.gains import merge_by_gain
+from gossamer.protocol.trees.graph import NONE, make_graph
+from gossamer.protocol.trees.grouping import merge_by_overlap
+from gossamer.protocol.trees.optimum import document_costs
+from gossamer.protocol.trees.plan import Plan, make_plan, merge, regroup
+from gossamer.protocol.trees.sample import make_sample, match_keywords, matching_documents
+from gossamer.protocol.trees.semcast import plan_channels
+from gossamer.protocol.trees.strategies import (
+    Routes,
+    route_by_shortest_paths,
+    route_hybrid,
+    route_mult,
+    route_mult2,
+    route_single,
+)
+from support.tree_plans import Case, random_case
+
+SEEDS = (1, 2, 3, 4, 5)
+
+
+def plan_of(case: Case) -> Plan:
+    return make_plan(case.graph, case.sample)
+
+
+def total(routes: Routes, plan: Plan) -> float:
+    return routes.price(plan, plan.sample).total
+
+
+def circle(brokers: int) -> Case:
+    """Fig. 3: a circle, two interests that divide it, and a publisher where they meet."""
+    graph = make_graph(brokers, [(i, (i + 1) % brokers) for i in range(brokers)])
+    half = brokers // 2
+    places = [*range(1, half + 1), *range(half, brokers)]
+    one, two = range(half), range(half, len(places))
+    return Case(graph, make_sample(brokers, [0, 0], [one, two], places))
+
+
+def test_two_trees_carry_what_one_cannot_at_the_same_cost() -> None:
+    """Example I.3: on a circle of n, two trees cost n and the best single one 3 n / 2 - 1."""
+    case = circle(12)
+    plan = plan_of(case)
+    assert total(route_mult(plan), plan) == 12
+    assert total(route_mult2(plan_of(case)), plan) == 12
+    single = route_single(plan_of(case))
+    costs = [total(route_by_shortest_paths(plan, root), plan) for root in range(12)]
+    assert min(costs) >= 3 * 12 / 2 - 1
+    assert total(single, plan) >= 3 * 12 / 2 - 1
+
+
+def test_one_broker_with_all_subscriptions_gets_its_shortest_path_tree() -> None:
+    """Documents then go the shortest way to it, which no tree betters (see Example I.2)."""
+    case = random_case(30, 20, 1, seed=1)
+    plan = plan_of(case)
+    routes = route_single(plan)
+    away = plan.table.away[case.sample.places[0], case.sample.hosts]
+    assert total(routes, plan) == away.sum() == document_costs(plan, case.sample).sum()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_mult_merges_the_most_similar_groups_as_algorithm_3_does(seed: int) -> None:
+    case = random_case(12, 14, 9, seed)
+    plan, checked = plan_of(case), plan_of(case)
+    mergers = merge_by_overlap(plan)
+    held = {s: set(d.tolist()) for s, d in enumerate(matching_documents(case.sample)) if len(d)}
+    assert mergers.costs[0] == sum(cost_of_union(checked, s, s) for s in held)
+    for kept, lost, cost in zip(
+        mergers.kept[1:].tolist(), mergers.lost[1:].tolist(), mergers.costs[1:], strict=True
+    ):
+        similar = {
+            (one, other): len(held[one] & held[other]) / len(held[one] | held[other])
+            for one, other in combinations(sorted(held), 2)
+        }
+        assert similar[kept, lost] == max(similar.values())
+        held[kept] |= held.pop(lost)
+        merge(checked, kept, lost)
+        assert cost == pytest.approx(sum(cost_of_union(checked, s, s) for s in held))
+    assert len(held) == 1
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_mult_keeps_the_state_that_costs_least(seed: int) -> None:
+    case = random_case(12, 14, 9, seed)
+    plan = plan_of(case)
+    routes = route_mult(plan)
+    assert routes.mergers is not None
+    assert routes.trees.count == routes.mergers.groups[routes.mergers.best]
+    assert total(routes, plan) == pytest.approx(routes.mergers.costs.min())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_mult2_merges_what_saves_the_largest_share_as_algorithm_2_does(seed: int) -> None:
+    case = random_case(12, 14, 9, seed)
+    plan, checked = plan_of(case), plan_of(case)
+    mergers = merge_by_gain(plan)
+    held = {s: set(d.tolist()) for s, d in enumerate(matching_documents(case.sample)) if len(d)}
+
+    def shares() -> dict[tuple[int, int], float]:
+        found = {}
+        for one, other in combinations(sorted(held), 2):
+            if held[one] & held[other]:
+                apart = cost_of_union(checked, one, one) + cost_of_union(checked, other, other)
+                found[one, other] = 1 - cost_of_union(checked, one, other) / max(apart, 1e-9)
+        return found
+
+    for kept, lost in zip(mergers.kept[1:].tolist(), mergers.lost[1:].tolist(), strict=True):
+        found = shares()
+        assert found[kept, lost] == pytest.approx(max(found.values()))
+        held[kept] |= held.pop(lost)
+        merge(checked, kept, lost)
+    assert max(shares().values(), default=0.0) <= 1e-9
+
+
+def test_a_state_of_the_mergers_is_told_by_its_number() -> None:
+    case = random_case(12, 14, 9, seed=1)
+    mergers = merge_by_overlap(plan_of(case))
+    for state, groups in enumerate(mergers.groups.tolist()):
+        found = mergers.groups_at(state, case.sample.subscriptions)
+        heard = np.unique(case.sample.matched)
+        assert len(set(found[heard].tolist())) == groups
+    assert mergers.kept[0] == mergers.lost[0] == NONE
+
+
+def test_the_hybrid_leaves_no_more_groups_than_are_manageable() -> None:
+    plan = plan_of(random_case(20, 30, 15, seed=1))
+    assert route_hybrid(plan, manageable=4).trees.count <= 4
+
+
+def test_a_subscription_that_nothing_matched_joins_its_nearest_neighbour() -> None:
+    """On a line with two interests at its ends, the third is nearer to the second."""
+    graph = make_graph(9, [(i, i + 1) for i in range(8)])
+    plan = make_plan(graph, make_sample(9, [4, 4], [[0], [1]], [0, 8, 6]))
+    routes = route_mult(plan)
+    assert routes.groups[2] == routes.groups[1] != routes.groups[0]
+
+
+def test_documents_that_match_nothing_cost_nothing() -> None:
+    graph = make_graph(3, [(0, 1), (1, 2)])
+    plan = make_plan(graph, make_sample(3, [0, 2], [[], []], [1]))
+    for route in (route_single, route_mult, route_mult2):
+        assert total(route(plan), plan) == 0
+
+
+def test_a_graph_of_one_broker_needs_no_links() -> None:
+    plan = make_plan(make_graph(1, []), make_sample(1, [0], [[0]], [0]))
+    for route in (route_single, route_mult, route_mult2):
+        assert total(route(plan), plan) == 0
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_semcast_reaches_all_and_filters_save(seed: int) -> None:
+    """With few channels, brokers get what nobody there asked for unless brokers filter."""
+    planned = random_case(20, 25, 12, seed)
+    plan = plan_of(planned)
+    channels = plan_channels(plan, most=4)
+    assert all(channels.members)
+    assert len(channels.members) == channels.trees.count
+    for document in range(planned.sample.documents):
+        matched = frozenset(planned.sample.matches(document).tolist())
+        reached = frozenset[int]().union(
+            *(channels.members[channel] for channel in channels.channels_for(matched))
+        )
+        assert matched <= reached
+    filtered = channels.price(plan, planned.sample, filtered=True)
+    assert filtered.total < channels.price(plan, planned.sample, filtered=False).total
+    assert (filtered.cost >= document_costs(plan, planned.sample, better=True) / 2 - 1e-9).all()
+
+
+def test_semcast_without_a_limit_gives_each_kind_of_document_its_channel() -> None:
+    case = random_case(20, 25, 12, seed=1)
+    plan = plan_of(case)
+    channels = plan_channels(plan, most=1000)
+    bill = channels.price(plan, case.sample, filtered=False)
+    assert bill.trees.max() == 1
+    assert bill.duplicates.sum() == 0
+    assert bill.total == channels.price(plan, case.sample, filtered=True).total
+
+
+def test_a_sample_of_documents_keeps_what_they_match() -> None:
+    sample = random_case(10, 12, 6, seed=1).sample
+    some = sample.chosen(np.array([3, 7]))
+    assert [some.matches(d).tolist() for d in (0, 1)] == [
+        sample.matches(d).tolist() for d in (3, 7)
+    ]
+    assert some.hosts.tolist() == sample.hosts[[3, 7]].tolist()
+
+
+def test_keywords_match_when_one_is_in_common() -> None:
+    found = match_keywords([[1, 2], [5], []], [[2, 3], [1], [4], []])
+    assert [one.tolist() for one in found] == [[0, 1], [], []]
+
+
+def test_groups_are_named_by_their_lowest_subscription() -> None:
+    case = random_case(10, 12, 6, seed=1)
+    plan = plan_of(case)
+    regroup(plan, np.array([9, 4, 9, 4, 4, 7]))
+    assert plan.groups.tolist() == [0, 1, 0, 1, 1, 5]
+
+
+def everything(case: Case) -> list[object]:
+    """What all compiled parts make of a case."""
+    found: list[object] = []
+    for route in (route_single, route_mult, route_mult2):
+        plan = plan_of(case)
+        routes = route(plan)
+        bill = price(case.graph, plan.work, routes.trees, routes.groups, case.sample)
+        found += [routes.groups.tolist(), routes.trees.link.tolist(), bill.cost.tolist()]
+        found += [bill.duplicates.tolist(), document_costs(plan, case.sample, True).tolist()]
+    return found
+
+
+@pytest.mark.slow
+def test_compiled_and_interpreted_plans_are_the_same(compiled: None) -> None:  # noqa: ARG001
+    case = random_case(40, 50, 25, seed=1)
+    found = everything(case)
+    with use_compiled(False):
+        assert everything(case) == found
