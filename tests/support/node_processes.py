@@ -50,6 +50,7 @@ class Shell:
             cwd=self.folder,
             env=self._environment,
             text=True,
+            preexec_fn=_heed_ctrl_c,
             **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
         )
 
@@ -78,6 +79,11 @@ class Shell:
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
             end(process)
+
+
+def _heed_ctrl_c() -> None:
+    """As from a terminal; tests that run in the background have their processes ignore it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def wait_for_log(process: subprocess.Popen[str], event: str) -> dict[str, Any]:
