@@ -330,6 +330,7 @@ def main() -> None:
         {"name": f"node: {one.name}", "size": size.peers, "value": one.value, "unit": one.unit}
         for one in measures
     ]
+    given.out.mkdir(parents=True, exist_ok=True)
     (given.out / "bench.json").write_text(json.dumps(rows, indent=1) + "\n")
     if unexpected:
         sys.exit(f"deliveries were wrong: {dict(unexpected)}")
