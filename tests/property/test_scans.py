@@ -22,7 +22,7 @@ from gossamer.protocol.overlay.descriptors import (
 )
 from gossamer.protocol.overlay.links import slot_of
 from gossamer.protocol.rules import Rule, use_compiled
-from gossamer.protocol.scans import find_boxes, position
+from gossamer.protocol.scans import copy_row, find_boxes, position
 from gossamer.protocol.struct import Struct
 
 VIEW, PROFILE = 5, 3
@@ -35,13 +35,21 @@ class Links(Struct):
     links: np.ndarray
 
 
-def in_both_forms(act: Callable[[], Any]) -> Any:
-    """What ``act``, which leaves nothing behind, gives compiled and interpreted alike."""
+def unbox(state: Any) -> Any:
+    """A struct or an array as a peer of its own hands it to interpreted rules."""
+    return state.unboxed() if isinstance(state, Struct) else memoryview(state)
+
+
+def in_every_form(act: Callable[[Callable[[Any], Any]], Any]) -> Any:
+    """What ``act``, which leaves nothing behind, gives compiled, interpreted and unboxed alike.
+
+    It is given what to make of the state before it goes to a rule.
+    """
     with use_compiled(True):
-        compiled = act()
+        compiled = act(lambda state: state)
     with use_compiled(False):
-        interpreted = act()
-    assert interpreted == compiled
+        assert act(lambda state: state) == compiled
+        assert act(unbox) == compiled
     return compiled
 
 
@@ -50,7 +58,7 @@ def in_both_forms(act: Callable[[], Any]) -> Any:
 def test_position_is_the_first_of_equal_words(rows: np.ndarray, word: int) -> None:
     row = rows[1].tolist()
     expected = row.index(word) if word in row else -1
-    assert in_both_forms(lambda: int(position(rows, 1, word))) == expected
+    assert in_every_form(lambda seen: int(position(seen(rows), 1, word))) == expected
 
 
 @settings(deadline=None)
@@ -65,9 +73,9 @@ def test_boxes_found_are_those_that_hold_the_point(
 ) -> None:
     words = np.concatenate([[-1], point])
 
-    def find() -> list[int]:
+    def find(seen: Callable[[Any], Any]) -> list[int]:
         found = np.full(7, -1, np.int64)
-        held = int(find_boxes(boxes, 1, count, first, words, 1, 3, found))
+        held = int(find_boxes(seen(boxes), 1, count, first, words, 1, 3, seen(found)))
         assert (found[held:] == -1).all()
         return found[:held].tolist()
 
@@ -79,7 +87,18 @@ def test_boxes_found_are_those_that_hold_the_point(
             for d in range(3)
         )
     ]
-    assert in_both_forms(find) == expected
+    assert in_every_form(find) == expected
+
+
+def test_a_row_is_copied_alike() -> None:
+    rows = np.arange(24).reshape(2, 3, 4)
+
+    def copy(seen: Callable[[Any], Any]) -> list[int]:
+        words = np.zeros(4, np.int64)
+        copy_row(seen(rows), 1, 2, seen(words))
+        return words.tolist()
+
+    assert in_every_form(copy) == [20, 21, 22, 23]
 
 
 @settings(deadline=None)
@@ -95,7 +114,7 @@ def test_a_slot_is_found_by_its_handle_whatever_the_age(
     links = np.where(empty, -1, ages << 32 | np.array(handles, np.int64))
     s = Links(links=np.stack([np.zeros(8, np.int64), links]))
     expected = -1 if empty[wanted] else wanted
-    assert in_both_forms(lambda: int(slot_of(s, 1, handles[wanted]))) == expected
+    assert in_every_form(lambda seen: int(slot_of(seen(s), 1, handles[wanted]))) == expected
 
 
 @st.composite
@@ -116,14 +135,14 @@ def test_descriptors_are_moved_swapped_and_seated_alike(
 ) -> None:
     new = np.arange(7, dtype=np.int64)
 
-    def change(rule: Rule, *arguments: Any) -> list[Any]:
+    def change(seen: Callable[[Any], Any], rule: Rule, arguments: tuple[Any, ...]) -> list[Any]:
         v = make_sampler(2, 0, VIEW, VIEW, profile, 1)
         v.views[:], v.view_profile[:] = view[0], view[1][:, :, :profile]
-        rule(v, 1, *arguments)
+        rule(seen(v), 1, *arguments)
         return [v.views.tolist(), v.view_profile.tolist()]
 
     for rule, arguments in ((move, (one, other)), (swap, (one, other)), (seat, (one, 9, new, 2))):
-        in_both_forms(lambda rule=rule, arguments=arguments: change(rule, *arguments))
+        in_every_form(lambda seen, rule=rule, given=arguments: change(seen, rule, given))
 
 
 @pytest.mark.parametrize("profile", [0, PROFILE])
@@ -134,14 +153,14 @@ def test_slots_are_written_alike(
 ) -> None:
     end = min(begin + length, VIEW)
 
-    def write() -> list[int]:
+    def write(seen: Callable[[Any], Any]) -> list[int]:
         v = make_sampler(2, 0, VIEW, VIEW, profile, 1)
         v.views[:], v.view_profile[:] = view[0], view[1][:, :, :profile]
         words = np.full(2 + VIEW * (1 + PROFILE), -7, np.int64)
-        write_slots(v, 1, begin, end, words, 2)
+        write_slots(seen(v), 1, begin, end, seen(words), 2)
         return words.tolist()
 
-    in_both_forms(write)
+    in_every_form(write)
 
 
 def test_linked_rules_are_plain_functions_all_the_way_down() -> None:

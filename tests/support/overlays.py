@@ -227,6 +227,7 @@ class Hosts:
 
     def __init__(self, state: State, settings: Settings) -> None:
         self.state = state
+        self._unboxed = state.unboxed()
         self.alive = np.ones(len(state.round), np.bool_)
         self.now = 0
         self.served: list[tuple[int, int, int, int]] = []
@@ -237,7 +238,7 @@ class Hosts:
     def step(self, p: int, words: Words) -> list[Words]:
         """Let ``p`` take one record; return what it wrote."""
         self._out.cursor[:] = 0
-        peer.step(self.state, p, self.now, words, 0, self._out)
+        peer.step(self._unboxed, p, self.now, words, 0, self._out)
         assert self._out.cursor[REFUSED] == 0, "the outbox was too small"
         self.largest = max(self.largest, int(self._out.cursor[TAIL]))
         return written(self._out)

@@ -77,6 +77,7 @@ class Core:
         self.settings = settings
         self.state: State = make_state(settings, 1, np.array([key], np.int64), identifiers)
         self.now = 0
+        self._unboxed = self.state.unboxed()
         # Rules write to anything that is indexed like an array.
         self._words = [0] * rules.largest_step(settings)
         self._cursor = [0, 0, 0]
@@ -126,7 +127,7 @@ class Core:
         """
         words, cursor = self._words, self._cursor
         cursor[:] = (0, 0, 0)
-        self._step(self.state, SELF, self.now, record, 0, self._out)
+        self._step(self._unboxed, SELF, self.now, record, 0, self._out)
         if cursor[REFUSED]:
             raise CapacityError("a peer's outbox", len(words))
         written = []

@@ -11,10 +11,22 @@ from typing import Any
 import numpy as np
 
 from gossamer.protocol.rules import rule_with_interpreted_form
+from gossamer.protocol.struct import as_array
+
+
+def _copy_row_at_once(rows: Any, i: int, j: int, words: Any) -> None:
+    as_array(words)[:] = as_array(rows)[i, j]
+
+
+@rule_with_interpreted_form(_copy_row_at_once)
+def copy_row(rows: Any, i: int, j: int, words: Any) -> None:
+    """Copy the row ``rows[i, j]`` to ``words``, which is as long."""
+    for w in range(rows.shape[2]):
+        words[w] = rows[i, j, w]
 
 
 def _position_at_once(rows: Any, p: int, word: int) -> int:
-    same = rows[p] == word
+    same = as_array(rows)[p] == word
     first = int(same.argmax())
     return first if same[first] else -1
 
@@ -31,13 +43,13 @@ def position(rows: Any, p: int, word: int) -> int:
 def _find_boxes_at_once(
     boxes: Any, p: int, count: int, first: int, words: Any, at: int, size: int, found: Any
 ) -> int:
-    ends = boxes[p, :count].T
+    ends = as_array(boxes)[p, :count].T
     held: Any = np.True_
     for d in range(size):
         value = words[at + d]
         held = held & (ends[first + 2 * d] <= value) & (ends[first + 2 * d + 1] >= value)
     places = held.nonzero()[0]
-    found[: len(places)] = places
+    as_array(found)[: len(places)] = places
     return len(places)
 
 

@@ -65,6 +65,8 @@ class Work(Struct):
         suiting: int64[max(K + 1, C)], which of them may deserve a slot.
         bounds, hops: int64[K + 1], arcs of the ring by next hop (see `rendezvous.showering`).
         box: int64[1 + 2A], the box in hand.
+        entry: int64[2 + 2A], a routing table entry, as in `State.table`.
+        profile: int64[W], the profile in hand.
         hull: int64[1 + 2A].
         lists: int64[(K + 1) * B, 1 + 2A], aggregated boxes per next hop, and one list more.
         counts: int64[K + 1].
@@ -90,6 +92,8 @@ class Work(Struct):
     bounds: Int64s
     hops: Int64s
     box: Int64s
+    entry: Int64s
+    profile: Int64s
     hull: Int64s
     lists: Int64s
     counts: Int64s
@@ -209,6 +213,8 @@ def make_work(settings: Settings) -> Work:
         bounds=np.zeros(slots, np.int64),
         hops=np.zeros(slots, np.int64),
         box=np.zeros(box_words, np.int64),
+        entry=np.zeros(BOX + box_words, np.int64),
+        profile=np.zeros(profile_words(settings), np.int64),
         hull=np.zeros(box_words, np.int64),
         lists=np.zeros((slots * settings.boxes_per_neighbour, box_words), np.int64),
         counts=np.zeros(slots, np.int64),

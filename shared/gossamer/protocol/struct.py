@@ -84,6 +84,22 @@ class Struct:
         if self._rows is not None:
             self.__dict__.update(self._rows.views())
 
+    def unboxed(self) -> Any:
+        """This struct as interpreted rules take it: its arrays as memoryviews of the same memory.
+
+        What they hold are Python's own integers there. NumPy's take an interpreter twice as long
+        to get at, and to reckon with.
+        """
+        view = _Unboxed()
+        for name in self.__annotations__:
+            value = getattr(self, name)
+            if isinstance(value, Struct):
+                value = value.unboxed()
+            elif isinstance(value, np.ndarray):
+                value = memoryview(value)
+            setattr(view, name, value)
+        return view
+
     def is_column(self, name: str) -> bool:
         """Whether a field is a column of the rows, which is not contiguous."""
         return self._rows is not None and name in self._rows.columns
@@ -100,6 +116,15 @@ class Struct:
             self._block = np.array(words, np.int64)
             self._address = int(self._block.ctypes.data)
         return self._address
+
+
+class _Unboxed:
+    """A struct's fields, unboxed."""
+
+
+def as_array(values: Any) -> Any:
+    """The array behind a field of a struct, whether that is unboxed or not."""
+    return values.obj if isinstance(values, memoryview) else values
 
 
 def _pack_column(column: np.ndarray[Any, Any], words: list[int]) -> None:

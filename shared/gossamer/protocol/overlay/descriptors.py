@@ -16,7 +16,7 @@ from gossamer.protocol.errors import ConfigError
 from gossamer.protocol.messages import BODY, LENGTH, Words
 from gossamer.protocol.prefetch import prefetch
 from gossamer.protocol.rules import inline_rule, rule, rule_with_interpreted_form
-from gossamer.protocol.struct import Rows, Struct
+from gossamer.protocol.struct import Rows, Struct, as_array
 
 CYCLON, NEWSCAST = 0, 1
 
@@ -198,7 +198,8 @@ def find(v: SamplerState, p: int, handle: int) -> int:
 
 def _move_at_once(v: Any, p: int, source: int, target: int) -> None:
     v.views[p, target] = v.views[p, source]
-    v.view_profile[p, target] = v.view_profile[p, source]
+    profiles = as_array(v.view_profile)
+    profiles[p, target] = profiles[p, source]
 
 
 @rule_with_interpreted_form(_move_at_once)
@@ -211,9 +212,9 @@ def move(v: SamplerState, p: int, source: int, target: int) -> None:
 
 
 def _swap_at_once(v: Any, p: int, one: int, other: int) -> None:
-    there, here = [one, other], [other, one]
-    v.views[p, there] = v.views[p, here]
-    v.view_profile[p, there] = v.view_profile[p, here]
+    v.views[p, one], v.views[p, other] = v.views[p, other], v.views[p, one]
+    profiles = as_array(v.view_profile)
+    profiles[p, [one, other]] = profiles[p, [other, one]]
 
 
 @rule_with_interpreted_form(_swap_at_once)
@@ -231,7 +232,7 @@ def swap(v: SamplerState, p: int, one: int, other: int) -> None:
 
 def _seat_at_once(v: Any, p: int, slot: int, word: int, words: Any, at: int) -> None:
     v.views[p, slot] = word
-    v.view_profile[p, slot] = words[at : at + v.view_profile.shape[2]]
+    as_array(v.view_profile)[p, slot] = words[at : at + v.view_profile.shape[2]]
 
 
 @rule_with_interpreted_form(_seat_at_once)
@@ -252,10 +253,14 @@ def write_own(v: SamplerState, p: int, freshness: int, words: Words, at: int) ->
 
 def _write_slots_at_once(v: Any, p: int, begin: int, end: int, words: Any, at: int) -> None:
     written = []
-    for slot in range(begin, end):
-        written.append(int(v.views[p, slot]) & PLAIN)
-        written += v.view_profile[p, slot].tolist()
-    words[at : at + len(written)] = written
+    for word, profile in zip(
+        as_array(v.views)[p, begin:end].tolist(),
+        as_array(v.view_profile)[p, begin:end].tolist(),
+        strict=True,
+    ):
+        written.append(word & PLAIN)
+        written += profile
+    as_array(words)[at : at + len(written)] = written
 
 
 @rule_with_interpreted_form(_write_slots_at_once)

@@ -12,6 +12,7 @@ from gossamer.protocol.overlay.descriptors import index
 from gossamer.protocol.rules import inline_rule, rule, rule_with_interpreted_form
 from gossamer.protocol.space.ring import clockwise
 from gossamer.protocol.state import ARC_START, IDENTIFIER
+from gossamer.protocol.struct import as_array
 
 AGE_SHIFT = 32
 HANDLE_MASK = (1 << AGE_SHIFT) - 1
@@ -62,7 +63,7 @@ def put_link(s: Any, p: int, k: int, words: Any, at: int) -> None:
 
 
 def _slot_of_at_once(s: Any, p: int, handle: int) -> int:
-    found = ((s.links[p] & _HANDLE_OR_EMPTY) == handle).nonzero()[0]
+    found = ((as_array(s.links)[p] & _HANDLE_OR_EMPTY) == handle).nonzero()[0]
     return int(found[-1]) if len(found) else -1
 
 

@@ -21,6 +21,7 @@ from gossamer.protocol.overlay.selection import (
 )
 from gossamer.protocol.overlay.utility import primary_ranges, range_utility, ranges_utility
 from gossamer.protocol.rules import rule
+from gossamer.protocol.scans import copy_row
 from gossamer.protocol.space.ring import RING
 from gossamer.protocol.state import IDENTIFIER
 
@@ -63,7 +64,8 @@ def lowest_utility(s: Any, p: int) -> float:
             work.link_utility[index(k)] = range_utility(mine, other)
     else:
         for k in range(s.links.shape[1]):
-            work.link_utility[k] = ranges_utility(s, p, s.link_profile[p, k], 0, first)
+            copy_row(s.link_profile, p, k, work.profile)
+            work.link_utility[k] = ranges_utility(s, p, work.profile, 0, first)
     lowest = 2.0
     for k in range(s.links.shape[1] - s.params.friend_links, s.links.shape[1]):
         is_filled = s.links[index(p), index(k)] >= 0
@@ -116,7 +118,8 @@ def sample_brings_news(s: Any, p: int, now: int) -> bool:
             work.utility[index(c)] = range_utility(mine, other)
     else:
         for c in range(count):
-            work.utility[c] = ranges_utility(s, p, profiles[p, c], 0, first)
+            copy_row(profiles, p, c, work.profile)
+            work.utility[c] = ranges_utility(s, p, work.profile, 0, first)
     bars = bars_of(s, p)
     suiting = 0
     for c in range(count):
@@ -126,7 +129,8 @@ def sample_brings_news(s: Any, p: int, now: int) -> bool:
     for i in range(suiting):
         c = work.suiting[index(i)]
         word = sampled_word(s, p, c, now)
-        if is_news(s, p, word, profiles[index(p), index(c)], 0, work.utility[index(c)]):
+        copy_row(profiles, p, c, work.profile)
+        if is_news(s, p, word, work.profile, 0, work.utility[index(c)]):
             return True
     return False
 
@@ -144,8 +148,8 @@ def is_news(s: Any, p: int, word: int, profile: Any, at: int, utility: float) ->
         return not is_refused(s, p, word)
     if s.links[p, k] <= word:
         return False
-    held = s.link_profile[index(p), index(k)]
-    if held[IDENTIFIER] != profile[index(at + IDENTIFIER)] or s.work.link_utility[k] != utility:
+    held = s.link_profile[index(p), index(k), IDENTIFIER]
+    if held != profile[index(at + IDENTIFIER)] or s.work.link_utility[k] != utility:
         return True
     s.links[p, k] = word
     for w in range(s.link_profile.shape[2]):

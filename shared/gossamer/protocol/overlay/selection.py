@@ -26,6 +26,7 @@ from gossamer.protocol.overlay.sampling import NEWSCAST
 from gossamer.protocol.overlay.small_world import draw_offsets, offset_distance
 from gossamer.protocol.overlay.utility import friend_utility
 from gossamer.protocol.rules import inline_rule, rule
+from gossamer.protocol.scans import copy_row
 from gossamer.protocol.space.ring import RING, RING_MASK, clockwise
 from gossamer.protocol.state import IDENTIFIER
 
@@ -39,7 +40,8 @@ def begin_selection(s: Any, p: int) -> None:
     work = s.work
     for k in range(work.seat_word.shape[0]):
         work.seat_word[k] = -1
-    work.seated[:] = 0
+    for kind in range(work.seated.shape[0]):
+        work.seated[kind] = 0
     if s.params.small_world_links > 0:
         set_targets(s, p)
     set_bars(s, p)
@@ -145,9 +147,10 @@ def may_suit(s: Any, bars: Bars, identifier: int, utility: float) -> Any:
 @rule
 def offer_links(s: Any, p: int) -> None:
     """Seat peer ``p``'s present neighbours; nobody else may be seated yet."""
+    profile = s.work.profile
     for k in range(s.links.shape[1]):
         if s.links[p, k] >= 0:
-            profile = s.link_profile[p, k]
+            copy_row(s.link_profile, p, k, profile)
             utility = friend_utility(s, p, profile, 0)
             find_seat(s, p, s.links[p, k], k, profile[IDENTIFIER], utility)
     set_bars(s, p)
@@ -168,9 +171,10 @@ def offer_received(s: Any, p: int, words: Any, at: int, count: int) -> None:
 @rule
 def offer_sample(s: Any, p: int, now: int) -> None:
     """Offer the slots to the random view of the peer sampling layer."""
+    profile = s.work.profile
     first = 2 * s.links.shape[1] + 1
     for c in range(view_length(s.sampler, p)):
-        profile = s.sampler.view_profile[p, c]
+        copy_row(s.sampler.view_profile, p, c, profile)
         utility = friend_utility(s, p, profile, 0)
         if may_suit(s, bars_of(s, p), profile[IDENTIFIER], utility):
             word = sampled_word(s, p, c, now)

@@ -10,6 +10,7 @@ from typing import Any
 from gossamer.protocol.overlay.descriptors import index
 from gossamer.protocol.overlay.profile import NOTHING, high_end, low_end
 from gossamer.protocol.rules import inline_rule, rule
+from gossamer.protocol.scans import copy_row
 from gossamer.protocol.state import RANGES
 
 
@@ -134,11 +135,12 @@ def rank_of_attribute(s: Any, p: int, attribute: int) -> int:
     """How many neighbours and members of the random view share an interest in ``attribute``."""
     rank = 0
     for k in range(s.links.shape[1]):
-        if s.links[p, k] >= 0 and overlaps(s, p, s.link_profile[p, k], 0, attribute):
-            rank += 1
+        if s.links[p, k] >= 0:
+            copy_row(s.link_profile, p, k, s.work.profile)
+            rank += overlaps(s, p, s.work.profile, 0, attribute)
     for c in range(s.sampler.views.shape[1]):
         if s.sampler.views[p, c] < 0:
             break
-        if overlaps(s, p, s.sampler.view_profile[p, c], 0, attribute):
-            rank += 1
+        copy_row(s.sampler.view_profile, p, c, s.work.profile)
+        rank += overlaps(s, p, s.work.profile, 0, attribute)
     return rank

@@ -48,12 +48,25 @@ def move_entry(s: Any, p: int, e: int, place: int) -> None:
 
 
 @rule
-def box_covers(outer: Any, i: int, first: int, inner: Any, at: int, words: int) -> bool:
-    """Whether the box ``outer[i, first:]`` covers the box at ``inner[at:]``; same attribute."""
-    if outer[i, first] != inner[at]:
+def listed_box_covers(s: Any, i: int, inner: Any, at: int, words: int) -> bool:
+    """Whether listed box ``i`` covers the box at ``inner[at:]``; same attribute."""
+    if s.work.lists[i, 0] != inner[at]:
         return False
     for w in range(1, words, 2):
-        if outer[i, first + w] > inner[at + w] or outer[i, first + w + 1] < inner[at + w + 1]:
+        if s.work.lists[i, w] > inner[at + w] or s.work.lists[i, w + 1] < inner[at + w + 1]:
+            return False
+    return True
+
+
+@rule
+def entry_covers(s: Any, p: int, e: int, inner: Any, at: int, words: int) -> bool:
+    """Whether the box of entry ``e`` covers the box at ``inner[at:]``; same attribute."""
+    if s.table[p, e, BOX] != inner[at]:
+        return False
+    for w in range(1, words, 2):
+        if s.table[p, e, BOX + w] > inner[at + w]:
+            return False
+        if s.table[p, e, BOX + w + 1] < inner[at + w + 1]:
             return False
     return True
 
@@ -140,7 +153,7 @@ def aggregate(s: Any, p: int, first: int, count: int) -> int:
     i = first
     while i < first + count:
         if s.work.lists[i, 0] == s.work.box[0]:
-            if box_covers(s.work.lists, i, 0, s.work.box, 0, words):
+            if listed_box_covers(s, i, s.work.box, 0, words):
                 return count
             if union_is_box(s, i) or listed_inside_box(s, i):
                 count = absorb(s, first, count, i)
@@ -212,7 +225,7 @@ def is_covered_by(s: Any, p: int, words: Any, at: int, source: int) -> bool:
     """Whether an entry of ``source`` covers the box at ``words[at:]``."""
     size = s.work.box.shape[0]
     for e in range(s.table_count[p]):
-        if source_of(s, p, e) == source and box_covers(s.table[p], e, BOX, words, at, size):
+        if source_of(s, p, e) == source and entry_covers(s, p, e, words, at, size):
             return True
     return False
 

@@ -23,6 +23,7 @@ from gossamer.protocol.rendezvous.content_routing_table import fresh_owner, is_c
 from gossamer.protocol.rendezvous.showering import anchor, handle_of_slot, own_arc_begins
 from gossamer.protocol.rendezvous.spreading import take_own_box
 from gossamer.protocol.rules import rule
+from gossamer.protocol.scans import copy_row
 from gossamer.protocol.space.ring import RING_MASK, clockwise
 from gossamer.protocol.state import (
     BOX,
@@ -78,10 +79,11 @@ def hand_over(s: Any, p: int, newcomer: int, identifier: int, out: Outbox) -> No
     count = 0
     for e in range(s.table_count[p]):
         source = source_of(s, p, e)
-        if source != newcomer and box_meets_arc(s, s.table[p, e], BOX, start, identifier):
+        copy_row(s.table, p, e, s.work.entry)
+        if source != newcomer and box_meets_arc(s, s.work.entry, BOX, start, identifier):
             place = at + BODY + 1 + count * size
             where = s.table[p, e, SOURCE_IDENTIFIER] & RING_MASK
-            write_entry(s, source, where, s.table[p, e], BOX, out, place)
+            write_entry(s, source, where, s.work.entry, BOX, out, place)
             count += 1
     for k in range(s.constrained.shape[1]):
         if s.constrained[p, k] < 0 or count == s.table.shape[1]:

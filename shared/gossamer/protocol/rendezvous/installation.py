@@ -66,6 +66,7 @@ from gossamer.protocol.rendezvous.spreading import (
     take_own_box,
 )
 from gossamer.protocol.rules import inline_rule, rule
+from gossamer.protocol.scans import copy_row
 from gossamer.protocol.state import (
     BOX,
     IDENTIFIER,
@@ -106,12 +107,14 @@ def list_everything(s: Any, p: int) -> int:
     for k in range(s.constrained.shape[1]):
         if s.constrained[p, k] >= 0:
             take_own_box(s, p, k)
+            # Spreading overwrites the box in hand.
             for w in range(s.work.box.shape[0]):
-                s.work.hull[w] = s.work.box[w]
-            spread_own(s, p, arcs, limit)
+                s.work.entry[BOX + w] = s.work.box[w]
+            spread(s, p, arcs, limit, s.work.entry, BOX)
     for e in range(s.table_count[p]):
         limit = forwarding_limit(s, p, s.table[p, e, SOURCE_IDENTIFIER])
-        spread(s, p, arcs, limit, s.table[p, e], BOX)
+        copy_row(s.table, p, e, s.work.entry)
+        spread(s, p, arcs, limit, s.work.entry, BOX)
     return arcs
 
 
@@ -156,15 +159,6 @@ def greet_successor(s: Any, p: int, out: Outbox) -> None:
         if s.work.hops[i] == s.successor[p]:
             to = handle_of_slot(s, p, s.successor[p])
             send_boxes(s, p, INSTALL_NEWS, to, i * s.params.boxes, s.work.counts[i], 1, out)
-
-
-@rule
-def spread_own(s: Any, p: int, arcs: int, limit: int) -> None:
-    """Spread the own subscription that stands in ``work.hull``."""
-    own = s.work.lists[s.links.shape[1] * s.params.boxes]
-    for w in range(s.work.hull.shape[0]):
-        own[w] = s.work.hull[w]
-    spread(s, p, arcs, limit, own, 0)
 
 
 @rule

@@ -7,13 +7,14 @@ from typing import Any
 from gossamer.protocol.messages import BODY, LENGTH
 from gossamer.protocol.overlay.links import descriptor_words
 from gossamer.protocol.rendezvous.content_routing_table import (
-    box_covers,
+    entry_covers,
     is_handed_over,
+    listed_box_covers,
     source_of,
 )
 from gossamer.protocol.rendezvous.spreading import take_own_box
 from gossamer.protocol.rules import inline_rule, rule
-from gossamer.protocol.state import BOX, MALFORMED
+from gossamer.protocol.state import MALFORMED
 
 # What is to be done with a box received.
 KNOWN, HELD_ELSEWHERE, NEW = 0, 1, 2
@@ -53,7 +54,7 @@ def covered_by_own(s: Any, p: int, words: Any, at: int) -> bool:
             take_own_box(s, p, k)
             for w in range(size):
                 s.work.lists[own, w] = s.work.box[w]
-            if box_covers(s.work.lists, own, 0, words, at, size):
+            if listed_box_covers(s, own, words, at, size):
                 return True
     return False
 
@@ -64,7 +65,7 @@ def judge_box(s: Any, p: int, words: Any, at: int, source: int) -> int:
     size = s.work.box.shape[0]
     found = NEW
     for e in range(s.table_count[p]):
-        if box_covers(s.table[p], e, BOX, words, at, size):
+        if entry_covers(s, p, e, words, at, size):
             if source_of(s, p, e) == source and not is_handed_over(s, p, e):
                 return KNOWN
             found = HELD_ELSEWHERE
