@@ -96,7 +96,7 @@ class Struct:
             if isinstance(value, Struct):
                 value = value.unboxed()
             elif isinstance(value, np.ndarray):
-                value = memoryview(value)
+                value = value.data
             setattr(view, name, value)
         return view
 
