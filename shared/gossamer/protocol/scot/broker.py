@@ -94,6 +94,11 @@ class ScotBroker:
         """The routing table, by identifier."""
         return tuple(self._state.table)
 
+    @property
+    def table_size(self) -> int:
+        """Entries of the routing table."""
+        return len(self._state.table)
+
     def handle(self, now: int, source: Hop | None, message: Message) -> list[Effect]:
         """Take a message, and say what is to happen because of it.
 

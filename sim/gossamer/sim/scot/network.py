@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 import attrs
 
 from gossamer.protocol.broker.identifiers import Hop, client, neighbour
-from gossamer.protocol.broker.index import NewIndex, SharedIndex
 from gossamer.protocol.broker.messages import Publish
 from gossamer.protocol.scot import Scot, ScotBroker, ScotSettings
+from gossamer.protocol.scot.catalogue import Catalogue
 from gossamer.protocol.scot.effects import Deliver, Effect, Refuse, Send
 from gossamer.protocol.scot.messages import (
     BetweenBrokers,
@@ -30,6 +30,7 @@ from gossamer.protocol.scot.messages import (
     QueueReport,
     WindowEnded,
 )
+from gossamer.sim.scot.catalogue import RememberingCatalogue
 
 
 @attrs.frozen
@@ -146,11 +147,13 @@ class ScotNetwork:
         links: what links do.
         service: what messages cost brokers.
         observer: told what happens.
-        new_index: makes a broker's index of filters.
+        catalogue: of the subscriptions of all brokers; a new one if None.
 
     Attributes:
         now: microseconds since the run began.
         brokers: by name.
+        times, service: as given.
+        window: microseconds.
         dropped: messages that links or brokers had when they failed, or got afterwards.
     """
 
@@ -161,16 +164,17 @@ class ScotNetwork:
         links: Links,
         service: ServiceTimes,
         observer: Observer,
-        new_index: NewIndex = SharedIndex,
+        catalogue: Catalogue | None = None,
     ) -> None:
         self.now = 0
+        shared = RememberingCatalogue() if catalogue is None else catalogue
         self.brokers: Final = {
-            str(label): ScotBroker(str(label), scot.position(label), settings, new_index=new_index)
+            str(label): ScotBroker(str(label), scot.position(label), settings, catalogue=shared)
             for label in scot.brokers
         }
-        self._window = settings.window
-        self._links = links
-        self._service = service
+        self.times: Final = links
+        self.service: Final = service
+        self.window: Final = settings.window
         self._observer = observer
         self._agenda: list[tuple[int, int, Callable[[], None]]] = []
         self._scheduled = 0
@@ -230,6 +234,15 @@ class ScotNetwork:
             queue.expire(self.now)
         return sum(len(queue.leaving) for queue in self._queues.values())
 
+    def links(self) -> Iterable[tuple[str, str]]:
+        """All links in either direction, by the names of their ends."""
+        return self._queues.keys()
+
+    def added(self, message: BetweenBrokers) -> int:
+        """What a message takes of a link and an uplink beyond the usual, microseconds."""
+        bids = len(message.bids) if isinstance(message, BidNotification) else 0
+        return self.times.bid_gap * bids
+
     # How it happens.
 
     def _cross(self, one: str, other: str, message: BetweenBrokers) -> None:
@@ -239,7 +252,7 @@ class ScotNetwork:
             self._arrive(other, neighbour(one), message)
 
     def _arrive(self, broker: str, source: Hop, message: Message) -> None:
-        done = max(self._free_at[broker], self.now) + self._service.of(broker, message)
+        done = max(self._free_at[broker], self.now) + self.service.of(broker, message)
         self._free_at[broker] = done
         arrived = self.now
         self.call(done, lambda: self._handle(arrived, broker, source, message))
@@ -261,18 +274,17 @@ class ScotNetwork:
 
     def _transmit(self, one: str, other: str, message: BetweenBrokers) -> None:
         leaves = self._enqueue(one, other, message)
-        self.call(leaves + self._links.latency, lambda: self._cross(one, other, message))
+        self.call(leaves + self.times.latency, lambda: self._cross(one, other, message))
         if not self._window_set:
             self._window_set = True
-            self.call((self.now // self._window + 1) * self._window, self._end_window)
+            self.call((self.now // self.window + 1) * self.window, self._end_window)
 
     def _enqueue(self, one: str, other: str, message: BetweenBrokers) -> int:
         queue = self._queues[one, other]
-        bids = len(message.bids) if isinstance(message, BidNotification) else 0
-        added = self._links.bid_gap * bids
-        self._uplinks[one] = max(self._uplinks[one], self.now) + self._links.uplink_gap + added
+        added = self.added(message)
+        self._uplinks[one] = max(self._uplinks[one], self.now) + self.times.uplink_gap + added
         begins = max(queue.free_at, self.now)
-        leaves = max(begins + self._links.gap + added, self._uplinks[one])
+        leaves = max(begins + self.times.gap + added, self._uplinks[one])
         queue.append(leaves)
         self._in_use[one, other] = None
         return leaves
@@ -292,4 +304,4 @@ class ScotNetwork:
         self._observer.window_ended(self.now, reports)
         self._window_set = bool(self._in_use)
         if self._window_set:
-            self.call(self.now + self._window, self._end_window)
+            self.call(self.now + self.window, self._end_window)
