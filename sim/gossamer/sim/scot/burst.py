@@ -18,10 +18,9 @@ from gossamer.protocol.broker.identifiers import Hop, Id
 from gossamer.protocol.broker.messages import Attach, Subscribe
 from gossamer.protocol.content.filters import Filter
 from gossamer.protocol.scot import BrokerLabel, Scot, ScotSettings
-from gossamer.protocol.scot.effects import Deliver, Effect, Refuse, Send
-from gossamer.protocol.scot.messages import BidSubscription, Message, QueueReport, Subscription
-from gossamer.sim.errors import SimulationError
-from gossamer.sim.scot.network import Links, ScotNetwork, ServiceTimes
+from gossamer.protocol.scot.effects import Effect, Send
+from gossamer.protocol.scot.messages import BidSubscription, Message, Subscription
+from gossamer.sim.scot.network import Links, ScotNetwork, ServiceTimes, Unobserved
 from gossamer.sim.scot.replay import Publications, Replayed, replay
 from gossamer.sim.scot.workloads import Topics, Workload
 
@@ -74,6 +73,7 @@ class BurstResult:
     Attributes:
         subscription_delays: of each subscription, until the last broker had it.
         subscription_hops: of each subscription and broker, how far the broker is in its tree.
+        longer_ways: how often that is farther than it could be.
         subscription_messages, subscription_duplicates: between brokers, and how many of them were
             dropped.
         kept_back: how often a broker did not pass a subscription on, as another covered it.
@@ -94,6 +94,7 @@ class BurstResult:
 
     subscription_delays: Int64s
     subscription_hops: Int64s
+    longer_ways: int
     subscription_messages: int
     subscription_duplicates: int
     kept_back: int
@@ -153,7 +154,7 @@ class BurstResult:
 
 
 @attrs.define(eq=False)
-class _Observer:
+class _Observer(Unobserved):
     """Writes down how subscriptions get about."""
 
     subscribed: dict[Id, int] = attrs.field(factory=dict)
@@ -182,15 +183,15 @@ class _Observer:
                 self.subscribed[effect.message.id] = now
                 self.hops[effect.message.id, broker] = 0
 
-    def delivered(self, now: int, effect: Deliver) -> None:
-        """Nothing is published yet."""
-
-    def refused(self, now: int, broker: str, effect: Refuse) -> None:
-        """A scenario in which something is refused is no result."""
-        raise SimulationError(f"broker {broker} at {now} µs: {effect.error}")
-
-    def window_ended(self, now: int, queues: dict[tuple[str, str], QueueReport]) -> None:
-        """Queues of subscriptions are not written down."""
+    def longer_ways(self, scot: Scot) -> int:
+        """How often a broker is farther from a host broker, in its tree, than it could be."""
+        labels = {str(label): label for label in scot.brokers}
+        shortest = {
+            (one, other): scot.distance(labels[one], labels[other])
+            for one in labels
+            for other in labels
+        }
+        return sum(hops > shortest[id_.broker, name] for (id_, name), hops in self.hops.items())
 
 
 @attrs.define(eq=False)
@@ -267,7 +268,8 @@ def run_burst(burst: Burst) -> BurstResult:
     started = network.now + SECOND
     publications = run.publications(started)
     network.run_until_idle()
-    return _result(observer, subscriptions, publications, replay(network, publications), started)
+    found = replay(network, publications)
+    return _result(burst.scot, observer, subscriptions, publications, found, started)
 
 
 @attrs.frozen
@@ -292,6 +294,7 @@ class _Subscriptions:
 
 
 def _result(
+    scot: Scot,
     observer: _Observer,
     subscriptions: _Subscriptions,
     publications: Publications,
@@ -303,6 +306,7 @@ def _result(
             [at - observer.subscribed[id_] for id_, at in observer.reached.items()], np.int64
         ),
         subscription_hops=np.array([hops for hops in observer.hops.values() if hops], np.int64),
+        longer_ways=observer.longer_ways(scot),
         subscription_messages=subscriptions.messages,
         subscription_duplicates=subscriptions.duplicates,
         kept_back=subscriptions.kept_back,

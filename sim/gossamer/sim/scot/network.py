@@ -30,6 +30,7 @@ from gossamer.protocol.scot.messages import (
     QueueReport,
     WindowEnded,
 )
+from gossamer.sim.errors import SimulationError
 from gossamer.sim.scot.catalogue import RememberingCatalogue
 
 
@@ -102,6 +103,23 @@ class Observer(Protocol):
 
     def window_ended(self, now: int, queues: dict[tuple[str, str], QueueReport]) -> None:
         """How the output queues that were in use are, by link."""
+
+
+class Unobserved:
+    """An observer of runs in which brokers refuse nothing, and whose end is all that counts."""
+
+    def handled(self, *_: object) -> None:
+        """Nothing is written down."""
+
+    def delivered(self, now: int, effect: Deliver) -> None:
+        """Nothing is written down."""
+
+    def refused(self, now: int, broker: str, effect: Refuse) -> None:
+        """What is refused is a fault of the scenario."""
+        raise SimulationError(f"broker {broker} at {now} µs: {effect.error}")
+
+    def window_ended(self, now: int, queues: dict[tuple[str, str], QueueReport]) -> None:
+        """Nothing is written down."""
 
 
 @attrs.define(eq=False)
