@@ -52,11 +52,11 @@ class Watcher(Unobserved):
 
 def random_network(settings: ScotSettings, draw: random.Random, watcher: Watcher) -> ScotNetwork:
     """Subscribers anywhere, and a publisher at every broker."""
-    scot = Scot(Factor.path("abcd"), Factor.complete(draw.randrange(1, 4)))
-    links = Links(latency=draw.choice([0, 300]), gap=200, uplink_gap=draw.choice([0, 150]))
+    scot = Scot(Factor.path("abcd"), Factor.complete(draw.randrange(2, 5)))
+    links = Links(latency=draw.choice([0, 300]), gap=200, uplink_gap=draw.choice([50, 150]))
     network = ScotNetwork(scot, settings, links, ServiceTimes(), watcher)
     names = list(network.brokers)
-    for i in range(8):
+    for i in range(20):
         wanted = parse(f"x >= {draw.randrange(TOPICS)} and x < {draw.randrange(TOPICS) + TOPICS}")
         network.send(0, f"S{i}", draw.choice(names), Attach((("s", wanted),)))
     for name in names:
@@ -70,7 +70,7 @@ def random_publications(network: ScotNetwork, draw: random.Random) -> Publicatio
     """A burst at one broker, and some at others; many at the same time as another."""
     names = list(network.brokers)
     hrp, start = draw.randrange(len(names)), network.now + 1_000
-    rows = [(start + 100 * i, hrp, draw.randrange(2), 1) for i in range(300)]
+    rows = [(start + 100 * i, hrp, draw.randrange(2), 1) for i in range(900)]
     rows += [
         (start + 500 * i, draw.randrange(len(names)), draw.randrange(TOPICS), 0) for i in range(60)
     ]
@@ -122,7 +122,7 @@ def replayed(settings: ScotSettings, seed: int) -> tuple[Watcher, tuple[object, 
     return watchers[0], counted, replay(networks[1], random_publications(networks[1], draws[1]))
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 3])
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 def test_a_replay_is_what_asking_each_time_gives(settings: ScotSettings, seed: int) -> None:
     watcher, counted, found = replayed(settings, seed)

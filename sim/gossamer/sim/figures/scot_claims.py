@@ -154,7 +154,7 @@ def judge_o4(found: Outcomes) -> Claim:
     fewest, most = (
         found.saved("matchings", SUBSCRIBERS, BID, STATIC, x) for x in (places[0], places[-1])
     )
-    few, *_, many = found.series("matchings_each", PUBLISHERS, STATIC)[1]
+    few, *_, many = found.series("matchings_each", PUBLISHERS, STATIC)[1].tolist()
     return Claim(
         id="O4",
         claim="by BID matching takes 25 % less, as only host brokers match, a difference that "

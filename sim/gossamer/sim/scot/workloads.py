@@ -80,8 +80,8 @@ class Topics:
 class Quotes:
     """Stock quotes with ten attributes; a subscription asks for a range of one of them.
 
-    A range begins and ends anywhere between two neighbouring values, so that it holds as many
-    quotes as the selectivity says, or more where several have the same value.
+    A range begins and ends anywhere between two neighbouring values that differ, so that it holds
+    as many quotes as the selectivity says.
 
     Attributes:
         number: different quotes; a multiple of 50 gives the paper's selectivity exactly.
@@ -116,21 +116,43 @@ class Quotes:
 
     def wanted(self, draw: Random) -> Filter:
         """A range of an attribute that is drawn."""
-        name = draw.choice(_RANGED)
+        name = draw.choice(self._ranged)
         values = self._sorted[name]
-        held = max(1, round(SELECTIVITY * len(values)))
-        first = draw.randrange(len(values) - held + 1)
+        first = draw.choice(self._firsts[name])
         low = _between(draw, values, first - 1, first)
-        high = _between(draw, values, first + held - 1, first + held)
+        high = _between(draw, values, first + self._held - 1, first + self._held)
         return Filter.of(
             [Comparison(name, Operator.AT_LEAST, low), Comparison(name, Operator.AT_MOST, high)]
         )
+
+    @property
+    def _held(self) -> int:
+        """Quotes in a range."""
+        return max(1, round(SELECTIVITY * self.number))
 
     @cached_property
     def _sorted(self) -> dict[str, list[float]]:
         return {
             name: sorted(_number(quote[name]) for quote in self.contents) for name in _RANGED
         }
+
+    @cached_property
+    def _firsts(self) -> dict[str, list[int]]:
+        """By attribute, where ranges can begin so that neither end parts equal values."""
+        held = self._held
+        return {
+            name: [
+                first
+                for first in range(len(values) - held + 1)
+                if (first == 0 or values[first - 1] < values[first])
+                and (first + held == len(values) or values[first + held - 1] < values[first + held])
+            ]
+            for name, values in self._sorted.items()
+        }
+
+    @cached_property
+    def _ranged(self) -> list[str]:
+        return [name for name in _RANGED if self._firsts[name]]
 
 
 def _with_ten_attributes(quote: Quote) -> Values:
