@@ -8,7 +8,7 @@ from gossamer.protocol.broker.errors import MisplacedMessageError, UnknownNeighb
 from gossamer.protocol.broker.identifiers import Hop
 from gossamer.protocol.broker.index import NewIndex, SharedIndex
 from gossamer.protocol.errors import LocalProtocolError, RemoteProtocolError
-from gossamer.protocol.scot.catalogue import Catalogue
+from gossamer.protocol.scot.catalogue import Catalogue, Numbers
 from gossamer.protocol.scot.clients import on_client_message
 from gossamer.protocol.scot.congestion import LinkStatusTable
 from gossamer.protocol.scot.counters import Counters
@@ -93,6 +93,16 @@ class ScotBroker:
     def table(self) -> Sequence[Entry]:
         """The routing table, by identifier."""
         return tuple(self._state.table)
+
+    def learn(self, name: str, numbers: Numbers) -> None:
+        """Enter subscriptions of the shared catalogue as if a neighbour had sent them.
+
+        For a host that simulates many brokers: what is to be sent on is the same for all that are
+        new, come from one neighbour and are of one cluster, so it may ask for one and know it for
+        the others. Without effect on counters; not for tables with covering.
+        """
+        self._state.revision += 1
+        self._state.table.add_all(numbers, name)
 
     @property
     def table_size(self) -> int:

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from attrs import define
+from attrs import frozen
 
 from gossamer.protocol.broker.identifiers import Id
 from gossamer.protocol.broker.index import NewIndex, SharedIndex
@@ -25,14 +25,13 @@ Numbers = npt.NDArray[np.intp]
 _MARK: Final = 1
 
 
-@define
+@frozen
 class Known:
-    """A subscription; `holders` counts the routing tables that hold it."""
+    """A subscription, as all brokers know it."""
 
     id: Id
     filter: Filter
     host: ClusterBitVector
-    holders: int = 0
 
 
 class Catalogue:
@@ -48,6 +47,7 @@ class Catalogue:
         """An empty catalogue; `new_index` makes an empty index of filters."""
         self.size = 0
         self._known: dict[int, Known] = {}
+        self._holders: npt.NDArray[np.int32] = np.zeros(16, np.int32)
         self._numbers: dict[Id, int] = {}
         self._free: list[int] = []
         self._places: dict[int, dict[int, None]] = {}
@@ -68,19 +68,17 @@ class Catalogue:
         number = self._numbers.get(id_)
         if number is None:
             number = self._enter(Known(id_, wanted, host))
-        self._known[number].holders += 1
+        self._holders[number] += 1
         return number
 
-    def hold_again(self, numbers: Iterable[int]) -> None:
-        """Hold subscriptions that are held already once more."""
-        for number in numbers:
-            self._known[number].holders += 1
+    def hold_again(self, numbers: Numbers) -> None:
+        """Hold different subscriptions that are held already once more."""
+        self._holders[numbers] += 1
 
     def release(self, number: int) -> None:
         """Hold a subscription once less; forget it with the last."""
-        known = self._known[number]
-        known.holders -= 1
-        if known.holders == 0:
+        self._holders[number] -= 1
+        if self._holders[number] == 0:
             self._forget(number)
 
     def match(self, values: Mapping[str, object]) -> Numbers:
@@ -105,6 +103,8 @@ class Catalogue:
         else:
             number = self.size
             self.size += 1
+            if self.size > len(self._holders):
+                self._holders = np.concatenate([self._holders, np.zeros_like(self._holders)])
         self._numbers[known.id] = number
         self._known[number] = known
         place = self._index.place_of(known.filter)

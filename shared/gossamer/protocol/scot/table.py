@@ -96,7 +96,7 @@ class RoutingTable:
     def add_all(self, numbers: Numbers, name: str) -> None:
         """Enter subscriptions of the catalogue that are new, as having come from a neighbour."""
         self._grow(int(numbers.max(initial=-1)) + 1)
-        self._catalogue.hold_again(numbers.tolist())
+        self._catalogue.hold_again(numbers)
         self._codes[numbers] = self._code_for(neighbour(name))
         self._held += len(numbers)
 

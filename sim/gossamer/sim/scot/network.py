@@ -170,7 +170,7 @@ class ScotNetwork:
     Attributes:
         now: microseconds since the run began.
         brokers: by name.
-        times, service: as given.
+        settings, times, service, catalogue: as given.
         window: microseconds.
         dropped: messages that links or brokers had when they failed, or got afterwards.
     """
@@ -186,6 +186,8 @@ class ScotNetwork:
     ) -> None:
         self.now = 0
         shared = RememberingCatalogue() if catalogue is None else catalogue
+        self.catalogue: Final = shared
+        self.settings: Final = settings
         self.brokers: Final = {
             str(label): ScotBroker(str(label), scot.position(label), settings, catalogue=shared)
             for label in scot.brokers

@@ -9,12 +9,12 @@ faster where few different publications are made.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import attrs
 import numpy as np
 
-from gossamer.protocol.broker.identifiers import client, neighbour
+from gossamer.protocol.broker.identifiers import Hop, client, neighbour
 from gossamer.protocol.broker.messages import Publish
 from gossamer.protocol.content.filters import Publication as Values
 from gossamer.protocol.scot import ScotBroker
@@ -27,6 +27,7 @@ from gossamer.protocol.scot.messages import (
     Message,
     Notification,
     QueueReport,
+    Subscription,
     WindowEnded,
 )
 from gossamer.sim.errors import SimulationError
@@ -34,6 +35,8 @@ from gossamer.sim.scot import replay_loop as loop
 from gossamer.sim.scot.network import ScotNetwork
 from gossamer.sim.scot.replay_loop import Decisions, Fixed, Int64s
 from gossamer.sim.scot.replay_tables import DecisionTables, new_flow, roomier
+
+Ask = Callable[[ScotBroker, Hop | None, Message], list[Effect]]
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -73,6 +76,7 @@ class Replayed:
         detours: copies that went around an overloaded link within the cluster.
         cases: notifications by case of Algorithm 4.
         decisions: how often a broker was asked.
+        last: int64[publications], when a broker last worked on each.
         ended: when nothing was left.
     """
 
@@ -88,6 +92,7 @@ class Replayed:
     detours: int
     cases: dict[int, int]
     decisions: int
+    last: Int64s
     ended: int
 
 
@@ -98,7 +103,13 @@ def replay(network: ScotNetwork, publications: Publications) -> Replayed:
 
     Raises `SimulationError` if a broker refuses anything.
     """
-    return _Replay(network, publications).run()
+
+    def ask(broker: ScotBroker, source: Hop | None, message: Message) -> list[Effect]:
+        sender = client(publications.publishers[broker.name]) if source is None else source
+        return broker.handle(network.now, sender, message)
+
+    messages = [Publish(values) for values in publications.contents]
+    return Replay(network, publications, messages, network.service.matching, ask).run()
 
 
 @attrs.frozen
@@ -127,19 +138,36 @@ class _Tally:
         )
 
 
-class _Replay:
-    def __init__(self, network: ScotNetwork, publications: Publications) -> None:
+class Replay:
+    """A replay under way.
+
+    Args:
+        network: in which nothing is under way.
+        publications: what clients send.
+        messages: what that is, by `Publications.content`.
+        work: how long a broker works on any of them, microseconds.
+        ask: what a broker does with a message of a neighbour, or of a client if None.
+    """
+
+    def __init__(
+        self,
+        network: ScotNetwork,
+        publications: Publications,
+        messages: Sequence[Message],
+        work: int,
+        ask: Ask,
+    ) -> None:
         self._network = network
-        self._publications = publications
+        self._ask = ask
         self._brokers = list(network.brokers.values())
         self._place = {name: place for place, name in enumerate(network.brokers)}
         self._links = {ends: number for number, ends in enumerate(network.links())}
         ends = [(self._place[one], self._place[other]) for one, other in self._links]
-        self._messages: list[Message] = [Publish(values) for values in publications.contents]
-        self._content = list(range(len(publications.contents)))
+        self._messages = list(messages)
+        self._content = list(range(len(messages)))
         self._shapes: dict[tuple[object, ...], int] = {}
         self._tallies: list[_Tally] = []
-        costs, service = network.times, network.service
+        costs = network.times
         self._fixed = Fixed(
             at=publications.at,
             broker=publications.broker,
@@ -147,8 +175,7 @@ class _Replay:
             marked=publications.marked,
             ends=np.array(ends, np.int64).reshape(-1, 2),
             costs=np.array(
-                [costs.latency, costs.gap, costs.uplink_gap, network.window, service.matching],
-                np.int64,
+                [costs.latency, costs.gap, costs.uplink_gap, network.window, work], np.int64
             ),
         )
         self._decisions = DecisionTables()
@@ -171,6 +198,16 @@ class _Replay:
         self._network.now = int(self._flow.registers[loop.NOW])
         return self._result()
 
+    def ways(self, publication: int) -> Iterator[tuple[str, str]]:
+        """The links that the copies of one took, if everything was decided once."""
+        origin, shape = int(self._fixed.broker[publication]), int(self._fixed.shape[publication])
+        waiting = [(origin, shape)]
+        while waiting:
+            for link, following in self._decisions.copies(*waiting.pop()):
+                one, other = self._fixed.ends[link].tolist()
+                yield self._brokers[one].name, self._brokers[other].name
+                waiting.append((len(self._brokers) + link, following))
+
     def _decide(self) -> None:
         """Ask a broker what to do with the message that is pending, and keep the answer."""
         event = int(self._flow.registers[loop.PENDING])
@@ -178,19 +215,20 @@ class _Replay:
         if what == loop.PUBLISHED:
             broker = self._brokers[self._fixed.broker[which]]
             origin, shape = self._place[broker.name], int(self._fixed.shape[which])
-            source = client(self._publications.publishers[broker.name])
+            source = None
         else:
             link, shape = self._flow.messages[which, :2].tolist()
             one, other = self._fixed.ends[link].tolist()
             broker, origin = self._brokers[other], len(self._brokers) + link
             source = neighbour(self._brokers[one].name)
         before = _Tally.of(broker)
-        now = int(self._flow.registers[loop.NOW])
-        effects = broker.handle(now, source, self._messages[shape])
+        self._network.now = int(self._flow.registers[loop.NOW])
+        effects = self._ask(broker, source, self._messages[shape])
         self._tallies.append(_Tally.of(broker).since(before))
         copies = [self._copy(broker, shape, effect) for effect in effects_sent(broker, effects)]
         clients = sum(isinstance(effect, Deliver) for effect in effects)
-        self._decisions.enter((origin, shape), broker.revision, copies, clients)
+        revision = int(self._flow.brokers[self._place[broker.name], loop.REVISION_NOW])
+        self._decisions.enter((origin, shape), revision, copies, clients)
 
     def _copy(self, broker: ScotBroker, shape: int, effect: Send) -> tuple[int, int, int, int]:
         """Link, shape, time on the link beyond the usual, and work at its end."""
@@ -248,6 +286,7 @@ class _Replay:
             detours=_total(uses, [tally.detours for tally in self._tallies]),
             cases=dict(sorted(cases.items())),
             decisions=len(self._tallies),
+            last=flow.last,
             ended=int(registers[loop.NOW]),
         )
 
@@ -276,9 +315,11 @@ def carried(message: BetweenBrokers) -> object:
             return message.bids
         case Detour():
             return message.cluster, message.notification.targets
+        case Subscription():
+            return message.host
         case Bypass():
             return message.cluster, message.region, message.past, message.notification.targets
-    raise SimulationError(f"a {type(message).__name__} is no notification")
+    raise SimulationError(f"what becomes of a {type(message).__name__} does not repeat itself")
 
 
 def _total(uses: Int64s, values: Sequence[int]) -> int:

@@ -52,6 +52,13 @@ class DecisionTables:
         self._keys += self.tables.keys[place, 0] < 0
         self.tables.keys[place] = *key, decision
 
+    def copies(self, origin: int, shape: int) -> list[tuple[int, int]]:
+        """Link and shape of the copies that were decided on."""
+        tables = self.tables
+        decision = tables.keys[loop.place_of.compiled(tables, origin, shape), 2]
+        first, number = tables.rows[decision, [loop.FIRST, loop.COPIES]].tolist()
+        return [(link, copy) for link, copy, *_ in tables.copies[first : first + number].tolist()]
+
     def _make_room(self, copies: int) -> None:
         tables = self.tables
         if self._decided == len(tables.rows):
