@@ -180,8 +180,6 @@ class Replay:
         )
         self._decisions = DecisionTables()
         self._flow = new_flow(len(self._brokers), len(ends), len(publications.at), network.now)
-        for place, broker in enumerate(self._brokers):
-            self._flow.brokers[place, loop.REVISION_NOW] = broker.revision
 
     def run(self) -> Replayed:
         """Let everything happen."""
@@ -260,8 +258,10 @@ class Replay:
             told.setdefault(one, []).append(QueueReport(names[other], length, entered, left))
         now = int(flow.registers[loop.NOW])
         for place, reports in told.items():
-            self._brokers[place].handle(now, None, WindowEnded(tuple(reports)))
-            flow.brokers[place, loop.REVISION_NOW] = self._brokers[place].revision
+            broker = self._brokers[place]
+            before = broker.revision
+            broker.handle(now, None, WindowEnded(tuple(reports)))
+            flow.brokers[place, loop.REVISION_NOW] += broker.revision != before
 
     def _result(self) -> Replayed:
         flow, tables = self._flow, self._decisions.tables

@@ -72,7 +72,7 @@ class Decisions(NamedTuple):
 
     Attributes:
         keys: int64[size, 3], a hash table: origin (-1: free), shape, decision.
-        rows: int64[decisions, 5]: revision of the broker that took it, first copy, number of
+        rows: int64[decisions, 5]: revision of the broker when it took it, first copy, number of
             copies, clients that the notification is handed to, how often it was replayed.
         copies: int64[copies, 4]: link, shape, time on the link beyond the usual, work at its end.
     """
@@ -96,7 +96,7 @@ class Flow(NamedTuple):
             next one in its output queue, or of those that are free.
         work: time that brokers work on each.
         brokers: int64[brokers, 3]: when the input queue is worked off, when the uplink is free, and
-            the broker's revision.
+            how often what the broker decides changed.
         links: int64[links, 9], see the places below.
         in_use: int64[links], links whose queues are looked at when a window ends.
         deliveries: int64[capacity, 3]: publication, time, clients.
