@@ -141,8 +141,14 @@ def run_large(regions: int, clusters: int, subscribers: int, publications: int) 
     network = large_network(regions, clusters)
     table.add_row(f"{len(network.brokers):,} brokers", "", f"{process_time() - begun:.1f}", "")
     for name, found, spent in (
-        (f"{subscribers:,} subscriptions", *_timed(large_broadcast, network, subscribers, workload)),
-        (f"{publications:,} publications", *_timed(large_publishing, network, publications, workload)),
+        (
+            f"{subscribers:,} subscriptions",
+            *_timed(large_broadcast, network, subscribers, workload),
+        ),
+        (
+            f"{publications:,} publications",
+            *_timed(large_publishing, network, publications, workload),
+        ),
     ):
         sent = found.inter + found.intra
         table.add_row(name, f"{sent:,}", f"{spent:.1f}", f"{sent / spent:,.0f}")

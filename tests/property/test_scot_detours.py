@@ -21,9 +21,7 @@ DRAWS = st.builds(random.Random, st.integers(0, 2**32))
 def play(draw: random.Random, *, covering: bool) -> tuple[ScotOverlay, dict[str, set[int]]]:
     """Publish each value from some broker while queues change."""
     scot = Scot(random_tree(draw.randrange(2, 7), draw), Factor.complete(draw.randrange(1, 5)))
-    chosen = ScotSettings(
-        cluster_detours=True, covering=covering, spare_links=draw.random() < 0.5
-    )
+    chosen = ScotSettings(cluster_detours=True, covering=covering, spare_links=draw.random() < 0.5)
     overlay = ScotOverlay(scot, chosen, seed=draw.randrange(1000))
     wanted = add_subscribers(overlay, draw)
     overlay.settle()

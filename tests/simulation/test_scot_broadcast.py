@@ -28,12 +28,18 @@ class Watcher(Unobserved):
         self.deliveries: list[str] = []
 
     def handled(
-        self, now: int, arrived: int, broker: str, source: Hop, message: Message, sent: list[Effect]
+        self,
+        now: int,
+        arrived: int,  # noqa: ARG002
+        broker: str,  # noqa: ARG002
+        source: Hop,  # noqa: ARG002
+        message: Message,
+        sent: list[Effect],  # noqa: ARG002
     ) -> None:
         if isinstance(message, Subscription):
             self.reached[message.id] = now
 
-    def delivered(self, now: int, effect: Deliver) -> None:
+    def delivered(self, now: int, effect: Deliver) -> None:  # noqa: ARG002
         self.deliveries.append(effect.client)
 
 

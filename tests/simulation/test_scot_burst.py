@@ -73,7 +73,9 @@ def test_all_ways_of_routing_deliver_the_same() -> None:
     ]
     assert np.array_equal(times[0], times[1])
     assert np.array_equal(times[1], times[2])
-    assert {int(result.clients[result.burst].sum()) for result in found} == {300 * 5 * IN_EACH_CLUSTER}
+    assert {int(result.clients[result.burst].sum()) for result in found} == {
+        300 * 5 * IN_EACH_CLUSTER
+    }
 
 
 def test_dynamic_routing_shortens_delays_and_queues_of_a_burst() -> None:

@@ -39,7 +39,13 @@ class Watcher(Unobserved):
         self.windows: list[tuple[int, int, int]] = []
 
     def handled(
-        self, now: int, arrived: int, broker: str, source: Hop, message: Message, sent: list[Effect]
+        self,
+        now: int,
+        arrived: int,  # noqa: ARG002
+        broker: str,  # noqa: ARG002
+        source: Hop,  # noqa: ARG002
+        message: Message,  # noqa: ARG002
+        sent: list[Effect],
     ) -> None:
         clients = sum(isinstance(effect, Deliver) for effect in sent)
         if clients:

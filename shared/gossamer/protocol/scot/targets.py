@@ -62,9 +62,7 @@ def _targets(
     state: State, matching: Matching, source: str | None, inter: dict[int, str]
 ) -> Targets:
     # A subscription of this cluster came from a primary neighbour, any other from a secondary one.
-    primary = {
-        name for name in matching.neighbours if state.labels[name].cluster == state.cluster
-    }
+    primary = {name for name in matching.neighbours if state.labels[name].cluster == state.cluster}
     return Targets(
         local=matching.own,
         intra=tuple(sorted(primary - {source})),

@@ -38,9 +38,7 @@ def check_memory(scenario: ScotScenario) -> None:
             f"{memory_bytes(scenario) / 2**30:.1f} GiB, and this machine has "
             f"{present / 2**30:.1f} GiB"
         )
-        raise ScenarioError(
-            None, "workload.subscribers", scenario.workload.subscribers, expected
-        )
+        raise ScenarioError(None, "workload.subscribers", scenario.workload.subscribers, expected)
 
 
 def scot_preview_table(scenario: ScotScenario) -> Group:

@@ -4,8 +4,8 @@ What the paper leaves open is chosen here once, before anything was measured:
 
 - *Quotes*: a hundred different ones are published over and over; a subscription asks for a range of
   one of seven attributes, which holds 2 % of them.
-- *Subscribers* come one after another, every 2 ms: brokers that flood them are busy then, those with
-  most links for seven eighths of the time, but not overloaded.
+- *Subscribers* come one after another, every 2 ms: brokers that flood them are busy then, those
+  with most links for seven eighths of the time, but not overloaded.
 - *The HRP* has two subscribers in each cluster, 10 of 5,010 (0.2 %).
 - *Times* of links and brokers are the defaults of `network`, guesses of a small computer's.
 """

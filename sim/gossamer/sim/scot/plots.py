@@ -79,7 +79,7 @@ def column_order(scot: Scot) -> list[str]:
 
 
 def plot_delays(results: Results) -> Figure:
-    """The largest delay of every 1,000 notifications received (of fewer in a small run), Fig. 11."""
+    """The largest delay of every 1,000 notifications received, or of fewer, as in Fig. 11."""
     figure, axes = _plot()
     for name, style in system_styles(results).items():
         line = {"color": style.colour, "linestyle": style.dashes, "label": name}

@@ -115,7 +115,7 @@ def summarise_routing(record: RoutingRecord) -> dict[str, Any]:
 
 
 def summarise_burst(burst: Burst, result: BurstResult) -> dict[str, Any]:
-    """The values of `measures.SCOT_MEASURES`; times in seconds, ratios 0 to 1, NaN where nothing was."""
+    """The values of `measures.SCOT_MEASURES`; times in seconds, NaN where nothing was."""
     last = result.started + FIRST
     last += (burst.burst_notifications - 1) * MINUTE // burst.burst_per_minute
     in_burst = burst.burst_notifications > 0 and bool(result.burst.any())

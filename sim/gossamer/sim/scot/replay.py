@@ -1,9 +1,9 @@
 """Publications over brokers whose decisions are taken once and replayed.
 
 What a broker does with a notification depends on where it comes from, on what it says and carries,
-and on the broker's revision (`ScotBroker.revision`). So each broker is asked once for each of these,
+and on the broker's revision (`ScotBroker.revision`). So each broker is asked once for each of them,
 and does the same with all notifications that are alike; a compiled loop (`replay_loop`) sees to
-queues and time. The outcome is that of a `ScotNetwork`, to the microsecond, some hundred times
+queues and time. The outcome is that of a `ScotNetwork`, to the microsecond, some thirty times
 faster where few different publications are made.
 """
 

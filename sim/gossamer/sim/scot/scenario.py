@@ -166,7 +166,9 @@ class Workload:
     kind: str = attrs.field(default=TOPICS, validator=one_of(TOPICS, QUOTES))
     topics: int = attrs.field(default=50, validator=whole(1, MOST_CONTENTS))
     quotes: int = attrs.field(default=100, validator=whole(1, MOST_CONTENTS))
-    file: str = attrs.field(default="", validator=of_type(str, "the path of a file, or an empty text"))
+    file: str = attrs.field(
+        default="", validator=of_type(str, "the path of a file, or an empty text")
+    )
     subscribers: int = attrs.field(default=500, validator=whole(0, MOST_SUBSCRIBERS))
     subscribe_every_ms: float = _milliseconds(0)
     publishers: int = attrs.field(default=20, validator=whole(1, MOST_SUBSCRIBERS))

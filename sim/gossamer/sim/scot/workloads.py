@@ -132,9 +132,7 @@ class Quotes:
 
     @cached_property
     def _sorted(self) -> dict[str, list[float]]:
-        return {
-            name: sorted(_number(quote[name]) for quote in self.contents) for name in _RANGED
-        }
+        return {name: sorted(_number(quote[name]) for quote in self.contents) for name in _RANGED}
 
     @cached_property
     def _firsts(self) -> dict[str, list[int]]:
