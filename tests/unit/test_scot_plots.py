@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
+import attrs
 import numpy as np
 
 from gossamer.protocol.scot import Factor, Scot, ScotSettings
@@ -62,8 +63,11 @@ def test_columns_keep_the_neighbours_of_a_path_side_by_side() -> None:
 
 
 def test_a_point_of_queues_is_the_longest_of_its_windows() -> None:
-    at, lengths = longest_queues(np.arange(1_000.0), np.arange(1_000) % 7)
+    places = np.arange(1_000)
+    windows = np.stack([5_000 + places * 1_000_000, places % 7, places, places], axis=1)
+    at, lengths = longest_queues(attrs.evolve(made_up([1]), windows=windows))
     assert len(at) == len(lengths) == 500
+    assert list(at[:3]) == [0, 2, 4]
     assert list(lengths[:4]) == [1, 3, 5, 6]
 
 

@@ -11,6 +11,7 @@ from gossamer.protocol.scot import ROUTINGS
 from gossamer.sim.figures.scot_found import Outcomes
 from gossamer.sim.figures.scot_studies import BURST, PUBLISHERS, SUBSCRIBERS
 from gossamer.sim.plot_style import HEIGHT_IN, WIDTH_IN, legend_below, system_styles
+from gossamer.sim.records import Column
 
 # By name of the file: title, measure, what is varied, and its label.
 _SWEEPS = {
@@ -63,6 +64,6 @@ def plot_bursts(found: Outcomes, table: str, column: str, title: str) -> Figure:
 
 
 def _line(
-    axes: Axes, x: object, y: object, colour: str, dashes: str, label: str, marker: str = ""
+    axes: Axes, x: Column, y: Column, colour: str, dashes: str, label: str, marker: str = ""
 ) -> None:
     axes.plot(x, y, color=colour, linestyle=dashes, label=label, marker=marker, markersize=4)

@@ -151,8 +151,7 @@ def measure(run: Run, result: BurstResult) -> Found:
     }
     at, largest = largest_delays(result)
     every = slice(None, None, max(1, len(at) // 500))
-    since = (result.windows[:, 0] - result.started) / SECOND
-    times, lengths = longest_queues(since, result.windows[:, 1])
+    times, lengths = longest_queues(result)
     return Found(
         run=run,
         measures=measures,
@@ -182,40 +181,34 @@ def _size(run: Run) -> int:
 def _subscribers(plan: Plan, workload: Workload) -> Iterator[Run]:
     """Fig. 9 and 10(a)."""
     for subscribers in plan.subscribers:
-        yield from _each(
-            SUBSCRIBERS,
-            subscribers,
-            workload,
+        burst = attrs.evolve(
+            _basis(workload),
             subscribers=subscribers,
             publishers=plan.subscribers_publishers,
             notifications=plan.subscribers_notifications,
             per_minute=60,
-            burst_notifications=0,
         )
+        yield from _each(SUBSCRIBERS, subscribers, burst)
 
 
 def _publishers(plan: Plan, workload: Workload) -> Iterator[Run]:
     """Fig. 10(b) to (d)."""
     for publishers in plan.publishers:
-        yield from _each(
-            PUBLISHERS,
-            publishers,
-            workload,
+        burst = attrs.evolve(
+            _basis(workload),
             subscribers=plan.publishers_subscribers,
             publishers=publishers,
             notifications=plan.publishers_notifications,
             per_minute=100,
-            burst_notifications=0,
         )
+        yield from _each(PUBLISHERS, publishers, burst)
 
 
 def _bursts(plan: Plan, workload: Workload) -> Iterator[Run]:
     """Fig. 11."""
     for rate in plan.rates:
-        yield from _each(
-            BURST,
-            rate,
-            workload,
+        burst = attrs.evolve(
+            _basis(workload),
             subscribers=plan.burst_subscribers,
             publishers=plan.burst_publishers,
             notifications=plan.burst_notifications,
@@ -224,18 +217,24 @@ def _bursts(plan: Plan, workload: Workload) -> Iterator[Run]:
             burst_per_minute=rate,
             burst_subscribers=2,
         )
+        yield from _each(BURST, rate, burst)
 
 
-def _each(study: str, x: int, workload: Workload, **sizes: int) -> Iterator[Run]:
+def _basis(workload: Workload) -> Burst:
+    """What all runs have in common; there is no burst yet."""
+    return Burst(
+        scot=figure_8(),
+        settings=ScotSettings(),
+        workload=workload,
+        subscribe_every=SUBSCRIBE_EVERY,
+        burst_notifications=0,
+    )
+
+
+def _each(study: str, x: int, burst: Burst) -> Iterator[Run]:
     for routing in ROUTINGS:
-        burst = Burst(
-            scot=figure_8(),
-            settings=ScotSettings(routing=routing),
-            workload=workload,
-            subscribe_every=SUBSCRIBE_EVERY,
-            **sizes,
-        )
-        yield Run(study=study, routing=routing, x=x, burst=burst)
+        chosen = attrs.evolve(burst, settings=ScotSettings(routing=routing))
+        yield Run(study=study, routing=routing, x=x, burst=chosen)
 
 
 def stacked(found: Sequence[Found], tables: Sequence[dict[str, Column]]) -> dict[str, Column]:

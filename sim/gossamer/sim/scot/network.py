@@ -108,7 +108,15 @@ class Observer(Protocol):
 class Unobserved:
     """An observer of runs in which brokers refuse nothing, and whose end is all that counts."""
 
-    def handled(self, *_: object) -> None:
+    def handled(
+        self,
+        now: int,
+        arrived: int,
+        broker: str,
+        source: Hop,
+        message: Message,
+        effects: list[Effect],
+    ) -> None:
         """Nothing is written down."""
 
     def delivered(self, now: int, effect: Deliver) -> None:

@@ -82,8 +82,8 @@ def plot_delays(results: Results) -> Figure:
     """The largest delay of every 1,000 notifications received, or of fewer, as in Fig. 11."""
     figure, axes = _plot()
     for name, style in system_styles(results).items():
-        line = {"color": style.colour, "linestyle": style.dashes, "label": name}
-        axes.plot(*largest_delays(results[name]), **line)
+        x, y = largest_delays(results[name])
+        axes.plot(x, y, color=style.colour, linestyle=style.dashes, label=name)
     axes.set(title="Largest delay (s)", xlabel="received at (s)", ylim=(0, None))
     legend_below(figure, axes)
     return figure
@@ -94,9 +94,8 @@ def plot_queues(results: Results) -> Figure:
     figure, axes = _plot()
     for name, style in system_styles(results).items():
         result = results[name]
-        at = (result.windows[:, 0] - result.started) * _MICROSECONDS
-        line = {"color": style.colour, "linestyle": style.dashes, "label": name}
-        axes.plot(*longest_queues(at, result.windows[:, 1]), **line)
+        x, y = longest_queues(result)
+        axes.plot(x, y, color=style.colour, linestyle=style.dashes, label=name)
     axes.set(title="Longest output queue (messages)", xlabel="time (s)", ylim=(0, None))
     legend_below(figure, axes)
     return figure
@@ -168,12 +167,17 @@ def largest_delays(result: BurstResult) -> tuple[Floats, Floats]:
     return at * _MICROSECONDS, np.maximum.reduceat(result.delays, starts) * _MICROSECONDS
 
 
-def longest_queues(at: Floats, lengths: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Some hundred points of many; of those between two, the longest queue."""
+def longest_queues(result: BurstResult) -> tuple[Floats, Floats]:
+    """Time in seconds since publishing began, and the longest output queue.
+
+    Some hundred points; each stands for the windows up to the next, and has the longest of them.
+    """
+    at, lengths = result.windows[:, 0] - result.started, result.windows[:, 1]
     starts = np.arange(0, len(at), max(1, len(at) // _POINTS))
     if not len(starts):
         return np.zeros(0), np.zeros(0)
-    return at[starts], np.maximum.reduceat(lengths, starts).astype(np.float64)
+    longest = np.maximum.reduceat(lengths, starts).astype(np.float64)
+    return at[starts].astype(np.float64) * _MICROSECONDS, longest
 
 
 def _plot() -> tuple[Figure, Axes]:
