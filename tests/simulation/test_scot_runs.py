@@ -85,7 +85,7 @@ def test_all_ways_of_routing_deliver_the_same_number(finished: ScotRunRecord) ->
     assert found["dynamic"]["burst_delay_mean_s"] < found["static"]["burst_delay_mean_s"]
     for one in found.values():
         assert one["publications"] == 3 * 5 + 400
-        assert one["messages"] == one["inter_messages"] + one["intra_messages"]
+        assert one["notification_messages"] == one["inter_messages"] + one["intra_messages"]
 
 
 def test_tables_hold_what_the_summary_says(finished: ScotRunRecord) -> None:
@@ -94,7 +94,7 @@ def test_tables_hold_what_the_summary_says(finished: ScotRunRecord) -> None:
         deliveries = tables["deliveries"]
         assert deliveries["clients"].sum() == found["deliveries"]
         assert deliveries["delay_s"].max() == found["delay_max_s"]
-        assert tables["queues"]["longest"].max() == found["queue_max"]
+        assert tables["queues"]["longest"].max() == found["output_queue_max"]
         assert len(tables["subscriptions"]["delay_s"]) == 20 + 3 * 2
 
 

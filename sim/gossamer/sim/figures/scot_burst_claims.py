@@ -75,7 +75,7 @@ def _messages(found: Outcomes) -> list[Check]:
     return [
         Check(
             name="dynamic, more messages than static",
-            value=-found.saved("messages", BURST, DYNAMIC, STATIC),
+            value=-found.saved("notification_messages", BURST, DYNAMIC, STATIC),
             unit=SHARE,
             paper="0.32 %",
             low=-0.01,
@@ -83,7 +83,7 @@ def _messages(found: Outcomes) -> list[Check]:
         ),
         Check(
             name="dynamic, fewer messages than BID",
-            value=found.saved("messages", BURST, DYNAMIC, BID),
+            value=found.saved("notification_messages", BURST, DYNAMIC, BID),
             unit=SHARE,
             paper="17.2 %",
             **third(0.172),

@@ -114,7 +114,8 @@ def judge_o3(found: Outcomes) -> Claim:
     """Fig. 9(c), 9(d): notification delay and messages."""
     places = found.places(SUBSCRIBERS)
     fewest, most = (
-        found.saved("messages", SUBSCRIBERS, STATIC, BID, x) for x in (places[0], places[-1])
+        found.saved("notification_messages", SUBSCRIBERS, STATIC, BID, x)
+        for x in (places[0], places[-1])
     )
     return Claim(
         id="O3",
@@ -130,7 +131,7 @@ def judge_o3(found: Outcomes) -> Claim:
             ),
             Check(
                 name="fewer messages",
-                value=found.saved("messages", SUBSCRIBERS, STATIC, BID),
+                value=found.saved("notification_messages", SUBSCRIBERS, STATIC, BID),
                 unit=SHARE,
                 paper="12 %",
                 **third(0.12),
@@ -216,8 +217,8 @@ def judge_o5(found: Outcomes) -> Claim:
             ),
             Check(
                 name="more messages by BID",
-                value=found.mean("messages", PUBLISHERS, BID)
-                / found.mean("messages", PUBLISHERS, STATIC)
+                value=found.mean("notification_messages", PUBLISHERS, BID)
+                / found.mean("notification_messages", PUBLISHERS, STATIC)
                 - 1,
                 unit=SHARE,
                 paper="36.4 %",

@@ -18,10 +18,10 @@ _SWEEPS = {
     "scot9a": ("Messages of subscriptions", "subscription_messages", SUBSCRIBERS),
     "scot9b": ("Subscription delay (s)", "subscription_delay_mean_s", SUBSCRIBERS),
     "scot9c": ("Notification delay (s)", "delay_mean_s", SUBSCRIBERS),
-    "scot9d": ("Messages of notifications", "messages", SUBSCRIBERS),
+    "scot9d": ("Messages of notifications", "notification_messages", SUBSCRIBERS),
     "scot10a": ("Matchings", "matchings", SUBSCRIBERS),
     "scot10b": ("Notification delay (s)", "delay_mean_s", PUBLISHERS),
-    "scot10c": ("Messages of notifications", "messages", PUBLISHERS),
+    "scot10c": ("Messages of notifications", "notification_messages", PUBLISHERS),
     "scot10d": ("Matchings", "matchings", PUBLISHERS),
 }
 

@@ -46,7 +46,7 @@ SCOT_MEASURES: tuple[Measure, ...] = (
         brief=True,
     ),
     Measure(
-        "queue_max",
+        "output_queue_max",
         "longest output queue",
         "count",
         "lower",
@@ -62,7 +62,7 @@ SCOT_MEASURES: tuple[Measure, ...] = (
         brief=True,
     ),
     Measure(
-        "messages",
+        "notification_messages",
         "messages of notifications",
         "count",
         "lower",
