@@ -86,6 +86,10 @@ def test_an_overloaded_link_is_gone_around_by_the_least_loaded_link_to_another_c
     overlay.settle()
     (delivery,) = overlay.deliveries
     assert delivery.way == ("B(a,0)", "B(a,2)", "B(b,2)", "B(b,0)")
+    overlay.report("B(a,0)", "B(a,2)", 5)
+    overlay.publish("B(a,0)", x=1)
+    overlay.settle()
+    assert overlay.deliveries[-1].way[1] == "B(a,1)", "of equal ones the next cluster's"
     overlay.report("B(a,0)", "B(a,1)", 50)
     overlay.report("B(a,0)", "B(a,2)", 50)
     overlay.publish("B(a,0)", x=1)

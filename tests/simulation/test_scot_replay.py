@@ -63,7 +63,7 @@ def random_network(settings: ScotSettings, draw: random.Random, watcher: Watcher
     """
     scot = Scot(Factor.path("abcd"), Factor.complete(draw.randrange(2, 5)))
     links = Links(latency=draw.choice([0, 300]), gap=200, uplink_gap=draw.choice([50, 150]))
-    network = ScotNetwork(scot, settings, links, ServiceTimes(), watcher)
+    network = ScotNetwork(scot, settings, links, ServiceTimes(unevenness=0.5), watcher)
     names = list(network.brokers)
     hosts = names[:4] if settings.cluster_detours else names
     for i in range(20):
@@ -182,3 +182,38 @@ def test_what_a_broker_refuses_ends_a_replay() -> None:
     )
     with pytest.raises(SimulationError, match="'nobody' is not attached"):
         replay(network, unknown)
+
+
+@pytest.mark.parametrize(("uplink_gap", "gains"), [(0, True), (100, False)])
+def test_detours_gain_where_links_are_scarce_and_lose_where_senders_are(
+    uplink_gap: int, gains: bool
+) -> None:
+    """A subscriber at the other end of the publisher's cluster, whose links are overloaded."""
+    delays = []
+    for detours in (False, True):
+        network = ScotNetwork(
+            Scot(Factor.path("abcd"), Factor.complete(3)),
+            ScotSettings(cluster_detours=detours),
+            Links(gap=0 if uplink_gap else 200, uplink_gap=uplink_gap),
+            ServiceTimes(matching=20, forwarding=20),
+            Unobserved(),
+        )
+        network.send(0, "S", "B(d,0)", Attach((("s", parse("present(x)")),)))
+        network.send(0, "P", "B(a,0)", Attach())
+        network.run_until_idle()
+        number = 5_000
+        none = np.zeros(number, np.int64)
+        found = replay(
+            network,
+            Publications(
+                at=network.now + 80 * np.arange(1, number + 1, dtype=np.int64),
+                broker=none,
+                content=none,
+                marked=none,
+                contents=[{"x": 1}],
+                publishers={"B(a,0)": "P"},
+            ),
+        )
+        assert len(found.received) == number
+        delays.append(found.received.mean())
+    assert (delays[1] < delays[0]) == gains

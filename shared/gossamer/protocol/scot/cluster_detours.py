@@ -51,15 +51,19 @@ def send(
 
 
 def _way_around(state: State, name: str) -> str | None:
-    """The least loaded link to another cluster, if it is to be preferred to a primary one."""
+    """The least loaded link to another cluster, if it is to be preferred to a primary one.
+
+    Of equal ones that to the cluster whose number comes next after the own one, so that the
+    detours of several clusters do not meet in one.
+    """
     links, settings = state.links, state.settings
     if not settings.cluster_detours or settings.routing != DYNAMIC:
         return None
     if name not in state.primary or not links.overloaded(name):
         return None
     free = [
-        other
-        for other in state.secondary.values()
+        (links.status(other).load, (cluster - state.cluster) % state.position.clusters, other)
+        for cluster, other in state.secondary.items()
         if other not in state.down and not links.overloaded(other)
     ]
-    return links.least_loaded(free) if free else None
+    return min(free)[2] if free else None

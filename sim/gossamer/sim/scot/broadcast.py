@@ -65,7 +65,7 @@ def broadcast(network: ScotNetwork, subscribers: Subscribers) -> Replayed:
         publishers={},
     )
     attach = Attach(((_PROBE, parse(f"present({_PROBE})")),))
-    replay = Replay(network, publications, [attach], network.service.subscription, _ask)
+    replay = Replay(network, publications, [attach], _ask)
     result = replay.run()
     _enter(network, subscribers, replay)
     return result

@@ -3,12 +3,15 @@
 Each broker serves its input queue one message at a time, first in first out; a message is handled,
 and takes effect, when its service ends. Each link has an output queue at either end, from which
 messages leave one after the other. At the end of every window brokers are told how their output
-queues are. Nothing is drawn at random, so that a run is fixed by what is scheduled.
+queues are. Nothing is drawn at random but how fast brokers are, by their names, so that a run is
+fixed by what is scheduled.
 """
 
 from __future__ import annotations
 
+import functools
 import heapq
+import random
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final, Protocol
@@ -61,15 +64,25 @@ class ServiceTimes:
         forwarding: on one that is only passed on, by its BIDs.
         bid: on each BID that a notification carries, to split the list.
         subscription: on a subscription or unsubscription, duplicates included.
+        unevenness: brokers take from 2 ** -unevenness to 2 ** unevenness times as long, each
+            always the same; drawn by its name.
     """
 
     matching: int = 200
     forwarding: int = 50
     bid: int = 2
     subscription: int = 100
+    unevenness: float = 0.0
 
     def of(self, broker: str, message: Message) -> int:
         """The time that a broker works on a message."""
+        return round(self._usual(broker, message) * self.factor(broker))
+
+    def factor(self, broker: str) -> float:
+        """How much longer than usual a broker takes for everything."""
+        return _factor(broker, self.unevenness) if self.unevenness else 1.0
+
+    def _usual(self, broker: str, message: Message) -> int:
         match message:
             case BidNotification():
                 hosts = broker in message.bids
@@ -79,6 +92,11 @@ class ServiceTimes:
                 return self.matching
             case _:
                 return self.subscription
+
+
+@functools.cache
+def _factor(broker: str, unevenness: float) -> float:
+    return float(2 ** random.Random(broker).uniform(-unevenness, unevenness))
 
 
 class Observer(Protocol):

@@ -109,7 +109,7 @@ def replay(network: ScotNetwork, publications: Publications) -> Replayed:
         return broker.handle(network.now, sender, message)
 
     messages = [Publish(values) for values in publications.contents]
-    return Replay(network, publications, messages, network.service.matching, ask).run()
+    return Replay(network, publications, messages, ask).run()
 
 
 @attrs.frozen
@@ -144,8 +144,7 @@ class Replay:
     Args:
         network: in which nothing is under way.
         publications: what clients send.
-        messages: what that is, by `Publications.content`.
-        work: how long a broker works on any of them, microseconds.
+        messages: what that is, by `Publications.content`; brokers work equally long on all.
         ask: what a broker does with a message of a neighbour, or of a client if None.
     """
 
@@ -154,7 +153,6 @@ class Replay:
         network: ScotNetwork,
         publications: Publications,
         messages: Sequence[Message],
-        work: int,
         ask: Ask,
     ) -> None:
         self._network = network
@@ -174,9 +172,8 @@ class Replay:
             shape=publications.content,
             marked=publications.marked,
             ends=np.array(ends, np.int64).reshape(-1, 2),
-            costs=np.array(
-                [costs.latency, costs.gap, costs.uplink_gap, network.window, work], np.int64
-            ),
+            costs=np.array([costs.latency, costs.gap, costs.uplink_gap, network.window], np.int64),
+            work=np.array([network.service.of(name, messages[0]) for name in network.brokers]),
         )
         self._decisions = DecisionTables()
         self._flow = new_flow(len(self._brokers), len(ends), len(publications.at), network.now)

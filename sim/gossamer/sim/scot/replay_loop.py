@@ -53,7 +53,8 @@ class Fixed(NamedTuple):
         at, broker, shape, marked: of each publication, in order of time: when and where it comes,
             what it is, and whether it belongs to the burst.
         ends: int64[links, 2], the broker that each link in one direction leads from, and to.
-        costs: latency, gap, uplink_gap, window, work on what a client sends; microseconds.
+        costs: latency, gap, uplink_gap, window; microseconds.
+        work: int64[brokers], how long each works on what a client sends; microseconds.
     """
 
     at: Int64s
@@ -62,9 +63,10 @@ class Fixed(NamedTuple):
     marked: Int64s
     ends: Int64s
     costs: Int64s
+    work: Int64s
 
 
-LATENCY, GAP, UPLINK_GAP, WINDOW_LENGTH, WORK = range(5)
+LATENCY, GAP, UPLINK_GAP, WINDOW_LENGTH = range(4)
 
 
 class Decisions(NamedTuple):
@@ -331,8 +333,8 @@ def run_events(fixed: Fixed, flow: Flow, decisions: Decisions) -> Any:
             ):
                 registers[NEXT] = following + 1
                 registers[NOW] = fixed.at[following]
-                work = fixed.costs[WORK]
-                take_in(flow, fixed.broker[following], work, following * 4 + PUBLISHED)
+                broker = fixed.broker[following]
+                take_in(flow, broker, fixed.work[broker], following * 4 + PUBLISHED)
                 continue
             if registers[WAITING] == 0:
                 return IDLE

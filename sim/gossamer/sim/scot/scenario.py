@@ -127,6 +127,7 @@ class Service:
         forwarding_ms: on one that is only passed on, by its BIDs.
         bid_ms: on each BID that a notification carries.
         subscription_ms: on a subscription, duplicates included.
+        unevenness: brokers take from 2 ** -unevenness to 2 ** unevenness times as long.
     """
 
     section: ClassVar[str] = "service."
@@ -135,6 +136,11 @@ class Service:
     forwarding_ms: float = _milliseconds(ServiceTimes().forwarding)
     bid_ms: float = _milliseconds(ServiceTimes().bid)
     subscription_ms: float = _milliseconds(ServiceTimes().subscription)
+    unevenness: float = attrs.field(
+        default=0.0,
+        converter=to_float,
+        validator=number("a number from 0 to 10", lambda unevenness: 0 <= unevenness <= 10),
+    )
 
     def build(self) -> ServiceTimes:
         """In microseconds."""
@@ -143,6 +149,7 @@ class Service:
             forwarding=_microseconds(self.forwarding_ms),
             bid=_microseconds(self.bid_ms),
             subscription=_microseconds(self.subscription_ms),
+            unevenness=self.unevenness,
         )
 
 
