@@ -88,6 +88,7 @@ def test_a_replayed_broadcast_is_what_one_by_one_gives(routing: str) -> None:
     fast, _ = new_network(settings)
     found = broadcast(fast, random_subscribers(fast, 1))
     assert rows(fast) == rows(plain)
+    assert fast.catalogue.held == plain.catalogue.held == 60, "one for all brokers"
     assert sorted(found.last.tolist()) == sorted(watcher.reached.values())
     sent = sum(sum(broker.counters.sent.values()) for broker in plain.brokers.values())
     assert found.inter + found.intra == sent == 60 * 14

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -131,8 +132,6 @@ _STUDIES = (SUBSCRIBERS, PUBLISHERS, BURST)
 
 @pytest.mark.parametrize("number", [50, 100])
 def test_a_subscription_to_quotes_matches_two_in_a_hundred(number: int) -> None:
-    import random
-
     load, draw = Quotes(number), random.Random(1)
     assert len(load.contents) == number
     assert {len(quote) for quote in load.contents} == {10}

@@ -53,7 +53,9 @@ class Catalogue:
         self._places: dict[int, dict[int, None]] = {}
         self._index = new_index()
 
-    def __len__(self) -> int:
+    @property
+    def held(self) -> int:
+        """How many are held."""
         return len(self._known)
 
     def __getitem__(self, number: int) -> Known:

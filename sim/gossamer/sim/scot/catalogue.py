@@ -27,17 +27,17 @@ class RememberingCatalogue(Catalogue):
 
     def hold(self, id_: Id, wanted: Filter, host: ClusterBitVector) -> int:
         """Hold a subscription once more; returns its number."""
-        before = len(self)
+        before = self.held
         number = super().hold(id_, wanted, host)
-        if len(self) != before:
+        if self.held != before:
             self._matched.clear()
         return number
 
     def release(self, number: int) -> None:
         """Hold a subscription once less; forget it with the last."""
-        before = len(self)
+        before = self.held
         super().release(number)
-        if len(self) != before:
+        if self.held != before:
             self._matched.clear()
 
     def match(self, values: Mapping[str, object]) -> Numbers:
