@@ -19,6 +19,7 @@ from gossamer.command.main import main
 from gossamer.sim.errors import ScenarioError, SimulationError
 from gossamer.sim.scot.burst import Burst, BurstResult, run_burst
 from gossamer.sim.scot.records import ScotRunRecord, summarise_routing
+from gossamer.sim.scot.results import write_scot_results
 from gossamer.sim.scot.scenario import HighRate, Overlay, ScotScenario, Workload
 from gossamer.sim.scot.simulation import simulate_scot
 from gossamer.sim.summary import result_hash
@@ -196,6 +197,23 @@ def test_a_run_prints_a_table_and_leaves_results(
     assert capsys.readouterr().out == (work / "other/summary.json").read_text()
     assert sim("compare results/small-1 other") == 0
     assert "longest output queue" in capsys.readouterr().out
+
+
+def test_runs_without_a_burst_or_subscribers_or_links_leave_results_too(tmp_path: Path) -> None:
+    single = Overlay(name="factors", regions=["a"], clusters=[0])
+    quiet = HighRate(notifications=0)
+    for place, (overlay, subscribers, deliveries) in enumerate(
+        [(Overlay(name="figure_2"), 0, 0), (single, 5, 5 * 4)]
+    ):
+        made = ScotScenario(
+            overlay=overlay,
+            burst=quiet,
+            workload=Workload(topics=1, subscribers=subscribers, publishers=2, notifications=2),
+        )
+        summary = write_scot_results(simulate_scot(made, processes=1), tmp_path / str(place))
+        for found in summary["systems"].values():
+            assert (found["deliveries"], found["settled_s"]) == (deliveries, None)
+            assert (found["other_delay_mean_s"] is None) == (deliveries == 0)
 
 
 def test_check_shows_what_would_run(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
