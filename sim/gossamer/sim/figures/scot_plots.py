@@ -57,7 +57,9 @@ def plot_bursts(found: Outcomes, table: str, column: str, title: str) -> Figure:
         for routing, style in system_styles(ROUTINGS).items():
             rows = getattr(found.one(BURST, routing, rate), table)
             _line(axes, rows["time_s"], rows[column], style.colour, style.dashes, routing)
-        axes.set(title=f"{rate:,} a minute", xlabel="time (s)", ylim=(0, None))
+        axes.set(title=f"{rate:,} a minute", xlabel="time (s)")
+    # Of all panels, as they share the axis, and only now that everything is drawn.
+    panels[0].set_ylim(0, None)
     panels[0].set_ylabel(title)
     legend_below(figure, panels[0])
     return figure
@@ -66,4 +68,8 @@ def plot_bursts(found: Outcomes, table: str, column: str, title: str) -> Figure:
 def _line(
     axes: Axes, x: Column, y: Column, colour: str, dashes: str, label: str, marker: str = ""
 ) -> None:
-    axes.plot(x, y, color=colour, linestyle=dashes, label=label, marker=marker, markersize=4)
+    # Dashed ones above, where lines coincide.
+    above = 3 if dashes != "-" else 2
+    axes.plot(
+        x, y, color=colour, linestyle=dashes, label=label, marker=marker, markersize=4, zorder=above
+    )

@@ -21,6 +21,7 @@ from gossamer.sim.plot_style import (
     INK,
     VERMILION,
     WIDTH_IN,
+    SystemStyle,
     legend_below,
     plot_style,
     save,
@@ -83,7 +84,7 @@ def plot_delays(results: Results) -> Figure:
     figure, axes = _plot()
     for name, style in system_styles(results).items():
         x, y = largest_delays(results[name])
-        axes.plot(x, y, color=style.colour, linestyle=style.dashes, label=name)
+        _line(axes, x, y, style)
     axes.set(title="Largest delay (s)", xlabel="received at (s)", ylim=(0, None))
     legend_below(figure, axes)
     return figure
@@ -95,7 +96,7 @@ def plot_queues(results: Results) -> Figure:
     for name, style in system_styles(results).items():
         result = results[name]
         x, y = longest_queues(result)
-        axes.plot(x, y, color=style.colour, linestyle=style.dashes, label=name)
+        _line(axes, x, y, style)
     axes.set(title="Longest output queue (messages)", xlabel="time (s)", ylim=(0, None))
     legend_below(figure, axes)
     return figure
@@ -156,14 +157,14 @@ _MESSAGES: Final = "Messages from broker to broker, by what they carry and by th
 def largest_delays(result: BurstResult) -> tuple[Floats, Floats]:
     """Time and largest delay of deliveries in groups of 1,000, or of a fiftieth if they are few.
 
-    Both in seconds; time since publishing began, of the last delivery of a group.
+    Both in seconds; time since publishing began, of the first delivery of a group.
     """
     received = np.cumsum(result.clients)
     if not len(received):
         return np.zeros(0), np.zeros(0)
     size = max(1, min(_IN_A_POINT, int(received[-1]) // 50))
     starts = np.unique((received - result.clients) // size, return_index=True)[1]
-    at = np.maximum.reduceat(result.received, starts) - result.started
+    at = result.received[starts] - result.started
     return at * _MICROSECONDS, np.maximum.reduceat(result.delays, starts) * _MICROSECONDS
 
 
@@ -178,6 +179,12 @@ def longest_queues(result: BurstResult) -> tuple[Floats, Floats]:
         return np.zeros(0), np.zeros(0)
     longest = np.maximum.reduceat(lengths, starts).astype(np.float64)
     return at[starts].astype(np.float64) * _MICROSECONDS, longest
+
+
+def _line(axes: Axes, x: Floats, y: Floats, style: SystemStyle) -> None:
+    # Dashed ones above, where lines coincide.
+    above = 3 if style.dashes != "-" else 2
+    axes.plot(x, y, color=style.colour, linestyle=style.dashes, label=style.label, zorder=above)
 
 
 def _plot() -> tuple[Figure, Axes]:
