@@ -144,7 +144,7 @@ def judge_o3(found: Outcomes) -> Claim:
                 high=1.0,
             ),
         ],
-        explanation=_SAME_WAYS,
+        explanation=_OTHER_WAYS,
     )
 
 
@@ -224,15 +224,16 @@ def judge_o5(found: Outcomes) -> Claim:
                 **third(0.364),
             ),
         ],
-        explanation=_SAME_WAYS,
+        explanation=_OTHER_WAYS,
     )
 
 
-_SAME_WAYS = (
-    "Trees by BID are hardly longer than others here (O1), so notifications take about as many "
-    "messages. Delay differs by the BIDs that they carry and that brokers split, the more the more "
-    "subscribers there are, less what brokers on the way need for matching under static routing; "
-    "what each of these costs is a guess"
+_OTHER_WAYS = (
+    "Trees by BID are hardly longer than others here (O1). By BID a notification enters a cluster "
+    "wherever the trees of its subscribers do, under static routing once: the difference in "
+    "messages is what that takes, which is more the more subscribers there are. Delay differs by "
+    "the BIDs that notifications carry and that brokers split, less what brokers on the way need "
+    "for matching under static routing; what each of these costs is a guess"
 )
 
 
