@@ -150,3 +150,20 @@ def test_real_quotes_are_taken_where_they_lie_beside_the_checkout(tmp_path: Path
     data.mkdir(parents=True)
     (data / REAL_QUOTES).write_bytes(b"")
     assert find_quotes(50, tmp_path / "checkout").file == data / REAL_QUOTES
+
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.shared_data
+@pytest.mark.skipif(
+    find_quotes(50, CHECKOUT).file is None,
+    reason="the shared data folder is not beside the checkout",
+)
+def test_subscriptions_to_real_quotes_match_two_in_a_hundred() -> None:
+    load, draw = find_quotes(100, CHECKOUT), random.Random(1)
+    quotes = [exact_publication(quote) for quote in load.contents]
+    assert {len(quote) for quote in load.contents} == {10}
+    assert len({quote["symbol"] for quote in load.contents}) > 30
+    for _ in range(100):
+        assert sum(map(load.wanted(draw).matches, quotes)) == 2
