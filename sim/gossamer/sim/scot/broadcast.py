@@ -22,7 +22,7 @@ from gossamer.protocol.scot.messages import Message, Subscription, Unsubscriptio
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.scot.network import ScotNetwork
 from gossamer.sim.scot.replay import Publications, Replay, Replayed, effects_sent
-from gossamer.sim.scot.replay_loop import Int64s
+from gossamer.sim.scot.replay_state import Int64s
 
 _PROBE, _LABEL = "probe", "one"
 

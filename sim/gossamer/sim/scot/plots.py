@@ -164,7 +164,7 @@ def largest_delays(result: BurstResult) -> tuple[Floats, Floats]:
         return np.zeros(0), np.zeros(0)
     size = max(1, min(_IN_A_POINT, int(received[-1]) // 50))
     starts = np.unique((received - result.clients) // size, return_index=True)[1]
-    at = result.received[starts] - result.started
+    at = (result.received[starts] - result.started).astype(np.float64)
     return at * _MICROSECONDS, np.maximum.reduceat(result.delays, starts) * _MICROSECONDS
 
 

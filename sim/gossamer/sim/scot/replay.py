@@ -32,8 +32,9 @@ from gossamer.protocol.scot.messages import (
 )
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.scot import replay_loop as loop
+from gossamer.sim.scot import replay_state as state
 from gossamer.sim.scot.network import ScotNetwork
-from gossamer.sim.scot.replay_loop import Decisions, Fixed, Int64s
+from gossamer.sim.scot.replay_state import Decisions, Fixed, Int64s
 from gossamer.sim.scot.replay_tables import DecisionTables, new_flow, roomier
 
 Ask = Callable[[ScotBroker, Hop | None, Message], list[Effect]]
@@ -182,15 +183,15 @@ class Replay:
         """Let everything happen."""
         while True:
             why = loop.run_events.compiled(self._fixed, self._flow, self._decisions.tables)
-            if why == loop.IDLE:
+            if why == state.IDLE:
                 break
-            if why == loop.UNDECIDED:
+            if why == state.UNDECIDED:
                 self._decide()
-            elif why == loop.WINDOW:
+            elif why == state.WINDOW:
                 self._tell_queues()
             else:
                 self._flow = roomier(self._flow)
-        self._network.now = int(self._flow.registers[loop.NOW])
+        self._network.now = int(self._flow.registers[state.NOW])
         return self._result()
 
     def ways(self, publication: int) -> Iterator[tuple[str, str]]:
@@ -205,9 +206,9 @@ class Replay:
 
     def _decide(self) -> None:
         """Ask a broker what to do with the message that is pending, and keep the answer."""
-        event = int(self._flow.registers[loop.PENDING])
+        event = int(self._flow.registers[state.PENDING])
         what, which = event & 3, event >> 2
-        if what == loop.PUBLISHED:
+        if what == state.PUBLISHED:
             broker = self._brokers[self._fixed.broker[which]]
             origin, shape = self._place[broker.name], int(self._fixed.shape[which])
             source = None
@@ -217,12 +218,12 @@ class Replay:
             broker, origin = self._brokers[other], len(self._brokers) + link
             source = neighbour(self._brokers[one].name)
         before = _Tally.of(broker)
-        self._network.now = int(self._flow.registers[loop.NOW])
+        self._network.now = int(self._flow.registers[state.NOW])
         effects = self._ask(broker, source, self._messages[shape])
         self._tallies.append(_Tally.of(broker).since(before))
         copies = [self._copy(broker, shape, effect) for effect in effects_sent(broker, effects)]
         clients = sum(isinstance(effect, Deliver) for effect in effects)
-        revision = int(self._flow.brokers[self._place[broker.name], loop.REVISION_NOW])
+        revision = int(self._flow.brokers[self._place[broker.name], state.REVISION_NOW])
         self._decisions.enter((origin, shape), revision, copies, clients)
 
     def _copy(self, broker: ScotBroker, shape: int, effect: Send) -> tuple[int, int, int, int]:
@@ -249,22 +250,22 @@ class Replay:
         flow = self._flow
         names = [broker.name for broker in self._brokers]
         told: dict[int, list[QueueReport]] = {}
-        for row in flow.reports[: flow.registers[loop.REPORTS]].tolist():
+        for row in flow.reports[: flow.registers[state.REPORTS]].tolist():
             link, length, entered, left = row
             one, other = self._fixed.ends[link].tolist()
             told.setdefault(one, []).append(QueueReport(names[other], length, entered, left))
-        now = int(flow.registers[loop.NOW])
+        now = int(flow.registers[state.NOW])
         for place, reports in told.items():
             broker = self._brokers[place]
             before = broker.revision
             broker.handle(now, None, WindowEnded(tuple(reports)))
-            flow.brokers[place, loop.REVISION_NOW] += broker.revision != before
+            flow.brokers[place, state.REVISION_NOW] += broker.revision != before
 
     def _result(self) -> Replayed:
         flow, tables = self._flow, self._decisions.tables
         registers = flow.registers
         uses = self._decisions.uses()
-        rows = flow.deliveries[: registers[loop.DELIVERIES]]
+        rows = flow.deliveries[: registers[state.DELIVERIES]]
         cases: dict[int, int] = {}
         for tally, times in zip(self._tallies, uses.tolist(), strict=True):
             if tally.case:
@@ -274,24 +275,24 @@ class Replay:
             publication=rows[:, 0],
             received=rows[:, 1],
             clients=rows[:, 2],
-            windows=flow.windows[: registers[loop.WINDOWS]],
-            burst_links=int(flow.links[:, loop.MARKED].sum()),
+            windows=flow.windows[: registers[state.WINDOWS]],
+            burst_links=int(flow.links[:, state.MARKED].sum()),
             inter=inter,
-            intra=int(registers[loop.MESSAGES]) - inter,
+            intra=int(registers[state.MESSAGES]) - inter,
             matchings=_total(uses, [tally.matched for tally in self._tallies]),
             lost=_total(uses, [tally.lost for tally in self._tallies]),
             detours=_total(uses, [tally.detours for tally in self._tallies]),
             cases=dict(sorted(cases.items())),
             decisions=len(self._tallies),
             last=flow.last,
-            ended=int(registers[loop.NOW]),
+            ended=int(registers[state.NOW]),
         )
 
     def _sent_between_clusters(self, tables: Decisions, uses: Int64s) -> int:
         clusters = np.array([broker.position.label.cluster for broker in self._brokers])
         between = clusters[self._fixed.ends[:, 0]] != clusters[self._fixed.ends[:, 1]]
-        counts = tables.rows[: len(uses), loop.COPIES]
-        links = tables.copies[: int(counts.sum()), loop.LINK]
+        counts = tables.rows[: len(uses), state.COPIES]
+        links = tables.copies[: int(counts.sum()), state.LINK]
         return int((between[links] * np.repeat(uses, counts)).sum())
 
 

@@ -3,129 +3,70 @@
 It keeps the time of `network`: input queues, output queues, links and windows, with the same ties.
 What a broker does with a notification it looks up; where it finds nothing it returns, and whoever
 called it asks the broker and calls again.
-
-An event is a whole number: what happens in its two lowest bits, to which message or publication in
-the others.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import Any
 
 from gossamer.protocol.rules import inline_rule, rule
-
-Int64s = npt.NDArray[np.int64]
-
-# What happens: a message reaches a broker; a broker has worked on a message, or on a publication of
-# a client; a window ends.
-ARRIVES, WORKED_ON, PUBLISHED, WINDOW_ENDS = 0, 1, 2, 3
-
-# Why the loop returns: nothing is left; a broker is to be asked; a column is full; brokers are to
-# be told of their queues.
-IDLE, UNDECIDED, FULL, WINDOW = 0, 1, 2, 3
-
-# Places in the registers.
-(
-    NOW,
-    PUSHED,
-    WAITING,
-    FREE,
-    USED,
-    NEXT,
-    PENDING,
-    WINDOW_SET,
-    IN_USE,
+from gossamer.sim.scot.replay_state import (
+    ADDED,
+    ARRIVES,
+    CLIENTS,
+    COPIES,
     DELIVERIES,
-    WINDOWS,
-    REPORTS,
+    ENTERED,
+    FIRST,
+    FOLLOWING,
+    FREE,
+    FREE_AT,
+    FULL,
+    GAP,
+    HEAD,
+    IDLE,
+    IN_USE,
+    LATENCY,
+    LEAVES,
+    LEFT,
+    LENGTH,
+    LINK,
+    LINK_FREE_AT,
+    MARKED,
+    MESSAGE_LINK,
+    MESSAGE_SHAPE,
     MESSAGES,
-    REGISTERS,
-) = range(14)
-
-
-class Fixed(NamedTuple):
-    """What does not change in a run.
-
-    Attributes:
-        at, broker, shape, marked: of each publication, in order of time: when and where it comes,
-            what it is, and whether it belongs to the burst.
-        ends: int64[links, 2], the broker that each link in one direction leads from, and to.
-        costs: latency, gap, uplink_gap, window; microseconds.
-        work: int64[brokers], how long each works on what a client sends; microseconds.
-    """
-
-    at: Int64s
-    broker: Int64s
-    shape: Int64s
-    marked: Int64s
-    ends: Int64s
-    costs: Int64s
-    work: Int64s
-
-
-LATENCY, GAP, UPLINK_GAP, WINDOW_LENGTH = range(4)
-
-
-class Decisions(NamedTuple):
-    """What brokers do with messages of a shape that come by a link, or from a client.
-
-    Attributes:
-        keys: int64[size, 3], a hash table: origin (-1: free), shape, decision.
-        rows: int64[decisions, 5]: revision of the broker when it took it, first copy, number of
-            copies, clients that the notification is handed to, how often it was replayed.
-        copies: int64[copies, 4]: link, shape, time on the link beyond the usual, work at its end.
-    """
-
-    keys: Int64s
-    rows: Int64s
-    copies: Int64s
-
-
-REVISION, FIRST, COPIES, CLIENTS, USES = range(5)
-LINK, SHAPE, ADDED, WORK_THERE = range(4)
-
-
-class Flow(NamedTuple):
-    """What changes.
-
-    Attributes:
-        registers: int64[REGISTERS].
-        heap: int64[capacity, 3]: time, order of insertion, event.
-        messages: int64[capacity, 5], under way: link, shape, publication, when it leaves, and the
-            next one in its output queue, or of those that are free.
-        work: time that brokers work on each.
-        brokers: int64[brokers, 3]: when the input queue is worked off, when the uplink is free, and
-            how often what the broker decides changed.
-        links: int64[links, 9], see the places below.
-        in_use: int64[links], links whose queues are looked at when a window ends.
-        deliveries: int64[capacity, 3]: publication, time, clients.
-        windows: int64[capacity, 4]: time, longest output queue, messages in all of them, messages
-            in those on the ways of the burst.
-        reports: int64[links, 4]: link, length, entered, left.
-        last: int64[publications], when a broker last worked on each.
-    """
-
-    registers: Int64s
-    heap: Int64s
-    messages: Int64s
-    work: Int64s
-    brokers: Int64s
-    links: Int64s
-    in_use: Int64s
-    deliveries: Int64s
-    windows: Int64s
-    reports: Int64s
-    last: Int64s
-
-
-FREE_AT, UPLINK_AT, REVISION_NOW = range(3)
-_MESSAGE_LINK, _MESSAGE_SHAPE, _PUBLICATION, _LEAVES, _FOLLOWING = range(5)
-# Of a link: when it is free, first and last message in its queue (-1: none), how many, entered and
-# left in this window, whether it is in use, the length last told, and whether the burst used it.
-LINK_FREE_AT, HEAD, TAIL, LENGTH, ENTERED, LEFT, USED_NOW, TOLD, MARKED = range(9)
+    NEXT,
+    NOW,
+    PENDING,
+    PUBLICATION,
+    PUBLISHED,
+    PUSHED,
+    REPORTS,
+    REVISION,
+    REVISION_NOW,
+    SHAPE,
+    TAIL,
+    TOLD,
+    UNDECIDED,
+    UPLINK_AT,
+    UPLINK_GAP,
+    USED,
+    USED_NOW,
+    USES,
+    WAITING,
+    WINDOW,
+    WINDOW_ENDS,
+    WINDOW_LENGTH,
+    WINDOW_SET,
+    WINDOWS,
+    WORK_THERE,
+    WORKED_ON,
+    Decisions,
+    Fixed,
+    Flow,
+    Int64s,
+)
 
 
 @inline_rule
@@ -185,8 +126,8 @@ def expire(flow: Flow, link: int) -> None:
     """Let go what has left the output queue of a link."""
     links, messages, now = flow.links, flow.messages, flow.registers[NOW]
     head = links[link, HEAD]
-    while head >= 0 and messages[head, _LEAVES] <= now:
-        head = messages[head, _FOLLOWING]
+    while head >= 0 and messages[head, LEAVES] <= now:
+        head = messages[head, FOLLOWING]
         links[link, LENGTH] -= 1
         links[link, LEFT] += 1
     links[link, HEAD] = head
@@ -228,20 +169,20 @@ def transmit(
     leaves = max(free, uplink)
     message = flow.registers[FREE]
     if message >= 0:
-        flow.registers[FREE] = flow.messages[message, _FOLLOWING]
+        flow.registers[FREE] = flow.messages[message, FOLLOWING]
     else:
         message = flow.registers[USED]
         flow.registers[USED] = message + 1
     flow.registers[MESSAGES] += 1
-    flow.messages[message, _MESSAGE_LINK] = link
-    flow.messages[message, _MESSAGE_SHAPE] = decisions.copies[copy, SHAPE]
-    flow.messages[message, _PUBLICATION] = publication
-    flow.messages[message, _LEAVES] = leaves
-    flow.messages[message, _FOLLOWING] = -1
+    flow.messages[message, MESSAGE_LINK] = link
+    flow.messages[message, MESSAGE_SHAPE] = decisions.copies[copy, SHAPE]
+    flow.messages[message, PUBLICATION] = publication
+    flow.messages[message, LEAVES] = leaves
+    flow.messages[message, FOLLOWING] = -1
     flow.work[message] = decisions.copies[copy, WORK_THERE]
     tail = flow.links[link, TAIL]
     if tail >= 0:
-        flow.messages[tail, _FOLLOWING] = message
+        flow.messages[tail, FOLLOWING] = message
     else:
         flow.links[link, HEAD] = message
     flow.links[link, TAIL] = message
@@ -313,6 +254,74 @@ def enter_keys(keys: Int64s, decisions: Decisions) -> None:
                 decisions.keys[other, column] = keys[place, column]
 
 
+@inline_rule
+def publication_is_next(fixed: Fixed, flow: Flow) -> Any:
+    """Whether a client's message comes before all other events, or with the earliest of them."""
+    following = flow.registers[NEXT]
+    return following < len(fixed.at) and (
+        flow.registers[WAITING] == 0 or fixed.at[following] <= flow.heap[0, 0]
+    )
+
+
+@inline_rule
+def publication_arrives(fixed: Fixed, flow: Flow) -> None:
+    """The next message of a client reaches its broker."""
+    publication = flow.registers[NEXT]
+    flow.registers[NEXT] = publication + 1
+    flow.registers[NOW] = fixed.at[publication]
+    broker = fixed.broker[publication]
+    take_in(flow, broker, fixed.work[broker], publication * 4 + PUBLISHED)
+
+
+@inline_rule
+def message_arrives(fixed: Fixed, flow: Flow, message: int) -> None:
+    """A message has crossed its link."""
+    link = flow.messages[message, MESSAGE_LINK]
+    expire(flow, link)
+    take_in(flow, fixed.ends[link, 1], flow.work[message], message * 4 + WORKED_ON)
+
+
+@inline_rule
+def matter_of(fixed: Fixed, flow: Flow, event: int) -> Any:
+    """What a broker has worked on: broker, origin, shape, publication."""
+    which = event >> 2
+    if event & 3 == PUBLISHED:
+        broker = fixed.broker[which]
+        return broker, broker, fixed.shape[which], which
+    link = flow.messages[which, MESSAGE_LINK]
+    shape, publication = flow.messages[which, MESSAGE_SHAPE], flow.messages[which, PUBLICATION]
+    return fixed.ends[link, 1], len(flow.brokers) + link, shape, publication
+
+
+@inline_rule
+def has_room(flow: Flow, copies: int) -> Any:
+    """Whether a decision with so many copies can be carried out."""
+    registers = flow.registers
+    return (
+        registers[WAITING] + copies + 2 <= len(flow.heap)
+        and registers[USED] + copies <= len(flow.messages)
+        and registers[DELIVERIES] < len(flow.deliveries)
+    )
+
+
+@inline_rule
+def carry_out(
+    fixed: Fixed, flow: Flow, decisions: Decisions, decision: int, broker: int, publication: int
+) -> None:
+    """Do what a broker has decided."""
+    now, row = flow.registers[NOW], decisions.rows[decision]
+    row[USES] += 1
+    flow.last[publication] = now
+    if row[CLIENTS] > 0:
+        delivery = flow.registers[DELIVERIES]
+        flow.registers[DELIVERIES] = delivery + 1
+        flow.deliveries[delivery, 0] = publication
+        flow.deliveries[delivery, 1] = now
+        flow.deliveries[delivery, 2] = row[CLIENTS]
+    for copy in range(row[FIRST], row[FIRST] + row[COPIES]):
+        transmit(fixed, flow, decisions, copy, broker, publication)
+
+
 @rule
 def run_events(fixed: Fixed, flow: Flow, decisions: Decisions) -> Any:
     """Let things happen until nothing is left or the caller is needed; returns why.
@@ -320,71 +329,36 @@ def run_events(fixed: Fixed, flow: Flow, decisions: Decisions) -> Any:
     With UNDECIDED and FULL the event is kept as PENDING, and is taken up by the next call.
     """
     registers = flow.registers
-    brokers = len(flow.brokers)
     while True:
         if registers[WAITING] + 2 > len(flow.heap) or registers[WINDOWS] >= len(flow.windows):
             return FULL
         event = registers[PENDING]
-        registers[PENDING] = -1
         if event < 0:
-            following = registers[NEXT]
-            if following < len(fixed.at) and (
-                registers[WAITING] == 0 or fixed.at[following] <= flow.heap[0, 0]
-            ):
-                registers[NEXT] = following + 1
-                registers[NOW] = fixed.at[following]
-                broker = fixed.broker[following]
-                take_in(flow, broker, fixed.work[broker], following * 4 + PUBLISHED)
+            if publication_is_next(fixed, flow):
+                publication_arrives(fixed, flow)
                 continue
             if registers[WAITING] == 0:
                 return IDLE
             event = pop(flow)
-        what, which = event & 3, event >> 2
-        if what == WINDOW_ENDS:
+        what = event & 3
+        if what == ARRIVES:
+            message_arrives(fixed, flow, event >> 2)
+        elif what == WINDOW_ENDS:
             end_window(fixed, flow)
             if registers[REPORTS] > 0:
                 return WINDOW
-            continue
-        if what == ARRIVES:
-            link = flow.messages[which, _MESSAGE_LINK]
-            expire(flow, link)
-            take_in(flow, fixed.ends[link, 1], flow.work[which], which * 4 + WORKED_ON)
-            continue
-        if what == WORKED_ON:
-            link = flow.messages[which, _MESSAGE_LINK]
-            origin, broker = brokers + link, fixed.ends[link, 1]
-            shape = flow.messages[which, _MESSAGE_SHAPE]
-            publication = flow.messages[which, _PUBLICATION]
         else:
-            broker = fixed.broker[which]
-            origin, shape, publication = broker, fixed.shape[which], which
-        place = place_of(decisions, origin, shape)
-        decision = decisions.keys[place, 2]
-        if (
-            decisions.keys[place, 0] < 0
-            or decisions.rows[decision, REVISION] != flow.brokers[broker, REVISION_NOW]
-        ):
             registers[PENDING] = event
-            return UNDECIDED
-        copies = decisions.rows[decision, COPIES]
-        if (
-            registers[WAITING] + copies + 2 > len(flow.heap)
-            or registers[USED] + copies > len(flow.messages)
-            or registers[DELIVERIES] >= len(flow.deliveries)
-        ):
-            registers[PENDING] = event
-            return FULL
-        if what == WORKED_ON:
-            flow.messages[which, _FOLLOWING] = registers[FREE]
-            registers[FREE] = which
-        decisions.rows[decision, USES] += 1
-        flow.last[publication] = registers[NOW]
-        if decisions.rows[decision, CLIENTS] > 0:
-            row = registers[DELIVERIES]
-            registers[DELIVERIES] = row + 1
-            flow.deliveries[row, 0] = publication
-            flow.deliveries[row, 1] = registers[NOW]
-            flow.deliveries[row, 2] = decisions.rows[decision, CLIENTS]
-        first = decisions.rows[decision, FIRST]
-        for copy in range(first, first + copies):
-            transmit(fixed, flow, decisions, copy, broker, publication)
+            broker, origin, shape, publication = matter_of(fixed, flow, event)
+            place = place_of(decisions, origin, shape)
+            decision = decisions.keys[place, 2]
+            revision = flow.brokers[broker, REVISION_NOW]
+            if decisions.keys[place, 0] < 0 or decisions.rows[decision, REVISION] != revision:
+                return UNDECIDED
+            if not has_room(flow, decisions.rows[decision, COPIES]):
+                return FULL
+            registers[PENDING] = -1
+            if what == WORKED_ON:
+                flow.messages[event >> 2, FOLLOWING] = registers[FREE]
+                registers[FREE] = event >> 2
+            carry_out(fixed, flow, decisions, decision, broker, publication)
