@@ -2,34 +2,50 @@
 
 Run it by hand: ``python tests/bench/bench_scot.py [--subscribers 500] [--burst 5000] [--out DIR]``.
 Times of the simulation are milliseconds; the last line is messages between brokers that are
-simulated in a second of processor time. With ``--out`` the plots are written into a folder.
+simulated in a second of processor time, subscriptions and what compiles included. With ``--out``
+the plots are written into a folder. ``--large`` runs a thousand brokers with 100,000 subscribers
+instead (``--regions``, ``--clusters``, ``--subscribers`` and ``--publications`` change that).
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+import random
+import resource
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import process_time
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from gossamer.protocol.scot import ROUTINGS, ScotSettings
+from gossamer.protocol.broker.messages import Attach
+from gossamer.protocol.scot import ROUTINGS, Factor, Scot, ScotSettings
 from gossamer.sim.benchmarks import machine
+from gossamer.sim.compilation import keep_compiled_code
+from gossamer.sim.plot_style import plot_style, save
+from gossamer.sim.scot.broadcast import Subscribers, broadcast
 from gossamer.sim.scot.burst import MINUTE, SECOND, Burst, BurstResult, run_burst
+from gossamer.sim.scot.network import Links, ScotNetwork, ServiceTimes, Unobserved
 from gossamer.sim.scot.overlays import figure_8
-from gossamer.sim.scot.plots import plot_burst, plot_scot
+from gossamer.sim.scot.plots import plot_delays, plot_messages, plot_queues, plot_scot
+from gossamer.sim.scot.replay import Publications, Replayed, replay
+from gossamer.sim.scot.workloads import Quotes
 
 RATE = 100_000
 """Notifications of the burst a minute, the highest of the paper's."""
 
+VARIANTS: Mapping[str, ScotSettings] = {
+    **{routing: ScotSettings(routing=routing) for routing in ROUTINGS},
+    "spare": ScotSettings(spare_links=True),
+    "detours": ScotSettings(cluster_detours=True),
+    "covering": ScotSettings(covering=True),
+}
 
-def measure(
-    routing: str, subscribers: int, burst: int, *, spare_links: bool = False
-) -> tuple[BurstResult, float]:
+
+def measure(settings: ScotSettings, subscribers: int, burst: int) -> tuple[BurstResult, float]:
     """Run a burst; returns its result and messages in a second of processor time."""
-    settings = ScotSettings(routing=routing, spare_links=spare_links)
     begun = process_time()
     result = run_burst(
         Burst(
@@ -46,9 +62,8 @@ def measure(
 
 def rows(result: BurstResult, speed: float, burst: int) -> Mapping[str, str]:
     """What the table says of a run."""
-    delays = result.delays / 1_000
     burst_ended = result.started + 5 * SECOND + burst * MINUTE // RATE
-    settled = (result.received[result.burst].max() - burst_ended) / 1_000
+    settled = (result.burst_ended - burst_ended) / 1_000
     return {
         "subscription messages": f"{result.subscription_messages:,}",
         "duplicates of them": f"{result.subscription_duplicates:,}",
@@ -57,35 +72,145 @@ def rows(result: BurstResult, speed: float, burst: int) -> Mapping[str, str]:
         "notification messages": f"{result.messages:,}",
         "between clusters": f"{result.inter_messages:,}",
         "matchings": f"{result.matchings:,}",
-        "delay in the burst, mean": f"{delays[result.burst].mean():.1f}",
-        "largest": f"{delays.max():.1f}",
-        "delay of the others, mean": f"{delays[~result.burst].mean():.1f}",
-        "below 1 s": f"{100 * (delays < 1_000).mean():.1f} %",
+        "delay in the burst, mean": f"{result.mean_delay(burst=True) / 1_000:.1f}",
+        "largest": f"{result.delays.max() / 1_000:.1f}",
+        "delay of the others, mean": f"{result.mean_delay(burst=False) / 1_000:.1f}",
+        "below 1 s": f"{100 * result.share_below(SECOND):.1f} %",
         "longest queue": f"{result.windows[:, 1].max():,}",
         "settled after the burst": f"{settled:.0f}",
         "cases I, II, III, spare": ", ".join(str(result.cases.get(i, 0)) for i in range(1, 5)),
+        "detours within clusters": f"{result.detours:,}",
+        "subscriptions kept back": f"{result.kept_back:,}",
+        "table entries of a broker": f"{result.table_entries / 75:,.1f}",
         "messages a second": f"{speed:,.0f}",
     }
 
 
-def main() -> None:
-    """Measure, print, and draw if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--subscribers", type=int, default=500)
-    parser.add_argument("--burst", type=int, default=5_000)
-    parser.add_argument("--out", type=Path)
-    chosen = parser.parse_args()
-    found = {name: measure(name, chosen.subscribers, chosen.burst) for name in ROUTINGS}
-    found["spare"] = measure("dynamic", chosen.subscribers, chosen.burst, spare_links=True)
-    columns = {name: rows(*measured, chosen.burst) for name, measured in found.items()}
+def large_network(regions: int, clusters: int) -> ScotNetwork:
+    """A random tree of regions in each cluster."""
+    draw = random.Random(1)
+    edges = [(f"r{draw.randrange(i)}", f"r{i}") for i in range(1, regions)]
+    tree = Factor.of([f"r{i}" for i in range(regions)], edges)
+    scot = Scot(tree, Factor.complete(clusters))
+    return ScotNetwork(scot, ScotSettings(), Links(), ServiceTimes(), Unobserved())
+
+
+def large_broadcast(network: ScotNetwork, number: int, workload: Quotes) -> Replayed:
+    """Subscribers anywhere, one each millisecond."""
+    draw = random.Random(2)
+    hosts = [draw.randrange(len(network.brokers)) for _ in range(number)]
+    return broadcast(
+        network,
+        Subscribers(
+            at=np.arange(number, dtype=np.int64) * 1_000,
+            broker=np.array(hosts, np.int64),
+            names=[f"S{i}" for i in range(number)],
+            wanted=[workload.wanted(draw) for _ in range(number)],
+        ),
+    )
+
+
+def large_publishing(network: ScotNetwork, number: int, workload: Quotes) -> Replayed:
+    """Publications at twenty brokers, one each ten milliseconds."""
+    draw = random.Random(3)
+    names = list(network.brokers)
+    hosts = draw.sample(range(len(names)), min(20, len(names)))
+    for host in hosts:
+        network.send(network.now, f"P{host}", names[host], Attach())
+    network.run_until_idle()
+    at = network.now + 10_000 * np.arange(1, number + 1, dtype=np.int64)
+    contents = list(workload.contents)
+    return replay(
+        network,
+        Publications(
+            at=at,
+            broker=np.array([draw.choice(hosts) for _ in range(number)], np.int64),
+            content=np.array([draw.randrange(len(contents)) for _ in range(number)], np.int64),
+            marked=np.zeros(number, np.int64),
+            contents=contents,
+            publishers={names[host]: f"P{host}" for host in hosts},
+        ),
+    )
+
+
+def run_large(regions: int, clusters: int, subscribers: int, publications: int) -> Table:
+    """What a large overlay costs."""
+    table = Table("", "messages", "CPU s", "messages a CPU s", title=machine())
+    workload = Quotes()
+    begun = process_time()
+    network = large_network(regions, clusters)
+    table.add_row(f"{len(network.brokers):,} brokers", "", f"{process_time() - begun:.1f}", "")
+    for name, found, spent in (
+        (
+            f"{subscribers:,} subscriptions",
+            *_timed(large_broadcast, network, subscribers, workload),
+        ),
+        (
+            f"{publications:,} publications",
+            *_timed(large_publishing, network, publications, workload),
+        ),
+    ):
+        sent = found.inter + found.intra
+        table.add_row(name, f"{sent:,}", f"{spent:.1f}", f"{sent / spent:,.0f}")
+        if len(found.clients):
+            table.add_row("deliveries", f"{int(found.clients.sum()):,}", "", "")
+    entries = sum(broker.table_size for broker in network.brokers.values())
+    table.add_row("table entries", f"{entries:,}", "", "")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    table.add_row("peak memory", f"{peak:.2f} GiB", "", "")
+    return table
+
+
+def _timed(
+    part: Callable[[ScotNetwork, int, Quotes], Replayed],
+    network: ScotNetwork,
+    number: int,
+    workload: Quotes,
+) -> tuple[Replayed, float]:
+    begun = process_time()
+    found = part(network, number, workload)
+    return found, process_time() - begun
+
+
+def run_bursts(subscribers: int, burst: int, out: Path | None) -> Table:
+    """Measure bursts, and draw them if asked to."""
+    found = {name: measure(chosen, subscribers, burst) for name, chosen in VARIANTS.items()}
+    columns = {name: rows(*measured, burst) for name, measured in found.items()}
     table = Table("", *columns, title=machine())
     for row in next(iter(columns.values())):
         table.add_row(row, *(column[row] for column in columns.values()))
+    if out:
+        out.mkdir(parents=True, exist_ok=True)
+        results = {name: result for name, (result, _) in found.items()}
+        with plot_style():
+            save(plot_scot(figure_8()), out, "overlay")
+            for name, draw in (
+                ("delay", plot_delays),
+                ("queues", plot_queues),
+                ("messages", plot_messages),
+            ):
+                save(draw(results), out, name)
+    return table
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--subscribers", type=int)
+    parser.add_argument("--burst", type=int, default=5_000)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--large", action="store_true")
+    parser.add_argument("--regions", type=int, default=100)
+    parser.add_argument("--clusters", type=int, default=10)
+    parser.add_argument("--publications", type=int, default=2_000)
+    chosen = parser.parse_args()
+    keep_compiled_code()
+    if chosen.large:
+        subscribers = chosen.subscribers or 100_000
+        table = run_large(chosen.regions, chosen.clusters, subscribers, chosen.publications)
+    else:
+        table = run_bursts(chosen.subscribers or 500, chosen.burst, chosen.out)
     Console().print(table)
-    if chosen.out:
-        chosen.out.mkdir(parents=True, exist_ok=True)
-        plot_scot(figure_8(), chosen.out)
-        plot_burst({name: result for name, (result, _) in found.items()}, chosen.out)
 
 
 if __name__ == "__main__":

@@ -125,10 +125,15 @@ class ScotOverlay:
             self._broken.discard((name, end))
             self.tell(name, None, NeighbourUp(end, self.brokers[end].position.label))
 
-    def settle(self) -> None:
-        """Deliver what is under way, one at a time from links that are drawn, until nothing is."""
+    def settle(self, at_most: int = MANY) -> None:
+        """Deliver what is under way, one at a time from links that are drawn, until nothing is.
+
+        Or until ``at_most`` messages are delivered.
+        """
         steps = 0
         while busy := sorted(ends for ends, queue in self._queues.items() if queue):
+            if steps == at_most < MANY:
+                return
             steps += 1
             assert steps < MANY, "messages go round in circles"
             one, other = self._random.choice(busy)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
+import attrs
 import numpy as np
 
-from gossamer.protocol.scot import Factor, Scot
-from gossamer.sim.scot.burst import BurstResult
+from gossamer.protocol.scot import Factor, Scot, ScotSettings
+from gossamer.sim.scot.burst import Burst, BurstResult
 from gossamer.sim.scot.overlays import figure_2, figure_8
-from gossamer.sim.scot.plots import column_order, largest_delays, plot_burst, plot_scot
+from gossamer.sim.scot.plots import column_order, largest_delays, longest_queues, write_plots
+from gossamer.sim.scot.records import RoutingRecord, ScotRunRecord
 
 
 def made_up(delays: list[int]) -> BurstResult:
@@ -20,16 +22,22 @@ def made_up(delays: list[int]) -> BurstResult:
     return BurstResult(
         subscription_delays=none,
         subscription_hops=none,
+        longer_ways=0,
         subscription_messages=0,
         subscription_duplicates=0,
+        kept_back=0,
+        table_entries=0,
         published=received - np.array(delays),
         received=received,
+        clients=np.ones(len(delays), np.int64),
         burst=np.ones(len(delays), np.bool_),
         inter_messages=0,
         intra_messages=0,
         matchings=0,
+        detours=0,
         cases={},
-        windows=np.array([[5_100, 3, 4], [5_200, 0, 0]]),
+        windows=np.array([[5_100, 3, 4, 4], [5_200, 0, 0, 0]]),
+        burst_links=2,
         started=5_000,
         ended=int(received[-1]),
     )
@@ -54,13 +62,32 @@ def test_columns_keep_the_neighbours_of_a_path_side_by_side() -> None:
     assert list(itertools.pairwise(inner)) in (rows, [(b, a) for a, b in reversed(rows)])
 
 
+def test_a_point_of_queues_is_the_longest_of_its_windows() -> None:
+    places = np.arange(1_000)
+    windows = np.stack([5_000 + places * 1_000_000, places % 7, places, places], axis=1)
+    at, lengths = longest_queues(attrs.evolve(made_up([1]), windows=windows))
+    assert len(at) == len(lengths) == 500
+    assert list(at[:3]) == [0, 2, 4]
+    assert list(lengths[:4]) == [1, 3, 5, 6]
+
+
 def test_pictures_are_the_same_for_the_same_input(tmp_path: Path) -> None:
-    folders = [tmp_path / "one", tmp_path / "two"]
-    for folder in folders:
-        folder.mkdir()
-        plot_scot(Scot(Factor.path("abc"), Factor.complete(3)), folder)
-        plot_burst({"static": made_up([2, 9, 4]), "dynamic": made_up([1, 2, 3])}, folder)
-    names = sorted(path.name for path in folders[0].iterdir())
-    assert names == ["burst.png", "burst.svg", "scot.png", "scot.svg"]
-    for name in names:
-        assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes()
+    scot = Scot(Factor.path("abc"), Factor.complete(3))
+    burst = Burst(scot=scot, settings=ScotSettings())
+    record = ScotRunRecord(
+        scenario={},
+        scenario_text="",
+        seed=1,
+        versions={},
+        wall_s=0.0,
+        peak_rss_bytes=0,
+        systems={
+            name: RoutingRecord(name=name, burst=burst, result=made_up(delays), peak_rss_bytes=0)
+            for name, delays in (("static", [2, 9, 4]), ("dynamic", [1, 2, 3]))
+        },
+    )
+    plots = [write_plots(record, tmp_path / folder) for folder in ("one", "two")]
+    assert [plot.name for plot in plots[0]] == ["overlay", "delay", "queues", "messages"]
+    for one, other in zip(*plots, strict=True):
+        assert one.svg.read_bytes() == other.svg.read_bytes()
+        assert one.png.read_bytes() == other.png.read_bytes()

@@ -82,11 +82,15 @@ def check(
     from gossamer.sim.commands.broker_preview import broker_preview_table
     from gossamer.sim.commands.preview import preview, preview_table
     from gossamer.sim.commands.scenarios import read_scenario
+    from gossamer.sim.commands.scot_preview import scot_preview_table
+    from gossamer.sim.scot.scenario import ScotScenario
 
     overrides = _overrides(changes, trace=trace, seed=seed, nodes=nodes, rounds=rounds)
     checked, _ = read_scenario(scenario, overrides)
     if isinstance(checked, BrokerScenario):
         Console().print(broker_preview_table(checked))
+    elif isinstance(checked, ScotScenario):
+        Console().print(scot_preview_table(checked))
     else:
         Console().print(preview_table(preview(checked)))
 

@@ -7,45 +7,10 @@ filter aggregation.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-Kind = Literal["ratio", "number", "fine", "count"]
-
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """One measure of a system.
-
-    Attributes:
-        key: its name in ``summary.json``.
-        label: its name for people.
-        kind: "ratio" (0 to 1, printed as per cent), "number" (printed with two decimals), "fine"
-            (with three significant digits at least) or "count" (printed whole).
-        better: which direction is better, or None where neither is.
-        meaning: one sentence that explains it.
-        brief: whether it belongs in the short table at the end of a run.
-    """
-
-    key: str
-    label: str
-    kind: Kind
-    better: Literal["higher", "lower"] | None
-    meaning: str
-    brief: bool = False
-
-    def format(self, value: float | None) -> str:
-        """``value`` as people read it; a dash where there was nothing to measure."""
-        if value is None:
-            return "-"
-        if self.kind == "ratio":
-            return f"{100 * value:.2f} %"
-        if self.kind == "fine":
-            return f"{value:,.3g}" if abs(value) < 100 else f"{value:,.0f}"
-        if self.kind == "number":
-            return f"{value:,.2f}"
-        return f"{value:,.0f}"
-
+from gossamer.sim.measure import Measure
+from gossamer.sim.scot.measures import SCOT_MEASURES
 
 MEASURES: tuple[Measure, ...] = (
     Measure(
@@ -302,12 +267,20 @@ BROKER_MEASURES: tuple[Measure, ...] = (
     Measure("deliveries", "deliveries made", "count", None, "Publications handed to clients."),
 )
 
-BY_KEY: dict[str, Measure] = {measure.key: measure for measure in (*MEASURES, *BROKER_MEASURES)}
+_OF_KIND: dict[str | None, tuple[Measure, ...]] = {
+    None: MEASURES,
+    "brokers": BROKER_MEASURES,
+    "scot": SCOT_MEASURES,
+}
+
+# Where kinds share a measure, each describes it in its own words.
+BY_KEY: dict[str, Measure] = {
+    measure.key: measure for measures in reversed(_OF_KIND.values()) for measure in measures
+}
 
 
 def all_measures(summaries: Iterable[Mapping[str, Any]]) -> list[Measure]:
     """The measures of the kinds of runs that ``summaries`` are of."""
-    kinds = [summary["scenario"].get("kind") for summary in summaries]
-    brokers = BROKER_MEASURES if "brokers" in kinds else ()
-    peers = MEASURES if any(kind != "brokers" for kind in kinds) else ()
-    return [*peers, *brokers]
+    kinds = {summary["scenario"].get("kind") for summary in summaries}
+    found = [measure for kind in _OF_KIND if kind in kinds for measure in _OF_KIND[kind]]
+    return list({measure.key: measure for measure in found}.values())

@@ -12,6 +12,7 @@ from gossamer.sim.brokers.records import BrokerRunRecord
 from gossamer.sim.measures import all_measures
 from gossamer.sim.plots import Plot
 from gossamer.sim.records import RunRecord
+from gossamer.sim.scot.records import ScotRunRecord
 
 _STYLE = """
 :root { color-scheme: light; }
@@ -45,7 +46,7 @@ def write_report(
 
 
 def report_html(
-    record: RunRecord | BrokerRunRecord,
+    record: RunRecord | BrokerRunRecord | ScotRunRecord,
     summary: Mapping[str, Any],
     plots: Sequence[Plot],
     *,

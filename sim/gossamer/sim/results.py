@@ -22,6 +22,7 @@ from typing import Any
 from gossamer.sim.brokers.records import BrokerRunRecord, CoveringRecord
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.records import Column, RunRecord, SystemRecord, Table
+from gossamer.sim.scot.records import RoutingRecord, ScotRunRecord
 from gossamer.sim.summary import dump_json, summarise, summarise_system
 
 SUMMARY_FILE = "summary.json"
@@ -78,7 +79,7 @@ def check_destination(path: Path, *, resumed: bool = False) -> None:
 
 
 def write_results(
-    record: RunRecord | BrokerRunRecord,
+    record: RunRecord | BrokerRunRecord | ScotRunRecord,
     path: Path,
     *,
     resumed: bool = False,
@@ -209,7 +210,7 @@ def _sibling(path: Path, suffix: str) -> Path:
     return path.absolute().parent / f".{path.name}.{uuid.uuid4().hex[:12]}.{suffix}"
 
 
-def _write_tables(system: SystemRecord | CoveringRecord, folder: Path) -> None:
+def _write_tables(system: SystemRecord | CoveringRecord | RoutingRecord, folder: Path) -> None:
     folder.mkdir()
     for name, table in system.tables():
         write_table(table, folder / f"{name}.parquet")

@@ -14,6 +14,7 @@ import numpy as np
 
 from gossamer.sim.brokers.records import BrokerRunRecord
 from gossamer.sim.records import Column, RunRecord, SystemRecord, Table
+from gossamer.sim.scot.records import ScotRunRecord
 
 HOUR_S = 3600.0
 
@@ -30,7 +31,8 @@ _ROW_ORDER: dict[str, tuple[str, ...]] = {
 
 
 def summarise(
-    record: RunRecord | BrokerRunRecord, of_system: Callable[[Any], dict[str, Any]] | None = None
+    record: RunRecord | BrokerRunRecord | ScotRunRecord,
+    of_system: Callable[[Any], dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """The content of ``summary.json``: plain values only, NaN and infinity replaced by None.
 
@@ -126,7 +128,7 @@ def percentile(values: Column, per_cent: float) -> float:
     return float(np.percentile(values, per_cent, method="inverted_cdf"))
 
 
-def result_hash(record: RunRecord | BrokerRunRecord) -> str:
+def result_hash(record: RunRecord | BrokerRunRecord | ScotRunRecord) -> str:
     """SHA-256, in hexadecimal, over everything in ``record`` that seed and scenario decide.
 
     Covers the tables, overlays and totals of every system and the seed; not wall-clock time,

@@ -7,9 +7,10 @@ the copies of every broker. Brokers route by subscriptions alone. The one door i
 
 - `labels`, `factors`, `topology`, `errors`: the overlay, and what a broker knows of it
 - `messages`, `effects`, `settings`: what crosses the door
-- `table`, `congestion`, `state`: what is remembered
+- `catalogue`, `table`, `congestion`, `state`: what is remembered
 - `broadcast`: Algorithm 1; `targets`, `static_routing`: Algorithm 3; `dynamic_routing`: Algorithm 4
-- `around`: past failed links and brokers, beyond the paper
+- `covering`, `cluster_detours`, `around`: fewer subscriptions, ways around congestion within
+  clusters, and past failed links and brokers, beyond the paper
 - `bid_routing`: Algorithm 2, the baseline without clusters
 - `routing`, `clients`, `broker`: the three ways to route, clients, and the door itself
 

@@ -27,6 +27,7 @@ from collections.abc import Iterable
 from attrs import evolve
 
 from gossamer.protocol.broker.identifiers import Hop
+from gossamer.protocol.scot import cluster_detours
 from gossamer.protocol.scot.errors import WrongClusterError, WrongRegionError
 from gossamer.protocol.scot.labels import NO_CLUSTERS
 from gossamer.protocol.scot.messages import Bypass, Detour, Notification
@@ -129,7 +130,7 @@ def _take_in(state: State, out: Outbox, message: Bypass) -> None:
     targets = within_cluster(state, message.notification, state.primary_in(message.past))
     out.deliver(message.notification, targets.local)
     for name in reroute(state, out, message.notification, targets).intra:
-        out.send(name, message.notification)
+        cluster_detours.send(state, out, message.notification, name)
 
 
 def _working(state: State, names: Iterable[str]) -> list[str]:

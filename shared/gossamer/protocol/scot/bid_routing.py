@@ -12,8 +12,6 @@ that it made: they cannot form a loop. A way has at most as many hops as there a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from attrs import evolve
 
 from gossamer.protocol.broker.identifiers import Hop
@@ -65,16 +63,18 @@ def introduce(state: State, out: Outbox, neighbour: str) -> None:
 
 def publish(state: State, out: Outbox, notification: BidNotification) -> None:
     """Add the BIDs of matching subscriptions at the publisher's host broker (lines 3-7)."""
-    matching = _match(state, notification)
+    state.counters.matched += 1
+    matching = state.table.match(notification.values)
     bids = {entry.id.broker for entry in matching}
-    out.deliver(notification, _local(matching))
+    out.deliver(notification, (entry for entry in matching if entry.hop.is_client))
     _split(state, out, notification, bids - {state.name})
 
 
 def route(state: State, out: Outbox, notification: BidNotification) -> None:
     """Deliver a notification here if the local BID is on it, and pass it on (lines 11-21)."""
     if state.name in notification.bids:
-        out.deliver(notification, _local(_match(state, notification)))
+        state.counters.matched += 1
+        out.deliver(notification, state.table.directions(notification.values).own)
     _split(state, out, notification, set(notification.bids) - {state.name})
 
 
@@ -88,15 +88,6 @@ def _split(state: State, out: Outbox, notification: BidNotification, bids: set[s
             state.counters.lost += 1
     for name in sorted(ways):
         out.send(name, evolve(notification, bids=tuple(ways[name])))
-
-
-def _match(state: State, notification: BidNotification) -> list[Entry]:
-    state.counters.matched += 1
-    return state.table.match(notification.values)
-
-
-def _local(entries: Iterable[Entry]) -> list[Entry]:
-    return [entry for entry in entries if entry.hop.is_client]
 
 
 def _flood(

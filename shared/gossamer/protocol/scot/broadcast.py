@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gossamer.protocol.broker.identifiers import Hop
+from gossamer.protocol.scot import covering
 from gossamer.protocol.scot.errors import WrongClusterError
 from gossamer.protocol.scot.labels import ClusterBitVector
 from gossamer.protocol.scot.messages import Subscription, Unsubscription
@@ -45,8 +46,11 @@ def on_subscription(state: State, out: Outbox, hop: Hop, message: Subscription) 
 def subscribe(state: State, out: Outbox, entry: Entry) -> None:
     """Save a subscription that is new, and take both steps if it is primary (lines 8-15)."""
     state.table.add(entry)
-    for name in _next_brokers(state, entry):
-        out.send(name, Subscription(entry.id, entry.filter, entry.host))
+    if covering.keeps_back(state, entry):
+        state.counters.kept_back += 1
+        state.covered.add(entry.id)
+    else:
+        _pass_on(state, out, entry)
 
 
 def on_unsubscription(state: State, out: Outbox, hop: Hop, message: Unsubscription) -> None:
@@ -61,6 +65,11 @@ def on_unsubscription(state: State, out: Outbox, hop: Hop, message: Unsubscripti
 def unsubscribe(state: State, out: Outbox, entry: Entry) -> None:
     """Forget a subscription, and take that along the tree that it made."""
     state.table.remove(entry.id)
+    if entry.id in state.covered:
+        state.covered.discard(entry.id)
+        return
+    for uncovered in covering.uncovered_without(state, entry):
+        _pass_on(state, out, uncovered)
     for name in _next_brokers(state, entry):
         out.send(name, Unsubscription(entry.id))
 
@@ -68,8 +77,13 @@ def unsubscribe(state: State, out: Outbox, entry: Entry) -> None:
 def introduce(state: State, out: Outbox, neighbour: str) -> None:
     """Tell a neighbour whose link came up what it should know of."""
     for entry in state.table:
-        if neighbour in _next_brokers(state, entry):
+        if entry.id not in state.covered and neighbour in _next_brokers(state, entry):
             out.send(neighbour, Subscription(entry.id, entry.filter, entry.host))
+
+
+def _pass_on(state: State, out: Outbox, entry: Entry) -> None:
+    for name in _next_brokers(state, entry):
+        out.send(name, Subscription(entry.id, entry.filter, entry.host))
 
 
 def _next_brokers(state: State, entry: Entry) -> Iterator[str]:

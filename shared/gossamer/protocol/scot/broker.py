@@ -8,12 +8,14 @@ from gossamer.protocol.broker.errors import MisplacedMessageError, UnknownNeighb
 from gossamer.protocol.broker.identifiers import Hop
 from gossamer.protocol.broker.index import NewIndex, SharedIndex
 from gossamer.protocol.errors import LocalProtocolError, RemoteProtocolError
+from gossamer.protocol.scot.catalogue import Catalogue, Numbers
 from gossamer.protocol.scot.clients import on_client_message
 from gossamer.protocol.scot.congestion import LinkStatusTable
 from gossamer.protocol.scot.counters import Counters
 from gossamer.protocol.scot.effects import Effect, Refuse
 from gossamer.protocol.scot.messages import (
     BetweenBrokers,
+    Carrying,
     FromClient,
     FromHost,
     Message,
@@ -43,6 +45,7 @@ class ScotBroker:
         settings: ScotSettings,
         *,
         new_index: NewIndex = SharedIndex,
+        catalogue: Catalogue | None = None,
     ) -> None:
         """A broker that has seen nothing.
 
@@ -52,12 +55,14 @@ class ScotBroker:
             settings: the same for all brokers of the overlay.
             new_index: makes an empty index of filters; `broker.index.compiled_index` for large
                 tables.
+            catalogue: of the subscriptions of all brokers in this process, which then share it;
+                `new_index` does not count. One of its own if None.
         """
         self._state = State(
             name=name,
             position=position,
             settings=settings,
-            table=RoutingTable(new_index),
+            table=RoutingTable(Catalogue(new_index) if catalogue is None else catalogue),
             next_number=0,
             links=LinkStatusTable(settings.threshold),
         )
@@ -77,15 +82,38 @@ class ScotBroker:
         """What happened so far; belongs to the broker."""
         return self._state.counters
 
+    @property
+    def revision(self) -> int:
+        """Changes whenever a notification may be treated otherwise than an equal one before.
+
+        Until then a host may do what the broker wanted of it then, without asking again.
+        """
+        return self._state.revision
+
     def table(self) -> Sequence[Entry]:
         """The routing table, by identifier."""
         return tuple(self._state.table)
+
+    def learn(self, name: str, numbers: Numbers) -> None:
+        """Enter subscriptions of the shared catalogue as if a neighbour had sent them.
+
+        For a host that simulates many brokers: what is to be sent on is the same for all that are
+        new, come from one neighbour and are of one cluster, so it may ask for one and know it for
+        the others. Without effect on counters; not for tables with covering.
+        """
+        self._state.revision += 1
+        self._state.table.add_all(numbers, name)
+
+    @property
+    def table_size(self) -> int:
+        """Entries of the routing table."""
+        return len(self._state.table)
 
     def handle(self, now: int, source: Hop | None, message: Message) -> list[Effect]:
         """Take a message, and say what is to happen because of it.
 
         Args:
-            now: microseconds; no rule of a SCOT asks for it, and all brokers have the same door.
+            now: microseconds; nothing here asks for it, but all brokers have the same door.
             source: the client or neighbour that sent the message, or None for the host.
             message: what came.
 
@@ -94,6 +122,8 @@ class ScotBroker:
         """
         del now
         out = Outbox(self._state.counters)
+        if not isinstance(message, Carrying | WindowEnded):
+            self._state.revision += 1
         try:
             self._dispatch(out, source, message)
         except (LocalProtocolError, RemoteProtocolError) as error:
@@ -126,7 +156,9 @@ class ScotBroker:
                     raise UnknownNeighbourError(name)
                 self._state.down.add(name)
             case WindowEnded(queues):
+                before = self._state.goes_by_loads
                 self._state.links.update(queues)
+                self._state.revision += before or self._state.goes_by_loads
 
     def _on_neighbour(self, out: Outbox, source: Hop, message: BetweenBrokers) -> None:
         if source.name not in self._state.labels:

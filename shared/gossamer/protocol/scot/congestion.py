@@ -55,12 +55,22 @@ class LinkStatusTable:
 
     threshold: float
     _status: dict[str, LinkStatus] = field(factory=dict)
+    _overloaded: set[str] = field(factory=set)
 
     def update(self, reports: Iterable[QueueReport]) -> None:
         """Take over how queues are at the end of a window."""
         for report in reports:
             status = LinkStatus(report.length, report.entered, report.left)
             self._status[report.neighbour] = status
+            if status.load > self.threshold:
+                self._overloaded.add(report.neighbour)
+            else:
+                self._overloaded.discard(report.neighbour)
+
+    @property
+    def any_overloaded(self) -> bool:
+        """Whether some output queue is congested."""
+        return bool(self._overloaded)
 
     def status(self, neighbour: str) -> LinkStatus:
         """The status of a link; idle if nothing is known."""
@@ -68,7 +78,7 @@ class LinkStatusTable:
 
     def overloaded(self, neighbour: str) -> bool:
         """Whether the output queue to a neighbour is congested."""
-        return self.status(neighbour).load > self.threshold
+        return neighbour in self._overloaded
 
     def least_loaded(self, neighbours: Iterable[str]) -> str:
         """The link with the least load; of equal ones the first by name."""

@@ -15,6 +15,8 @@ class Counters:
         delivered: notifications handed to clients.
         duplicates: subscriptions that had come on another link before, and were dropped.
         stale: messages about what is not known (any more), dropped.
+        kept_back: subscriptions that were not sent on, as others covered them.
+        detours: copies that went around an overloaded link within the cluster.
         lost: copies that had no link to go on.
         refused: messages that were refused.
         cases: notifications with an overloaded target link between clusters by the case of
@@ -27,6 +29,8 @@ class Counters:
     delivered: int = 0
     duplicates: int = 0
     stale: int = 0
+    kept_back: int = 0
+    detours: int = 0
     lost: int = 0
     refused: int = 0
     cases: dict[int, int] = field(factory=dict)

@@ -26,9 +26,10 @@ from __future__ import annotations
 
 from enum import Enum
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from gossamer.protocol.broker.identifiers import Hop
+from gossamer.protocol.scot import cluster_detours
 from gossamer.protocol.scot.around import reroute
 from gossamer.protocol.scot.congestion import LinkStatusTable
 from gossamer.protocol.scot.labels import NO_CLUSTERS, ClusterBitVector
@@ -73,7 +74,7 @@ def route(state: State, out: Outbox, hop: Hop, notification: Notification) -> No
     chosen = plan(targets, state.links, spare_links=state.settings.spare_links)
     _count(state, chosen.case)
     for name, clusters in chosen.copies.items():
-        out.send(name, evolve(notification, targets=clusters))
+        cluster_detours.send(state, out, notification, name, clusters)
 
 
 def plan(targets: Targets, links: LinkStatusTable, *, spare_links: bool = False) -> Plan:

@@ -120,6 +120,8 @@ class BidNotification:
 Clustered = Subscription | Unsubscription | Notification | Detour | Bypass
 Unclustered = BidSubscription | BidUnsubscription | BidNotification
 BetweenBrokers = Clustered | Unclustered
+Carrying = Publish | Notification | Detour | Bypass | BidNotification
+"""Messages with a publication, which change nothing at a broker but its counters."""
 
 # From the host; their source is None.
 

@@ -28,6 +28,11 @@ class ScotSettings:
             cluster although no subscriber is behind them; off in the paper.
         around_failures: whether notifications go around links that do not work (`around`); off in
             the paper.
+        covering: whether a subscription that another from the same direction covers is kept back
+            within its cluster (`covering`); off in the paper, and without effect by BID.
+        cluster_detours: whether algorithm 4 takes notifications around overloaded links within a
+            cluster by another one (`cluster_detours`), not together with `around_failures`; off in
+            the paper.
     """
 
     routing: str = field(default=DYNAMIC)
@@ -35,6 +40,8 @@ class ScotSettings:
     window: int = field(default=50_000)
     spare_links: bool = field(default=False)
     around_failures: bool = field(default=False)
+    covering: bool = field(default=False)
+    cluster_detours: bool = field(default=False)
 
     def __attrs_post_init__(self) -> None:
         if self.routing not in ROUTINGS:
@@ -43,3 +50,6 @@ class ScotSettings:
             raise ConfigError("threshold", self.threshold, "a number from 0 on")
         if not self.window > 0:
             raise ConfigError("window", self.window, "a number of microseconds above 0")
+        if self.cluster_detours and self.around_failures:
+            expected = "false together with around_failures"
+            raise ConfigError("cluster_detours", self.cluster_detours, expected)

@@ -10,7 +10,7 @@ from gossamer.protocol.scot.congestion import LinkStatusTable
 from gossamer.protocol.scot.counters import Counters
 from gossamer.protocol.scot.errors import WrongNeighbourError
 from gossamer.protocol.scot.labels import BrokerLabel
-from gossamer.protocol.scot.settings import ScotSettings
+from gossamer.protocol.scot.settings import DYNAMIC, ScotSettings
 from gossamer.protocol.scot.table import RoutingTable
 from gossamer.protocol.scot.topology import Position
 
@@ -38,6 +38,8 @@ class State:
         secondary: names of the secondary neighbours, by cluster.
         down: neighbours whose link does not work now.
         links: the link status table.
+        revision: see `ScotBroker.revision`.
+        covered: subscriptions that were not sent on, as others cover them (`covering`).
         bid_hops: in an unclustered SCOT the neighbour on the way to each broker.
         bid_numbers: in an unclustered SCOT the number of the last subscription from each broker.
     """
@@ -48,6 +50,8 @@ class State:
     table: RoutingTable
     next_number: int
     links: LinkStatusTable
+    revision: int = 0
+    covered: set[Id] = field(factory=set)
     labels: dict[str, BrokerLabel] = field(factory=dict)
     primary: list[str] = field(factory=list)
     secondary: dict[int, str] = field(factory=dict)
@@ -61,6 +65,12 @@ class State:
     def cluster(self) -> int:
         """The broker's own cluster."""
         return self.position.label.cluster
+
+    @property
+    def goes_by_loads(self) -> bool:
+        """Whether the loads of links decide where a notification goes now."""
+        congested = self.settings.routing == DYNAMIC and self.links.any_overloaded
+        return congested or bool(self.down)
 
     def new_id(self) -> Id:
         """An identifier that was never used."""

@@ -9,7 +9,7 @@ from gossamer.protocol.scot.errors import WrongClusterError
 from gossamer.protocol.scot.messages import Notification
 from gossamer.protocol.scot.settings import STATIC
 from gossamer.protocol.scot.state import State
-from gossamer.protocol.scot.table import Entry
+from gossamer.protocol.scot.table import Entry, Matching
 
 
 @frozen
@@ -39,7 +39,7 @@ def targets_of(state: State, hop: Hop, notification: Notification) -> Targets:
     """
     matching = _match(state, notification)
     clusters = (
-        {cluster for entry in matching for cluster in entry.host} - {state.cluster}
+        {state.labels[name].cluster for name in matching.neighbours} - {state.cluster}
         if hop.is_client
         else set(notification.targets)
     )
@@ -53,21 +53,21 @@ def within_cluster(state: State, notification: Notification, source: str | None)
     return _targets(state, _match(state, notification), source, {})
 
 
-def _match(state: State, notification: Notification) -> list[Entry]:
+def _match(state: State, notification: Notification) -> Matching:
     state.counters.matched += 1
-    return state.table.match(notification.values)
+    return state.table.directions(notification.values)
 
 
 def _targets(
-    state: State, matching: list[Entry], source: str | None, inter: dict[int, str]
+    state: State, matching: Matching, source: str | None, inter: dict[int, str]
 ) -> Targets:
-    primary = [entry for entry in matching if state.cluster in entry.host]
-    remote = {entry.hop.name for entry in primary if not entry.hop.is_client}
+    # A subscription of this cluster came from a primary neighbour, any other from a secondary one.
+    primary = {name for name in matching.neighbours if state.labels[name].cluster == state.cluster}
     return Targets(
-        local=tuple(entry for entry in primary if entry.hop.is_client),
-        intra=tuple(sorted(remote - {source})),
+        local=matching.own,
+        intra=tuple(sorted(primary - {source})),
         inter=inter,
-        spare=tuple(name for name in state.primary if name not in {*remote, source}),
+        spare=tuple(name for name in state.primary if name not in {*primary, source}),
     )
 
 

@@ -13,7 +13,6 @@ from typing import Final
 import attrs
 
 from gossamer.sim.brokers.scenario import BROKER_SETTINGS, KIND, SECTIONS, BrokerScenario
-from gossamer.sim.errors import ScenarioError
 from gossamer.sim.toml_files import (
     Document,
     check_keys,
@@ -72,10 +71,3 @@ def _override(document: Document, dotted: str, value: object) -> None:
     else:
         known = (*_TOP_KEYS, *(f"{name}.{key}" for name in (*SECTIONS, BROKER)))
         raise unknown_key(dotted, value, dotted, known)
-
-
-def check_kind(kind: object) -> None:
-    """Refuse a kind of scenario that there is not."""
-    if kind != KIND:
-        expected = f"{KIND!r}, or nothing for peers without servers"
-        raise ScenarioError(None, _KIND, kind, expected)

@@ -13,7 +13,7 @@ from rich.console import Console
 from gossamer.sim.brokers.results import write_broker_results
 from gossamer.sim.brokers.scenario import BrokerScenario
 from gossamer.sim.brokers.simulation import simulate_brokers
-from gossamer.sim.commands.broker_preview import check_memory
+from gossamer.sim.commands import broker_preview, scot_preview
 from gossamer.sim.commands.destination import (
     Destination,
     file_name,
@@ -25,6 +25,9 @@ from gossamer.sim.commands.progress import progress_bars, stops_between_rounds
 from gossamer.sim.commands.scenarios import AnyScenario, read_scenario
 from gossamer.sim.errors import ScenarioError, SimulationError
 from gossamer.sim.results import ResultsError, check_destination, write_results
+from gossamer.sim.scot.results import write_scot_results
+from gossamer.sim.scot.scenario import ScotScenario
+from gossamer.sim.scot.simulation import simulate_scot
 from gossamer.sim.simulation import simulate
 from gossamer.sim.tables import print_json, summary_table
 
@@ -40,7 +43,7 @@ class Options:
         json: print `summary.json` instead of a table.
         resume: go on with an unfinished run.
         plots: whether to draw plots and write the report.
-        threads: systems (coverings, of brokers) that run at a time.
+        threads: systems (coverings of brokers, ways of routing) that run at a time.
     """
 
     out: Path | None = None
@@ -82,7 +85,9 @@ def run_scenario(scenario: AnyScenario, text: str, options: Options) -> None:
 def _claimed(scenario: AnyScenario, text: str, options: Options) -> Destination:
     """A place for a new run; whatever can be refused is, before anything is written."""
     if isinstance(scenario, BrokerScenario):
-        check_memory(scenario)
+        broker_preview.check_memory(scenario)
+    elif isinstance(scenario, ScotScenario):
+        scot_preview.check_memory(scenario)
     else:
         preview(scenario)
     place = new_destination(options.out, _default_name(scenario))
@@ -108,6 +113,8 @@ def _simulate_and_write(
 ) -> dict[str, Any]:
     if isinstance(scenario, BrokerScenario):
         return _simulate_brokers(scenario, text, place, options)
+    if isinstance(scenario, ScotScenario):
+        return _simulate_scot(scenario, text, place, options)
     with progress_bars() as bars, stops_between_rounds(bars) as progress:
         record = simulate(
             scenario,
@@ -134,6 +141,22 @@ def _simulate_brokers(
             processes=options.threads,
         )
     return write_broker_results(record, place.out, pictures=options.plots)
+
+
+def _simulate_scot(
+    scenario: ScotScenario, text: str, place: Destination, options: Options
+) -> dict[str, Any]:
+    with progress_bars("done") as bars:
+        bars("routings", 0, len(scenario.routings))
+        record = simulate_scot(
+            scenario,
+            text,
+            progress=bars,
+            checkpoint=place.checkpoint,
+            resume=options.resume,
+            processes=options.threads,
+        )
+    return write_scot_results(record, place.out, pictures=options.plots)
 
 
 def _what_is_kept(place: Destination) -> str:

@@ -1,4 +1,4 @@
-"""Scenario files of either kind: `kind = "brokers"` at the top tells brokers from peers."""
+"""Scenario files of all kinds: `kind` at the top, such as "brokers", tells them from peers."""
 
 from __future__ import annotations
 
@@ -12,13 +12,18 @@ from gossamer.sim.brokers.scenario import BrokerScenario
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.scenario import Scenario
 from gossamer.sim.scenario_file import read_scenario as read_peers
+from gossamer.sim.scot import scenario_file as scot
+from gossamer.sim.scot.scenario import ScotScenario
 from gossamer.sim.toml_files import parse_document, read_text
 
-AnyScenario = Scenario | BrokerScenario
+AnyScenario = Scenario | BrokerScenario | ScotScenario
+
+# By kind, the module that reads and writes it.
+_FILES = {"brokers": brokers, "scot": scot}
 
 
 def read_scenario(path: Path, overrides: Mapping[str, object]) -> tuple[AnyScenario, str]:
-    """Read a scenario file of either kind, see `gossamer.sim.scenario_file.read_scenario`.
+    """Read a scenario file of any kind, see `gossamer.sim.scenario_file.read_scenario`.
 
     Raises:
         ScenarioError: the file is missing, unreadable, not TOML, or not a possible scenario.
@@ -29,11 +34,20 @@ def read_scenario(path: Path, overrides: Mapping[str, object]) -> tuple[AnyScena
     if kind is None:
         return read_peers(path, overrides)
     try:
-        brokers.check_kind(kind)
-        scenario = brokers.scenario_from_document(document, overrides)
+        files = _FILES[_known(kind)]
+        scenario = files.scenario_from_document(document, overrides)
     except ScenarioError as error:
         # What was overridden is not in the file.
         raise attrs.evolve(error, file=None if error.field in overrides else str(path)) from None
     if overrides:
-        text = f"# As run, from {path.name!r}.\n\n" + brokers.scenario_to_toml(scenario)
+        text = f"# As run, from {path.name!r}.\n\n" + files.scenario_to_toml(scenario)
     return scenario, text
+
+
+def _known(kind: object) -> str:
+    """Refuse a kind of scenario that there is not."""
+    if not isinstance(kind, str) or kind not in _FILES:
+        choices = " or ".join(map(repr, _FILES))
+        expected = f"{choices}, or nothing for peers without servers"
+        raise ScenarioError(None, "kind", kind, expected)
+    return kind

@@ -3,22 +3,25 @@
 Each broker serves its input queue one message at a time, first in first out; a message is handled,
 and takes effect, when its service ends. Each link has an output queue at either end, from which
 messages leave one after the other. At the end of every window brokers are told how their output
-queues are. Nothing is drawn at random, so that a run is fixed by what is scheduled.
+queues are. Nothing is drawn at random but how fast brokers are, by their names, so that a run is
+fixed by what is scheduled.
 """
 
 from __future__ import annotations
 
+import functools
 import heapq
+import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 import attrs
 
 from gossamer.protocol.broker.identifiers import Hop, client, neighbour
-from gossamer.protocol.broker.index import NewIndex, SharedIndex
 from gossamer.protocol.broker.messages import Publish
 from gossamer.protocol.scot import Scot, ScotBroker, ScotSettings
+from gossamer.protocol.scot.catalogue import Catalogue
 from gossamer.protocol.scot.effects import Deliver, Effect, Refuse, Send
 from gossamer.protocol.scot.messages import (
     BetweenBrokers,
@@ -30,6 +33,8 @@ from gossamer.protocol.scot.messages import (
     QueueReport,
     WindowEnded,
 )
+from gossamer.sim.errors import SimulationError
+from gossamer.sim.scot.catalogue import RememberingCatalogue
 
 
 @attrs.frozen
@@ -59,15 +64,25 @@ class ServiceTimes:
         forwarding: on one that is only passed on, by its BIDs.
         bid: on each BID that a notification carries, to split the list.
         subscription: on a subscription or unsubscription, duplicates included.
+        unevenness: brokers take from 2 ** -unevenness to 2 ** unevenness times as long, each
+            always the same; drawn by its name.
     """
 
     matching: int = 200
     forwarding: int = 50
     bid: int = 2
     subscription: int = 100
+    unevenness: float = 0.0
 
     def of(self, broker: str, message: Message) -> int:
         """The time that a broker works on a message."""
+        return round(self._usual(broker, message) * self.factor(broker))
+
+    def factor(self, broker: str) -> float:
+        """How much longer than usual a broker takes for everything."""
+        return _factor(broker, self.unevenness) if self.unevenness else 1.0
+
+    def _usual(self, broker: str, message: Message) -> int:
         match message:
             case BidNotification():
                 hosts = broker in message.bids
@@ -77,6 +92,11 @@ class ServiceTimes:
                 return self.matching
             case _:
                 return self.subscription
+
+
+@functools.cache
+def _factor(broker: str, unevenness: float) -> float:
+    return float(2 ** random.Random(broker).uniform(-unevenness, unevenness))
 
 
 class Observer(Protocol):
@@ -101,6 +121,31 @@ class Observer(Protocol):
 
     def window_ended(self, now: int, queues: dict[tuple[str, str], QueueReport]) -> None:
         """How the output queues that were in use are, by link."""
+
+
+class Unobserved:
+    """An observer of runs in which brokers refuse nothing, and whose end is all that counts."""
+
+    def handled(
+        self,
+        now: int,
+        arrived: int,
+        broker: str,
+        source: Hop,
+        message: Message,
+        effects: list[Effect],
+    ) -> None:
+        """Nothing is written down."""
+
+    def delivered(self, now: int, effect: Deliver) -> None:
+        """Nothing is written down."""
+
+    def refused(self, now: int, broker: str, effect: Refuse) -> None:
+        """What is refused is a fault of the scenario."""
+        raise SimulationError(f"broker {broker} at {now} µs: {effect.error}")
+
+    def window_ended(self, now: int, queues: dict[tuple[str, str], QueueReport]) -> None:
+        """Nothing is written down."""
 
 
 @attrs.define(eq=False)
@@ -146,11 +191,13 @@ class ScotNetwork:
         links: what links do.
         service: what messages cost brokers.
         observer: told what happens.
-        new_index: makes a broker's index of filters.
+        catalogue: of the subscriptions of all brokers; a new one if None.
 
     Attributes:
         now: microseconds since the run began.
         brokers: by name.
+        settings, times, service, catalogue: as given.
+        window: microseconds.
         dropped: messages that links or brokers had when they failed, or got afterwards.
     """
 
@@ -161,16 +208,19 @@ class ScotNetwork:
         links: Links,
         service: ServiceTimes,
         observer: Observer,
-        new_index: NewIndex = SharedIndex,
+        catalogue: Catalogue | None = None,
     ) -> None:
         self.now = 0
+        shared = RememberingCatalogue() if catalogue is None else catalogue
+        self.catalogue: Final = shared
+        self.settings: Final = settings
         self.brokers: Final = {
-            str(label): ScotBroker(str(label), scot.position(label), settings, new_index=new_index)
+            str(label): ScotBroker(str(label), scot.position(label), settings, catalogue=shared)
             for label in scot.brokers
         }
-        self._window = settings.window
-        self._links = links
-        self._service = service
+        self.times: Final = links
+        self.service: Final = service
+        self.window: Final = settings.window
         self._observer = observer
         self._agenda: list[tuple[int, int, Callable[[], None]]] = []
         self._scheduled = 0
@@ -230,6 +280,15 @@ class ScotNetwork:
             queue.expire(self.now)
         return sum(len(queue.leaving) for queue in self._queues.values())
 
+    def links(self) -> Iterable[tuple[str, str]]:
+        """All links in either direction, by the names of their ends."""
+        return self._queues.keys()
+
+    def added(self, message: BetweenBrokers) -> int:
+        """What a message takes of a link and an uplink beyond the usual, microseconds."""
+        bids = len(message.bids) if isinstance(message, BidNotification) else 0
+        return self.times.bid_gap * bids
+
     # How it happens.
 
     def _cross(self, one: str, other: str, message: BetweenBrokers) -> None:
@@ -239,7 +298,7 @@ class ScotNetwork:
             self._arrive(other, neighbour(one), message)
 
     def _arrive(self, broker: str, source: Hop, message: Message) -> None:
-        done = max(self._free_at[broker], self.now) + self._service.of(broker, message)
+        done = max(self._free_at[broker], self.now) + self.service.of(broker, message)
         self._free_at[broker] = done
         arrived = self.now
         self.call(done, lambda: self._handle(arrived, broker, source, message))
@@ -261,18 +320,17 @@ class ScotNetwork:
 
     def _transmit(self, one: str, other: str, message: BetweenBrokers) -> None:
         leaves = self._enqueue(one, other, message)
-        self.call(leaves + self._links.latency, lambda: self._cross(one, other, message))
+        self.call(leaves + self.times.latency, lambda: self._cross(one, other, message))
         if not self._window_set:
             self._window_set = True
-            self.call((self.now // self._window + 1) * self._window, self._end_window)
+            self.call((self.now // self.window + 1) * self.window, self._end_window)
 
     def _enqueue(self, one: str, other: str, message: BetweenBrokers) -> int:
         queue = self._queues[one, other]
-        bids = len(message.bids) if isinstance(message, BidNotification) else 0
-        added = self._links.bid_gap * bids
-        self._uplinks[one] = max(self._uplinks[one], self.now) + self._links.uplink_gap + added
+        added = self.added(message)
+        self._uplinks[one] = max(self._uplinks[one], self.now) + self.times.uplink_gap + added
         begins = max(queue.free_at, self.now)
-        leaves = max(begins + self._links.gap + added, self._uplinks[one])
+        leaves = max(begins + self.times.gap + added, self._uplinks[one])
         queue.append(leaves)
         self._in_use[one, other] = None
         return leaves
@@ -292,4 +350,4 @@ class ScotNetwork:
         self._observer.window_ended(self.now, reports)
         self._window_set = bool(self._in_use)
         if self._window_set:
-            self.call(self.now + self._window, self._end_window)
+            self.call(self.now + self.window, self._end_window)

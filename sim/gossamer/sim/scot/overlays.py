@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Final
 
 import networkx as nx
 
+from gossamer.protocol.errors import ConfigError
 from gossamer.protocol.scot import Factor, Scot
+from gossamer.protocol.scot.errors import (
+    AcyclicError,
+    ClusterIndexError,
+    ConnectivityError,
+    FactorError,
+    LabelOrderError,
+)
+from gossamer.protocol.scot.factors import Vertex
+from gossamer.sim.errors import ScenarioError
 
 _ABOVE: Final = ("i", "ii", "iii", "iv", "v")
 _INNER: Final = ("vi", "vii", "viii", "ix", "x")
@@ -46,3 +57,47 @@ def graph_of(scot: Scot) -> nx.Graph[str]:
     for one, other in scot.links():
         graph.add_edge(str(one), str(other), inter=one.cluster != other.cluster)
     return graph
+
+
+FACTORS: Final = "factors"
+OVERLAYS: Final = {"figure_8": figure_8, "figure_2": figure_2}
+"""The overlays by the names that scenarios know."""
+
+
+def scot_of(
+    regions: Sequence[str],
+    region_links: Sequence[Sequence[str]],
+    clusters: Sequence[int],
+    cluster_links: Sequence[Sequence[int]] | None,
+) -> Scot:
+    """The overlay of factors that a scenario gives; raises `ScenarioError` that names the fault.
+
+    Without ``cluster_links`` all clusters are linked.
+    """
+    if cluster_links is None:
+        cluster_links = list(itertools.combinations(clusters, 2))
+    acyclic = _factor(regions, region_links, ("overlay.regions", "overlay.region_links"))
+    connectivity = _factor(clusters, cluster_links, ("overlay.clusters", "overlay.cluster_links"))
+    try:
+        return Scot(acyclic, connectivity)
+    except ConfigError as error:
+        raise ScenarioError(None, _FIELDS[type(error)], error.value, error.expected) from None
+
+
+_FIELDS: Final[dict[type, str]] = {
+    AcyclicError: "overlay.region_links",
+    ConnectivityError: "overlay.cluster_links",
+    ClusterIndexError: "overlay.clusters",
+    LabelOrderError: "overlay.clusters",
+}
+
+
+def _factor(
+    vertices: Sequence[Vertex], edges: Sequence[Sequence[Vertex]], fields: tuple[str, str]
+) -> Factor:
+    try:
+        return Factor.of(vertices, ((one, other) for one, other in edges))
+    except FactorError as error:
+        # What is wrong with a vertex stands by itself, what is wrong with an edge is a pair.
+        field = fields[isinstance(error.value, tuple) and len(error.value) == 2]
+        raise ScenarioError(None, field, error.value, error.expected) from None

@@ -1,9 +1,10 @@
-"""Pictures of a SCOT and of bursts on it."""
+"""Pictures of a SCOT and of bursts on it; to be made and saved within `plot_style`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 import networkx as nx
 import numpy as np
@@ -20,47 +21,49 @@ from gossamer.sim.plot_style import (
     INK,
     VERMILION,
     WIDTH_IN,
+    SystemStyle,
+    legend_below,
     plot_style,
     save,
     system_styles,
 )
+from gossamer.sim.plots import Plot
 from gossamer.sim.scot.burst import BurstResult
+from gossamer.sim.scot.records import ScotRunRecord
 
 Point = tuple[float, float]
-_MICROSECONDS = 1e-6
-_IN_A_POINT = 1000
+Floats = npt.NDArray[np.float64]
+Results = Mapping[str, BurstResult]
+
+_MICROSECONDS: Final = 1e-6
+_IN_A_POINT: Final = 1_000
+_POINTS: Final = 400
 
 
-def plot_scot(scot: Scot, folder: Path) -> None:
-    """Draw an overlay into ``folder`` as `scot.svg`, `scot.png`, clusters as layers.
+def plot_scot(scot: Scot) -> Figure:
+    """An overlay, clusters as layers and regions as columns.
 
-    Regions are columns. Links within clusters are blue, those between clusters vermilion; edge
-    brokers are hollow.
-
-    Args:
-        scot: the overlay.
-        folder: exists.
+    Links within clusters are blue, those between clusters vermilion; edge brokers are hollow.
     """
     columns = {region: i for i, region in enumerate(column_order(scot))}
     size = (max(WIDTH_IN, 0.55 * len(columns) + 1), max(HEIGHT_IN, 0.85 * len(scot.clusters) + 1))
-    with plot_style():
-        figure = Figure(figsize=size)
-        axes = figure.subplots()
-        for link in scot.links():
-            _draw_link(axes, link, columns)
-        for broker in scot.brokers:
-            edge = scot.position(broker).is_edge
-            colour = "white" if edge else INK
-            x, y = columns[broker.region], broker.cluster
-            axes.plot(x, y, "o", color=INK, markerfacecolor=colour, markersize=7, zorder=3)
-        axes.set_xticks(list(columns.values()), list(columns))
-        axes.set_yticks(list(scot.clusters))
-        axes.set_xlabel("region")
-        axes.set_ylabel("cluster")
-        axes.set_title(f"{scot.broker_count} brokers in {len(scot.clusters)} clusters")
-        axes.grid(visible=False)
-        axes.margins(0.05, 0.12)
-        save(figure, folder, "scot")
+    figure = Figure(figsize=size)
+    axes = figure.subplots()
+    for link in scot.links():
+        _draw_link(axes, link, columns)
+    for broker in scot.brokers:
+        edge = scot.position(broker).is_edge
+        colour = "white" if edge else INK
+        x, y = columns[broker.region], broker.cluster
+        axes.plot(x, y, "o", color=INK, markerfacecolor=colour, markersize=7, zorder=3)
+    axes.set_xticks(list(columns.values()), list(columns))
+    axes.set_yticks(list(scot.clusters))
+    axes.set_xlabel("region")
+    axes.set_ylabel("cluster")
+    axes.set_title(f"{scot.broker_count} brokers in {len(scot.clusters)} clusters")
+    axes.grid(visible=False)
+    axes.margins(0.05, 0.12)
+    return figure
 
 
 def column_order(scot: Scot) -> list[str]:
@@ -76,45 +79,117 @@ def column_order(scot: Scot) -> list[str]:
     return order
 
 
-def plot_burst(results: Mapping[str, BurstResult], folder: Path) -> None:
-    """Draw a burst by several ways of routing into ``folder`` as `burst.svg`, `burst.png`.
+def plot_delays(results: Results) -> Figure:
+    """The largest delay of every 1,000 notifications received, or of fewer, as in Fig. 11."""
+    figure, axes = _plot()
+    for name, style in system_styles(results).items():
+        x, y = largest_delays(results[name])
+        _line(axes, x, y, style)
+    axes.set(title="Largest delay (s)", xlabel="received at (s)", ylim=(0, None))
+    legend_below(figure, axes)
+    return figure
 
-    On the left the largest delay of every 1,000 notifications received, as in Fig. 11 (of fewer in
-    a small run); on the right the longest output queue; over the time since publishing began.
 
-    Args:
-        results: by name of the way of routing.
-        folder: exists.
-    """
-    styles = system_styles(results)
+def plot_queues(results: Results) -> Figure:
+    """The longest output queue over time."""
+    figure, axes = _plot()
+    for name, style in system_styles(results).items():
+        result = results[name]
+        x, y = longest_queues(result)
+        _line(axes, x, y, style)
+    axes.set(title="Longest output queue (messages)", xlabel="time (s)", ylim=(0, None))
+    legend_below(figure, axes)
+    return figure
+
+
+def plot_messages(results: Results) -> Figure:
+    """Messages by kind of link and of message, a bar for each way of routing."""
+    figure, axes = _plot()
+    kinds = ("subscriptions", "of them duplicates", "within clusters", "between clusters")
+    width = 0.8 / len(results)
+    for place, (name, style) in enumerate(system_styles(results).items()):
+        one = results[name]
+        heights = (
+            one.subscription_messages,
+            one.subscription_duplicates,
+            one.intra_messages,
+            one.inter_messages,
+        )
+        left = np.arange(len(kinds)) - 0.4 + (place + 0.5) * width
+        axes.bar(left, heights, width, color=style.colour, label=name)
+    axes.set_xticks(range(len(kinds)), [*kinds[:2], *(f"notifications,\n{k}" for k in kinds[2:])])
+    axes.set(title="Messages between brokers")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    legend_below(figure, axes)
+    return figure
+
+
+def write_plots(record: ScotRunRecord, folder: Path) -> list[Plot]:
+    """Draw the overlay and the run into the new folder ``folder``, as SVG and PNG."""
+    folder.mkdir()
+    results = {name: one.result for name, one in record.systems.items()}
+    scot = next(iter(record.systems.values())).burst.scot
     with plot_style():
-        figure = Figure(figsize=(WIDTH_IN * 1.5, HEIGHT_IN))
-        delays, queues = figure.subplots(1, 2)
-        for name, result in results.items():
-            line = {"color": styles[name].colour, "linestyle": styles[name].dashes, "label": name}
-            delays.plot(*largest_delays(result), **line)
-            at = (result.windows[:, 0] - result.started) * _MICROSECONDS
-            queues.plot(at, result.windows[:, 1], **line)
-        delays.set_ylabel("largest delay, s")
-        queues.set_ylabel("longest output queue, messages")
-        for axes in (delays, queues):
-            axes.set_xlabel("time, s")
-            axes.legend()
-        save(figure, folder, "burst")
+        found = [
+            ("overlay", "Overlay", _OVERLAY, plot_scot(scot)),
+            ("delay", "Delay", _DELAY, plot_delays(results)),
+            ("queues", "Output queues", _QUEUES, plot_queues(results)),
+            ("messages", "Messages by link", _MESSAGES, plot_messages(results)),
+        ]
+        return [
+            Plot(name, title, caption, *save(figure, folder, name))
+            for name, title, caption, figure in found
+        ]
 
 
-def largest_delays(
-    result: BurstResult,
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+_OVERLAY: Final = (
+    "Clusters as layers, regions as columns; links within clusters blue, those between clusters "
+    "vermilion; edge brokers are hollow."
+)
+_DELAY: Final = (
+    "The largest delay of every 1,000 notifications received, or of a fiftieth of all, since "
+    "publishers began (Fig. 11 of the paper)."
+)
+_QUEUES: Final = "The longest output queue of any link since publishers began."
+_MESSAGES: Final = "Messages from broker to broker, by what they carry and by the kind of link."
+
+
+def largest_delays(result: BurstResult) -> tuple[Floats, Floats]:
     """Time and largest delay of deliveries in groups of 1,000, or of a fiftieth if they are few.
 
-    Both in seconds; time since publishing began, of the last delivery of a group.
+    Both in seconds; time since publishing began, of the first delivery of a group.
     """
-    size = max(1, min(_IN_A_POINT, len(result.delays) // 50))
-    groups = range(0, len(result.delays), size)
-    at = [result.received[i : i + size].max() - result.started for i in groups]
-    delays = [result.delays[i : i + size].max() for i in groups]
-    return np.array(at) * _MICROSECONDS, np.array(delays) * _MICROSECONDS
+    received = np.cumsum(result.clients)
+    if not len(received):
+        return np.zeros(0), np.zeros(0)
+    size = max(1, min(_IN_A_POINT, int(received[-1]) // 50))
+    starts = np.unique((received - result.clients) // size, return_index=True)[1]
+    at = (result.received[starts] - result.started).astype(np.float64)
+    return at * _MICROSECONDS, np.maximum.reduceat(result.delays, starts) * _MICROSECONDS
+
+
+def longest_queues(result: BurstResult) -> tuple[Floats, Floats]:
+    """Time in seconds since publishing began, and the longest output queue.
+
+    Some hundred points; each stands for the windows up to the next, and has the longest of them.
+    """
+    at, lengths = result.windows[:, 0] - result.started, result.windows[:, 1]
+    starts = np.arange(0, len(at), max(1, len(at) // _POINTS))
+    if not len(starts):
+        return np.zeros(0), np.zeros(0)
+    longest = np.maximum.reduceat(lengths, starts).astype(np.float64)
+    return at[starts].astype(np.float64) * _MICROSECONDS, longest
+
+
+def _line(axes: Axes, x: Floats, y: Floats, style: SystemStyle) -> None:
+    # Dashed ones above, where lines coincide.
+    above = 3 if style.dashes != "-" else 2
+    axes.plot(x, y, color=style.colour, linestyle=style.dashes, label=style.label, zorder=above)
+
+
+def _plot() -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN))
+    return figure, figure.subplots()
 
 
 def _visit(graph: nx.Graph[str], region: str, origin: str | None, order: list[str]) -> None:

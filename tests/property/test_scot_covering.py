@@ -1,0 +1,157 @@
+"""Covering within clusters: the same deliveries as without, over random plays and interleavings."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gossamer.protocol.scot import Factor, Scot, ScotSettings
+from support.scot_overlay import ScotOverlay, random_tree
+
+DRAWS = st.builds(random.Random, st.integers(0, 2**32))
+HIGHEST = 5
+ROUTINGS = ("static", "dynamic")
+
+Held = dict[str, set[str]]
+"""By client, what it is subscribed to."""
+
+
+def random_scot(draw: random.Random) -> Scot:
+    return Scot(random_tree(draw.randrange(1, 6), draw), Factor.complete(draw.randrange(1, 4)))
+
+
+def random_filter(draw: random.Random) -> str:
+    """A range; many of them cover others."""
+    low = draw.randrange(HIGHEST)
+    high = draw.randrange(low + 1, HIGHEST + 1)
+    return f"x >= {low} and x < {high}" if draw.random() < 0.5 else f"x < {high}"
+
+
+def change(overlay: ScotOverlay, draw: random.Random, held: Held) -> None:
+    """Let a client subscribe or take a subscription back."""
+    name = f"S{draw.randrange(4)}"
+    host = overlay.home.get(name) or draw.choice(sorted(overlay.brokers))
+    text = random_filter(draw)
+    mine = held.setdefault(name, set())
+    if mine and draw.random() < 0.5:
+        gone = draw.choice(sorted(mine))
+        mine.discard(gone)
+        overlay.unsubscribe(name, gone)
+    elif text not in mine:
+        mine.add(text)
+        overlay.subscribe(name, host, text)
+
+
+def step(overlay: ScotOverlay, draw: random.Random) -> None:
+    """Deliver some of what is under way."""
+    overlay.settle(at_most=draw.randrange(12))
+
+
+def play(scot: Scot, chosen: ScotSettings, seed: int) -> ScotOverlay:
+    """Changes one upon the other, then a publication of each value once all is settled, thrice."""
+    draw, between = random.Random(seed), random.Random(seed + 1)
+    overlay = ScotOverlay(scot, chosen, seed=seed)
+    held: Held = {}
+    for _ in range(3):
+        for _ in range(8):
+            change(overlay, draw, held)
+            step(overlay, between)
+        overlay.settle()
+        for value in range(HIGHEST):
+            overlay.publish(draw.choice(sorted(overlay.brokers)), x=value)
+            overlay.settle()
+    assert overlay.refusals == []
+    assert overlay.total("lost") == overlay.total("stale") == overlay.total("duplicates") == 0
+    return overlay
+
+
+@pytest.mark.parametrize("routing", ROUTINGS)
+@settings(max_examples=40, deadline=None)
+@given(draw=DRAWS)
+def test_covering_changes_no_delivery_and_saves_messages_and_entries(
+    routing: str, draw: random.Random
+) -> None:
+    scot, seed = random_scot(draw), draw.randrange(10**6)
+    plain = play(scot, ScotSettings(routing=routing), seed)
+    covering = play(scot, ScotSettings(routing=routing, covering=True), seed)
+    found = [
+        Counter((one.client, one.id) for one in overlay.deliveries) for overlay in (plain, covering)
+    ]
+    assert found[0] == found[1]
+    assert max(found[0].values(), default=1) == 1
+    entries = [sum(map(len, overlay.tables().values())) for overlay in (plain, covering)]
+    assert entries[1] <= entries[0]
+    assert len(covering.notifications()) == len(plain.notifications())
+
+
+@pytest.mark.parametrize("routing", ROUTINGS)
+@settings(max_examples=40, deadline=None)
+@given(draw=DRAWS)
+def test_whoever_stays_subscribed_misses_nothing_while_others_come_and_go(
+    routing: str, draw: random.Random
+) -> None:
+    """What covers a subscription is taken back while publications are under way."""
+    overlay = ScotOverlay(
+        random_scot(draw), ScotSettings(routing=routing, covering=True), draw.randrange(1000)
+    )
+    for i in range(3):
+        host = draw.choice(sorted(overlay.brokers))
+        overlay.subscribe(f"steady {i}", host, "x >= 1 and x < 3")
+    overlay.settle()
+    held: Held = {}
+    published = 0
+    for _ in range(20):
+        change(overlay, draw, held)
+        step(overlay, draw)
+        if draw.random() < 0.5:
+            overlay.publish(draw.choice(sorted(overlay.brokers)), x=draw.choice([1, 2]))
+            published += 1
+    overlay.settle()
+    got = Counter((one.client, one.id) for one in overlay.deliveries)
+    assert max(got.values(), default=1) == 1
+    steady = Counter(one.client for one in overlay.deliveries if one.client.startswith("steady"))
+    assert steady == Counter({f"steady {i}": published for i in range(3) if published})
+
+
+@settings(max_examples=20, deadline=None)
+@given(draw=DRAWS)
+def test_when_all_is_taken_back_no_table_holds_anything(draw: random.Random) -> None:
+    overlay = ScotOverlay(random_scot(draw), ScotSettings(covering=True), draw.randrange(1000))
+    held: Held = {}
+    for _ in range(12):
+        change(overlay, draw, held)
+        step(overlay, draw)
+    for name, texts in held.items():
+        for text in sorted(texts):
+            overlay.unsubscribe(name, text)
+            step(overlay, draw)
+    overlay.settle()
+    assert set(map(len, overlay.tables().values())) == {0}
+
+
+def test_a_narrower_subscription_stays_where_a_wider_one_from_there_is_known() -> None:
+    overlay = ScotOverlay(Scot(Factor.path("abc"), Factor.complete(2)), ScotSettings(covering=True))
+    overlay.subscribe("wide", "B(a,0)", "x < 5")
+    overlay.settle()
+    overlay.sent.clear()
+    overlay.subscribe("narrow", "B(a,0)", "x < 3")
+    overlay.settle()
+    assert overlay.sent == []
+    overlay.unsubscribe("wide", "x < 5")
+    overlay.settle()
+    assert [len(table) for table in overlay.tables().values()] == [1] * 6
+    kinds = [type(sent.message).__name__ for sent in overlay.sent if sent.one == "B(a,0)"]
+    assert kinds == ["Subscription"] * 2 + ["Unsubscription"] * 2, "no gap"
+
+
+def test_from_another_direction_a_wider_subscription_covers_nothing() -> None:
+    overlay = ScotOverlay(Scot(Factor.path("abc"), Factor.complete(1)), ScotSettings(covering=True))
+    overlay.subscribe("wide", "B(c,0)", "x < 5")
+    overlay.settle()
+    overlay.subscribe("narrow", "B(a,0)", "x < 3")
+    overlay.settle()
+    assert [len(table) for table in overlay.tables().values()] == [2, 2, 2]

@@ -1,0 +1,222 @@
+"""What brokers decided, replayed in the compiled loop, is what asking them each time gives."""
+
+from __future__ import annotations
+
+import copy
+import random
+
+import numpy as np
+import pytest
+
+from gossamer.protocol.broker.identifiers import Hop
+from gossamer.protocol.broker.messages import Attach, Publish
+from gossamer.protocol.content.filters import parse
+from gossamer.protocol.rules import Rule
+from gossamer.protocol.scot import Factor, Scot, ScotSettings
+from gossamer.protocol.scot.effects import Deliver, Effect
+from gossamer.protocol.scot.messages import Message, QueueReport
+from gossamer.sim.errors import SimulationError
+from gossamer.sim.scot import replay_loop
+from gossamer.sim.scot.network import Links, ScotNetwork, ServiceTimes, Unobserved
+from gossamer.sim.scot.replay import Publications, Replayed, replay
+
+SETTINGS = {
+    "bid": ScotSettings(routing="bid"),
+    "static": ScotSettings(routing="static"),
+    "dynamic": ScotSettings(routing="dynamic"),
+    "spare": ScotSettings(spare_links=True),
+    "covering": ScotSettings(covering=True),
+    "detours": ScotSettings(cluster_detours=True, threshold=2.0),
+}
+TOPICS = 4
+
+
+class Watcher(Unobserved):
+    """Writes down deliveries, broker by broker, and windows."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[int, int]] = []
+        self.windows: list[tuple[int, int, int]] = []
+
+    def handled(
+        self,
+        now: int,
+        arrived: int,  # noqa: ARG002
+        broker: str,  # noqa: ARG002
+        source: Hop,  # noqa: ARG002
+        message: Message,  # noqa: ARG002
+        sent: list[Effect],
+    ) -> None:
+        clients = sum(isinstance(effect, Deliver) for effect in sent)
+        if clients:
+            self.rows.append((now, clients))
+
+    def window_ended(self, now: int, queues: dict[tuple[str, str], QueueReport]) -> None:
+        lengths = [report.length for report in queues.values()]
+        self.windows.append((now, max(lengths), sum(lengths)))
+
+
+def random_network(settings: ScotSettings, draw: random.Random, watcher: Watcher) -> ScotNetwork:
+    """Subscribers anywhere, and a publisher at every broker.
+
+    For detours they are in one cluster, whose links within are congested and those to others not.
+    """
+    scot = Scot(Factor.path("abcd"), Factor.complete(draw.randrange(2, 5)))
+    links = Links(latency=draw.choice([0, 300]), gap=200, uplink_gap=draw.choice([50, 150]))
+    network = ScotNetwork(scot, settings, links, ServiceTimes(unevenness=0.5), watcher)
+    names = list(network.brokers)
+    hosts = names[:4] if settings.cluster_detours else names
+    for i in range(20):
+        wanted = parse(f"x >= {draw.randrange(TOPICS)} and x < {draw.randrange(TOPICS) + TOPICS}")
+        network.send(0, f"S{i}", draw.choice(hosts), Attach((("s", wanted),)))
+    for name in names:
+        network.send(0, f"P at {name}", name, Attach())
+    network.run_until_idle()
+    watcher.windows.clear()
+    return network
+
+
+def random_publications(network: ScotNetwork, draw: random.Random) -> Publications:
+    """A burst at one broker, and some at others; many at the same time as another."""
+    names = list(network.brokers)
+    hrp, start = draw.randrange(4), network.now + 1_000
+    rows = [(start + 100 * i, hrp, draw.randrange(2), 1) for i in range(900)]
+    rows += [
+        (start + 500 * i, draw.randrange(len(names)), draw.randrange(TOPICS), 0) for i in range(60)
+    ]
+    rows.sort(key=lambda row: row[0])
+    columns = np.ascontiguousarray(np.array(rows, np.int64).T)
+    return Publications(
+        at=columns[0],
+        broker=columns[1],
+        content=columns[2],
+        marked=columns[3],
+        contents=[{"x": topic} for topic in range(TOPICS)],
+        publishers={name: f"P at {name}" for name in names},
+    )
+
+
+def asked_each_time(
+    network: ScotNetwork, publications: Publications
+) -> tuple[int, int, int, int, int, dict[int, int]]:
+    """Publish in the network; what brokers counted of messages."""
+    names = list(network.brokers)
+    rows = zip(publications.at, publications.broker, publications.content, strict=True)
+    for at, broker, content in rows:
+        name, values = names[broker], publications.contents[content]
+        network.send(int(at), f"P at {name}", name, Publish(values))
+    before = [copy.deepcopy(broker.counters) for broker in network.brokers.values()]
+    network.run_until_idle()
+    cases: dict[int, int] = {}
+    sent = matched = lost = detours = 0
+    for broker, counted in zip(network.brokers.values(), before, strict=True):
+        now = broker.counters
+        sent += sum(now.sent.values()) - sum(counted.sent.values())
+        matched += now.matched - counted.matched
+        lost += now.lost - counted.lost
+        detours += now.detours - counted.detours
+        for case, number in now.cases.items():
+            cases[case] = cases.get(case, 0) + number
+    return sent, matched, lost, detours, network.now, dict(sorted(cases.items()))
+
+
+def replayed(settings: ScotSettings, seed: int) -> tuple[Watcher, tuple[object, ...], Replayed]:
+    """The same by asking each time, and replayed."""
+    draws = random.Random(seed), random.Random(seed)
+    watchers = Watcher(), Watcher()
+    networks = [
+        random_network(settings, draw, watcher)
+        for draw, watcher in zip(draws, watchers, strict=True)
+    ]
+    counted = asked_each_time(networks[0], random_publications(networks[0], draws[0]))
+    return watchers[0], counted, replay(networks[1], random_publications(networks[1], draws[1]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 3])
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+def test_a_replay_is_what_asking_each_time_gives(settings: ScotSettings, seed: int) -> None:
+    watcher, counted, found = replayed(settings, seed)
+    assert list(zip(found.received.tolist(), found.clients.tolist(), strict=True)) == watcher.rows
+    assert [tuple(row[:3]) for row in found.windows.tolist()] == watcher.windows
+    sent = found.inter + found.intra
+    assert (
+        sent,
+        found.matchings,
+        found.lost,
+        found.detours,
+        found.ended,
+        found.cases,
+    ) == counted
+    assert found.decisions < len(found.received)
+
+
+@pytest.mark.slow
+def test_bursts_that_are_replayed_have_congestion_and_detours() -> None:
+    """Else the test above would say little."""
+    assert replayed(SETTINGS["dynamic"], 3)[2].cases
+    assert replayed(SETTINGS["detours"], 3)[2].detours > 0
+
+
+@pytest.mark.slow
+def test_the_loop_runs_interpreted_with_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = replayed(SETTINGS["dynamic"], 1)[2]
+    for rule in (replay_loop.run_events, replay_loop.place_of, replay_loop.enter_keys):
+        monkeypatch.setattr(rule, "_dispatcher", rule.interpreted)
+        assert isinstance(rule, Rule)
+    interpreted = replayed(SETTINGS["dynamic"], 1)[2]
+    np.testing.assert_array_equal(compiled.received, interpreted.received)
+    np.testing.assert_array_equal(compiled.windows, interpreted.windows)
+    assert compiled.cases == interpreted.cases
+
+
+def test_what_a_broker_refuses_ends_a_replay() -> None:
+    watcher = Watcher()
+    network = random_network(SETTINGS["static"], random.Random(1), watcher)
+    publications = random_publications(network, random.Random(1))
+    publishers = dict.fromkeys(publications.publishers, "nobody")
+    unknown = Publications(
+        at=publications.at,
+        broker=publications.broker,
+        content=publications.content,
+        marked=publications.marked,
+        contents=publications.contents,
+        publishers=publishers,
+    )
+    with pytest.raises(SimulationError, match="'nobody' is not attached"):
+        replay(network, unknown)
+
+
+@pytest.mark.parametrize(("uplink_gap", "gains"), [(0, True), (100, False)])
+def test_detours_gain_where_links_are_scarce_and_lose_where_senders_are(
+    uplink_gap: int, gains: bool
+) -> None:
+    """A subscriber at the other end of the publisher's cluster, whose links are overloaded."""
+    delays = []
+    for detours in (False, True):
+        network = ScotNetwork(
+            Scot(Factor.path("abcd"), Factor.complete(3)),
+            ScotSettings(cluster_detours=detours),
+            Links(gap=0 if uplink_gap else 200, uplink_gap=uplink_gap),
+            ServiceTimes(matching=20, forwarding=20),
+            Unobserved(),
+        )
+        network.send(0, "S", "B(d,0)", Attach((("s", parse("present(x)")),)))
+        network.send(0, "P", "B(a,0)", Attach())
+        network.run_until_idle()
+        number = 5_000
+        none = np.zeros(number, np.int64)
+        found = replay(
+            network,
+            Publications(
+                at=network.now + 80 * np.arange(1, number + 1, dtype=np.int64),
+                broker=none,
+                content=none,
+                marked=none,
+                contents=[{"x": 1}],
+                publishers={"B(a,0)": "P"},
+            ),
+        )
+        assert len(found.received) == number
+        delays.append(found.received.mean())
+    assert (delays[1] < delays[0]) == gains

@@ -1,0 +1,245 @@
+"""Runs of a SCOT: results, one hash a seed, ways of routing kept when a run is interrupted."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import attrs
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import gossamer.sim.scot.simulation
+from gossamer.command.main import main
+from gossamer.sim.errors import ScenarioError, SimulationError
+from gossamer.sim.scot.burst import Burst, BurstResult, run_burst
+from gossamer.sim.scot.records import ScotRunRecord, summarise_routing
+from gossamer.sim.scot.results import write_scot_results
+from gossamer.sim.scot.scenario import HighRate, Overlay, ScotScenario, Workload
+from gossamer.sim.scot.simulation import simulate_scot
+from gossamer.sim.summary import result_hash
+from support.installed_command import install
+
+SCENARIO = """
+kind = "scot"
+name = "small"
+routings = ["static", "dynamic"]
+[overlay]
+name = "figure_2"
+[workload]
+kind = "quotes"
+quotes = 50
+subscribers = 20
+publishers = 3
+notifications = 5
+[burst]
+notifications = 400
+"""
+
+
+def scenario(
+    seed: int = 3, routings: tuple[str, ...] = ("bid", "static", "dynamic")
+) -> ScotScenario:
+    """A burst of a fraction of a second."""
+    return ScotScenario(
+        name="small",
+        seed=seed,
+        routings=routings,
+        overlay=Overlay(name="figure_2"),
+        workload=Workload(kind="quotes", quotes=50, subscribers=20, publishers=3, notifications=5),
+        burst=HighRate(notifications=400),
+    )
+
+
+@pytest.fixture(scope="module")
+def finished() -> ScotRunRecord:
+    return simulate_scot(scenario(), processes=1)
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working folder but for a scenario, with the command installed."""
+    install(tmp_path / "site", monkeypatch)
+    folder = tmp_path / "work"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    (folder / "s.toml").write_text(SCENARIO)
+    return folder
+
+
+def sim(line: str) -> int:
+    """The exit code of `gossamer sim` with the arguments in ``line``."""
+    return main(["sim", *shlex.split(line)])
+
+
+def test_all_ways_of_routing_deliver_the_same_number(finished: ScotRunRecord) -> None:
+    found = {name: summarise_routing(record) for name, record in finished.systems.items()}
+    assert len({one["deliveries"] for one in found.values()}) == 1
+    assert found["bid"]["subscription_duplicates"] > 0
+    assert found["static"]["subscription_duplicates"] == 0
+    assert found["dynamic"]["rerouted"] > 0 == found["static"]["rerouted"]
+    assert found["dynamic"]["burst_delay_mean_s"] < found["static"]["burst_delay_mean_s"]
+    for one in found.values():
+        assert one["publications"] == 3 * 5 + 400
+        assert one["notification_messages"] == one["inter_messages"] + one["intra_messages"]
+
+
+def test_tables_hold_what_the_summary_says(finished: ScotRunRecord) -> None:
+    for record in finished.systems.values():
+        tables, found = dict(record.tables()), summarise_routing(record)
+        deliveries = tables["deliveries"]
+        assert deliveries["clients"].sum() == found["deliveries"]
+        assert deliveries["delay_s"].max() == found["delay_max_s"]
+        assert tables["queues"]["longest"].max() == found["output_queue_max"]
+        assert len(tables["subscriptions"]["delay_s"]) == 20 + 3 * 2
+
+
+def test_processes_change_nothing_and_another_seed_does(finished: ScotRunRecord) -> None:
+    apart = simulate_scot(scenario(routings=("static", "dynamic")), processes=2)
+    together = attrs.evolve(
+        finished, systems={name: finished.systems[name] for name in apart.systems}
+    )
+    assert result_hash(apart) == result_hash(together)
+    other = simulate_scot(scenario(4, ("static",)), processes=1).systems["static"].result
+    same = finished.systems["static"].result
+    assert not np.array_equal(other.delays, same.delays)
+
+
+@pytest.mark.slow
+def test_the_hash_does_not_depend_on_the_hash_seed(finished: ScotRunRecord) -> None:
+    program = (
+        "from simulation.test_scot_runs import scenario;"
+        "from gossamer.sim.scot.simulation import simulate_scot;"
+        "from gossamer.sim.summary import result_hash;"
+        "print(result_hash(simulate_scot(scenario(), processes=1)))"
+    )
+    tests = Path(__file__).parents[1]
+    for hash_seed in ("0", "1"):
+        environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join([str(tests), *sys.path]),
+            "PYTHONHASHSEED": hash_seed,
+        }
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.strip() == result_hash(finished)
+
+
+def test_finished_ways_of_routing_are_kept_and_not_run_again(
+    finished: ScotRunRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[str] = []
+
+    def stumbles_once(burst: Burst) -> BurstResult:
+        ran.append(burst.settings.routing)
+        if ran == ["bid", "static"]:
+            raise SimulationError("somebody stumbled over the cable")
+        return run_burst(burst)
+
+    monkeypatch.setattr(gossamer.sim.scot.simulation, "run_burst", stumbles_once)
+    with pytest.raises(SimulationError, match=r"^static: somebody stumbled"):
+        simulate_scot(scenario(), checkpoint=tmp_path, processes=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["bid.checkpoint"]
+    told: list[tuple[str, int, int]] = []
+    record = simulate_scot(
+        scenario(),
+        checkpoint=tmp_path,
+        resume=True,
+        processes=1,
+        progress=lambda *news: told.append(news),
+    )
+    assert ran == ["bid", "static", "static", "dynamic"]
+    assert told == [("routings", 2, 3), ("routings", 3, 3)]
+    assert result_hash(record) == result_hash(finished)
+    with pytest.raises(ScenarioError, match=r"bid\.checkpoint: checkpoint is 'small', expected"):
+        simulate_scot(scenario(4), checkpoint=tmp_path, resume=True, processes=1)
+
+
+@pytest.mark.slow
+def test_a_run_prints_a_table_and_leaves_results(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert sim("run s.toml --threads 1 --set burst.notifications=300") == 0
+    shown = capsys.readouterr()
+    assert "longest output queue" in shown.out
+    assert shown.out.endswith(f"Results: {Path('results/small-1/report.html')}\n")
+    out = work / "results" / "small-1"
+    names = {path.relative_to(out).as_posix() for path in out.rglob("*.*")}
+    tables = ("deliveries", "queues", "subscriptions")
+    assert names == {
+        *(f"{name}/{table}.parquet" for name in ("static", "dynamic") for table in tables),
+        *(
+            f"plots/{plot}.{kind}"
+            for plot in ("overlay", "delay", "queues", "messages")
+            for kind in ("svg", "png")
+        ),
+        *("summary.json", "scenario.toml", "report.html"),
+    }
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["scenario"]["burst"]["notifications"] == 300
+    assert list(summary["systems"]) == ["static", "dynamic"]
+    rows = pq.read_table(out / "static" / "deliveries.parquet").to_pydict()
+    assert sum(rows["clients"]) == summary["systems"]["static"]["deliveries"]
+    page = (out / "report.html").read_text()
+    assert "http" not in page.replace("http://www.w3.org", "")
+    assert "18 brokers in 3 clusters, 20 subscribers" in page
+    assert sim("run s.toml --no-plots --threads 1 --seed 2 --json --out other") == 0
+    assert capsys.readouterr().out == (work / "other/summary.json").read_text()
+    assert sim("compare results/small-1 other") == 0
+    assert "longest output queue" in capsys.readouterr().out
+
+
+def test_runs_without_a_burst_or_subscribers_or_links_leave_results_too(tmp_path: Path) -> None:
+    single = Overlay(name="factors", regions=["a"], clusters=[0])
+    quiet = HighRate(notifications=0)
+    for place, (overlay, subscribers, deliveries) in enumerate(
+        [(Overlay(name="figure_2"), 0, 0), (single, 5, 5 * 4)]
+    ):
+        made = ScotScenario(
+            overlay=overlay,
+            burst=quiet,
+            workload=Workload(topics=1, subscribers=subscribers, publishers=2, notifications=2),
+        )
+        summary = write_scot_results(simulate_scot(made, processes=1), tmp_path / str(place))
+        for found in summary["systems"].values():
+            assert (found["deliveries"], found["settled_s"]) == (deliveries, None)
+            assert (found["other_delay_mean_s"] is None) == (deliveries == 0)
+
+
+def test_check_shows_what_would_run(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert sim("check s.toml --set 'routings=[\"bid\"]'") == 0
+    shown = capsys.readouterr().out
+    for words in ("bid", "18 brokers: 3 clusters of 6 regions", "20, to quotes", "400 at 100,000"):
+        assert words in shown
+    assert os.listdir(work) == ["s.toml"]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("run s.toml --set burst.per_minute=0", "burst.per_minute is 0, expected a whole number"),
+        ("run s.toml --nodes 50", "nodes is an unknown key, expected one of"),
+        ("check s.toml --set 'burst.broker=\"B(a,3)\"'", "expected a number from 0 to 2"),
+        ("run s.toml --resume", "small-1.unfinished does not exist, expected an unfinished run"),
+    ],
+)
+def test_what_cannot_be_is_said_in_one_sentence(
+    work: Path, capsys: pytest.CaptureFixture[str], line: str, words: str
+) -> None:
+    assert sim(line) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("gossamer: ")
+    assert shown.err.count("\n") == 1
+    assert words in shown.err
+    assert os.listdir(work) == ["s.toml"]
