@@ -6,7 +6,7 @@ Run it by hand: ``python tests/bench/bench_trees.py [PART ...] [--out bench.json
     stretch    average stretch of low-stretch trees, beside shortest path trees, up to 10^5 links
     plans      COMPUTETREE, MULT, MULT2 and the hybrid for 500 to 5,000 brokers
     scale      MULT and MULT2 for up to 10,000 subscriptions, with neighbour lists and without
-    quality    costs on 200 small graphs beside the optimum
+    quality    costs on 200 small graphs beside the optimum of all trees and groupings
 
 Times are processor time, of code that has been compiled before.
 """
@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from statistics import mean, median
@@ -26,15 +27,18 @@ import networkx as nx
 import numpy as np
 from networkx.algorithms.approximation import steiner_tree
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 from gossamer.protocol.rules import use_compiled
+from gossamer.protocol.trees.best import best_routes
 from gossamer.protocol.trees.exact import least_steiner_cost
-from gossamer.protocol.trees.graph import Graph, make_graph, make_workspace
-from gossamer.protocol.trees.optimum import document_costs, lower_bounds
+from gossamer.protocol.trees.graph import Graph, Workspace, make_graph, make_workspace
+from gossamer.protocol.trees.optimum import lower_bounds
 from gossamer.protocol.trees.plan import make_plan
 from gossamer.protocol.trees.sample import Sample, make_sample
 from gossamer.protocol.trees.spanning import shortest_path_tree
 from gossamer.protocol.trees.stars import average_stretch, low_stretch_tree, proven_width
-from gossamer.protocol.trees.steiner import cost_of_links, write_steiner_tree
+from gossamer.protocol.trees.steiner import cost_of_links, write_short_tree, write_steiner_tree
 from gossamer.protocol.trees.strategies import (
     route_hybrid,
     route_mult,
@@ -45,8 +49,11 @@ from gossamer.protocol.trees.tables import join_by_table, make_path_table
 from gossamer.protocol.trees.triples import make_triples, write_better_tree
 from gossamer.sim.compilation import keep_compiled_code
 from gossamer.sim.trees.draws import Stream
-from gossamer.sim.trees.generators import barabasi_albert, transit_stub, transit_stub_of
+from gossamer.sim.trees.generators import barabasi_albert, transit_stub, transit_stub_of, waxman
+from gossamer.sim.trees.simulation import warm_up
+from gossamer.sim.trees.strategies import NEIGHBOURS
 from gossamer.sim.trees.workload import Locality, make_workload, sampled
+from support.tree_plans import small_case
 
 Rows = list[dict[str, Any]]
 
@@ -76,38 +83,75 @@ def as_networkx(graph: Graph) -> nx.Graph:
     return found
 
 
-def steiner(_: int) -> Rows:
-    """Three algorithms beside networkx's Mehlhorn: seconds and cost."""
+def steiner(largest: int) -> Rows:
+    """Steiner trees beside networkx's Mehlhorn on the same graphs and brokers: time and cost.
+
+    networkx gets its graph ready made, and so do ours. All but the one that goes by the table of
+    shortest paths begin from nothing else.
+    """
     rows = []
-    graph = barabasi_albert(2000, seed=1).graph
-    whole, work = as_networkx(graph), make_workspace(graph)
-    table = make_path_table(graph, work)
-    for count in (3, 10, 30, 100):
-        terminals = Stream(1, count).some(range(graph.nodes), count)
-        triples = make_triples(graph, count)
-
-        def run(write: Callable[[], Any], terminals: list[int] = terminals) -> Callable[[], float]:
-            def work_once() -> float:
-                work.terminals[: len(terminals)] = terminals
-                return float(cost_of_links(graph, work, write()))
-
-            return work_once
-
-        makers = {
-            "Mehlhorn": run(lambda count=count: write_steiner_tree(graph, work, count)),
-            "table": run(lambda count=count: join_by_table(graph, work, table, count)),
-            "triples": run(
-                lambda count=count, triples=triples: write_better_tree(graph, work, triples, count)
-            ),
-            "networkx": lambda terminals=terminals: steiner_tree(
-                whole, terminals, method="mehlhorn"
-            ).size(weight="weight"),
-        }
-        for name, make in makers.items():
-            make()
-            seconds, cost = timed(make, 5)
-            rows.append(row(f"Steiner tree, {name}", count, seconds * 1e6, "us", cost=cost))
+    for name, topology in (
+        ("Barabasi-Albert", barabasi_albert(2000, seed=1)),
+        ("transit-stub", transit_stub(transit_stub_of(2000), 1)),
+        ("Waxman", waxman(1000, seed=1)),
+    ):
+        graph, work = topology.graph, make_workspace(topology.graph)
+        table, whole = make_path_table(graph, work), as_networkx(topology.graph)
+        for count in (3, 10, 30, 100):
+            if count > largest:
+                break
+            draws = [Stream(seed, count).some(range(graph.nodes), count) for seed in range(DRAWS)]
+            triples = make_triples(graph, count)
+            makers: dict[str, Callable[[int], int]] = {
+                "Mehlhorn": lambda k, g=graph, w=work: write_steiner_tree(g, w, k),
+                "twice Mehlhorn": lambda k, g=graph, w=work: write_short_tree(g, w, k),
+                "table": lambda k, g=graph, w=work, t=table: join_by_table(g, w, t, k),
+                "triples": lambda k, g=graph, w=work, t=triples: write_better_tree(g, w, t, k),
+            }
+            theirs = [timed_networkx(whole, terminals) for terminals in draws]
+            slow = median(seconds for seconds, _ in theirs)
+            size = f"{name}, {graph.nodes:,} brokers"
+            rows.append(row(f"Steiner tree, networkx, {size}", count, slow * 1e6, "us"))
+            for algorithm, make in makers.items():
+                ours = [timed_tree(graph, work, make, terminals) for terminals in draws]
+                fast = median(seconds for seconds, _ in ours)
+                ratios = [cost / other for (_, cost), (_, other) in zip(ours, theirs, strict=True)]
+                rows.append(
+                    row(
+                        f"Steiner tree, {algorithm}, {size}",
+                        count,
+                        round(fast * 1e6, 1),
+                        "us",
+                        times_faster=round(slow / fast, 1),
+                        cost_over_networkx=round(mean(ratios), 4),
+                        worst=round(max(ratios), 4),
+                        dearer=sum(ratio > 1 + 1e-9 for ratio in ratios) / len(ratios),
+                    )
+                )
     return rows
+
+
+DRAWS = 20
+
+
+def timed_networkx(graph: nx.Graph, terminals: list[int]) -> tuple[float, float]:
+    """Processor seconds of networkx's faster algorithm, and what its tree costs."""
+    seconds, tree = timed(lambda: steiner_tree(graph, terminals, method="mehlhorn"))
+    return seconds, float(tree.size(weight="weight"))
+
+
+def timed_tree(
+    graph: Graph, work: Workspace, make: Callable[[int], int], terminals: list[int]
+) -> tuple[float, float]:
+    """Median processor seconds of one of our algorithms, and what its tree costs."""
+
+    def once() -> int:
+        work.terminals[: len(terminals)] = terminals
+        return make(len(terminals))
+
+    once()
+    seconds, links = timed(once, 5)
+    return seconds, float(cost_of_links(graph, work, links))
 
 
 def grid(side: int) -> Graph:
@@ -158,8 +202,9 @@ def paper_workload(brokers: int, documents: int = 10_000) -> tuple[Graph, Sample
 
 
 def plans(largest: int) -> Rows:
-    """The strategies at the sizes of Fig. 8."""
+    """The strategies at the sizes of Fig. 8, and how their times grow."""
     rows = []
+    times: dict[str, list[tuple[int, float]]] = {}
     for brokers in (500, 1000, 2000, 5000):
         if brokers > largest:
             break
@@ -167,10 +212,10 @@ def plans(largest: int) -> Rows:
         seconds, table = timed(lambda graph=graph: make_path_table(graph, make_workspace(graph)))
         rows.append(row("path table", brokers, round(seconds, 3), "s"))
         makers: dict[str, Callable[[Any], Any]] = {
-            "SINGLE": route_single,
+            "COMPUTETREE": route_single,
             "MULT": route_mult,
-            "HYBRID": lambda plan: route_hybrid(plan, neighbours=32),
-            "MULT2, 32 neighbours": lambda plan: route_mult2(plan, 32),
+            "HYBRID": lambda plan: route_hybrid(plan, neighbours=NEIGHBOURS),
+            "MULT2, lists": lambda plan: route_mult2(plan, NEIGHBOURS),
             "MULT2": route_mult2,
         }
         for name, make in makers.items():
@@ -178,39 +223,50 @@ def plans(largest: int) -> Rows:
             seconds, routes = timed(lambda make=make, plan=plan: make(plan))
             cost = routes.price(plan, sample).total
             rows.append(
-                row(name, brokers, round(seconds, 3), "s", cost=cost, trees=routes.trees.count)
+                row(name, brokers, round(seconds, 4), "s", cost=cost, trees=routes.trees.count)
             )
-    return rows
+            times.setdefault(name, []).append((brokers, seconds))
+    return rows + [growth(name, found) for name, found in times.items() if len(found) > 1]
+
+
+def growth(name: str, times: list[tuple[int, float]]) -> dict[str, Any]:
+    """The power of the number of brokers that times grow with, fitted."""
+    sizes, seconds = np.array(times).T
+    power = float(np.polyfit(np.log(sizes), np.log(np.maximum(seconds, 1e-6)), 1)[0])
+    return row(f"{name}, growth", int(sizes[-1]), round(power, 2), "power of brokers")
 
 
 def scale(largest: int) -> Rows:
-    """Many subscriptions at 500 brokers, each of three keywords of a thousand."""
+    """Many subscriptions at 500 brokers; where all pairs can be judged, what lists lose."""
     rows = []
     graph = barabasi_albert(500, seed=1).graph
     table = make_path_table(graph, make_workspace(graph))
-    for subscriptions in (1000, 3000, 10_000):
+    for subscriptions in (300, 1000, 3000, 10_000):
         if subscriptions > largest:
             break
         sample = many_subscriptions(graph, subscriptions)
+        exact = subscriptions <= MOST_EXACT
+        costs: dict[str, float] = {}
         for name, make in (
             ("MULT", route_mult),
-            ("HYBRID", lambda plan: route_hybrid(plan, neighbours=32)),
-            ("MULT2, 32 neighbours", lambda plan: route_mult2(plan, 32)),
+            ("HYBRID", lambda plan: route_hybrid(plan, neighbours=NEIGHBOURS)),
+            *((("MULT2", route_mult2),) if exact else ()),
+            ("MULT2, lists of 8", lambda plan: route_mult2(plan, 8)),
+            ("MULT2, lists of 32", lambda plan: route_mult2(plan, NEIGHBOURS)),
         ):
             plan = make_plan(graph, sample, table)
             seconds, routes = timed(lambda make=make, plan=plan: make(plan))
-            cost = routes.price(plan, sample).total
+            costs[name] = routes.price(plan, sample).total
+            more: dict[str, Any] = {"cost": costs[name], "trees": routes.trees.count}
+            if "MULT2" in costs:
+                more["over_exact"] = round(costs[name] / costs["MULT2"], 4)
             rows.append(
-                row(
-                    f"{name}, many subscriptions",
-                    subscriptions,
-                    round(seconds, 3),
-                    "s",
-                    cost=cost,
-                    trees=routes.trees.count,
-                )
+                row(f"{name}, many subscriptions", subscriptions, round(seconds, 3), "s", **more)
             )
     return rows
+
+
+MOST_EXACT = 1000
 
 
 def many_subscriptions(graph: Graph, count: int) -> Sample:
@@ -231,53 +287,56 @@ def many_subscriptions(graph: Graph, count: int) -> Sample:
 
 
 def quality(_: int) -> Rows:
-    """Costs on small graphs: Steiner trees and strategies beside what cannot be bettered."""
+    """Costs on 200 small graphs beside the optimum, found by trying all trees and groupings."""
     ratios: dict[str, list[float]] = {}
     for seed in range(1, 201):
-        stream = Stream(seed, 99)
-        graph = barabasi_albert(12 + stream.below(12), 2, seed=seed).graph
-        sample = small_sample(graph, stream)
-        plan = make_plan(graph, sample)
-        bound = float(lower_bounds(plan, sample, exact=10).sum())
-        work, count = plan.work, min(8, graph.nodes)
-        terminals = np.array(stream.some(range(graph.nodes), count))
-        best = least_steiner_cost(graph, work, terminals)
-        work.terminals[:count] = terminals
-        triples = make_triples(graph, count)
-        cost = cost_of_links(graph, work, write_better_tree(graph, work, triples, count))
-        ratios.setdefault("Steiner tree, triples", []).append(cost / best)
-        work.terminals[:count] = terminals
-        cost = cost_of_links(graph, work, write_steiner_tree(graph, work, count))
-        ratios.setdefault("Steiner tree, Mehlhorn", []).append(cost / best)
-        costs = {
-            "OPT": float(document_costs(plan, sample).sum()),
-            "COMPUTETREE": route_single(plan).price(plan, sample).total,
+        case = small_case(seed)
+        graph, sample = case.graph, case.sample
+        best, plan = best_routes(graph, sample), make_plan(graph, sample)
+        bound = float(lower_bounds(plan, sample).sum())
+        single = route_single(plan).price(plan, sample).total
+        found = {
+            "COMPUTETREE over the best tree": single / best.one_tree,
+            "COMPUTETREE over the best grouping": single / best.grouped,
+            "best tree over the best grouping": best.one_tree / best.grouped,
+            "best grouping over a Steiner tree a document": best.grouped / bound,
         }
         for name, make in (("MULT", route_mult), ("MULT2", route_mult2)):
             fresh = make_plan(graph, sample, plan.table)
-            costs[name] = make(fresh).price(fresh, sample).total
-        for name, value in costs.items():
-            ratios.setdefault(f"{name} to the lower bound", []).append(value / bound)
-    return [
-        row(
-            name,
-            len(found),
-            round(mean(found), 4),
-            "mean ratio",
-            median=round(median(found), 4),
-            p95=round(float(np.quantile(found, 0.95)), 4),
-            most=round(max(found), 4),
-        )
-        for name, found in ratios.items()
-    ]
+            cost = make(fresh).price(fresh, sample).total
+            found[f"{name} over the best grouping"] = cost / best.grouped
+        for name, value in (found | steiner_ratios(seed)).items():
+            ratios.setdefault(name, []).append(value)
+    return [distribution(name, found) for name, found in ratios.items()]
 
 
-def small_sample(graph: Graph, stream: Stream) -> Sample:
-    """Ten subscriptions, twenty documents that match up to four of them."""
-    places = [stream.below(graph.nodes) for _ in range(10)]
-    matches = [stream.some(range(10), 1 + stream.below(4)) for _ in range(20)]
-    hosts = [stream.below(graph.nodes) for _ in matches]
-    return make_sample(graph.nodes, hosts, matches, places)
+def distribution(name: str, ratios: list[float]) -> dict[str, Any]:
+    """How ratios to an optimum are distributed."""
+    at_best = sum(ratio < 1 + 1e-9 for ratio in ratios) / len(ratios)
+    return row(
+        name,
+        len(ratios),
+        round(mean(ratios), 4),
+        "mean ratio",
+        optimal=round(at_best, 3),
+        median=round(median(ratios), 4),
+        p95=round(float(np.quantile(ratios, 0.95)), 4),
+        most=round(max(ratios), 4),
+    )
+
+
+def steiner_ratios(seed: int) -> dict[str, float]:
+    """Two Steiner trees of eight brokers in a graph of 12 to 23, over the optimum."""
+    stream = Stream(seed, 99)
+    graph = barabasi_albert(12 + stream.below(12), 2, seed=seed).graph
+    work, terminals = make_workspace(graph), np.array(stream.some(range(graph.nodes), 8))
+    best = least_steiner_cost(graph, work, terminals)
+    triples = make_triples(graph, len(terminals))
+    work.terminals[: len(terminals)] = terminals
+    better = cost_of_links(graph, work, write_better_tree(graph, work, triples, len(terminals)))
+    work.terminals[: len(terminals)] = terminals
+    fast = cost_of_links(graph, work, write_steiner_tree(graph, work, len(terminals)))
+    return {"Steiner tree, triples": better / best, "Steiner tree, Mehlhorn": fast / best}
 
 
 PARTS = {
@@ -299,6 +358,8 @@ def main() -> None:
     keep_compiled_code()
     rows: Rows = []
     with use_compiled():
+        for strategy in ("SINGLE", "MULT", "HYBRID", "MULT2"):
+            warm_up(strategy)
         for part in options.parts:
             rows += PARTS[part](options.largest)
     if options.out is not None:

@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gossamer.protocol.trees.capacities import route_within
 from gossamer.protocol.trees.cost import price
 from gossamer.protocol.trees.graph import make_workspace
 from gossamer.protocol.trees.optimum import document_costs, lower_bounds
@@ -33,6 +34,7 @@ STRATEGIES = {
     "MULT2": route_mult2,
     "MULT2 with few neighbours": lambda plan: route_mult2(plan, 1),
     "HYBRID": lambda plan: route_hybrid(plan, 3),
+    "within capacities": lambda plan: route_within(plan, np.full(plan.graph.links, 5.0), 1.0, 4),
 }
 
 

@@ -12,10 +12,16 @@ from hypothesis import strategies as st
 
 from gossamer.protocol.errors import CapacityError
 from gossamer.protocol.trees.exact import MOST_TERMINALS, least_steiner_cost
-from gossamer.protocol.trees.graph import Graph, Workspace, make_graph, make_workspace
+from gossamer.protocol.trees.graph import NONE, Graph, Workspace, make_graph, make_workspace
+from gossamer.protocol.trees.paths import costs_are_equal, find_by_heap, find_by_levels
 from gossamer.protocol.trees.spanning import minimum_spanning_tree, shortest_path_tree
 from gossamer.protocol.trees.stars import average_stretch, low_stretch_tree
-from gossamer.protocol.trees.steiner import cost_of_links, trim, write_steiner_tree
+from gossamer.protocol.trees.steiner import (
+    cost_of_links,
+    trim,
+    write_short_tree,
+    write_steiner_tree,
+)
 from gossamer.protocol.trees.tables import join_by_table, make_path_table
 from gossamer.protocol.trees.triples import (
     BOUND,
@@ -51,6 +57,15 @@ def trimmed_tree(graph: Graph, work: Workspace, count: int) -> int:
     return int(trim(graph, work, fast_tree(graph, work, count), count))
 
 
+def short_tree(graph: Graph, work: Workspace, count: int) -> int:
+    links = int(write_short_tree(graph, work, count))
+    cost = cost_of_links(graph, work, links)
+    tree = work.tree[:links].copy()
+    assert cost <= cost_of_links(graph, work, trimmed_tree(graph, work, count))
+    work.tree[:links] = tree
+    return links
+
+
 def table_tree(graph: Graph, work: Workspace, count: int) -> int:
     terminals = work.terminals[:count].copy()
     table = make_path_table(graph, work)
@@ -65,6 +80,7 @@ def better_tree(graph: Graph, work: Workspace, count: int) -> int:
 ALGORITHMS = {
     "Mehlhorn": (fast_tree, 2.0),
     "trimmed": (trimmed_tree, 2.0),
+    "short": (short_tree, 2.0),
     "table": (table_tree, 2.0),
     "triples": (better_tree, BOUND),
 }
@@ -124,6 +140,21 @@ def test_the_best_triple_of_a_broker_is_found_greedily(data: st.DataObject, grap
             for three in combinations(range(count), 3)
         ]
         assert best_triple_at(triples, count, v)[0] == pytest.approx(max(gains))
+
+
+@given(graph=graphs(unit=True), data=st.data())
+def test_levels_and_the_heap_find_the_same_paths(graph: Graph, data: st.DataObject) -> None:
+    sources = np.array(data.draw(terminals_of(graph)))
+    assert costs_are_equal(graph)
+    found = []
+    for search in (find_by_levels, find_by_heap):
+        work = make_workspace(graph)
+        work.origin[:] = work.place[:] = work.before[:] = work.via[:] = NONE
+        work.origin[sources] = sources
+        count = search(graph, work, sources, len(sources))
+        fields = (work.distance, work.origin, work.before, work.via, work.order[:count])
+        found.append([field.tolist() for field in fields])
+    assert found[0] == found[1]
 
 
 @given(graph=graphs(), data=st.data())

@@ -71,6 +71,21 @@ def random_case(nodes: int, documents: int, subscriptions: int, seed: int) -> Ca
     return Case(graph, make_sample(nodes, hosts, matches, places))
 
 
+def small_case(seed: int) -> Case:
+    """Seven brokers with ten links, seven subscriptions and fifteen documents: all can be tried."""
+    stream = Stream(seed, 1)
+    links = {(stream.below(node), node) for node in range(1, 7)}
+    while len(links) < 10:
+        one, other = sorted((stream.below(7), stream.below(7)))
+        if one != other:
+            links.add((one, other))
+    places = [stream.below(7) for _ in range(7)]
+    matches = [stream.some(range(7), 1 + stream.below(4)) for _ in range(15)]
+    hosts = [stream.below(7) for _ in matches]
+    costs = [1.0 + stream.below(3) for _ in links]
+    return Case(make_graph(7, sorted(links), costs), make_sample(7, hosts, matches, places))
+
+
 def as_networkx(graph: Graph) -> nx.Graph:
     """The same graph, costs as weights."""
     found = nx.Graph()

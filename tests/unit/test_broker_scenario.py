@@ -135,7 +135,7 @@ def test_the_text_of_a_changed_scenario_says_what_was_run(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ('kind = "vines"', "kind is 'vines', expected 'brokers' or 'scot', or nothing for peers"),
+        ('kind = "vines"', "kind is 'vines', expected 'brokers', 'scot', 'trees', or nothing"),
         ("kind = 5", "kind is 5, expected 'brokers'"),
         ("nodes = 5", "nodes is an unknown key, expected one of kind, name, seed, coverings"),
         ("[overlay]\nnam = 1", "overlay.nam is an unknown key, expected 'overlay.name'"),

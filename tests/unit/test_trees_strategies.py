@@ -122,6 +122,25 @@ def test_mult2_merges_what_saves_the_largest_share_as_algorithm_2_does(seed: int
     assert max(shares().values(), default=0.0) <= 1e-9
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_neighbour_lists_that_leave_nobody_out_lose_next_to_nothing(seed: int) -> None:
+    case = random_case(20, 25, 12, seed)
+    plan = plan_of(case)
+    exact = total(route_mult2(plan_of(case)), plan)
+    assert total(route_mult2(plan_of(case), neighbours=12), plan) <= 1.05 * exact
+
+
+def test_subscriptions_of_the_same_documents_are_merged_first() -> None:
+    """Three at neighbouring brokers want the same, a fourth something else."""
+    graph = make_graph(6, [(i, i + 1) for i in range(5)])
+    matches = [[0, 1, 2], [0, 1, 2], [3]]
+    plan = make_plan(graph, make_sample(6, [0, 0, 5], matches, [3, 4, 5, 1]))
+    mergers = merge_by_gain(plan, neighbours=1)
+    assert list(zip(mergers.kept[1:], mergers.lost[1:], strict=True))[:2] == [(0, 1), (0, 2)]
+    assert plan.groups.tolist() == [0, 0, 0, 3]
+    assert mergers.costs[-1] == sum(cost_of_union(plan, group, group) for group in (0, 3))
+
+
 def test_a_state_of_the_mergers_is_told_by_its_number() -> None:
     case = random_case(12, 14, 9, seed=1)
     mergers = merge_by_overlap(plan_of(case))

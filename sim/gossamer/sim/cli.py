@@ -83,7 +83,9 @@ def check(
     from gossamer.sim.commands.preview import preview, preview_table
     from gossamer.sim.commands.scenarios import read_scenario
     from gossamer.sim.commands.scot_preview import scot_preview_table
+    from gossamer.sim.commands.trees_preview import trees_preview_table
     from gossamer.sim.scot.scenario import ScotScenario
+    from gossamer.sim.trees.scenario import TreesScenario
 
     overrides = _overrides(changes, trace=trace, seed=seed, nodes=nodes, rounds=rounds)
     checked, _ = read_scenario(scenario, overrides)
@@ -91,6 +93,8 @@ def check(
         Console().print(broker_preview_table(checked))
     elif isinstance(checked, ScotScenario):
         Console().print(scot_preview_table(checked))
+    elif isinstance(checked, TreesScenario):
+        Console().print(trees_preview_table(checked))
     else:
         Console().print(preview_table(preview(checked)))
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from gossamer.sim.measure import Measure
 from gossamer.sim.scot.measures import SCOT_MEASURES
+from gossamer.sim.trees.measures import TREES_MEASURES
 
 MEASURES: tuple[Measure, ...] = (
     Measure(
@@ -271,6 +272,7 @@ _OF_KIND: dict[str | None, tuple[Measure, ...]] = {
     None: MEASURES,
     "brokers": BROKER_MEASURES,
     "scot": SCOT_MEASURES,
+    "trees": TREES_MEASURES,
 }
 
 # Where kinds share a measure, each describes it in its own words.

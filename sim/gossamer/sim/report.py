@@ -13,6 +13,7 @@ from gossamer.sim.measures import all_measures
 from gossamer.sim.plots import Plot
 from gossamer.sim.records import RunRecord
 from gossamer.sim.scot.records import ScotRunRecord
+from gossamer.sim.trees.records import TreesRunRecord
 
 _STYLE = """
 :root { color-scheme: light; }
@@ -46,7 +47,7 @@ def write_report(
 
 
 def report_html(
-    record: RunRecord | BrokerRunRecord | ScotRunRecord,
+    record: RunRecord | BrokerRunRecord | ScotRunRecord | TreesRunRecord,
     summary: Mapping[str, Any],
     plots: Sequence[Plot],
     *,

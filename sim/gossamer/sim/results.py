@@ -24,6 +24,7 @@ from gossamer.sim.errors import SimulationError
 from gossamer.sim.records import Column, RunRecord, SystemRecord, Table
 from gossamer.sim.scot.records import RoutingRecord, ScotRunRecord
 from gossamer.sim.summary import dump_json, summarise, summarise_system
+from gossamer.sim.trees.records import StrategyRecord, TreesRunRecord
 
 SUMMARY_FILE = "summary.json"
 SCENARIO_FILE = "scenario.toml"
@@ -79,7 +80,7 @@ def check_destination(path: Path, *, resumed: bool = False) -> None:
 
 
 def write_results(
-    record: RunRecord | BrokerRunRecord | ScotRunRecord,
+    record: RunRecord | BrokerRunRecord | ScotRunRecord | TreesRunRecord,
     path: Path,
     *,
     resumed: bool = False,
@@ -210,7 +211,9 @@ def _sibling(path: Path, suffix: str) -> Path:
     return path.absolute().parent / f".{path.name}.{uuid.uuid4().hex[:12]}.{suffix}"
 
 
-def _write_tables(system: SystemRecord | CoveringRecord | RoutingRecord, folder: Path) -> None:
+def _write_tables(
+    system: SystemRecord | CoveringRecord | RoutingRecord | StrategyRecord, folder: Path
+) -> None:
     folder.mkdir()
     for name, table in system.tables():
         write_table(table, folder / f"{name}.parquet")

@@ -15,11 +15,12 @@ import numpy as np
 from gossamer.sim.brokers.records import BrokerRunRecord
 from gossamer.sim.records import Column, RunRecord, SystemRecord, Table
 from gossamer.sim.scot.records import ScotRunRecord
+from gossamer.sim.trees.records import TreesRunRecord
 
 HOUR_S = 3600.0
 
 # Rows are hashed in the order of these columns, so that the order in which an engine happened to
-# write them does not matter; those of broker overlays have one order.
+# write them does not matter; those of brokers and trees have one order.
 _ROW_ORDER: dict[str, tuple[str, ...]] = {
     "events": ("event",),
     "deliveries": ("event", "node", "hops", "time_s"),
@@ -31,7 +32,7 @@ _ROW_ORDER: dict[str, tuple[str, ...]] = {
 
 
 def summarise(
-    record: RunRecord | BrokerRunRecord | ScotRunRecord,
+    record: RunRecord | BrokerRunRecord | ScotRunRecord | TreesRunRecord,
     of_system: Callable[[Any], dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """The content of ``summary.json``: plain values only, NaN and infinity replaced by None.
@@ -128,7 +129,7 @@ def percentile(values: Column, per_cent: float) -> float:
     return float(np.percentile(values, per_cent, method="inverted_cdf"))
 
 
-def result_hash(record: RunRecord | BrokerRunRecord | ScotRunRecord) -> str:
+def result_hash(record: RunRecord | BrokerRunRecord | ScotRunRecord | TreesRunRecord) -> str:
     """SHA-256, in hexadecimal, over everything in ``record`` that seed and scenario decide.
 
     Covers the tables, overlays and totals of every system and the seed; not wall-clock time,

@@ -14,19 +14,35 @@ from gossamer.sim.results import Comparison
 from gossamer.sim.summary import dump_json
 
 SAME_CHANGE = 5e-4  # smaller relative changes are printed as none
+SIDE_BY_SIDE = 6  # more systems than this stand below each other
 
 
 def summary_table(summary: Mapping[str, Any]) -> RichTable:
-    """The short table at the end of a run: one row per measure, one column per system."""
+    """The short table at the end of a run: one row per measure, one column per system.
+
+    Where there are many systems, one row per system; what none has measured is left out then.
+    """
     systems: Mapping[str, Mapping[str, Any]] = summary["systems"]
+    brief = [measure for measure in all_measures([summary]) if measure.brief]
     table = RichTable(title=_title(summary), title_justify="left", title_style="bold")
+    if len(systems) > SIDE_BY_SIDE:
+        shown = [
+            measure
+            for measure in brief
+            if any(system.get(measure.key) is not None for system in systems.values())
+        ]
+        table.add_column("", no_wrap=True)
+        for measure in shown:
+            table.add_column(measure.label, justify="right")
+        for name, system in systems.items():
+            table.add_row(name, *(measure.format(system.get(measure.key)) for measure in shown))
+        return table
     table.add_column("measure")
     for name in systems:
         table.add_column(name, justify="right")
-    for measure in all_measures([summary]):
-        if measure.brief:
-            values = [measure.format(system.get(measure.key)) for system in systems.values()]
-            table.add_row(measure.label, *values)
+    for measure in brief:
+        values = [measure.format(system.get(measure.key)) for system in systems.values()]
+        table.add_row(measure.label, *values)
     return table
 
 

@@ -11,5 +11,6 @@ Read in this order:
 - `stars`: low-stretch spanning trees
 - `plan`, `compute_tree`: Algorithm 1, the tree of one group of subscriptions
 - `grouping`, `gains`, `strategies`: Algorithms 3 and 2, and all strategies of Sec. VII
-- `semcast`, `optimum`: what these are compared with
+- `semcast`, `optimum`, `best`: what these are compared with
+- `capacities`: links that carry only so much
 """

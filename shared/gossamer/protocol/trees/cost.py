@@ -17,19 +17,21 @@ from gossamer.protocol.trees.spanning import Trees, new_mark
 
 
 class Bill(Struct):
-    """What each of D documents cost.
+    """What each of D documents cost, and what they load m links with.
 
     Attributes:
         cost: float64[D], of a document on all trees, its size included (Eq. 1).
         trees: int64[D], over how many trees it went.
         visits: int64[D], how often it reached a broker other than its own.
         duplicates: int64[D], how many visits were to a broker that had it already (Fig. 7).
+        loads: float64[m], the sizes of all documents that crossed a link, once for each tree.
     """
 
     cost: Reals
     trees: Words
     visits: Words
     duplicates: Words
+    loads: Reals
 
     @property
     def total(self) -> float:
@@ -51,13 +53,14 @@ class Deliveries(Struct):
     broker: Words
 
 
-def make_bill(documents: int) -> Bill:
+def make_bill(documents: int, links: int) -> Bill:
     """A bill with nothing on it."""
     return Bill(
         cost=np.zeros(documents),
         trees=np.zeros(documents, np.int64),
         visits=np.zeros(documents, np.int64),
         duplicates=np.zeros(documents, np.int64),
+        loads=np.zeros(links),
     )
 
 
@@ -81,22 +84,26 @@ def climb(
     top: int,
     mark: int,
     reached: int,
+    links: int,
 ) -> tuple[int, float, int, int]:
     """Extend the marked part of tree ``t``, whose highest broker is ``top``, to ``node``.
 
-    Returns the new top, the cost of the links added, how many they are, and how many lead to
-    brokers that bore ``reached`` already.
+    The part's links are ``work.tree[:links]``. Returns the new top, the cost of the links added,
+    how many links the part has now, and how many of those added lead to brokers that bore
+    ``reached`` already.
     """
-    cost, links, again = 0.0, 0, 0
+    cost, again = 0.0, 0
     while work.marks[node] != mark:
         if trees.depth[t, node] > trees.depth[t, top]:
             again += visit(work, node, mark, reached)
-            cost += graph.costs[trees.link[t, node]]
+            link = trees.link[t, node]
             node = trees.above[t, node]
         else:
-            cost += graph.costs[trees.link[t, top]]
+            link = trees.link[t, top]
             top = trees.above[t, top]
             again += visit(work, top, mark, reached)
+        cost += graph.costs[link]
+        work.tree[links] = link
         links += 1
     return top, cost, links, again
 
@@ -107,9 +114,10 @@ def cost_on_tree(graph: Graph, trees: Trees, t: int, work: Workspace, count: int
     mark = new_mark(work)
     top = work.terminals[0]
     work.marks[top] = mark
-    cost = 0.0
+    cost, links = 0.0, 0
     for i in range(1, count):
-        top, more, _, _ = climb(graph, trees, t, work, work.terminals[i], top, mark, mark)
+        node = work.terminals[i]
+        top, more, links, _ = climb(graph, trees, t, work, node, top, mark, mark, links)
         cost += more
     return cost
 
@@ -118,7 +126,7 @@ def cost_on_tree(graph: Graph, trees: Trees, t: int, work: Workspace, count: int
 def write_bill(
     graph: Graph, trees: Trees, work: Workspace, sample: Sample, deliveries: Deliveries, bill: Bill
 ) -> None:
-    """Write what every document costs on the trees that carry it."""
+    """Write what every document costs on the trees that carry it; loads are added up."""
     for document in range(sample.hosts.shape[0]):
         host = sample.hosts[document]
         reached = new_mark(work)
@@ -129,16 +137,18 @@ def write_bill(
             tree = deliveries.tree[at]
             mark = new_mark(work)
             work.marks[host] = mark
-            top = host
+            top, links = host, 0
             while at < end and deliveries.tree[at] == tree:
                 broker = deliveries.broker[at]
                 top, more, links, again = climb(
-                    graph, trees, tree, work, broker, top, mark, reached
+                    graph, trees, tree, work, broker, top, mark, reached, links
                 )
                 cost += more
-                visits += links
                 duplicates += again
                 at += 1
+            for i in range(links):
+                bill.loads[work.tree[i]] += sample.sizes[document]
+            visits += links
             used += 1
         bill.cost[document] = cost * sample.sizes[document]
         bill.trees[document] = used
@@ -156,11 +166,22 @@ def deliver_by_group(sample: Sample, groups: Words) -> Deliveries:
     )
 
 
+def deliveries_on(deliveries: Deliveries, tree: int) -> Deliveries:
+    """Of these deliveries the ones on one tree."""
+    chosen = deliveries.tree == tree
+    counts = np.concatenate([np.zeros(1, np.int64), np.cumsum(chosen)])
+    return Deliveries(
+        first=counts[deliveries.first],
+        tree=deliveries.tree[chosen],
+        broker=deliveries.broker[chosen],
+    )
+
+
 def price_deliveries(
     graph: Graph, work: Workspace, trees: Trees, sample: Sample, deliveries: Deliveries
 ) -> Bill:
     """What the documents cost where they go as ``deliveries`` say."""
-    bill = make_bill(sample.documents)
+    bill = make_bill(sample.documents, graph.links)
     write_bill(graph, trees, work, sample, deliveries, bill)
     return bill
 

@@ -69,7 +69,7 @@ class Workspace(Struct):
         seen: int64[n], the same for brokers that a document has reached on any tree.
         mark: int64[1], the latest mark.
         terminals: int64[n], the brokers that a tree has to join.
-        tree: int64[m], links of the tree that was found.
+        tree: int64[m], links of the tree that was found; kept: int64[m], those of an earlier one.
         bridges: int64[m], candidates among the links; lengths: float64[m], their lengths.
         degree: int64[n], links of the tree at a broker.
         used: int64[m], marks of links.
@@ -88,6 +88,7 @@ class Workspace(Struct):
     mark: Words
     terminals: Words
     tree: Words
+    kept: Words
     bridges: Words
     lengths: Reals
     degree: Words
@@ -165,6 +166,7 @@ def make_workspace(graph: Graph) -> Workspace:
         mark=words(1),
         terminals=words(n),
         tree=words(m),
+        kept=words(m),
         bridges=words(m),
         lengths=np.zeros(m),
         degree=words(n),

@@ -10,6 +10,7 @@ import numpy as np
 
 from gossamer.protocol.rules import rule
 from gossamer.protocol.trees.compute_tree import gather_brokers
+from gossamer.protocol.trees.cost import Bill, make_bill
 from gossamer.protocol.trees.exact import least_steiner_cost
 from gossamer.protocol.trees.graph import Reals, Words
 from gossamer.protocol.trees.plan import Plan
@@ -23,14 +24,19 @@ EXACT_BROKERS = 8
 
 
 @rule
-def write_fast_costs(plan: Plan, sample: Sample, groups: Words, costs: Reals) -> None:
+def write_fast_bill(plan: Plan, sample: Sample, groups: Words, bill: Bill) -> None:
     """Write what each document costs on its own tree, by the fast algorithm."""
-    for document in range(costs.shape[0]):
+    for document in range(sample.hosts.shape[0]):
         brokers = gather_brokers(plan.work, sample, groups, 0, 0, document)
         links = join_by_table(plan.graph, plan.work, plan.table, brokers)
         brokers = gather_brokers(plan.work, sample, groups, 0, 0, document)
         links = trim(plan.graph, plan.work, links, brokers)
-        costs[document] = sample.sizes[document] * cost_of_links(plan.graph, plan.work, links)
+        size = sample.sizes[document]
+        bill.cost[document] = size * cost_of_links(plan.graph, plan.work, links)
+        bill.visits[document] = links
+        bill.trees[document] = min(links, 1)
+        for i in range(links):
+            bill.loads[plan.work.tree[i]] += size
 
 
 @rule
@@ -45,6 +51,13 @@ def write_better_costs(
         costs[document] = min(costs[document], cost)
 
 
+def document_bill(plan: Plan, sample: Sample) -> Bill:
+    """OPT: what each document costs on a Steiner tree of its own, by the algorithm of `tables`."""
+    bill = make_bill(sample.documents, plan.graph.links)
+    write_fast_bill(plan, sample, np.zeros(sample.subscriptions, np.int64), bill)
+    return bill
+
+
 def document_costs(plan: Plan, sample: Sample, better: bool = False) -> Reals:
     """OPT: what each document costs on a Steiner tree of its own.
 
@@ -52,10 +65,9 @@ def document_costs(plan: Plan, sample: Sample, better: bool = False) -> Reals:
         better: by the algorithm of `triples` (at most 11/6 of the optimum) instead of that of
             `tables` (at most 2).
     """
-    groups = np.zeros(sample.subscriptions, np.int64)
-    costs = np.zeros(sample.documents)
-    write_fast_costs(plan, sample, groups, costs)
+    costs = document_bill(plan, sample).cost
     if better and sample.documents:
+        groups = np.zeros(sample.subscriptions, np.int64)
         triples = make_triples(plan.graph, int(brokers_joined(plan, sample).max()))
         write_better_costs(plan, sample, groups, triples, costs)
     return costs

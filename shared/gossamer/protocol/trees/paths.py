@@ -1,7 +1,8 @@
 """Shortest paths from one broker or from many, Dijkstra's way.
 
 Ties break on the broker: of paths of one cost the one through the lower broker stays, so that a
-tree does not depend on how a heap happens to lie.
+tree does not depend on how a heap happens to lie. Where all links cost the same, brokers are found
+level by level, which needs no heap and gives the same.
 """
 
 from __future__ import annotations
@@ -70,14 +71,74 @@ def find_paths(graph: Graph, work: Workspace, sources: Words, count: int) -> int
     for v in range(graph.first.shape[0] - 1):
         work.origin[v] = NONE
         work.place[v] = NONE
-    size = 0
     for i in range(count):
         source = sources[i]
         work.distance[source] = 0.0
         work.origin[source] = source
         work.before[source] = NONE
         work.via[source] = NONE
-        raise_in_heap(work, source, size)
+    if costs_are_equal(graph):
+        return int(find_by_levels(graph, work, sources, count))
+    return int(find_by_heap(graph, work, sources, count))
+
+
+@rule
+def costs_are_equal(graph: Graph) -> bool:
+    """Whether all links cost the same; where they do not, this is seen at once as a rule."""
+    for link in range(1, graph.costs.shape[0]):
+        if graph.costs[link] != graph.costs[0]:
+            return False
+    return True
+
+
+@rule
+def find_by_levels(graph: Graph, work: Workspace, sources: Words, count: int) -> int:
+    """Find the paths where all links cost the same, lower brokers first in every level."""
+    order = work.order
+    for i in range(count):
+        order[i] = sources[i]
+    begin, found = 0, count
+    while begin < found:
+        end = found
+        sort_brokers(order, begin, end)
+        for at in range(begin, end):
+            node = order[at]
+            for i in range(graph.first[node], graph.first[node + 1]):
+                other = graph.to[i]
+                if work.origin[other] == NONE:
+                    work.distance[other] = work.distance[node] + graph.costs[graph.link[i]]
+                    work.origin[other] = work.origin[node]
+                    work.before[other] = node
+                    work.via[other] = graph.link[i]
+                    order[found] = other
+                    found += 1
+        begin = end
+    return found
+
+
+@rule
+def sort_brokers(brokers: Words, begin: int, end: int) -> None:
+    """Sort ``brokers[begin:end]``, Shell's way."""
+    gap = 1
+    while gap < (end - begin) // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(begin + gap, end):
+            broker = brokers[i]
+            at = i
+            while at >= begin + gap and brokers[at - gap] > broker:
+                brokers[at] = brokers[at - gap]
+                at -= gap
+            brokers[at] = broker
+        gap //= 3
+
+
+@rule
+def find_by_heap(graph: Graph, work: Workspace, sources: Words, count: int) -> int:
+    """Find the paths whatever links cost."""
+    size = 0
+    for i in range(count):
+        raise_in_heap(work, sources[i], size)
         size += 1
     found = 0
     while size > 0:

@@ -39,11 +39,21 @@ class Channels:
         members: the subscriptions on each channel.
         trees: a spanning tree for each; its members' brokers are joined by a Steiner tree.
         exact: by the subscriptions that documents match, the channel made for such.
+        holders: by subscription, the channels that it is on.
     """
 
     members: tuple[Members, ...]
     trees: Trees
     exact: dict[Members, int]
+    holders: dict[int, list[int]] = attrs.field(init=False)
+
+    @holders.default
+    def _find_holders(self) -> dict[int, list[int]]:
+        holders: dict[int, list[int]] = {}
+        for channel, members in enumerate(self.members):
+            for subscription in members:
+                holders.setdefault(subscription, []).append(channel)
+        return holders
 
     def price(self, plan: Plan, sample: Sample, filtered: bool) -> Bill:
         """What documents cost on the channels.
@@ -76,7 +86,7 @@ class Channels:
         missing = matched
         while missing:
             best = max(
-                range(len(self.members)),
+                {channel for subscription in missing for channel in self.holders[subscription]},
                 key=lambda channel: (
                     len(self.members[channel] & missing) / len(self.members[channel]),
                     len(self.members[channel] & missing),

@@ -103,7 +103,7 @@ def route_groups(plan: Plan, groups: Words, mergers: Mergers | None = None) -> R
     Raises:
         InvariantError: a tree does not span the graph, a defect.
     """
-    regroup(plan, _adopted(plan, groups))
+    regroup(plan, adopted(plan, groups))
     names, numbers = np.unique(plan.groups, return_inverse=True)
     trees = make_trees(max(len(names), 1), plan.graph.nodes)
     for number, name in enumerate(names.tolist()):
@@ -113,7 +113,8 @@ def route_groups(plan: Plan, groups: Words, mergers: Mergers | None = None) -> R
     return Routes(trees, numbers.astype(np.int64), mergers)
 
 
-def _adopted(plan: Plan, groups: Words) -> Words:
+def adopted(plan: Plan, groups: Words) -> Words:
+    """The groups, with subscriptions that nothing matched in those of their nearest neighbours."""
     sample = plan.sample
     known = np.unique(sample.matched)
     if len(known) == 0:

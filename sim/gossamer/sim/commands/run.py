@@ -23,6 +23,7 @@ from gossamer.sim.commands.destination import (
 from gossamer.sim.commands.preview import preview
 from gossamer.sim.commands.progress import progress_bars, stops_between_rounds
 from gossamer.sim.commands.scenarios import AnyScenario, read_scenario
+from gossamer.sim.commands.trees_preview import check_trees
 from gossamer.sim.errors import ScenarioError, SimulationError
 from gossamer.sim.results import ResultsError, check_destination, write_results
 from gossamer.sim.scot.results import write_scot_results
@@ -30,6 +31,9 @@ from gossamer.sim.scot.scenario import ScotScenario
 from gossamer.sim.scot.simulation import simulate_scot
 from gossamer.sim.simulation import simulate
 from gossamer.sim.tables import print_json, summary_table
+from gossamer.sim.trees.results import write_trees_results
+from gossamer.sim.trees.scenario import TreesScenario
+from gossamer.sim.trees.simulation import simulate_trees
 
 EXIT_INTERRUPTED = 130
 
@@ -43,7 +47,7 @@ class Options:
         json: print `summary.json` instead of a table.
         resume: go on with an unfinished run.
         plots: whether to draw plots and write the report.
-        threads: systems (coverings of brokers, ways of routing) that run at a time.
+        threads: systems (coverings, ways of routing, strategies) that run at a time.
     """
 
     out: Path | None = None
@@ -88,6 +92,8 @@ def _claimed(scenario: AnyScenario, text: str, options: Options) -> Destination:
         broker_preview.check_memory(scenario)
     elif isinstance(scenario, ScotScenario):
         scot_preview.check_memory(scenario)
+    elif isinstance(scenario, TreesScenario):
+        check_trees(scenario)
     else:
         preview(scenario)
     place = new_destination(options.out, _default_name(scenario))
@@ -115,6 +121,8 @@ def _simulate_and_write(
         return _simulate_brokers(scenario, text, place, options)
     if isinstance(scenario, ScotScenario):
         return _simulate_scot(scenario, text, place, options)
+    if isinstance(scenario, TreesScenario):
+        return _simulate_trees(scenario, text, place, options)
     with progress_bars() as bars, stops_between_rounds(bars) as progress:
         record = simulate(
             scenario,
@@ -157,6 +165,22 @@ def _simulate_scot(
             processes=options.threads,
         )
     return write_scot_results(record, place.out, pictures=options.plots)
+
+
+def _simulate_trees(
+    scenario: TreesScenario, text: str, place: Destination, options: Options
+) -> dict[str, Any]:
+    with progress_bars("done") as bars:
+        bars("strategies", 0, len(scenario.strategies))
+        record = simulate_trees(
+            scenario,
+            text,
+            progress=bars,
+            checkpoint=place.checkpoint,
+            resume=options.resume,
+            processes=options.threads,
+        )
+    return write_trees_results(record, place.out, pictures=options.plots)
 
 
 def _what_is_kept(place: Destination) -> str:

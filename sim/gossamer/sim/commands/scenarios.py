@@ -15,11 +15,13 @@ from gossamer.sim.scenario_file import read_scenario as read_peers
 from gossamer.sim.scot import scenario_file as scot
 from gossamer.sim.scot.scenario import ScotScenario
 from gossamer.sim.toml_files import parse_document, read_text
+from gossamer.sim.trees import scenario_file as trees
+from gossamer.sim.trees.scenario import TreesScenario
 
-AnyScenario = Scenario | BrokerScenario | ScotScenario
+AnyScenario = Scenario | BrokerScenario | ScotScenario | TreesScenario
 
 # By kind, the module that reads and writes it.
-_FILES = {"brokers": brokers, "scot": scot}
+_FILES = {"brokers": brokers, "scot": scot, "trees": trees}
 
 
 def read_scenario(path: Path, overrides: Mapping[str, object]) -> tuple[AnyScenario, str]:
@@ -35,11 +37,12 @@ def read_scenario(path: Path, overrides: Mapping[str, object]) -> tuple[AnyScena
         return read_peers(path, overrides)
     try:
         files = _FILES[_known(kind)]
+        relative = files is trees and trees.resolve_paths(document, path.absolute().parent)
         scenario = files.scenario_from_document(document, overrides)
     except ScenarioError as error:
         # What was overridden is not in the file.
         raise attrs.evolve(error, file=None if error.field in overrides else str(path)) from None
-    if overrides:
+    if overrides or relative:
         text = f"# As run, from {path.name!r}.\n\n" + files.scenario_to_toml(scenario)
     return scenario, text
 
@@ -47,7 +50,7 @@ def read_scenario(path: Path, overrides: Mapping[str, object]) -> tuple[AnyScena
 def _known(kind: object) -> str:
     """Refuse a kind of scenario that there is not."""
     if not isinstance(kind, str) or kind not in _FILES:
-        choices = " or ".join(map(repr, _FILES))
+        choices = ", ".join(map(repr, _FILES))
         expected = f"{choices}, or nothing for peers without servers"
         raise ScenarioError(None, "kind", kind, expected)
     return kind

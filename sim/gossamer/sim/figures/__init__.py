@@ -12,10 +12,16 @@ from types import MappingProxyType
 from gossamer.sim.figures.claims import Claim
 from gossamer.sim.figures.covering import reproduce_covering
 from gossamer.sim.figures.scot import reproduce_scot
+from gossamer.sim.figures.trees import reproduce_trees
 from gossamer.sim.figures.vinifera import reproduce_vinifera
 
 FIGURES: Mapping[str, Callable[..., list[Claim]]] = MappingProxyType(
-    {"covering": reproduce_covering, "scot": reproduce_scot, "vinifera": reproduce_vinifera}
+    {
+        "covering": reproduce_covering,
+        "scot": reproduce_scot,
+        "trees": reproduce_trees,
+        "vinifera": reproduce_vinifera,
+    }
 )
 
 __all__ = ["FIGURES", "Claim"]

@@ -8,7 +8,7 @@ are subscribed to near some broker, and is published anywhere.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import attrs
@@ -24,7 +24,7 @@ from gossamer.sim.trees.draws import Stream
 LOCALITIES: Final = {"Localized1": 0.02, "Localized2": 0.15, "Uniform": 1.0}
 """The paper's three data sets, by the share x of the brokers that is a neighbourhood."""
 
-_KEYWORD_KEY, _DOCUMENT_KEY, _SAMPLE_KEY = 16, 17, 18
+_KEYWORD_KEY, _DOCUMENT_KEY, _SAMPLE_KEY, _SIZE_KEY = 16, 17, 18, 19
 _DRAWS = 1 << 62
 
 
@@ -41,6 +41,7 @@ class Locality:
             paper says "a small subset".
         document_keywords: at most so many it takes; a guess. With 10,000 documents and 1,000
             keywords a keyword cannot be in "around 5 documents", as the paper says it is.
+        largest_size: of a document, drawn from 1 to this; beyond the paper, where all are 1.
     """
 
     neighbourhood: float = LOCALITIES["Localized1"]
@@ -49,6 +50,7 @@ class Locality:
     documents: int = 10_000
     nearby: int = 5
     document_keywords: int = 5
+    largest_size: float = 1.0
 
     def __attrs_post_init__(self) -> None:
         if not 0 < self.neighbourhood <= 1:
@@ -59,6 +61,8 @@ class Locality:
             if getattr(self, name) < 1:
                 value = getattr(self, name)
                 raise ScenarioError(None, name, value, "a whole number of at least 1")
+        if not 1 <= self.largest_size < math.inf:
+            raise ScenarioError(None, "largest_size", self.largest_size, "a number of at least 1")
 
 
 @attrs.frozen(eq=False)
@@ -70,17 +74,19 @@ class Workload:
         subscriptions: the keywords of each.
         hosts: the broker that publishes each document.
         documents: the keywords of each.
+        sizes: of each document.
     """
 
     places: tuple[int, ...]
     subscriptions: tuple[tuple[int, ...], ...]
     hosts: tuple[int, ...]
     documents: tuple[tuple[int, ...], ...]
+    sizes: tuple[float, ...]
 
     def sample(self, graph: Graph) -> Sample:
         """All the documents, with the subscriptions that share a keyword with them."""
         matches = match_keywords(self.documents, self.subscriptions)
-        return make_sample(graph.nodes, self.hosts, matches, self.places)
+        return make_sample(graph.nodes, self.hosts, matches, self.places, self.sizes)
 
 
 def make_workload(graph: Graph, locality: Locality, seed: int) -> Workload:
@@ -104,7 +110,13 @@ def make_workload(graph: Graph, locality: Locality, seed: int) -> Workload:
         subscriptions=tuple(tuple(interests[broker]) for broker in places),
         hosts=tuple(hosts),
         documents=tuple(documents),
+        sizes=tuple(_sizes(locality, Stream(seed, _SIZE_KEY))),
     )
+
+
+def _sizes(locality: Locality, stream: Stream) -> Iterator[float]:
+    for _ in range(locality.documents):
+        yield 1.0 + stream.uniform() * (locality.largest_size - 1.0)
 
 
 def sampled(sample: Sample, share: float, seed: int) -> Sample:

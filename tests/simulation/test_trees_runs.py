@@ -1,0 +1,281 @@
+"""Runs of dissemination trees: results, one hash a seed, strategies kept when interrupted."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import attrs
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import gossamer.sim.trees.simulation
+from gossamer.command.main import main
+from gossamer.sim.errors import SimulationError
+from gossamer.sim.summary import result_hash, summarise
+from gossamer.sim.trees.measures import summarise_strategy
+from gossamer.sim.trees.pictures import places_of
+from gossamer.sim.trees.plots import pictures_of
+from gossamer.sim.trees.records import TreesRunRecord
+from gossamer.sim.trees.results import write_trees_results
+from gossamer.sim.trees.scenario import (
+    DEFAULT_STRATEGIES,
+    Planning,
+    TopologySection,
+    TreesScenario,
+    WorkloadSection,
+)
+from gossamer.sim.trees.simulation import simulate_trees
+from gossamer.sim.trees.strategies import STRATEGIES
+from support.installed_command import install, unchanged
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "trees" / "scenario.toml"
+
+SCENARIO = """
+kind = "trees"
+name = "small"
+strategies = ["SINGLE", "MULT", "OPT"]
+[topology]
+brokers = 60
+stub_stub_links = 20
+[workload]
+keywords = 60
+documents = 200
+[planning]
+sample_share = 0.2
+states = 3
+"""
+
+
+def scenario(seed: int = 3, **changes: object) -> TreesScenario:
+    """A run of a second or two."""
+    made = TreesScenario(
+        name="small",
+        seed=seed,
+        strategies=tuple(STRATEGIES),
+        topology=TopologySection(brokers=60, stub_stub_links=20, capacity=60),
+        workload=WorkloadSection(
+            neighbourhood=0.1, keywords=60, documents=200, document_keywords=2, largest_size=2.0
+        ),
+        planning=Planning(sample_share=0.3, states=4),
+    )
+    return attrs.evolve(made, **changes)
+
+
+@pytest.fixture(scope="module")
+def finished() -> TreesRunRecord:
+    """The run that others have to equal."""
+    return simulate_trees(scenario(), "# text\n", processes=1)
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working folder but for a scenario, with the command installed."""
+    install(tmp_path / "site", monkeypatch)
+    folder = tmp_path / "work"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    (folder / "s.toml").write_text(SCENARIO)
+    return folder
+
+
+def sim(line: str) -> int:
+    """The exit code of `gossamer sim` with the arguments in ``line``."""
+    return main(["sim", *shlex.split(line)])
+
+
+@pytest.mark.slow
+def test_every_strategy_has_its_measures(finished: TreesRunRecord) -> None:
+    measures = {name: summarise_strategy(one) for name, one in finished.systems.items()}
+    assert tuple(measures) == tuple(STRATEGIES)
+    for found in measures.values():
+        assert found["cost_over_optimum"] > 0.9
+        assert found["load_max"] > 0
+        assert found["documents"] == 200
+    assert measures["OPT"]["cost_over_optimum"] == 1
+    assert measures["SPT-flooded"]["cost"] > measures["SPT"]["cost"]
+    assert measures["SemCast"]["cost"] >= measures["SemCast-filtered"]["cost"]
+    assert measures["SINGLE"]["trees"] == 1
+    assert measures["SINGLE"]["duplicate_visits"] == 0
+    assert measures["WITHIN"]["overload"] <= measures["MULT"]["overload"]
+
+
+@pytest.mark.slow
+def test_measures_follow_from_the_tables(finished: TreesRunRecord) -> None:
+    record = finished.systems["MULT"]
+    measures = summarise_strategy(record)
+    links = record.links
+    assert (links["load"] * links["cost"]).sum() == pytest.approx(measures["cost"])
+    over = links["load"] > links["capacity"]
+    assert measures["overloaded_links"] == over.sum() > 0
+    worst = measures["worst_links"][0]
+    assert worst["load"] == links["load"].max()
+    assert record.trees["load"].sum() == pytest.approx(links["load"].sum())
+    assert record.trees["documents"].sum() == record.documents["trees"].sum()
+    assert record.mergers["trees"][-1] == 1
+    last = record.states["trees"].tolist().index(1)
+    assert record.states["duplicates"][last] == 0
+
+
+@pytest.mark.slow
+def test_the_folder_holds_tables_plots_and_a_page_that_needs_no_network(
+    finished: TreesRunRecord, tmp_path: Path
+) -> None:
+    summary = write_trees_results(finished, tmp_path / "out")
+    names = {path.relative_to(tmp_path / "out").as_posix() for path in tmp_path.rglob("*.*")}
+    tables = ("documents", "links", "trees", "pictured", "mergers", "states")
+    expected = {f"{name}/{table}.parquet" for name in STRATEGIES for table in tables}
+    plots = ("cost", "mergers", "states", "trees")
+    expected |= {f"plots/{plot}.{kind}" for plot in plots for kind in ("svg", "png")}
+    assert names == expected | {"summary.json", "scenario.toml", "report.html"}
+    assert json.loads((tmp_path / "out" / "summary.json").read_text()) == summary
+    assert pq.read_table(tmp_path / "out" / "MULT" / "documents.parquet").num_rows == 200
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "Links beyond their capacity" in page
+    assert "http://" not in page.replace("http://www.w3.org", "")
+
+
+@pytest.mark.slow
+def test_two_trees_are_pictured_of_a_strategy_that_makes_several(finished: TreesRunRecord) -> None:
+    several = {name: one for name, one in finished.systems.items() if one.totals["trees"] > 1}
+    pictures = pictures_of(finished.systems)
+    assert len(pictures) == 2
+    assert all(len(picture.links) == 59 for picture in pictures)
+    assert several
+    one_each = pictures_of({name: finished.systems[name] for name in ("SPT", "SINGLE", "OPT")})
+    assert [picture.title.split(",")[0] for picture in one_each] == ["SPT", "SINGLE"]
+
+
+def test_brokers_without_a_place_are_put_somewhere() -> None:
+    topology = TopologySection(kind="barabasi_albert", brokers=20).build(seed=1)
+    assert np.isfinite(places_of(topology)).all()
+
+
+@pytest.mark.slow
+def test_states_are_spread_from_all_groups_to_one(finished: TreesRunRecord) -> None:
+    states = finished.systems["MULT"].states["trees"]
+    merged = finished.systems["MULT"].mergers["trees"]
+    assert states[0] == merged[0]
+    assert states[-1] == 1
+    assert (np.diff(states) < 0).all()
+
+
+@pytest.mark.slow
+def test_a_seed_fixes_the_result_in_any_process(finished: TreesRunRecord) -> None:
+    code = (
+        "from test_trees_runs import scenario, simulate_trees, result_hash\n"
+        "if __name__ == '__main__':\n"
+        "    print(result_hash(simulate_trees(scenario(), processes=1)), end='')\n"
+    )
+    environment = os.environ | {
+        "PYTHONHASHSEED": "77",
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path]),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == result_hash(finished)
+    assert result_hash(finished) == summarise(finished, summarise_strategy)["result_hash"]
+
+
+@pytest.mark.slow
+def test_an_interrupted_run_goes_on_with_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = scenario(strategies=("SPT", "MULT", "OPT"))
+    whole = simulate_trees(made, processes=1)
+    run_strategy = gossamer.sim.trees.simulation.run_strategy
+
+    def fails_at_mult(name: str, setting):
+        if name == "MULT":
+            raise SimulationError("interrupted")
+        return run_strategy(name, setting)
+
+    monkeypatch.setattr(gossamer.sim.trees.simulation, "run_strategy", fails_at_mult)
+    with pytest.raises(SimulationError, match="MULT: interrupted"):
+        simulate_trees(made, checkpoint=tmp_path, processes=1)
+    ran = []
+
+    def notes(name: str, setting):
+        ran.append(name)
+        return run_strategy(name, setting)
+
+    monkeypatch.setattr(gossamer.sim.trees.simulation, "run_strategy", notes)
+    resumed = simulate_trees(made, checkpoint=tmp_path, resume=True, processes=1)
+    assert ran == ["MULT", "OPT"]
+    assert result_hash(resumed) == result_hash(whole)
+    with pytest.raises(SimulationError, match="one of the same scenario and seed"):
+        simulate_trees(attrs.evolve(made, seed=4), checkpoint=tmp_path, resume=True, processes=1)
+
+
+@pytest.mark.slow
+def test_a_run_prints_a_table_and_leaves_results(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    smaller = "--set topology.brokers=60 --set topology.stub_stub_links=20 "
+    smaller += "--set workload.keywords=60 --set workload.documents=150 --set planning.states=3"
+    assert sim(f"run {EXAMPLE} --threads 1 {smaller}") == 0
+    shown = capsys.readouterr()
+    assert "SemCast-filtered" in shown.out
+    assert shown.out.endswith(f"Results: {Path('results/trees-1/report.html')}\n")
+    assert shown.err == ""
+    summary = json.loads((work / "results/trees-1/summary.json").read_text())
+    assert summary["scenario"]["workload"]["documents"] == 150
+    assert list(summary["systems"]) == list(DEFAULT_STRATEGIES)
+    assert sim("run s.toml --no-plots --threads 1 --seed 2 --json --out other") == 0
+    assert capsys.readouterr().out == (work / "other/summary.json").read_text()
+    assert sim("compare results/trees-1 other") == 0
+    assert "cost of all documents" in capsys.readouterr().out
+
+
+def test_check_shows_what_would_run(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with unchanged(work):
+        assert sim("check s.toml --set topology.capacity=5") == 0
+    shown = capsys.readouterr().out
+    for words in ("SINGLE, MULT, OPT", "transit_stub_60", "60 brokers", "5 each", "20 % sampled"):
+        assert words in shown
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("run s.toml --set topology.brokers=20", "topology.brokers is 20, expected a whole number"),
+        ("run s.toml --nodes 50", "nodes is an unknown key, expected one of"),
+        (
+            "run s.toml --set topology.kind=file --set topology.stub_stub_links=0 "
+            "--set topology.file=apart.gml",
+            "apart.gml: the graph is in 2 components (a; b), expected brokers that all reach",
+        ),
+        (
+            "run s.toml --set topology.kind=file --set topology.stub_stub_links=0 "
+            "--set topology.file=none.gml",
+            "none.gml: the graph is No such file or directory, expected a readable file",
+        ),
+        (
+            "check s.toml --set workload.file=w.json",
+            "host of document 1 is 'Paris', expected one of the 60 brokers of the topology",
+        ),
+    ],
+)
+def test_what_cannot_be_is_said_in_one_sentence(
+    work: Path, capsys: pytest.CaptureFixture[str], line: str, words: str
+) -> None:
+    (work / "apart.gml").write_text(
+        'graph [ node [ id 0 label "a" ] node [ id 1 label "b" ] edge [ source 0 target 0 ] ]'
+    )
+    (work / "w.json").write_text(
+        '{"subscriptions": [{"broker": "T1-1", "keywords": ["a"]}],'
+        ' "documents": [{"host": "Paris", "keywords": ["a"]}]}'
+    )
+    with unchanged(work):
+        assert sim(line) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("gossamer: ")
+    assert shown.err.count("\n") == 1
+    assert words in shown.err
