@@ -41,4 +41,51 @@ class Refuse:
     message: Message
 
 
-Effect = Send | Deliver | Moved | Refuse
+@frozen
+class Awaits:
+    """What follows from this client's message is to be known safe: `Settled` will say so.
+
+    Attributes:
+        ticket: never used before.
+    """
+
+    ticket: int
+
+
+@frozen
+class Settled:
+    """What followed from a client's message has come to an end.
+
+    Attributes:
+        ticket: of its `Awaits`.
+        safe: whether it reached every broker that it was for, and is with a backup.
+    """
+
+    ticket: int
+    safe: bool
+
+
+@frozen
+class Adopted:
+    """A client of a dead broker came here, and is kept until that is back."""
+
+    client: str
+    home: str
+
+
+@frozen
+class Dismissed:
+    """A client that was adopted has its own broker again."""
+
+    client: str
+    home: str
+
+
+@frozen
+class Withdrawn:
+    """Another broker gives a client all that it was owed so far."""
+
+    client: str
+
+
+Effect = Send | Deliver | Moved | Refuse | Awaits | Settled | Adopted | Dismissed | Withdrawn

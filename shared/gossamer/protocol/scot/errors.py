@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gossamer.protocol.errors import ConfigError, RemoteProtocolError
+from gossamer.protocol.broker.identifiers import Id
+from gossamer.protocol.errors import ConfigError, LocalProtocolError, RemoteProtocolError
 
 
 class FactorError(ConfigError):
@@ -103,4 +104,21 @@ class WrongRoutingError(RemoteProtocolError):
         super().__init__(
             f"{kind} from broker {neighbour!r} has no place in {routing} routing, "
             "expected the brokers of an overlay to route in the same way"
+        )
+
+
+class UnsafeError(LocalProtocolError):
+    """Something failed while a publication was under way, and somebody may have missed it.
+
+    The publication was made all the same; who publishes it again gives it another identifier.
+
+    Attributes:
+        id: what it is called.
+    """
+
+    def __init__(self, id_: Id) -> None:
+        self.id = id_
+        super().__init__(
+            f"publication {id_.broker}:{id_.number} may not have reached everybody, "
+            "as more than one broker or link failed meanwhile"
         )
