@@ -15,6 +15,7 @@ from attrs import frozen
 from gossamer.node.broker.content import Content, check_label
 from gossamer.node.broker.members import Member, Members
 from gossamer.node.broker.routes import Passage
+from gossamer.node.broker.tables import id_text
 from gossamer.node.errors import BadFrame, ClientRequestError
 from gossamer.node.local.frames import NEW
 from gossamer.node.local.requests import GONE, Requests
@@ -218,11 +219,6 @@ def event_of(letter: bytes, position: int) -> bytes:
         published_at=at,
         subscriptions=labels,
     )
-
-
-def id_text(id_: Id) -> str:
-    """How publications are named to people and clients."""
-    return f"{id_.broker}:{id_.number}"
 
 
 def read_id(text: str) -> Id:
