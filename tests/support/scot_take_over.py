@@ -153,8 +153,11 @@ class TakeOverPlay:
     # What happens to brokers and links
 
     def kill(self, broker: str) -> None:
-        """Let a broker die."""
+        """Let a broker die, with all that its clients have not taken."""
         self.dead[broker] = self.brokers[broker].dump()
+        for one in self.subscribers.values():
+            for id_ in one.waiting.get(broker, ()):
+                del one.got[broker, id_]
         for other in self._around(broker):
             self._break(broker, other)
             self._queues[other, broker].clear()
@@ -167,7 +170,7 @@ class TakeOverPlay:
 
     def _break(self, one: str, other: str) -> None:
         queue = self._queues[one, other]
-        arrives = self.draw.randrange(len(queue) + 1)
+        arrives = self.draw.choice([0, self.draw.randrange(len(queue) + 1), len(queue)])
         while len(queue) > arrives:
             queue.pop()
         queue.append(NeighbourDown(one))
@@ -186,7 +189,11 @@ class TakeOverPlay:
         if memory:
             made = ScotBroker.load(dump, position, self.settings, new_index=PlainIndex)
             assert made.dump() == dump
+            for one in self.subscribers.values():
+                one.got.update((broker, id_) for id_ in one.waiting.get(broker, ()))
         else:
+            for one in self.subscribers.values():
+                one.waiting.pop(broker, None)
             made = ScotBroker(broker, position, self.settings, incarnation=1, new_index=PlainIndex)
         self.brokers[broker] = made
         self.tell(broker, None, Restarted())
@@ -245,7 +252,9 @@ class TakeOverPlay:
                     one.got[broker, notification.id] += 1
                     one.waiting.setdefault(broker, []).append(notification.id)
             case Withdrawn(to):
-                self.subscribers[to].waiting[broker] = []
+                one = self.subscribers[to]
+                for id_ in one.waiting.pop(broker, ()):
+                    del one.got[broker, id_]
             case Settled(ticket, safe):
                 what = self._tickets.get((broker, ticket))
                 if what is not None:
@@ -254,6 +263,11 @@ class TakeOverPlay:
                 self.refusals.append(effect)
 
     # What is to hold
+
+    def victim(self) -> str:
+        """A broker that is to die, as a rule one with subscribers."""
+        homes = [one.at[-1] for one in self.subscribers.values()]
+        return self.draw.choice(sorted(self.brokers) if self.draw.random() < 0.3 else homes)
 
     def stands_in_for(self, broker: str) -> str:
         """The backup of a broker."""
