@@ -1,0 +1,143 @@
+"""Fifteen nodes that are brokers of a SCOT, on a network in memory: any of them, or any link, fails.
+
+What is published during a burst is compared with what arrives. The cases are a few of the 15 brokers
+and 27 links; GOSSAMER_FULL_FAULTS=1 tries all.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import attrs
+import pytest
+import trio
+
+from gossamer.protocol.scot import BrokerLabel, Factor, Scot, ScotSettings
+from gossamer.protocol.scot.errors import UnsafeError
+from support.memory_brokers import PATIENCE_S, MemoryClient
+from support.memory_scots import TAKING_OVER, MemoryScot, memory_scot
+from support.memory_transport import Faults, MemoryNetwork
+from support.transport_peers import on_jumping_clock
+
+pytestmark = pytest.mark.slow
+
+SCOT = Scot(Factor.of("abcde", ["ab", "bc", "bd", "de"]), Factor.complete(3))
+EACH = 24
+"""Publications of each publisher; the failure comes after a third of them."""
+PUBLISHERS = [BrokerLabel("a", 0), BrokerLabel("e", 1)]
+BROKERS = [one for one in SCOT.brokers if one not in PUBLISHERS]
+LINKS = list(SCOT.links())
+FULL = bool(os.environ.get("GOSSAMER_FULL_FAULTS"))
+AROUND = ScotSettings(around_failures=True)
+
+
+def chosen(cases: list[object], few: int) -> list[object]:
+    return cases if FULL else cases[:: len(cases) // few]
+
+
+@attrs.define
+class Burst:
+    """Subscribers everywhere, and publishers that publish as fast as they are acknowledged.
+
+    Attributes:
+        safe: ids that were acknowledged.
+        unsafe: how many were refused as unsafe.
+        early: ids that were acknowledged before the failure.
+    """
+
+    scot: MemoryScot
+    clients: dict[int, MemoryClient] = attrs.field(factory=dict)
+    safe: list[str] = attrs.field(factory=list)
+    early: set[str] = attrs.field(factory=set)
+    unsafe: int = 0
+    fail: trio.Event = attrs.field(factory=trio.Event)
+
+    async def open(self) -> None:
+        for number, node in self.scot.nodes.items():
+            client = self.clients[number] = await MemoryClient.attach(node, f"client {number}")
+            await client.subscribe("all", "present(x)")
+        await self.scot.settle_scot()
+
+    async def publish(self, place: BrokerLabel) -> None:
+        node = self.scot.at(*place)
+        publisher = await MemoryClient.attach(node, f"publisher at {place}")
+        for n in range(EACH):
+            if n == EACH // 3:
+                self.early |= set(self.safe)
+                self.fail.set()
+            try:
+                self.safe.append(await publisher.publish({"x": n}))
+            except UnsafeError:
+                self.unsafe += 1
+            await trio.sleep(0.005)
+
+    async def run(self, failure: BrokerLabel | tuple[BrokerLabel, BrokerLabel]) -> None:
+        """Publish, and let something fail meanwhile."""
+        await self.open()
+        async with trio.open_nursery() as nursery:
+            for place in PUBLISHERS:
+                nursery.start_soon(self.publish, place)
+            await self.fail.wait()
+            if isinstance(failure, BrokerLabel):
+                await self.scot.crash(self.scot.number(*failure))
+            else:
+                self.scot.network.cut(*(self.scot.number(*end) for end in failure))
+        await trio.sleep(120)
+
+    async def move(self, number: int, node_number: int) -> None:
+        """Let a client go to another broker."""
+        before = self.clients[number]
+        node = self.scot.nodes[node_number]
+        client = self.clients[number] = await MemoryClient.attach(node, before.member.name)
+        client.got = before.got
+
+    async def check(self) -> None:
+        """Everything that was acknowledged arrives, once."""
+        with trio.fail_after(PATIENCE_S):
+            for number, client in self.clients.items():
+                while not set(self.safe) <= set(client.got):
+                    await client.fetch()
+                    await trio.sleep(0.5)
+                assert not client.twice, number
+
+
+def slow_network() -> MemoryNetwork:
+    return MemoryNetwork(1, Faults(latency_s=(0.001, 0.02)))
+
+
+@pytest.mark.parametrize("dead", chosen(BROKERS, 3), ids=str)
+@on_jumping_clock
+async def test_nothing_acknowledged_is_lost_with_a_broker(
+    tmp_path: Path, dead: BrokerLabel
+) -> None:
+    async with memory_scot(tmp_path, slow_network(), SCOT, routing=TAKING_OVER) as scot:
+        burst = Burst(scot)
+        await burst.run(dead)
+        assert burst.unsafe == 0
+        assert len(burst.safe) == EACH * len(PUBLISHERS)
+        number = scot.number(*dead)
+        stand_in = scot.number(dead.region, (dead.cluster + 1) % 3)
+        await burst.move(number, stand_in)
+        await burst.check()
+        # It comes back with what it had stored, and its client to it.
+        scot.nodes[stand_in].members.leave(burst.clients[number].member)
+        await scot.start(number)
+        await scot.settle_scot()
+        await burst.move(number, number)
+        publisher = await MemoryClient.attach(scot.at(*PUBLISHERS[0]), "publisher")
+        burst.safe += [await publisher.publish({"x": n}) for n in range(3)]
+        await burst.check()
+
+
+@pytest.mark.parametrize("link", chosen(LINKS, 3), ids=str)
+@on_jumping_clock
+async def test_nothing_is_lost_with_a_link(
+    tmp_path: Path, link: tuple[BrokerLabel, BrokerLabel]
+) -> None:
+    async with memory_scot(tmp_path, slow_network(), SCOT, routing=TAKING_OVER) as scot:
+        burst = Burst(scot)
+        await burst.run(link)
+        assert burst.unsafe == 0
+        assert len(burst.safe) == EACH * len(PUBLISHERS)
+        await burst.check()
