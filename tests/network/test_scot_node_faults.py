@@ -1,7 +1,7 @@
-"""Fifteen nodes that are brokers of a SCOT, on a network in memory: any of them, or any link, fails.
+"""Fifteen nodes that are brokers of a SCOT, in memory: any of them fails, or any link.
 
-What is published during a burst is compared with what arrives. The cases are a few of the 15 brokers
-and 27 links; GOSSAMER_FULL_FAULTS=1 tries all.
+What is published during a burst is compared with what arrives. The cases are a few of the brokers
+and of the 27 links; GOSSAMER_FULL_FAULTS=1 tries all.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ pytestmark = pytest.mark.slow
 SCOT = Scot(Factor.of("abcde", ["ab", "bc", "bd", "de"]), Factor.complete(3))
 EACH = 24
 """Publications of each publisher; the failure comes after a third of them."""
+LONGEST_S = 0.2
+"""Nine hops of 20 ms."""
 PUBLISHERS = [BrokerLabel("a", 0), BrokerLabel("e", 1)]
 BROKERS = [one for one in SCOT.brokers if one not in PUBLISHERS]
 LINKS = list(SCOT.links())
@@ -33,7 +35,8 @@ AROUND = ScotSettings(around_failures=True)
 
 
 def chosen(cases: list[object], few: int) -> list[object]:
-    return cases if FULL else cases[:: len(cases) // few]
+    """All cases, or a few of them."""
+    return cases if FULL else [cases[i * len(cases) // few] for i in range(few)]
 
 
 @attrs.define
@@ -43,13 +46,15 @@ class Burst:
     Attributes:
         safe: ids that were acknowledged.
         unsafe: how many were refused as unsafe.
-        early: ids that were acknowledged before the failure.
+        at: when each was.
+        failed_at: when something failed.
     """
 
     scot: MemoryScot
     clients: dict[int, MemoryClient] = attrs.field(factory=dict)
     safe: list[str] = attrs.field(factory=list)
-    early: set[str] = attrs.field(factory=set)
+    at: dict[str, float] = attrs.field(factory=dict)
+    failed_at: float = 0.0
     unsafe: int = 0
     fail: trio.Event = attrs.field(factory=trio.Event)
 
@@ -64,10 +69,10 @@ class Burst:
         publisher = await MemoryClient.attach(node, f"publisher at {place}")
         for n in range(EACH):
             if n == EACH // 3:
-                self.early |= set(self.safe)
                 self.fail.set()
             try:
                 self.safe.append(await publisher.publish({"x": n}))
+                self.at[self.safe[-1]] = trio.current_time()
             except UnsafeError:
                 self.unsafe += 1
             await trio.sleep(0.005)
@@ -79,6 +84,7 @@ class Burst:
             for place in PUBLISHERS:
                 nursery.start_soon(self.publish, place)
             await self.fail.wait()
+            self.failed_at = trio.current_time()
             if isinstance(failure, BrokerLabel):
                 await self.scot.crash(self.scot.number(*failure))
             else:
@@ -106,7 +112,7 @@ def slow_network() -> MemoryNetwork:
     return MemoryNetwork(1, Faults(latency_s=(0.001, 0.02)))
 
 
-@pytest.mark.parametrize("dead", chosen(BROKERS, 3), ids=str)
+@pytest.mark.parametrize("dead", chosen(BROKERS, 2), ids=str)
 @on_jumping_clock
 async def test_nothing_acknowledged_is_lost_with_a_broker(
     tmp_path: Path, dead: BrokerLabel
@@ -130,7 +136,7 @@ async def test_nothing_acknowledged_is_lost_with_a_broker(
         await burst.check()
 
 
-@pytest.mark.parametrize("link", chosen(LINKS, 3), ids=str)
+@pytest.mark.parametrize("link", chosen(LINKS, 1), ids=str)
 @on_jumping_clock
 async def test_nothing_is_lost_with_a_link(
     tmp_path: Path, link: tuple[BrokerLabel, BrokerLabel]
@@ -141,3 +147,26 @@ async def test_nothing_is_lost_with_a_link(
         assert burst.unsafe == 0
         assert len(burst.safe) == EACH * len(PUBLISHERS)
         await burst.check()
+
+
+@pytest.mark.parametrize("failure", [BrokerLabel("b", 0), LINKS[0]], ids=str)
+@on_jumping_clock
+async def test_without_taking_over_only_what_was_under_way_is_lost(
+    tmp_path: Path, failure: BrokerLabel | tuple[BrokerLabel, BrokerLabel]
+) -> None:
+    async with memory_scot(tmp_path, slow_network(), SCOT, routing=AROUND) as scot:
+        burst = Burst(scot)
+        await burst.run(failure)
+        if isinstance(failure, BrokerLabel):
+            del burst.clients[scot.number(*failure)]
+        for client in burst.clients.values():
+            await client.fetch()
+            assert not client.twice
+        missing = [
+            id_ for one in burst.clients.values() for id_ in burst.safe if id_ not in one.got
+        ]
+        print(f"{len(missing)} deliveries of {len(set(missing))} publications are missing")
+        # What is acknowledged is stored at the publisher's broker, and no more: it may have been on
+        # its way for as long as the longest way takes, before or after the failure.
+        assert all(abs(burst.at[id_] - burst.failed_at) < LONGEST_S for id_ in missing)
+        assert not any(node.engine.broker.counters.lost for node in scot.nodes.values())

@@ -108,8 +108,7 @@ def test_a_broker_that_comes_back_gets_its_clients_back(memory: bool, seed: int)
     play.settle()
     burst(play, draw, 3)
     play.settle()
-    for one in play.subscribers.values():
-        one.at.append(one.at[0])
+    assert all(one.at[-1] == one.at[0] for one in play.subscribers.values())
     for made in play.published:
         if made.broker == dead:  # those that it published before it died were perhaps not safe
             made.safe = bool(made.safe)

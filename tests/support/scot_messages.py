@@ -53,7 +53,7 @@ messages = st.one_of(
     st.just(plain.Detach()),
     st.builds(plain.Subscribe, names, wanted),
     st.builds(plain.Publish, values),
-    st.builds(m.Took, numbers),
+    st.builds(m.Took, st.lists(ids, max_size=3).map(tuple)),
     st.builds(m.NeighbourUp, names, st.builds(BrokerLabel, names, clusters), st.booleans()),
     st.builds(m.NeighbourDown, names),
     st.builds(m.NeighbourGone, names),

@@ -19,6 +19,7 @@ from gossamer.protocol.scot import Factor, Scot, ScotBroker, ScotSettings
 from gossamer.protocol.scot.effects import (
     Awaits,
     Deliver,
+    Dismissed,
     Effect,
     Refuse,
     Send,
@@ -135,13 +136,17 @@ class TakeOverPlay:
         waiting = one.waiting.get(one.at[-1], [])
         if one.at[-1] not in self.dead and waiting:
             count = self.draw.randrange(1, len(waiting) + 1)
+            taken = tuple(waiting[:count])
             del waiting[:count]
-            self.tell(one.at[-1], one.name, Took(count))
+            self.tell(one.at[-1], one.name, Took(taken))
 
     def move(self, one: Subscriber, broker: str) -> None:
-        """Let a client whose broker is dead come to another."""
-        one.at.append(broker)
-        self.tell(broker, one.name, Attach())
+        """Let a client whose broker is dead come to another, which may not know that yet."""
+        effects = self.brokers[broker].handle(0, client(one.name), Attach())
+        if not any(isinstance(effect, Refuse) for effect in effects):
+            one.at.append(broker)
+            for effect in effects:
+                self._carry_out(broker, effect)
 
     def _note(self, broker: str, effects: list[Effect], what: Published | Subscriber) -> None:
         (ticket,) = (effect.ticket for effect in effects if isinstance(effect, Awaits))
@@ -251,8 +256,14 @@ class TakeOverPlay:
                     one = self.subscribers[to]
                     one.got[broker, notification.id] += 1
                     one.waiting.setdefault(broker, []).append(notification.id)
-            case Withdrawn(to):
+            case Withdrawn(to, ids):
                 one = self.subscribers[to]
+                one.waiting[broker] = [i for i in one.waiting.get(broker, []) if i not in ids]
+                for id_ in ids:
+                    one.got.pop((broker, id_), None)
+            case Dismissed(to):
+                one = self.subscribers[to]
+                one.at.append(one.at[0])
                 for id_ in one.waiting.pop(broker, ()):
                     del one.got[broker, id_]
             case Settled(ticket, safe):

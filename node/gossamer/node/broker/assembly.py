@@ -219,8 +219,9 @@ class BrokerNode:
                 self.members.adopt(effect)
             elif isinstance(effect, scot.Dismissed):
                 self.members.dismiss(effect)
+                self._nursery.start_soon(self.members.withdraw, effect.client, None)
             elif isinstance(effect, scot.Withdrawn):
-                self._nursery.start_soon(self.members.withdraw, effect)
+                self._nursery.start_soon(self.members.withdraw, effect.client, effect.ids)
             else:
                 self.neighbours.refused(effect)
         outcome, published = told.outcome, None

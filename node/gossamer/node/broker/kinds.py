@@ -46,11 +46,16 @@ class Machine(Protocol):
 
 @frozen
 class Standing:
-    """What a client has asked for and announced, by its labels."""
+    """What a client has asked for and announced, by its labels.
+
+    Attributes:
+        home: where its broker is, which is dead; "" for a client of this one.
+    """
 
     client: str
     subscriptions: Mapping[str, Filter]
     advertisements: Mapping[str, Filter]
+    home: str = ""
 
 
 Counted = Mapping[str, tuple[str, str]]

@@ -24,9 +24,10 @@ from gossamer.node.broker.engine import Delivery, Engine, Outcome
 from gossamer.node.broker.kinds import Standing
 from gossamer.node.errors import ClientRequestError, StoreError
 from gossamer.node.logs import log
+from gossamer.node.store import Store
 from gossamer.node.store.broker import Letter
 from gossamer.node.store.writer import StoreWriter
-from gossamer.protocol.broker import client
+from gossamer.protocol.broker import Id, client
 from gossamer.protocol.broker.identifiers import NAMELESS
 from gossamer.protocol.broker.messages import (
     Advertise,
@@ -69,8 +70,8 @@ class Member:
         letters: that wait for it on the disk.
         grown: set when there are more.
         taker: takes deliveries at once, for a client without a name.
-        home: the broker that it is a client of, where that is dead.
-        dismissed: set when that is back.
+        home: where the broker is that it is a client of, while that is dead.
+        dismiss: tells its connection, if there is one, why it is no client any more.
     """
 
     name: str
@@ -83,7 +84,7 @@ class Member:
     grown: trio.Event = field(factory=trio.Event)
     taker: Taker | None = None
     home: str = ""
-    dismissed: trio.Event = field(factory=trio.Event)
+    dismiss: Callable[[str], None] = lambda _: None
 
     def forget(self) -> None:
         """It asks for nothing and announces nothing any more."""
@@ -145,6 +146,7 @@ class Members:
             member.letters = letters.get(one.client, 0)
             member.subscriptions = dict(one.subscriptions)
             member.advertisements = dict(one.advertisements)
+            member.home = one.home
         return gone
 
     async def attach(self, name: str | None, taker: Taker, *, aside: bool = False) -> Member:
@@ -277,17 +279,19 @@ class Members:
     async def acknowledge(self, member: Member, position: int) -> None:
         """A client has its letters up to a position."""
 
-        def drop(number: int) -> None:
+        def drop(store: Store) -> None:
+            if self._keeps:
+                letters = store.broker.mail(member.name, 0, member.letters)
+                self._tell_taken(member, [one for one in letters if one.position <= position])
+            number = store.broker.acknowledge(member.name, position)
             member.letters = max(0, member.letters - number)
-            self._tell_taken(member, number)
 
-        await self._writer.write(
-            lambda store: drop(store.broker.acknowledge(member.name, position))
-        )
+        await self._writer.write(drop)
 
-    def _tell_taken(self, member: Member, number: int) -> None:
-        if self._keeps and number:
-            self._engine().tell(client(member.name), Took(number))
+    def _tell_taken(self, member: Member, letters: Iterable[Letter]) -> None:
+        ids = tuple(Id(*_id_of(one)) for one in letters)
+        if ids:
+            self._engine().tell(client(member.name), Took(ids))
 
     # Clients of other brokers, which are dead
 
@@ -296,24 +300,30 @@ class Members:
         member = self._members.get(effect.client)
         if member is not None:
             member.home = effect.home
+            member.subscriptions.update(effect.subscriptions)
             log.info("client is taken over", name=member.name, broker=effect.home)
 
     def dismiss(self, effect: scot.Dismissed) -> None:
-        """The broker of a client is back; it may still take what was for it here."""
-        member = self._members.get(effect.client)
+        """The broker of a client is back, and has all that was for it here."""
+        member = self._members.pop(effect.client, None)
         if member is not None:
-            member.home = ""
-            log.info("the broker of a client is back", name=member.name, broker=effect.home)
-            member.dismissed.set()
+            log.info("client is handed back", name=member.name, broker=effect.home)
+            member.dismiss(f"broker {effect.home} is back, and serves client {member.name!r} again")
 
-    async def withdraw(self, effect: scot.Withdrawn) -> None:
-        """Another broker has given a client what waits for it here."""
-        member = self._members.get(effect.client)
-        if member is not None:
-            number = member.letters
-            member.letters -= await self._writer.run(
-                lambda store: store.broker.drop_oldest(member.name, number)
+    async def withdraw(self, client_name: str, ids: Iterable[Id] | None) -> None:
+        """Another broker gave these to a client, or all that waits for it here if None."""
+        wanted = None if ids is None else {tuple(id_) for id_ in ids}
+
+        def discard(store: Store) -> int:
+            letters = store.broker.mail(client_name, 0, MOST_LETTERS)
+            return store.broker.discard(
+                one.position for one in letters if wanted is None or _id_of(one) in wanted
             )
+
+        number = await self._writer.run(discard)
+        member = self._members.get(client_name)
+        if member is not None:
+            member.letters = max(0, member.letters - number)
 
     async def run(self) -> None:
         """Forget who was away for too long, and the oldest letters of who lets them pile up."""
@@ -332,9 +342,10 @@ class Members:
 
     async def _make_room(self, member: Member) -> None:
         number = member.letters - MOST_LETTERS
+        if self._keeps:
+            self._tell_taken(member, await self.read(member, 0, number))
         lost = await self._writer.run(lambda store: store.broker.drop_oldest(member.name, number))
         member.letters -= lost
-        self._tell_taken(member, lost)
         log.warning("a client takes too little: the oldest are lost", name=member.name, lost=lost)
 
 
@@ -342,6 +353,11 @@ def _check_name(name: str) -> None:
     if name.startswith(NAMELESS) or not name.isprintable() or not name:
         reason = f"a client's name is printable and does not begin with {NAMELESS!r}"
         raise ClientRequestError(f"{reason}, not {name!r}")
+
+
+def _id_of(letter: Letter) -> tuple[str, int]:
+    broker, number = cbor2.loads(letter.body)[0]
+    return broker, number
 
 
 def _hold(held: dict[str, Filter], label: str, one: Filter) -> None:

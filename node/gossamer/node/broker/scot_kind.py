@@ -106,8 +106,10 @@ class ScotKind:
 
     def clients(self, broker: ScotBroker) -> Sequence[Standing]:
         wanted = {entry.id: entry.filter for entry in broker.table() if entry.hop.is_client}
+        guests = _guests(broker)
         return [
-            Standing(
+            guests.get(one.name)
+            or Standing(
                 one.name,
                 {label: wanted[id_] for label, id_ in one.subscriptions.items()},
                 one.advertisements,
@@ -150,6 +152,23 @@ def _links(broker: ScotBroker, label: Label) -> list[dict[str, Any]]:
         }
         for name, place in sorted(broker.neighbours().items(), key=lambda one: one[1])
     ]
+
+
+def _guests(broker: ScotBroker) -> dict[str, Standing]:
+    """Clients that are here because their brokers are dead."""
+    if broker.keeping is None:
+        return {}
+    label = broker.position.label
+    return {
+        name: Standing(
+            name,
+            {one.label: one.filter for one in kept.promised.get(name, {}).values()},
+            {},
+            str(label._replace(cluster=cluster)),
+        )
+        for cluster, kept in broker.keeping.replicas.items()
+        for name in kept.guests
+    }
 
 
 def _replicas(broker: ScotBroker) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ import json
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import cbor2
@@ -77,6 +78,8 @@ class BrokerSession(Requests):
         """Serve the client until its connection is over; return how it ended."""
         self._member = member
         self._aside = aside
+        if not aside:
+            member.dismiss = partial(self._connection.start_closing, Cause.REFUSED)
         async with trio.open_nursery() as nursery:
             if not (member.nameless or aside):
                 nursery.start_soon(self._send_letters)

@@ -96,6 +96,14 @@ class BrokerState:
                 "DELETE FROM broker_mail WHERE client = ? AND position <= ?", (client, position)
             )
 
+    def discard(self, positions: Iterable[int]) -> int:
+        """Drop letters by their positions; returns how many there were."""
+        with self._database.transaction():
+            return sum(
+                self._database.execute("DELETE FROM broker_mail WHERE position = ?", (position,))
+                for position in list(positions)
+            )
+
     def waiting(self) -> dict[str, int]:
         """How many letters wait, by client."""
         rows = self._database.rows("SELECT client, count(*) FROM broker_mail GROUP BY client")

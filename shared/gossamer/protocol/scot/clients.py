@@ -46,9 +46,11 @@ def on_client_message(state: State, out: Outbox, name: str, message: FromClient)
         raise NotAttachedError(name)
     match message:
         case Subscribe(label, wanted):
+            out.check_own(name)
             _check_free(name, _SUBSCRIPTION, label, session.subscriptions)
             _subscribe(state, out, session, label, wanted)
         case Unsubscribe(label):
+            out.check_own(name)
             _check_known(name, _SUBSCRIPTION, label, session.subscriptions)
             _unsubscribe(state, out, session, label)
         case Advertise(label, announced):
@@ -61,8 +63,8 @@ def on_client_message(state: State, out: Outbox, name: str, message: FromClient)
             routing = ROUTING[state.settings.routing]
             exact = exact_publication(values)
             routing.publish(state, out, client(name), state.new_id(), exact)
-        case Took(count):
-            out.took(name, count)
+        case Took(ids):
+            out.took(name, ids)
         case Move():
             out.effects.append(_moved(state, session))
             _detach(state, out, session)
@@ -75,9 +77,9 @@ def _attach(state: State, out: Outbox, name: str, message: Attach) -> None:
         raise NameTakenError(name)
     _check_distinct(name, _SUBSCRIPTION, message.subscriptions)
     _check_distinct(name, _ADVERTISEMENT, message.advertisements)
+    out.attach(name)
     session = Session(name, advertisements=dict(message.advertisements))
     state.clients[name] = session
-    out.attach(session)
     for label, wanted in message.subscriptions:
         _subscribe(state, out, session, label, wanted)
 

@@ -109,7 +109,7 @@ BETWEEN_BROKERS: Final[Mapping[str, Shape]] = {
 SHAPES: Final[Mapping[str, Shape]] = {
     **BETWEEN_BROKERS,
     **FROM_CLIENT,
-    "took": shape(m.Took, COUNT),
+    "took": shape(m.Took, many(ID, MAX_STANDING)),
     "neighbour up": shape(m.NeighbourUp, NAME, _PLACE, FLAG),
     "neighbour down": shape(m.NeighbourDown, NAME),
     "neighbour gone": shape(m.NeighbourGone, NAME),

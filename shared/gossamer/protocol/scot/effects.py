@@ -5,7 +5,8 @@ from __future__ import annotations
 from attrs import frozen
 
 from gossamer.protocol.broker.effects import Moved
-from gossamer.protocol.broker.identifiers import Hop
+from gossamer.protocol.broker.identifiers import Hop, Id
+from gossamer.protocol.content.filters import Filter
 from gossamer.protocol.errors import ProtocolError
 from gossamer.protocol.scot.messages import (
     BetweenBrokers,
@@ -67,15 +68,21 @@ class Settled:
 
 @frozen
 class Adopted:
-    """A client of a dead broker came here, and is kept until that is back."""
+    """A client of a dead broker came here, and is kept until that is back.
+
+    Attributes:
+        home: where its own broker is.
+        subscriptions: what it has asked for there, by label.
+    """
 
     client: str
     home: str
+    subscriptions: tuple[tuple[str, Filter], ...]
 
 
 @frozen
 class Dismissed:
-    """A client that was adopted has its own broker again."""
+    """A client that was adopted has its own broker again, and is none here any more."""
 
     client: str
     home: str
@@ -83,9 +90,10 @@ class Dismissed:
 
 @frozen
 class Withdrawn:
-    """Another broker gives a client all that it was owed so far."""
+    """A client has taken notifications from another broker."""
 
     client: str
+    ids: tuple[Id, ...]
 
 
 Effect = Send | Deliver | Moved | Refuse | Awaits | Settled | Adopted | Dismissed | Withdrawn

@@ -107,6 +107,44 @@ class WrongRoutingError(RemoteProtocolError):
         )
 
 
+class ElsewhereError(LocalProtocolError):
+    """A client came to a broker that keeps what another of the region has promised it.
+
+    State is untouched.
+
+    Attributes:
+        client: name of the client.
+        home: where its own broker is.
+    """
+
+    def __init__(self, client: str, home: str) -> None:
+        self.client = client
+        self.home = home
+        super().__init__(
+            f"client {client!r} is a client of broker {home}, which is there: expected it to go "
+            "there, or another name"
+        )
+
+
+class GuestError(LocalProtocolError):
+    """A client whose broker is dead asks a broker that stands in for what only its own can do.
+
+    State is untouched.
+
+    Attributes:
+        client: name of the client.
+        home: where its own broker is.
+    """
+
+    def __init__(self, client: str, home: str) -> None:
+        self.client = client
+        self.home = home
+        super().__init__(
+            f"client {client!r} is here as long as its broker {home} is not there, and cannot "
+            "change what it has asked for until that is back"
+        )
+
+
 class UnsafeError(LocalProtocolError):
     """Something failed while a publication was under way, and somebody may have missed it.
 

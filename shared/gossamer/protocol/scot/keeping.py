@@ -71,7 +71,7 @@ class Kept:
     @property
     def clients(self) -> list[str]:
         """All that were promised something."""
-        return sorted({*self.promised, *self.owed})
+        return sorted({*self.promised, *self.owed, *self.guests})
 
 
 @define(eq=False)

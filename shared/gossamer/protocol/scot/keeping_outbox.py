@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from attrs import evolve
 
 from gossamer.protocol.broker.identifiers import NAMELESS, Id
 from gossamer.protocol.content.filters import Filter
 from gossamer.protocol.scot.effects import Adopted, Settled
+from gossamer.protocol.scot.errors import ElsewhereError, GuestError
 from gossamer.protocol.scot.keeping import NOBODY, Copy, Keeping, Task
 from gossamer.protocol.scot.labels import NO_CLUSTERS
 from gossamer.protocol.scot.messages import (
@@ -25,7 +28,7 @@ from gossamer.protocol.scot.messages import (
     Tracked,
 )
 from gossamer.protocol.scot.outbox import Outbox
-from gossamer.protocol.scot.state import Session, State
+from gossamer.protocol.scot.state import State
 
 
 class KeepingOutbox(Outbox):
@@ -102,36 +105,44 @@ class KeepingOutbox(Outbox):
         if not name.startswith(NAMELESS):
             self.back_up(TakenBack(name, label))
 
-    def took(self, name: str, count: int) -> None:
-        """Keep the oldest notifications of a client no longer."""
+    def took(self, name: str, ids: Iterable[Id]) -> None:
+        """Keep notifications of a client no longer."""
         owed = self.keeping.owed.get(name, {})
-        ids = tuple(owed)[:count]
-        for id_ in ids:
-            del owed[id_]
-        if ids:
-            self.back_up(Taken(name, ids))
+        taken = tuple(id_ for id_ in ids if owed.pop(id_, None) is not None)
+        if taken:
+            self.back_up(Taken(name, taken))
 
-    def attach(self, session: Session) -> None:
-        """A client came; if its broker is dead, it is given what it is owed."""
-        for cluster in self.keeping.replicas:
+    def attach(self, name: str) -> None:
+        """If the broker of a client that comes is dead, give it what it is owed.
+
+        Raises `ElsewhereError`, and leaves everything as it was, if its broker is there.
+        """
+        for cluster, kept in self.keeping.replicas.items():
+            if name not in kept.clients:
+                continue
             home = self._state.secondary.get(cluster)
-            if home is None or home in self._state.down:
-                self.adopt(session.name, cluster)
+            place = self._state.position.label._replace(cluster=cluster)
+            if home is not None and home not in self._state.down:
+                raise ElsewhereError(name, str(place))
+            kept.guests.add(name)
+            promised = kept.promised.get(name, {}).values()
+            asked = tuple((one.label, one.filter) for one in promised)
+            self.effects.append(Adopted(name, str(place), asked))
+            for owed in kept.owed.pop(name, {}).values():
+                self.give_owed(owed)
 
-    def adopt(self, name: str, cluster: int) -> None:
-        """Give a client that is here what the dead broker of a cluster owed it, if it did."""
-        kept = self.keeping.replicas[cluster]
-        if name not in kept.clients or name in kept.guests:
-            return
-        kept.guests.add(name)
-        self.effects.append(Adopted(name, self._state.secondary.get(cluster, "")))
-        for owed in kept.owed.pop(name, {}).values():
-            self._give_owed(owed)
-
-    def _give_owed(self, owed: Owed) -> None:
+    def give_owed(self, owed: Owed) -> None:
+        """Give a client what another broker owed it."""
+        self.keeping.note(owed.client, owed.notification.id)
         super().give(owed.client, owed.notification, owed.labels)
         self.keeping.owed.setdefault(owed.client, {})[owed.notification.id] = owed
         self.back_up(owed)
+
+    def check_own(self, name: str) -> None:
+        """Raises `GuestError` for a client that is here because its broker is dead."""
+        for cluster, kept in self.keeping.replicas.items():
+            if name in kept.guests:
+                raise GuestError(name, str(self._state.position.label._replace(cluster=cluster)))
 
     def detach(self, name: str) -> None:
         """A client is none any more."""

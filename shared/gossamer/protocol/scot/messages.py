@@ -175,9 +175,9 @@ class HandBack:
     """What became of a client of the receiver while that was away.
 
     Attributes:
-        adopted: the client came to the sender, which gives it all that it was owed until then.
+        adopted: the client came to the sender, and has taken there what is not in `owed`.
         promised: its subscriptions, in case the receiver has lost its memory.
-        owed: what the receiver is to give it.
+        owed: what it has not taken, and the receiver is to give it.
     """
 
     client: str
@@ -254,9 +254,9 @@ Carrying = Publish | Notification | Detour | Bypass | BidNotification
 
 @frozen
 class Took:
-    """The client has taken so many notifications, the oldest that it had not taken."""
+    """The client has taken notifications."""
 
-    count: int
+    ids: tuple[Id, ...]
 
 
 # From the host; their source is None.

@@ -9,7 +9,6 @@ from gossamer.protocol.content.filters import Filter
 from gossamer.protocol.scot.counters import Counters
 from gossamer.protocol.scot.effects import Deliver, Effect, Send
 from gossamer.protocol.scot.messages import BetweenBrokers, BidNotification, Notification
-from gossamer.protocol.scot.state import Session
 from gossamer.protocol.scot.table import Entry
 
 
@@ -55,11 +54,14 @@ class Outbox:
     def take_back(self, name: str, label: str) -> None:
         """A client's subscription stands no more."""
 
-    def took(self, name: str, count: int) -> None:
-        """A client has taken so many notifications."""
+    def took(self, name: str, ids: Iterable[Id]) -> None:
+        """A client has taken notifications."""
 
-    def attach(self, session: Session) -> None:
-        """A client came."""
+    def attach(self, name: str) -> None:
+        """A client comes."""
+
+    def check_own(self, name: str) -> None:
+        """A client is about to change what it asks for."""
 
     def detach(self, name: str) -> None:
         """A client is none any more."""

@@ -101,20 +101,13 @@ def _on_acknowledge(state: State, out: KeepingOutbox, hop: Hop, message: Acknowl
 
 
 def on_link_down(state: State, out: KeepingOutbox, name: str) -> None:
-    """Send again, by other ways, what a neighbour has not acknowledged; its link is down.
-
-    Clients of its that came here before that was known are adopted now.
-    """
+    """Send again, by other ways, what a neighbour has not acknowledged; its link is down."""
     for number, copy in list(out.keeping.copies.items()):
         if copy.neighbour == name:
             del out.keeping.copies[number]
             out.begin(copy.task)
             _send_again(state, out, copy)
             out.end()
-    cluster = state.labels[name].cluster
-    if cluster in out.keeping.replicas:
-        for one in sorted(state.clients):
-            out.adopt(one, cluster)
 
 
 def on_link_up(state: State, out: KeepingOutbox, name: str) -> None:
@@ -125,12 +118,13 @@ def on_link_up(state: State, out: KeepingOutbox, name: str) -> None:
         return
     for one in kept.clients:
         adopted = one in kept.guests
-        if adopted:
-            out.effects.append(Dismissed(one, name))
+        owed = (out.keeping.owed if adopted else kept.owed).get(one, {})
         promised = tuple(kept.promised.get(one, {}).values())
-        owed = tuple(kept.owed.get(one, {}).values())
-        out.send_alone(name, HandBack(one, adopted, promised, owed))
-    kept.guests.clear()
+        out.send_alone(name, HandBack(one, adopted, promised, tuple(owed.values())))
+        if adopted:
+            del state.clients[one]
+            out.detach(one)
+            out.effects.append(Dismissed(one, str(state.labels[name])))
 
 
 def backup_changed(state: State, out: KeepingOutbox, before: str | None) -> None:
@@ -184,10 +178,17 @@ def _on_hand_back(state: State, out: KeepingOutbox, message: HandBack) -> None:
         _attach_again(state, out, message)
     if name not in state.clients:
         return
-    if message.adopted and out.keeping.owed.pop(name, {}):
-        out.effects.append(Withdrawn(name))
-    for owed in message.owed:
-        out.give(name, owed.notification, owed.labels)
+    owed = out.keeping.owed.get(name, {})
+    if message.adopted:
+        left = {one.notification.id for one in message.owed}
+        taken = tuple(id_ for id_ in owed if id_ not in left)
+        out.effects.append(Withdrawn(name, taken))
+        out.took(name, taken)
+    for one in message.owed:
+        if message.adopted and one.notification.id not in owed:
+            out.give_owed(one)
+        else:
+            out.give(name, one.notification, one.labels)
 
 
 def _attach_again(state: State, out: KeepingOutbox, message: HandBack) -> None:
@@ -208,8 +209,6 @@ def _take_again(state: State, keeping: Keeping, name: str, message: HandBack) ->
         kept.promised.setdefault(message.client, {}).setdefault(one.label, one)
     for owed in message.owed:
         kept.owed.setdefault(message.client, {}).setdefault(owed.notification.id, owed)
-    if message.adopted and message.client in state.clients:
-        kept.guests.add(message.client)
 
 
 def _replica(state: State, keeping: Keeping) -> Replica:
