@@ -112,7 +112,7 @@ def slow_network() -> MemoryNetwork:
     return MemoryNetwork(1, Faults(latency_s=(0.001, 0.02)))
 
 
-@pytest.mark.parametrize("dead", chosen(BROKERS, 2), ids=str)
+@pytest.mark.parametrize("dead", chosen(BROKERS, 1), ids=str)
 @on_jumping_clock
 async def test_nothing_acknowledged_is_lost_with_a_broker(
     tmp_path: Path, dead: BrokerLabel

@@ -7,6 +7,7 @@ fail, one after another, and come back.
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,7 @@ import trio
 from gossamer.node.errors import NodeError
 from gossamer.node.local.client import LocalClient
 from gossamer.protocol.scot import BrokerLabel
-from support.node_processes import PATIENCE_S, Shell
+from support.node_processes import PATIENCE_S, Shell, end, free_ports
 from support.scot_processes import POLL_S, SCOT, Link, ScotProcesses, scot_processes
 
 pytestmark = pytest.mark.slow
@@ -159,3 +160,19 @@ async def test_nothing_acknowledged_is_lost_with_any_broker_or_link(tmp_path: Pa
                 if isinstance(failure, BrokerLabel):
                     nursery.start_soon(subscribers[failure].listen, scot, failure)
             nursery.cancel_scope.cancel()
+
+
+# What the example says.
+
+EXAMPLE = Path(__file__).parents[2] / "examples/scot/node"
+
+
+def test_the_example_prints_what_its_readme_says(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    example = [sys.executable, str(EXAMPLE / "take_over.py"), "market"]
+    process = shell.start(command=["env", f"FIRST_PORT={free_ports(4)}", *example])
+    code, out, err = end(process)
+    assert code == 0, err
+    said = (EXAMPLE / "README.md").read_text(encoding="utf-8")
+    assert all(f"\n    {line}\n" in said for line in out.splitlines()), out
+    assert len(out.splitlines()) == 6

@@ -43,7 +43,7 @@ class ScotSection:
         routing: dynamic, static, or bid for the overlay without clusters.
         threshold: load above which an output queue is overloaded; Sec. 7.3 sets 10.
         window_s: seconds between two looks at the output queues; Sec. 7.3 sets 0.05.
-        spare_links, around_failures, take_over: beyond the paper, as of
+        spare_links, covering, cluster_detours, around_failures, take_over: beyond the paper, as of
             `gossamer.protocol.scot.settings`.
     """
 
@@ -58,6 +58,8 @@ class ScotSection:
     threshold: float = attrs.field(default=10.0, validator=_threshold)
     window_s: float = attrs.field(default=0.05, validator=checks.seconds(0.001, 60))
     spare_links: bool = attrs.field(default=False, validator=checks.yes_or_no)
+    covering: bool = attrs.field(default=False, validator=checks.yes_or_no)
+    cluster_detours: bool = attrs.field(default=False, validator=checks.yes_or_no)
     around_failures: bool = attrs.field(default=False, validator=checks.yes_or_no)
     take_over: bool = attrs.field(default=False, validator=checks.yes_or_no)
 
@@ -88,6 +90,8 @@ class ScotSection:
             threshold=self.threshold,
             window=int(self.window_s * _MICROSECONDS),
             spare_links=self.spare_links,
+            covering=self.covering,
+            cluster_detours=self.cluster_detours,
             around_failures=self.around_failures,
             take_over=self.take_over,
         )

@@ -22,7 +22,7 @@ from gossamer.node.broker.members import Members
 from gossamer.node.broker.routes import Passage, RouteDesk, Routes
 from gossamer.node.broker.scot_kind import ScotKind
 from gossamer.node.broker.scot_links import ScotNeighbours
-from gossamer.node.broker.wire import OVERLAY_FRAMES
+from gossamer.node.broker.wire import OVERLAY_FRAMES, SCOT_FRAMES
 from gossamer.node.causes import count_end, count_refusal
 from gossamer.node.errors import CertificateError, PeerRefused, RevokedCertificateError
 from gossamer.node.metrics import Counters
@@ -151,7 +151,7 @@ class BrokerNode:
         self.pool = self.neighbours.pool = ConnectionPool(
             self.transport,
             parts.limits,
-            OVERLAY_FRAMES,
+            SCOT_FRAMES if isinstance(parts.kind, ScotKind) else OVERLAY_FRAMES,
             PoolEvents(
                 on_frame=self._on_frame,
                 on_up=self._on_up,

@@ -45,6 +45,8 @@ class ScotKind:
         "delivered": ("", "Publications handed to clients."),
         "duplicates": ("", "Subscriptions that had come on another link."),
         "stale": ("", "Messages about what is not known any more."),
+        "kept_back": ("", "Subscriptions that were not sent on, as others covered them."),
+        "detours": ("", "Copies that went around an overloaded link within the cluster."),
         "lost": ("", "Copies of publications that had no link to go on."),
         "refused": ("", "Messages that were refused."),
         "cases": ("case", "Publications with an overloaded target link, by case of Algorithm 4."),
@@ -68,9 +70,9 @@ class ScotKind:
 
     def before(self, settings: dict[str, Any], path: object) -> Kind:
         before = ScotSettings(**settings)
-        for field in ("routing", "take_over"):
+        for field in ("routing", "take_over", "covering"):
             then, now = getattr(before, field), getattr(self.of, field)
-            if then != now and (field == "take_over" or BID in (then, now)):
+            if then != now and (field != "routing" or BID in (then, now)):
                 expected = f"{then!r}, with which the tables in {path} were made"
                 raise ConfigurationError("", f"scot.{field}", now, expected)
         return ScotKind(self.position, before, self.overlay)

@@ -51,11 +51,6 @@ _WHO: Final = Text(MAX_NAME + 16)
 OVERLAY_FRAMES: Final[FrameTypes] = CONTROL_FRAMES.extended(REVOCATION_FRAMES).extended(
     {
         "broker": {"session": Integer(0), "part": Bytes(PART_BYTES), "last": Flag()},
-        "place": {
-            "region": Text(MAX_NAME),
-            "cluster": Integer(0, MAX_CLUSTERS - 1),
-            "overlay": Text(MAX_OVERLAY),
-        },
         "route wanted": {
             "question": Integer(0),
             "broker": Text(MAX_NAME),
@@ -69,6 +64,17 @@ OVERLAY_FRAMES: Final[FrameTypes] = CONTROL_FRAMES.extended(REVOCATION_FRAMES).e
     }
 )
 """What brokers send each other once they are connected."""
+
+SCOT_FRAMES: Final[FrameTypes] = OVERLAY_FRAMES.extended(
+    {
+        "place": {
+            "region": Text(MAX_NAME),
+            "cluster": Integer(0, MAX_CLUSTERS - 1),
+            "overlay": Text(MAX_OVERLAY),
+        }
+    }
+)
+"""What those of a SCOT do."""
 
 
 def encode_broker_frame(frame: BrokerFrame) -> Iterator[bytes]:
