@@ -23,7 +23,7 @@ from support.transport_peers import on_jumping_clock
 pytestmark = pytest.mark.slow
 
 SCOT = Scot(Factor.of("abcde", ["ab", "bc", "bd", "de"]), Factor.complete(3))
-EACH = 24
+EACH = 24 if os.environ.get("GOSSAMER_FULL_FAULTS") else 12
 """Publications of each publisher; the failure comes after a third of them."""
 LONGEST_S = 0.2
 """Nine hops of 20 ms."""

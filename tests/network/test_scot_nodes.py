@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import cbor2
 import pytest
 import trio
+from rich.tree import Tree
 
+from gossamer.node.broker.numbers import broker_gauges, broker_metrics_text, broker_snapshot
+from gossamer.node.broker.session import passage_json
+from gossamer.node.commands.tracing import route_for_people, tables_for_people
 from gossamer.node.errors import ConfigurationError
 from gossamer.node.transport.frames import encode_frame
 from gossamer.protocol.broker import Id
@@ -16,12 +21,18 @@ from gossamer.protocol.scot import BrokerLabel, ScotSettings
 from gossamer.protocol.scot.effects import Send
 from gossamer.protocol.scot.labels import ClusterBitVector
 from gossamer.protocol.scot.messages import Notification
-from support.memory_brokers import PATIENCE_S, MemoryClient
+from support.memory_brokers import LIMITS, PATIENCE_S, MemoryClient
 from support.memory_scots import TAKING_OVER, MemoryScot, memory_scot
+from support.memory_transport import MemoryNetwork
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 
 pytestmark = pytest.mark.slow
+
+
+def lines_of(tree: Tree) -> list[str]:
+    """What a tree shows, line by line."""
+    return [str(tree.label), *(line for child in tree.children for line in lines_of(child))]
 
 
 async def with_subscribers(scot: MemoryScot) -> dict[int, MemoryClient]:
@@ -81,6 +92,26 @@ async def test_routes_and_tables_are_told(tmp_path: Path) -> None:
         }
         assert told["sizes"]["subscriptions"] == 9
         assert {row["place"] for row in told["replicas"]} == {"B(b,0)"}
+        titles = [title for title, _ in tables_for_people(told)]
+        assert titles[0].endswith(", B(b,1) of the overlay")
+        assert titles[2].startswith("9 subscriptions: 1 from client client 5")
+        shown = route_for_people(f"{name}:{number}", [passage_json(one) for one in route])
+        assert sum(1 for _ in lines_of(shown) if "broker broker" in _) == 9
+
+
+@on_jumping_clock
+async def test_a_broker_tells_its_numbers(tmp_path: Path) -> None:
+    async with memory_scot(tmp_path) as scot:
+        await with_subscribers(scot)
+        node = scot.at("b", 1)
+        gauges = broker_gauges(node, 1)
+        assert gauges.routing_entries == gauges.subscriptions == 9
+        text = broker_metrics_text(node, gauges).decode()
+        assert 'gossamer_broker_sent_total{kind="Subscription"} ' in text
+        assert "gossamer_broker_table_owed 0.0" in text
+        assert {peer.name for peer in broker_snapshot(node, 1).peers} == {
+            one.label for one in node.neighbours.known.values()
+        }
 
 
 @pytest.mark.parametrize(
@@ -103,12 +134,7 @@ async def test_routes_and_tables_are_told(tmp_path: Path) -> None:
 async def test_a_neighbour_of_the_wrong_place_is_refused_at_both_ends(
     tmp_path: Path, place: BrokerLabel, words: str, sentence: str
 ) -> None:
-    import re
-
     async with trio.open_nursery() as nursery:
-        from support.memory_brokers import LIMITS
-        from support.memory_transport import MemoryNetwork
-
         made = MemoryScot(MemoryNetwork(), tmp_path, nursery, [(1, 4)], limits=LIMITS)
         made.places[1], made.words[1] = place, words
         for number in (1, 4):

@@ -281,8 +281,7 @@ class Members:
 
         def drop(store: Store) -> None:
             if self._keeps:
-                letters = store.broker.mail(member.name, 0, member.letters)
-                self._tell_taken(member, [one for one in letters if one.position <= position])
+                self._tell_taken(member, store.broker.mail_until(member.name, position))
             number = store.broker.acknowledge(member.name, position)
             member.letters = max(0, member.letters - number)
 

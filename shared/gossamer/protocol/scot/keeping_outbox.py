@@ -79,7 +79,7 @@ class KeepingOutbox(Outbox):
         number = self.keeping.new_number()
         self.keeping.copies[number] = Copy(neighbour, message, self.task)
         self.task.open += 1
-        super().send(neighbour, Numbered(number, message))
+        self._put(neighbour, Numbered(number, message), type(message).__name__)
 
     def give(
         self, name: str, notification: Notification | BidNotification, labels: tuple[str, ...]

@@ -25,7 +25,9 @@ class Outbox:
 
     def send(self, neighbour: str, message: BetweenBrokers) -> None:
         """Send a message to a neighbour."""
-        kind = type(message).__name__
+        self._put(neighbour, message, type(message).__name__)
+
+    def _put(self, neighbour: str, message: BetweenBrokers, kind: str) -> None:
         self._counters.sent[kind] = self._counters.sent.get(kind, 0) + 1
         self.effects.append(Send(neighbour, message))
 
