@@ -34,14 +34,15 @@ def empty(
     name: str, position: Position, settings: ScotSettings, catalogue: Catalogue, incarnation: int
 ) -> State:
     """The memory of a broker that has seen nothing."""
+    first = incarnation << INCARNATION_BITS
     return State(
         name=name,
         position=position,
         settings=settings,
         table=RoutingTable(catalogue),
-        next_number=incarnation << INCARNATION_BITS,
+        next_number=first,
         links=LinkStatusTable(settings.threshold),
-        keeping=Keeping() if settings.take_over else None,
+        keeping=Keeping(first) if settings.take_over else None,
     )
 
 
