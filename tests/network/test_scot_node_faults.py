@@ -108,6 +108,14 @@ class Burst:
                 assert not client.twice, number
 
 
+async def eventually_fetched(client: MemoryClient, wanted: list[str]) -> None:
+    """Wait until a client has got all this."""
+    with trio.fail_after(PATIENCE_S):
+        while not set(wanted) <= set(client.got):
+            await client.fetch()
+            await trio.sleep(0.5)
+
+
 def slow_network() -> MemoryNetwork:
     return MemoryNetwork(1, Faults(latency_s=(0.001, 0.02)))
 
@@ -122,6 +130,16 @@ async def test_nothing_acknowledged_is_lost_with_a_broker(
         await burst.run(dead)
         assert burst.unsafe == 0
         assert len(burst.safe) == EACH * len(PUBLISHERS)
+        # Who asks meanwhile is known everywhere, behind the dead broker as well.
+        late = {}
+        for place in (BrokerLabel("e", 2), BrokerLabel("c", 0)):
+            late[place.cluster] = await MemoryClient.attach(scot.at(*place), "late" + place.region)
+            await late[place.cluster].subscribe("all", "present(x)")
+        for place in PUBLISHERS:
+            publisher = await MemoryClient.attach(scot.at(*place), "later")
+            burst.safe.append(await publisher.publish({"x": 0}))
+        for client in late.values():
+            await eventually_fetched(client, burst.safe[-2:])
         number = scot.number(*dead)
         stand_in = scot.number(dead.region, (dead.cluster + 1) % 3)
         await burst.move(number, stand_in)

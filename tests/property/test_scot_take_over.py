@@ -140,8 +140,59 @@ def test_a_subscription_made_while_brokers_fail_gets_what_is_acknowledged_once_i
     burst(play, draw, 4)
     play.settle()
     for one in late:
-        if one.safe:
+        if one.safe or one.at[0] != dead:
+            assert one.safe
             assert {made.id for made in play.published[first:]} <= one.ids
+
+
+@pytest.mark.parametrize("memory", [True, False])
+@settings(max_examples=80, deadline=None)
+@given(seed=SEEDS)
+def test_whatever_fails_every_broker_knows_every_subscription_in_the_end(
+    memory: bool, seed: int
+) -> None:
+    draw = random.Random(seed)
+    play = with_subscribers(draw)
+    play.check_tables()
+    if draw.random() < 0.5:
+        dead = play.victim()
+        # What it had not acknowledged is forgotten with it, and its clients come back by and by.
+        but = "" if memory else dead
+        come_and_go(play, draw, but)
+        play.kill(dead)
+        come_and_go(play, draw)
+        play.settle()
+        come_and_go(play, draw)
+        play.settle()
+        play.revive(dead, memory=memory)
+        come_and_go(play, draw, but)
+    else:
+        come_and_go(play, draw)
+        link = [str(end) for end in draw.choice(sorted(play.scot.links()))]
+        play.cut(*link)
+        come_and_go(play, draw)
+        play.settle()
+        play.check_tables()
+        come_and_go(play, draw)
+        play.settle()
+        play.mend(*link)
+        come_and_go(play, draw)
+    play.settle()
+    play.check_tables()
+    assert play.refusals == []
+
+
+def come_and_go(play: TakeOverPlay, draw: random.Random, but: str = "") -> None:
+    """Clients of living brokers but one subscribe and unsubscribe, while things happen."""
+    for _ in range(draw.randrange(4)):
+        alive = sorted(play.brokers.keys() - play.dead.keys() - {but})
+        here = [one for one in play.subscribers.values() if one.at[-1] in alive]
+        if here and draw.random() < 0.4:
+            play.unsubscribe(draw.choice(here))
+        else:
+            play.subscribe(f"C{draw.getrandbits(40)}", draw.choice(alive), draw.choice(TEXTS))
+        for _ in range(draw.randrange(12)):
+            play.step()
 
 
 def test_taking_over_rests_on_going_around_failures() -> None:

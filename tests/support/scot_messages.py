@@ -13,6 +13,7 @@ from support.filter_strategies import filters
 
 clusters = st.integers(0, MAX_CLUSTERS - 1)
 vectors = st.builds(ClusterBitVector, st.integers(0, (1 << MAX_CLUSTERS) - 1))
+places = st.builds(BrokerLabel, names, clusters)
 labels = st.lists(names, max_size=3).map(tuple)
 wanted = filters(most=3)
 
@@ -28,6 +29,12 @@ tracked = st.one_of(
     notification,
     st.builds(m.Detour, notification, clusters),
     st.builds(m.Bypass, notification, clusters, names, names),
+    st.builds(
+        m.Relay,
+        subscription | st.builds(m.Unsubscription, ids),
+        places,
+        st.lists(places, max_size=3).map(tuple),
+    ),
     st.builds(m.Stead, notification, clusters),
     promised,
     st.builds(m.TakenBack, names, names),
@@ -54,7 +61,7 @@ messages = st.one_of(
     st.builds(plain.Subscribe, names, wanted),
     st.builds(plain.Publish, values),
     st.builds(m.Took, st.lists(ids, max_size=3).map(tuple)),
-    st.builds(m.NeighbourUp, names, st.builds(BrokerLabel, names, clusters), st.booleans()),
+    st.builds(m.NeighbourUp, names, places, st.booleans()),
     st.builds(m.NeighbourDown, names),
     st.builds(m.NeighbourGone, names),
     st.just(m.Restarted()),

@@ -13,7 +13,7 @@ from typing import Any
 from attrs import define, field
 
 from gossamer.protocol.broker import Id, client, neighbour
-from gossamer.protocol.broker.messages import Attach, Publish, Subscribe
+from gossamer.protocol.broker.messages import Attach, Publish, Subscribe, Unsubscribe
 from gossamer.protocol.content.filters import Filter, parse
 from gossamer.protocol.scot import Factor, Scot, ScotBroker, ScotSettings
 from gossamer.protocol.scot.effects import (
@@ -121,6 +121,11 @@ class TakeOverPlay:
         self.tell(broker, name, Attach())
         self._note(broker, self.tell(broker, name, Subscribe("s", made.wanted)), made)
         return made
+
+    def unsubscribe(self, one: Subscriber) -> None:
+        """Let a client take back what it asked for."""
+        self.tell(one.at[-1], one.name, Unsubscribe("s"))
+        del self.subscribers[one.name]
 
     def publish(self, broker: str, **values: object) -> Published:
         """Let the publisher of a broker publish."""
@@ -278,7 +283,8 @@ class TakeOverPlay:
     def victim(self) -> str:
         """A broker that is to die, as a rule one with subscribers."""
         homes = [one.at[-1] for one in self.subscribers.values()]
-        return self.draw.choice(sorted(self.brokers) if self.draw.random() < 0.3 else homes)
+        some = homes if homes and self.draw.random() < 0.7 else sorted(self.brokers)
+        return self.draw.choice(some)
 
     def stands_in_for(self, broker: str) -> str:
         """The backup of a broker."""
@@ -289,6 +295,24 @@ class TakeOverPlay:
     def tables(self) -> dict[str, object]:
         """The routing table of each living broker."""
         return {name: one.table() for name, one in self.brokers.items() if name not in self.dead}
+
+    def check_tables(self) -> None:
+        """Every broker knows every subscription, from where it would come without failures."""
+        wanted = Counter(one.at[0] for one in self.subscribers.values())
+        for name, broker in self.brokers.items():
+            here = broker.position.label
+            found: Counter[str] = Counter()
+            for entry in broker.table():
+                host = self.brokers[entry.id.broker].position.label
+                found[entry.id.broker] += 1
+                if host == here:
+                    assert entry.hop.is_client
+                elif host.cluster != here.cluster:
+                    assert entry.hop.name == str(host._replace(region=here.region)), f"at {name}"
+                else:
+                    label = self.brokers[entry.hop.name].position.label
+                    assert self.scot.distance(label, host) < self.scot.distance(here, host)
+            assert found == wanted, f"{name} knows {found}, expected {wanted}"
 
     def check(self) -> None:
         """Nothing acknowledged is lost, nothing came twice, and nobody waits for anything."""

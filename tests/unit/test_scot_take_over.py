@@ -22,6 +22,7 @@ from gossamer.protocol.scot.labels import ClusterBitVector
 from support.plain_index import PlainIndex
 
 SCOT = Scot(Factor.path("ab"), Factor.complete(3))
+CHAIN = Scot(Factor.path("abc"), Factor.complete(3))
 SETTINGS = ScotSettings(routing="static", around_failures=True, take_over=True)
 ADA, BACKUP, THIRD, BESIDE = client("ada"), "B(a,1)", "B(a,2)", "B(b,0)"
 WANTED = parse("present(x)")
@@ -197,6 +198,66 @@ def test_names_that_begin_with_a_tilde_are_kept_for_nobody() -> None:
     effects = broker.handle(0, neighbour(BESIDE), m.Numbered(7, a_notification()))
     assert [type(one).__name__ for one in effects] == ["Deliver", "Send"]
     assert effects[1] == Send(BESIDE, m.Acknowledge(7, True))
+
+
+def test_a_subscription_goes_around_a_link_and_is_taken_as_if_it_had_not() -> None:
+    broker = a_broker()
+    broker.handle(0, None, m.NeighbourDown(BESIDE))
+    broker.handle(0, None, m.NeighbourDown(THIRD))
+    broker.handle(0, ADA, Attach())
+    sent = [
+        one.message.message
+        for one in broker.handle(0, ADA, Subscribe("s", WANTED))
+        if isinstance(one, Send) and isinstance(one.message, m.Numbered)
+    ]
+    wanted = m.Subscription(Id("B(a,0)", 1), WANTED, vector(0))
+    here, beside = BrokerLabel("a", 0), BrokerLabel("b", 0)
+    assert m.Relay(wanted, here, (BrokerLabel("b", 1), beside)) in sent
+    assert m.Relay(wanted, here, (BrokerLabel("a", 2),)) in sent
+    taker = a_broker(2)
+    taker.handle(0, None, m.NeighbourDown("B(a,0)"))
+    taker.handle(0, neighbour(BACKUP), m.Numbered(1, m.Relay(wanted, here, ())))
+    assert [(one.id, one.hop.name) for one in taker.table()] == [(wanted.id, "B(a,0)")]
+
+
+def test_what_a_dead_broker_would_have_done_is_done_in_its_place() -> None:
+    finder = ScotBroker(
+        "B(b,1)", CHAIN.position(BrokerLabel("b", 1)), SETTINGS, new_index=PlainIndex
+    )
+    for label in (
+        BrokerLabel("a", 1),
+        BrokerLabel("c", 1),
+        BrokerLabel("b", 0),
+        BrokerLabel("b", 2),
+    ):
+        finder.handle(0, None, NeighbourUp(str(label), label))
+    finder.handle(0, None, m.NeighbourDown("B(b,0)"))
+    wanted = m.Subscription(Id("B(a,0)", 1), WANTED, vector(0))
+    dead = BrokerLabel("b", 0)
+    effects = finder.handle(
+        0, neighbour("B(a,1)"), m.Numbered(1, m.Relay(wanted, BrokerLabel("a", 0), (dead,)))
+    )
+    assert [(one.id, one.hop.name) for one in finder.table()] == [(wanted.id, "B(b,0)")]
+    assert {one.neighbour: one.message.message for one in effects if isinstance(one, Send)} == {
+        "B(b,2)": m.Relay(wanted, dead, ()),
+        "B(c,1)": m.Relay(wanted, dead, (BrokerLabel("c", 0),)),
+    }
+
+
+def test_a_relay_to_or_from_a_broker_that_is_not_beside_is_refused() -> None:
+    broker = a_broker()
+    wanted = m.Subscription(Id("x", 1), WANTED, vector(0))
+    for relay in (
+        m.Relay(wanted, BrokerLabel("c", 0), ()),
+        m.Relay(wanted, BrokerLabel("b", 0), (BrokerLabel("c", 0),)),
+    ):
+        (refused,) = broker.handle(0, neighbour(BACKUP), m.Numbered(1, relay))
+        assert isinstance(refused, Refuse)
+        assert "names B(c,0), expected a neighbour of its receiver" in str(refused.error)
+    foreign = m.Relay(wanted, BrokerLabel("a", 1), ())
+    (refused,) = broker.handle(0, neighbour(THIRD), m.Numbered(1, foreign))
+    assert isinstance(refused, Refuse)
+    assert broker.table() == ()
 
 
 # Links

@@ -92,7 +92,8 @@ def on_synchronise(state: State, out: Outbox, hop: Hop, message: Synchronise) ->
     """Take over what a neighbour tells: first what is new, then away with what is no more.
 
     From a neighbour without memory only subscriptions of its own clients are taken away: it may
-    hear of all others in a moment. Where clients are taken over those stand as well.
+    hear of all others in a moment. Where clients are taken over, subscriptions go around whoever is
+    dead: who was not knows more than who was, and its clients are handed back.
 
     Raises `WrongClusterError`, and leaves everything as it was, as `on_subscription` does.
     """
@@ -100,12 +101,20 @@ def on_synchronise(state: State, out: Outbox, hop: Hop, message: Synchronise) ->
         _check_host(state, hop, told)
     for told in message.subscriptions:
         on_subscription(state, out, hop, told)
-    if message.anew and state.settings.take_over:
-        return
     standing = {told.id for told in message.subscriptions}
     for entry in [one for one in state.table if one.hop == hop and one.id not in standing]:
-        if not message.anew or entry.id.broker == hop.name:
+        if _is_void(state, hop, entry, anew=message.anew):
             unsubscribe(state, out, entry)
+    state.behind.discard(hop.name)
+
+
+def _is_void(state: State, hop: Hop, entry: Entry, *, anew: bool) -> bool:
+    """Whether a subscription that a neighbour does not tell of is no more."""
+    own = entry.id.broker == hop.name
+    if not state.settings.take_over or hop.name in state.behind:
+        return own or not anew
+    # Whoever was not dead has heard of every end of a subscription, by whatever way.
+    return own and not anew
 
 
 def introduce(state: State, out: Outbox, neighbour: str) -> None:

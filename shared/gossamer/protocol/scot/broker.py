@@ -14,7 +14,7 @@ from gossamer.protocol.scot.catalogue import Catalogue, Numbers
 from gossamer.protocol.scot.clients import on_client_message
 from gossamer.protocol.scot.counters import Counters
 from gossamer.protocol.scot.effects import Awaits, Effect, Refuse
-from gossamer.protocol.scot.keeping import Keeping, Task
+from gossamer.protocol.scot.keeping import NOBODY, Keeping, Task
 from gossamer.protocol.scot.keeping_outbox import KeepingOutbox
 from gossamer.protocol.scot.labels import BrokerLabel
 from gossamer.protocol.scot.link import on_link
@@ -29,6 +29,7 @@ from gossamer.protocol.scot.messages import (
     NeighbourUp,
     Numbered,
     Restarted,
+    Synchronise,
     TakingOver,
     Took,
     WindowEnded,
@@ -220,6 +221,7 @@ class ScotBroker:
                 on_link(self._state, out, message)
             case Restarted():
                 self._state.down = set(self._state.labels)
+                self._state.behind = set(self._state.labels)
                 if self._state.keeping is not None:
                     self._state.keeping.copies.clear()
             case WindowEnded(queues):
@@ -243,6 +245,11 @@ class ScotBroker:
             self._count(message.message)
             out.begin(Task((source.name, message.number)))
             self._route(out, source, message.message)
+            out.end()
+        elif isinstance(message, Synchronise) and isinstance(out, KeepingOutbox):
+            self._count(message)
+            out.begin(Task(NOBODY))
+            self._route(out, source, message)
             out.end()
         else:
             self._count(message)

@@ -47,6 +47,9 @@ MAX_CLUSTERS: Final = 62
 MAX_BIDS: Final = 100_000
 """Most brokers that a notification names."""
 
+MAX_PATH: Final = 3
+"""Brokers that a relayed subscription still goes to."""
+
 _read_bits: Final = read_whole(0, (1 << MAX_CLUSTERS) - 1)
 _read_cluster: Final = read_whole(0, MAX_CLUSTERS - 1)
 
@@ -70,6 +73,7 @@ def _one(name: str, one: Shape) -> Part:
 
 
 _SUBSCRIPTION: Final = shape(m.Subscription, ID, FILTER, _VECTOR)
+_UNSUBSCRIPTION: Final = shape(m.Unsubscription, ID)
 _NOTIFICATION: Final = shape(m.Notification, ID, VALUES, _VECTOR)
 _CARRIED: Final = _one("notification", _NOTIFICATION)
 _OWED: Final = shape(m.Owed, NAME, _CARRIED, _LABELS)
@@ -79,10 +83,16 @@ _ALL_OWED: Final = many(_one("owed", _OWED), MAX_STANDING)
 
 _TRACKED: Final = {
     "subscription": _SUBSCRIPTION,
-    "unsubscription": shape(m.Unsubscription, ID),
+    "unsubscription": _UNSUBSCRIPTION,
     "notification": _NOTIFICATION,
     "detour": shape(m.Detour, _CARRIED, _CLUSTER),
     "bypass": shape(m.Bypass, _CARRIED, _CLUSTER, NAME, NAME),
+    "relay": shape(
+        m.Relay,
+        Kinds({"subscription": _SUBSCRIPTION, "unsubscription": _UNSUBSCRIPTION}).part,
+        _PLACE,
+        many(_PLACE, MAX_PATH),
+    ),
     "stead": shape(m.Stead, _CARRIED, _CLUSTER),
     "promised": _PROMISED,
     "taken back": shape(m.TakenBack, NAME, NAME),

@@ -88,6 +88,22 @@ class WrongRegionError(RemoteProtocolError):
         )
 
 
+class WrongRelayError(RemoteProtocolError):
+    """A relayed subscription names a broker that is not beside its receiver; state is untouched.
+
+    Attributes:
+        neighbour: who sent it.
+        label: the broker.
+    """
+
+    def __init__(self, neighbour: str, label: str) -> None:
+        self.neighbour = neighbour
+        self.label = label
+        super().__init__(
+            f"Relay from broker {neighbour!r} names {label}, expected a neighbour of its receiver"
+        )
+
+
 class WrongRoutingError(RemoteProtocolError):
     """A neighbour speaks the other routing: with BIDs on a clustered SCOT, or without on another.
 

@@ -21,13 +21,16 @@ from gossamer.protocol.scot.messages import (
     Numbered,
     Owed,
     Promised,
+    Relay,
     Stead,
     Subscription,
     Taken,
     TakenBack,
     Tracked,
+    Unsubscription,
 )
 from gossamer.protocol.scot.outbox import Outbox
+from gossamer.protocol.scot.relaying import relay
 from gossamer.protocol.scot.state import State
 
 
@@ -67,11 +70,14 @@ class KeepingOutbox(Outbox):
     def send(self, neighbour: str, message: BetweenBrokers) -> None:
         """Send a message, numbered if somebody waits for its end.
 
-        Over a link that does not work nothing is sent: its broker is told what stands later on.
+        Over a link that does not work nothing is sent; subscriptions go around it.
         """
+        if isinstance(message, Unsubscription) and self._is_relayed(neighbour, message.id):
+            relay(self._state, self, neighbour, message)
+            return
         if neighbour in self._state.down:
-            if self.task is not None and isinstance(message, Subscription):
-                self.task.safe = False
+            if isinstance(message, Subscription | Unsubscription):
+                relay(self._state, self, neighbour, message)
             return
         if self.task is None or not isinstance(message, Tracked):
             super().send(neighbour, message)
@@ -80,6 +86,19 @@ class KeepingOutbox(Outbox):
         self.keeping.copies[number] = Copy(neighbour, message, self.task)
         self.task.open += 1
         self._put(neighbour, Numbered(number, message), type(message).__name__)
+
+    def _is_relayed(self, neighbour: str, id_: Id) -> bool:
+        """Whether a subscription may still be on its way around a link that works again.
+
+        Its end has to follow it there.
+        """
+        there = self._state.labels[neighbour]
+        return any(
+            isinstance(copy.message, Relay)
+            and copy.message.message.id == id_
+            and copy.message.path[-1:] == (there,)
+            for copy in self.keeping.copies.values()
+        )
 
     def give(
         self, name: str, notification: Notification | BidNotification, labels: tuple[str, ...]

@@ -24,12 +24,10 @@ def on_link(
     match message:
         case NeighbourUp():
             _on_up(state, out, message)
-        case NeighbourDown(name):
+        case NeighbourDown(name) | NeighbourGone(name):
             _check(state, name)
             state.down.add(name)
-        case NeighbourGone(name):
-            _check(state, name)
-            state.down.add(name)
+            state.unknown.discard(name)
     if isinstance(out, KeepingOutbox):
         if isinstance(message, NeighbourUp):
             take_over.on_link_up(state, out, message.name)
@@ -41,10 +39,12 @@ def on_link(
 
 
 def _on_up(state: State, out: Outbox, message: NeighbourUp) -> None:
-    anew = message.name not in state.labels
+    first = message.name not in state.labels
     state.add_neighbour(message.name, message.label)
+    if first and state.anew:
+        state.unknown.add(message.name)
     if message.synchronise and state.settings.routing != BID:
-        broadcast.synchronise(state, out, message.name, anew=anew and state.anew)
+        broadcast.synchronise(state, out, message.name, anew=message.name in state.unknown)
     else:
         ROUTING[state.settings.routing].introduce(state, out, message.name)
 

@@ -109,6 +109,20 @@ class Synchronise:
 
 
 @frozen
+class Relay:
+    """A subscription, or its end, on its way around a link that does not work.
+
+    Attributes:
+        origin: from where it is to be taken to come.
+        path: where it still goes from its receiver, the last being who is to take it.
+    """
+
+    message: Subscription | Unsubscription
+    origin: BrokerLabel
+    path: tuple[BrokerLabel, ...]
+
+
+@frozen
 class Stead:
     """A notification for the clients of a dead broker of this region.
 
@@ -188,7 +202,7 @@ class HandBack:
 
 ForBackup = Promised | TakenBack | Owed | Taken | Gone
 Routed = Subscription | Unsubscription | Notification | Detour | Bypass
-Tracked = Routed | Stead | ForBackup | HandBack
+Tracked = Routed | Relay | Stead | ForBackup | HandBack
 
 
 @frozen
@@ -243,7 +257,7 @@ class BidNotification:
 
 
 Clustered = Routed | Synchronise
-TakingOver = Numbered | Acknowledge | Stead | ForBackup | Replica | HandBack
+TakingOver = Numbered | Acknowledge | Relay | Stead | ForBackup | Replica | HandBack
 Unclustered = BidSubscription | BidUnsubscription | BidNotification
 BetweenBrokers = Clustered | TakingOver | Unclustered
 Carrying = Publish | Notification | Detour | Bypass | BidNotification

@@ -43,8 +43,11 @@ class State:
         covered: subscriptions that were not sent on, as others cover them (`covering`).
         bid_hops: in an unclustered SCOT the neighbour on the way to each broker.
         bid_numbers: in an unclustered SCOT the number of the last subscription from each broker.
+        behind: neighbours that may have told others what this broker missed while it was dead.
         keeping: the memory of taking over, None without it.
         anew: whether it began without memory, rather than being loaded.
+        unknown: neighbours whose link works for the first time in a life that began so; they may
+            remember an earlier one.
     """
 
     name: str
@@ -63,8 +66,10 @@ class State:
     bid_hops: dict[str, str] = field(factory=dict)
     bid_numbers: dict[str, int] = field(factory=dict)
     counters: Counters = field(factory=Counters)
+    behind: set[str] = field(factory=set)
     keeping: Keeping | None = None
     anew: bool = True
+    unknown: set[str] = field(factory=set)
 
     @property
     def cluster(self) -> int:
@@ -81,6 +86,10 @@ class State:
         """An identifier that was never used."""
         self.next_number += 1
         return Id(self.name, self.next_number)
+
+    def named(self, label: BrokerLabel) -> str | None:
+        """The neighbour at a place, or None."""
+        return next((name for name, place in self.labels.items() if place == label), None)
 
     def primary_in(self, region: str) -> str | None:
         """The primary neighbour of a region, or None."""

@@ -18,18 +18,21 @@ How:
   notifications until they are taken. Those count as sent on: nothing is acknowledged before the
   backup has acknowledged it.
 - *What was under way is sent again.* Copies that were not acknowledged when a link fails go around
-  it (`around.again`). Whoever gets one twice passes it on twice; hosts deliver it once.
-- *The backup stands in.* Routing tables do not change: notifications for the clients of a dead
-  broker still lead there, go around it by way of its region, and are handed to its backup
-  (`Stead`). That delivers them to clients that came to it, and keeps them for all others.
+  it, notifications by `around.again` and subscriptions by `relaying`. Whoever gets a notification
+  twice passes it on twice; hosts deliver it once.
+- *The backup stands in.* Routing tables are what they would be without failures: notifications
+  for the clients of a dead broker lead there, go around it by way of its region, and are handed to
+  its backup (`Stead`). That delivers them to clients that came to it, and keeps them for the
+  others.
 - *It hands back.* When the broker is there again, it gets what its clients are owed.
 
-Not promised: that a subscription made while a broker is dead is known behind it before that is
-back; such a one is acknowledged, but not as safe. Where no other broker of the region works, what
-is promised has no backup. Names of clients have to differ within a region.
+Not promised: where no other broker of the region works, what is promised has no backup. Names of
+clients that ask for something have to differ within a region.
 """
 
 from __future__ import annotations
+
+from attrs import evolve
 
 from gossamer.protocol.broker.identifiers import NAMELESS, Hop, client
 from gossamer.protocol.scot.around import again
@@ -47,6 +50,7 @@ from gossamer.protocol.scot.messages import (
     Notification,
     Owed,
     Promised,
+    Relay,
     Replica,
     Stead,
     Subscription,
@@ -55,6 +59,7 @@ from gossamer.protocol.scot.messages import (
     TakingOver,
     Unsubscription,
 )
+from gossamer.protocol.scot.relaying import hand_on, on_relay, relay
 from gossamer.protocol.scot.state import Session, State
 from gossamer.protocol.scot.table import Entry
 
@@ -68,6 +73,9 @@ def on_taking_over(state: State, out: KeepingOutbox, hop: Hop, message: TakingOv
     if isinstance(message, Acknowledge):
         _on_acknowledge(state, out, hop, message)
         return
+    if isinstance(message, Relay):
+        on_relay(state, out, hop, message)
+        return
     keeping = out.keeping
     sender = state.labels[hop.name].cluster
     if sender == state.cluster:
@@ -80,7 +88,7 @@ def on_taking_over(state: State, out: KeepingOutbox, hop: Hop, message: TakingOv
                 raise WrongClusterError("Stead", hop.name, [cluster], expected)
             out.keep_for(notification, cluster)
         case HandBack():
-            _on_hand_back(state, out, message)
+            _on_hand_back(state, out, hop, message)
         case Replica(promised, owed):
             keeping.replicas[sender] = kept = Kept()
             for one in (*promised, *owed):
@@ -144,10 +152,11 @@ def _send_again(state: State, out: KeepingOutbox, copy: Copy) -> None:
             again(state, out, copy.neighbour, copy.message)
         case Stead(notification, cluster):
             out.stand_in(notification, cluster)
-        case Subscription():
-            copy.task.safe = False
-        case Unsubscription():
-            pass  # told when the link works again, and harmless until then
+        case Subscription() | Unsubscription():
+            relay(state, out, copy.neighbour, copy.message)
+        case Relay():
+            path = (state.labels[copy.neighbour], *copy.message.path)
+            hand_on(state, out, evolve(copy.message, path=path))
         case HandBack():
             _take_again(state, out.keeping, copy.neighbour, copy.message)
         case message:
@@ -171,10 +180,10 @@ def _remember(keeping: Keeping, kept: Kept, message: object) -> None:
             kept.owed.pop(name, None)
 
 
-def _on_hand_back(state: State, out: KeepingOutbox, message: HandBack) -> None:
+def _on_hand_back(state: State, out: KeepingOutbox, hop: Hop, message: HandBack) -> None:
     """Go on with a client; a broker that has lost its memory first attaches it again."""
     name = message.client
-    if state.anew:
+    if hop.name in state.unknown:
         _attach_again(state, out, message)
     if name not in state.clients:
         return
