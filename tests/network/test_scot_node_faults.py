@@ -131,14 +131,14 @@ async def test_nothing_acknowledged_is_lost_with_a_broker(
         assert burst.unsafe == 0
         assert len(burst.safe) == EACH * len(PUBLISHERS)
         # Who asks meanwhile is known everywhere, behind the dead broker as well.
-        late = {}
-        for place in (BrokerLabel("e", 2), BrokerLabel("c", 0)):
-            late[place.cluster] = await MemoryClient.attach(scot.at(*place), "late" + place.region)
-            await late[place.cluster].subscribe("all", "present(x)")
+        late = []
+        for place in sorted({BrokerLabel("e", 2), BrokerLabel("c", 0)} - {dead}):
+            late.append(await MemoryClient.attach(scot.at(*place), f"late at {place}"))
+            await late[-1].subscribe("all", "present(x)")
         for place in PUBLISHERS:
             publisher = await MemoryClient.attach(scot.at(*place), "later")
             burst.safe.append(await publisher.publish({"x": 0}))
-        for client in late.values():
+        for client in late:
             await eventually_fetched(client, burst.safe[-2:])
         number = scot.number(*dead)
         stand_in = scot.number(dead.region, (dead.cluster + 1) % 3)
