@@ -19,7 +19,7 @@ import pytest
 import trio
 
 from gossamer.node.assembly import Parts
-from gossamer.node.broker.wire import OVERLAY_FRAMES
+from gossamer.node.broker.wire import SCOT_FRAMES
 from gossamer.node.local.frames import LOCAL_TYPES
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import Descriptor, sign_descriptor
@@ -262,7 +262,7 @@ def profile_of(crowd: MemberPeers, key: int) -> tuple[int, ...]:
 
 
 def test_every_frame_that_the_node_makes_has_a_schema() -> None:
-    known = {*TYPES, *LOCAL_TYPES, *CONTROL_FRAMES, *OVERLAY_FRAMES}
+    known = {*TYPES, *LOCAL_TYPES, *CONTROL_FRAMES, *SCOT_FRAMES}
     for path in SOURCE.rglob("*.py"):
         made = re.findall(r'encode_frame\(\s*"([^"]+)"', path.read_text(encoding="utf-8"))
         assert set(made) <= known, path.name

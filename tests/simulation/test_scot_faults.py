@@ -51,14 +51,20 @@ class Watcher:
         """Nothing to write down."""
 
 
-def run(around: bool, *, link: tuple[str, str] | None = None, broker: str = "") -> tuple[int, int]:
+def run(
+    around: bool,
+    *,
+    link: tuple[str, str] | None = None,
+    broker: str = "",
+    take_over: bool = False,
+) -> tuple[int, int]:
     """Publish to a subscriber at every broker; a link or broker fails half way.
 
     Returns how many notifications are missing at subscribers whose broker lives, and how many
     messages were dropped.
     """
     watcher = Watcher()
-    settings = ScotSettings(routing="dynamic", around_failures=around)
+    settings = ScotSettings(routing="dynamic", around_failures=around, take_over=take_over)
     network = ScotNetwork(SCOT, settings, LINKS, ServiceTimes(), watcher)
     for name in network.brokers:
         network.send(0, name, name, Attach((("s", parse("present(x)")),)))
@@ -96,6 +102,18 @@ def test_around_any_broker_nothing_is_missing_but_what_it_held(broker: str) -> N
     assert missing <= dropped * len(SCOT.regions) * len(SCOT.clusters)
     if not SCOT.position(BrokerLabel.parse(broker)).is_edge:
         assert missing < run(around=False, broker=broker)[0]
+
+
+@pytest.mark.parametrize("broker", BROKERS[:: 2 * STEP])
+def test_with_taking_over_nothing_is_missing_at_brokers_that_live(broker: str) -> None:
+    missing, dropped = run(around=True, broker=broker, take_over=True)
+    assert missing == 0
+    assert dropped > 0
+
+
+@pytest.mark.parametrize("link", [tuple(map(str, link)) for link in SCOT.links()][:: 3 * STEP])
+def test_with_taking_over_nothing_is_missing_with_any_link(link: tuple[str, str]) -> None:
+    assert run(around=True, link=link, take_over=True)[0] == 0
 
 
 def test_the_clients_of_a_stopped_broker_publish_in_vain() -> None:

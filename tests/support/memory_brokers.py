@@ -13,8 +13,10 @@ import attrs
 import trio
 
 from gossamer.node.broker.assembly import BrokerNode, BrokerParts, run_broker
+from gossamer.node.broker.kinds import Kind, TreeKind
 from gossamer.node.broker.members import Member
-from gossamer.node.broker.session import event_of, id_text
+from gossamer.node.broker.session import event_of
+from gossamer.node.broker.tables import id_text
 from gossamer.node.security.cluster import Membership
 from gossamer.node.store.writer import open_writer
 from gossamer.node.transport.base import Address, LocalPeer, Transport, Verify
@@ -154,6 +156,11 @@ class MemoryBrokers:
                 writer = await stack.enter_async_context(state)
                 yield await stack.enter_async_context(run_broker(self._parts(number, writer)))
 
+    def kind(self, number: int) -> Kind:
+        """What kind of broker one is."""
+        del number
+        return TreeKind(self.settings)
+
     def _parts(self, number: int, writer: Any) -> BrokerParts:
         def make(me: LocalPeer, verify: Verify) -> Transport:
             return self.network.transport(me, self.limits, verify)
@@ -167,7 +174,7 @@ class MemoryBrokers:
             cluster="memory" if member is None else member.authority.cluster,
             member=member,
             version="test",
-            settings=self.settings,
+            kind=self.kind(number),
             new_index=SharedIndex,
             large_index=SharedIndex,
             neighbours=[address_of(other) for one, other in self.edges if one == number],

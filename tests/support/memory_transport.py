@@ -61,6 +61,7 @@ class MemoryNetwork:
         broken: how many connections broke by chance.
         duplicated, reordered: how many frames suffered that.
         isolated: peers that nobody reaches, and that reach nobody.
+        cuts: pairs of peers that do not reach each other.
         certificates: what each peer shows, DER, as if TLS had seen to it; nothing by default.
     """
 
@@ -72,6 +73,7 @@ class MemoryNetwork:
         self.certificates: dict[int, bytes] = {}
         self.streams: list[MemoryStream] = []
         self.isolated: set[int] = set()
+        self.cuts: set[frozenset[int]] = set()
         self._islands: list[frozenset[int]] = []
         self._ports = itertools.count(40_000)
 
@@ -104,7 +106,7 @@ class MemoryNetwork:
 
     def connected(self, a: int, b: int) -> bool:
         """Whether frames pass between two peers."""
-        if a in self.isolated or b in self.isolated:
+        if a in self.isolated or b in self.isolated or frozenset((a, b)) in self.cuts:
             return False
         return not self._islands or any(a in island and b in island for island in self._islands)
 
@@ -114,6 +116,11 @@ class MemoryNetwork:
         for stream in ends:
             stream.break_now()
         return len(ends) // 2
+
+    def cut(self, a: int, b: int) -> None:
+        """Break every connection between two peers, and let none be made again."""
+        self.cuts.add(frozenset((a, b)))
+        self.break_connections(a, b)
 
     def free_port(self) -> int:
         return next(self._ports)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import cbor2
 import pytest
@@ -12,6 +13,7 @@ from gossamer.node.broker import journal as journal_module
 from gossamer.node.broker import wire
 from gossamer.node.broker.content import Content, check_label
 from gossamer.node.broker.journal import Entry, StoredJournal, recall
+from gossamer.node.broker.kinds import TreeKind
 from gossamer.node.broker.session import read_id
 from gossamer.node.broker.wire import OVERLAY_FRAMES, BrokerFrames, encode_broker_frame
 from gossamer.node.commands.event_text import event_of_arguments, event_of_line
@@ -45,7 +47,7 @@ from gossamer.protocol.content.schema import FloatAttribute, Schema
 from gossamer.protocol.errors import ExpressionError
 from support.plain_index import PlainIndex
 
-SETTINGS = BrokerSettings(covering="active", retained_publications=10)
+SETTINGS = TreeKind(BrokerSettings(covering="active", retained_publications=10))
 
 
 # Frames
@@ -138,9 +140,9 @@ async def test_large_tables_get_the_index_for_them(
 
 async def recalled(
     writer: StoreWriter,
-    settings: BrokerSettings = SETTINGS,
+    settings: TreeKind = SETTINGS,
     large_index: NewIndex = PlainIndex,
-) -> Broker:
+) -> Any:
     found = await recall(
         writer, "B1", settings, now=5, incarnation=7, new_index=SharedIndex, large_index=large_index
     )
@@ -200,10 +202,10 @@ async def test_other_settings_apply_from_now_on_but_another_covering_does_not(
     async with open_writer(tmp_path / "state.db") as writer:
         broker, journal = await recalled(writer), StoredJournal(writer, SETTINGS)
         await journal.dump(broker, 0)
-        more = BrokerSettings(covering="active", retained_publications=20)
+        more = TreeKind(BrokerSettings(covering="active", retained_publications=20))
         assert (await recalled(writer, more)).dump() == broker.dump()
         with pytest.raises(ConfigurationError, match=r"with which the tables in .* were made"):
-            await recalled(writer, BrokerSettings(covering="off"))
+            await recalled(writer, TreeKind(BrokerSettings(covering="off")))
 
 
 @pytest.mark.trio
@@ -212,7 +214,7 @@ async def test_what_is_no_broker_is_not_recalled(tmp_path: Path) -> None:
         await writer.run(lambda store: store.broker.replace_dump(b"\x80"))
         with pytest.raises(StoreDamagedError, match="holds no broker"):
             await recalled(writer)
-        broker = Broker("B9", SETTINGS)
+        broker = Broker("B9", SETTINGS.of)
         await StoredJournal(writer, SETTINGS).dump(broker, 0)
         with pytest.raises(StoreDamagedError, match="holds broker B9, expected B1"):
             await recalled(writer)

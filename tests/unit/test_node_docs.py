@@ -8,18 +8,22 @@ from pathlib import Path
 import attrs
 import pytest
 
-from gossamer.node.broker.wire import OVERLAY_FRAMES
+from gossamer.node.broker.scot_kind import ScotKind
+from gossamer.node.broker.wire import OVERLAY_FRAMES, SCOT_FRAMES
 from gossamer.node.cli import app, pub_app, sub_app, top_app
 from gossamer.node.cli_broker import advertise_app, batch_app, unsub_app
 from gossamer.node.config import SECTIONS
+from gossamer.node.config_scot import ScotSection
 from gossamer.node.local.frames import LOCAL_TYPES
 from gossamer.node.metrics import METRICS
 from gossamer.node.transport.frames import CONTROL_FRAMES
 from gossamer.protocol.broker.counters import Counters
+from gossamer.protocol.scot.counters import Counters as ScotCounters
 
 ROOT = Path(__file__).parents[2]
 DOCS = (ROOT / "docs/node.md").read_text(encoding="utf-8")
 BROKER_DOCS = (ROOT / "docs/broker-node.md").read_text(encoding="utf-8")
+SCOT_DOCS = (ROOT / "docs/scot-node.md").read_text(encoding="utf-8")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -56,6 +60,16 @@ def test_what_there_is_for_brokers_is_described() -> None:
         assert f"`{field.name}`" in BROKER_DOCS
     for frame in OVERLAY_FRAMES:
         assert f"`{frame}`" in BROKER_DOCS or frame in CONTROL_FRAMES
+
+
+def test_what_there_is_for_brokers_of_a_scot_is_described() -> None:
+    for frame in SCOT_FRAMES:
+        assert f"`{frame}`" in SCOT_DOCS or frame in OVERLAY_FRAMES
+    for field in attrs.fields(ScotSection):
+        assert f"`{field.name}`" in SCOT_DOCS
+    for name in ScotKind.counted:
+        assert f"`{name}`" in SCOT_DOCS
+    assert set(ScotKind.counted) == {field.name for field in attrs.fields(ScotCounters)}
 
 
 def test_every_frame_of_the_local_socket_is_described() -> None:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from gossamer.node.starting import neighbour_change, run_peers
+from gossamer.node.starting import EDGE, NEIGHBOUR, OPTIONS, list_changes, run_peers
 
 SETTINGS: Final[dict[str, Any]] = {
     "add_completion": False,
@@ -158,11 +158,27 @@ def run(
     covering: Annotated[
         str | None, typer.Option(help="off, lazy, active, packed, selective or incremental.")
     ] = None,
+    overlay: Annotated[str | None, typer.Option(help="Of brokers: tree or scot.")] = None,
+    region: Annotated[str | None, typer.Option(help="In a SCOT: of this broker.")] = None,
+    cluster: Annotated[int | None, typer.Option(help="In a SCOT: of this broker.")] = None,
+    clusters: Annotated[int | None, typer.Option(help="In a SCOT: how many there are.")] = None,
+    edges: Annotated[
+        list[str] | None,
+        typer.Option("--edge", metavar="A-B", help="In a SCOT: two regions that are linked."),
+    ] = None,
 ) -> None:
     """Run a peer or a broker until it is stopped (Ctrl-C)."""
-    given = [*(changes or ()), *neighbour_change(neighbours or ())]
-    given += [] if role is None else [f"node.role={role}"]
-    given += [] if covering is None else [f"broker.covering={covering}"]
+    lists = list_changes({NEIGHBOUR: neighbours or (), EDGE: edges or ()})
+    single = {
+        "--role": role,
+        "--covering": covering,
+        "--overlay": overlay,
+        "--region": region,
+        "--cluster": cluster,
+        "--clusters": clusters,
+    }
+    given = [*(changes or ()), *lists]
+    given += [f"{OPTIONS[name]}{value}" for name, value in single.items() if value is not None]
     raise SystemExit(run_peers(folders or (), given))
 
 

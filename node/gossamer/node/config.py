@@ -27,6 +27,7 @@ from gossamer.node.config_checks import (
     parse_address,
 )
 from gossamer.node.config_delivery import DECIDED_BY_DELIVERY, Delivery
+from gossamer.node.config_scot import ScotSection
 from gossamer.protocol import config as protocol_config
 from gossamer.protocol.config import Settings
 from gossamer.protocol.content.schema import Schema
@@ -282,6 +283,7 @@ SECTIONS: Final[tuple[type[Any], ...]] = (
     Logging,
     Node,
     BrokerSection,
+    ScotSection,
 )
 
 
@@ -307,6 +309,7 @@ class NodeConfig:
     logging: Logging = attrs.field(factory=Logging)
     node: Node = attrs.field(factory=Node)
     broker: BrokerSection = attrs.field(factory=BrokerSection)
+    scot: ScotSection = attrs.field(factory=ScotSection)
     schema: Schema | None = None
     limits: Mapping[str, object] = attrs.field(factory=dict, converter=checks.to_mapping)
 

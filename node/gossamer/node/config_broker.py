@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 PEER, BROKER = "peer", "broker"
 # What brokers say where peers tell the schema of their events: neither takes the other for its own.
 BROKERS: Final = "that of brokers, version 1"
+SCOT_BROKERS: Final = "that of SCOT brokers, version 1"
+TREE, SCOT = "tree", "scot"
 # Those of `gossamer.protocol.broker.settings`, which a node that is no broker does not load.
 COVERINGS: Final = ("off", "lazy", "active", "packed", "selective", "incremental")
 AUTO, INTERPRETED, COMPILED = "auto", "interpreted", "compiled"
@@ -41,6 +43,8 @@ class BrokerSection:
     """How a broker behaves; brokers of one overlay may be set differently.
 
     Attributes:
+        overlay: "tree" for brokers that form a tree, "scot" for a structured cyclic overlay, of
+            which the section `[scot]` tells more.
         neighbours: brokers to connect to. It is enough that one end of a link names the other.
         covering: as of `gossamer.protocol.broker.settings`; incremental, the one made against
             bursts. A broker that has tables keeps the covering with which they were made.
@@ -59,6 +63,7 @@ class BrokerSection:
     """
 
     SECTION: ClassVar = "broker"
+    overlay: str = attrs.field(default=TREE, validator=checks.one_of((TREE, SCOT)))
     neighbours: tuple[str, ...] = attrs.field(
         default=(), converter=checks.to_tuple, validator=checks.each(checks.address(lowest_port=1))
     )

@@ -7,15 +7,20 @@ peer would hold the memory for as long as it runs.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-NEIGHBOUR = "--neighbour"
+NEIGHBOUR, EDGE = "--neighbour", "--edge"
 # Options of `run`, and the change of a setting that they begin.
 OPTIONS = {
     "--set": "",
     "--role": "node.role=",
     "--covering": "broker.covering=",
+    "--overlay": "broker.overlay=",
+    "--region": "scot.region=",
+    "--cluster": "scot.cluster=",
+    "--clusters": "scot.clusters=",
+    EDGE: "scot.edges=",
     NEIGHBOUR: "broker.neighbours=",
 }
 
@@ -37,7 +42,7 @@ def read_plain_run(args: Sequence[str]) -> tuple[list[Path], list[str]] | None:
         return None
     folders: list[Path] = []
     changes: list[str] = []
-    neighbours: list[str] = []
+    several: dict[str, list[str]] = {NEIGHBOUR: [], EDGE: []}
     rest: Iterator[str] = iter(args[1:])
     for argument in rest:
         name, equals, value = argument.partition("=")
@@ -45,20 +50,20 @@ def read_plain_run(args: Sequence[str]) -> tuple[list[Path], list[str]] | None:
             given = value if equals else next(rest, None)
             if given is None:
                 return None
-            if name == NEIGHBOUR:
-                neighbours.append(given)
+            if name in several:
+                several[name].append(given)
             else:
                 changes.append(OPTIONS[name] + given)
         elif argument.startswith("-"):
             return None
         else:
             folders.append(Path(argument))
-    return folders, [*changes, *neighbour_change(neighbours)]
+    return folders, [*changes, *list_changes(several)]
 
 
-def neighbour_change(neighbours: Sequence[str]) -> list[str]:
-    """The change of settings that names these neighbours, if there are any."""
-    return [f"broker.neighbours={json.dumps(list(neighbours))}"] if neighbours else []
+def list_changes(given: Mapping[str, Sequence[str]]) -> list[str]:
+    """The changes of settings that options make which may be given several times."""
+    return [OPTIONS[name] + json.dumps(list(values)) for name, values in given.items() if values]
 
 
 def run_peers(folders: Sequence[Path], changes: Sequence[str] | None) -> int:

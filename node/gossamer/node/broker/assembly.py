@@ -14,15 +14,16 @@ import trio
 
 from gossamer.node.book import AddressBook
 from gossamer.node.broker.dialling import Dialler
-from gossamer.node.broker.engine import MICROSECONDS, Engine, Input
+from gossamer.node.broker.engine import MICROSECONDS, Delivery, Engine, Input
 from gossamer.node.broker.journal import StoredJournal, recall
+from gossamer.node.broker.kinds import Kind
 from gossamer.node.broker.links import Neighbours
 from gossamer.node.broker.members import Members
 from gossamer.node.broker.routes import Passage, RouteDesk, Routes
-from gossamer.node.broker.tables import tables
-from gossamer.node.broker.wire import OVERLAY_FRAMES
+from gossamer.node.broker.scot_kind import ScotKind
+from gossamer.node.broker.scot_links import ScotNeighbours
+from gossamer.node.broker.wire import OVERLAY_FRAMES, SCOT_FRAMES
 from gossamer.node.causes import count_end, count_refusal
-from gossamer.node.config_broker import BROKERS
 from gossamer.node.errors import CertificateError, PeerRefused, RevokedCertificateError
 from gossamer.node.metrics import Counters
 from gossamer.node.revoking import RevocationDesk
@@ -46,15 +47,10 @@ from gossamer.node.transport.limits import Limits
 from gossamer.node.transport.links import ConnectionPool, PoolEvents
 from gossamer.node.transport.schema import Frame
 from gossamer.node.unwrap import unwrapped
-from gossamer.protocol.broker import BrokerSettings, Id, client
-from gossamer.protocol.broker.effects import Deliver, Effect, Refuse, Send
+from gossamer.protocol.broker import Id, client
 from gossamer.protocol.broker.index import NewIndex
-from gossamer.protocol.broker.messages import (
-    Detach,
-    Publish,
-    Restarted,
-)
-from gossamer.protocol.broker.messages import Frame as BrokerFrame
+from gossamer.protocol.broker.messages import Detach, Publish
+from gossamer.protocol.scot import effects as scot
 
 # Neighbours that are known at a time, for the list of those revoked.
 BOOK_CAPACITY: Final = 4096
@@ -73,7 +69,7 @@ class BrokerParts:
     Attributes:
         key: its permanent key, by which the overlay knows it.
         name, cluster, version: what it is called, where it belongs, what it runs.
-        settings: of the broker.
+        kind: of the broker, with its settings.
         new_index: makes an empty index of filters.
         large_index: the same for a broker that starts with many subscriptions.
         neighbours: where to dial.
@@ -93,7 +89,7 @@ class BrokerParts:
     name: str
     cluster: str
     version: str
-    settings: BrokerSettings
+    kind: Kind
     new_index: NewIndex
     large_index: NewIndex
     neighbours: Sequence[Address]
@@ -113,7 +109,7 @@ class BrokerNode:
     """A broker that runs; made by `run_broker`.
 
     Attributes:
-        key, name, cluster, version: as of its parts.
+        key, name, cluster, version, kind: as of its parts.
         addresses: where others reach it.
         mail: id of the file in which clients' letters are kept.
         engine: the broker and what waits for it.
@@ -133,8 +129,15 @@ class BrokerNode:
         self.engine: Engine
         self.counters = Counters()
         self.started_at = trio.current_time()
-        self.members = Members(parts.writer, self._engine, parts.retention_s)
-        self.neighbours = Neighbours(nursery, self._engine)
+        self.kind = parts.kind
+        self.members = Members(
+            parts.writer, self._engine, parts.retention_s, keeps=parts.kind.keeps
+        )
+        self.neighbours = (
+            ScotNeighbours(nursery, self._engine, parts.kind)
+            if isinstance(parts.kind, ScotKind)
+            else Neighbours(nursery, self._engine)
+        )
         self._parts = parts
         self._nursery = nursery
         self._descriptors = (
@@ -148,7 +151,7 @@ class BrokerNode:
         self.pool = self.neighbours.pool = ConnectionPool(
             self.transport,
             parts.limits,
-            OVERLAY_FRAMES,
+            SCOT_FRAMES if isinstance(parts.kind, ScotKind) else OVERLAY_FRAMES,
             PoolEvents(
                 on_frame=self._on_frame,
                 on_up=self._on_up,
@@ -161,7 +164,12 @@ class BrokerNode:
         )
         self._routes = Routes()
         self._route_desk = RouteDesk(
-            self._routes, parts.key, parts.name, self.pool.try_send, nursery
+            self._routes,
+            parts.key,
+            parts.name,
+            self.pool.try_send,
+            nursery,
+            cyclic=parts.kind.cyclic,
         )
         self._revocations = self._make_desk()
 
@@ -178,7 +186,7 @@ class BrokerNode:
 
     def tables(self) -> dict[str, Any]:
         """The broker's tables as plain values."""
-        return tables(self.engine.broker, self.label)
+        return self.kind.tables(self.engine.broker, self.label)
 
     async def trace(self, id_: Id) -> list[Passage]:
         """The route of a publication; raises `RouteUnknownError`."""
@@ -191,7 +199,7 @@ class BrokerNode:
 
     # What the engine wants done
 
-    def letter(self, effect: Deliver) -> Letter | None:
+    def letter(self, effect: Delivery) -> Letter | None:
         """What is to be stored for the client of a delivery."""
         return self.members.letter(effect, self._parts.now())
 
@@ -200,18 +208,22 @@ class BrokerNode:
         """Frames in the longest queue to a neighbour."""
         return self.neighbours.backlog
 
-    def carry_out(self, told: Input, effects: list[Effect]) -> None:
+    def carry_out(self, told: Input, effects: list[Any]) -> None:
         """Do what follows from a message."""
-        sends = [effect for effect in effects if isinstance(effect, Send)]
-        if sends:
-            self.neighbours.send(sends)
+        self.neighbours.send(effects)
         for effect in effects:
-            match effect:
-                case Deliver():
-                    self.counters.events_delivered += 1
-                    self.members.delivered(effect, self._parts.now())
-                case Refuse(hop, error, message) if isinstance(message, BrokerFrame):
-                    self.neighbours.refuse(hop.name, error)
+            if isinstance(effect, Delivery):
+                self.counters.events_delivered += 1
+                self.members.delivered(effect, self._parts.now())
+            elif isinstance(effect, scot.Adopted):
+                self.members.adopt(effect)
+            elif isinstance(effect, scot.Dismissed):
+                self.members.dismiss(effect)
+                self._nursery.start_soon(self.members.withdraw, effect.client, None)
+            elif isinstance(effect, scot.Withdrawn):
+                self._nursery.start_soon(self.members.withdraw, effect.client, effect.ids)
+            else:
+                self.neighbours.refused(effect)
         outcome, published = told.outcome, None
         if isinstance(told.message, Publish) and outcome is not None and outcome.error is None:
             self.counters.events_published += 1
@@ -227,7 +239,7 @@ class BrokerNode:
             cluster=self.cluster,
             software=f"gossamer {self.version}"[:64],
             fingerprint=None if certificate is None else certificate.fingerprint,
-            schema=BROKERS,
+            schema=self.kind.schema,
         )
 
     def _verify(self, certificate: bytes | None, hello: Hello) -> PeerIdentity:
@@ -275,7 +287,7 @@ class BrokerNode:
     async def _on_frame(self, identity: PeerIdentity, frame: Frame) -> None:
         self.counters.frames_received += 1
         match frame["type"]:
-            case "broker":
+            case "broker" | "place":
                 await self.neighbours.on_frame(identity, frame)
             case "route wanted" | "route":
                 self._route_desk.receive(identity.key, frame)
@@ -289,12 +301,12 @@ class BrokerNode:
         parts, writer = self._parts, self._parts.writer
         await writer.run(Store.bind, parts.key, parts.now())
         self.mail = await writer.run(_mail_id)
-        self._journal = StoredJournal(writer, parts.settings)
+        self._journal = StoredJournal(writer, parts.kind)
         now = int(parts.now() * MICROSECONDS)
         recalled = await recall(
             writer,
             key_text(parts.key),
-            parts.settings,
+            parts.kind,
             now=now,
             incarnation=max(0, int(parts.now()) - FIRST_INCARNATION),
             new_index=parts.new_index,
@@ -307,15 +319,17 @@ class BrokerNode:
             self._journal,
             self,
             now=recalled.now,
-            congested_queue=parts.settings.congested_queue,
+            congested_queue=parts.kind.congested_queue,
             room=parts.queue,
         )
-        self.engine.tell(None, Restarted())
+        self.engine.tell(None, parts.kind.restarted())
         letters = await writer.run(lambda store: store.broker.waiting())
-        for name in self.members.restore(recalled.broker, letters):
+        for name in self.members.restore(parts.kind.clients(recalled.broker), letters):
             self.engine.tell(client(name), Detach())
         self._nursery.start_soon(self.engine.run)
         self._nursery.start_soon(self.members.run)
+        if isinstance(self.neighbours, ScotNeighbours):
+            self._nursery.start_soon(self.neighbours.report)
         await self._connect()
 
     async def _connect(self) -> None:
@@ -351,7 +365,7 @@ async def run_broker(parts: BrokerParts) -> AsyncIterator[BrokerNode]:
     Raises:
         ListenFailed: it cannot listen where it should.
         StoreError: its state file is another node's, or cannot be written.
-        ConfigurationError: its tables were made with another covering.
+        ConfigurationError: its tables were made with settings that do not go with these.
     """
     with unwrapped():
         async with trio.open_nursery() as nursery:

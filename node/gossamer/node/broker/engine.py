@@ -9,19 +9,23 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import trio
 from attrs import define, frozen
 
 from gossamer.node.broker.journal import Entry, Journal
+from gossamer.node.broker.kinds import Machine
 from gossamer.node.errors import StoreError
 from gossamer.node.logs import log
 from gossamer.node.store.broker import Letter
-from gossamer.protocol.broker import Broker, Hop, Id
-from gossamer.protocol.broker.effects import Deliver, Effect, Refuse, SetTimer
-from gossamer.protocol.broker.messages import Congestion, Message, TimerFired
+from gossamer.protocol.broker import Hop, Id
+from gossamer.protocol.broker.effects import Deliver, Refuse, SetTimer
+from gossamer.protocol.broker.messages import Congestion, Publish, TimerFired
 from gossamer.protocol.errors import ProtocolError
+from gossamer.protocol.scot import effects as scot
+from gossamer.protocol.scot.errors import UnsafeError
+from gossamer.protocol.scot.messages import Acknowledge, WindowEnded
 
 # Messages between two commits, and between two turns of the event loop.
 BATCH: Final = 512
@@ -31,6 +35,11 @@ RETRY_S: Final = 1.0
 # Between two looks at the queues of a broker that is congested.
 LOOK_S: Final = 0.05
 MICROSECONDS: Final = 1_000_000
+
+Delivery = Deliver | scot.Deliver
+Refusal = Refuse | scot.Refuse
+# Messages of which nothing has to be remembered.
+_PASSING: Final = WindowEnded | Acknowledge
 
 
 @frozen
@@ -59,7 +68,7 @@ class Input:
     """
 
     source: Hop | None
-    message: Message
+    message: Any
     first: Callable[[], None] | None = None
     done: trio.Event | None = None
     outcome: Outcome | None = None
@@ -68,11 +77,11 @@ class Input:
 class Hands(Protocol):
     """Carry out what a broker wants to happen."""
 
-    def letter(self, effect: Deliver) -> Letter | None:
+    def letter(self, effect: Delivery) -> Letter | None:
         """What is to be stored for the client of a delivery; None for one that keeps nothing."""
         ...
 
-    def carry_out(self, told: Input, effects: list[Effect]) -> None:
+    def carry_out(self, told: Input, effects: list[Any]) -> None:
         """Do everything but timers, which followed from a message that is stored by now."""
         ...
 
@@ -92,7 +101,7 @@ class Engine:
 
     def __init__(
         self,
-        broker: Broker,
+        broker: Machine,
         journal: Journal,
         hands: Hands,
         *,
@@ -122,6 +131,7 @@ class Engine:
         self._freed = trio.lowlevel.ParkingLot()
         self._congested = False
         self._timers: trio.Nursery | None = None
+        self._awaited: dict[int, Input] = {}
         self._closing = False
         self._over = trio.Event()
 
@@ -136,12 +146,12 @@ class Engine:
         return len(self._inputs)
 
     def tell(
-        self, source: Hop | None, message: Message, first: Callable[[], None] | None = None
+        self, source: Hop | None, message: Any, first: Callable[[], None] | None = None
     ) -> None:
         """Hand the broker what cannot wait outside, such as news of the host."""
         self._add(Input(source, message, first))
 
-    async def bring(self, source: Hop, message: Message) -> None:
+    async def bring(self, source: Hop, message: Any) -> None:
         """Hand the broker a message; waits while too many do, which slows its sender down."""
         while len(self._inputs) >= self._room:
             await self._freed.park()
@@ -151,7 +161,7 @@ class Engine:
     async def ask(
         self,
         source: Hop,
-        messages: Sequence[Message],
+        messages: Sequence[Any],
         first: Callable[[], None] | None = None,
     ) -> list[Outcome]:
         """Hand the broker messages of a client; returns what came of them, once it is stored.
@@ -212,12 +222,13 @@ class Engine:
         self.busy = True
         entries: list[Entry] = []
         letters: list[Letter] = []
-        batch: list[tuple[Input, list[Effect]]] = []
+        batch: list[tuple[Input, list[Any]]] = []
         while self._inputs and len(batch) < BATCH:
             told = self._inputs.popleft()
             now, expected = self.now, self.broker.next_id
             effects = self.broker.handle(now, told.source, told.message)
-            entries.append(Entry(now, told.source, told.message))
+            if not isinstance(told.message, _PASSING):
+                entries.append(Entry(now, told.source, told.message))
             letters += self._letters(effects)
             told.outcome = Outcome(expected, _refusal(told, effects))
             batch.append((told, effects))
@@ -231,13 +242,13 @@ class Engine:
             self._finish(told, effects)
         self.busy = False
 
-    def _letters(self, effects: list[Effect]) -> list[Letter]:
-        deliveries = (effect for effect in effects if isinstance(effect, Deliver))
+    def _letters(self, effects: list[Any]) -> list[Letter]:
+        deliveries = (effect for effect in effects if isinstance(effect, Delivery))
         return [letter for one in deliveries if (letter := self._hands.letter(one)) is not None]
 
     async def _store(self, entries: list[Entry], letters: list[Letter]) -> None:
         """Store what happened; while the disk takes nothing, nothing follows from it."""
-        while True:
+        while entries or letters:
             try:
                 with trio.CancelScope(shield=True):
                     await self._journal.keep(entries, letters)
@@ -246,25 +257,46 @@ class Engine:
                 log.warning("what the broker did cannot be stored", cause=str(error))
                 await trio.sleep(RETRY_S)
 
-    def _finish(self, told: Input, effects: list[Effect]) -> None:
+    def _finish(self, told: Input, effects: list[Any]) -> None:
+        done = told.done
         for effect in effects:
             if isinstance(effect, SetTimer):
                 assert self._timers is not None
                 self._timers.start_soon(self._fire, effect)
+            elif isinstance(effect, scot.Awaits) and done is not None:
+                self._awaited[effect.ticket] = told
+                done = None
         assert told.outcome is not None
         if told.first is not None and told.outcome.error is None:
             told.first()
         self._hands.carry_out(told, effects)
-        if told.done is not None:
-            told.done.set()
+        if done is not None:
+            done.set()
+        for effect in effects:
+            if isinstance(effect, scot.Settled):
+                self._settle(effect)
+
+    def _settle(self, effect: scot.Settled) -> None:
+        """What followed from a client's message has come to an end: tell who waits for that."""
+        told = self._awaited.pop(effect.ticket, None)
+        if told is None:
+            return
+        assert told.outcome is not None
+        assert told.done is not None
+        if not effect.safe and isinstance(told.message, Publish):
+            told.outcome = Outcome(told.outcome.id, UnsafeError(told.outcome.id))
+        elif not effect.safe:
+            kind = type(told.message).__name__.lower()
+            log.warning("a client's wish is not known at every broker yet", wish=kind)
+        told.done.set()
 
     async def _fire(self, timer: SetTimer) -> None:
         await trio.sleep(max(0, timer.at - self.now) / MICROSECONDS)
         self.tell(None, TimerFired(timer.timer, timer.token))
 
 
-def _refusal(told: Input, effects: list[Effect]) -> ProtocolError | None:
+def _refusal(told: Input, effects: list[Any]) -> ProtocolError | None:
     for effect in effects:
-        if isinstance(effect, Refuse) and effect.hop == told.source:
+        if isinstance(effect, Refusal) and effect.hop == told.source:
             return effect.error
     return None

@@ -11,18 +11,16 @@ from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
 import cbor2
-from attrs import asdict, frozen
+from attrs import frozen
 
-from gossamer.node.errors import ConfigurationError, StoreDamagedError
+from gossamer.node.broker.kinds import Kind, Machine
+from gossamer.node.errors import StoreDamagedError
 from gossamer.node.store import Store
 from gossamer.node.store.broker import Letter
 from gossamer.node.store.writer import StoreWriter
-from gossamer.protocol.broker import Broker, BrokerSettings
-from gossamer.protocol.broker.codec import plain_message, read_message
 from gossamer.protocol.broker.errors import DumpError, MalformedMessageError
 from gossamer.protocol.broker.identifiers import Hop
 from gossamer.protocol.broker.index import NewIndex
-from gossamer.protocol.broker.messages import Message
 from gossamer.protocol.errors import ConfigError
 
 # An entry of a table costs a dump a hundredth of what a subscription costs the broker. So dumps
@@ -45,18 +43,18 @@ class Entry:
 
     now: int
     source: Hop | None
-    message: Message
+    message: Any
 
-    def to_bytes(self) -> bytes:
+    def to_bytes(self, kind: Kind) -> bytes:
         """As it is stored."""
         source = None if self.source is None else list(self.source)
-        return cbor2.dumps([self.now, source, plain_message(self.message)])
+        return cbor2.dumps([self.now, source, kind.plain_message(self.message)])
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Entry:
+    def from_bytes(cls, data: bytes, kind: Kind) -> Entry:
         """The entry that was stored; raises what anything else makes it raise."""
         now, source, message = cbor2.loads(data)
-        return cls(now, None if source is None else Hop(*source), read_message(message))
+        return cls(now, None if source is None else Hop(*source), kind.read_message(message))
 
 
 class Journal(Protocol):
@@ -70,7 +68,7 @@ class Journal(Protocol):
         """
         ...
 
-    async def dump_if_due(self, broker: Broker, now: int) -> None:
+    async def dump_if_due(self, broker: Machine, now: int) -> None:
         """Store the broker as it is, if enough has happened since the last time."""
         ...
 
@@ -82,14 +80,14 @@ class StoredJournal:
         since_dump: messages in the log.
     """
 
-    def __init__(self, writer: StoreWriter, settings: BrokerSettings) -> None:
+    def __init__(self, writer: StoreWriter, kind: Kind) -> None:
         self._writer = writer
-        self._settings = settings
+        self._kind = kind
         self.since_dump = 0
 
     async def keep(self, entries: Sequence[Entry], letters: Sequence[Letter]) -> None:
         """Store messages and letters in one transaction; returns once they are on the disk."""
-        data = [entry.to_bytes() for entry in entries]
+        data = [entry.to_bytes(self._kind) for entry in entries]
 
         def store(store: Store) -> None:
             store.broker.append(data)
@@ -98,18 +96,15 @@ class StoredJournal:
         await self._writer.run(store)
         self.since_dump += len(data)
 
-    async def dump_if_due(self, broker: Broker, now: int) -> None:
+    async def dump_if_due(self, broker: Machine, now: int) -> None:
         """Store the broker, if the log has become long for its tables."""
-        sizes = broker.sizes()
-        tables = sizes.subscriptions + sizes.advertisements + sizes.sent + sizes.statistics
+        tables = sum(size for size, _ in self._kind.sizes(broker).values())
         if self.since_dump >= max(LEAST_BETWEEN_DUMPS, tables // ENTRIES_PER_MESSAGE):
             await self.dump(broker, now)
 
-    async def dump(self, broker: Broker, now: int) -> None:
+    async def dump(self, broker: Machine, now: int) -> None:
         """Store the broker as it is, in place of all that was stored of it."""
-        data = cbor2.dumps(
-            {"now": now, "settings": plain_settings(self._settings), "broker": broker.dump()}
-        )
+        data = cbor2.dumps({"now": now, "settings": self._kind.settings(), "broker": broker.dump()})
         await self._writer.run(lambda store: store.broker.replace_dump(data))
         self.since_dump = 0
 
@@ -118,14 +113,14 @@ class StoredJournal:
 class Recalled:
     """A broker as it was when its process ended, and its time then, in microseconds."""
 
-    broker: Broker
+    broker: Machine
     now: int
 
 
 async def recall(
     writer: StoreWriter,
     name: str,
-    settings: BrokerSettings,
+    kind: Kind,
     *,
     now: int,
     incarnation: int,
@@ -138,26 +133,24 @@ async def recall(
     links what it said then. Large tables get a ``large_index``.
 
     Raises:
-        ConfigurationError: it had another covering; what hangs below what would not hold.
+        ConfigurationError: it had settings with which its tables cannot go on with these.
         StoreDamagedError: what is stored is no broker.
     """
     dump, log = await writer.run(_read)
     path = await writer.run(lambda store: store.path)
     if dump is None:
-        broker = Broker(name, settings, incarnation=incarnation, new_index=new_index)
-        return Recalled(broker, now)
+        return Recalled(kind.new(name, incarnation, new_index), now)
     try:
         stored = cbor2.loads(dump)
-        before = BrokerSettings(**stored["settings"])
-        _check_covering(path, before, settings)
-        if len(stored["broker"]["subscriptions"]) >= LARGE_TABLE:
+        before = kind.before(stored["settings"], path)
+        if kind.subscriptions(stored["broker"]) >= LARGE_TABLE:
             new_index = large_index
-        broker = Broker.load(stored["broker"], before, new_index=new_index)
+        broker = before.load(stored["broker"], new_index)
         now = max(now, stored["now"])
-        for entry in map(Entry.from_bytes, log):
+        for entry in (Entry.from_bytes(data, before) for data in log):
             broker.handle(entry.now, entry.source, entry.message)
             now = max(now, entry.now)
-        broker = Broker.load(broker.dump(), settings, new_index=new_index)
+        broker = kind.load(broker.dump(), new_index)
     except _NO_BROKER as error:
         raise StoreDamagedError(path, f"holds no broker ({error})") from None
     if broker.name != name:
@@ -171,16 +164,5 @@ _NO_BROKER: Final = (
 )
 
 
-def plain_settings(settings: BrokerSettings) -> dict[str, Any]:
-    """The settings as plain data."""
-    return asdict(settings, filter=lambda field, _: field.init)
-
-
 def _read(store: Store) -> tuple[bytes | None, list[bytes]]:
     return store.broker.dump(), list(store.broker.log())
-
-
-def _check_covering(path: object, before: BrokerSettings, settings: BrokerSettings) -> None:
-    if before.covering != settings.covering:
-        expected = f"{before.covering!r}, with which the tables in {path} were made"
-        raise ConfigurationError("", "broker.covering", settings.covering, expected)

@@ -8,8 +8,8 @@ over another that took its place: for that, the link goes down and comes up agai
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
 
 import trio
 from attrs import define, field
@@ -23,7 +23,7 @@ from gossamer.node.transport.base import Cause, Farewell, PeerIdentity
 from gossamer.node.transport.connection import Connection
 from gossamer.node.transport.links import ConnectionPool
 from gossamer.node.transport.schema import Frame
-from gossamer.protocol.broker.effects import Send
+from gossamer.protocol.broker.effects import Refuse, Send
 from gossamer.protocol.broker.errors import CycleError
 from gossamer.protocol.broker.identifiers import neighbour
 from gossamer.protocol.broker.messages import Frame as BrokerFrame
@@ -33,7 +33,6 @@ from gossamer.protocol.broker.messages import (
     NeighbourUp,
     Synchronise,
 )
-from gossamer.protocol.errors import ProtocolError
 
 # Bytes that wait for a neighbour before its link is given up; it is told everything again when it
 # comes back, which then costs less.
@@ -54,7 +53,8 @@ class Neighbour:
         waiting_bytes: their size.
         beginning: whether what a session begins with is being put.
         begun_bytes: the size of that, and of what waited before.
-        refused: why it is not to be a neighbour: it would close a cycle.
+        refused: why it is not to be a neighbour: it would close a cycle, or has the wrong place.
+        put_count: frames that were ever put.
     """
 
     key: int
@@ -67,12 +67,14 @@ class Neighbour:
     beginning: bool = False
     begun_bytes: int = 0
     refused: str = ""
+    put_count: int = 0
     _work: trio.Event = field(factory=trio.Event)
 
     def put(self, frame: bytes) -> None:
         """Have a frame sent after those before it."""
         self.waiting.append(frame)
         self.waiting_bytes += len(frame)
+        self.put_count += 1
         self._work.set()
 
     def drop(self) -> None:
@@ -129,7 +131,7 @@ class Neighbours:
         now = self.pool.get(identity.key)
         if one is None or now is None or not now.is_open or one.announced is now:
             return
-        self._engine().tell(None, NeighbourDown(key_text(one.key)), one.drop)
+        self._engine().tell(None, self._down_message(key_text(one.key)), one.drop)
         self._tell_up(one)
 
     def on_down(self, identity: PeerIdentity, farewell: Farewell) -> None:
@@ -143,7 +145,7 @@ class Neighbours:
         name = key_text(one.key)
         level = log.warning if gone else log.info
         level("neighbour is gone", broker=name, name=one.label, cause=str(farewell))
-        message = NeighbourGone(name) if gone else NeighbourDown(name)
+        message = self._gone_message(name) if gone else self._down_message(name)
         self._engine().tell(None, message, one.drop)
         self.changed.unpark_all()
 
@@ -163,53 +165,80 @@ class Neighbours:
         one.announced = connection = self.pool.get(one.key)
         assert connection is not None
 
-        def came_up() -> None:
-            one.drop()
-            one.connection = connection
-            self._nursery.start_soon(one.pump, connection)
-
         # From then on frames go over this connection.
-        self._engine().tell(None, NeighbourUp(key_text(one.key)), came_up)
+        self._engine().tell(
+            None, NeighbourUp(key_text(one.key)), lambda: self._came_up(one, connection)
+        )
         self.changed.unpark_all()
+
+    def _came_up(self, one: Neighbour, connection: Connection) -> None:
+        one.drop()
+        one.connection = connection
+        self._nursery.start_soon(one.pump, connection)
+
+    def _down_message(self, name: str) -> Any:
+        return NeighbourDown(name)
+
+    def _gone_message(self, name: str) -> Any:
+        return NeighbourGone(name)
 
     # What the broker wants
 
-    def send(self, effects: Iterable[Send]) -> None:
+    def send(self, effects: Iterable[Any]) -> None:
         """Send frames; while a link is down they are lost, as the protocol expects.
 
         What a session begins with may be long. Beyond that, who lets too much wait is given up.
         """
         for effect in effects:
+            if not self._is_send(effect):
+                continue
             one = self.known.get(int(effect.neighbour, 16))
             if one is not None and one.connection is not None:
-                self._put(one, effect.frame)
+                self._put(one, effect)
         for one in self.known.values():
             if one.beginning:
                 one.beginning = False
                 one.begun_bytes = one.waiting_bytes
 
-    def _put(self, one: Neighbour, frame: BrokerFrame) -> None:
+    def _is_send(self, effect: Any) -> bool:
+        return isinstance(effect, Send)
+
+    def _begins(self, effect: Any) -> bool:
+        """Whether a message tells everything that stands."""
+        return isinstance(effect.frame.message, Synchronise)
+
+    def _encode(self, one: Neighbour, effect: Any) -> Iterator[bytes]:
+        del one
+        return encode_broker_frame(effect.frame)
+
+    def _put(self, one: Neighbour, effect: Any) -> None:
         assert one.connection is not None
-        if isinstance(frame.message, Synchronise):
+        if self._begins(effect):
             one.beginning = True
-        for part in encode_broker_frame(frame):
+        for part in self._encode(one, effect):
             one.put(part)
         if not one.beginning and one.waiting_bytes > one.begun_bytes + BACKLOG_BYTES:
             detail = f"more than {BACKLOG_BYTES >> 20} MiB wait for it"
             one.connection.expel(Cause.STALLED, detail)
             one.drop()
 
-    def refuse(self, name: str, error: ProtocolError) -> None:
-        """A frame could not be taken: that costs the neighbour its connection."""
-        one = self.known.get(int(name, 16))
+    def refused(self, effect: Any) -> None:
+        """If a frame could not be taken, that costs the neighbour its connection."""
+        if not isinstance(effect, Refuse) or not isinstance(effect.message, BrokerFrame):
+            return
+        one = self.known.get(int(effect.hop.name, 16))
         if one is None or one.connection is None:
             return
-        if isinstance(error, CycleError):
-            one.refused = self._about_cycle(error)
-            log.error("link refused", broker=name, name=one.label, cause=one.refused)
-            one.connection.expel(Cause.REFUSED, one.refused)
+        if isinstance(effect.error, CycleError):
+            self._expel(one, one.connection, self._about_cycle(effect.error))
         else:
-            one.connection.expel(Cause.BAD_FRAME, str(error))
+            one.connection.expel(Cause.BAD_FRAME, str(effect.error))
+
+    def _expel(self, one: Neighbour, connection: Connection, reason: str) -> None:
+        """End a link that is not to be."""
+        one.refused = reason
+        log.error("link refused", broker=key_text(one.key), name=one.label, cause=reason)
+        connection.expel(Cause.REFUSED, reason)
 
     def _about_cycle(self, error: CycleError) -> str:
         other = self.label(error.known.name) if not error.known.is_client else "a client here"

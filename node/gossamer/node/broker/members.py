@@ -13,20 +13,22 @@ present  -- `forget` ------------------------------>  unknown
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 import cbor2
 import trio
 from attrs import define, field
 
-from gossamer.node.broker.engine import Engine, Outcome
+from gossamer.node.broker.engine import Delivery, Engine, Outcome
+from gossamer.node.broker.kinds import Standing
 from gossamer.node.errors import ClientRequestError, StoreError
 from gossamer.node.logs import log
+from gossamer.node.store import Store
 from gossamer.node.store.broker import Letter
 from gossamer.node.store.writer import StoreWriter
-from gossamer.protocol.broker import Broker, client
-from gossamer.protocol.broker.effects import Deliver
+from gossamer.protocol.broker import Id, client
+from gossamer.protocol.broker.identifiers import NAMELESS
 from gossamer.protocol.broker.messages import (
     Advertise,
     Attach,
@@ -38,9 +40,9 @@ from gossamer.protocol.broker.messages import (
 )
 from gossamer.protocol.broker.plain import plain_values
 from gossamer.protocol.content.filters import Filter
+from gossamer.protocol.scot import effects as scot
+from gossamer.protocol.scot.messages import Took
 
-# Begins the names of clients that have none of their own, which none of their own can.
-NAMELESS: Final = "~"
 # Letters kept for one client; the oldest make room.
 MOST_LETTERS: Final = 100_000
 # How often clients are looked for that have been away for too long.
@@ -68,6 +70,8 @@ class Member:
         letters: that wait for it on the disk.
         grown: set when there are more.
         taker: takes deliveries at once, for a client without a name.
+        home: where the broker is that it is a client of, while that is dead.
+        dismiss: tells its connection, if there is one, why it is no client any more.
     """
 
     name: str
@@ -79,6 +83,8 @@ class Member:
     letters: int = 0
     grown: trio.Event = field(factory=trio.Event)
     taker: Taker | None = None
+    home: str = ""
+    dismiss: Callable[[str], None] = lambda _: None
 
     def forget(self) -> None:
         """It asks for nothing and announces nothing any more."""
@@ -95,11 +101,25 @@ class Members:
     """All clients; `run` forgets those that stay away."""
 
     def __init__(
-        self, writer: StoreWriter, engine: Callable[[], Engine], retention_s: float
+        self,
+        writer: StoreWriter,
+        engine: Callable[[], Engine],
+        retention_s: float,
+        *,
+        keeps: bool = False,
     ) -> None:
+        """No clients so far.
+
+        Args:
+            writer: of letters.
+            engine: of the broker.
+            retention_s: how long a client with a name may be away.
+            keeps: whether the broker is told what they have taken.
+        """
         self._writer = writer
         self._engine = engine
         self._retention_s = retention_s
+        self._keeps = keeps
         self._members: dict[str, Member] = {}
 
     def __len__(self) -> int:
@@ -110,28 +130,23 @@ class Members:
         """Letters that wait, for all of them."""
         return sum(member.letters for member in self._members.values())
 
-    def restore(self, broker: Broker, letters: Mapping[str, int]) -> list[str]:
+    def restore(self, clients: Iterable[Standing], letters: Mapping[str, int]) -> list[str]:
         """Take up the clients that a broker remembers; returns those that are to be detached.
 
         Args:
-            broker: which was recalled.
+            clients: of the broker, which was recalled.
             letters: how many wait, by client.
         """
-        wanted = {entry.id: entry.filter for entry in broker.subscriptions()}
-        offered = {offer.id: offer.filter for offer in broker.advertisements()}
         gone = []
-        for session in broker.clients():
-            if session.name.startswith(NAMELESS):
-                gone.append(session.name)
+        for one in clients:
+            if one.client.startswith(NAMELESS):
+                gone.append(one.client)
                 continue
-            member = self._members[session.name] = Member(session.name, trio.current_time())
-            member.letters = letters.get(session.name, 0)
-            member.subscriptions = {
-                label: wanted[id_] for label, id_ in session.subscriptions.items()
-            }
-            member.advertisements = {
-                label: offered[id_] for label, id_ in session.advertisements.items()
-            }
+            member = self._members[one.client] = Member(one.client, trio.current_time())
+            member.letters = letters.get(one.client, 0)
+            member.subscriptions = dict(one.subscriptions)
+            member.advertisements = dict(one.advertisements)
+            member.home = one.home
         return gone
 
     async def attach(self, name: str | None, taker: Taker, *, aside: bool = False) -> Member:
@@ -170,7 +185,8 @@ class Members:
             member.present = False
         member.absent_since = trio.current_time()
         idle = not (member.present or member.asides)
-        if idle and (member.nameless or not (member.subscriptions or member.advertisements)):
+        keeps = member.subscriptions or member.advertisements or member.home
+        if idle and (member.nameless or not keeps):
             self._members.pop(member.name, None)
             self._engine().tell(client(member.name), Detach())
 
@@ -238,14 +254,14 @@ class Members:
 
     # Letters
 
-    def letter(self, effect: Deliver, now: float) -> Letter | None:
+    def letter(self, effect: Delivery, now: float) -> Letter | None:
         """What is to be stored of a delivery, None for a client without a name."""
         member = self._members.get(effect.client)
         if member is None or member.nameless:
             return None
         return Letter(effect.client, letter_of(effect, now))
 
-    def delivered(self, effect: Deliver, now: float) -> None:
+    def delivered(self, effect: Delivery, now: float) -> None:
         """A delivery is stored, where anything is to be stored of it."""
         member = self._members.get(effect.client)
         if member is None:
@@ -263,12 +279,50 @@ class Members:
     async def acknowledge(self, member: Member, position: int) -> None:
         """A client has its letters up to a position."""
 
-        def drop(number: int) -> None:
+        def drop(store: Store) -> None:
+            if self._keeps:
+                self._tell_taken(member, store.broker.mail_until(member.name, position))
+            number = store.broker.acknowledge(member.name, position)
             member.letters = max(0, member.letters - number)
 
-        await self._writer.write(
-            lambda store: drop(store.broker.acknowledge(member.name, position))
-        )
+        await self._writer.write(drop)
+
+    def _tell_taken(self, member: Member, letters: Iterable[Letter]) -> None:
+        ids = tuple(Id(*_id_of(one)) for one in letters)
+        if ids:
+            self._engine().tell(client(member.name), Took(ids))
+
+    # Clients of other brokers, which are dead
+
+    def adopt(self, effect: scot.Adopted) -> None:
+        """A client of a dead broker is here, until that is back."""
+        member = self._members.get(effect.client)
+        if member is not None:
+            member.home = effect.home
+            member.subscriptions.update(effect.subscriptions)
+            log.info("client is taken over", name=member.name, broker=effect.home)
+
+    def dismiss(self, effect: scot.Dismissed) -> None:
+        """The broker of a client is back, and has all that was for it here."""
+        member = self._members.pop(effect.client, None)
+        if member is not None:
+            log.info("client is handed back", name=member.name, broker=effect.home)
+            member.dismiss(f"broker {effect.home} is back, and serves client {member.name!r} again")
+
+    async def withdraw(self, client_name: str, ids: Iterable[Id] | None) -> None:
+        """Another broker gave these to a client, or all that waits for it here if None."""
+        wanted = None if ids is None else {tuple(id_) for id_ in ids}
+
+        def discard(store: Store) -> int:
+            letters = store.broker.mail(client_name, 0, MOST_LETTERS)
+            return store.broker.discard(
+                one.position for one in letters if wanted is None or _id_of(one) in wanted
+            )
+
+        number = await self._writer.run(discard)
+        member = self._members.get(client_name)
+        if member is not None:
+            member.letters = max(0, member.letters - number)
 
     async def run(self) -> None:
         """Forget who was away for too long, and the oldest letters of who lets them pile up."""
@@ -287,6 +341,8 @@ class Members:
 
     async def _make_room(self, member: Member) -> None:
         number = member.letters - MOST_LETTERS
+        if self._keeps:
+            self._tell_taken(member, await self.read(member, 0, number))
         lost = await self._writer.run(lambda store: store.broker.drop_oldest(member.name, number))
         member.letters -= lost
         log.warning("a client takes too little: the oldest are lost", name=member.name, lost=lost)
@@ -296,6 +352,11 @@ def _check_name(name: str) -> None:
     if name.startswith(NAMELESS) or not name.isprintable() or not name:
         reason = f"a client's name is printable and does not begin with {NAMELESS!r}"
         raise ClientRequestError(f"{reason}, not {name!r}")
+
+
+def _id_of(letter: Letter) -> tuple[str, int]:
+    broker, number = cbor2.loads(letter.body)[0]
+    return broker, number
 
 
 def _hold(held: dict[str, Filter], label: str, one: Filter) -> None:
@@ -309,14 +370,14 @@ def _let_go(held: dict[str, Filter], label: str) -> None:
 _ALL: Final = (1 << 63) - 1
 
 
-def letter_of(effect: Deliver, now: float) -> bytes:
+def letter_of(effect: Delivery, now: float) -> bytes:
     """What a client gets of a delivery.
 
     Args:
         effect: the delivery.
         now: Unix seconds.
     """
-    publication = effect.publication
+    publication = effect.notification if isinstance(effect, scot.Deliver) else effect.publication
     return cbor2.dumps(
         [list(publication.id), plain_values(publication.values), now, list(effect.labels)]
     )

@@ -10,7 +10,10 @@ from contextlib import asynccontextmanager
 import attrs
 
 from gossamer.node.broker.assembly import BrokerNode, BrokerParts, run_broker
+from gossamer.node.broker.kinds import Kind, TreeKind
+from gossamer.node.broker.scot_kind import ScotKind
 from gossamer.node.config import NodeConfig
+from gossamer.node.config_broker import SCOT
 from gossamer.node.peer import PLAIN_CLUSTER, advertised, plain_key, transport_of
 from gossamer.node.security.cluster import ClusterFolder, Membership, open_membership
 from gossamer.node.store.writer import StoreWriter, open_writer
@@ -31,7 +34,8 @@ async def open_broker(config: NodeConfig) -> AsyncIterator[BrokerNode]:
         SecurityError: the folder holds no usable membership.
         StoreError: the state file in it cannot be used.
         ListenFailed: an address cannot be listened on.
-        ConfigurationError: its tables were made with another covering.
+        ConfigurationError: its tables were made with settings that do not go with these.
+        ConfigError: it has no place in its overlay.
     """
     folder = ClusterFolder(config.identity.folder)
     member = None if config.listen.plain_text else open_membership(folder.path)
@@ -40,6 +44,13 @@ async def open_broker(config: NodeConfig) -> AsyncIterator[BrokerNode]:
             key = await plain_key(writer) if member is None else member.identity.key
             async with run_broker(_parts(config, member, key, writer)) as node:
                 yield node
+
+
+def kind_of(config: NodeConfig) -> Kind:
+    """The kind of broker that is configured, with its settings; raises `ConfigError`."""
+    if config.broker.overlay == SCOT:
+        return ScotKind(config.scot.position(), config.scot.settings(), config.scot.overlay)
+    return TreeKind(config.broker.settings())
 
 
 def _parts(
@@ -61,7 +72,7 @@ def _parts(
         name=config.identity.name or ("" if member is None else member.certificate.name),
         cluster=PLAIN_CLUSTER if member is None else member.authority.cluster,
         version=installed_version(),
-        settings=config.broker.settings(),
+        kind=kind_of(config),
         new_index=config.broker.new_index(),
         large_index=config.broker.large_index(),
         neighbours=[Address(host, port) for host, port in config.broker.endpoints],

@@ -2,47 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import trio
 from attrs import frozen
 
 from gossamer.node.broker.assembly import BrokerNode
+from gossamer.node.broker.kinds import Kind, Machine
 from gossamer.node.broker.links import Neighbour
 from gossamer.node.metrics import Gauges, exposed
 from gossamer.node.page.snapshot import PeerView, Queues, Rates, Snapshot
-from gossamer.protocol.broker import Broker
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric as Family
-
-# By field of the protocol's counters: the label, if any, and what is counted.
-_COUNTED: Final[Mapping[str, tuple[str, str]]] = {
-    "sent": ("kind", "Messages sent to neighbours."),
-    "received": ("kind", "Messages taken from neighbours."),
-    "triggered_sent": ("kind", "Messages sent that nobody asked for."),
-    "triggered_received": ("kind", "Messages taken that nobody asked for."),
-    "delivered": ("", "Publications handed to clients."),
-    "false_positives": ("", "Publications that came and that nobody here wanted."),
-    "duplicates": ("", "Frames and publications that came again."),
-    "stale": ("", "Messages about what is not known any more."),
-    "gaps": ("", "Times that frames were found missing."),
-    "cycles": ("", "Advertisements that came back on another link."),
-    "refused": ("", "Messages of clients that were refused."),
-    "held": ("", "Unsubscriptions held back under congestion."),
-    "preserved": ("", "Times that a subscription was kept for nobody."),
-    "dropped": ("", "Times that such a one was given up."),
-    "lost": ("", "Publications retained for a neighbour that had no room."),
-}
-_SIZES: Final[Mapping[str, str]] = {
-    "subscriptions": "Entries of the subscription table.",
-    "advertisements": "Entries of the advertisement table.",
-    "sent": "Subscriptions that stand at neighbours.",
-    "preserved": "Those of them that are kept for nobody.",
-    "statistics": "Publications in the statistics.",
-    "clients": "Clients attached.",
-}
 
 
 @frozen
@@ -50,12 +23,14 @@ class BrokerNumbers:
     """What is read from a broker when somebody asks.
 
     Attributes:
+        kind: of the broker.
         broker: the broker.
         waiting: messages that wait for it.
         backlog: frames in the longest queue to a neighbour.
     """
 
-    broker: Broker
+    kind: Kind
+    broker: Machine
     waiting: int
     backlog: int
 
@@ -63,15 +38,15 @@ class BrokerNumbers:
         """The families of metrics, as prometheus_client asks for them."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-        for field, (label, text) in _COUNTED.items():
+        for field, (label, text) in self.kind.counted.items():
             value: Any = getattr(self.broker.counters, field)
             name = f"gossamer_broker_{field}"
             family = CounterMetricFamily(name, text, labels=[label] if label else [])
             for key, number in value.items() if label else [("", value)]:
-                family.add_metric([key] if label else [], number)
+                family.add_metric([str(key)] if label else [], number)
             yield family
-        sizes = self.broker.sizes()
-        gauges = {f"table_{name}": (getattr(sizes, name), text) for name, text in _SIZES.items()}
+        sizes = self.kind.sizes(self.broker)
+        gauges = {f"table_{name}": found for name, found in sizes.items()}
         gauges["input_queue"] = (self.waiting, "Messages that wait for the broker.")
         gauges["output_queue"] = (self.backlog, "Frames in the longest queue to a neighbour.")
         for name, (number, text) in gauges.items():
@@ -81,7 +56,7 @@ class BrokerNumbers:
 def broker_metrics_text(node: BrokerNode, gauges: Gauges) -> bytes:
     """All metrics of a broker in Prometheus' text format, those of every node included."""
     engine = node.engine
-    numbers = BrokerNumbers(engine.broker, engine.waiting, node.backlog)
+    numbers = BrokerNumbers(node.kind, engine.broker, engine.waiting, node.backlog)
     return exposed(node.counters, gauges, node.version, numbers)
 
 
@@ -91,14 +66,15 @@ def broker_gauges(node: BrokerNode, clients: int) -> Gauges:
     counters.bytes_received, counters.bytes_sent = traffic.taken, traffic.written
     counters.reads_paused = traffic.throttled
     counters.dials, counters.dials_failed = node.pool.dials, node.pool.dials_failed
-    sizes = node.engine.broker.sizes()
+    sizes = node.kind.sizes(node.engine.broker)
+    subscriptions = sizes["subscriptions"][0]
     certificate = node.certificate
     return Gauges(
         links={},
         connections=len(node.pool),
         known_peers=len(node.neighbours.known),
-        subscriptions=sizes.subscriptions,
-        routing_entries=sizes.subscriptions + sizes.advertisements,
+        subscriptions=subscriptions,
+        routing_entries=subscriptions + sizes.get("advertisements", (0, ""))[0],
         clients=clients,
         queued_bytes=_queued_bytes(node),
         queued_frames=sum(len(one.waiting) for one in node.neighbours.known.values()),

@@ -1,8 +1,8 @@
 """Where publications went lately: remembered by each broker for itself, asked for along links.
 
 A broker remembers so many publications, with whom they came from and whom they went to. Who wants
-the route of one asks the neighbours by which it came and went, and these ask theirs; the overlay is
-a tree, so that nobody is asked twice.
+the route of one asks the neighbours by which it came and went, and these ask theirs. The way is a
+tree; should one go around a failure and cross itself, whoever is asked again answers nothing.
 """
 
 from __future__ import annotations
@@ -10,21 +10,23 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from itertools import count
-from typing import Final
+from typing import Any, Final
 
 import trio
 from attrs import define, field, frozen
 
-from gossamer.node.broker.engine import Input
+from gossamer.node.broker.engine import Delivery, Input
 from gossamer.node.broker.wire import MAX_HOPS, MAX_ROUTE, MAX_WAYS
 from gossamer.node.errors import RouteUnknownError
 from gossamer.node.security.identity import key_text
 from gossamer.node.transport.frames import encode_frame
 from gossamer.node.transport.schema import Frame
 from gossamer.protocol.broker import Hop, Id, client, neighbour
-from gossamer.protocol.broker.effects import Deliver, Effect, Send
+from gossamer.protocol.broker.effects import Send
 from gossamer.protocol.broker.messages import Frame as BrokerFrame
 from gossamer.protocol.broker.messages import Publication, Publish
+from gossamer.protocol.scot import effects as scot
+from gossamer.protocol.scot import messages as scot_messages
 
 # Publications remembered: an hour of one a second, and some 2 MB.
 REMEMBERED: Final = 4096
@@ -33,6 +35,8 @@ ANSWER_S: Final = 5.0
 LESS_S: Final = 0.05
 # Questions that neighbours may have asked and not been answered.
 QUESTIONS: Final = 64
+
+_PUBLICATIONS: Final = Publication | scot_messages.Notification | scot_messages.BidNotification
 
 
 @frozen
@@ -68,7 +72,7 @@ class Routes:
     def __init__(self) -> None:
         self._recent: OrderedDict[Id, _Ways] = OrderedDict()
 
-    def note(self, told: Input, effects: list[Effect], published: Id | None) -> None:
+    def note(self, told: Input, effects: list[Any], published: Id | None) -> None:
         """Remember a publication that went through.
 
         Args:
@@ -80,8 +84,11 @@ class Routes:
             return
         id_ = _publication_of(told, published)
         onward = [way for effect in effects if (way := _way_of(effect)) is not None]
-        # One that came again went nowhere the second time.
-        if id_ is None or (not onward and id_ in self._recent):
+        if id_ is None:
+            return
+        if id_ in self._recent:  # a part of its way goes by here again, or it came twice
+            known = self._recent[id_].onward
+            known += [hop for hop in onward if hop not in known]
             return
         self._recent[id_] = _Ways(told.source, onward)
         if len(self._recent) > REMEMBERED:
@@ -95,16 +102,27 @@ class Routes:
 def _publication_of(told: Input, published: Id | None) -> Id | None:
     if isinstance(told.message, Publish):
         return published
-    if isinstance(told.message, BrokerFrame) and isinstance(told.message.message, Publication):
-        return told.message.message.id
+    return _carried(told.message)
+
+
+def _way_of(effect: Any) -> Hop | None:
+    if isinstance(effect, Delivery):
+        return client(effect.client)
+    if isinstance(effect, Send) and _carried(effect.frame) is not None:
+        return neighbour(effect.neighbour)
+    if isinstance(effect, scot.Send) and _carried(effect.message) is not None:
+        return neighbour(effect.neighbour)
     return None
 
 
-def _way_of(effect: Effect) -> Hop | None:
-    if isinstance(effect, Deliver):
-        return client(effect.client)
-    if isinstance(effect, Send) and isinstance(effect.frame.message, Publication):
-        return neighbour(effect.neighbour)
+def _carried(message: Any) -> Id | None:
+    """The publication that a message between brokers carries, if it carries one."""
+    if isinstance(message, BrokerFrame | scot_messages.Numbered):
+        return _carried(message.message)
+    if isinstance(message, scot_messages.Detour | scot_messages.Bypass | scot_messages.Stead):
+        return message.notification.id
+    if isinstance(message, _PUBLICATIONS):
+        return message.id
     return None
 
 
@@ -116,6 +134,7 @@ class RouteDesk:
         key, name: of this broker.
         try_send: sends a frame to a neighbour if there is room.
         nursery: where questions of neighbours are dealt with.
+        cyclic: whether a way may come back to where it was.
     """
 
     def __init__(
@@ -125,6 +144,8 @@ class RouteDesk:
         name: str,
         try_send: Callable[[int, bytes], bool],
         nursery: trio.Nursery,
+        *,
+        cyclic: bool = False,
     ) -> None:
         self._routes = routes
         self._me = key_text(key)
@@ -134,6 +155,8 @@ class RouteDesk:
         self._numbers = count(1)
         self._open: dict[int, _Question] = {}
         self._asking = 0
+        self._cyclic = cyclic
+        self._following: set[Id] = set()
 
     async def trace(self, id_: Id) -> list[Passage]:
         """The route of a publication as far as its brokers remember it, this broker's part first.
@@ -168,8 +191,15 @@ class RouteDesk:
 
     async def _follow(self, id_: Id, asker: str | None, hops: int) -> list[Passage]:
         ways = self._routes.find(id_)
-        if ways is None:
+        if ways is None or (self._cyclic and id_ in self._following):
             return []
+        self._following.add(id_)
+        try:
+            return await self._follow_on(id_, ways, asker, hops)
+        finally:
+            self._following.discard(id_)
+
+    async def _follow_on(self, id_: Id, ways: _Ways, asker: str | None, hops: int) -> list[Passage]:
         onward = tuple(f"{hop.kind} {hop.name}" for hop in ways.onward)
         source = f"{ways.source.kind} {ways.source.name}"
         found = [Passage(self._me, self._name, source, onward)]

@@ -17,6 +17,7 @@ from gossamer.node.transport.base import Cause
 from gossamer.node.transport.connection import Connection
 from gossamer.node.transport.frames import FrameReader
 from gossamer.node.transport.schema import Frame
+from gossamer.protocol.errors import ProtocolError
 
 ANYTHING: Final = ""
 
@@ -42,6 +43,8 @@ class BrokerServer(FrontDesk):
             member = await members.attach(frame.get("client"), session, aside=aside)
         except ClientRequestError as error:
             raise PeerRefused(error.reason, Cause.BUSY) from None
+        except ProtocolError as error:
+            raise PeerRefused(str(error), Cause.REFUSED) from None
         try:
             if not (member.nameless or aside) and frame.get("history") == self._mail:
                 await members.acknowledge(member, frame.get("acknowledged", 0))

@@ -6,6 +6,7 @@ import json
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import cbor2
@@ -15,6 +16,7 @@ from attrs import frozen
 from gossamer.node.broker.content import Content, check_label
 from gossamer.node.broker.members import Member, Members
 from gossamer.node.broker.routes import Passage
+from gossamer.node.broker.tables import id_text
 from gossamer.node.errors import BadFrame, ClientRequestError
 from gossamer.node.local.frames import NEW
 from gossamer.node.local.requests import GONE, Requests
@@ -76,6 +78,8 @@ class BrokerSession(Requests):
         """Serve the client until its connection is over; return how it ended."""
         self._member = member
         self._aside = aside
+        if not aside:
+            member.dismiss = partial(self._connection.start_closing, Cause.REFUSED)
         async with trio.open_nursery() as nursery:
             if not (member.nameless or aside):
                 nursery.start_soon(self._send_letters)
@@ -218,11 +222,6 @@ def event_of(letter: bytes, position: int) -> bytes:
         published_at=at,
         subscriptions=labels,
     )
-
-
-def id_text(id_: Id) -> str:
-    """How publications are named to people and clients."""
-    return f"{id_.broker}:{id_.number}"
 
 
 def read_id(text: str) -> Id:

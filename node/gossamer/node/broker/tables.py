@@ -36,19 +36,25 @@ def tables(broker: Broker, label: Label) -> dict[str, Any]:
         "sizes": {
             "subscriptions": len(subscriptions),
             "advertisements": len(advertisements),
-            "by last hop": dict(Counter(_hop(one.hop, label) for one in subscriptions)),
+            "by last hop": dict(Counter(hop_text(one.hop, label) for one in subscriptions)),
         },
         "advertisements": [
-            {"id": _id(one.id), "from": _hop(one.hop, label), "filter": _text(one.filter)}
+            {
+                "id": id_text(one.id),
+                "from": hop_text(one.hop, label),
+                "filter": filter_text(one.filter),
+            }
             for one in islice(advertisements, ROWS)
         ],
         "subscriptions": [
             {
-                "id": _id(one.id),
-                "from": _hop(one.hop, label),
-                "filter": _text(one.filter),
+                "id": id_text(one.id),
+                "from": hop_text(one.hop, label),
+                "filter": filter_text(one.filter),
                 "held back": one.held,
-                "quenched": [f"at {label(at)} by {_id(by)}" for at, by in coverers.get(one.id, ())],
+                "quenched": [
+                    f"at {label(at)} by {id_text(by)}" for at, by in coverers.get(one.id, ())
+                ],
             }
             for one in islice(subscriptions, ROWS)
         ],
@@ -73,8 +79,8 @@ def _aggregates(links: Iterable[Link], label: Label) -> Iterable[dict[str, Any]]
         for one in link.sent.aggregates.values():
             yield {
                 "neighbour": label(link.name),
-                "id": _id(one.id),
-                "filter": _text(one.filter),
+                "id": id_text(one.id),
+                "filter": filter_text(one.filter),
                 "quenches": len(link.sent.quenched_by(one.id)),
                 "arrivals": one.arrivals,
                 "false positives": one.false_positives,
@@ -91,14 +97,17 @@ def _coverers(links: Iterable[Link]) -> dict[Id, list[tuple[str, Id]]]:
     return found
 
 
-def _text(wanted: Filter) -> str:
+def filter_text(wanted: Filter) -> str:
+    """A filter for people, shortened."""
     text = filters.to_text(wanted)
     return text if len(text) <= CHARACTERS else f"{text[: CHARACTERS - 3]}..."
 
 
-def _hop(hop: Hop, label: Label) -> str:
+def hop_text(hop: Hop, label: Label) -> str:
+    """A client or neighbour for people."""
     return f"client {hop.name}" if hop.is_client else f"broker {label(hop.name)}"
 
 
-def _id(id_: Id) -> str:
+def id_text(id_: Id) -> str:
+    """How subscriptions, advertisements and publications are named to people and clients."""
     return f"{id_.broker}:{id_.number}"

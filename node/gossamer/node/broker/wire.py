@@ -6,11 +6,12 @@ says: a sender that breaks a rule is found out before its broker hears of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import cbor2
 
+from gossamer.node.config_scot import MAX_CLUSTERS
 from gossamer.node.errors import BadFrame
 from gossamer.node.plain_cbor import plain_decoder
 from gossamer.node.transport.frames import CONTROL_FRAMES, count_items, encode_frame
@@ -43,6 +44,9 @@ MAX_ROUTE: Final = 1024
 # Fields of a hop: the broker, its name, from whom it came, and to whom it went.
 MAX_WAYS: Final = 64
 
+# Characters of what a SCOT broker says of its overlay: each edge of the tree of regions is named.
+MAX_OVERLAY: Final = 1 << 16
+
 _WHO: Final = Text(MAX_NAME + 16)
 OVERLAY_FRAMES: Final[FrameTypes] = CONTROL_FRAMES.extended(REVOCATION_FRAMES).extended(
     {
@@ -61,14 +65,30 @@ OVERLAY_FRAMES: Final[FrameTypes] = CONTROL_FRAMES.extended(REVOCATION_FRAMES).e
 )
 """What brokers send each other once they are connected."""
 
+SCOT_FRAMES: Final[FrameTypes] = OVERLAY_FRAMES.extended(
+    {
+        "place": {
+            "region": Text(MAX_NAME),
+            "cluster": Integer(0, MAX_CLUSTERS - 1),
+            "overlay": Text(MAX_OVERLAY),
+        }
+    }
+)
+"""What those of a SCOT do."""
+
 
 def encode_broker_frame(frame: BrokerFrame) -> Iterator[bytes]:
     """The frames that carry a frame of the protocol, in order."""
-    data = cbor2.dumps(plain_frame(frame))
+    return encode_parts(frame.session, plain_frame(frame))
+
+
+def encode_parts(session: int, plain: list[object]) -> Iterator[bytes]:
+    """The frames that carry a message of a session, in order."""
+    data = cbor2.dumps(plain)
     for first in range(0, len(data), PART_BYTES):
         part = data[first : first + PART_BYTES]
         last = first + PART_BYTES >= len(data)
-        yield encode_frame("broker", session=frame.session, part=part, last=last)
+        yield encode_frame("broker", session=session, part=part, last=last)
 
 
 class BrokerFrames:
@@ -78,11 +98,12 @@ class BrokerFrames:
     which the broker would not take any more, are left out.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, read: Callable[[Any], Any] = read_frame) -> None:
+        self._read = read
         self._session = 0
         self._parts = bytearray()
 
-    def take(self, frame: Frame) -> BrokerFrame | None:
+    def take(self, frame: Frame) -> Any:
         """The frame of the protocol that ends with this part, None while there is more to come.
 
         Raises:
@@ -99,7 +120,7 @@ class BrokerFrames:
         if not frame["last"]:
             return None
         data, self._parts = self._parts, bytearray()
-        return read_frame(_plain_data(data))
+        return self._read(_plain_data(data))
 
 
 def _plain_data(data: bytearray) -> Any:

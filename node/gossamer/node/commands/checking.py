@@ -14,7 +14,7 @@ from rich.console import Console
 
 from gossamer.node.commands.folder import load
 from gossamer.node.config import NodeConfig
-from gossamer.node.config_broker import BROKER, BROKERS
+from gossamer.node.config_broker import BROKER, BROKERS, SCOT, SCOT_BROKERS
 from gossamer.node.config_checks import DEFAULT_PORT, parse_address
 from gossamer.node.config_file import config_table
 from gossamer.node.doctor.findings import all_well, findings_json, findings_table
@@ -84,7 +84,7 @@ def doctor(folder: Path | None, peers: Sequence[str], *, as_json: bool) -> bool:
     member = open_membership(config.identity.folder)
     schema = schema_fingerprint(cluster_schema(config))
     if config.node.role == BROKER:
-        schema = BROKERS
+        schema = SCOT_BROKERS if config.broker.overlay == SCOT else BROKERS
     asked = [_parse(text) for text in peers]
     sections = [("this machine", trio.run(diagnose_here, _here(config, member)))]
     for text, (host, port) in zip(peers, asked, strict=True):

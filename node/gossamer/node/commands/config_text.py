@@ -55,6 +55,15 @@ name = {name}
 # Brokers to connect to; it is enough that one end of a link names the other.
 # neighbours = ["192.168.1.7:7710"]
 # covering = "incremental"
+# tree, or scot with the section below: see docs/scot-node.md.
+# overlay = "scot"
+
+[scot]
+# Where this broker is, how many clusters there are, and the tree of regions.
+# region = "a"
+# cluster = 0
+# clusters = 3
+# edges = ["a-b", "b-c"]
 
 [local]
 # The socket for applications of this machine: "" is a Unix socket in this folder.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import Any
+from typing import Any, Final
 
 import trio
 
@@ -17,12 +17,15 @@ from gossamer.node.broker.session import BrokerServices
 from gossamer.node.commands.joining import open_join_desk
 from gossamer.node.commands.process import NodeProcess
 from gossamer.node.config import NodeConfig
-from gossamer.node.config_broker import BROKER, CLUSTER
+from gossamer.node.config_broker import BROKER, CLUSTER, SCOT
 from gossamer.node.logs import log
 from gossamer.node.notes import cluster_schema
 from gossamer.node.page.server import serve_page
 from gossamer.node.security.identity import key_text
 from gossamer.node.transport.base import Address
+
+# Sizes of tables that a broker tells in short.
+_TOLD: Final = ("subscriptions", "advertisements", "owed", "kept")
 
 
 class RunningBroker(NodeProcess):
@@ -87,9 +90,14 @@ class RunningBroker(NodeProcess):
     def _metrics(self, node: BrokerNode) -> bytes:
         return broker_metrics_text(node, broker_gauges(node, self._clients))
 
+    def _overlay(self) -> Mapping[str, Any]:
+        if self._config.broker.overlay == SCOT:
+            scot = self._config.scot
+            return {"place": f"B({scot.region},{scot.cluster})", "overlay": scot.overlay}
+        return {"covering": self._config.broker.covering}
+
     def _describe(self, node: BrokerNode) -> Mapping[str, Any]:
-        broker = node.engine.broker
-        sizes = broker.sizes()
+        sizes = node.kind.sizes(node.engine.broker)
         return {
             "peer": key_text(node.key),
             "role": BROKER,
@@ -102,11 +110,10 @@ class RunningBroker(NodeProcess):
             "addresses": list(map(str, node.addresses)),
             "join_addresses": list(map(str, self._join_addresses)),
             "page": self._page,
-            "covering": self._config.broker.covering,
+            **self._overlay(),
             "neighbours": node.neighbours.described(),
             "connections": len(node.pool),
-            "subscriptions": sizes.subscriptions,
-            "advertisements": sizes.advertisements,
+            **{name: size for name, (size, _) in sizes.items() if name in _TOLD},
             "clients": self._clients,
             "letters": node.members.letters,
             "local": self._counts.to_json(),

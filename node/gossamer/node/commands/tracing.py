@@ -48,8 +48,15 @@ def tables_for_people(told: Mapping[str, Any]) -> list[tuple[str, Table]]:
     """The tables of a broker with their titles."""
     sizes = told["sizes"]
     where = ", ".join(f"{number} from {hop}" for hop, number in sizes["by last hop"].items())
-    offered = f"{sizes['advertisements']} advertisements"
     wanted = f"{sizes['subscriptions']} subscriptions" + (f": {where}" if where else "")
+    if "place" in told:
+        return [
+            (f"broker {told['broker']}, {told['place']} of {told['overlay']}", Table(box=None)),
+            _table("neighbours", told["links"]),
+            _table(wanted, told["subscriptions"]),
+            _table("kept for clients of other brokers of the region", told["replicas"]),
+        ]
+    offered = f"{sizes['advertisements']} advertisements"
     return [
         _table(f"broker {told['broker']}: neighbours", told["links"]),
         _table(offered, told["advertisements"]),
@@ -65,16 +72,20 @@ def route_for_people(event: str, hops: Sequence[Mapping[str, Any]]) -> Tree:
     tree = Tree(Text(f"publication {printable(event)}", "bold"))
     for root in roots:
         start = tree.add(Text(printable(f"from {_named(root['from'], by_broker)}")))
-        _grow(start, root, by_broker)
+        _grow(start, root, by_broker, dict(by_broker))
     return tree
 
 
-def _grow(above: Tree, hop: Mapping[str, Any], by_broker: Mapping[str, Any]) -> None:
+def _grow(
+    above: Tree, hop: Mapping[str, Any], by_broker: Mapping[str, Any], left: dict[str, Any]
+) -> None:
+    """Add a broker and those behind it that are left: ways around failures may cross."""
+    left.pop(hop["broker"], None)
     here = above.add(Text(printable(f"broker {hop['name'] or hop['broker']}"), "bold"))
     for onward in hop["to"]:
-        following = by_broker.get(_key(onward))
-        if following is not None and following is not hop:
-            _grow(here, following, by_broker)
+        following = left.get(_key(onward))
+        if following is not None:
+            _grow(here, following, by_broker, left)
         else:
             here.add(Text(printable(_named(onward, by_broker))))
     if not hop["to"]:

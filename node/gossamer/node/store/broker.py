@@ -89,11 +89,28 @@ class BrokerState:
         )
         return [Letter(str(name), bytes(body), int(position)) for name, body, position in rows]
 
+    def mail_until(self, client: str, position: int) -> list[Letter]:
+        """The letters for a client up to a position."""
+        rows = self._database.rows(
+            "SELECT client, body, position FROM broker_mail WHERE client = ? AND position <= ?"
+            " ORDER BY position",
+            (client, position),
+        )
+        return [Letter(str(name), bytes(body), int(at)) for name, body, at in rows]
+
     def acknowledge(self, client: str, position: int) -> int:
         """Drop a client's letters up to a position; returns how many."""
         with self._database.transaction():
             return self._database.execute(
                 "DELETE FROM broker_mail WHERE client = ? AND position <= ?", (client, position)
+            )
+
+    def discard(self, positions: Iterable[int]) -> int:
+        """Drop letters by their positions; returns how many there were."""
+        with self._database.transaction():
+            return sum(
+                self._database.execute("DELETE FROM broker_mail WHERE position = ?", (position,))
+                for position in list(positions)
             )
 
     def waiting(self) -> dict[str, int]:

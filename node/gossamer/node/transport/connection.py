@@ -129,6 +129,11 @@ class Connection:
         return self._queue.size
 
     @property
+    def queued_frames(self) -> int:
+        """Frames waiting to be written, or being written."""
+        return self._queue.unsent
+
+    @property
     def queue_high_water(self) -> int:
         """Most bytes that ever waited to be written."""
         return self._queue.high_water

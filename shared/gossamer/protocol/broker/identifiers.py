@@ -7,6 +7,9 @@ from typing import Final, NamedTuple
 _NEIGHBOUR: Final = "neighbour"
 _CLIENT: Final = "client"
 
+NAMELESS: Final = "~"
+"""Begins the names of clients for which nothing is kept: they get what comes while connected."""
+
 
 class Id(NamedTuple):
     """Names a subscription, an advertisement or a publication: its host broker and a counter."""

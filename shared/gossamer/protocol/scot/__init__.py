@@ -12,7 +12,9 @@ the copies of every broker. Brokers route by subscriptions alone. The one door i
 - `covering`, `cluster_detours`, `around`: fewer subscriptions, ways around congestion within
   clusters, and past failed links and brokers, beyond the paper
 - `bid_routing`: Algorithm 2, the baseline without clusters
-- `routing`, `clients`, `broker`: the three ways to route, clients, and the door itself
+- `routing`, `link`, `clients`, `broker`: the three ways to route, links, clients, the door itself
+- `keeping`, `relaying`, `keeping_outbox`, `take_over`: clients of dead brokers, beyond the paper
+- `dump`, `codec`: a broker and its messages as data
 
 Three clusters of two brokers each, and the links of one broker:
 

@@ -29,7 +29,7 @@ from attrs import evolve
 from gossamer.protocol.broker.identifiers import Hop
 from gossamer.protocol.scot import cluster_detours
 from gossamer.protocol.scot.errors import WrongClusterError, WrongRegionError
-from gossamer.protocol.scot.labels import NO_CLUSTERS
+from gossamer.protocol.scot.labels import NO_CLUSTERS, BrokerLabel
 from gossamer.protocol.scot.messages import Bypass, Detour, Notification
 from gossamer.protocol.scot.outbox import Outbox
 from gossamer.protocol.scot.state import State
@@ -53,6 +53,42 @@ def reroute(state: State, out: Outbox, notification: Notification, targets: Targ
         inter={c: name for c, name in targets.inter.items() if name not in state.down},
         spare=tuple(name for name in targets.spare if name not in state.down),
     )
+
+
+def again(state: State, out: Outbox, name: str, message: Notification | Detour | Bypass) -> None:
+    """Send what was under way to a neighbour when its link failed, around that link.
+
+    The neighbour may have it all the same, and passed it on.
+    """
+    here = state.position.label
+    match message:
+        case Notification():
+            _notification_again(state, out, state.labels[name], message)
+        case Detour():
+            _detour(state, out, message)
+        case Bypass() if message.region == here.region:
+            _cross(state, out, message)
+        case Bypass() if message.cluster == here.cluster:
+            _bypass(state, out, message.notification, message.region)
+        case Bypass():
+            _to_region(state, out, message)
+
+
+def _notification_again(
+    state: State, out: Outbox, label: BrokerLabel, notification: Notification
+) -> None:
+    """Into the cluster or part of the tree behind the link, and into each cluster that it names."""
+    plain = evolve(notification, targets=NO_CLUSTERS)
+    if label.cluster == state.cluster:
+        _bypass(state, out, plain, label.region)
+    else:
+        _detour(state, out, Detour(plain, label.cluster))
+    for cluster in notification.targets:
+        secondary = state.secondary.get(cluster)
+        if secondary is None or secondary in state.down:
+            _detour(state, out, Detour(plain, cluster))
+        else:
+            out.send(secondary, plain)
 
 
 def on_detour(state: State, out: Outbox, hop: Hop, message: Detour) -> None:
@@ -124,6 +160,7 @@ def _cross(state: State, out: Outbox, message: Bypass) -> None:
     here = state.position.label.region
     for region in sorted(state.position.primary - {message.past}):
         _to_region(state, out, evolve(message, region=region, past=here))
+    out.stand_in(message.notification, message.cluster)
 
 
 def _take_in(state: State, out: Outbox, message: Bypass) -> None:

@@ -14,7 +14,7 @@ from gossamer.protocol.broker.identifiers import Hop
 from gossamer.protocol.scot import covering
 from gossamer.protocol.scot.errors import WrongClusterError
 from gossamer.protocol.scot.labels import ClusterBitVector
-from gossamer.protocol.scot.messages import Subscription, Unsubscription
+from gossamer.protocol.scot.messages import Subscription, Synchronise, Unsubscription
 from gossamer.protocol.scot.outbox import Outbox
 from gossamer.protocol.scot.state import State
 from gossamer.protocol.scot.table import Entry
@@ -31,11 +31,7 @@ def on_subscription(state: State, out: Outbox, hop: Hop, message: Subscription) 
     Raises `WrongClusterError`, and leaves everything as it was, unless its one bit is that of the
     neighbour's cluster: no broker passes on what came to it from another cluster.
     """
-    sender = state.labels[hop.name].cluster
-    if message.host != ClusterBitVector.of(sender):
-        raise WrongClusterError(
-            "Subscription", hop.name, message.host, f"expected only its own, {sender}"
-        )
+    _check_host(state, hop, message)
     known = state.table.get(message.id)
     if known is None:
         subscribe(state, out, Entry(message.id, message.filter, hop, message.host))
@@ -72,6 +68,53 @@ def unsubscribe(state: State, out: Outbox, entry: Entry) -> None:
         _pass_on(state, out, uncovered)
     for name in _next_brokers(state, entry):
         out.send(name, Unsubscription(entry.id))
+
+
+def _check_host(state: State, hop: Hop, message: Subscription) -> None:
+    sender = state.labels[hop.name].cluster
+    if message.host != ClusterBitVector.of(sender):
+        raise WrongClusterError(
+            "Subscription", hop.name, message.host, f"expected only its own, {sender}"
+        )
+
+
+def synchronise(state: State, out: Outbox, neighbour: str, *, anew: bool) -> None:
+    """Tell a neighbour whose link came up all that stands on it; beyond the paper."""
+    told = (
+        Subscription(entry.id, entry.filter, entry.host)
+        for entry in state.table
+        if entry.id not in state.covered and neighbour in _next_brokers(state, entry)
+    )
+    out.send(neighbour, Synchronise(tuple(told), anew))
+
+
+def on_synchronise(state: State, out: Outbox, hop: Hop, message: Synchronise) -> None:
+    """Take over what a neighbour tells: first what is new, then away with what is no more.
+
+    From a neighbour without memory only subscriptions of its own clients are taken away: it may
+    hear of all others in a moment. Where clients are taken over, subscriptions go around whoever is
+    dead: who was not knows more than who was, and its clients are handed back.
+
+    Raises `WrongClusterError`, and leaves everything as it was, as `on_subscription` does.
+    """
+    for told in message.subscriptions:
+        _check_host(state, hop, told)
+    for told in message.subscriptions:
+        on_subscription(state, out, hop, told)
+    standing = {told.id for told in message.subscriptions}
+    for entry in [one for one in state.table if one.hop == hop and one.id not in standing]:
+        if _is_void(state, hop, entry, anew=message.anew):
+            unsubscribe(state, out, entry)
+    state.behind.discard(hop.name)
+
+
+def _is_void(state: State, hop: Hop, entry: Entry, *, anew: bool) -> bool:
+    """Whether a subscription that a neighbour does not tell of is no more."""
+    own = entry.id.broker == hop.name
+    if not state.settings.take_over or hop.name in state.behind:
+        return own or not anew
+    # Whoever was not dead has heard of every end of a subscription, by whatever way.
+    return own and not anew
 
 
 def introduce(state: State, out: Outbox, neighbour: str) -> None:

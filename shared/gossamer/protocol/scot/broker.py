@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
+from typing import Any
 
 from gossamer.protocol.broker.errors import MisplacedMessageError, UnknownNeighbourError
-from gossamer.protocol.broker.identifiers import Hop
+from gossamer.protocol.broker.identifiers import Hop, Id
 from gossamer.protocol.broker.index import NewIndex, SharedIndex
 from gossamer.protocol.errors import LocalProtocolError, RemoteProtocolError
+from gossamer.protocol.scot import dump as dumping
 from gossamer.protocol.scot.catalogue import Catalogue, Numbers
 from gossamer.protocol.scot.clients import on_client_message
-from gossamer.protocol.scot.congestion import LinkStatusTable
 from gossamer.protocol.scot.counters import Counters
-from gossamer.protocol.scot.effects import Effect, Refuse
+from gossamer.protocol.scot.effects import Awaits, Effect, Refuse
+from gossamer.protocol.scot.keeping import NOBODY, Keeping, Task
+from gossamer.protocol.scot.keeping_outbox import KeepingOutbox
+from gossamer.protocol.scot.labels import BrokerLabel
+from gossamer.protocol.scot.link import on_link
 from gossamer.protocol.scot.messages import (
     BetweenBrokers,
     Carrying,
@@ -20,14 +25,21 @@ from gossamer.protocol.scot.messages import (
     FromHost,
     Message,
     NeighbourDown,
+    NeighbourGone,
     NeighbourUp,
+    Numbered,
+    Restarted,
+    Synchronise,
+    TakingOver,
+    Took,
     WindowEnded,
 )
 from gossamer.protocol.scot.outbox import Outbox
 from gossamer.protocol.scot.routing import ROUTING
 from gossamer.protocol.scot.settings import ScotSettings
-from gossamer.protocol.scot.state import State
-from gossamer.protocol.scot.table import Entry, RoutingTable
+from gossamer.protocol.scot.state import Session
+from gossamer.protocol.scot.table import Entry
+from gossamer.protocol.scot.take_over import on_taking_over
 from gossamer.protocol.scot.topology import Position
 
 
@@ -44,6 +56,7 @@ class ScotBroker:
         position: Position,
         settings: ScotSettings,
         *,
+        incarnation: int = 0,
         new_index: NewIndex = SharedIndex,
         catalogue: Catalogue | None = None,
     ) -> None:
@@ -53,19 +66,37 @@ class ScotBroker:
             name: unique in the overlay.
             position: where it is, and where its direct neighbours are.
             settings: the same for all brokers of the overlay.
+            incarnation: larger than whenever a broker of this name lived without its dump, so that
+                identifiers of its earlier lives are not taken for new ones.
             new_index: makes an empty index of filters; `broker.index.compiled_index` for large
                 tables.
             catalogue: of the subscriptions of all brokers in this process, which then share it;
                 `new_index` does not count. One of its own if None.
         """
-        self._state = State(
-            name=name,
-            position=position,
-            settings=settings,
-            table=RoutingTable(Catalogue(new_index) if catalogue is None else catalogue),
-            next_number=0,
-            links=LinkStatusTable(settings.threshold),
+        self._state = dumping.empty(
+            name, position, settings, catalogue or Catalogue(new_index), incarnation
         )
+
+    @classmethod
+    def load(
+        cls,
+        data: dict[str, Any],
+        position: Position,
+        settings: ScotSettings,
+        *,
+        new_index: NewIndex = SharedIndex,
+    ) -> ScotBroker:
+        """The broker that was dumped; raises `DumpError` for what is no dump of this place's.
+
+        The host then reports `Restarted`, and `NeighbourUp` for every link that works.
+        """
+        broker = cls.__new__(cls)
+        broker._state = dumping.load(data, position, settings, new_index)
+        return broker
+
+    def dump(self) -> dict[str, object]:
+        """All that the broker remembers for good, as plain data (see `dump`)."""
+        return dumping.dump(self._state)
 
     @property
     def name(self) -> str:
@@ -76,6 +107,16 @@ class ScotBroker:
     def position(self) -> Position:
         """Where the broker is."""
         return self._state.position
+
+    @property
+    def settings(self) -> ScotSettings:
+        """How the broker routes."""
+        return self._state.settings
+
+    @property
+    def next_id(self) -> Id:
+        """The identifier that the next subscription or notification here gets."""
+        return Id(self._state.name, self._state.next_number + 1)
 
     @property
     def counters(self) -> Counters:
@@ -104,10 +145,32 @@ class ScotBroker:
         self._state.revision += 1
         self._state.table.add_all(numbers, name)
 
+    def clients(self) -> Sequence[Session]:
+        """The attached clients; these and what follows are for looking at, not for changing."""
+        return tuple(self._state.clients.values())
+
     @property
     def table_size(self) -> int:
         """Entries of the routing table."""
         return len(self._state.table)
+
+    @property
+    def down(self) -> Set[str]:
+        """Neighbours whose link does not work now."""
+        return frozenset(self._state.down)
+
+    def load_of(self, neighbour: str) -> float:
+        """The load of the output queue to a neighbour, as of the last window."""
+        return self._state.links.status(neighbour).load
+
+    def neighbours(self) -> Mapping[str, BrokerLabel]:
+        """Where neighbours are, by name."""
+        return dict(self._state.labels)
+
+    @property
+    def keeping(self) -> Keeping | None:
+        """What is remembered for taking over; None without that."""
+        return self._state.keeping
 
     def handle(self, now: int, source: Hop | None, message: Message) -> list[Effect]:
         """Take a message, and say what is to happen because of it.
@@ -121,7 +184,7 @@ class ScotBroker:
         happens because of it, and but for the counters the state is as before.
         """
         del now
-        out = Outbox(self._state.counters)
+        out = self._outbox()
         if not isinstance(message, Carrying | WindowEnded):
             self._state.revision += 1
         try:
@@ -130,6 +193,12 @@ class ScotBroker:
             self._state.counters.refused += 1
             return [Refuse(source, error, message)]
         return out.effects
+
+    def _outbox(self) -> Outbox:
+        keeping = self._state.keeping
+        if keeping is None:
+            return Outbox(self._state.counters)
+        return KeepingOutbox(self._state, keeping)
 
     def _dispatch(self, out: Outbox, source: Hop | None, message: Message) -> None:
         kind = type(message).__name__
@@ -140,7 +209,7 @@ class ScotBroker:
         elif isinstance(message, FromClient):
             if source is None or not source.is_client:
                 raise MisplacedMessageError(kind, source, "a client")
-            on_client_message(self._state, out, source.name, message)
+            self._on_client(out, source.name, message)
         else:
             if source is None or source.is_client:
                 raise MisplacedMessageError(kind, source, "a neighbour")
@@ -148,22 +217,52 @@ class ScotBroker:
 
     def _on_host(self, out: Outbox, message: FromHost) -> None:
         match message:
-            case NeighbourUp(name, label):
-                self._state.add_neighbour(name, label)
-                ROUTING[self._state.settings.routing].introduce(self._state, out, name)
-            case NeighbourDown(name):
-                if name not in self._state.labels:
-                    raise UnknownNeighbourError(name)
-                self._state.down.add(name)
+            case NeighbourUp() | NeighbourDown() | NeighbourGone():
+                on_link(self._state, out, message)
+            case Restarted():
+                self._state.down = set(self._state.labels)
+                self._state.behind = set(self._state.labels)
+                if self._state.keeping is not None:
+                    self._state.keeping.copies.clear()
             case WindowEnded(queues):
                 before = self._state.goes_by_loads
                 self._state.links.update(queues)
                 self._state.revision += before or self._state.goes_by_loads
 
+    def _on_client(self, out: Outbox, name: str, message: FromClient) -> None:
+        if isinstance(out, KeepingOutbox) and not isinstance(message, Took):
+            ticket = out.begin_for_client()
+            out.effects.append(Awaits(ticket))
+            on_client_message(self._state, out, name, message)
+            out.end()
+        else:
+            on_client_message(self._state, out, name, message)
+
     def _on_neighbour(self, out: Outbox, source: Hop, message: BetweenBrokers) -> None:
         if source.name not in self._state.labels:
             raise UnknownNeighbourError(source.name)
+        if isinstance(message, Numbered) and isinstance(out, KeepingOutbox):
+            self._count(message.message)
+            out.begin(Task((source.name, message.number)))
+            self._route(out, source, message.message)
+            out.end()
+        elif isinstance(message, Synchronise) and isinstance(out, KeepingOutbox):
+            self._count(message)
+            out.begin(Task(NOBODY))
+            self._route(out, source, message)
+            out.end()
+        else:
+            self._count(message)
+            self._route(out, source, message)
+
+    def _count(self, message: BetweenBrokers) -> None:
         kind = type(message).__name__
         received = self._state.counters.received
         received[kind] = received.get(kind, 0) + 1
-        ROUTING[self._state.settings.routing].on_message(self._state, out, source, message)
+
+    def _route(self, out: Outbox, source: Hop, message: BetweenBrokers) -> None:
+        state = self._state
+        if isinstance(message, TakingOver) and isinstance(out, KeepingOutbox):
+            on_taking_over(state, out, source, message)
+        else:
+            ROUTING[state.settings.routing].on_message(state, out, source, message)

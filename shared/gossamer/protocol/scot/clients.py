@@ -27,7 +27,7 @@ from gossamer.protocol.broker.messages import (
     Unsubscribe,
 )
 from gossamer.protocol.content.filters import Filter, exact_publication
-from gossamer.protocol.scot.messages import FromClient
+from gossamer.protocol.scot.messages import FromClient, Took
 from gossamer.protocol.scot.outbox import Outbox
 from gossamer.protocol.scot.routing import ROUTING
 from gossamer.protocol.scot.state import Session, State
@@ -46,9 +46,11 @@ def on_client_message(state: State, out: Outbox, name: str, message: FromClient)
         raise NotAttachedError(name)
     match message:
         case Subscribe(label, wanted):
+            out.check_own(name)
             _check_free(name, _SUBSCRIPTION, label, session.subscriptions)
             _subscribe(state, out, session, label, wanted)
         case Unsubscribe(label):
+            out.check_own(name)
             _check_known(name, _SUBSCRIPTION, label, session.subscriptions)
             _unsubscribe(state, out, session, label)
         case Advertise(label, announced):
@@ -61,6 +63,8 @@ def on_client_message(state: State, out: Outbox, name: str, message: FromClient)
             routing = ROUTING[state.settings.routing]
             exact = exact_publication(values)
             routing.publish(state, out, client(name), state.new_id(), exact)
+        case Took(ids):
+            out.took(name, ids)
         case Move():
             out.effects.append(_moved(state, session))
             _detach(state, out, session)
@@ -73,6 +77,7 @@ def _attach(state: State, out: Outbox, name: str, message: Attach) -> None:
         raise NameTakenError(name)
     _check_distinct(name, _SUBSCRIPTION, message.subscriptions)
     _check_distinct(name, _ADVERTISEMENT, message.advertisements)
+    out.attach(name)
     session = Session(name, advertisements=dict(message.advertisements))
     state.clients[name] = session
     for label, wanted in message.subscriptions:
@@ -83,6 +88,7 @@ def _detach(state: State, out: Outbox, session: Session) -> None:
     for label in list(session.subscriptions):
         _unsubscribe(state, out, session, label)
     del state.clients[session.name]
+    out.detach(session.name)
 
 
 def _moved(state: State, session: Session) -> Moved:
@@ -96,11 +102,13 @@ def _subscribe(state: State, out: Outbox, session: Session, label: str, wanted: 
     session.subscriptions[label] = id_
     entry = Entry(id_, wanted, client(session.name), routing.host(state), label)
     routing.subscribe(state, out, entry)
+    out.promise(session.name, label, id_, wanted)
 
 
 def _unsubscribe(state: State, out: Outbox, session: Session, label: str) -> None:
     entry = state.table[session.subscriptions.pop(label)]
     ROUTING[state.settings.routing].unsubscribe(state, out, entry)
+    out.take_back(session.name, label)
 
 
 def _check_free(name: str, sort: str, label: str, taken: Iterable[str]) -> None:

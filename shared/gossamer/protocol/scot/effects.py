@@ -5,7 +5,8 @@ from __future__ import annotations
 from attrs import frozen
 
 from gossamer.protocol.broker.effects import Moved
-from gossamer.protocol.broker.identifiers import Hop
+from gossamer.protocol.broker.identifiers import Hop, Id
+from gossamer.protocol.content.filters import Filter
 from gossamer.protocol.errors import ProtocolError
 from gossamer.protocol.scot.messages import (
     BetweenBrokers,
@@ -41,4 +42,58 @@ class Refuse:
     message: Message
 
 
-Effect = Send | Deliver | Moved | Refuse
+@frozen
+class Awaits:
+    """What follows from this client's message is to be known safe: `Settled` will say so.
+
+    Attributes:
+        ticket: never used before.
+    """
+
+    ticket: int
+
+
+@frozen
+class Settled:
+    """What followed from a client's message has come to an end.
+
+    Attributes:
+        ticket: of its `Awaits`.
+        safe: whether it reached every broker that it was for, and is with a backup.
+    """
+
+    ticket: int
+    safe: bool
+
+
+@frozen
+class Adopted:
+    """A client of a dead broker came here, and is kept until that is back.
+
+    Attributes:
+        home: where its own broker is.
+        subscriptions: what it has asked for there, by label.
+    """
+
+    client: str
+    home: str
+    subscriptions: tuple[tuple[str, Filter], ...]
+
+
+@frozen
+class Dismissed:
+    """A client that was adopted has its own broker again, and is none here any more."""
+
+    client: str
+    home: str
+
+
+@frozen
+class Withdrawn:
+    """A client has taken notifications from another broker."""
+
+    client: str
+    ids: tuple[Id, ...]
+
+
+Effect = Send | Deliver | Moved | Refuse | Awaits | Settled | Adopted | Dismissed | Withdrawn

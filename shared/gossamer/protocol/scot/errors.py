@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gossamer.protocol.errors import ConfigError, RemoteProtocolError
+from gossamer.protocol.broker.identifiers import Id
+from gossamer.protocol.errors import ConfigError, LocalProtocolError, RemoteProtocolError
 
 
 class FactorError(ConfigError):
@@ -87,6 +88,22 @@ class WrongRegionError(RemoteProtocolError):
         )
 
 
+class WrongRelayError(RemoteProtocolError):
+    """A relayed subscription names a broker that is not beside its receiver; state is untouched.
+
+    Attributes:
+        neighbour: who sent it.
+        label: the broker.
+    """
+
+    def __init__(self, neighbour: str, label: str) -> None:
+        self.neighbour = neighbour
+        self.label = label
+        super().__init__(
+            f"Relay from broker {neighbour!r} names {label}, expected a neighbour of its receiver"
+        )
+
+
 class WrongRoutingError(RemoteProtocolError):
     """A neighbour speaks the other routing: with BIDs on a clustered SCOT, or without on another.
 
@@ -103,4 +120,59 @@ class WrongRoutingError(RemoteProtocolError):
         super().__init__(
             f"{kind} from broker {neighbour!r} has no place in {routing} routing, "
             "expected the brokers of an overlay to route in the same way"
+        )
+
+
+class ElsewhereError(LocalProtocolError):
+    """A client came to a broker that keeps what another of the region has promised it.
+
+    State is untouched.
+
+    Attributes:
+        client: name of the client.
+        home: where its own broker is.
+    """
+
+    def __init__(self, client: str, home: str) -> None:
+        self.client = client
+        self.home = home
+        super().__init__(
+            f"client {client!r} is a client of broker {home}, which is there: expected it to go "
+            "there, or another name"
+        )
+
+
+class GuestError(LocalProtocolError):
+    """A client whose broker is dead asks a broker that stands in for what only its own can do.
+
+    State is untouched.
+
+    Attributes:
+        client: name of the client.
+        home: where its own broker is.
+    """
+
+    def __init__(self, client: str, home: str) -> None:
+        self.client = client
+        self.home = home
+        super().__init__(
+            f"client {client!r} is here as long as its broker {home} is not there, and cannot "
+            "change what it has asked for until that is back"
+        )
+
+
+class UnsafeError(LocalProtocolError):
+    """Something failed while a publication was under way, and somebody may have missed it.
+
+    The publication was made all the same; who publishes it again gives it another identifier.
+
+    Attributes:
+        id: what it is called.
+    """
+
+    def __init__(self, id_: Id) -> None:
+        self.id = id_
+        super().__init__(
+            f"publication {id_.broker}:{id_.number} may not have reached everybody, "
+            "as more than one broker or link failed meanwhile"
         )

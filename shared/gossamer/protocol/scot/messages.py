@@ -90,6 +90,145 @@ class Bypass:
     past: str
 
 
+@frozen
+class Synchronise:
+    """Every subscription that stands on a link that came up; all others that came over it do not.
+
+    Beyond the paper.
+
+    Attributes:
+        anew: the sender remembers nothing of this link, so that only subscriptions of its own
+            clients may be taken back because of it.
+    """
+
+    subscriptions: tuple[Subscription, ...]
+    anew: bool
+
+
+# Between brokers that take over each other's clients, beyond the paper (`take_over`).
+
+
+@frozen
+class Relay:
+    """A subscription, or its end, on its way around a link that does not work.
+
+    Attributes:
+        origin: from where it is to be taken to come.
+        path: where it still goes from its receiver, the last being who is to take it.
+    """
+
+    message: Subscription | Unsubscription
+    origin: BrokerLabel
+    path: tuple[BrokerLabel, ...]
+
+
+@frozen
+class Stead:
+    """A notification for the clients of a dead broker of this region.
+
+    Attributes:
+        cluster: of the dead broker.
+    """
+
+    notification: Notification
+    cluster: int
+
+
+@frozen
+class Promised:
+    """A subscription of a client of the sender, which the receiver is to remember."""
+
+    client: str
+    label: str
+    id: Id
+    filter: Filter
+
+
+@frozen
+class TakenBack:
+    """A client of the sender has taken a subscription back."""
+
+    client: str
+    label: str
+
+
+@frozen
+class Owed:
+    """A notification that a client of the sender has not taken yet."""
+
+    client: str
+    notification: Notification
+    labels: tuple[str, ...]
+
+
+@frozen
+class Taken:
+    """A client of the sender has taken notifications."""
+
+    client: str
+    ids: tuple[Id, ...]
+
+
+@frozen
+class Gone:
+    """A client of the sender is none any more."""
+
+    client: str
+
+
+@frozen
+class Replica:
+    """All that the sender has promised; whatever the receiver remembered of it before is void."""
+
+    promised: tuple[Promised, ...]
+    owed: tuple[Owed, ...]
+
+
+@frozen
+class HandBack:
+    """What became of a client of the receiver while that was away.
+
+    Attributes:
+        adopted: the client came to the sender, and has taken there what is not in `owed`.
+        promised: its subscriptions, in case the receiver has lost its memory.
+        owed: what it has not taken, and the receiver is to give it.
+    """
+
+    client: str
+    adopted: bool
+    promised: tuple[Promised, ...]
+    owed: tuple[Owed, ...]
+
+
+ForBackup = Promised | TakenBack | Owed | Taken | Gone
+Routed = Subscription | Unsubscription | Notification | Detour | Bypass
+Tracked = Routed | Relay | Stead | ForBackup | HandBack
+
+
+@frozen
+class Numbered:
+    """A message that its sender wants to know safe, and everything that follows from it.
+
+    Attributes:
+        number: of the sender's.
+    """
+
+    number: int
+    message: Tracked
+
+
+@frozen
+class Acknowledge:
+    """What followed from a numbered message of the receiver's has come to an end.
+
+    Attributes:
+        safe: whether it reached everybody that it was for.
+    """
+
+    number: int
+    safe: bool
+
+
 # Between brokers of an unclustered SCOT.
 
 
@@ -117,21 +256,38 @@ class BidNotification:
     bids: tuple[str, ...]
 
 
-Clustered = Subscription | Unsubscription | Notification | Detour | Bypass
+Clustered = Routed | Synchronise
+TakingOver = Numbered | Acknowledge | Relay | Stead | ForBackup | Replica | HandBack
 Unclustered = BidSubscription | BidUnsubscription | BidNotification
-BetweenBrokers = Clustered | Unclustered
+BetweenBrokers = Clustered | TakingOver | Unclustered
 Carrying = Publish | Notification | Detour | Bypass | BidNotification
 """Messages with a publication, which change nothing at a broker but its counters."""
+
+# From clients, besides what they send to any broker.
+
+
+@frozen
+class Took:
+    """The client has taken notifications."""
+
+    ids: tuple[Id, ...]
+
 
 # From the host; their source is None.
 
 
 @frozen
 class NeighbourUp:
-    """The link to a broker works, which says to be at `label`."""
+    """The link to a broker works, which says to be at `label`.
+
+    Attributes:
+        synchronise: whether either may have missed what the other told, so that all that stands is
+            told in one message.
+    """
 
     name: str
     label: BrokerLabel
+    synchronise: bool = False
 
 
 @frozen
@@ -139,6 +295,18 @@ class NeighbourDown:
     """The link to a neighbour does not work; routes stay as they are."""
 
     name: str
+
+
+@frozen
+class NeighbourGone:
+    """A neighbour will not come back; whatever came from it is withdrawn."""
+
+    name: str
+
+
+@frozen
+class Restarted:
+    """The broker was loaded from a dump; no link works."""
 
 
 @frozen
@@ -167,6 +335,7 @@ class WindowEnded:
     queues: tuple[QueueReport, ...]
 
 
-FromClient = Attach | Detach | Move | Advertise | Unadvertise | Subscribe | Unsubscribe | Publish
-FromHost = NeighbourUp | NeighbourDown | WindowEnded
+FromAnyClient = Attach | Detach | Move | Advertise | Unadvertise | Subscribe | Unsubscribe | Publish
+FromClient = FromAnyClient | Took
+FromHost = NeighbourUp | NeighbourDown | NeighbourGone | Restarted | WindowEnded
 Message = FromClient | BetweenBrokers | FromHost

@@ -21,6 +21,7 @@ from gossamer.protocol.scot.messages import (
     Detour,
     Notification,
     Subscription,
+    Synchronise,
     Unsubscription,
 )
 from gossamer.protocol.scot.outbox import Outbox
@@ -70,6 +71,8 @@ def _clustered(route: _Route) -> Routing:
                 broadcast.on_subscription(state, out, hop, message)
             case Unsubscription():
                 broadcast.on_unsubscription(state, out, hop, message)
+            case Synchronise():
+                broadcast.on_synchronise(state, out, hop, message)
             case _:
                 raise WrongRoutingError(type(message).__name__, hop.name, state.settings.routing)
 

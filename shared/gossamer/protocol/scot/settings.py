@@ -33,6 +33,10 @@ class ScotSettings:
         cluster_detours: whether algorithm 4 takes notifications around overloaded links within a
             cluster by another one (`cluster_detours`), not together with `around_failures`; off in
             the paper.
+        take_over: whether a broker of its region keeps what a broker has promised its clients, and
+            takes them over when that is dead (`take_over`); off in the paper. It goes together with
+            `around_failures`, and not with `covering`: a subscription is only as safe as the one
+            that covers it, which may still be under way.
     """
 
     routing: str = field(default=DYNAMIC)
@@ -42,6 +46,7 @@ class ScotSettings:
     around_failures: bool = field(default=False)
     covering: bool = field(default=False)
     cluster_detours: bool = field(default=False)
+    take_over: bool = field(default=False)
 
     def __attrs_post_init__(self) -> None:
         if self.routing not in ROUTINGS:
@@ -53,3 +58,8 @@ class ScotSettings:
         if self.cluster_detours and self.around_failures:
             expected = "false together with around_failures"
             raise ConfigError("cluster_detours", self.cluster_detours, expected)
+        if self.take_over and (self.routing == BID or not self.around_failures):
+            expected = "around_failures with static or dynamic routing, on which that rests"
+            raise ConfigError("take_over", self.take_over, expected)
+        if self.take_over and self.covering:
+            raise ConfigError("covering", self.covering, "false together with take_over")

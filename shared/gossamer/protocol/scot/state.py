@@ -9,6 +9,7 @@ from gossamer.protocol.content.filters import Filter
 from gossamer.protocol.scot.congestion import LinkStatusTable
 from gossamer.protocol.scot.counters import Counters
 from gossamer.protocol.scot.errors import WrongNeighbourError
+from gossamer.protocol.scot.keeping import Keeping
 from gossamer.protocol.scot.labels import BrokerLabel
 from gossamer.protocol.scot.settings import DYNAMIC, ScotSettings
 from gossamer.protocol.scot.table import RoutingTable
@@ -42,6 +43,11 @@ class State:
         covered: subscriptions that were not sent on, as others cover them (`covering`).
         bid_hops: in an unclustered SCOT the neighbour on the way to each broker.
         bid_numbers: in an unclustered SCOT the number of the last subscription from each broker.
+        behind: neighbours that may have told others what this broker missed while it was dead.
+        keeping: the memory of taking over, None without it.
+        anew: whether it began without memory, rather than being loaded.
+        unknown: neighbours whose link works for the first time in a life that began so; they may
+            remember an earlier one.
     """
 
     name: str
@@ -60,6 +66,10 @@ class State:
     bid_hops: dict[str, str] = field(factory=dict)
     bid_numbers: dict[str, int] = field(factory=dict)
     counters: Counters = field(factory=Counters)
+    behind: set[str] = field(factory=set)
+    keeping: Keeping | None = None
+    anew: bool = True
+    unknown: set[str] = field(factory=set)
 
     @property
     def cluster(self) -> int:
@@ -76,6 +86,10 @@ class State:
         """An identifier that was never used."""
         self.next_number += 1
         return Id(self.name, self.next_number)
+
+    def named(self, label: BrokerLabel) -> str | None:
+        """The neighbour at a place, or None."""
+        return next((name for name, place in self.labels.items() if place == label), None)
 
     def primary_in(self, region: str) -> str | None:
         """The primary neighbour of a region, or None."""
@@ -101,6 +115,15 @@ class State:
             raise WrongNeighbourError(name, str(label), expected)
         self.labels[name] = label
         self.down.discard(name)
+
+    def forget_neighbour(self, name: str) -> None:
+        """A neighbour will not come back, and another may take its place."""
+        label = self.labels.pop(name)
+        self.down.discard(name)
+        if label.cluster == self.cluster:
+            self.primary.remove(name)
+        else:
+            del self.secondary[label.cluster]
 
     def _expected(self) -> str:
         label, clusters = self.position.label, self.position.clusters

@@ -263,7 +263,9 @@ class ScotNetwork:
         """Let a link work no more, now; what is under way on it is dropped, and both ends know."""
         for name, end in ((one, other), (other, one)):
             self._broken.add((name, end))
-            self.brokers[name].handle(self.now, None, NeighbourDown(end))
+            if name not in self._stopped:
+                effects = self.brokers[name].handle(self.now, None, NeighbourDown(end))
+                self._carry_out(name, effects)
 
     def stop_broker(self, name: str) -> None:
         """Let a broker and all its links work no more, now; its clients publish in vain."""
@@ -309,6 +311,9 @@ class ScotNetwork:
             return
         effects = self.brokers[broker].handle(self.now, source, message)
         self._observer.handled(self.now, arrived, broker, source, message, effects)
+        self._carry_out(broker, effects)
+
+    def _carry_out(self, broker: str, effects: list[Effect]) -> None:
         for effect in effects:
             match effect:
                 case Send(name, sent):

@@ -1,0 +1,107 @@
+"""What a broker remembers so that nothing it acknowledged is lost with it (`take_over`)."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+from attrs import define, field
+
+from gossamer.protocol.broker.identifiers import Id
+from gossamer.protocol.content.filters import Publication as Values
+from gossamer.protocol.scot.messages import Owed, Promised, Tracked
+
+REMEMBERED: Final = 8192
+"""Notifications by client that are recognised when they come again. Only those come again that were
+under way when something failed; a guess at how many these are at most."""
+
+NOBODY: Final = 0
+"""The source of a task whose end nobody waits for."""
+
+
+@define(eq=False)
+class Task:
+    """A message, and everything that was sent because of it.
+
+    Attributes:
+        source: who is told that it came to an end: a neighbour and its number of the message, or
+            the ticket of a client's, or nobody.
+        open: messages that are not acknowledged, and one while more may follow.
+        safe: whether nothing was lost so far.
+    """
+
+    source: tuple[str, int] | int
+    open: int = 1
+    safe: bool = True
+
+
+@define(eq=False)
+class Copy:
+    """A numbered message that a neighbour has not acknowledged."""
+
+    neighbour: str
+    message: Tracked
+    task: Task
+
+
+@define(eq=False)
+class Kept:
+    """What a broker of the region has promised its clients.
+
+    Attributes:
+        promised: subscriptions, by client and label.
+        owed: notifications that were not taken, by client and in order.
+        guests: clients that came here because their broker was dead.
+    """
+
+    promised: dict[str, dict[str, Promised]] = field(factory=dict)
+    owed: dict[str, dict[Id, Owed]] = field(factory=dict)
+    guests: set[str] = field(factory=set)
+
+    def matching(self, values: Values) -> list[tuple[str, tuple[str, ...]]]:
+        """The clients that want what was published, and by which of their subscriptions."""
+        found = []
+        for name in sorted(self.promised):
+            wanted = self.promised[name].values()
+            labels = tuple(one.label for one in wanted if one.filter.matches(values))
+            if labels:
+                found.append((name, labels))
+        return found
+
+    @property
+    def clients(self) -> list[str]:
+        """All that were promised something."""
+        return sorted({*self.promised, *self.owed, *self.guests})
+
+
+@define(eq=False)
+class Keeping:
+    """The memory of taking over.
+
+    Attributes:
+        next_number: of the next numbered message, or ticket.
+        copies: numbered messages that are not acknowledged.
+        owed: notifications that clients have not taken, by client and in order.
+        replicas: what other brokers of the region have promised, by their clusters.
+        seen: notifications by client that were delivered or kept lately.
+    """
+
+    next_number: int = 0
+    copies: dict[int, Copy] = field(factory=dict)
+    owed: dict[str, dict[Id, Owed]] = field(factory=dict)
+    replicas: dict[int, Kept] = field(factory=dict)
+    seen: OrderedDict[tuple[str, Id], None] = field(factory=OrderedDict)
+
+    def new_number(self) -> int:
+        """A number that was never used."""
+        self.next_number += 1
+        return self.next_number
+
+    def note(self, client: str, id_: Id) -> bool:
+        """Remember a notification of a client; returns whether it is new."""
+        if (client, id_) in self.seen:
+            return False
+        self.seen[client, id_] = None
+        if len(self.seen) > REMEMBERED:
+            self.seen.popitem(last=False)
+        return True

@@ -1,0 +1,63 @@
+"""Links come and go, as the host says."""
+
+from __future__ import annotations
+
+from gossamer.protocol.broker.errors import UnknownNeighbourError
+from gossamer.protocol.broker.identifiers import neighbour
+from gossamer.protocol.scot import broadcast, take_over
+from gossamer.protocol.scot.keeping_outbox import KeepingOutbox, next_in_region
+from gossamer.protocol.scot.messages import NeighbourDown, NeighbourGone, NeighbourUp
+from gossamer.protocol.scot.outbox import Outbox
+from gossamer.protocol.scot.routing import ROUTING
+from gossamer.protocol.scot.settings import BID
+from gossamer.protocol.scot.state import State
+
+
+def on_link(
+    state: State, out: Outbox, message: NeighbourUp | NeighbourDown | NeighbourGone
+) -> None:
+    """A link works, or does not; what that means for taking over comes last.
+
+    Raises `WrongNeighbourError` and `UnknownNeighbourError`, and leaves everything as it was.
+    """
+    before = next_in_region(state, state.cluster)
+    match message:
+        case NeighbourUp():
+            _on_up(state, out, message)
+        case NeighbourDown(name) | NeighbourGone(name):
+            _check(state, name)
+            state.down.add(name)
+            state.unknown.discard(name)
+    if isinstance(out, KeepingOutbox):
+        if isinstance(message, NeighbourUp):
+            take_over.on_link_up(state, out, message.name)
+        take_over.backup_changed(state, out, before)
+        if not isinstance(message, NeighbourUp):
+            take_over.on_link_down(state, out, message.name)
+    if isinstance(message, NeighbourGone):
+        _forget(state, out, message.name)
+
+
+def _on_up(state: State, out: Outbox, message: NeighbourUp) -> None:
+    first = message.name not in state.labels
+    state.add_neighbour(message.name, message.label)
+    if first and state.anew:
+        state.unknown.add(message.name)
+    if message.synchronise and state.settings.routing != BID:
+        broadcast.synchronise(state, out, message.name, anew=message.name in state.unknown)
+    else:
+        ROUTING[state.settings.routing].introduce(state, out, message.name)
+
+
+def _check(state: State, name: str) -> None:
+    if name not in state.labels:
+        raise UnknownNeighbourError(name)
+
+
+def _forget(state: State, out: Outbox, name: str) -> None:
+    """Withdraw whatever came from a neighbour, and let another take its place."""
+    state.forget_neighbour(name)
+    state.bid_hops = {bid: hop for bid, hop in state.bid_hops.items() if hop != name}
+    routing = ROUTING[state.settings.routing]
+    for entry in [one for one in state.table if one.hop == neighbour(name)]:
+        routing.unsubscribe(state, out, entry)

@@ -1,0 +1,101 @@
+"""Subscriptions around failed links and brokers, under `ScotSettings.take_over`; beyond the paper.
+
+What is to go over a link that does not work goes by way of the parallel links instead, and is taken
+at the other end as if it had come over the link. So routing tables are what they would be.
+
+- Into another cluster: by another broker of the region, or else by the next region.
+- Within the cluster, from region r to region s: by another cluster, as a `Bypass` goes. If the
+  broker of the cluster in s is dead, the one there that finds this out does in its place what it
+  would have done: it tells the brokers of region s, itself included, and takes the subscription on
+  to every region behind s but r, where it is taken as if it came from the dead broker.
+"""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from gossamer.protocol.broker.identifiers import Hop, neighbour
+from gossamer.protocol.scot import broadcast
+from gossamer.protocol.scot.errors import WrongRelayError
+from gossamer.protocol.scot.labels import BrokerLabel
+from gossamer.protocol.scot.messages import Relay, Subscription, Unsubscription
+from gossamer.protocol.scot.outbox import Outbox
+from gossamer.protocol.scot.state import State
+
+
+def relay(state: State, out: Outbox, name: str, message: Subscription | Unsubscription) -> None:
+    """Send a subscription around the link to a neighbour, which does not work."""
+    here, there = state.position.label, state.labels[name]
+    for path in _ways(state, there):
+        first = state.named(path[0])
+        if first is not None and first not in state.down:
+            out.send(first, Relay(message, here, path[1:]))
+            return
+    state.counters.lost += 1
+
+
+def on_relay(state: State, out: Outbox, hop: Hop, message: Relay) -> None:
+    """Hand a subscription on, or take it as if it came from where it says.
+
+    Raises `WrongRelayError`, and leaves everything as it was, for a path that does not lead to a
+    neighbour, and for a subscription from none or of another cluster than it can come from.
+    """
+    if message.path:
+        if state.named(message.path[0]) is None:
+            raise WrongRelayError(hop.name, str(message.path[0]))
+        hand_on(state, out, message)
+        return
+    origin = state.named(message.origin)
+    if origin is None:
+        raise WrongRelayError(hop.name, str(message.origin))
+    _take(state, out, neighbour(origin), message.message)
+
+
+def hand_on(state: State, out: Outbox, message: Relay) -> None:
+    """Send a relayed subscription to the next broker on its path, or do what that would do."""
+    there, origin = message.path[0], message.origin
+    name = state.named(there)
+    if name is not None and name not in state.down:
+        out.send(name, evolve(message, path=message.path[1:]))
+    elif len(message.path) > 1:
+        state.counters.lost += 1
+    elif there.region == state.position.label.region and origin.region != there.region:
+        _in_place_of(state, out, there, message)
+    # Else a broker to which only this leads is dead, and is told when it is back.
+
+
+def _in_place_of(state: State, out: Outbox, dead: BrokerLabel, message: Relay) -> None:
+    name = state.named(dead)
+    if name is None:
+        return
+    _take(state, out, neighbour(name), message.message)
+    for other in sorted(state.secondary.values()):
+        if other != name and other not in state.down:
+            out.send(other, Relay(message.message, dead, ()))
+    for region in sorted(state.position.primary - {message.origin.region}):
+        beside = state.primary_in(region)
+        if beside is None or beside in state.down:
+            state.counters.lost += 1
+        else:
+            path = (BrokerLabel(region, dead.cluster),)
+            out.send(beside, Relay(message.message, dead, path))
+
+
+def _ways(state: State, there: BrokerLabel) -> list[tuple[BrokerLabel, ...]]:
+    """Paths around the link to a neighbour."""
+    here = state.position.label
+    others = [BrokerLabel(here.region, cluster) for cluster in sorted(state.secondary)]
+    if there.cluster == here.cluster:
+        return [(one, one._replace(region=there.region), there) for one in others]
+    beside = [BrokerLabel(region, here.cluster) for region in sorted(state.position.primary)]
+    return [
+        *((one, there) for one in others if one != there),
+        *((one, one._replace(cluster=there.cluster), there) for one in beside),
+    ]
+
+
+def _take(state: State, out: Outbox, hop: Hop, message: Subscription | Unsubscription) -> None:
+    if isinstance(message, Subscription):
+        broadcast.on_subscription(state, out, hop, message)
+    else:
+        broadcast.on_unsubscription(state, out, hop, message)

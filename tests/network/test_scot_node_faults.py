@@ -1,0 +1,190 @@
+"""Fifteen nodes that are brokers of a SCOT, in memory: any of them fails, or any link.
+
+What is published during a burst is compared with what arrives. The cases are a few of the brokers
+and of the 27 links; GOSSAMER_FULL_FAULTS=1 tries all.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import attrs
+import pytest
+import trio
+
+from gossamer.protocol.scot import BrokerLabel, Factor, Scot, ScotSettings
+from gossamer.protocol.scot.errors import UnsafeError
+from support.memory_brokers import PATIENCE_S, MemoryClient
+from support.memory_scots import TAKING_OVER, MemoryScot, memory_scot
+from support.memory_transport import Faults, MemoryNetwork
+from support.transport_peers import on_jumping_clock
+
+pytestmark = pytest.mark.slow
+
+SCOT = Scot(Factor.of("abcde", ["ab", "bc", "bd", "de"]), Factor.complete(3))
+EACH = 24 if os.environ.get("GOSSAMER_FULL_FAULTS") else 12
+"""Publications of each publisher; the failure comes after a third of them."""
+LONGEST_S = 0.2
+"""Nine hops of 20 ms."""
+PUBLISHERS = [BrokerLabel("a", 0), BrokerLabel("e", 1)]
+BROKERS = [one for one in SCOT.brokers if one not in PUBLISHERS]
+LINKS = list(SCOT.links())
+FULL = bool(os.environ.get("GOSSAMER_FULL_FAULTS"))
+AROUND = ScotSettings(around_failures=True)
+
+
+def chosen(cases: list[object], few: int) -> list[object]:
+    """All cases, or a few of them."""
+    return cases if FULL else [cases[i * len(cases) // few] for i in range(few)]
+
+
+@attrs.define
+class Burst:
+    """Subscribers everywhere, and publishers that publish as fast as they are acknowledged.
+
+    Attributes:
+        safe: ids that were acknowledged.
+        unsafe: how many were refused as unsafe.
+        at: when each was.
+        failed_at: when something failed.
+    """
+
+    scot: MemoryScot
+    clients: dict[int, MemoryClient] = attrs.field(factory=dict)
+    safe: list[str] = attrs.field(factory=list)
+    at: dict[str, float] = attrs.field(factory=dict)
+    failed_at: float = 0.0
+    unsafe: int = 0
+    fail: trio.Event = attrs.field(factory=trio.Event)
+
+    async def open(self) -> None:
+        for number, node in self.scot.nodes.items():
+            client = self.clients[number] = await MemoryClient.attach(node, f"client {number}")
+            await client.subscribe("all", "present(x)")
+        await self.scot.settle_scot()
+
+    async def publish(self, place: BrokerLabel) -> None:
+        node = self.scot.at(*place)
+        publisher = await MemoryClient.attach(node, f"publisher at {place}")
+        for n in range(EACH):
+            if n == EACH // 3:
+                self.fail.set()
+            try:
+                self.safe.append(await publisher.publish({"x": n}))
+                self.at[self.safe[-1]] = trio.current_time()
+            except UnsafeError:
+                self.unsafe += 1
+            await trio.sleep(0.005)
+
+    async def run(self, failure: BrokerLabel | tuple[BrokerLabel, BrokerLabel]) -> None:
+        """Publish, and let something fail meanwhile."""
+        await self.open()
+        async with trio.open_nursery() as nursery:
+            for place in PUBLISHERS:
+                nursery.start_soon(self.publish, place)
+            await self.fail.wait()
+            self.failed_at = trio.current_time()
+            if isinstance(failure, BrokerLabel):
+                await self.scot.crash(self.scot.number(*failure))
+            else:
+                self.scot.network.cut(*(self.scot.number(*end) for end in failure))
+        await trio.sleep(120)
+
+    async def move(self, number: int, node_number: int) -> None:
+        """Let a client go to another broker."""
+        before = self.clients[number]
+        node = self.scot.nodes[node_number]
+        client = self.clients[number] = await MemoryClient.attach(node, before.member.name)
+        client.got = before.got
+
+    async def check(self) -> None:
+        """Everything that was acknowledged arrives, once."""
+        with trio.fail_after(PATIENCE_S):
+            for number, client in self.clients.items():
+                while not set(self.safe) <= set(client.got):
+                    await client.fetch()
+                    await trio.sleep(0.5)
+                assert not client.twice, number
+
+
+async def eventually_fetched(client: MemoryClient, wanted: list[str]) -> None:
+    """Wait until a client has got all this."""
+    with trio.fail_after(PATIENCE_S):
+        while not set(wanted) <= set(client.got):
+            await client.fetch()
+            await trio.sleep(0.5)
+
+
+def slow_network() -> MemoryNetwork:
+    return MemoryNetwork(1, Faults(latency_s=(0.001, 0.02)))
+
+
+@pytest.mark.parametrize("dead", chosen(BROKERS, 1), ids=str)
+@on_jumping_clock
+async def test_nothing_acknowledged_is_lost_with_a_broker(
+    tmp_path: Path, dead: BrokerLabel
+) -> None:
+    async with memory_scot(tmp_path, slow_network(), SCOT, routing=TAKING_OVER) as scot:
+        burst = Burst(scot)
+        await burst.run(dead)
+        assert burst.unsafe == 0
+        assert len(burst.safe) == EACH * len(PUBLISHERS)
+        # Who asks meanwhile is known everywhere, behind the dead broker as well.
+        late = []
+        for place in sorted({BrokerLabel("e", 2), BrokerLabel("c", 0)} - {dead}):
+            late.append(await MemoryClient.attach(scot.at(*place), f"late at {place}"))
+            await late[-1].subscribe("all", "present(x)")
+        for place in PUBLISHERS:
+            publisher = await MemoryClient.attach(scot.at(*place), "later")
+            burst.safe.append(await publisher.publish({"x": 0}))
+        for client in late:
+            await eventually_fetched(client, burst.safe[-2:])
+        number = scot.number(*dead)
+        stand_in = scot.number(dead.region, (dead.cluster + 1) % 3)
+        await burst.move(number, stand_in)
+        await burst.check()
+        # It comes back with what it had stored, and its client to it.
+        scot.nodes[stand_in].members.leave(burst.clients[number].member)
+        await scot.start(number)
+        await scot.settle_scot()
+        await burst.move(number, number)
+        publisher = await MemoryClient.attach(scot.at(*PUBLISHERS[0]), "publisher")
+        burst.safe += [await publisher.publish({"x": n}) for n in range(3)]
+        await burst.check()
+
+
+@pytest.mark.parametrize("link", chosen(LINKS, 1), ids=str)
+@on_jumping_clock
+async def test_nothing_is_lost_with_a_link(
+    tmp_path: Path, link: tuple[BrokerLabel, BrokerLabel]
+) -> None:
+    async with memory_scot(tmp_path, slow_network(), SCOT, routing=TAKING_OVER) as scot:
+        burst = Burst(scot)
+        await burst.run(link)
+        assert burst.unsafe == 0
+        assert len(burst.safe) == EACH * len(PUBLISHERS)
+        await burst.check()
+
+
+@pytest.mark.parametrize("failure", [BrokerLabel("b", 0), LINKS[0]], ids=str)
+@on_jumping_clock
+async def test_without_taking_over_only_what_was_under_way_is_lost(
+    tmp_path: Path, failure: BrokerLabel | tuple[BrokerLabel, BrokerLabel]
+) -> None:
+    async with memory_scot(tmp_path, slow_network(), SCOT, routing=AROUND) as scot:
+        burst = Burst(scot)
+        await burst.run(failure)
+        if isinstance(failure, BrokerLabel):
+            del burst.clients[scot.number(*failure)]
+        for client in burst.clients.values():
+            await client.fetch()
+            assert not client.twice
+        missing = [
+            id_ for one in burst.clients.values() for id_ in burst.safe if id_ not in one.got
+        ]
+        print(f"{len(missing)} deliveries of {len(set(missing))} publications are missing")
+        # What is acknowledged is stored at the publisher's broker, and no more: it may have been on
+        # its way for as long as the longest way takes, before or after the failure.
+        assert all(abs(burst.at[id_] - burst.failed_at) < LONGEST_S for id_ in missing)
+        assert not any(node.engine.broker.counters.lost for node in scot.nodes.values())

@@ -1,0 +1,233 @@
+"""Nodes that are brokers of a SCOT, on a network in memory."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import cbor2
+import pytest
+import trio
+from rich.tree import Tree
+
+from gossamer.node.broker.numbers import broker_gauges, broker_metrics_text, broker_snapshot
+from gossamer.node.broker.session import passage_json
+from gossamer.node.commands.tracing import route_for_people, tables_for_people
+from gossamer.node.errors import ConfigurationError
+from gossamer.node.transport.frames import encode_frame
+from gossamer.protocol.broker import Id
+from gossamer.protocol.scot import BrokerLabel, ScotSettings
+from gossamer.protocol.scot.effects import Send
+from gossamer.protocol.scot.labels import ClusterBitVector
+from gossamer.protocol.scot.messages import Notification
+from support.memory_brokers import LIMITS, PATIENCE_S, MemoryClient
+from support.memory_scots import TAKING_OVER, MemoryScot, memory_scot
+from support.memory_transport import MemoryNetwork
+from support.transport_peers import on_jumping_clock
+from support.waiting import eventually
+
+pytestmark = pytest.mark.slow
+
+
+def lines_of(tree: Tree) -> list[str]:
+    """What a tree shows, line by line."""
+    return [str(tree.label), *(line for child in tree.children for line in lines_of(child))]
+
+
+async def with_subscribers(scot: MemoryScot) -> dict[int, MemoryClient]:
+    """A subscriber with a name at each broker."""
+    found = {}
+    for number, node in scot.nodes.items():
+        found[number] = await MemoryClient.attach(node, f"client {number}")
+        await found[number].subscribe("all", "present(x)")
+    await scot.settle_scot()
+    return found
+
+
+async def got(clients: dict[int, MemoryClient], wanted: set[str]) -> None:
+    """Wait until every client has what it is to have."""
+    with trio.fail_after(PATIENCE_S):
+        for client in clients.values():
+            while not wanted <= set(client.got):
+                await client.fetch()
+                await trio.sleep(0.1)
+
+
+@pytest.mark.parametrize("routing", ["bid", "static", "dynamic"])
+@on_jumping_clock
+async def test_a_publication_reaches_every_subscriber_once(tmp_path: Path, routing: str) -> None:
+    async with memory_scot(tmp_path, routing=ScotSettings(routing=routing)) as scot:
+        clients = await with_subscribers(scot)
+        publisher = await MemoryClient.attach(scot.at("b", 1), "publisher")
+        sent = {await publisher.publish({"x": n}) for n in range(5)}
+        await scot.settle_scot()
+        await got(clients, sent)
+        assert all(set(one.got) == sent and not one.twice for one in clients.values())
+        await clients[1].unsubscribe("all")
+        await scot.settle_scot()
+        assert [
+            node.kind.sizes(node.engine.broker)["subscriptions"][0] for node in scot.nodes.values()
+        ] == [8] * 9
+
+
+@on_jumping_clock
+async def test_routes_and_tables_are_told(tmp_path: Path) -> None:
+    async with memory_scot(tmp_path) as scot:
+        await with_subscribers(scot)
+        publisher = await MemoryClient.attach(scot.at("a", 0), "publisher")
+        name, _, number = (await publisher.publish({"x": 1})).partition(":")
+        await scot.settle_scot()
+        for node in (scot.at("a", 0), scot.at("c", 2)):
+            route = await node.trace(Id(name, int(number)))
+            assert {one.broker for one in route} == {f"{other:016x}" for other in scot.nodes}
+            assert len(route) == 9
+        told = scot.at("b", 1).tables()
+        assert told["place"] == "B(b,1)"
+        assert {link["place"]: link["within"] for link in told["links"]} == {
+            "B(a,1)": "cluster",
+            "B(c,1)": "cluster",
+            "B(b,0)": "region",
+            "B(b,2)": "region",
+        }
+        assert told["sizes"]["subscriptions"] == 9
+        assert {row["place"] for row in told["replicas"]} == {"B(b,0)"}
+        titles = [title for title, _ in tables_for_people(told)]
+        assert titles[0].endswith(", B(b,1) of the overlay")
+        assert titles[2].startswith("9 subscriptions: 1 from client client 5")
+        shown = route_for_people(f"{name}:{number}", [passage_json(one) for one in route])
+        assert sum(1 for _ in lines_of(shown) if "broker broker" in _) == 9
+
+
+@on_jumping_clock
+async def test_a_broker_tells_its_numbers(tmp_path: Path) -> None:
+    async with memory_scot(tmp_path) as scot:
+        await with_subscribers(scot)
+        node = scot.at("b", 1)
+        gauges = broker_gauges(node, 1)
+        assert gauges.routing_entries == gauges.subscriptions == 9
+        text = broker_metrics_text(node, gauges).decode()
+        assert 'gossamer_broker_sent_total{kind="Subscription"} ' in text
+        assert "gossamer_broker_table_owed 0.0" in text
+        assert {peer.name for peer in broker_snapshot(node, 1).peers} == {
+            one.label for one in node.neighbours.known.values()
+        }
+
+
+@pytest.mark.parametrize(
+    ("place", "words", "sentence"),
+    [
+        (
+            BrokerLabel("c", 0),
+            "the overlay",
+            "broker '.*' at B\\(c,0\\) is no neighbour of B\\(a,1\\), expected cluster 1 and a "
+            "region of b, or region a and another cluster from 0 to 2",
+        ),
+        (
+            BrokerLabel("a", 0),
+            "4 clusters",
+            "at B\\(a,0\\) is of an overlay of 4 clusters, expected the overlay",
+        ),
+    ],
+)
+@on_jumping_clock
+async def test_a_neighbour_of_the_wrong_place_is_refused_at_both_ends(
+    tmp_path: Path, place: BrokerLabel, words: str, sentence: str
+) -> None:
+    async with trio.open_nursery() as nursery:
+        made = MemoryScot(MemoryNetwork(), tmp_path, nursery, [(1, 4)], limits=LIMITS)
+        made.places[1], made.words[1] = place, words
+        for number in (1, 4):
+            await made.start(number)
+        ends = [made.nodes[1], made.nodes[4]]
+        reasons: list[str] = []
+
+        def refused() -> bool:
+            reasons[:] = [one.refused for node in ends for one in node.neighbours.known.values()]
+            return len(reasons) == 2 and all(reasons)
+
+        await eventually(refused, PATIENCE_S)
+        assert any(re.search(sentence, reason) for reason in reasons), reasons
+        for reason in reasons:
+            assert "expected" in reason
+        for number in (1, 4):
+            await made.stop(number)
+
+
+@on_jumping_clock
+async def test_a_message_that_has_no_place_costs_its_sender_the_connection(
+    tmp_path: Path,
+) -> None:
+    async with memory_scot(tmp_path) as scot:
+        sender, taker = scot.at("a", 0), scot.at("a", 1)
+        clients = await with_subscribers(scot)
+        forged = Notification(Id("x", 1), {"x": 1}, ClusterBitVector.of(1))
+        sender.neighbours.send([Send(f"{taker.key:016x}", forged)])
+        await eventually(lambda: taker.counters.closed["bad frame"] == 1, PATIENCE_S)
+        connection = sender.pool.get(scot.number("b", 0))
+        assert connection is not None
+        part = cbor2.dumps(["notification", ["x", 1], {"x": {}}, 0])
+        await connection.send(encode_frame("broker", session=1 << 62, part=part, last=True))
+        other = scot.at("b", 0)
+        await eventually(lambda: other.counters.closed["bad frame"] == 1, PATIENCE_S)
+        await scot.settle_scot()
+        publisher = await MemoryClient.attach(sender, "publisher")
+        await got(clients, {await publisher.publish({"x": 2})})
+
+
+@on_jumping_clock
+async def test_congestion_is_measured_on_the_queues_of_connections(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with memory_scot(tmp_path, routing=ScotSettings()) as scot:
+        clients = await with_subscribers(scot)
+        host, far = scot.at("a", 0), scot.number("a", 1)
+        publisher = await MemoryClient.attach(host, "publisher")
+        link = host.neighbours.known[far]
+        gate = trio.Event()
+        send = link.connection.send  # type: ignore[union-attr]
+
+        async def slow(frame: bytes) -> None:
+            await gate.wait()
+            await send(frame)
+
+        monkeypatch.setattr(link.connection, "send", slow)
+        sent = set()
+        for n in range(20):
+            sent.add(await publisher.publish({"x": n}))
+        await trio.sleep(0.1)
+        broker: Any = host.engine.broker
+        assert broker.load_of(f"{far:016x}") > broker.settings.threshold
+        sent.add(await publisher.publish({"x": 100}))
+        assert broker.counters.cases == {1: 1}
+        gate.set()
+        await got(clients, sent)
+        await trio.sleep(0.2)
+        assert broker.load_of(f"{far:016x}") == 0
+        assert not any(one.twice for one in clients.values())
+
+
+@on_jumping_clock
+async def test_a_broker_remembers_its_clients_and_their_letters(tmp_path: Path) -> None:
+    async with memory_scot(tmp_path, routing=ScotSettings(routing="static")) as scot:
+        clients = await with_subscribers(scot)
+        publisher = await MemoryClient.attach(scot.at("a", 0), "publisher")
+        first = await publisher.publish({"x": 1})
+        await scot.settle_scot()
+        for ends in (scot.stop, scot.crash):
+            number = scot.number("c", 2)
+            before = scot.nodes[number].engine.broker.dump()
+            await ends(number)
+            await scot.start(number)
+            await scot.settle_scot()
+            after = scot.nodes[number].engine.broker.dump()
+            for part in ("table", "clients", "next_number", "neighbours"):
+                assert after[part] == before[part]
+        clients[number] = await MemoryClient.attach(scot.nodes[number], f"client {number}")
+        await got(clients, {first, await publisher.publish({"x": 2})})
+        assert not any(one.twice for one in clients.values())
+        await scot.stop(number)
+        scot.routing = TAKING_OVER
+        with pytest.raises(ConfigurationError, match="take_over is True, expected False"):
+            async with scot.opened(number):
+                pass

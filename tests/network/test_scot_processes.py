@@ -1,0 +1,178 @@
+"""Fifteen brokers of a SCOT as people run them: processes, TLS on, over loopback.
+
+During a burst a broker is killed. GOSSAMER_FULL_FAULTS=1 lets each of the 15 brokers and 27 links
+fail, one after another, and come back.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import attrs
+import pytest
+import trio
+
+from gossamer.node.errors import NodeError
+from gossamer.node.local.client import LocalClient
+from gossamer.protocol.scot import BrokerLabel
+from support.node_processes import PATIENCE_S, Shell, end, free_ports
+from support.scot_processes import POLL_S, SCOT, Link, ScotProcesses, scot_processes
+
+pytestmark = pytest.mark.slow
+
+FULL = bool(os.environ.get("GOSSAMER_FULL_FAULTS"))
+EACH = 20
+"""Publications of each of two publishers; the failure comes after a third of them."""
+AT_ONCE = 5
+DYNAMIC = {"routing": "dynamic", "around_failures": "true"}
+
+
+@attrs.define(eq=False)
+class Subscriber:
+    """A client, wherever it is now.
+
+    Attributes:
+        got: how often each publication came to it, by id.
+    """
+
+    name: str
+    got: dict[str, int] = attrs.field(factory=dict)
+
+    async def listen(
+        self,
+        scot: ScotProcesses,
+        at: BrokerLabel,
+        *,
+        subscribe: bool = False,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Take what comes, until the connection ends."""
+
+        async def take(client: LocalClient) -> None:
+            if subscribe:
+                await client.subscribe("all", "present(x)")
+            task_status.started()
+            async for event in client.events:
+                self.got[event.id] = self.got.get(event.id, 0) + 1
+                with suppress(NodeError):
+                    await client.acknowledge(event)
+
+        await scot.with_client(at, self.name, take)
+
+
+@attrs.define(eq=False)
+class Burst:
+    """One failure during a burst.
+
+    Attributes:
+        safe: ids of publications that were acknowledged.
+        refused: publications that were not.
+    """
+
+    scot: ScotProcesses
+    subscribers: dict[BrokerLabel, Subscriber]
+    safe: list[str] = attrs.field(factory=list)
+    refused: int = 0
+    begun: int = 0
+    fail: trio.Event = attrs.field(factory=trio.Event)
+
+    async def publish(self, at: BrokerLabel) -> None:
+        name = f"publisher-{at.region}{at.cluster}"
+        await self.scot.with_client(at, name, self._publish_all)
+
+    async def _publish_all(self, client: LocalClient) -> None:
+        for first in range(0, EACH, AT_ONCE):
+            async with trio.open_nursery() as nursery:
+                for n in range(first, first + AT_ONCE):
+                    nursery.start_soon(self._publish_one, client, n)
+            self.begun += AT_ONCE
+            if self.begun >= 2 * EACH // 3:
+                self.fail.set()
+
+    async def _publish_one(self, client: LocalClient, n: int) -> None:
+        try:
+            self.safe.append(await client.publish({"x": n}))
+        except NodeError:
+            self.refused += 1
+
+    async def run(self, failure: BrokerLabel | Link) -> None:
+        """Publish at two brokers that live, and let something fail meanwhile."""
+        alive = [one for one in SCOT.brokers if one != failure]
+        async with trio.open_nursery() as nursery:
+            for at in (alive[0], alive[-1]):
+                nursery.start_soon(self.publish, at)
+            await self.fail.wait()
+            if isinstance(failure, BrokerLabel):
+                await self.scot.kill(failure)
+            else:
+                self.scot.relays[failure[1], failure[0]].break_now()
+
+    async def arrived(self) -> None:
+        """Wait until every subscriber has all that was acknowledged."""
+        with trio.fail_after(PATIENCE_S):
+            for one in self.subscribers.values():
+                while not set(self.safe) <= one.got.keys():
+                    await trio.sleep(POLL_S)
+
+
+def failures() -> list[BrokerLabel | Link]:
+    """All that may fail, or one broker."""
+    return [*SCOT.brokers, *SCOT.links()] if FULL else [BrokerLabel("b", 1)]
+
+
+async def try_one(
+    scot: ScotProcesses, subscribers: dict[BrokerLabel, Subscriber], failure: BrokerLabel | Link
+) -> None:
+    """Let one thing fail, and see what arrives; where others follow, mend it."""
+    burst = Burst(scot, subscribers)
+    await burst.run(failure)
+    print(f"{failure}: {len(burst.safe)} acknowledged, {burst.refused} refused")
+    assert burst.refused == 0
+    async with trio.open_nursery() as nursery:
+        if isinstance(failure, BrokerLabel):
+            stand_in = failure._replace(cluster=(failure.cluster + 1) % 3)
+            nursery.start_soon(subscribers[failure].listen, scot, stand_in)
+        await burst.arrived()
+        if not FULL:
+            nursery.cancel_scope.cancel()
+        elif isinstance(failure, BrokerLabel):
+            scot.begin(failure)
+            await scot.ready(failure)
+        else:
+            scot.relays[failure[1], failure[0]].cut = False
+        await scot.settle()
+        # The broker that stood in lets the client go now, which ends its connection.
+
+
+@pytest.mark.trio
+async def test_nothing_acknowledged_is_lost_with_any_broker_or_link(tmp_path: Path) -> None:
+    async with scot_processes(Shell(tmp_path), **DYNAMIC, take_over="true") as scot:
+        subscribers = {at: Subscriber(f"client-{at.region}{at.cluster}") for at in SCOT.brokers}
+        async with trio.open_nursery() as nursery:
+            for at, one in subscribers.items():
+                await nursery.start(partial(one.listen, scot, at, subscribe=True))
+            for failure in failures():
+                await try_one(scot, subscribers, failure)
+                if isinstance(failure, BrokerLabel):
+                    nursery.start_soon(subscribers[failure].listen, scot, failure)
+            nursery.cancel_scope.cancel()
+
+
+# What the example says.
+
+EXAMPLE = Path(__file__).parents[2] / "examples/scot/node"
+
+
+def test_the_example_prints_what_its_readme_says(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    example = [sys.executable, str(EXAMPLE / "take_over.py"), "market"]
+    process = shell.start(command=["env", f"FIRST_PORT={free_ports(4)}", *example])
+    code, out, err = end(process)
+    assert code == 0, err
+    said = (EXAMPLE / "README.md").read_text(encoding="utf-8")
+    assert all(f"\n    {line}\n" in said for line in out.splitlines()), out
+    assert len(out.splitlines()) == 6

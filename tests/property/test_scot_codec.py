@@ -1,0 +1,200 @@
+"""Messages of SCOT brokers survive being plain data, and hostile data is refused, nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from typing import Any, get_args
+
+import attrs
+import cbor2
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gossamer.protocol.broker import Id, client, neighbour
+from gossamer.protocol.broker.errors import DumpError, MalformedMessageError
+from gossamer.protocol.broker.messages import Attach, Publish, Subscribe
+from gossamer.protocol.content.filters import Filter, parse
+from gossamer.protocol.scot import (
+    BrokerLabel,
+    Factor,
+    NeighbourUp,
+    Scot,
+    ScotBroker,
+    ScotSettings,
+    codec,
+)
+from gossamer.protocol.scot import messages as m
+from gossamer.protocol.scot.effects import Refuse
+from gossamer.protocol.scot.labels import ClusterBitVector
+from support.broker_messages import spoilt
+from support.plain_index import PlainIndex
+from support.scot_messages import between_brokers, messages
+
+FUZZED = int(os.environ.get("GOSSAMER_FUZZED", "100"))
+SCOT = Scot(Factor.path("ab"), Factor.complete(3))
+SETTINGS = {
+    "taking over": ScotSettings(around_failures=True, take_over=True),
+    "static": ScotSettings(routing="static"),
+    "bid": ScotSettings(routing="bid"),
+}
+
+
+@given(messages)
+@settings(max_examples=FUZZED)
+def test_a_message_is_the_same_after_it_was_plain_data(message: m.Message) -> None:
+    data = codec.plain_message(message)
+    assert codec.read_message(data) == message
+    assert codec.read_message(cbor2.loads(cbor2.dumps(data))) == message
+    assert codec.read_message(json.loads(json.dumps(data))) == message
+
+
+@given(between_brokers, st.integers(0, 1 << 32))
+@settings(max_examples=2 * FUZZED)
+def test_a_spoilt_message_is_another_message_or_refused(
+    message: m.BetweenBrokers, seed: int
+) -> None:
+    data = spoilt(random.Random(seed), codec.plain_between(message))
+    try:
+        found = codec.read_between(data)
+    except MalformedMessageError:
+        return
+    assert codec.read_between(codec.plain_between(found)) == found
+
+
+VALUES = m.Notification(Id("B1", 3), {"x": 5}, ClusterBitVector.of(0, 2))
+EMPTY = m.Notification(Id("B1", 3), {})
+GOLDEN = [
+    (VALUES, ["notification", ["B1", 3], {"x": 5}, 5]),
+    (
+        m.Numbered(7, m.Subscription(Id("B1", 3), parse("x > 5"), ClusterBitVector.of(1))),
+        ["numbered", 7, ["subscription", ["B1", 3], "x > 5", 2]],
+    ),
+    (
+        m.Numbered(8, m.Bypass(EMPTY, 2, "a", "b")),
+        ["numbered", 8, ["bypass", ["notification", ["B1", 3], {}, 0], 2, "a", "b"]],
+    ),
+    (
+        m.Replica(
+            (m.Promised("ada", "s", Id("B1", 3), parse("x > 5")),), (m.Owed("ada", EMPTY, ("s",)),)
+        ),
+        [
+            "replica",
+            [["promised", "ada", "s", ["B1", 3], "x > 5"]],
+            [["owed", "ada", ["notification", ["B1", 3], {}, 0], ["s"]]],
+        ],
+    ),
+    (m.Acknowledge(8, True), ["acknowledge", 8, True]),
+    (
+        m.BidNotification(Id("B1", 3), {"x": 5}, ("B2", "B3")),
+        ["bid notification", ["B1", 3], {"x": 5}, ["B2", "B3"]],
+    ),
+]
+
+
+@pytest.mark.parametrize(("message", "data"), GOLDEN)
+def test_messages_look_on_the_wire_as_in_version_1(
+    message: m.BetweenBrokers, data: list[object]
+) -> None:
+    assert codec.plain_between(message) == data
+    assert codec.read_between(data) == message
+
+
+def test_every_message_has_a_shape() -> None:
+    shaped = {one.kind for one in codec.BETWEEN_BROKERS.values()}
+    assert shaped == set(get_args(m.BetweenBrokers))
+    assert {one.kind for one in codec.SHAPES.values()} == set(get_args(m.Message))
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (7, "message is 7, expected a list that begins with the kind of a message"),
+        (["attach", [], []], "message is 'attach', expected one of subscription, unsubscr"),
+        (
+            ["notification", ["B", 1], {}, 1 << 62],
+            "notification: targets is 4611686018427387904, expected a whole number from 0 to",
+        ),
+        (
+            ["numbered", 1, ["numbered", 2, ["gone", "ada"]]],
+            "numbered: message is 'numbered', expected one of subscription",
+        ),
+        (["detour", ["gone", "x"], 1], "detour: notification is 'gone', expected one of notif"),
+        (["acknowledge", 1, 1], "acknowledge: safe is 1, expected true or false"),
+        (["stead", ["notification", ["B", 1], {}, 0], 62], "cluster is 62, expected a whole"),
+        (["bypass", ["notification", ["B", 1], {}, 0], 1, "", "b"], "region is '', expected 1 to"),
+    ],
+)
+def test_what_is_wrong_with_a_message_is_said_in_a_sentence(data: object, sentence: str) -> None:
+    with pytest.raises(MalformedMessageError) as caught:
+        codec.read_between(data)
+    assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize("chosen", SETTINGS)
+@given(seed=st.integers(0, 1 << 32), told=st.lists(between_brokers, min_size=1, max_size=6))
+@settings(max_examples=FUZZED, deadline=None)
+def test_a_broker_refuses_or_takes_whatever_neighbours_send(
+    chosen: str, seed: int, told: list[m.BetweenBrokers]
+) -> None:
+    draw = random.Random(seed)
+    broker, beside = a_broker(SETTINGS[chosen])
+    broker.handle(0, client("ada"), Attach((("s", parse("present(x)")),)))
+    for message in (about_few(one, draw) for one in told):
+        before = broker.dump()
+        effects = broker.handle(0, neighbour(draw.choice(beside)), message)
+        if any(isinstance(effect, Refuse) for effect in effects):
+            assert {**broker.dump(), "counters": 0} == {**before, "counters": 0}
+    broker.handle(0, client("ada"), Publish({"x": 1}))
+    dump = json.loads(json.dumps(broker.dump()))
+    again = ScotBroker.load(dump, broker.position, SETTINGS[chosen], new_index=PlainIndex)
+    assert again.dump() == broker.dump()
+
+
+def about_few(one: Any, draw: random.Random) -> Any:
+    """A message about the few brokers, clients and subscriptions that there are."""
+    if isinstance(one, Id):
+        return Id(draw.choice(["B(a,0)", "B(b,0)", "B(a,1)"]), draw.randrange(4))
+    if isinstance(one, ClusterBitVector):
+        return ClusterBitVector(draw.choice([0, 1, 2, 4, 6]))
+    if isinstance(one, tuple):
+        return tuple(about_few(each, draw) for each in one)
+    if not attrs.has(type(one)) or isinstance(one, Filter):
+        return one
+    few = {"client": ["ada", "bob"], "region": ["a", "b"], "past": ["a", "b"], "number": [1, 2, 3]}
+    return attrs.evolve(
+        one,
+        **{
+            field.name: draw.choice(few[field.name])
+            if field.name in few
+            else draw.randrange(4)
+            if field.name == "cluster"
+            else about_few(getattr(one, field.name), draw)
+            for field in attrs.fields(type(one))
+        },
+    )
+
+
+def test_a_dump_of_another_place_is_no_dump_of_this() -> None:
+    broker, _ = a_broker(SETTINGS["static"])
+    broker.handle(0, client("ada"), Attach())
+    broker.handle(0, client("ada"), Subscribe("s", parse("x > 1")))
+    elsewhere = SCOT.position(BrokerLabel("b", 2))
+    with pytest.raises(DumpError, match=r"it is of B\(a,0\), expected B\(b,2\)"):
+        ScotBroker.load(broker.dump(), elsewhere, SETTINGS["static"])
+    with pytest.raises(DumpError, match="KeyError"):
+        ScotBroker.load({"format": 1}, elsewhere, SETTINGS["static"])
+    with pytest.raises(DumpError, match="its format is 2, expected 1"):
+        ScotBroker.load({"format": 2}, elsewhere, SETTINGS["static"])
+
+
+def a_broker(chosen: ScotSettings) -> tuple[ScotBroker, list[str]]:
+    """A broker with all its links up, and the names of its neighbours."""
+    place = BrokerLabel("a", 0)
+    broker = ScotBroker("B(a,0)", SCOT.position(place), chosen, new_index=PlainIndex)
+    beside = [*SCOT.primary_neighbours(place), *SCOT.secondary_neighbours(place)]
+    for label in beside:
+        broker.handle(0, None, NeighbourUp(str(label), label))
+    return broker, [str(label) for label in beside]

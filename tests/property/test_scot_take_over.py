@@ -1,0 +1,202 @@
+"""Any broker or link of a random SCOT fails at any step: nothing that was acknowledged is lost."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gossamer.protocol.errors import ConfigError
+from gossamer.protocol.scot import ScotSettings
+from support.scot_take_over import TakeOverPlay
+
+SEEDS = st.integers(0, 2**32)
+TEXTS = ("present(x)", "x > 5", "x < 3")
+
+
+def with_subscribers(draw: random.Random) -> TakeOverPlay:
+    """A random SCOT with subscribers whose subscriptions are safe."""
+    play = TakeOverPlay(draw)
+    play.settle()
+    for i in range(draw.randrange(1, 7)):
+        play.subscribe(f"S{i}", draw.choice(sorted(play.brokers)), draw.choice(TEXTS))
+    play.settle()
+    assert all(one.safe for one in play.subscribers.values())
+    return play
+
+
+def burst(play: TakeOverPlay, draw: random.Random, count: int) -> None:
+    """Publish at living brokers, while things happen and clients take what they got."""
+    for _ in range(count):
+        alive = sorted(play.brokers.keys() - play.dead.keys())
+        play.publish(draw.choice(alive), x=draw.randrange(10))
+        for _ in range(draw.randrange(12)):
+            play.step()
+        if draw.random() < 0.3:
+            play.take(draw.choice(sorted(play.subscribers.values(), key=lambda one: one.name)))
+
+
+def move_clients_of_the_dead(play: TakeOverPlay) -> None:
+    for one in play.subscribers.values():
+        if one.at[-1] in play.dead:
+            play.move(one, play.stands_in_for(one.at[-1]))
+
+
+@settings(max_examples=150, deadline=None)
+@given(seed=SEEDS)
+def test_nothing_acknowledged_is_lost_with_any_broker(seed: int) -> None:
+    draw = random.Random(seed)
+    play = with_subscribers(draw)
+    before = play.tables()
+    play.congest()
+    burst(play, draw, draw.randrange(6))
+    dead = play.victim()
+    play.kill(dead)
+    burst(play, draw, draw.randrange(4))
+    if draw.random() < 0.5:
+        move_clients_of_the_dead(play)
+    burst(play, draw, draw.randrange(4))
+    play.settle()
+    move_clients_of_the_dead(play)
+    burst(play, draw, 2)
+    play.settle()
+    play.check()
+    assert {**before, **play.tables()} == before
+
+
+@settings(max_examples=150, deadline=None)
+@given(seed=SEEDS)
+def test_nothing_is_lost_with_any_link(seed: int) -> None:
+    draw = random.Random(seed)
+    play = with_subscribers(draw)
+    before = play.tables()
+    play.congest()
+    burst(play, draw, draw.randrange(6))
+    one, other = map(str, draw.choice(sorted(play.scot.links())))
+    play.cut(one, other)
+    burst(play, draw, draw.randrange(6))
+    play.settle()
+    play.check()
+    assert play.tables() == before
+    play.mend(one, other)
+    burst(play, draw, 3)
+    play.settle()
+    play.check()
+    assert play.tables() == before
+
+
+@pytest.mark.parametrize("memory", [True, False])
+@settings(max_examples=100, deadline=None)
+@given(seed=SEEDS)
+def test_a_broker_that_comes_back_gets_its_clients_back(memory: bool, seed: int) -> None:
+    draw = random.Random(seed)
+    play = with_subscribers(draw)
+    before = play.tables()
+    burst(play, draw, draw.randrange(6))
+    dead = play.victim()
+    play.kill(dead)
+    burst(play, draw, draw.randrange(4))
+    play.settle()
+    moved = draw.random() < 0.5
+    if moved:
+        move_clients_of_the_dead(play)
+    burst(play, draw, draw.randrange(3))
+    play.settle()
+    play.revive(dead, memory=memory)
+    play.settle()
+    burst(play, draw, 3)
+    play.settle()
+    assert all(one.at[-1] == one.at[0] for one in play.subscribers.values())
+    for made in play.published:
+        if made.broker == dead:  # those that it published before it died were perhaps not safe
+            made.safe = bool(made.safe)
+    lost = [made for made in play.published if not made.safe]
+    assert {made.broker for made in lost} <= {dead}
+    for one in play.subscribers.values():
+        due = {m.id for m in play.published if m.safe and one.wanted.matches(m.values)}
+        assert due <= one.ids
+    assert play.refusals == []
+    assert play.tables() == before
+
+
+@settings(max_examples=100, deadline=None)
+@given(seed=SEEDS)
+def test_a_subscription_made_while_brokers_fail_gets_what_is_acknowledged_once_it_is_safe(
+    seed: int,
+) -> None:
+    draw = random.Random(seed)
+    play = with_subscribers(draw)
+    hosts = draw.sample(sorted(play.brokers), 2)
+    late = [play.subscribe(f"L{i}", host, "present(x)") for i, host in enumerate(hosts)]
+    for _ in range(draw.randrange(30)):
+        play.step()
+    dead = play.victim()
+    play.kill(dead)
+    play.settle()
+    first = len(play.published)
+    move_clients_of_the_dead(play)
+    burst(play, draw, 4)
+    play.settle()
+    for one in late:
+        if one.safe or one.at[0] != dead:
+            assert one.safe
+            assert {made.id for made in play.published[first:]} <= one.ids
+
+
+@pytest.mark.parametrize("memory", [True, False])
+@settings(max_examples=80, deadline=None)
+@given(seed=SEEDS)
+def test_whatever_fails_every_broker_knows_every_subscription_in_the_end(
+    memory: bool, seed: int
+) -> None:
+    draw = random.Random(seed)
+    play = with_subscribers(draw)
+    play.check_tables()
+    if draw.random() < 0.5:
+        dead = play.victim()
+        # What it had not acknowledged is forgotten with it, and its clients come back by and by.
+        but = "" if memory else dead
+        come_and_go(play, draw, but)
+        play.kill(dead)
+        come_and_go(play, draw)
+        play.settle()
+        come_and_go(play, draw)
+        play.settle()
+        play.revive(dead, memory=memory)
+        come_and_go(play, draw, but)
+    else:
+        come_and_go(play, draw)
+        link = [str(end) for end in draw.choice(sorted(play.scot.links()))]
+        play.cut(*link)
+        come_and_go(play, draw)
+        play.settle()
+        play.check_tables()
+        come_and_go(play, draw)
+        play.settle()
+        play.mend(*link)
+        come_and_go(play, draw)
+    play.settle()
+    play.check_tables()
+    assert play.refusals == []
+
+
+def come_and_go(play: TakeOverPlay, draw: random.Random, but: str = "") -> None:
+    """Clients of living brokers but one subscribe and unsubscribe, while things happen."""
+    for _ in range(draw.randrange(4)):
+        alive = sorted(play.brokers.keys() - play.dead.keys() - {but})
+        here = [one for one in play.subscribers.values() if one.at[-1] in alive]
+        if here and draw.random() < 0.4:
+            play.unsubscribe(draw.choice(here))
+        else:
+            play.subscribe(f"C{draw.getrandbits(40)}", draw.choice(alive), draw.choice(TEXTS))
+        for _ in range(draw.randrange(12)):
+            play.step()
+
+
+def test_taking_over_rests_on_going_around_failures() -> None:
+    with pytest.raises(ConfigError, match="around_failures with static or dynamic routing"):
+        ScotSettings(take_over=True)
+    with pytest.raises(ConfigError, match="take_over"):
+        ScotSettings(routing="bid", around_failures=True, take_over=True)

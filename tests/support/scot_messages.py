@@ -1,0 +1,69 @@
+"""Hypothesis generators of every message that reaches a broker of a SCOT."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from gossamer.protocol.broker import messages as plain
+from gossamer.protocol.scot import messages as m
+from gossamer.protocol.scot.codec import MAX_CLUSTERS
+from gossamer.protocol.scot.labels import BrokerLabel, ClusterBitVector
+from support.broker_messages import asked, ids, names, numbers, values
+from support.filter_strategies import filters
+
+clusters = st.integers(0, MAX_CLUSTERS - 1)
+vectors = st.builds(ClusterBitVector, st.integers(0, (1 << MAX_CLUSTERS) - 1))
+places = st.builds(BrokerLabel, names, clusters)
+labels = st.lists(names, max_size=3).map(tuple)
+wanted = filters(most=3)
+
+subscription = st.builds(m.Subscription, ids, wanted, vectors)
+notification = st.builds(m.Notification, ids, values, vectors)
+promised = st.builds(m.Promised, names, names, ids, wanted)
+owed = st.builds(m.Owed, names, notification, labels)
+all_promised = st.lists(promised, max_size=2).map(tuple)
+all_owed = st.lists(owed, max_size=2).map(tuple)
+tracked = st.one_of(
+    subscription,
+    st.builds(m.Unsubscription, ids),
+    notification,
+    st.builds(m.Detour, notification, clusters),
+    st.builds(m.Bypass, notification, clusters, names, names),
+    st.builds(
+        m.Relay,
+        subscription | st.builds(m.Unsubscription, ids),
+        places,
+        st.lists(places, max_size=3).map(tuple),
+    ),
+    st.builds(m.Stead, notification, clusters),
+    promised,
+    st.builds(m.TakenBack, names, names),
+    owed,
+    st.builds(m.Taken, names, st.lists(ids, max_size=3).map(tuple)),
+    st.builds(m.Gone, names),
+    st.builds(m.HandBack, names, st.booleans(), all_promised, all_owed),
+)
+between_brokers = st.one_of(
+    tracked,
+    st.builds(m.Synchronise, st.lists(subscription, max_size=3).map(tuple), st.booleans()),
+    st.builds(m.Numbered, numbers, tracked),
+    st.builds(m.Acknowledge, numbers, st.booleans()),
+    st.builds(m.Replica, all_promised, all_owed),
+    st.builds(m.BidSubscription, ids, wanted),
+    st.builds(m.BidUnsubscription, ids),
+    st.builds(m.BidNotification, ids, values, labels),
+)
+queue = st.builds(m.QueueReport, names, numbers, numbers, numbers)
+messages = st.one_of(
+    between_brokers,
+    st.builds(plain.Attach, asked, asked),
+    st.just(plain.Detach()),
+    st.builds(plain.Subscribe, names, wanted),
+    st.builds(plain.Publish, values),
+    st.builds(m.Took, st.lists(ids, max_size=3).map(tuple)),
+    st.builds(m.NeighbourUp, names, places, st.booleans()),
+    st.builds(m.NeighbourDown, names),
+    st.builds(m.NeighbourGone, names),
+    st.just(m.Restarted()),
+    st.builds(m.WindowEnded, st.lists(queue, max_size=3).map(tuple)),
+)

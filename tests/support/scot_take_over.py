@@ -1,0 +1,332 @@
+"""SCOT brokers that take over each other's clients: any of them dies, any link breaks, at any step.
+
+Links are first in, first out. What a dead broker had sent still arrives up to a drawn message; what
+was on its way to it is gone. Neighbours hear of it when the last that arrives has arrived.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, deque
+from typing import Any
+
+from attrs import define, field
+
+from gossamer.protocol.broker import Id, client, neighbour
+from gossamer.protocol.broker.messages import Attach, Publish, Subscribe, Unsubscribe
+from gossamer.protocol.content.filters import Filter, parse
+from gossamer.protocol.scot import Factor, Scot, ScotBroker, ScotSettings
+from gossamer.protocol.scot.effects import (
+    Awaits,
+    Deliver,
+    Dismissed,
+    Effect,
+    Refuse,
+    Send,
+    Settled,
+    Withdrawn,
+)
+from gossamer.protocol.scot.messages import (
+    BetweenBrokers,
+    Message,
+    NeighbourDown,
+    NeighbourUp,
+    QueueReport,
+    Restarted,
+    Took,
+    WindowEnded,
+)
+from support.plain_index import PlainIndex
+from support.scot_overlay import random_tree
+
+MANY = 100_000
+
+
+@define(eq=False)
+class Published:
+    """A publication: what it is called, and whether it was acknowledged, and as safe."""
+
+    broker: str
+    id: Id
+    values: dict[str, object]
+    safe: bool | None = None
+
+
+@define(eq=False)
+class Subscriber:
+    """A client that asks for something.
+
+    Attributes:
+        at: the brokers that it was attached at, the last one last.
+        waiting: notifications that it has not taken, by broker.
+        got: how often it got each notification, by broker.
+        safe: whether its subscription was acknowledged as safe.
+    """
+
+    name: str
+    wanted: Filter
+    at: list[str]
+    waiting: dict[str, list[Id]] = field(factory=dict)
+    got: Counter[tuple[str, Id]] = field(factory=Counter)
+    safe: bool | None = None
+
+    @property
+    def ids(self) -> set[Id]:
+        """All that it got, from whichever broker."""
+        return {id_ for _, id_ in self.got}
+
+
+class TakeOverPlay:
+    """All brokers of a SCOT, named by their labels.
+
+    Attributes:
+        dead: brokers that died.
+        broken: directions of links over which nothing goes.
+    """
+
+    def __init__(self, draw: random.Random, *, clusters: int = 0) -> None:
+        self.draw = draw
+        count = clusters or draw.randrange(2, 5)
+        self.scot = Scot(random_tree(draw.randrange(2, 6), draw), Factor.complete(count))
+        self.settings = ScotSettings(
+            routing=draw.choice(["static", "dynamic"]),
+            spare_links=draw.random() < 0.5,
+            around_failures=True,
+            take_over=True,
+        )
+        self.brokers = {
+            str(label): ScotBroker(
+                str(label), self.scot.position(label), self.settings, new_index=PlainIndex
+            )
+            for label in self.scot.brokers
+        }
+        self.subscribers: dict[str, Subscriber] = {}
+        self.published: list[Published] = []
+        self.refusals: list[Refuse] = []
+        self.dead: dict[str, dict[str, object]] = {}
+        self.broken: set[tuple[str, str]] = set()
+        self._tickets: dict[tuple[str, int], Published | Subscriber] = {}
+        self._queues: dict[tuple[str, str], deque[BetweenBrokers | NeighbourDown]] = {}
+        for one, other in self.scot.links():
+            for a, b in ((str(one), str(other)), (str(other), str(one))):
+                self._queues[a, b] = deque()
+        for a, b in self._queues:
+            self.tell(a, None, NeighbourUp(b, self.brokers[b].position.label, synchronise=True))
+
+    # What clients do
+
+    def subscribe(self, name: str, broker: str, text: str) -> Subscriber:
+        """Let a new client subscribe."""
+        made = self.subscribers[name] = Subscriber(name, parse(text), [broker])
+        self.tell(broker, name, Attach())
+        self._note(broker, self.tell(broker, name, Subscribe("s", made.wanted)), made)
+        return made
+
+    def unsubscribe(self, one: Subscriber) -> None:
+        """Let a client take back what it asked for."""
+        self.tell(one.at[-1], one.name, Unsubscribe("s"))
+        del self.subscribers[one.name]
+
+    def publish(self, broker: str, **values: object) -> Published:
+        """Let the publisher of a broker publish."""
+        if not any(one.name == "publisher" for one in self.brokers[broker].clients()):
+            self.tell(broker, "publisher", Attach())
+        made = Published(broker, self.brokers[broker].next_id, values)
+        self.published.append(made)
+        self._note(broker, self.tell(broker, "publisher", Publish(values)), made)
+        return made
+
+    def take(self, one: Subscriber) -> None:
+        """Let a client take some of what waits for it where it is."""
+        waiting = one.waiting.get(one.at[-1], [])
+        if one.at[-1] not in self.dead and waiting:
+            count = self.draw.randrange(1, len(waiting) + 1)
+            taken = tuple(waiting[:count])
+            del waiting[:count]
+            self.tell(one.at[-1], one.name, Took(taken))
+
+    def move(self, one: Subscriber, broker: str) -> None:
+        """Let a client whose broker is dead come to another, which may not know that yet."""
+        effects = self.brokers[broker].handle(0, client(one.name), Attach())
+        if not any(isinstance(effect, Refuse) for effect in effects):
+            one.at.append(broker)
+            for effect in effects:
+                self._carry_out(broker, effect)
+
+    def _note(self, broker: str, effects: list[Effect], what: Published | Subscriber) -> None:
+        (ticket,) = (effect.ticket for effect in effects if isinstance(effect, Awaits))
+        self._tickets[broker, ticket] = what
+        for effect in effects:
+            if isinstance(effect, Settled) and effect.ticket == ticket:
+                what.safe = effect.safe
+
+    # What happens to brokers and links
+
+    def kill(self, broker: str) -> None:
+        """Let a broker die, with all that its clients have not taken."""
+        self.dead[broker] = self.brokers[broker].dump()
+        for one in self.subscribers.values():
+            for id_ in one.waiting.get(broker, ()):
+                del one.got[broker, id_]
+        for other in self._around(broker):
+            self._break(broker, other)
+            self._queues[other, broker].clear()
+            self.broken.add((other, broker))
+
+    def cut(self, one: str, other: str) -> None:
+        """Break a link; its ends hear of it by and by."""
+        self._break(one, other)
+        self._break(other, one)
+
+    def _break(self, one: str, other: str) -> None:
+        queue = self._queues[one, other]
+        arrives = self.draw.choice([0, self.draw.randrange(len(queue) + 1), len(queue)])
+        while len(queue) > arrives:
+            queue.pop()
+        queue.append(NeighbourDown(one))
+        self.broken.add((one, other))
+
+    def mend(self, one: str, other: str) -> None:
+        """Let a link work again, of whose end both have heard."""
+        for a, b in ((one, other), (other, one)):
+            self.broken.discard((a, b))
+        for a, b in ((one, other), (other, one)):
+            self.tell(a, None, NeighbourUp(b, self.brokers[b].position.label, synchronise=True))
+
+    def revive(self, broker: str, *, memory: bool) -> None:
+        """Start a dead broker again, with what it remembered when it died or with nothing."""
+        position, dump = self.brokers[broker].position, self.dead.pop(broker)
+        if memory:
+            made = ScotBroker.load(dump, position, self.settings, new_index=PlainIndex)
+            assert made.dump() == dump
+            for one in self.subscribers.values():
+                one.got.update((broker, id_) for id_ in one.waiting.get(broker, ()))
+        else:
+            for one in self.subscribers.values():
+                one.waiting.pop(broker, None)
+            made = ScotBroker(broker, position, self.settings, incarnation=1, new_index=PlainIndex)
+        self.brokers[broker] = made
+        self.tell(broker, None, Restarted())
+        for other in self.draw.sample(self._around(broker), len(self._around(broker))):
+            self.mend(broker, other)
+            for _ in range(self.draw.randrange(5)):
+                self.step()
+
+    def congest(self) -> None:
+        """Let about half of all output queues be congested."""
+        for one, other in self._queues:
+            if one not in self.dead:
+                length = self.draw.choice([0, 50])
+                self.tell(one, None, WindowEnded((QueueReport(other, length, 5, 5),)))
+
+    def _around(self, broker: str) -> list[str]:
+        return [other for one, other in self._queues if one == broker]
+
+    # How it goes on
+
+    def step(self) -> bool:
+        """Let one thing happen; returns whether anything was left to happen."""
+        busy = [ends for ends, queue in self._queues.items() if queue and ends[1] not in self.dead]
+        if not busy:
+            return False
+        one, other = self.draw.choice(busy)
+        message = self._queues[one, other].popleft()
+        self.tell(other, None if isinstance(message, NeighbourDown) else one, message)
+        return True
+
+    def settle(self) -> None:
+        """Let everything happen that is left."""
+        for _ in range(MANY):
+            if not self.step():
+                return
+        raise AssertionError("messages go round in circles")
+
+    def tell(self, broker: str, source: str | None, message: Message) -> list[Effect]:
+        """Hand a message to a broker, and carry out what follows."""
+        hop: Any = None
+        if source is not None:
+            hop = neighbour(source) if source in self.brokers else client(source)
+        effects = self.brokers[broker].handle(0, hop, message)
+        for effect in effects:
+            self._carry_out(broker, effect)
+        return effects
+
+    def _carry_out(self, broker: str, effect: Effect) -> None:
+        match effect:
+            case Send(to, message):
+                if (broker, to) not in self.broken:
+                    self._queues[broker, to].append(message)
+            case Deliver(to, notification):
+                if to in self.subscribers:
+                    one = self.subscribers[to]
+                    one.got[broker, notification.id] += 1
+                    one.waiting.setdefault(broker, []).append(notification.id)
+            case Withdrawn(to, ids):
+                one = self.subscribers[to]
+                one.waiting[broker] = [i for i in one.waiting.get(broker, []) if i not in ids]
+                for id_ in ids:
+                    one.got.pop((broker, id_), None)
+            case Dismissed(to):
+                one = self.subscribers[to]
+                one.at.append(one.at[0])
+                for id_ in one.waiting.pop(broker, ()):
+                    del one.got[broker, id_]
+            case Settled(ticket, safe):
+                what = self._tickets.get((broker, ticket))
+                if what is not None:
+                    what.safe = safe
+            case Refuse():
+                self.refusals.append(effect)
+
+    # What is to hold
+
+    def victim(self) -> str:
+        """A broker that is to die, as a rule one with subscribers."""
+        homes = [one.at[-1] for one in self.subscribers.values()]
+        some = homes if homes and self.draw.random() < 0.7 else sorted(self.brokers)
+        return self.draw.choice(some)
+
+    def stands_in_for(self, broker: str) -> str:
+        """The backup of a broker."""
+        label = self.brokers[broker].position.label
+        count = len(self.scot.clusters)
+        return str(label._replace(cluster=(label.cluster + 1) % count))
+
+    def tables(self) -> dict[str, object]:
+        """The routing table of each living broker."""
+        return {name: one.table() for name, one in self.brokers.items() if name not in self.dead}
+
+    def check_tables(self) -> None:
+        """Every broker knows every subscription, from where it would come without failures."""
+        wanted = Counter(one.at[0] for one in self.subscribers.values())
+        for name, broker in self.brokers.items():
+            here = broker.position.label
+            found: Counter[str] = Counter()
+            for entry in broker.table():
+                host = self.brokers[entry.id.broker].position.label
+                found[entry.id.broker] += 1
+                if host == here:
+                    assert entry.hop.is_client
+                elif host.cluster != here.cluster:
+                    assert entry.hop.name == str(host._replace(region=here.region)), f"at {name}"
+                else:
+                    label = self.brokers[entry.hop.name].position.label
+                    assert self.scot.distance(label, host) < self.scot.distance(here, host)
+            assert found == wanted, f"{name} knows {found}, expected {wanted}"
+
+    def check(self) -> None:
+        """Nothing acknowledged is lost, nothing came twice, and nobody waits for anything."""
+        assert self.refusals == []
+        for one in self.subscribers.values():
+            due = {
+                made.id for made in self.published if made.safe and one.wanted.matches(made.values)
+            }
+            assert due <= one.ids, f"{one.name} misses {sorted(due - one.ids)}"
+            assert not one.got or max(one.got.values()) == 1
+        for made in self.published:
+            if made.broker not in self.dead:
+                assert made.safe, f"{made} is not safe"
+        for name, broker in self.brokers.items():
+            if name not in self.dead:
+                assert broker.keeping is not None
+                assert not broker.keeping.copies

@@ -1,0 +1,202 @@
+"""Parts of a node that is a broker of a SCOT: options, the engine, the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import trio
+from attrs import define, field
+
+from gossamer.command.main import main
+from gossamer.node.broker.engine import Delivery, Engine, Input
+from gossamer.node.broker.journal import Entry, StoredJournal, recall
+from gossamer.node.broker.kinds import Machine
+from gossamer.node.broker.node import kind_of
+from gossamer.node.broker.scot_kind import ScotKind
+from gossamer.node.config_file import load_config, parse_setting
+from gossamer.node.errors import ConfigurationError
+from gossamer.node.starting import read_plain_run
+from gossamer.node.store.broker import Letter
+from gossamer.node.store.writer import open_writer
+from gossamer.protocol.broker import Id, client, neighbour
+from gossamer.protocol.broker.messages import Attach, Publish, Subscribe
+from gossamer.protocol.content.filters import parse
+from gossamer.protocol.errors import ConfigError
+from gossamer.protocol.scot import BrokerLabel, Factor, NeighbourUp, Scot, ScotBroker, ScotSettings
+from gossamer.protocol.scot.errors import UnsafeError
+from gossamer.protocol.scot.messages import Acknowledge, Numbered, Promised, WindowEnded
+from support.installed_command import install
+from support.plain_index import PlainIndex
+from support.transport_peers import on_jumping_clock
+from support.waiting import soon
+
+SCOT = Scot(Factor.path("ab"), Factor.complete(2))
+HERE = SCOT.position(BrokerLabel("a", 0))
+SETTINGS = ScotSettings(around_failures=True, take_over=True)
+ADA = client("ada")
+RUN = ("--role", "broker", "--overlay", "scot", "--clusters", "3")
+TREE = ("--edge", "a-b", "--edge", "b-c")
+
+
+# Options
+
+
+def configured(*options: str) -> ScotKind:
+    _, changes = read_plain_run(["run", "x", *RUN, *options]) or ([], [])
+    config = load_config(None, flags=dict(map(parse_setting, changes)), environment={}).config
+    found = kind_of(config)
+    assert isinstance(found, ScotKind)
+    return found
+
+
+def test_options_say_where_a_broker_is() -> None:
+    kind = configured(*TREE, "--region", "b", "--cluster=2", "--set", "scot.routing=static")
+    assert kind.position == Scot(Factor.path("abc"), Factor.complete(3)).position(
+        BrokerLabel("b", 2)
+    )
+    assert kind.of == ScotSettings(routing="static")
+    assert kind.overlay == "3 clusters of a-b b-c, static routing"
+
+
+def test_overlays_are_the_same_however_their_edges_are_written() -> None:
+    other = configured("--edge", "c-b", "--edge", "b-a", "--region", "a")
+    assert other.overlay == configured(*TREE, "--region", "c", "--cluster", "1").overlay
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ((*TREE,), "scot.region is '', expected the region of this broker, one of a, b, c"),
+        ((*TREE, "--region", "d"), "region of B(d,0) is 'd', expected one of a, b, c"),
+        ((*TREE, "--region", "a", "--cluster", "3"), "is 3, expected a number from 0 to 2"),
+        ((*TREE, "--edge", "a-c", "--region", "a"), "this edge closes a cycle"),
+        (("--edge", "a-b", "--edge", "c-d", "--region", "a"), "no path leads there from 'a'"),
+        (("--edge", "ab", "--region", "a"), "scot.edges is 'ab', expected two regions such as"),
+        (("--region", "a", "--set", "scot.routing=fast"), "expected one of bid, static, dynamic"),
+        (("--region", "a", "--set", "scot.take_over=true"), "around_failures with static or dyn"),
+        (("--region", "a", "--set", "scot.threshold=-1"), "expected a number of at least 0"),
+        (("--region", "a", "--set", "scot.window_s=0"), "expected a number of seconds"),
+    ],
+)
+def test_what_has_no_place_in_an_overlay_is_said_in_a_sentence(
+    options: tuple[str, ...], words: str
+) -> None:
+    with pytest.raises((ConfigError, ConfigurationError)) as caught:
+        configured(*options)
+    assert words in str(caught.value)
+
+
+def test_the_command_ends_with_that_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(tmp_path / "installed", monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    assert main(["node", "init", "demo", "--peers", "1"]) == 0
+    capsys.readouterr()
+    at = ("--region", "a", "--cluster", "7")
+    assert main(["node", "run", "demo", *RUN, *TREE, *at]) == 2
+    told = capsys.readouterr()
+    assert told.err.startswith("gossamer: ")
+    assert "cluster of B(a,7) is 7, expected a number from 0 to 2" in told.err
+    assert "Traceback" not in told.err
+
+
+# The engine
+
+
+@define(eq=False)
+class Recorder:
+    """A journal and hands that note what they are given."""
+
+    kept: list[str] = field(factory=list)
+    backlog: int = 0
+
+    async def keep(self, entries: Sequence[Entry], _: Sequence[Letter]) -> None:
+        self.kept += [type(entry.message).__name__ for entry in entries]
+
+    async def dump_if_due(self, broker: Machine, now: int) -> None:
+        """Keep nothing more."""
+
+    def letter(self, effect: Delivery) -> Letter | None:
+        return Letter(effect.client, b"")
+
+    def carry_out(self, told: Input, effects: list[object]) -> None:
+        """Do nothing."""
+
+
+@pytest.mark.parametrize("safe", [True, False])
+@on_jumping_clock
+async def test_a_client_is_answered_when_its_message_is_known_safe(safe: bool) -> None:
+    broker = ScotBroker("B", HERE, SETTINGS, new_index=PlainIndex)
+    recorder = Recorder()
+    engine = Engine(broker, recorder, recorder, now=0, congested_queue=1 << 62, room=100)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(engine.run)
+        engine.tell(None, NeighbourUp("C", BrokerLabel("a", 1)))
+        await engine.ask(ADA, [Attach()])
+        answers: list[object] = []
+
+        async def publish() -> None:
+            answers.extend(await engine.ask(ADA, [Publish({"x": 1})]))
+
+        async def subscribe() -> None:
+            (outcome,) = await engine.ask(ADA, [Subscribe("s", parse("present(x)"))])
+            assert outcome.error is None
+            nursery.start_soon(publish)
+
+        nursery.start_soon(subscribe)
+        await soon(lambda: broker.table_size == 1)
+        engine.tell(None, WindowEnded(()))
+        assert broker.keeping is not None
+        await soon(lambda: len(broker.keeping.copies) == 2)  # type: ignore[union-attr]
+        for number in list(broker.keeping.copies):
+            engine.tell(neighbour("C"), Acknowledge(number, True))
+        await soon(lambda: 1 in broker.counters.cases or broker.counters.delivered == 1)
+        await soon(lambda: len(broker.keeping.copies) == 1)  # type: ignore[union-attr]
+        assert answers == []
+        (number,) = broker.keeping.copies
+        engine.tell(neighbour("C"), Acknowledge(number, safe))
+        await soon(lambda: bool(answers))
+        (outcome,) = answers
+        assert isinstance(outcome.error, UnsafeError) is not safe  # type: ignore[attr-defined]
+        assert await engine.close()
+    assert recorder.kept == ["NeighbourUp", "Attach", "Subscribe", "Publish"]
+
+
+# The journal
+
+
+@pytest.mark.trio
+async def test_a_broker_is_recalled_with_its_tables(tmp_path: Path) -> None:
+    kind = ScotKind(HERE, SETTINGS, "words")
+    async with open_writer(tmp_path / "state.db") as writer:
+
+        async def recalled(one: ScotKind) -> Machine:
+            found = await recall(
+                writer, "B", one, now=5, incarnation=7, new_index=PlainIndex, large_index=PlainIndex
+            )
+            return found.broker
+
+        broker, journal = await recalled(kind), StoredJournal(writer, kind)
+        await journal.dump(broker, 0)
+        entries = [
+            Entry(1, None, NeighbourUp("C", BrokerLabel("a", 1), synchronise=True)),
+            Entry(2, ADA, Attach()),
+            Entry(3, ADA, Subscribe("s", parse("present(x)"))),
+            Entry(4, neighbour("C"), Numbered(9, Promised("bob", "s", Id("C", 1), parse("x > 1")))),
+        ]
+        for entry in entries:
+            broker.handle(entry.now, entry.source, entry.message)
+        await journal.keep(entries, [])
+        again = await recalled(kind)
+        assert again.dump() == broker.dump()
+        assert [one.client for one in kind.clients(again)] == ["ada"]
+        assert again.next_id == Id("B", (7 << 32) + 2)
+        for changed, words in (
+            (ScotSettings(), "take_over is False, expected True"),
+            (ScotSettings(routing="bid"), "routing is 'bid', expected 'dynamic'"),
+        ):
+            with pytest.raises(ConfigurationError, match=words):
+                await recalled(ScotKind(HERE, changed, "words"))

@@ -1,0 +1,287 @@
+"""Taking over clients, step by step: what waits for what, who is refused, what is handed back."""
+
+from __future__ import annotations
+
+from gossamer.protocol.broker import Id, client, neighbour
+from gossamer.protocol.broker.messages import Attach, Publish, Subscribe, Unsubscribe
+from gossamer.protocol.content.filters import parse
+from gossamer.protocol.scot import BrokerLabel, Factor, NeighbourUp, Scot, ScotBroker, ScotSettings
+from gossamer.protocol.scot import messages as m
+from gossamer.protocol.scot.effects import (
+    Adopted,
+    Deliver,
+    Dismissed,
+    Effect,
+    Refuse,
+    Send,
+    Settled,
+    Withdrawn,
+)
+from gossamer.protocol.scot.errors import ElsewhereError, GuestError
+from gossamer.protocol.scot.labels import ClusterBitVector
+from support.plain_index import PlainIndex
+
+SCOT = Scot(Factor.path("ab"), Factor.complete(3))
+CHAIN = Scot(Factor.path("abc"), Factor.complete(3))
+SETTINGS = ScotSettings(routing="static", around_failures=True, take_over=True)
+ADA, BACKUP, THIRD, BESIDE = client("ada"), "B(a,1)", "B(a,2)", "B(b,0)"
+WANTED = parse("present(x)")
+
+
+def a_broker(cluster: int = 0) -> ScotBroker:
+    """A broker of region a with all its links up."""
+    place = BrokerLabel("a", cluster)
+    broker = ScotBroker(str(place), SCOT.position(place), SETTINGS, new_index=PlainIndex)
+    for label in (*SCOT.primary_neighbours(place), *SCOT.secondary_neighbours(place)):
+        broker.handle(0, None, NeighbourUp(str(label), label, synchronise=True))
+    return broker
+
+
+def with_ada(broker: ScotBroker) -> ScotBroker:
+    """The broker with a subscriber whose subscription is acknowledged."""
+    broker.handle(0, ADA, Attach())
+    acknowledge(broker, broker.handle(0, ADA, Subscribe("s", WANTED)))
+    return broker
+
+
+def numbered(effects: list[Effect]) -> dict[tuple[str, str], int]:
+    """Numbers of what was sent, by receiver and kind."""
+    return {
+        (one.neighbour, type(one.message.message).__name__): one.message.number
+        for one in effects
+        if isinstance(one, Send) and isinstance(one.message, m.Numbered)
+    }
+
+
+def acknowledge(broker: ScotBroker, effects: list[Effect], *, safe: bool = True) -> list[Effect]:
+    """Let neighbours acknowledge all that was sent; returns what follows."""
+    found: list[Effect] = []
+    for (name, _), number in numbered(effects).items():
+        found += broker.handle(0, neighbour(name), m.Acknowledge(number, safe))
+    return found
+
+
+def a_notification(number: int = 1) -> m.Notification:
+    return m.Notification(Id("far", number), {"x": number})
+
+
+def test_a_subscription_is_safe_when_every_neighbour_and_the_backup_have_it() -> None:
+    broker = a_broker()
+    broker.handle(0, ADA, Attach())
+    effects = broker.handle(0, ADA, Subscribe("s", WANTED))
+    sent = numbered(effects)
+    assert sorted(sent) == [
+        (BACKUP, "Promised"),
+        (BACKUP, "Subscription"),
+        (THIRD, "Subscription"),
+        (BESIDE, "Subscription"),
+    ]
+    for (name, _), number in list(sent.items())[:-1]:
+        assert broker.handle(0, neighbour(name), m.Acknowledge(number, True)) == []
+    (settled,) = broker.handle(0, neighbour(BACKUP), m.Acknowledge(max(sent.values()), True))
+    assert isinstance(settled, Settled)
+    assert settled.safe
+
+
+def test_a_notification_is_acknowledged_when_the_backup_has_what_is_owed() -> None:
+    broker = with_ada(a_broker())
+    effects = broker.handle(0, neighbour(BESIDE), m.Numbered(7, a_notification()))
+    assert [type(one).__name__ for one in effects] == ["Deliver", "Send"]
+    (number,) = numbered(effects).values()
+    (answer,) = broker.handle(0, neighbour(BACKUP), m.Acknowledge(number, True))
+    assert answer == Send(BESIDE, m.Acknowledge(7, True))
+    (again,) = numbered(
+        broker.handle(0, neighbour(BESIDE), m.Numbered(8, a_notification()))
+    ).items()
+    assert again[0] == (BACKUP, "Owed")
+    (taken,) = broker.handle(0, ADA, m.Took((Id("far", 1),)))
+    assert taken == Send(BACKUP, m.Taken("ada", (Id("far", 1),)))
+    assert broker.handle(0, neighbour(BESIDE), m.Numbered(9, a_notification())) == [
+        Send(BESIDE, m.Acknowledge(9, True))
+    ]
+
+
+def test_another_backup_is_told_everything_before_anything_is_acknowledged() -> None:
+    broker = with_ada(a_broker())
+    broker.handle(0, neighbour(BESIDE), m.Numbered(7, a_notification()))
+    effects = broker.handle(0, None, m.NeighbourDown(BACKUP))
+    replica, owed = (one.message for one in effects if isinstance(one, Send))
+    assert isinstance(replica, m.Replica)
+    assert [one.client for one in replica.promised] == ["ada"]
+    assert [one.notification for one in replica.owed] == [a_notification()]
+    assert isinstance(owed, m.Numbered)
+    (answer,) = broker.handle(0, neighbour(THIRD), m.Acknowledge(owed.number, True))
+    assert answer == Send(BESIDE, m.Acknowledge(7, True))
+    back = broker.handle(0, None, NeighbourUp(BACKUP, BrokerLabel("a", 1), synchronise=True))
+    told = {one.neighbour: one.message for one in back if isinstance(one, Send)}
+    assert told[THIRD] == m.Replica((), ())
+    assert told[BACKUP] == replica
+
+
+def test_what_nobody_can_take_is_not_safe() -> None:
+    broker = with_ada(a_broker())
+    broker.handle(0, client("exchange"), Attach())
+    broker.handle(0, neighbour(BESIDE), m.Subscription(Id(BESIDE, 1), WANTED, vector(0)))
+    effects = broker.handle(0, client("exchange"), Publish({"x": 1}))
+    found = acknowledge(broker, effects, safe=False)
+    assert [one.safe for one in found if isinstance(one, Settled)] == [False]
+    for name in (BACKUP, THIRD):
+        broker.handle(0, None, m.NeighbourDown(name))
+    broker.handle(0, client("exchange"), Publish({"x": 2}))
+    found = broker.handle(0, None, m.NeighbourDown(BESIDE))
+    assert [one.safe for one in found if isinstance(one, Settled)] == [False]
+    assert broker.counters.lost == 1
+
+
+def vector(cluster: int) -> ClusterBitVector:
+    return ClusterBitVector.of(cluster)
+
+
+def a_backup() -> ScotBroker:
+    """The backup of a broker with ada, who is owed something."""
+    backup = a_broker(1)
+    home = neighbour("B(a,0)")
+    backup.handle(0, home, m.Numbered(1, m.Promised("ada", "s", Id("B(a,0)", 1), WANTED)))
+    backup.handle(0, home, m.Numbered(2, m.Owed("ada", a_notification(1), ("s",))))
+    return backup
+
+
+def test_a_client_whose_broker_is_there_is_sent_there() -> None:
+    (refused,) = a_backup().handle(0, ADA, Attach())
+    assert isinstance(refused, Refuse)
+    assert isinstance(refused.error, ElsewhereError)
+    assert "is a client of broker B(a,0), which is there" in str(refused.error)
+
+
+def test_a_guest_gets_what_it_is_owed_and_asks_for_nothing_new() -> None:
+    backup = a_backup()
+    backup.handle(0, None, m.NeighbourDown("B(a,0)"))
+    backup.handle(0, neighbour(THIRD), m.Numbered(5, m.Stead(a_notification(2), 0)))
+    effects = backup.handle(0, ADA, Attach())
+    assert Adopted("ada", "B(a,0)", (("s", WANTED),)) in effects
+    assert [one.notification.id.number for one in effects if isinstance(one, Deliver)] == [1, 2]
+    for message in (Subscribe("t", WANTED), Unsubscribe("s")):
+        (refused,) = backup.handle(0, ADA, message)
+        assert isinstance(refused, Refuse)
+        assert isinstance(refused.error, GuestError)
+    later = backup.handle(0, neighbour(THIRD), m.Numbered(6, m.Stead(a_notification(3), 0)))
+    assert [one.client for one in later if isinstance(one, Deliver)] == ["ada"]
+    assert acknowledge(backup, later) == [Send(THIRD, m.Acknowledge(6, True))]
+
+
+def test_a_broker_that_is_back_is_handed_what_its_clients_have_not_taken() -> None:
+    home, backup = with_ada(a_broker()), a_backup()
+    home.handle(0, neighbour(BESIDE), m.Numbered(7, a_notification(1)))
+    backup.handle(0, None, m.NeighbourDown("B(a,0)"))
+    backup.handle(0, neighbour(THIRD), m.Numbered(5, m.Stead(a_notification(2), 0)))
+    backup.handle(0, ADA, Attach())
+    backup.handle(0, ADA, m.Took((Id("far", 1),)))
+    effects = backup.handle(0, None, NeighbourUp("B(a,0)", BrokerLabel("a", 0), synchronise=True))
+    assert Dismissed("ada", "B(a,0)") in effects
+    assert backup.clients() == ()
+    (handed,) = (
+        one.message
+        for one in effects
+        if isinstance(one, Send) and isinstance(one.message, m.Numbered)
+    )
+    back = home.handle(0, neighbour(BACKUP), handed)
+    assert Withdrawn("ada", (Id("far", 1),)) in back
+    assert [one.notification.id.number for one in back if isinstance(one, Deliver)] == [2]
+
+
+def test_names_that_begin_with_a_tilde_are_kept_for_nobody() -> None:
+    broker = a_broker()
+    passing = client("~1")
+    broker.handle(0, passing, Attach())
+    effects = broker.handle(0, passing, Subscribe("s", WANTED))
+    assert not any(kind == "Promised" for _, kind in numbered(effects))
+    effects = broker.handle(0, neighbour(BESIDE), m.Numbered(7, a_notification()))
+    assert [type(one).__name__ for one in effects] == ["Deliver", "Send"]
+    assert effects[1] == Send(BESIDE, m.Acknowledge(7, True))
+
+
+def test_a_subscription_goes_around_a_link_and_is_taken_as_if_it_had_not() -> None:
+    broker = a_broker()
+    broker.handle(0, None, m.NeighbourDown(BESIDE))
+    broker.handle(0, None, m.NeighbourDown(THIRD))
+    broker.handle(0, ADA, Attach())
+    sent = [
+        one.message.message
+        for one in broker.handle(0, ADA, Subscribe("s", WANTED))
+        if isinstance(one, Send) and isinstance(one.message, m.Numbered)
+    ]
+    wanted = m.Subscription(Id("B(a,0)", 1), WANTED, vector(0))
+    here, beside = BrokerLabel("a", 0), BrokerLabel("b", 0)
+    assert m.Relay(wanted, here, (BrokerLabel("b", 1), beside)) in sent
+    assert m.Relay(wanted, here, (BrokerLabel("a", 2),)) in sent
+    taker = a_broker(2)
+    taker.handle(0, None, m.NeighbourDown("B(a,0)"))
+    taker.handle(0, neighbour(BACKUP), m.Numbered(1, m.Relay(wanted, here, ())))
+    assert [(one.id, one.hop.name) for one in taker.table()] == [(wanted.id, "B(a,0)")]
+
+
+def test_what_a_dead_broker_would_have_done_is_done_in_its_place() -> None:
+    finder = ScotBroker(
+        "B(b,1)", CHAIN.position(BrokerLabel("b", 1)), SETTINGS, new_index=PlainIndex
+    )
+    for label in (
+        BrokerLabel("a", 1),
+        BrokerLabel("c", 1),
+        BrokerLabel("b", 0),
+        BrokerLabel("b", 2),
+    ):
+        finder.handle(0, None, NeighbourUp(str(label), label))
+    finder.handle(0, None, m.NeighbourDown("B(b,0)"))
+    wanted = m.Subscription(Id("B(a,0)", 1), WANTED, vector(0))
+    dead = BrokerLabel("b", 0)
+    effects = finder.handle(
+        0, neighbour("B(a,1)"), m.Numbered(1, m.Relay(wanted, BrokerLabel("a", 0), (dead,)))
+    )
+    assert [(one.id, one.hop.name) for one in finder.table()] == [(wanted.id, "B(b,0)")]
+    assert {one.neighbour: one.message.message for one in effects if isinstance(one, Send)} == {
+        "B(b,2)": m.Relay(wanted, dead, ()),
+        "B(c,1)": m.Relay(wanted, dead, (BrokerLabel("c", 0),)),
+    }
+
+
+def test_a_relay_to_or_from_a_broker_that_is_not_beside_is_refused() -> None:
+    broker = a_broker()
+    wanted = m.Subscription(Id("x", 1), WANTED, vector(0))
+    for relay in (
+        m.Relay(wanted, BrokerLabel("c", 0), ()),
+        m.Relay(wanted, BrokerLabel("b", 0), (BrokerLabel("c", 0),)),
+    ):
+        (refused,) = broker.handle(0, neighbour(BACKUP), m.Numbered(1, relay))
+        assert isinstance(refused, Refuse)
+        assert "names B(c,0), expected a neighbour of its receiver" in str(refused.error)
+    foreign = m.Relay(wanted, BrokerLabel("a", 1), ())
+    (refused,) = broker.handle(0, neighbour(THIRD), m.Numbered(1, foreign))
+    assert isinstance(refused, Refuse)
+    assert broker.table() == ()
+
+
+# Links
+
+
+def test_a_neighbour_that_is_gone_takes_all_that_came_from_it_along() -> None:
+    broker = a_broker()
+    broker.handle(0, neighbour(BESIDE), m.Subscription(Id(BESIDE, 1), WANTED, vector(0)))
+    broker.handle(0, neighbour(BACKUP), m.Subscription(Id(BACKUP, 1), WANTED, vector(1)))
+    broker.handle(0, None, m.NeighbourGone(BESIDE))
+    assert [entry.id.broker for entry in broker.table()] == [BACKUP]
+    assert broker.neighbours().keys() == {BACKUP, THIRD}
+    broker.handle(0, None, NeighbourUp("new", BrokerLabel("b", 0)))
+    assert broker.neighbours()["new"] == BrokerLabel("b", 0)
+
+
+def test_what_a_neighbour_no_longer_tells_of_is_forgotten() -> None:
+    plain = ScotBroker("B(a,0)", SCOT.position(BrokerLabel("a", 0)), ScotSettings())
+    plain.handle(0, None, NeighbourUp(BESIDE, BrokerLabel("b", 0)))
+    one, other, own = (
+        m.Subscription(Id(b, n), WANTED, vector(0)) for b, n in (("x", 1), ("x", 2), (BESIDE, 1))
+    )
+    plain.handle(0, neighbour(BESIDE), m.Synchronise((one, own), anew=False))
+    plain.handle(0, neighbour(BESIDE), m.Synchronise((other,), anew=True))
+    assert [entry.id for entry in plain.table()] == [one.id, other.id]
+    plain.handle(0, neighbour(BESIDE), m.Synchronise((other,), anew=False))
+    assert [entry.id for entry in plain.table()] == [other.id]
