@@ -1,0 +1,19 @@
+"""Brokers of a general graph, whose documents travel on trees that a coordinator keeps making.
+
+After Sec. III-A and VI of the paper. The one door is `broker.TreeBroker.handle`: a message in,
+effects out; no clock, socket or file. Read in this order:
+
+- `messages`, `effects`, `settings`: what crosses the door
+- `chart`, `interests`, `routes`, `state`: what is remembered
+- `forwarding`: documents on trees, and around what fails
+- `news`: what brokers tell of themselves; `directives`: what the coordinator tells
+- `coordinator`: samples in, trees out; `surroundings`, `planning`: what trees are made from, and how
+- `keywords`: documents and subscriptions that are sets of words
+- `clients`, `broker`: clients, and the door itself
+- `codec`, `dump`: as plain data
+"""
+
+from gossamer.protocol.trees.broker.broker import TreeBroker
+from gossamer.protocol.trees.broker.settings import STRATEGIES, TreeSettings
+
+__all__ = ["STRATEGIES", "TreeBroker", "TreeSettings"]
