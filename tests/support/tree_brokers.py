@@ -153,6 +153,7 @@ class TreeOverlay:
         if remembers:
             self.brokers[name] = TreeBroker.load(data, self._settings, new_index=PlainIndex)
         else:
+            self.home = {one: home for one, home in self.home.items() if home != name}
             self.brokers[name] = TreeBroker(
                 name, self._settings, incarnation=1 + self.now // TICK, new_index=PlainIndex
             )

@@ -189,7 +189,9 @@ def _take_office(state: State, out: Outbox) -> None:
     state.number = 0
     state.samples_sent = 0
     state.reported = None
-    state.office = Office(state.term)
+    # What the last coordinator began is brought to its end first.
+    begun = SWITCHING if state.versions.present is not None else IDLE
+    state.office = Office(state.term, phase=begun, version=state.versions.using)
     _direct(state, out, state.office, plans=None, answer=True)
 
 

@@ -14,13 +14,12 @@ So one broker or link that fails loses nothing, of what others published.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final
 
 from attrs import evolve
 
 from gossamer.protocol.broker.identifiers import Id
-from gossamer.protocol.content.filters import Filter
 from gossamer.protocol.content.filters import Publication as Values
 from gossamer.protocol.trees.broker.interests import Matches
 from gossamer.protocol.trees.broker.messages import (
@@ -155,7 +154,7 @@ def _relay(
         one for one in found if routes.groups.get(one) == group and _is_for(document, one)
     ]
     if source is not None:
-        _deliver(state, out, document, {one: found[one] for one in _here(state, wanted)})
+        _deliver(state, out, document, _here(state, {one: found[one] for one in wanted}))
     ways: dict[str, set[str]] = {}
     for one in wanted:
         if one.broker != state.name:
@@ -200,13 +199,11 @@ def _is_for(document: Document, interest: Id) -> bool:
     return document.only is None or interest.broker in document.only
 
 
-def _here(state: State, found: Iterable[Id]) -> list[Id]:
-    return [one for one in found if one.broker == state.name]
+def _here(state: State, found: Matches) -> Matches:
+    return {one: filters for one, filters in found.items() if one.broker == state.name}
 
 
-def _deliver(
-    state: State, out: Outbox, document: Document, matched: dict[Id, list[Filter]]
-) -> None:
+def _deliver(state: State, out: Outbox, document: Document, matched: Matches) -> None:
     """Hand a document to clients, but not to those that had it."""
     for interest in sorted(matched):
         session = state.hosted.get(interest)
