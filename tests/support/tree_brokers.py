@@ -7,7 +7,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable
 
 import cbor2
-from attrs import define, field, frozen
+import networkx as nx
+from attrs import frozen
 
 from gossamer.protocol.broker import Id, client, neighbour
 from gossamer.protocol.broker.effects import SetTimer
@@ -45,22 +46,16 @@ class Delivery:
     labels: tuple[str, ...]
 
 
-@define
-class _Direction:
-    """A link in one direction: what is under way, and on which connection."""
-
-    queue: deque[object] = field(factory=deque)
-
-
 class TreeOverlay:
     """All brokers of a graph, with clients at any of them; every message goes through the codec.
 
     Attributes:
-        brokers: by name, those that live.
+        links: by both ends, those included that do not work now.
+        brokers: by name, those that live; dead: what those remember that died.
         now: microseconds.
         deliveries: what clients got, in order.
         published: by identifier of the document, where it was published and what it says.
-        sent: messages between brokers by kind, and `sent_bytes` their sizes.
+        sent: messages between brokers by kind.
         refusals: what was refused.
     """
 
@@ -79,7 +74,7 @@ class TreeOverlay:
         self.sent: Counter[str] = Counter()
         self.refusals: list[Refuse] = []
         self.dead: dict[str, dict[str, object]] = {}
-        self._links = sorted({(min(pair), max(pair)) for pair in links})
+        self.links = sorted({(min(pair), max(pair)) for pair in links})
         self._settings = settings
         self._random = random.Random(seed)
         self._make_plan = make_plan
@@ -87,10 +82,10 @@ class TreeOverlay:
         self._ways: dict[Link, deque[object]] = {}
         self._plans: list[tuple[str, MakePlan]] = []
         self._timers: dict[str, SetTimer] = {}
-        for name in sorted({end for pair in self._links for end in pair}):
+        for name in sorted({end for pair in self.links for end in pair}):
             self.brokers[name] = TreeBroker(name, settings, new_index=PlainIndex)
             self.tell(name, None, Restarted())
-        for one, other in self._links:
+        for one, other in self.links:
             self.mend_link(one, other)
 
     # What happens from outside.
@@ -158,9 +153,14 @@ class TreeOverlay:
                 name, self._settings, incarnation=1 + self.now // TICK, new_index=PlainIndex
             )
         self.tell(name, None, Restarted())
-        for one, other in self._links:
+        for one, other in self.links:
             if name in (one, other) and {one, other} <= self.brokers.keys():
                 self.mend_link(one, other)
+
+    def swap(self, name: str) -> None:
+        """Put a broker in the place of one that is loaded from what it dumps."""
+        data = cbor2.loads(cbor2.dumps(self.brokers[name].dump()))
+        self.brokers[name] = TreeBroker.load(data, self._settings, new_index=PlainIndex)
 
     def tick(self, ticks: int = 1) -> None:
         """Let time pass until all brokers have looked at what there is to do, so many times."""
@@ -207,9 +207,12 @@ class TreeOverlay:
         (found,) = [name for name, one in self.brokers.items() if one.phase is not None]
         return found
 
-    def wanted(self, values: dict[str, object], texts: dict[str, str]) -> set[str]:
-        """Of these clients those that a document is for."""
-        return {name for name, text in texts.items() if parse(text).matches(values)}
+    def graph(self) -> nx.Graph:
+        """The brokers that live, and the links between them that work."""
+        found = nx.Graph()
+        found.add_nodes_from(self.brokers)
+        found.add_edges_from(self._up)
+        return found
 
     def total(self, counter: str) -> int:
         """The sum of a counter over living brokers."""

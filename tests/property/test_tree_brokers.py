@@ -1,0 +1,90 @@
+"""Whatever happens between brokers of a graph, each document comes to each subscriber once."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
+
+from gossamer.protocol.trees.broker import TreeSettings
+from support.tree_brokers import TICK, TreeOverlay, random_links
+from support.tree_play import FAILURES, FORGET, KILL, NOTHING, TreePlay
+
+SEEDS = st.integers(0, 2**32)
+MOST_VERSIONS = 2
+"""One that a coordinator had all brokers hold before it died may be left, until the next one."""
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+@settings(max_examples=25, deadline=None)
+@given(seed=SEEDS)
+def test_each_document_comes_once_whatever_fails_and_is_installed(failure: str, seed: int) -> None:
+    note(f"seed {seed}")
+    play = TreePlay.drawn(failure, seed)
+    play.run()
+    assert play.twice() == []
+    assert play.missed() == []
+    assert play.unwanted() == []
+    assert play.overlay.refusals == []
+
+
+@pytest.mark.parametrize("failure", [failure for failure in FAILURES if failure != KILL])
+@settings(max_examples=10, deadline=None)
+@given(seed=SEEDS)
+def test_in_the_end_nothing_waits_and_earlier_trees_are_forgotten(failure: str, seed: int) -> None:
+    note(f"seed {seed}")
+    play = TreePlay.drawn(failure, seed)
+    play.run()
+    graph = play.overlay.graph()
+    for name, broker in play.overlay.brokers.items():
+        sizes = broker.sizes()
+        assert sizes.custody == 0
+        assert sizes.versions <= MOST_VERSIONS
+        if broker.reachable == set(graph):
+            assert sizes.stranded == 0
+            present = broker.present
+            assert present is not None
+            assert set(present.plan.brokers) == set(graph), name
+
+
+@pytest.mark.parametrize("failure", [NOTHING, KILL, FORGET])
+@settings(max_examples=10, deadline=None)
+@given(seed=SEEDS)
+def test_brokers_that_reach_each_other_obey_one_coordinator(failure: str, seed: int) -> None:
+    note(f"seed {seed}")
+    play = TreePlay.drawn(failure, seed)
+    play.run()
+    for broker in play.overlay.brokers.values():
+        least = min(broker.reachable)
+        assert broker.term == play.overlay.brokers[least].term
+        assert broker.term.broker == least
+        assert (broker.phase is not None) is (broker.name == least)
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=SEEDS)
+def test_a_broker_that_is_loaded_goes_on_as_the_one_that_was_dumped(seed: int) -> None:
+    note(f"seed {seed}")
+    draw = random.Random(seed)
+    overlays = []
+    settings_ = TreeSettings(probability=0.5, interval=2 * TICK, threshold=0.0)
+    for swaps in (False, True):
+        chance = random.Random(seed)
+        overlay = TreeOverlay(random_links(5, 3, random.Random(seed)), settings_, seed)
+        for number in range(4):
+            overlay.subscribe(f"c{number}", chance.choice(sorted(overlay.brokers)), f"n > {number}")
+        for _ in range(60):
+            overlay.publish(chance.choice(sorted(overlay.brokers)), n=chance.randrange(6))
+            for _ in range(chance.randrange(4)):
+                overlay.step()
+            if chance.random() < 0.2:
+                overlay.tick()
+            if swaps:
+                overlay.swap(draw.choice(sorted(overlay.brokers)))
+        overlay.come_to_rest()
+        overlays.append(overlay)
+    plain, swapped = overlays
+    assert plain.deliveries == swapped.deliveries
+    assert plain.sent == swapped.sent
