@@ -34,9 +34,7 @@ WARM_UP: Final = 30 * SECOND
 GRACE: Final = 3 * SECOND
 """How long a subscription has to stand before it counts, and a delivery may take."""
 
-ADAPTIVE = TreeSettings(
-    probability=0.25, window=30 * SECOND, interval=10 * SECOND, threshold=0.02
-)
+ADAPTIVE = TreeSettings(probability=0.25, window=30 * SECOND, interval=10 * SECOND, threshold=0.02)
 """What brokers go by unless something else is said; plays are short, so they sample more."""
 
 Reals = npt.NDArray[np.float64]
@@ -280,9 +278,7 @@ class _Audience:
         return lost, sum(count - 1 for count in self._got.values() if count > 1)
 
     def _stood(self, name: str, at: int) -> bool:
-        return any(
-            begin + GRACE <= at and at + GRACE <= end for begin, end in self._stays[name]
-        )
+        return any(begin + GRACE <= at and at + GRACE <= end for begin, end in self._stays[name])
 
 
 _FOREVER: Final = 1 << 62
@@ -301,9 +297,7 @@ def _optimum(topology: Topology, play: Play, script: Script, stretch: float) -> 
     table = None
     for number in range(len(costs)):
         documents = [
-            one
-            for one in script.documents
-            if number * stretch <= one.at < (number + 1) * stretch
+            one for one in script.documents if number * stretch <= one.at < (number + 1) * stretch
         ]
         matches: list[list[int]] = []
         stood: list[int] = []

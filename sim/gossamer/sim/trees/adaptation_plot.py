@@ -9,7 +9,16 @@ import numpy as np
 from matplotlib.figure import Figure
 from rich.table import Table
 
-from gossamer.sim.plot_style import BLUE, GREEN, GREY, HEIGHT_IN, VERMILION, WIDTH_IN, plot_style, save
+from gossamer.sim.plot_style import (
+    BLUE,
+    GREEN,
+    GREY,
+    HEIGHT_IN,
+    VERMILION,
+    WIDTH_IN,
+    plot_style,
+    save,
+)
 from gossamer.sim.trees.adaptation import Adaptation
 
 
@@ -47,7 +56,15 @@ def plot_adaptation(results: Mapping[str, Adaptation], folder: Path, name: str) 
 def table_of_adaptation(results: Mapping[str, Adaptation]) -> Table:
     """What plays came to, for the terminal."""
     table = Table(title="Trees that follow what changes")
-    headings = ("play", "trees", "of OPT", "switches", "control kB/s", "documents kB/s", "lost, twice")
+    headings = (
+        "play",
+        "trees",
+        "of OPT",
+        "switches",
+        "control kB/s",
+        "documents kB/s",
+        "lost, twice",
+    )
     for heading in headings:
         table.add_column(heading, justify="left" if heading == "play" else "right")
     for title, found in results.items():

@@ -158,7 +158,9 @@ class _Writer:
         count = int(self._play.length / self._play.moves)
         stream = self._stream
         return [
-            Moved((1 + number) * self._play.moves, stream.below(clients), stream.below(self._brokers))
+            Moved(
+                (1 + number) * self._play.moves, stream.below(clients), stream.below(self._brokers)
+            )
             for number in range(count - 1)
         ]
 

@@ -7,7 +7,7 @@ effects out; no clock, socket or file. Read in this order:
 - `chart`, `interests`, `routes`, `state`: what is remembered
 - `forwarding`: documents on trees, and around what fails
 - `news`: what brokers tell of themselves; `directives`: what the coordinator tells
-- `coordinator`: samples in, trees out; `surroundings`, `planning`: what trees are made from, and how
+- `coordinator`: samples in, trees out; `surroundings`, `planning`: what they are made from, and how
 - `keywords`: documents and subscriptions that are sets of words
 - `clients`, `broker`: clients, and the door itself
 - `codec`, `dump`: as plain data

@@ -8,6 +8,7 @@ from typing import Any, Final
 from gossamer.protocol.broker.errors import MisplacedMessageError, UnknownNeighbourError
 from gossamer.protocol.broker.identifiers import Hop, Id
 from gossamer.protocol.broker.index import NewIndex, SharedIndex
+from gossamer.protocol.broker.messages import Restarted, TimerFired
 from gossamer.protocol.errors import LocalProtocolError, RemoteProtocolError
 from gossamer.protocol.trees.broker import dump as dumping
 from gossamer.protocol.trees.broker.clients import on_client_message
@@ -46,12 +47,10 @@ from gossamer.protocol.trees.broker.messages import (
     Planned,
     Record,
     Report,
-    Restarted,
     Return,
     Samples,
     Summary,
     Term,
-    TimerFired,
 )
 from gossamer.protocol.trees.broker.news import (
     make_ready,

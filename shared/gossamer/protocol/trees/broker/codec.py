@@ -105,9 +105,7 @@ _FILTERS: Final = many(FILTER, MAX_FILTERS)
 _LINKS: Final = _table(NAME, _COST, MAX_BROKERS, "a neighbour and a cost")
 _INTERESTS: Final = _table(ID, _FILTERS, MAX_INTERESTS, "a subscription and its filters")
 _BROKERS: Final = many(NAME, MAX_BROKERS)
-_ONLY: Final = maybe(
-    Part(sorted, lambda data, field: frozenset(_BROKERS.read(data, field)))
-)
+_ONLY: Final = maybe(Part(sorted, lambda data, field: frozenset(_BROKERS.read(data, field))))
 _ASSIGNED: Final = Part(
     lambda one: [list(one[0]), list(one[1]), one[2]],
     lambda data, field: _read_assigned(data, field),
@@ -144,7 +142,7 @@ def _is_tree(above: tuple[int, ...], count: int) -> bool:
         return False
     joined = {above.index(-1)}
     for broker in range(count):
-        way = []
+        way: list[int] = []
         while broker not in joined:
             if len(way) > count:
                 return False

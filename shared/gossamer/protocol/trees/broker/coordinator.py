@@ -35,7 +35,7 @@ from gossamer.protocol.trees.broker.messages import (
     Version,
 )
 from gossamer.protocol.trees.broker.outbox import Outbox
-from gossamer.protocol.trees.broker.planning import Problem, least_added
+from gossamer.protocol.trees.broker.planning import least_added
 from gossamer.protocol.trees.broker.routes import Routes
 from gossamer.protocol.trees.broker.state import (
     IDLE,

@@ -65,7 +65,4 @@ def use(state: State, out: Outbox, version: Version) -> None:
 def report(state: State) -> Report:
     """How far this broker is."""
     versions = state.versions
-    return Report(
-        state.term, state.name, versions.latest, versions.using, state.oldest_in_use
-    )
-
+    return Report(state.term, state.name, versions.latest, versions.using, state.oldest_in_use)

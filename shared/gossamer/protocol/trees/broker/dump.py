@@ -184,9 +184,7 @@ def _office_data(state: State, office: Office) -> dict[str, object]:
         "forced": office.forced,
         "planned_at": office.planned_at,
         "reports": [plain_message(one) for one in office.reports.values()],
-        "samples": plain_message(
-            Samples(office.term, state.name, tuple(office.samples.values()))
-        ),
+        "samples": plain_message(Samples(office.term, state.name, tuple(office.samples.values()))),
     }
 
 

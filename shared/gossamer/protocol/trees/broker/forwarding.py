@@ -118,9 +118,7 @@ def _take(state: State, wanted: Callable[[Stranded], bool]) -> list[Stranded]:
     return found
 
 
-def _reissue(
-    state: State, out: Outbox, document: Document, targets: frozenset[str] | None
-) -> None:
+def _reissue(state: State, out: Outbox, document: Document, targets: frozenset[str] | None) -> None:
     """Send a document out anew on the present trees, to some brokers."""
     state.counters.reissued += 1
     routes = state.versions.present
@@ -150,9 +148,7 @@ def _relay(
     routes = state.versions.get(document.version)
     assert routes is not None
     group = document.group
-    wanted = [
-        one for one in found if routes.groups.get(one) == group and _is_for(document, one)
-    ]
+    wanted = [one for one in found if routes.groups.get(one) == group and _is_for(document, one)]
     if source is not None:
         _deliver(state, out, document, _here(state, {one: found[one] for one in wanted}))
     ways: dict[str, set[str]] = {}

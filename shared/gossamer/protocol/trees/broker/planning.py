@@ -6,7 +6,7 @@ below one of its last neighbours, where documents wait for it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -19,10 +19,11 @@ from gossamer.protocol.trees.broker.messages import Planned, Version
 from gossamer.protocol.trees.broker.settings import HYBRID, MULT, MULT2, SINGLE
 from gossamer.protocol.trees.cost import price
 from gossamer.protocol.trees.graph import NONE, Graph, make_graph, make_workspace
-from gossamer.protocol.trees.plan import make_plan
+from gossamer.protocol.trees.plan import Plan, make_plan
 from gossamer.protocol.trees.sample import Sample, make_sample
 from gossamer.protocol.trees.spanning import Trees, make_trees
 from gossamer.protocol.trees.strategies import (
+    Routes,
     route_by_shortest_paths,
     route_hybrid,
     route_mult,
@@ -33,7 +34,7 @@ from gossamer.protocol.trees.strategies import (
 NEIGHBOURS: Final = 32
 """Others that MULT2 judges a group with."""
 
-_ROUTES: Final = {
+_ROUTES: Final[Mapping[str, Callable[[Plan], Routes]]] = {
     SINGLE: route_single,
     MULT: route_mult,
     MULT2: lambda plan: route_mult2(plan, NEIGHBOURS),
@@ -136,8 +137,8 @@ def least_added(
     return int(np.argmin(added))
 
 
-def _shortest_paths(plan: object) -> object:
-    return route_by_shortest_paths(plan, 0)  # type: ignore[arg-type]
+def _shortest_paths(plan: Plan) -> Routes:
+    return route_by_shortest_paths(plan, 0)
 
 
 def _graph_of(brokers: int, links: Links) -> Graph:

@@ -51,8 +51,8 @@ def problem_of(
     """
     brokers = sorted(state.chart.reachable)
     numbers = {name: number for number, name in enumerate(brokers)}
-    for one in missed:
-        numbers[one] = numbers[missed[one]]  # its end of the tree is served there
+    for name, beside in missed.items():
+        numbers[name] = numbers[beside]  # its end of the tree is served there
     interests = [one for one in state.interests if one.broker in numbers]
     places = {one: number for number, one in enumerate(interests)}
     links = sorted(
@@ -61,10 +61,11 @@ def problem_of(
         if one < other and one in state.chart.reachable and other in state.chart.reachable
     )
     documents = []
-    for one in samples:
-        found = sorted(places[i] for i in state.interests.match(one.values) if i in places)
-        if found and one.id.broker in numbers:
-            documents.append((numbers[one.id.broker], tuple(found)))
+    for sampled in samples:
+        matched = state.interests.match(sampled.values)
+        found = sorted(places[one] for one in matched if one in places)
+        if found and sampled.id.broker in numbers:
+            documents.append((numbers[sampled.id.broker], tuple(found)))
     present = state.versions.present
     return Problem(
         version=version,
