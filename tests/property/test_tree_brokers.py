@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from gossamer.protocol.trees.broker import TreeSettings
+from gossamer.protocol.trees.broker.settings import TreeSettings
 from support.tree_brokers import TICK, TreeOverlay, random_links
 from support.tree_play import FAILURES, FORGET, KILL, NOTHING, TreePlay
 

@@ -14,7 +14,7 @@ from gossamer.protocol.broker import Id, client, neighbour
 from gossamer.protocol.broker.effects import SetTimer
 from gossamer.protocol.broker.messages import Attach, Publish, Subscribe, TimerFired, Unsubscribe
 from gossamer.protocol.content.filters import parse
-from gossamer.protocol.trees.broker import TreeBroker, TreeSettings
+from gossamer.protocol.trees.broker.broker import TreeBroker
 from gossamer.protocol.trees.broker.codec import plain_message, read_between
 from gossamer.protocol.trees.broker.effects import Deliver, Effect, MakePlan, Refuse, Send
 from gossamer.protocol.trees.broker.messages import (
@@ -24,7 +24,9 @@ from gossamer.protocol.trees.broker.messages import (
     NeighbourUp,
     Restarted,
 )
-from gossamer.protocol.trees.broker.planning import Problem, solve
+from gossamer.protocol.trees.broker.planning import solve
+from gossamer.protocol.trees.broker.problem import Problem
+from gossamer.protocol.trees.broker.settings import TreeSettings
 from support.plain_index import PlainIndex
 
 MANY = 200_000

@@ -10,7 +10,7 @@ import networkx as nx
 from attrs import define, field
 
 from gossamer.protocol.content.filters import parse
-from gossamer.protocol.trees.broker import STRATEGIES, TreeSettings
+from gossamer.protocol.trees.broker.settings import STRATEGIES, TreeSettings
 from support.tree_brokers import TICK, TreeOverlay, random_links
 
 NOTHING, KILL, REVIVE, FORGET, CUT = "nothing", "kill", "revive", "forget", "cut"

@@ -15,16 +15,16 @@ from typing import Final
 import attrs
 import numpy as np
 import numpy.typing as npt
+from gossamer.sim.scot.remembering import RememberingIndex
 
 from gossamer.protocol.broker.identifiers import Id
 from gossamer.protocol.broker.messages import Attach, Detach, Publish
-from gossamer.protocol.trees.broker import TreeSettings
 from gossamer.protocol.trees.broker.effects import Deliver
 from gossamer.protocol.trees.broker.keywords import by_keywords, keyword_filter
+from gossamer.protocol.trees.broker.settings import TreeSettings
 from gossamer.protocol.trees.optimum import document_costs
 from gossamer.protocol.trees.plan import make_plan
 from gossamer.protocol.trees.sample import make_sample
-from gossamer.sim.scot.remembering import RememberingIndex
 from gossamer.sim.trees.network import SECOND, Timing, TreeNetwork
 from gossamer.sim.trees.plays import Moved, Play, Published, Script, write_script
 from gossamer.sim.trees.topology import Topology

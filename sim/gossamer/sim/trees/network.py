@@ -17,7 +17,7 @@ from gossamer.protocol.broker.effects import SetTimer
 from gossamer.protocol.broker.identifiers import client, neighbour
 from gossamer.protocol.broker.index import NewIndex, SharedIndex
 from gossamer.protocol.broker.messages import Restarted, TimerFired
-from gossamer.protocol.trees.broker import TreeBroker, TreeSettings
+from gossamer.protocol.trees.broker.broker import TreeBroker
 from gossamer.protocol.trees.broker.effects import Deliver, Effect, MakePlan, Refuse, Send
 from gossamer.protocol.trees.broker.messages import (
     BetweenBrokers,
@@ -29,6 +29,7 @@ from gossamer.protocol.trees.broker.messages import (
     Return,
 )
 from gossamer.protocol.trees.broker.planning import solve
+from gossamer.protocol.trees.broker.settings import TreeSettings
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.trees.message_sizes import MessageSizes
 

@@ -3,7 +3,7 @@
 After Sec. III-A and VI of the paper. The one door is `broker.TreeBroker.handle`: a message in,
 effects out; no clock, socket or file. Read in this order:
 
-- `messages`, `effects`, `settings`: what crosses the door
+- `messages`, `effects`, `settings`: what crosses the door; `problem`: what trees are made for
 - `chart`, `interests`, `routes`, `state`: what is remembered
 - `forwarding`: documents on trees, and around what fails
 - `news`: what brokers tell of themselves; `directives`: what the coordinator tells
@@ -12,8 +12,3 @@ effects out; no clock, socket or file. Read in this order:
 - `clients`, `broker`: clients, and the door itself
 - `codec`, `dump`: as plain data
 """
-
-from gossamer.protocol.trees.broker.broker import TreeBroker
-from gossamer.protocol.trees.broker.settings import STRATEGIES, TreeSettings
-
-__all__ = ["STRATEGIES", "TreeBroker", "TreeSettings"]

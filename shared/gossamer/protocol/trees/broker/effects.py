@@ -5,11 +5,10 @@ from __future__ import annotations
 from attrs import frozen
 
 from gossamer.protocol.broker.effects import Moved, SetTimer
-from gossamer.protocol.broker.identifiers import Hop, Id
-from gossamer.protocol.content.filters import Publication as Values
+from gossamer.protocol.broker.identifiers import Hop
 from gossamer.protocol.errors import ProtocolError
-from gossamer.protocol.trees.broker.messages import BetweenBrokers, Message
-from gossamer.protocol.trees.broker.planning import Problem
+from gossamer.protocol.trees.broker.messages import BetweenBrokers, Document, Message
+from gossamer.protocol.trees.broker.problem import Problem
 
 
 @frozen
@@ -21,19 +20,11 @@ class Send:
 
 
 @frozen
-class Published:
-    """A document as a client gets it."""
-
-    id: Id
-    values: Values
-
-
-@frozen
 class Deliver:
     """Hand a document to a client, once for all its filters that match."""
 
     client: str
-    publication: Published
+    publication: Document
     labels: tuple[str, ...]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gossamer.protocol.broker.effects import SetTimer
 from gossamer.protocol.broker.state import Timer
-from gossamer.protocol.trees.broker.effects import Deliver, Effect, Published, Send
+from gossamer.protocol.trees.broker.effects import Deliver, Effect, Send
 from gossamer.protocol.trees.broker.messages import BetweenBrokers, Document
 from gossamer.protocol.trees.broker.state import State
 
@@ -40,7 +40,7 @@ class Outbox:
     def deliver(self, client: str, document: Document, labels: tuple[str, ...]) -> None:
         """Hand a document to a client."""
         self._state.counters.delivered += 1
-        self.effects.append(Deliver(client, Published(document.id, document.values), labels))
+        self.effects.append(Deliver(client, document, labels))
 
     def set_timer(self, name: str, delay: int) -> None:
         """Ask for a timer in so many microseconds, unless it is set already."""

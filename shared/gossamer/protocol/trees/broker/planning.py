@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
-from attrs import frozen
 
 from gossamer.protocol.broker.identifiers import Id
 from gossamer.protocol.errors import InvariantError
 from gossamer.protocol.trees.broker.messages import Plan as TreePlan
-from gossamer.protocol.trees.broker.messages import Planned, Version
+from gossamer.protocol.trees.broker.messages import Planned
+from gossamer.protocol.trees.broker.problem import Problem
 from gossamer.protocol.trees.broker.settings import HYBRID, MULT, MULT2, SINGLE
 from gossamer.protocol.trees.cost import price
 from gossamer.protocol.trees.graph import NONE, Graph, make_graph, make_workspace
@@ -42,31 +42,6 @@ _ROUTES: Final[Mapping[str, Callable[[Plan], Routes]]] = {
 }
 
 Links = Sequence[tuple[int, int, float]]
-
-
-@frozen
-class Problem:
-    """What trees are made for.
-
-    Attributes:
-        version: that they will be.
-        strategy: by which they are made.
-        brokers: that can be reached, by name.
-        links: between them: two numbers of brokers and a cost.
-        absent: brokers that are away, and beside which other each hangs.
-        interests: subscriptions, and the number of the broker where each is served.
-        documents: of the sample: where they were published, and which subscriptions match.
-        present: the trees in use, where they can be compared with new ones.
-    """
-
-    version: Version
-    strategy: str
-    brokers: tuple[str, ...]
-    links: tuple[tuple[int, int, float], ...]
-    absent: Mapping[str, str]
-    interests: tuple[tuple[Id, int], ...]
-    documents: tuple[tuple[int, tuple[int, ...]], ...]
-    present: TreePlan | None
 
 
 def solve(number: int, problem: Problem) -> Planned:

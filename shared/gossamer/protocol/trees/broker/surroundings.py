@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from gossamer.protocol.trees.broker.messages import Sampled, Version
-from gossamer.protocol.trees.broker.planning import Problem
+from gossamer.protocol.trees.broker.problem import Problem
 from gossamer.protocol.trees.broker.state import State
 
 
