@@ -18,7 +18,7 @@ PEER, BROKER = "peer", "broker"
 # What brokers say where peers tell the schema of their events: neither takes the other for its own.
 BROKERS: Final = "that of brokers, version 1"
 SCOT_BROKERS: Final = "that of SCOT brokers, version 1"
-GRAPH_BROKERS: Final = "that of brokers of a graph, version 1"
+GRAPH_BROKERS: Final = "that of graph brokers, version 1"
 TREE, SCOT, TREES = "tree", "scot", "trees"
 # Those of `gossamer.protocol.broker.settings`, which a node that is no broker does not load.
 COVERINGS: Final = ("off", "lazy", "active", "packed", "selective", "incremental")

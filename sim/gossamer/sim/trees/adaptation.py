@@ -15,7 +15,7 @@ from typing import Final
 import attrs
 import numpy as np
 import numpy.typing as npt
-from gossamer.sim.scot.remembering import RememberingIndex
+from gossamer.sim.trees.remembering import RememberingIndex
 
 from gossamer.protocol.broker.identifiers import Id
 from gossamer.protocol.broker.messages import Attach, Detach, Publish
