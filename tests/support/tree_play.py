@@ -13,8 +13,8 @@ from gossamer.protocol.content.filters import parse
 from gossamer.protocol.trees.broker.settings import STRATEGIES, TreeSettings
 from support.tree_brokers import TICK, TreeOverlay, random_links
 
-NOTHING, KILL, REVIVE, FORGET, CUT = "nothing", "kill", "revive", "forget", "cut"
-FAILURES: Final = (NOTHING, KILL, REVIVE, FORGET, CUT)
+NOTHING, KILL, REVIVE, FORGET, CUT, SPLIT = "nothing", "kill", "revive", "forget", "cut", "split"
+FAILURES: Final = (NOTHING, KILL, REVIVE, FORGET, CUT, SPLIT)
 TEXTS: Final = ("a == true", "b == true", "n > 3", "n < 7", "n > 2 and a == true")
 STEPS: Final = 160
 AWAY: Final = 25
@@ -36,7 +36,7 @@ class TreePlay:
     overlay: TreeOverlay
     texts: dict[str, str] = field(factory=dict)
     failed: set[str] = field(factory=set)
-    _cut: tuple[str, str] | None = None
+    _cut: list[tuple[str, str]] = field(factory=list)
 
     @classmethod
     def drawn(cls, failure: str, seed: int) -> TreePlay:
@@ -90,21 +90,26 @@ class TreePlay:
         """Mostly it is the coordinator that fails."""
         draw, overlay = self.draw, self.overlay
         if self.failure == CUT:
-            self._cut = draw.choice(overlay.links)
-            overlay.break_link(*self._cut)
+            self._cut = [draw.choice(overlay.links)]
+        elif self.failure == SPLIT:
+            side = set(draw.sample(sorted(overlay.brokers), len(overlay.brokers) // 2))
+            self._cut = [link for link in overlay.links if len(side.intersection(link)) == 1]
         elif self.failure != NOTHING:
             leading = [name for name, one in overlay.brokers.items() if one.phase is not None]
             anybody = sorted(overlay.brokers)
             broker = draw.choice(leading if leading and draw.random() < 0.7 else anybody)
             overlay.kill(broker)
             self.failed.add(broker)
+        for link in self._cut:
+            overlay.break_link(*link)
 
     def _mend(self) -> None:
         if self.failure in (REVIVE, FORGET):
             for broker in self.failed:
                 self.overlay.revive(broker, remembers=self.failure == REVIVE)
-        elif self._cut is not None and self.draw.random() < 0.5:
-            self.overlay.mend_link(*self._cut)
+        elif self.failure == SPLIT or self.draw.random() < 0.5:
+            for link in self._cut:
+                self.overlay.mend_link(*link)
 
     # What has to be true.
 

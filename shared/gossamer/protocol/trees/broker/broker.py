@@ -29,6 +29,7 @@ from gossamer.protocol.trees.broker.forwarding import (
     on_confirm,
     on_document,
     on_link_down,
+    on_link_ready,
     on_return,
 )
 from gossamer.protocol.trees.broker.interests import InterestTable
@@ -236,6 +237,9 @@ class TreeBroker:
         if timer is None or timer.at is None or timer.token != token:
             return
         timer.at = None
+        for link in self.links():
+            if self._state.ready(link.name):  # what it did not know the trees of, it may know now
+                on_link_ready(self._state, out, link.name)
         send_samples(self._state, out)
         look_around(self._state, out)
         out.set_timer(TICK, self._state.settings.tick)

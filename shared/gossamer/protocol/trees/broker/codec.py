@@ -98,6 +98,8 @@ def _read_cost(data: object, field: str) -> float:
 
 
 _above: Final = read_whole(-1, MAX_BROKERS)
+# A document that has not set out is on no tree: -1.
+_GROUP: Final = Part(same, read_whole(-1))
 _TERM: Final = Part(list, _read_term)
 _VERSION: Final = Part(list, _read_version)
 _COST: Final = Part(same, _read_cost)
@@ -196,7 +198,7 @@ BETWEEN_BROKERS: Final[Mapping[str, Shape]] = {
     ),
     "report": shape(m.Report, _TERM, NAME, _VERSION, _VERSION, _VERSION, COUNT),
     "samples": shape(m.Samples, _TERM, NAME, many(_SAMPLED, MAX_SAMPLES), COUNT),
-    "document": shape(m.Document, ID, ID, _VERSION, COUNT, VALUES, _ONLY),
+    "document": shape(m.Document, ID, ID, _VERSION, _GROUP, VALUES, _ONLY),
     "confirm": shape(m.Confirm, ID, COUNT),
     "return": shape(m.Return, ID, COUNT),
 }

@@ -109,7 +109,7 @@ def on_told(state: State, out: Outbox, message: ToCoordinator) -> None:
 
 def look_around(state: State, out: Outbox) -> None:
     """Take office if it is this broker's turn, and see to what is due."""
-    if state.office is None and min(state.chart.reachable) == state.name:
+    if state.office is None and _is_its_turn(state):
         _take_office(state, out)
     office = state.office
     if office is None:
@@ -162,14 +162,15 @@ def assign(state: State, out: Outbox, interests: Iterable[Id]) -> None:
 def advance(state: State, out: Outbox, office: Office) -> None:
     """Take the next step of an installation, if all have taken the last one."""
     if office.phase == PREPARING and all(
-        one is not None and one.held >= office.version for one in _reports(state, office)
+        one is not None and one.held >= office.version
+        for one in _reports(state, office, joined_by=office.version)
     ):
         office.phase = SWITCHING
         use(state, out, office.version)
         _direct(state, out, office, answer=True)
     if office.phase == SWITCHING and all(
         one is not None and min(one.using, one.oldest) >= office.version
-        for one in _reports(state, office)
+        for one in _reports(state, office, joined_by=office.version)
     ):
         office.phase = IDLE
         state.versions.forget_before(office.version)
@@ -181,6 +182,13 @@ def resume(state: State) -> None:
     if state.office is not None and state.office.phase == PLANNING:
         state.office.phase = IDLE
         state.office.planned_at = None
+
+
+def _is_its_turn(state: State) -> bool:
+    """Who is alone, and was never joined by trees, has nothing to coordinate."""
+    reachable = state.chart.reachable
+    useful = len(reachable) > 1 or state.versions.present is not None
+    return useful and min(reachable) == state.name
 
 
 def _take_office(state: State, out: Outbox) -> None:
@@ -224,10 +232,14 @@ def _direct(
     )
 
 
-def _reports(state: State, office: Office) -> list[Report | None]:
-    """The last report of every broker that can be reached."""
+def _reports(
+    state: State, office: Office, joined_by: Version | None = None
+) -> list[Report | None]:
+    """The last report of every broker that can be reached, and that a version joins."""
     own = report(state)
-    reachable = sorted(state.chart.reachable)
+    routes = None if joined_by is None else state.versions.get(joined_by)
+    joined = state.chart.reachable if routes is None else set(routes.plan.brokers)
+    reachable = sorted(state.chart.reachable & joined)
     return [own if one == state.name else office.reports.get(one) for one in reachable]
 
 

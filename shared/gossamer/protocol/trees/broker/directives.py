@@ -6,8 +6,10 @@ is not heard any more. A broker never goes back to an earlier version.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from gossamer.protocol.trees.broker.forwarding import on_version_used
-from gossamer.protocol.trees.broker.messages import Directive, Report, Version
+from gossamer.protocol.trees.broker.messages import Directive, Plan, Report, Version
 from gossamer.protocol.trees.broker.outbox import Outbox
 from gossamer.protocol.trees.broker.state import State
 
@@ -33,6 +35,7 @@ def on_directive(state: State, out: Outbox, source: str, directive: Directive) -
     at, known = (directive.term, directive.number), (state.term, state.number)
     if at <= known:
         state.counters.stale += not directive.whole
+        _hold(state, directive.plans)
         return None
     follows = directive.term == state.term and directive.number == state.number + 1
     if not (follows or directive.whole):
@@ -42,11 +45,10 @@ def on_directive(state: State, out: Outbox, source: str, directive: Directive) -
         state.office = None
     state.term, state.number = at
     out.flood(directive, source)
-    for plan in directive.plans:
-        state.versions.hold(plan)
+    _hold(state, directive.plans)
     for version, interest, group in directive.assigned:
         routes = state.versions.get(version)
-        if routes is not None:
+        if routes is not None and group < len(routes.plan.trees):
             routes.groups.setdefault(interest, group)
     use(state, out, directive.using)
     state.versions.forget_before(directive.oldest)
@@ -56,10 +58,17 @@ def on_directive(state: State, out: Outbox, source: str, directive: Directive) -
 
 
 def use(state: State, out: Outbox, version: Version) -> None:
-    """Publish documents in a version from now on, if it is held and no earlier one."""
+    """Publish documents in a version from now on, if it is a later one and joins this broker."""
     if version > state.versions.using and state.versions.get(version) is not None:
         state.versions.using = version
         on_version_used(state, out, version)
+
+
+def _hold(state: State, plans: Iterable[Plan]) -> None:
+    """Hold the versions that join this broker, also those of a coordinator of former neighbours."""
+    for plan in plans:
+        if state.name in plan.brokers and plan.version >= state.versions.oldest:
+            state.versions.hold(plan)
 
 
 def report(state: State) -> Report:

@@ -70,13 +70,13 @@ def on_confirm(state: State, out: Outbox, source: str, message: Confirm) -> None
 
 
 def on_return(state: State, out: Outbox, source: str, message: Return) -> None:
-    """A neighbour does not know a document's trees any more; it sets out anew from here."""
+    """A neighbour does not know a document's trees; it sets out anew once there are others."""
     custody = state.custody.get((message.issue, message.group))
     if custody is None or source not in custody.pending:
         state.counters.stale += 1
         return
     targets = custody.pending.pop(source)
-    _reissue(state, out, custody.document, targets)
+    _strand(state, out, custody.document, source, targets)
     _settle(state, out, custody)
 
 
@@ -91,6 +91,8 @@ def on_link_down(state: State, out: Outbox, neighbour: str) -> None:
 
 def on_link_ready(state: State, out: Outbox, neighbour: str) -> None:
     """Send a neighbour that can take documents again what waits for it."""
+    if not any(one.hop == neighbour for one in state.stranded):
+        return
     for one in _take(state, lambda one: one.hop == neighbour):
         if state.versions.get(one.document.version) is None:
             _reissue(state, out, one.document, one.targets)
@@ -132,10 +134,11 @@ def _reissue(state: State, out: Outbox, document: Document, targets: frozenset[s
 def _set_out(state: State, out: Outbox, document: Document, found: Matches) -> None:
     """Begin the way of a document on the trees in use; before there are any it waits."""
     routes = state.versions.present
+    wanted = [one for one in found if _is_for(document, one) and one.broker != state.name]
     if routes is None:
-        _strand(state, out, document, NO_HOP, document.only)
+        if wanted:
+            _strand(state, out, document, NO_HOP, document.only)
         return
-    wanted = (one for one in found if _is_for(document, one) and one.broker != state.name)
     groups = {routes.groups[one] for one in wanted if one in routes.groups}
     for group in sorted(groups):
         set_out = evolve(document, version=state.versions.using, group=group)

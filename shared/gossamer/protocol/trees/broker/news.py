@@ -86,9 +86,10 @@ def on_summary(state: State, out: Outbox, source: str, message: Summary) -> None
         if state.chart.numbers[broker] > message.numbers.get(broker, -1):
             out.send(source, record_of(state, broker))
     known = (message.term, message.number)
-    if known < (state.term, state.number):
+    here = (state.term, state.number)
+    if known < here or (known != here and state.versions.present is not None):
         out.send(source, whole_directive(state))
-    if known <= (state.term, state.number):
+    if known <= here:
         make_ready(state, out, source)
 
 
