@@ -18,7 +18,7 @@ MOST_VERSIONS = 2
 
 
 @pytest.mark.parametrize("failure", FAILURES)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(seed=SEEDS)
 def test_each_document_comes_once_whatever_fails_and_is_installed(failure: str, seed: int) -> None:
     note(f"seed {seed}")

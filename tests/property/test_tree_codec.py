@@ -24,7 +24,7 @@ from gossamer.protocol.trees.broker.codec import (
 from gossamer.protocol.trees.broker.messages import NO_TERM, NO_VERSION, Term, Version
 
 TERM, VERSION, INTEREST = Term(3, "b1"), Version(3, "b1", 7), Id("b2", 5)
-FILTERS = (parse("price > 80 and symbol startswith \"A\""), parse("nokia == true"))
+FILTERS = (parse('price > 80 and symbol startswith "A"'), parse("nokia == true"))
 PLAN = m.Plan(VERSION, ("b1", "b2", "b3"), ((-1, 0, 1), (1, 2, -1)), {INTEREST: 1})
 SAMPLED = m.Sampled(12, Id("b3", 8), {"price": 81.5, "nokia": True})
 MESSAGES = [
@@ -52,7 +52,9 @@ FROM_ELSEWHERE = [
 ]
 
 
-@pytest.mark.parametrize("message", [*MESSAGES, *FROM_ELSEWHERE], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize(
+    "message", [*MESSAGES, *FROM_ELSEWHERE], ids=lambda one: type(one).__name__
+)
 def test_what_was_written_is_read_again(message: Any) -> None:
     data = cbor2.loads(cbor2.dumps(plain_message(message)))
     assert read_message(data) == message
@@ -76,8 +78,9 @@ PLAIN = st.recursive(
     | st.floats()
     | st.text(max_size=8)
     | st.binary(max_size=4),
-    lambda inner: st.lists(inner, max_size=5)
-    | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
     max_leaves=12,
 )
 

@@ -126,7 +126,10 @@ class Subscriber:
     got: dict[int, str] = field(factory=dict)
 
     async def run(
-        self, address: LocalAddress, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+        self,
+        address: LocalAddress,
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
         """Take what comes, until cancelled."""
         asked = False

@@ -66,7 +66,8 @@ def table_of_adaptation(results: Mapping[str, Adaptation]) -> Table:
         "lost, twice",
     )
     for heading in headings:
-        table.add_column(heading, justify="left" if heading == "play" else "right")
+        words = heading in ("play", "trees")
+        table.add_column(heading, justify="left" if words else "right", no_wrap=words)
     for title, found in results.items():
         for label, run in (("planned anew", found.adaptive), ("first trees kept", found.frozen)):
             table.add_row(

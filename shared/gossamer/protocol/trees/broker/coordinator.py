@@ -232,9 +232,7 @@ def _direct(
     )
 
 
-def _reports(
-    state: State, office: Office, joined_by: Version | None = None
-) -> list[Report | None]:
+def _reports(state: State, office: Office, joined_by: Version | None = None) -> list[Report | None]:
     """The last report of every broker that can be reached, and that a version joins."""
     own = report(state)
     routes = None if joined_by is None else state.versions.get(joined_by)
