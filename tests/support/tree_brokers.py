@@ -23,6 +23,7 @@ from gossamer.protocol.trees.broker.messages import (
     NeighbourDown,
     NeighbourUp,
     Restarted,
+    Sampled,
 )
 from gossamer.protocol.trees.broker.planning import solve
 from gossamer.protocol.trees.broker.problem import Problem
@@ -208,6 +209,12 @@ class TreeOverlay:
         """The broker that is coordinator."""
         (found,) = [name for name, one in self.brokers.items() if one.phase is not None]
         return found
+
+    def samples_at(self, coordinator: str) -> list[Sampled]:
+        """The documents that a coordinator has as its sample."""
+        office = self.brokers[coordinator]._state.office
+        assert office is not None
+        return list(office.samples.values())
 
     def graph(self) -> nx.Graph:
         """The brokers that live, and the links between them that work."""
