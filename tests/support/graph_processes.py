@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +21,7 @@ from support.node_processes import PATIENCE_S, Shell, end, free_ports, wait_for_
 POLL_S = 0.1
 SETTINGS = {
     "trees.probability": 1,
-    "trees.interval_s": 2,
+    "trees.interval_s": 1,
     "trees.tick_s": 0.3,
     "trees.threshold": 0,
     "discovery.multicast": "false",
@@ -101,6 +102,17 @@ class GraphProcesses:
             for number in sorted(self.running):
                 while not condition(await self.tables(number)):
                     await trio.sleep(POLL_S)
+
+    async def installed(self) -> int:
+        """How often coordinators that run have installed other trees."""
+        found = 0.0
+        for number in self.running:
+            async with open_client(self.address(number)) as client:
+                told = re.search(
+                    r"(?m)^gossamer_broker_installed_total (\S+)", await client.metrics()
+                )
+                found += float(told[1]) if told else 0.0
+        return int(found)
 
     async def learn_keys(self) -> None:
         """Learn by which key each broker is known."""

@@ -15,7 +15,6 @@ from typing import Final
 import attrs
 import numpy as np
 import numpy.typing as npt
-from gossamer.sim.trees.remembering import RememberingIndex
 
 from gossamer.protocol.broker.identifiers import Id
 from gossamer.protocol.broker.messages import Attach, Detach, Publish
@@ -27,6 +26,7 @@ from gossamer.protocol.trees.plan import make_plan
 from gossamer.protocol.trees.sample import make_sample
 from gossamer.sim.trees.network import SECOND, Timing, TreeNetwork
 from gossamer.sim.trees.plays import Moved, Play, Published, Script, write_script
+from gossamer.sim.trees.remembering import RememberingIndex
 from gossamer.sim.trees.topology import Topology
 
 WARM_UP: Final = 30 * SECOND
