@@ -8,6 +8,7 @@ import cbor2
 import pytest
 import trio
 
+from gossamer.node.commands.tracing import tables_for_people
 from gossamer.node.transport.frames import encode_frame
 from gossamer.protocol.broker import Id
 from support.memory_brokers import PATIENCE_S, MemoryClient
@@ -132,6 +133,10 @@ async def test_routes_and_tables_are_told(tmp_path: Path) -> None:
         assert told["sizes"]["subscriptions"] == 5
         assert sum(tree["subscriptions"] for tree in told["trees"]) == 5
         assert all(link["takes publications"] for link in told["links"])
+        titles = [title for title, _ in tables_for_people(told)]
+        assert titles[0] == f"broker broker 2 ({2:016x}): neighbours"
+        assert "coordinator of 5 brokers is" in titles[1]
+        assert titles[2] == "5 subscriptions of all brokers"
 
 
 @on_jumping_clock

@@ -21,7 +21,7 @@ from support.node_processes import PATIENCE_S, Shell
 
 pytestmark = pytest.mark.slow
 
-BROKERS = int(os.environ.get("GOSSAMER_GRAPH_BROKERS", "5"))
+BROKERS = int(os.environ.get("GOSSAMER_GRAPH_BROKERS", "4"))
 TOPICS = 3
 A_STAGE = 2.5
 """Seconds for which publications are about one topic: longer than from one plan to the next."""

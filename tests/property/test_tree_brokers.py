@@ -18,7 +18,7 @@ MOST_VERSIONS = 2
 
 
 @pytest.mark.parametrize("failure", FAILURES)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=9, deadline=None)
 @given(seed=SEEDS)
 def test_each_document_comes_once_whatever_fails_and_is_installed(failure: str, seed: int) -> None:
     note(f"seed {seed}")
@@ -49,7 +49,7 @@ def test_in_the_end_nothing_waits_and_earlier_trees_are_forgotten(failure: str, 
             assert set(present.plan.brokers) == set(graph), name
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=9, deadline=None)
 @given(seed=SEEDS)
 def test_where_nothing_fails_every_broker_knows_the_trees_of_what_comes(seed: int) -> None:
     """Documents would set out anew if they came on trees that are not held yet, or any more."""
@@ -62,7 +62,7 @@ def test_where_nothing_fails_every_broker_knows_the_trees_of_what_comes(seed: in
 
 
 @pytest.mark.parametrize("failure", [KILL, FORGET])
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(seed=SEEDS)
 def test_brokers_that_reach_each_other_obey_one_coordinator(failure: str, seed: int) -> None:
     note(f"seed {seed}")
@@ -75,7 +75,7 @@ def test_brokers_that_reach_each_other_obey_one_coordinator(failure: str, seed: 
         assert (broker.phase is not None) is (broker.name == least)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(seed=SEEDS)
 def test_a_broker_that_is_loaded_goes_on_as_the_one_that_was_dumped(seed: int) -> None:
     note(f"seed {seed}")
