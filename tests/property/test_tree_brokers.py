@@ -30,6 +30,19 @@ def test_each_document_comes_once_whatever_fails_and_is_installed(failure: str, 
     assert play.overlay.refusals == []
 
 
+@settings(max_examples=8, deadline=None)
+@given(seed=SEEDS)
+def test_nothing_is_lost_whatever_fails_as_long_as_it_comes_back(seed: int) -> None:
+    note(f"seed {seed}")
+    play = TreePlay.drawn(NOTHING, seed)
+    play.run_wildly()
+    assert play.twice() == []
+    assert play.missed() == []
+    assert play.unwanted() == []
+    assert play.overlay.total("lost") == 0
+    assert all(one.sizes().stranded == 0 for one in play.overlay.brokers.values())
+
+
 @pytest.mark.parametrize("failure", [failure for failure in FAILURES if failure != KILL])
 @settings(max_examples=6, deadline=None)
 @given(seed=SEEDS)

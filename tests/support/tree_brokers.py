@@ -136,6 +136,14 @@ class TreeOverlay:
         for name, end in ((one, other), (other, one)):
             self.tell(name, None, NeighbourUp(end))
 
+    def works(self, link: Link) -> bool:
+        """Whether a link works now."""
+        return link in self._up
+
+    def can_mend(self, link: Link) -> bool:
+        """Whether a link does not work although both of its brokers live."""
+        return link not in self._up and set(link) <= self.brokers.keys()
+
     def kill(self, name: str) -> None:
         """Let a broker die, and all its links with it; what it remembers can be found later."""
         self.dead[name] = cbor2.loads(cbor2.dumps(self.brokers.pop(name).dump()))

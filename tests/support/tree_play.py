@@ -71,6 +71,29 @@ class TreePlay:
                 self._mend()
         self.overlay.come_to_rest(12)
 
+    def run_wildly(self) -> None:
+        """Let any number of brokers and links fail and come back, in the end all of them."""
+        draw, overlay = self.draw, self.overlay
+        for step in range(STEPS):
+            self._do_something(step)
+            broken = [one for one in overlay.links if overlay.can_mend(one)]
+            working = [one for one in overlay.links if overlay.works(one)]
+            chance = draw.random()
+            if chance < 0.03 and len(overlay.brokers) > 1:
+                overlay.kill(draw.choice(sorted(overlay.brokers)))
+            elif chance < 0.07 and overlay.dead:
+                overlay.revive(draw.choice(sorted(overlay.dead)))
+            elif chance < 0.10 and working:
+                overlay.break_link(*draw.choice(working))
+            elif chance < 0.14 and broken:
+                overlay.mend_link(*draw.choice(broken))
+        for broker in sorted(overlay.dead):
+            overlay.revive(broker)
+        for link in overlay.links:
+            if overlay.can_mend(link):
+                overlay.mend_link(*link)
+        overlay.come_to_rest(14)
+
     def _do_something(self, step: int) -> None:
         draw, overlay = self.draw, self.overlay
         chance = draw.random()
