@@ -6,14 +6,15 @@ from typing import Any
 
 import cbor2
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.protocol.broker import Id
+from gossamer.protocol.broker import Id, neighbour
 from gossamer.protocol.broker.errors import MalformedMessageError
 from gossamer.protocol.broker.messages import Attach, Publish, Restarted, Subscribe, TimerFired
 from gossamer.protocol.content.filters import parse
 from gossamer.protocol.trees.broker import messages as m
+from gossamer.protocol.trees.broker.broker import TreeBroker
 from gossamer.protocol.trees.broker.codec import (
     BETWEEN_BROKERS,
     SHAPES,
@@ -21,7 +22,9 @@ from gossamer.protocol.trees.broker.codec import (
     read_between,
     read_message,
 )
+from gossamer.protocol.trees.broker.effects import Send
 from gossamer.protocol.trees.broker.messages import NO_TERM, NO_VERSION, Term, Version
+from support.tree_brokers import SETTINGS, TreeOverlay
 
 TERM, VERSION, INTEREST = Term(3, "b1"), Version(3, "b1", 7), Id("b2", 5)
 FILTERS = (parse('price > 80 and symbol startswith "A"'), parse("nokia == true"))
@@ -105,6 +108,29 @@ def test_a_message_with_something_else_in_it_is_read_or_malformed(
     except MalformedMessageError:
         return
     assert read_between(again) is not None
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    lies=st.lists(
+        st.tuples(st.sampled_from(MESSAGES), st.integers(0, 30), PLAIN), min_size=1, max_size=6
+    )
+)
+def test_a_broker_survives_a_neighbour_that_says_anything(lies: list[Any]) -> None:
+    overlay = TreeOverlay([("b1", "b2"), ("b2", "b3"), ("b3", "b1")])
+    overlay.subscribe("reader", "b3", "price > 0")
+    overlay.come_to_rest(2)
+    broker = overlay.brokers["b1"]
+    for which, place, put in lies:
+        try:
+            message = read_between(_put(plain_message(which), [place], put))
+        except MalformedMessageError:
+            continue
+        for effect in broker.handle(overlay.now, neighbour("b2"), message):
+            if isinstance(effect, Send):
+                read_between(plain_message(effect.message))
+    again = TreeBroker.load(cbor2.loads(cbor2.dumps(broker.dump())), SETTINGS)
+    assert again.dump() == broker.dump()
 
 
 def _put(data: Any, countdown: list[int], put: Any) -> Any:

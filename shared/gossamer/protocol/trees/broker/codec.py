@@ -57,6 +57,7 @@ MAX_FILTERS: Final = 100_000
 """Most filters of a subscription."""
 MAX_SAMPLES: Final = 10_000
 """Most documents sent as samples at once."""
+_MOST: Final = 1e300
 
 
 def _table(key: Part, value: Part, most: int, expected: str) -> Part:
@@ -92,8 +93,21 @@ def _read_version(data: object, field: str) -> Version:
 
 
 def _read_cost(data: object, field: str) -> float:
-    if type(data) not in (int, float) or not 0 < data < float("inf"):  # type: ignore[operator]
+    if type(data) not in (int, float) or not 0 < data <= _MOST:  # type: ignore[operator]
         raise malformed(field, data, "a finite number above 0")
+    return float(data)  # type: ignore[arg-type]
+
+
+def _read_assigned(data: object, field: str) -> tuple[Version, Id, int]:
+    if type(data) is not list or len(data) != 3:
+        raise malformed(field, data, "a version, a subscription and a tree")
+    version, interest, group = data
+    return _read_version(version, field), ID.read(interest, field), COUNT.read(group, field)
+
+
+def _read_sum(data: object, field: str) -> float:
+    if type(data) not in (int, float) or not 0 <= data <= _MOST:  # type: ignore[operator]
+        raise malformed(field, data, "a finite number from 0 on")
     return float(data)  # type: ignore[arg-type]
 
 
@@ -108,17 +122,8 @@ _LINKS: Final = _table(NAME, _COST, MAX_BROKERS, "a neighbour and a cost")
 _INTERESTS: Final = _table(ID, _FILTERS, MAX_INTERESTS, "a subscription and its filters")
 _BROKERS: Final = many(NAME, MAX_BROKERS)
 _ONLY: Final = maybe(Part(sorted, lambda data, field: frozenset(_BROKERS.read(data, field))))
-_ASSIGNED: Final = Part(
-    lambda one: [list(one[0]), list(one[1]), one[2]],
-    lambda data, field: _read_assigned(data, field),
-)
-
-
-def _read_assigned(data: object, field: str) -> tuple[Version, Id, int]:
-    if type(data) is not list or len(data) != 3:
-        raise malformed(field, data, "a version, a subscription and a tree")
-    version, interest, group = data
-    return _read_version(version, field), ID.read(interest, field), COUNT.read(group, field)
+_ASSIGNED: Final = Part(lambda one: [list(one[0]), list(one[1]), one[2]], _read_assigned)
+_SUM: Final = Part(same, _read_sum)
 
 
 class _PlanShape(Shape):
@@ -209,13 +214,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
     **FROM_CLIENT,
     "neighbour up": shape(m.NeighbourUp, NAME, _COST),
     "neighbour down": shape(m.NeighbourDown, NAME),
-    "planned": shape(
-        m.Planned,
-        COUNT,
-        _PLANS,
-        Part(same, lambda data, field: _read_sum(data, field)),
-        Part(same, lambda data, field: _read_sum(data, field)),
-    ),
+    "planned": shape(m.Planned, COUNT, _PLANS, _SUM, _SUM),
     "timer fired": shape(TimerFired, NAME, COUNT),
     "restarted": shape(Restarted),
 }
@@ -223,12 +222,6 @@ SHAPES: Final[Mapping[str, Shape]] = {
 
 _BETWEEN: Final = Kinds(BETWEEN_BROKERS)
 _ALL: Final = Kinds(SHAPES)
-
-
-def _read_sum(data: object, field: str) -> float:
-    if type(data) not in (int, float) or not 0 <= data < float("inf"):  # type: ignore[operator]
-        raise malformed(field, data, "a finite number from 0 on")
-    return float(data)  # type: ignore[arg-type]
 
 
 def plain_message(message: Message) -> list[object]:

@@ -24,6 +24,9 @@ from gossamer.protocol.trees.broker.messages import (
 from gossamer.protocol.trees.broker.outbox import Outbox
 from gossamer.protocol.trees.broker.state import Link, State
 
+# No broker has told so much: who says so would leave no numbers for what comes.
+_NONSENSE = 1 << 62
+
 # What this broker tells.
 
 
@@ -135,7 +138,7 @@ def on_news(state: State, out: Outbox, source: str, news: News) -> bool:
 
 def _tell_again(state: State, out: Outbox, number: int) -> None:
     """Tell all of this broker, if they remember it from a life that it has forgotten itself."""
-    if number > state.news_number:
+    if state.news_number < number < _NONSENSE:
         state.news_number = number
         _next_number(state)
         out.flood(record_of(state, state.name))

@@ -101,6 +101,7 @@ class Office:
             `SWITCHING` until all use them and no document is under way on earlier ones.
         version: that these are about.
         question: number of the last `effects.MakePlan`.
+        forced: whether its answer is installed whatever it saves.
         planned_at: when that was, in microseconds.
         reports: the last of each broker.
         samples: by identifier of the document, in the order in which they came.
