@@ -9,6 +9,7 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from gossamer.protocol.trees.broker.settings import TreeSettings
+from gossamer.protocol.trees.broker.state import PLANNING, PREPARING, SWITCHING
 from support.tree_brokers import TICK, TreeOverlay, random_links
 from support.tree_play import FAILURES, FORGET, KILL, NOTHING, TreePlay
 
@@ -113,3 +114,42 @@ def test_a_broker_that_is_loaded_goes_on_as_the_one_that_was_dumped(seed: int) -
     plain, swapped = overlays
     assert plain.deliveries == swapped.deliveries
     assert plain.sent == swapped.sent
+
+
+def begun_installing(steps: int) -> tuple[TreeOverlay, str | None]:
+    """An overlay so many messages after its coordinator found a broken tree, and its phase.
+
+    A document is published at every message.
+    """
+    links = [("b0", "b1"), ("b1", "b2"), ("b2", "b3"), ("b3", "b0"), ("b1", "b3")]
+    planning = TreeSettings(probability=1.0, interval=2 * TICK, threshold=0.0)
+    overlay = TreeOverlay(links, planning, seed=steps)
+    for name, broker, text in (("odd", "b2", "odd == true"), ("all", "b3", "present(n)")):
+        overlay.subscribe(name, broker, text)
+    overlay.come_to_rest(3)
+    overlay.plan_chance = 0.2
+    present = overlay.brokers["b0"].present
+    assert present is not None
+    (below, above) = next(pair for pair in enumerate(present.plan.trees[0]) if pair[1] >= 0)
+    overlay.break_link(present.plan.brokers[below], present.plan.brokers[above])
+    overlay.settle()
+    overlay.tick()
+    for number in range(steps):
+        overlay.publish("b1", n=number, odd=number % 2 == 1)
+        overlay.step()
+    return overlay, overlay.brokers["b0"].phase
+
+
+def test_the_coordinator_may_die_at_every_step_of_an_installation() -> None:
+    phases = set()
+    for steps in range(0, 90, 2):
+        overlay, phase = begun_installing(steps)
+        phases.add(phase)
+        overlay.kill("b0")
+        overlay.publish("b1", n=99, odd=True)
+        overlay.come_to_rest(5)
+        assert overlay.coordinator() == "b1"
+        for id_, (_, values) in overlay.published.items():
+            wanted = ["all", "odd"] if values["odd"] else ["all"]
+            assert overlay.got(id_) == wanted, (steps, id_)
+    assert phases >= {PLANNING, PREPARING, SWITCHING}

@@ -60,6 +60,7 @@ class TreeOverlay:
         published: by identifier of the document, where it was published and what it says.
         sent: messages between brokers by kind.
         refusals: what was refused.
+        plan_chance: that a plan is ready before the next message arrives.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class TreeOverlay:
         self.home: dict[str, str] = {}
         self.sent: Counter[str] = Counter()
         self.refusals: list[Refuse] = []
+        self.plan_chance = 0.02
         self.dead: dict[str, dict[str, object]] = {}
         self.links = sorted({(min(pair), max(pair)) for pair in links})
         self._settings = settings
@@ -186,7 +188,7 @@ class TreeOverlay:
     def step(self) -> bool:
         """Deliver one message of a link that is drawn, or one plan; False if there is nothing."""
         busy = sorted(ends for ends, way in self._ways.items() if way)
-        if self._plans and (not busy or self._random.random() < 0.02):
+        if self._plans and (not busy or self._random.random() < self.plan_chance):
             name, asked = self._plans.pop(0)
             self.tell(name, None, self._make_plan(asked.number, asked.problem))
             return True
