@@ -6,6 +6,7 @@ There are few of them here; GOSSAMER_GRAPH_BROKERS=20 runs as many as that.
 from __future__ import annotations
 
 import os
+import sys
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,10 +18,11 @@ from attrs import define, field
 
 from gossamer.node.local.client import open_client
 from support.graph_processes import POLL_S, GraphProcesses, Subscriber, graph_processes
-from support.node_processes import PATIENCE_S, Shell
+from support.node_processes import PATIENCE_S, Shell, end, free_ports
 
 pytestmark = pytest.mark.slow
 
+EXAMPLE = Path(__file__).parents[2] / "examples/trees/node"
 BROKERS = int(os.environ.get("GOSSAMER_GRAPH_BROKERS", "4"))
 TOPICS = 3
 A_STAGE = 2.5
@@ -119,3 +121,14 @@ async def stage(drift: Drift, writers: list[int], topic: int) -> None:
     async with trio.open_nursery() as nursery:
         for number in writers:
             nursery.start_soon(drift.publish, number, topic)
+
+
+def test_the_example_prints_what_its_readme_says(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    example = [sys.executable, str(EXAMPLE / "ring.py"), "market"]
+    process = shell.start(command=["env", f"FIRST_PORT={free_ports(4)}", *example])
+    code, out, err = end(process)
+    assert code == 0, err
+    said = (EXAMPLE / "README.md").read_text(encoding="utf-8")
+    assert all(f"\n    {line}\n" in said for line in out.splitlines()), out
+    assert len(out.splitlines()) == 6
