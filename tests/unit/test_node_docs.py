@@ -9,21 +9,26 @@ import attrs
 import pytest
 
 from gossamer.node.broker.scot_kind import ScotKind
+from gossamer.node.broker.trees_kind import GraphKind
 from gossamer.node.broker.wire import OVERLAY_FRAMES, SCOT_FRAMES
 from gossamer.node.cli import app, pub_app, sub_app, top_app
 from gossamer.node.cli_broker import advertise_app, batch_app, unsub_app
 from gossamer.node.config import SECTIONS
 from gossamer.node.config_scot import ScotSection
+from gossamer.node.config_trees import TreesSection
 from gossamer.node.local.frames import LOCAL_TYPES
 from gossamer.node.metrics import METRICS
 from gossamer.node.transport.frames import CONTROL_FRAMES
 from gossamer.protocol.broker.counters import Counters
 from gossamer.protocol.scot.counters import Counters as ScotCounters
+from gossamer.protocol.trees.broker.counters import Counters as GraphCounters
+from gossamer.protocol.trees.broker.counters import TableSizes
 
 ROOT = Path(__file__).parents[2]
 DOCS = (ROOT / "docs/node.md").read_text(encoding="utf-8")
 BROKER_DOCS = (ROOT / "docs/broker-node.md").read_text(encoding="utf-8")
 SCOT_DOCS = (ROOT / "docs/scot-node.md").read_text(encoding="utf-8")
+GRAPH_DOCS = (ROOT / "docs/tree-brokers.md").read_text(encoding="utf-8")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -70,6 +75,16 @@ def test_what_there_is_for_brokers_of_a_scot_is_described() -> None:
     for name in ScotKind.counted:
         assert f"`{name}`" in SCOT_DOCS
     assert set(ScotKind.counted) == {field.name for field in attrs.fields(ScotCounters)}
+
+
+def test_what_there_is_for_brokers_of_a_graph_is_described() -> None:
+    for field in attrs.fields(TreesSection):
+        assert f"`{field.name}`" in GRAPH_DOCS
+    for name in GraphKind.counted:
+        assert f"`{name}`" in GRAPH_DOCS
+    assert set(GraphKind.counted) == {field.name for field in attrs.fields(GraphCounters)}
+    for field in attrs.fields(TableSizes):
+        assert f"`{field.name}`" in GRAPH_DOCS
 
 
 def test_every_frame_of_the_local_socket_is_described() -> None:

@@ -28,6 +28,7 @@ from gossamer.node.config_checks import (
 )
 from gossamer.node.config_delivery import DECIDED_BY_DELIVERY, Delivery
 from gossamer.node.config_scot import ScotSection
+from gossamer.node.config_trees import TreesSection
 from gossamer.protocol import config as protocol_config
 from gossamer.protocol.config import Settings
 from gossamer.protocol.content.schema import Schema
@@ -284,6 +285,7 @@ SECTIONS: Final[tuple[type[Any], ...]] = (
     Node,
     BrokerSection,
     ScotSection,
+    TreesSection,
 )
 
 
@@ -310,6 +312,7 @@ class NodeConfig:
     node: Node = attrs.field(factory=Node)
     broker: BrokerSection = attrs.field(factory=BrokerSection)
     scot: ScotSection = attrs.field(factory=ScotSection)
+    trees: TreesSection = attrs.field(factory=TreesSection)
     schema: Schema | None = None
     limits: Mapping[str, object] = attrs.field(factory=dict, converter=checks.to_mapping)
 

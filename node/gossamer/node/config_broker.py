@@ -18,7 +18,8 @@ PEER, BROKER = "peer", "broker"
 # What brokers say where peers tell the schema of their events: neither takes the other for its own.
 BROKERS: Final = "that of brokers, version 1"
 SCOT_BROKERS: Final = "that of SCOT brokers, version 1"
-TREE, SCOT = "tree", "scot"
+GRAPH_BROKERS: Final = "that of graph brokers, version 1"
+TREE, SCOT, TREES = "tree", "scot", "trees"
 # Those of `gossamer.protocol.broker.settings`, which a node that is no broker does not load.
 COVERINGS: Final = ("off", "lazy", "active", "packed", "selective", "incremental")
 AUTO, INTERPRETED, COMPILED = "auto", "interpreted", "compiled"
@@ -44,7 +45,8 @@ class BrokerSection:
 
     Attributes:
         overlay: "tree" for brokers that form a tree, "scot" for a structured cyclic overlay, of
-            which the section `[scot]` tells more.
+            which the section `[scot]` tells more, "trees" for any graph of brokers, on which
+            publications go by trees that are made for them (section `[trees]`).
         neighbours: brokers to connect to. It is enough that one end of a link names the other.
         covering: as of `gossamer.protocol.broker.settings`; incremental, the one made against
             bursts. A broker that has tables keeps the covering with which they were made.
@@ -63,7 +65,7 @@ class BrokerSection:
     """
 
     SECTION: ClassVar = "broker"
-    overlay: str = attrs.field(default=TREE, validator=checks.one_of((TREE, SCOT)))
+    overlay: str = attrs.field(default=TREE, validator=checks.one_of((TREE, SCOT, TREES)))
     neighbours: tuple[str, ...] = attrs.field(
         default=(), converter=checks.to_tuple, validator=checks.each(checks.address(lowest_port=1))
     )

@@ -24,6 +24,7 @@ from gossamer.node.broker.scot_kind import ScotKind
 from gossamer.node.broker.scot_links import ScotNeighbours
 from gossamer.node.broker.wire import OVERLAY_FRAMES, SCOT_FRAMES
 from gossamer.node.causes import count_end, count_refusal
+from gossamer.node.config_broker import GRAPH_BROKERS
 from gossamer.node.errors import CertificateError, PeerRefused, RevokedCertificateError
 from gossamer.node.metrics import Counters
 from gossamer.node.revoking import RevocationDesk
@@ -133,11 +134,7 @@ class BrokerNode:
         self.members = Members(
             parts.writer, self._engine, parts.retention_s, keeps=parts.kind.keeps
         )
-        self.neighbours = (
-            ScotNeighbours(nursery, self._engine, parts.kind)
-            if isinstance(parts.kind, ScotKind)
-            else Neighbours(nursery, self._engine)
-        )
+        self.neighbours = _neighbours_of(parts.kind, nursery, self._engine)
         self._parts = parts
         self._nursery = nursery
         self._descriptors = (
@@ -222,6 +219,8 @@ class BrokerNode:
                 self._nursery.start_soon(self.members.withdraw, effect.client, None)
             elif isinstance(effect, scot.Withdrawn):
                 self._nursery.start_soon(self.members.withdraw, effect.client, effect.ids)
+            elif (task := self.kind.task(effect)) is not None:
+                self._nursery.start_soon(self._work_out, task)
             else:
                 self.neighbours.refused(effect)
         outcome, published = told.outcome, None
@@ -229,6 +228,10 @@ class BrokerNode:
             self.counters.events_published += 1
             published = outcome.id
         self._routes.note(told, effects, published)
+
+    async def _work_out(self, task: Callable[[], Any]) -> None:
+        found = await trio.to_thread.run_sync(task, abandon_on_cancel=True)
+        self.engine.tell(None, found)
 
     # What the transport asks and tells
 
@@ -348,6 +351,16 @@ class BrokerNode:
         await self.pool.close()
         if await self.engine.close():
             await self._journal.dump(self.engine.broker, self.engine.now)
+
+
+def _neighbours_of(kind: Kind, nursery: trio.Nursery, engine: Callable[[], Engine]) -> Neighbours:
+    if isinstance(kind, ScotKind):
+        return ScotNeighbours(nursery, engine, kind)
+    if kind.schema == GRAPH_BROKERS:
+        from gossamer.node.broker.trees_links import GraphNeighbours
+
+        return GraphNeighbours(nursery, engine)
+    return Neighbours(nursery, engine)
 
 
 def _mail_id(store: Store) -> str:

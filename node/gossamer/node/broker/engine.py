@@ -26,6 +26,7 @@ from gossamer.protocol.errors import ProtocolError
 from gossamer.protocol.scot import effects as scot
 from gossamer.protocol.scot.errors import UnsafeError
 from gossamer.protocol.scot.messages import Acknowledge, WindowEnded
+from gossamer.protocol.trees.broker import effects as trees
 
 # Messages between two commits, and between two turns of the event loop.
 BATCH: Final = 512
@@ -36,8 +37,8 @@ RETRY_S: Final = 1.0
 LOOK_S: Final = 0.05
 MICROSECONDS: Final = 1_000_000
 
-Delivery = Deliver | scot.Deliver
-Refusal = Refuse | scot.Refuse
+Delivery = Deliver | scot.Deliver | trees.Deliver
+Refusal = Refuse | scot.Refuse | trees.Refuse
 # Messages of which nothing has to be remembered.
 _PASSING: Final = WindowEnded | Acknowledge
 

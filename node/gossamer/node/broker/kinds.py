@@ -116,6 +116,10 @@ class Kind(Protocol):
         """What the broker is told first."""
         ...
 
+    def task(self, effect: Any) -> Callable[[], Any] | None:
+        """What an effect wants to be worked out in a thread; the broker is told the result."""
+        ...
+
     def subscriptions(self, dump: dict[str, Any]) -> int:
         """Entries of the subscription table in a dump."""
         ...
@@ -197,6 +201,9 @@ class TreeKind:
 
     def restarted(self) -> Restarted:
         return Restarted()
+
+    def task(self, effect: Any) -> None:
+        del effect
 
     def subscriptions(self, dump: dict[str, Any]) -> int:
         return len(dump["subscriptions"])

@@ -13,7 +13,7 @@ from gossamer.node.broker.assembly import BrokerNode, BrokerParts, run_broker
 from gossamer.node.broker.kinds import Kind, TreeKind
 from gossamer.node.broker.scot_kind import ScotKind
 from gossamer.node.config import NodeConfig
-from gossamer.node.config_broker import SCOT
+from gossamer.node.config_broker import SCOT, TREES
 from gossamer.node.peer import PLAIN_CLUSTER, advertised, plain_key, transport_of
 from gossamer.node.security.cluster import ClusterFolder, Membership, open_membership
 from gossamer.node.store.writer import StoreWriter, open_writer
@@ -50,6 +50,11 @@ def kind_of(config: NodeConfig) -> Kind:
     """The kind of broker that is configured, with its settings; raises `ConfigError`."""
     if config.broker.overlay == SCOT:
         return ScotKind(config.scot.position(), config.scot.settings(), config.scot.overlay)
+    if config.broker.overlay == TREES:
+        # What only these brokers need takes memory that others do without.
+        from gossamer.node.broker.trees_kind import GraphKind
+
+        return GraphKind(config.trees.settings(config.broker.retained_publications))
     return TreeKind(config.broker.settings())
 
 

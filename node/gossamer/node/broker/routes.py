@@ -27,6 +27,8 @@ from gossamer.protocol.broker.messages import Frame as BrokerFrame
 from gossamer.protocol.broker.messages import Publication, Publish
 from gossamer.protocol.scot import effects as scot
 from gossamer.protocol.scot import messages as scot_messages
+from gossamer.protocol.trees.broker import effects as trees
+from gossamer.protocol.trees.broker.messages import Document
 
 # Publications remembered: an hour of one a second, and some 2 MB.
 REMEMBERED: Final = 4096
@@ -36,7 +38,9 @@ LESS_S: Final = 0.05
 # Questions that neighbours may have asked and not been answered.
 QUESTIONS: Final = 64
 
-_PUBLICATIONS: Final = Publication | scot_messages.Notification | scot_messages.BidNotification
+_PUBLICATIONS: Final = (
+    Publication | scot_messages.Notification | scot_messages.BidNotification | Document
+)
 
 
 @frozen
@@ -110,7 +114,7 @@ def _way_of(effect: Any) -> Hop | None:
         return client(effect.client)
     if isinstance(effect, Send) and _carried(effect.frame) is not None:
         return neighbour(effect.neighbour)
-    if isinstance(effect, scot.Send) and _carried(effect.message) is not None:
+    if isinstance(effect, scot.Send | trees.Send) and _carried(effect.message) is not None:
         return neighbour(effect.neighbour)
     return None
 

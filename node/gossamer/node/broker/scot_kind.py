@@ -89,6 +89,9 @@ class ScotKind:
     def restarted(self) -> Restarted:
         return Restarted()
 
+    def task(self, effect: Any) -> None:
+        del effect
+
     def subscriptions(self, dump: dict[str, Any]) -> int:
         return len(dump["table"])
 

@@ -17,7 +17,7 @@ from gossamer.node.broker.session import BrokerServices
 from gossamer.node.commands.joining import open_join_desk
 from gossamer.node.commands.process import NodeProcess
 from gossamer.node.config import NodeConfig
-from gossamer.node.config_broker import BROKER, CLUSTER, SCOT
+from gossamer.node.config_broker import BROKER, CLUSTER, SCOT, TREES
 from gossamer.node.logs import log
 from gossamer.node.notes import cluster_schema
 from gossamer.node.page.server import serve_page
@@ -94,6 +94,8 @@ class RunningBroker(NodeProcess):
         if self._config.broker.overlay == SCOT:
             scot = self._config.scot
             return {"place": f"B({scot.region},{scot.cluster})", "overlay": scot.overlay}
+        if self._config.broker.overlay == TREES:
+            return {"overlay": "trees"}
         return {"covering": self._config.broker.covering}
 
     def _describe(self, node: BrokerNode) -> Mapping[str, Any]:

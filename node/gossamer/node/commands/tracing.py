@@ -46,6 +46,8 @@ def trace(folder: Path | None, event: str | None, *, as_json: bool) -> None:
 
 def tables_for_people(told: Mapping[str, Any]) -> list[tuple[str, Table]]:
     """The tables of a broker with their titles."""
+    if "coordinator" in told:
+        return _tables_of_graph(told)
     sizes = told["sizes"]
     where = ", ".join(f"{number} from {hop}" for hop, number in sizes["by last hop"].items())
     wanted = f"{sizes['subscriptions']} subscriptions" + (f": {where}" if where else "")
@@ -62,6 +64,17 @@ def tables_for_people(told: Mapping[str, Any]) -> list[tuple[str, Table]]:
         _table(offered, told["advertisements"]),
         _table(wanted, told["subscriptions"]),
         _table("kept for nobody, and what that costs", told["aggregates"]),
+    ]
+
+
+def _tables_of_graph(told: Mapping[str, Any]) -> list[tuple[str, Table]]:
+    sizes, reachable = told["sizes"], len(told["reachable"])
+    coordinator = f"coordinator of {reachable} brokers is {told['coordinator']}"
+    waiting = f"{sizes['custody']} publications not confirmed, {sizes['stranded']} that wait"
+    return [
+        _table(f"broker {told['broker']}: neighbours", told["links"]),
+        _table(f"trees in use: {sizes['trees']}; {waiting}; {coordinator}", told["trees"]),
+        _table(f"{sizes['subscriptions']} subscriptions of all brokers", told["subscriptions"]),
     ]
 
 

@@ -91,7 +91,7 @@ class Workload:
 
 def make_workload(graph: Graph, locality: Locality, seed: int) -> Workload:
     """Draw a workload for the brokers of a graph."""
-    near = _Nearest(graph)
+    near = Nearest(graph)
     interests = _interests(graph.nodes, near, locality, Stream(seed, _KEYWORD_KEY))
     places = tuple(broker for broker, wanted in enumerate(interests) if wanted)
     stream = Stream(seed, _DOCUMENT_KEY)
@@ -133,7 +133,7 @@ def sampled(sample: Sample, share: float, seed: int) -> Sample:
 
 
 def _interests(
-    brokers: int, near: _Nearest, locality: Locality, stream: Stream
+    brokers: int, near: Nearest, locality: Locality, stream: Stream
 ) -> Sequence[list[int]]:
     interests: list[list[int]] = [[] for _ in range(brokers)]
     size = math.ceil(locality.neighbourhood * brokers)
@@ -144,7 +144,7 @@ def _interests(
     return interests
 
 
-class _Nearest:
+class Nearest:
     """The brokers nearest to any broker, itself first; of equally near ones the lower."""
 
     def __init__(self, graph: Graph) -> None:

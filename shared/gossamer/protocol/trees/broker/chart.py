@@ -1,0 +1,100 @@
+"""What a broker knows of all brokers: who is linked to whom, and who can be reached.
+
+Every broker tells of its own links, with numbers that grow, and news of it flood to all. A link is
+there where both of its ends say so. What brokers that are away have last said is kept, as they may
+come back.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Mapping
+
+from attrs import define, field
+
+
+@define(eq=False)
+class Chart:
+    """The graph of brokers as one of them sees it.
+
+    Attributes:
+        name: of that broker.
+        numbers: of the last news of each broker.
+        links: neighbours of each broker, as it last said, and what a document costs there.
+        lost: since when (microseconds) each broker cannot be reached that could be before.
+    """
+
+    name: str
+    numbers: dict[str, int] = field(factory=dict)
+    links: dict[str, dict[str, float]] = field(factory=dict)
+    lost: dict[str, int] = field(factory=dict)
+    _ways: dict[str, str] | None = None
+
+    def set_links(self, broker: str, links: Mapping[str, float], now: int) -> None:
+        """Take over what a broker says of its links."""
+        before = self.reachable
+        self.links[broker] = dict(links)
+        self._ways = None
+        after = self.reachable
+        for one in before - after:
+            self.lost[one] = now
+        for one in after:
+            self.lost.pop(one, None)
+
+    def cost(self, one: str, other: str) -> float | None:
+        """What a document costs between two brokers, None where they are not linked.
+
+        Where the ends differ, the greater cost counts.
+        """
+        there, back = self.links.get(one, {}).get(other), self.links.get(other, {}).get(one)
+        return None if there is None or back is None else max(there, back)
+
+    def costs(self) -> dict[tuple[str, str], float]:
+        """What a document costs on each link, by both ends in either order."""
+        return {
+            (one, other): cost
+            for one in sorted(self.links)
+            for other in sorted(self.links[one])
+            if (cost := self.cost(one, other)) is not None
+        }
+
+    @property
+    def reachable(self) -> frozenset[str]:
+        """The brokers that can be reached, this one included."""
+        return frozenset((*self._found(), self.name))
+
+    def way_to(self, broker: str) -> str | None:
+        """The neighbour on a way of fewest links to another broker, None where there is none."""
+        return self._found().get(broker)
+
+    def anchors(self, missed: Collection[str]) -> dict[str, str]:
+        """For each broker that is missed, one of its last neighbours that leads to it.
+
+        Those are brokers that can be reached, or are missed and have a neighbour that can.
+        """
+        found: dict[str, str] = {}
+        known = set(self.reachable)
+        while True:
+            nearer = {
+                one: min(known & self.links.get(one, {}).keys())
+                for one in sorted(set(missed) - known)
+                if known & self.links.get(one, {}).keys()
+            }
+            if not nearer:
+                return found
+            found |= nearer
+            known |= nearer.keys()
+
+    def _found(self) -> dict[str, str]:
+        """The first broker on the way to each; of equally long ways that by the lesser name."""
+        if self._ways is None:
+            ways: dict[str, str] = {}
+            queue = deque([self.name])
+            while queue:
+                one = queue.popleft()
+                for other in sorted(self.links.get(one, {})):
+                    if other not in ways and other != self.name and self.cost(one, other):
+                        ways[other] = ways.get(one, other)
+                        queue.append(other)
+            self._ways = ways
+        return self._ways

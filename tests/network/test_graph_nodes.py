@@ -1,0 +1,153 @@
+"""Nodes that are brokers of a general graph, on a network in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cbor2
+import pytest
+import trio
+
+from gossamer.node.commands.tracing import tables_for_people
+from gossamer.node.transport.frames import encode_frame
+from gossamer.protocol.broker import Id
+from support.memory_brokers import PATIENCE_S, MemoryClient
+from support.memory_graphs import MemoryGraph, memory_graph
+from support.transport_peers import on_jumping_clock
+from support.waiting import eventually
+
+pytestmark = pytest.mark.slow
+
+
+async def with_subscribers(graph: MemoryGraph) -> dict[int, MemoryClient]:
+    """A subscriber with a name at each broker."""
+    found = {}
+    for number, node in graph.nodes.items():
+        found[number] = await MemoryClient.attach(node, f"client {number}")
+        await found[number].subscribe("odd", "odd == true")
+        await found[number].subscribe("own", f"for == {number}")
+    await graph.settle_graph()
+    return found
+
+
+async def publish(client: MemoryClient, numbers: range) -> dict[str, int]:
+    """Documents for one broker each, every other one for all; by id their number."""
+    found = {}
+    for number in numbers:
+        values = {"odd": number % 2 == 1, "for": number % 5 + 1, "number": number}
+        found[await client.publish(values)] = number
+    return found
+
+
+def wanted(broker: int, published: dict[str, int]) -> set[str]:
+    """The documents that a broker's client asks for."""
+    return {id_ for id_, number in published.items() if number % 2 or number % 5 + 1 == broker}
+
+
+async def all_got(clients: dict[int, MemoryClient], published: dict[str, int]) -> None:
+    """Wait until every client has what it is to have; nothing else, and nothing twice."""
+    with trio.fail_after(PATIENCE_S):
+        for broker, client in clients.items():
+            while not wanted(broker, published) <= set(client.got):
+                await client.fetch()
+                await trio.sleep(0.1)
+            assert set(client.got) == wanted(broker, published)
+            assert client.twice == []
+
+
+@on_jumping_clock
+async def test_documents_reach_each_subscriber_once_on_a_graph_with_cycles(tmp_path: Path) -> None:
+    async with memory_graph(tmp_path) as graph:
+        clients = await with_subscribers(graph)
+        publisher = await MemoryClient.attach(graph.nodes[3], "publisher")
+        published = await publish(publisher, range(20))
+        await all_got(clients, published)
+        assert graph.coordinator() == 1
+
+
+@on_jumping_clock
+async def test_trees_are_planned_anew_and_exchanged_under_load(tmp_path: Path) -> None:
+    async with memory_graph(tmp_path) as graph:
+        clients = await with_subscribers(graph)
+        publisher = await MemoryClient.attach(graph.nodes[4], "publisher")
+        before = graph.machine(4).present.plan.version
+        published = {}
+        for start in range(0, 60, 4):
+            published |= await publish(publisher, range(start, start + 4))
+            await trio.sleep(1)
+        await all_got(clients, published)
+        assert graph.machine(1).counters.plans > 1
+        assert graph.machine(4).present.plan.version > before
+        await graph.settle_graph()
+        assert {graph.machine(number).sizes().versions for number in graph.nodes} == {1}
+
+
+@on_jumping_clock
+async def test_another_broker_takes_over_and_nothing_is_lost(tmp_path: Path) -> None:
+    async with memory_graph(tmp_path) as graph:
+        clients = await with_subscribers(graph)
+        publisher = await MemoryClient.attach(graph.nodes[3], "publisher")
+        published = await publish(publisher, range(10))
+        await graph.crash(1)
+        published |= await publish(publisher, range(10, 20))
+        await graph.settle_graph()
+        assert graph.coordinator() == 2
+        published |= await publish(publisher, range(20, 30))
+        gone = clients.pop(1)
+        await all_got(clients, published)
+
+        node = await graph.start(1)
+        await graph.settle_graph()
+        assert graph.coordinator() == 1
+        again = await MemoryClient.attach(node, "client 1")
+        again.got, again.twice = gone.got, gone.twice
+        await all_got({1: again}, published)
+
+
+@on_jumping_clock
+async def test_a_broker_that_forgot_everything_is_told_it_again(tmp_path: Path) -> None:
+    async with memory_graph(tmp_path) as graph:
+        clients = await with_subscribers(graph)
+        await graph.crash(2)
+        (tmp_path / "2.db").unlink()
+        await trio.sleep(2)
+        await graph.start(2)
+        await graph.settle_graph()
+        publisher = await MemoryClient.attach(graph.nodes[2], "publisher")
+        published = await publish(publisher, range(10))
+        del clients[2]
+        await all_got(clients, published)
+
+
+@on_jumping_clock
+async def test_routes_and_tables_are_told(tmp_path: Path) -> None:
+    async with memory_graph(tmp_path) as graph:
+        await with_subscribers(graph)
+        publisher = await MemoryClient.attach(graph.nodes[3], "publisher")
+        name, _, number = (await publisher.publish({"odd": True})).partition(":")
+        await graph.settle_graph()
+        route = await graph.nodes[5].trace(Id(name, int(number)))
+        assert {one.broker for one in route} == {f"{other:016x}" for other in graph.nodes}
+        told = graph.nodes[2].tables()
+        assert told["coordinator"] == f"{1:016x}"
+        assert told["sizes"]["subscriptions"] == 5
+        assert sum(tree["subscriptions"] for tree in told["trees"]) == 5
+        assert all(link["takes publications"] for link in told["links"])
+        titles = [title for title, _ in tables_for_people(told)]
+        assert titles[0] == f"broker broker 2 ({2:016x}): neighbours"
+        assert "coordinator of 5 brokers is" in titles[1]
+        assert titles[2] == "5 subscriptions of all brokers"
+
+
+@on_jumping_clock
+async def test_what_breaks_the_rules_costs_the_connection(tmp_path: Path) -> None:
+    async with memory_graph(tmp_path) as graph:
+        pool = graph.nodes[2].pool
+        connection = pool.get(1)
+        assert connection is not None
+        frame = encode_frame(
+            "broker", session=1 << 60, part=cbor2.dumps(["confirm", ["x", -1], 0]), last=True
+        )
+        assert connection.try_send(frame)
+        await eventually(lambda: not connection.is_open, PATIENCE_S)
+        await graph.settle_graph()

@@ -1,0 +1,155 @@
+"""Whatever happens between brokers of a graph, each document comes to each subscriber once."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
+
+from gossamer.protocol.trees.broker.settings import TreeSettings
+from gossamer.protocol.trees.broker.state import PLANNING, PREPARING, SWITCHING
+from support.tree_brokers import TICK, TreeOverlay, random_links
+from support.tree_play import FAILURES, FORGET, KILL, NOTHING, TreePlay
+
+SEEDS = st.integers(0, 2**32)
+MOST_VERSIONS = 2
+"""One that a coordinator had all brokers hold before it died may be left, until the next one."""
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+@settings(max_examples=9, deadline=None)
+@given(seed=SEEDS)
+def test_each_document_comes_once_whatever_fails_and_is_installed(failure: str, seed: int) -> None:
+    note(f"seed {seed}")
+    play = TreePlay.drawn(failure, seed)
+    play.run()
+    assert play.twice() == []
+    assert play.missed() == []
+    assert play.unwanted() == []
+    assert play.overlay.refusals == []
+
+
+@settings(max_examples=8, deadline=None)
+@given(seed=SEEDS)
+def test_nothing_is_lost_whatever_fails_as_long_as_it_comes_back(seed: int) -> None:
+    note(f"seed {seed}")
+    play = TreePlay.drawn(NOTHING, seed)
+    play.run_wildly()
+    assert play.twice() == []
+    assert play.missed() == []
+    assert play.unwanted() == []
+    assert play.overlay.total("lost") == 0
+    assert all(one.sizes().stranded == 0 for one in play.overlay.brokers.values())
+
+
+@pytest.mark.parametrize("failure", [failure for failure in FAILURES if failure != KILL])
+@settings(max_examples=6, deadline=None)
+@given(seed=SEEDS)
+def test_in_the_end_nothing_waits_and_earlier_trees_are_forgotten(failure: str, seed: int) -> None:
+    note(f"seed {seed}")
+    play = TreePlay.drawn(failure, seed)
+    play.run()
+    graph = play.overlay.graph()
+    for name, broker in play.overlay.brokers.items():
+        sizes = broker.sizes()
+        assert sizes.custody == 0
+        assert sizes.versions <= MOST_VERSIONS
+        if broker.reachable == set(graph):
+            assert sizes.stranded == 0
+            present = broker.present
+            assert present is not None
+            assert set(present.plan.brokers) == set(graph), name
+
+
+@settings(max_examples=9, deadline=None)
+@given(seed=SEEDS)
+def test_where_nothing_fails_every_broker_knows_the_trees_of_what_comes(seed: int) -> None:
+    """Documents would set out anew if they came on trees that are not held yet, or any more."""
+    note(f"seed {seed}")
+    play = TreePlay.drawn(NOTHING, seed)
+    play.run()
+    assert play.overlay.total("installed") > 0
+    assert play.overlay.total("reissued") == 0
+    assert play.overlay.total("duplicates") == 0
+
+
+@pytest.mark.parametrize("failure", [KILL, FORGET])
+@settings(max_examples=6, deadline=None)
+@given(seed=SEEDS)
+def test_brokers_that_reach_each_other_obey_one_coordinator(failure: str, seed: int) -> None:
+    note(f"seed {seed}")
+    play = TreePlay.drawn(failure, seed)
+    play.run()
+    for broker in play.overlay.brokers.values():
+        least = min(broker.reachable)
+        assert broker.term == play.overlay.brokers[least].term
+        assert broker.term.broker == least
+        assert (broker.phase is not None) is (broker.name == least)
+
+
+@settings(max_examples=6, deadline=None)
+@given(seed=SEEDS)
+def test_a_broker_that_is_loaded_goes_on_as_the_one_that_was_dumped(seed: int) -> None:
+    note(f"seed {seed}")
+    draw = random.Random(seed)
+    overlays = []
+    settings_ = TreeSettings(probability=0.5, interval=2 * TICK, threshold=0.0)
+    for swaps in (False, True):
+        chance = random.Random(seed)
+        overlay = TreeOverlay(random_links(5, 3, random.Random(seed)), settings_, seed)
+        for number in range(4):
+            overlay.subscribe(f"c{number}", chance.choice(sorted(overlay.brokers)), f"n > {number}")
+        for _ in range(60):
+            overlay.publish(chance.choice(sorted(overlay.brokers)), n=chance.randrange(6))
+            for _ in range(chance.randrange(4)):
+                overlay.step()
+            if chance.random() < 0.2:
+                overlay.tick()
+            if swaps:
+                overlay.swap(draw.choice(sorted(overlay.brokers)))
+        overlay.come_to_rest()
+        overlays.append(overlay)
+    plain, swapped = overlays
+    assert plain.deliveries == swapped.deliveries
+    assert plain.sent == swapped.sent
+
+
+def begun_installing(steps: int) -> tuple[TreeOverlay, str | None]:
+    """An overlay so many messages after its coordinator found a broken tree, and its phase.
+
+    A document is published at every message.
+    """
+    links = [("b0", "b1"), ("b1", "b2"), ("b2", "b3"), ("b3", "b0"), ("b1", "b3")]
+    planning = TreeSettings(probability=1.0, interval=2 * TICK, threshold=0.0)
+    overlay = TreeOverlay(links, planning, seed=steps)
+    for name, broker, text in (("odd", "b2", "odd == true"), ("all", "b3", "present(n)")):
+        overlay.subscribe(name, broker, text)
+    overlay.come_to_rest(3)
+    overlay.plan_chance = 0.2
+    present = overlay.brokers["b0"].present
+    assert present is not None
+    (below, above) = next(pair for pair in enumerate(present.plan.trees[0]) if pair[1] >= 0)
+    overlay.break_link(present.plan.brokers[below], present.plan.brokers[above])
+    overlay.settle()
+    overlay.tick()
+    for number in range(steps):
+        overlay.publish("b1", n=number, odd=number % 2 == 1)
+        overlay.step()
+    return overlay, overlay.brokers["b0"].phase
+
+
+def test_the_coordinator_may_die_at_every_step_of_an_installation() -> None:
+    phases = set()
+    for steps in range(0, 90, 2):
+        overlay, phase = begun_installing(steps)
+        phases.add(phase)
+        overlay.kill("b0")
+        overlay.publish("b1", n=99, odd=True)
+        overlay.come_to_rest(5)
+        assert overlay.coordinator() == "b1"
+        for id_, (_, values) in overlay.published.items():
+            wanted = ["all", "odd"] if values["odd"] else ["all"]
+            assert overlay.got(id_) == wanted, (steps, id_)
+    assert phases >= {PLANNING, PREPARING, SWITCHING}

@@ -1,0 +1,274 @@
+"""Brokers of a general graph in memory: first-in first-out links, served in a drawn order."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+
+import cbor2
+import networkx as nx
+from attrs import frozen
+
+from gossamer.protocol.broker import Id, client, neighbour
+from gossamer.protocol.broker.effects import SetTimer
+from gossamer.protocol.broker.messages import Attach, Publish, Subscribe, TimerFired, Unsubscribe
+from gossamer.protocol.content.filters import parse
+from gossamer.protocol.trees.broker.broker import TreeBroker
+from gossamer.protocol.trees.broker.codec import plain_message, read_between
+from gossamer.protocol.trees.broker.effects import Deliver, Effect, MakePlan, Refuse, Send
+from gossamer.protocol.trees.broker.messages import (
+    BetweenBrokers,
+    Message,
+    NeighbourDown,
+    NeighbourUp,
+    Restarted,
+    Sampled,
+)
+from gossamer.protocol.trees.broker.planning import solve
+from gossamer.protocol.trees.broker.problem import Problem
+from gossamer.protocol.trees.broker.settings import TreeSettings
+from support.plain_index import PlainIndex
+
+MANY = 200_000
+"""More steps than anything here takes to settle."""
+
+TICK = 1_000_000
+SETTINGS = TreeSettings(probability=1.0, interval=5 * TICK, threshold=0.0)
+
+Link = tuple[str, str]
+
+
+@frozen
+class Delivery:
+    """A document as a client got it."""
+
+    client: str
+    id: Id
+    values: dict[str, object]
+    labels: tuple[str, ...]
+
+
+class TreeOverlay:
+    """All brokers of a graph, with clients at any of them; every message goes through the codec.
+
+    Attributes:
+        links: by both ends, those included that do not work now.
+        brokers: by name, those that live; dead: what those remember that died.
+        now: microseconds.
+        deliveries: what clients got, in order.
+        published: by identifier of the document, where it was published and what it says.
+        sent: messages between brokers by kind.
+        refusals: what was refused.
+        plan_chance: that a plan is ready before the next message arrives.
+    """
+
+    def __init__(
+        self,
+        links: Iterable[Link],
+        settings: TreeSettings = SETTINGS,
+        seed: int = 0,
+        make_plan: Callable[[int, Problem], Message] = solve,
+    ) -> None:
+        self.brokers: dict[str, TreeBroker] = {}
+        self.now = 0
+        self.deliveries: list[Delivery] = []
+        self.published: dict[Id, tuple[str, dict[str, object]]] = {}
+        self.home: dict[str, str] = {}
+        self.sent: Counter[str] = Counter()
+        self.refusals: list[Refuse] = []
+        self.plan_chance = 0.02
+        self.dead: dict[str, dict[str, object]] = {}
+        self.links = sorted({(min(pair), max(pair)) for pair in links})
+        self._settings = settings
+        self._random = random.Random(seed)
+        self._make_plan = make_plan
+        self._up: set[Link] = set()
+        self._ways: dict[Link, deque[object]] = {}
+        self._plans: list[tuple[str, MakePlan]] = []
+        self._timers: dict[str, SetTimer] = {}
+        for name in sorted({end for pair in self.links for end in pair}):
+            self.brokers[name] = TreeBroker(name, settings, new_index=PlainIndex)
+            self.tell(name, None, Restarted())
+        for one, other in self.links:
+            self.mend_link(one, other)
+
+    # What happens from outside.
+
+    def tell(self, name: str, source: str | None, message: Message) -> None:
+        """Hand a message of a client, or of the host, to a broker."""
+        hop = None if source is None else client(source)
+        self._carry_out(name, self.brokers[name].handle(self.now, hop, message))
+
+    def subscribe(self, name: str, broker: str, text: str) -> None:
+        """Let a client subscribe at a broker, where it is attached if it was not."""
+        if name not in self.home:
+            self.home[name] = broker
+            self.tell(broker, name, Attach())
+        self.tell(broker, name, Subscribe(text, parse(text)))
+
+    def unsubscribe(self, name: str, text: str) -> None:
+        """Let a client take a subscription back."""
+        self.tell(self.home[name], name, Unsubscribe(text))
+
+    def publish(self, broker: str, **values: object) -> Id:
+        """Let a publisher of its own at a broker publish."""
+        publisher = f"publisher at {broker}"
+        if publisher not in self.home:
+            self.home[publisher] = broker
+            self.tell(broker, publisher, Attach())
+        id_ = self.brokers[broker].next_id
+        self.published[id_] = broker, values
+        self.tell(broker, publisher, Publish(values))
+        return id_
+
+    def break_link(self, one: str, other: str) -> None:
+        """Let a link work no more; both ends are told, and what is under way is dropped."""
+        self._up.discard((min(one, other), max(one, other)))
+        for name, end in ((one, other), (other, one)):
+            self._ways.pop((name, end), None)
+            if name in self.brokers:
+                self.tell(name, None, NeighbourDown(end))
+
+    def mend_link(self, one: str, other: str) -> None:
+        """Let a link work, for the first time or again; both ends are told."""
+        self._up.add((min(one, other), max(one, other)))
+        for name, end in ((one, other), (other, one)):
+            self._ways[name, end] = deque()
+        for name, end in ((one, other), (other, one)):
+            self.tell(name, None, NeighbourUp(end))
+
+    def works(self, link: Link) -> bool:
+        """Whether a link works now."""
+        return link in self._up
+
+    def can_mend(self, link: Link) -> bool:
+        """Whether a link does not work although both of its brokers live."""
+        return link not in self._up and set(link) <= self.brokers.keys()
+
+    def kill(self, name: str) -> None:
+        """Let a broker die, and all its links with it; what it remembers can be found later."""
+        self.dead[name] = cbor2.loads(cbor2.dumps(self.brokers.pop(name).dump()))
+        self._timers.pop(name, None)
+        self._plans = [(planner, asked) for planner, asked in self._plans if planner != name]
+        for one, other in sorted(self._up):
+            if name in (one, other):
+                self.break_link(one, other)
+
+    def revive(self, name: str, *, remembers: bool = True) -> None:
+        """Let a dead broker come back, as it was or without memory."""
+        data = self.dead.pop(name)
+        if remembers:
+            self.brokers[name] = TreeBroker.load(data, self._settings, new_index=PlainIndex)
+        else:
+            self.home = {one: home for one, home in self.home.items() if home != name}
+            self.brokers[name] = TreeBroker(
+                name, self._settings, incarnation=1 + self.now // TICK, new_index=PlainIndex
+            )
+        self.tell(name, None, Restarted())
+        for one, other in self.links:
+            if name in (one, other) and {one, other} <= self.brokers.keys():
+                self.mend_link(one, other)
+
+    def swap(self, name: str) -> None:
+        """Put a broker in the place of one that is loaded from what it dumps."""
+        data = cbor2.loads(cbor2.dumps(self.brokers[name].dump()))
+        self.brokers[name] = TreeBroker.load(data, self._settings, new_index=PlainIndex)
+
+    def tick(self, ticks: int = 1) -> None:
+        """Let time pass until all brokers have looked at what there is to do, so many times."""
+        for _ in range(ticks):
+            self.now += TICK
+            for name in sorted(self._timers):
+                timer = self._timers[name]
+                self.tell(name, None, TimerFired(timer.timer, timer.token))
+
+    # What happens inside.
+
+    def step(self) -> bool:
+        """Deliver one message of a link that is drawn, or one plan; False if there is nothing."""
+        busy = sorted(ends for ends, way in self._ways.items() if way)
+        if self._plans and (not busy or self._random.random() < self.plan_chance):
+            name, asked = self._plans.pop(0)
+            self.tell(name, None, self._make_plan(asked.number, asked.problem))
+            return True
+        if not busy:
+            return False
+        one, other = self._random.choice(busy)
+        message = read_between(cbor2.loads(self._ways[one, other].popleft()))
+        self._carry_out(other, self.brokers[other].handle(self.now, neighbour(one), message))
+        return True
+
+    def settle(self) -> None:
+        """Deliver whatever is under way."""
+        for _ in range(MANY):
+            if not self.step():
+                return
+        raise AssertionError("messages go round in circles")
+
+    def come_to_rest(self, ticks: int = 8) -> None:
+        """Let time pass until whatever was going on is over."""
+        for _ in range(ticks):
+            self.settle()
+            self.tick()
+        self.settle()
+
+    # What can be seen.
+
+    def coordinator(self) -> str:
+        """The broker that is coordinator."""
+        (found,) = [name for name, one in self.brokers.items() if one.phase is not None]
+        return found
+
+    def samples_at(self, coordinator: str) -> list[Sampled]:
+        """The documents that a coordinator has as its sample."""
+        office = self.brokers[coordinator]._state.office
+        assert office is not None
+        return list(office.samples.values())
+
+    def graph(self) -> nx.Graph:
+        """The brokers that live, and the links between them that work."""
+        found = nx.Graph()
+        found.add_nodes_from(self.brokers)
+        found.add_edges_from(self._up)
+        return found
+
+    def total(self, counter: str) -> int:
+        """The sum of a counter over living brokers."""
+        return sum(getattr(broker.counters, counter) for broker in self.brokers.values())
+
+    def got(self, id_: Id) -> list[str]:
+        """The clients that got a document, in order of their names."""
+        return sorted(one.client for one in self.deliveries if one.id == id_)
+
+    def _carry_out(self, name: str, effects: list[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Send(to, message):
+                    self._send(name, to, message)
+                case Deliver(to, found, labels):
+                    self.deliveries.append(Delivery(to, found.id, dict(found.values), labels))
+                case Refuse():
+                    self.refusals.append(effect)
+                case SetTimer():
+                    self._timers[name] = effect
+                case MakePlan():
+                    self._plans.append((name, effect))
+
+    def _send(self, one: str, other: str, message: BetweenBrokers) -> None:
+        self.sent[type(message).__name__] += 1
+        way = self._ways.get((one, other))
+        if way is not None:
+            way.append(cbor2.dumps(plain_message(message)))
+
+
+def random_links(brokers: int, more: int, draw: random.Random) -> list[Link]:
+    """A random tree of brokers b00, b01, ... and so many links more."""
+    names = [f"b{number:02}" for number in range(brokers)]
+    draw.shuffle(names)
+    links = {(names[draw.randrange(at)], names[at]) for at in range(1, brokers)}
+    for _ in range(more):
+        one, other = draw.sample(names, 2) if brokers > 1 else (names[0], names[0])
+        if (other, one) not in links and one != other:
+            links.add((one, other))
+    return sorted(links)

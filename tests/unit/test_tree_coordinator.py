@@ -1,0 +1,361 @@
+"""Brokers of a graph and their coordinator, one rule at a time."""
+
+from __future__ import annotations
+
+import doctest
+from itertools import pairwise
+
+import attrs
+import pytest
+
+from gossamer.protocol.broker import Id, client, neighbour
+from gossamer.protocol.broker.errors import (
+    MisplacedMessageError,
+    NotAttachedError,
+    UnknownNeighbourError,
+)
+from gossamer.protocol.broker.messages import Attach, Detach, Move, Publish, Subscribe, Unsubscribe
+from gossamer.protocol.content import filters
+from gossamer.protocol.content.filters import parse
+from gossamer.protocol.errors import ConfigError
+from gossamer.protocol.trees.broker import codec, keywords
+from gossamer.protocol.trees.broker.broker import TreeBroker
+from gossamer.protocol.trees.broker.effects import MakePlan, Moved, Refuse
+from gossamer.protocol.trees.broker.messages import (
+    Confirm,
+    Directive,
+    NeighbourDown,
+    Plan,
+    Term,
+    Version,
+)
+from gossamer.protocol.trees.broker.planning import least_added, solve
+from gossamer.protocol.trees.broker.problem import Problem
+from gossamer.protocol.trees.broker.settings import TreeSettings
+from support.tree_brokers import SETTINGS, TICK, TreeOverlay
+
+RING = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")]
+
+
+def ring(**changes: object) -> TreeOverlay:
+    """Four brokers on a ring, whose trees stand."""
+    overlay = TreeOverlay(RING, attrs.evolve(SETTINGS, **changes))  # type: ignore[arg-type]
+    overlay.come_to_rest(4)
+    return overlay
+
+
+def way_around(skipped: str) -> Plan:
+    """One tree: the ring without the link from a broker to the next."""
+    names = "abcd"
+    start = names.index(skipped) + 1
+    order = [names[(start + step) % 4] for step in range(4)]
+    above = [-1] * 4
+    for one, other in pairwise(order):
+        above[names.index(other)] = names.index(one)
+    return Plan(Version(1, "a", start), tuple(names), (tuple(above),), {})
+
+
+def test_the_examples_in_the_documentation_are_true() -> None:
+    assert doctest.testmod(codec).failed == 0
+    assert doctest.testmod(keywords).failed == 0
+
+
+# Trees.
+
+
+def test_a_new_subscription_gets_the_tree_on_which_it_costs_least_more() -> None:
+    trees = (way_around("b").trees[0], way_around("d").trees[0])
+    plan = Plan(Version(1, "a", 1), tuple("abcd"), trees, {})
+    new, old = Id("c", 1), Id("b", 1)
+    # From b the first tree leads to c the long way around, the second leads there at once.
+    assert least_added(plan, {}, {}, new, [("b", [new])]) == 1
+    # Where the document goes the long way anyhow, c is on its way.
+    far = Id("d", 1)
+    documents = [("b", [new, far])]
+    assert least_added(plan, {}, {far: 0}, new, documents) == 0
+    assert least_added(plan, {}, {far: 1}, new, documents) == 1
+    assert least_added(plan, {}, {old: 0}, new, []) == 0
+
+
+def test_costs_of_links_count_for_the_tree_of_a_new_subscription() -> None:
+    trees = (way_around("b").trees[0], way_around("d").trees[0])
+    plan = Plan(Version(1, "a", 1), tuple("abcd"), trees, {})
+    dear = {("b", "c"): 9.0, ("c", "b"): 9.0}
+    new = Id("c", 1)
+    assert least_added(plan, dear, {}, new, [("b", [new])]) == 0
+
+
+def problem(**changes: object) -> Problem:
+    """Documents from b for c, on a ring."""
+    made = Problem(
+        version=Version(2, "a", 9),
+        strategy="mult",
+        brokers=tuple("abcd"),
+        links=((0, 1, 1.0), (0, 3, 1.0), (1, 2, 1.0), (2, 3, 1.0)),
+        absent={},
+        interests=((Id("c", 1), 2),),
+        documents=((1, (0,)),) * 5,
+        present=attrs.evolve(way_around("b"), groups={Id("c", 1): 0}),
+    )
+    return attrs.evolve(made, **changes)  # type: ignore[arg-type]
+
+
+def test_new_trees_are_compared_with_the_present_ones_by_the_sample() -> None:
+    planned = solve(7, problem())
+    assert (planned.number, planned.before, planned.cost) == (7, 15.0, 5.0)
+    assert planned.plan.version == Version(2, "a", 9)
+
+
+def test_brokers_that_are_away_hang_at_ends() -> None:
+    planned = solve(7, problem(absent={"x": "c", "y": "x"}, present=None))
+    assert planned.plan.brokers == ("a", "b", "c", "d", "x", "y")
+    for tree in planned.plan.trees:
+        assert tree[4:] == (2, 4)
+        assert codec.read_message(codec.plain_message(planned)) == planned
+    assert planned.before == 0
+
+
+def test_trees_are_made_where_nothing_is_published_or_wanted() -> None:
+    for changes in ({"documents": ()}, {"documents": (), "interests": ()}):
+        planned = solve(1, problem(**changes))
+        assert len(planned.plan.trees) == 1
+        assert planned.cost == 0
+    alone = problem(brokers=("a",), links=(), interests=(), documents=(), present=None)
+    assert solve(1, alone).plan.trees == ((-1,),)
+
+
+# The coordinator.
+
+
+def test_the_least_broker_is_coordinator_and_a_lesser_one_takes_over() -> None:
+    overlay = ring()
+    assert overlay.coordinator() == "a"
+    assert {broker.term for broker in overlay.brokers.values()} == {Term(1, "a")}
+    overlay.kill("a")
+    overlay.come_to_rest(2)
+    assert overlay.coordinator() == "b"
+    assert {broker.term for broker in overlay.brokers.values()} == {Term(2, "b")}
+    overlay.revive("a")
+    overlay.come_to_rest(3)
+    assert overlay.coordinator() == "a"
+    assert {broker.term for broker in overlay.brokers.values()} == {Term(3, "a")}
+
+
+def test_directives_of_an_earlier_term_are_not_heard() -> None:
+    overlay = ring()
+    overlay.kill("a")
+    overlay.come_to_rest(2)
+    broker = overlay.brokers["c"]
+    before = broker.present
+    late = Directive(Term(1, "a"), 99, Version(1, "a", 99), Version(1, "a", 99))
+    assert broker.handle(overlay.now, neighbour("b"), late) == []
+    assert (broker.term, broker.present) == (Term(2, "b"), before)
+
+
+def test_trees_that_save_no_more_than_the_threshold_are_not_installed() -> None:
+    for threshold, installed in ((0.0, True), (0.99, False)):
+        overlay = ring(threshold=threshold)
+        overlay.subscribe("reader", "c", "x == 1")
+        overlay.come_to_rest(1)
+        first = overlay.brokers["b"].present
+        for _ in range(8):
+            overlay.publish("d", x=1)
+        overlay.come_to_rest(12)
+        second = overlay.brokers["b"].present
+        assert first is not None
+        assert second is not None
+        assert overlay.brokers["a"].counters.plans > 1
+        # The trees made before anything was published happen to go the long way to c.
+        assert (second.plan.version > first.plan.version) is installed
+
+
+def test_documents_are_sampled_with_the_probability_that_is_set() -> None:
+    for probability, least, most in ((0.0, 0, 0), (0.25, 60, 140), (1.0, 400, 400)):
+        overlay = ring(probability=probability, samples=1000, kept=1000)
+        for number in range(400):
+            overlay.publish("c", x=number)
+        overlay.settle()
+        overlay.tick()
+        overlay.settle()
+        found = len(overlay.samples_at("a"))
+        assert least <= found <= most, (probability, found)
+
+
+def test_samples_are_bounded_and_grow_old() -> None:
+    overlay = ring(samples=10, kept=5, window=6 * TICK)
+    for number in range(40):
+        overlay.publish("c", x=number)
+    overlay.tick()
+    overlay.settle()
+    assert len(overlay.samples_at("a")) == 5
+    for number in range(4):
+        for _ in range(4):
+            overlay.publish("c", x=number)
+        overlay.tick()
+        overlay.settle()
+    assert len(overlay.samples_at("a")) == 10
+    overlay.come_to_rest(14)
+    assert overlay.samples_at("a") == []
+
+
+def test_the_next_coordinator_is_sent_what_brokers_have_sampled() -> None:
+    overlay = ring()
+    for number in range(12):
+        overlay.publish("c", x=number)
+    overlay.tick()
+    overlay.settle()
+    overlay.kill("a")
+    overlay.come_to_rest(3)
+    assert [one.values["x"] for one in overlay.samples_at("b")] == list(range(12))
+
+
+# Documents.
+
+
+def test_what_is_published_before_there_are_trees_arrives_later() -> None:
+    overlay = TreeOverlay(RING, SETTINGS)
+    overlay.subscribe("reader", "c", "x == 1")
+    overlay.settle()
+    early = overlay.publish("a", x=1)
+    overlay.settle()
+    assert overlay.got(early) == []
+    overlay.come_to_rest(3)
+    assert overlay.got(early) == ["reader"]
+
+
+def test_a_broker_alone_serves_its_clients_and_keeps_nothing() -> None:
+    broker = TreeBroker("a", SETTINGS)
+    for message in (Attach(), Subscribe("l", parse("x == 1"))):
+        assert broker.handle(0, client("c"), message) == []
+    (delivered,) = broker.handle(0, client("c"), Publish({"x": 1}))
+    assert (delivered.client, delivered.labels) == ("c", ("l",))  # type: ignore[union-attr]
+    assert broker.sizes().stranded == broker.sizes().custody == 0
+
+
+def test_a_client_is_told_all_its_labels_that_match_at_once() -> None:
+    overlay = ring()
+    for text in ("x == 1", "x > 0", "x > 5"):
+        overlay.subscribe("reader", "c", text)
+    overlay.come_to_rest(1)
+    id_ = overlay.publish("a", x=1)
+    overlay.settle()
+    (found,) = [one for one in overlay.deliveries if one.id == id_]
+    assert found.labels == ("x == 1", "x > 0")
+
+
+def test_keywords_and_attributes_go_together() -> None:
+    overlay = ring()
+    overlay.subscribe("reader", "c", filters.to_text(keywords.keyword_filter("nokia")))
+    overlay.subscribe("reader", "c", "motorola == true and price < 100")
+    overlay.come_to_rest(1)
+    ids = [
+        overlay.publish("a", **keywords.by_keywords(words, price=price))
+        for words, price in ((["nokia"], 500), (["motorola"], 50), (["motorola"], 500), ([], 5))
+    ]
+    overlay.settle()
+    assert [overlay.got(id_) for id_ in ids] == [["reader"], ["reader"], [], []]
+
+
+def test_documents_wait_for_who_is_away_and_are_given_up_when_it_stays_away() -> None:
+    overlay = ring(absence=6 * TICK)
+    overlay.subscribe("reader", "c", "x == 1")
+    overlay.come_to_rest(1)
+    overlay.kill("c")
+    waited = overlay.publish("a", x=1)
+    overlay.come_to_rest(3)
+    assert overlay.total("lost") == 0
+    overlay.revive("c")
+    overlay.come_to_rest(3)
+    assert overlay.got(waited) == ["reader"]
+    overlay.kill("c")
+    given_up = overlay.publish("a", x=1)
+    overlay.come_to_rest(9)
+    assert overlay.got(given_up) == []
+    assert overlay.total("lost") == 1
+    assert all(broker.sizes().stranded == 0 for broker in overlay.brokers.values())
+
+
+def test_what_waits_is_bounded_and_the_oldest_makes_room() -> None:
+    overlay = ring(waiting=3)
+    overlay.subscribe("reader", "c", "present(x)")
+    overlay.come_to_rest(1)
+    overlay.kill("c")
+    ids = [overlay.publish("a", x=number) for number in range(5)]
+    overlay.settle()
+    overlay.revive("c")
+    overlay.come_to_rest(3)
+    assert [bool(overlay.got(id_)) for id_ in ids] == [False, False, True, True, True]
+    assert overlay.total("lost") == 2
+
+
+def test_a_client_that_moves_takes_its_filters_along() -> None:
+    overlay = ring()
+    overlay.subscribe("reader", "c", "x == 1")
+    overlay.come_to_rest(1)
+    effects = overlay.brokers["c"].handle(overlay.now, client("reader"), Move())
+    (moved,) = [one for one in effects if isinstance(one, Moved)]
+    assert moved.subscriptions == (("x == 1", parse("x == 1")),)
+
+
+def test_an_unsubscription_is_known_everywhere() -> None:
+    overlay = ring()
+    overlay.subscribe("reader", "c", "x == 1")
+    overlay.come_to_rest(1)
+    overlay.unsubscribe("reader", "x == 1")
+    overlay.settle()
+    assert all(len(broker.interests()) == 0 for broker in overlay.brokers.values())
+    overlay.tell("c", "reader", Detach())
+    id_ = overlay.publish("a", x=1)
+    overlay.settle()
+    assert overlay.got(id_) == []
+    assert overlay.sent["Document"] == 0
+
+
+# What cannot be.
+
+
+def test_what_breaks_the_rules_is_refused_and_changes_nothing() -> None:
+    overlay = ring()
+    broker = overlay.brokers["a"]
+    before = broker.dump()
+    for source, message, kind in (
+        (neighbour("x"), Confirm(Id("a", 1), 0), UnknownNeighbourError),
+        (client("x"), Confirm(Id("a", 1), 0), MisplacedMessageError),
+        (neighbour("b"), Attach(), MisplacedMessageError),
+        (neighbour("b"), NeighbourDown("b"), MisplacedMessageError),
+        (None, NeighbourDown("x"), UnknownNeighbourError),
+        (client("x"), Publish({"x": 1}), NotAttachedError),
+        (client("x"), Unsubscribe("x"), NotAttachedError),
+    ):
+        (refused,) = broker.handle(overlay.now, source, message)
+        assert isinstance(refused, Refuse)
+        assert isinstance(refused.error, kind)
+        assert refused.hop == source
+    after = broker.dump()
+    assert {name: after[name] for name in after if name != "counters"} == {
+        name: before[name] for name in before if name != "counters"
+    }
+
+
+def test_an_answer_that_nobody_waits_for_changes_nothing() -> None:
+    overlay = ring()
+    version = overlay.brokers["a"].present
+    overlay.tell("a", None, solve(99, problem()))
+    overlay.settle()
+    assert overlay.brokers["a"].present is version
+    assert not any(isinstance(one, MakePlan) for one in overlay.refusals)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"probability": 1.5}, "probability is 1.5, expected a number from 0 to 1"),
+        ({"threshold": 1.0}, "threshold is 1.0, expected a number from 0 to less than 1"),
+        ({"strategy": "opt"}, "strategy is 'opt', expected one of single, mult, mult2, hybrid"),
+        ({"interval": 0}, "interval is 0, expected a whole number of at least 1"),
+        ({"absence": -1}, "absence is -1, expected a number of microseconds from 0 on"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(changes: dict[str, object], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        TreeSettings(**changes)  # type: ignore[arg-type]
