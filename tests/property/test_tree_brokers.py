@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, note, settings
+from hypothesis import example, given, note, settings
 from hypothesis import strategies as st
 
 from gossamer.protocol.trees.broker.settings import TreeSettings
@@ -14,8 +14,6 @@ from support.tree_brokers import TICK, TreeOverlay, random_links
 from support.tree_play import FAILURES, FORGET, KILL, NOTHING, TreePlay
 
 SEEDS = st.integers(0, 2**32)
-MOST_VERSIONS = 2
-"""One that a coordinator had all brokers hold before it died may be left, until the next one."""
 
 
 @pytest.mark.parametrize("failure", FAILURES)
@@ -47,6 +45,7 @@ def test_nothing_is_lost_whatever_fails_as_long_as_it_comes_back(seed: int) -> N
 @pytest.mark.parametrize("failure", [failure for failure in FAILURES if failure != KILL])
 @settings(max_examples=6, deadline=None)
 @given(seed=SEEDS)
+@example(seed=504667)  # three parts leave a version each
 def test_in_the_end_nothing_waits_and_earlier_trees_are_forgotten(failure: str, seed: int) -> None:
     note(f"seed {seed}")
     play = TreePlay.drawn(failure, seed)
@@ -55,10 +54,17 @@ def test_in_the_end_nothing_waits_and_earlier_trees_are_forgotten(failure: str, 
     for name, broker in play.overlay.brokers.items():
         sizes = broker.sizes()
         assert sizes.custody == 0
-        assert sizes.versions <= MOST_VERSIONS
+        present = broker.present
+        if present is not None:
+            # The one that a coordinator had brokers hold before it lost its office is left until
+            # the next plan; in a graph that falls apart there are several coordinators.
+            used, *prepared = broker.versions()
+            assert used == present.plan.version
+            makers = [(version.term, version.broker) for version in prepared]
+            assert len(set(makers)) == len(makers)
+            assert (broker.term.number, broker.term.broker) not in makers
         if broker.reachable == set(graph):
             assert sizes.stranded == 0
-            present = broker.present
             assert present is not None
             assert set(present.plan.brokers) == set(graph), name
 

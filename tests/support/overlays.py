@@ -227,13 +227,22 @@ class Hosts:
 
     def __init__(self, state: State, settings: Settings) -> None:
         self.state = state
-        self._unboxed = state.unboxed()
         self.alive = np.ones(len(state.round), np.bool_)
         self.now = 0
         self.served: list[tuple[int, int, int, int]] = []
         self.passed: list[Words] = []
         self.largest = 0
         self._out = make_outbox(2 * peer.largest_step(settings))
+
+    @property
+    def state(self) -> State:
+        """All rows."""
+        return self._state
+
+    @state.setter
+    def state(self, state: State) -> None:
+        self._state = state
+        self._unboxed = state.unboxed()
 
     def step(self, p: int, words: Words) -> list[Words]:
         """Let ``p`` take one record; return what it wrote."""

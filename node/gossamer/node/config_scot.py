@@ -36,15 +36,20 @@ class ScotSection:
     All brokers of an overlay have the same clusters, edges, routing and take_over.
 
     Attributes:
-        region, cluster: of this broker.
+        region: of this broker; it has to be told where there is more than one.
+        cluster: of this broker; 0 is the first.
         clusters: how many there are; each is linked to each in every region.
         edges: the tree of regions, which every cluster is a copy of, such as "a-b". None: there is
             one region.
         routing: dynamic, static, or bid for the overlay without clusters.
         threshold: load above which an output queue is overloaded; Sec. 7.3 sets 10.
         window_s: seconds between two looks at the output queues; Sec. 7.3 sets 0.05.
-        spare_links, covering, cluster_detours, around_failures, take_over: beyond the paper, as of
-            `gossamer.protocol.scot.settings`.
+        spare_links: whether a carrier may take a link in its cluster that nobody is behind; off,
+            like all that is beyond the paper.
+        covering: whether subscriptions that others cover stay where they are within a cluster.
+        cluster_detours: whether copies go around overloaded links within a cluster.
+        around_failures: whether notifications go around links and brokers that do not answer.
+        take_over: whether a broker of its region takes over the clients of a dead one.
     """
 
     SECTION: ClassVar = "scot"

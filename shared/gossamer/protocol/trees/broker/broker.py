@@ -52,6 +52,7 @@ from gossamer.protocol.trees.broker.messages import (
     Samples,
     Summary,
     Term,
+    Version,
 )
 from gossamer.protocol.trees.broker.news import (
     make_ready,
@@ -138,6 +139,10 @@ class TreeBroker:
     def present(self) -> Routes | None:
         """The trees in use, None before there are any; for looking at, as all that follows."""
         return self._state.versions.present
+
+    def versions(self) -> Sequence[Version]:
+        """All versions that are held, the earliest first."""
+        return [routes.plan.version for routes in self._state.versions.all()]
 
     @property
     def reachable(self) -> frozenset[str]:
