@@ -115,16 +115,16 @@ def crunch(
     require_spark()
     runs = find_runs(results)
     with spark_session(_session(master, memory, log_level, conf)) as session:
-        print_crunched(
-            crunch_results(session, runs, out, plots=plots, exact_up_to=exact_up_to)
-        )
+        print_crunched(crunch_results(session, runs, out, plots=plots, exact_up_to=exact_up_to))
 
 
 @app.command()
 def sweep(
     file: Annotated[Path, typer.Argument(metavar="SWEEP", help="Sweep file, TOML.")],
     out: Annotated[Path, typer.Option(help="New folder for the results of all points.")],
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with an unfinished sweep.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with an unfinished sweep.")
+    ] = False,
     at_once: Annotated[
         int | None, typer.Option(min=1, help="Points that run at a time, at most.")
     ] = None,

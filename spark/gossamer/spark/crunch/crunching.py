@@ -159,7 +159,8 @@ def _summaries(runs: Sequence[Run]) -> pa.Table:
 def _crunched(runs: Sequence[Run], tables: Sequence[pa.Table], out: Path) -> Crunched:
     systems = {system.number: (run, system.system) for run in runs for system in run.systems}
     kept, repeated = _without_repetitions(systems)
-    values, points = [], {}
+    values: list[Value] = []
+    points: dict[tuple[int, str, str], tuple[dict[str, Any], list[tuple[float, float]]]] = {}
     for row in pa.concat_tables(tables).to_pylist():
         number = row["system"]
         if number not in kept:

@@ -98,9 +98,7 @@ def _read(session: Any, systems: Sequence[SystemTables], table: str, schema: str
     """
     from pyspark.sql import functions as f
 
-    files = {
-        (system.folder / f"{table}.parquet").as_uri(): system.number for system in systems
-    }
+    files = {(system.folder / f"{table}.parquet").as_uri(): system.number for system in systems}
     read = session.read.schema(schema).parquet(*files)
     known = session.createDataFrame(list(files.items()), "file string, system int")
     tagged = read.withColumn("file", f.col("_metadata.file_path"))
@@ -152,7 +150,7 @@ def _sketched(deliveries: Any) -> pa.Table:
         for per_cent, value in zip(_CENTILES, centiles, strict=False):
             name = "delay_max_s" if per_cent == 100 else f"delay_p{per_cent}_s"
             rows.append(Row(MEASURE, name, 0.0, found["most"] if per_cent == 100 else value))
-        for per_cent, value in zip(PER_CENTS, centiles[len(_CENTILES) :], strict=True):
+        for per_cent, value in zip(PER_CENTS.tolist(), centiles[len(_CENTILES) :], strict=True):
             rows.append(Row(CDF, "delay", float(per_cent), value))
         tables.append(as_table(found["system"], rows, SKETCH))
     return _sorted(pa.concat_tables(tables))
@@ -186,8 +184,8 @@ def count_rows(columns: Mapping[str, npt.NDArray[Any]]) -> Iterator[Row]:
             name = "max" if per_cent == 100 else f"p{per_cent}"
             value = counted_percentile(values, times, per_cent)
             yield Row(MEASURE, f"{measure}_{name}{unit}", 0.0, value)
-        for per_cent in PER_CENTS:
-            value = counted_percentile(values, times, int(per_cent))
+        for per_cent in PER_CENTS.tolist():
+            value = counted_percentile(values, times, per_cent)
             yield Row(CDF, curve, float(per_cent), value)
 
 

@@ -173,7 +173,8 @@ def _draw_lorenz(
     figure, axes = _axes()
     axes.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, label="all alike")
     for curve in curves:
-        _line(axes, *zip(*curve.points, strict=True), curve, styles)
+        shares, parts = zip(*curve.points, strict=True)
+        _line(axes, shares, parts, curve, styles)
     axes.set_xlabel("share of nodes, those with least first")
     axes.set_ylabel(f"their share of all {name}")
     per_cent(axes.xaxis)

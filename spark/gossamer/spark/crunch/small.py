@@ -23,6 +23,9 @@ Columns = Mapping[str, npt.NDArray[Any]]
 
 MEASURE, CDF, LORENZ, SERIES = "measure", "cdf", "lorenz", "series"
 
+_OF_PEERS: Final = ("events", "nodes", "cycles")
+_OF_BROKERS: Final = ("queues", "brokers")
+
 # Points of a distribution that are kept: whole per cents.
 PER_CENTS: Final = np.arange(101)
 # Points of a series that are kept; longer ones are drawn in groups.
@@ -41,11 +44,11 @@ class Row(NamedTuple):
 def rows_of(kind: str, folder: Path) -> Iterator[Row]:
     """All that is told by the tables of a system in a folder."""
     if kind == PEERS:
-        names = ("events", "nodes", "cycles")
-        yield from peer_rows(*(_columns(folder / f"{name}.parquet") for name in names))
+        events, nodes, cycles = (_columns(folder / f"{name}.parquet") for name in _OF_PEERS)
+        yield from peer_rows(events, nodes, cycles)
     elif kind == BROKERS:
-        names = ("queues", "brokers")
-        yield from broker_rows(*(_columns(folder / f"{name}.parquet") for name in names))
+        queues, brokers = (_columns(folder / f"{name}.parquet") for name in _OF_BROKERS)
+        yield from broker_rows(queues, brokers)
 
 
 def peer_rows(events: Columns, nodes: Columns, cycles: Columns) -> Iterator[Row]:
@@ -173,7 +176,7 @@ def distribution(name: str, values: npt.NDArray[Any]) -> Iterator[Row]:
     if len(values) == 0:
         return
     ordered = np.sort(values.astype(np.float64))
-    for per_cent in PER_CENTS:
+    for per_cent in PER_CENTS.tolist():
         yield Row(CDF, name, float(per_cent), percentile(ordered, per_cent))
     for share, part in zip(PER_CENTS / 100, lorenz(ordered), strict=True):
         yield Row(LORENZ, name, float(share), float(part))

@@ -170,9 +170,10 @@ def comparisons(values: Iterable[Value]) -> list[Comparison]:
         for first, second in itertools.combinations(systems, 2):
             seeds = sorted(systems[first].keys() & systems[second].keys())
             if seeds:
-                one = np.array([systems[first][seed] for seed in seeds])
-                other = np.array([systems[second][seed] for seed in seeds])
-                found.append(_compared(condition, measure, first, second, one, other))
+                values_of_first = np.array([systems[first][seed] for seed in seeds])
+                values_of_second = np.array([systems[second][seed] for seed in seeds])
+                pair = (values_of_first, values_of_second)
+                found.append(_compared(condition, measure, first, second, *pair))
     return found
 
 

@@ -25,6 +25,8 @@ from typing import Any, Final
 
 import attrs
 
+from gossamer.sim.brokers.scenario import BrokerScenario
+from gossamer.sim.commands.broker_preview import memory_bytes as broker_bytes
 from gossamer.sim.commands.destination import file_name
 from gossamer.sim.commands.preview import PROCESS_BYTES, preview
 from gossamer.sim.commands.scenarios import AnyScenario, read_scenario
@@ -187,12 +189,14 @@ def _scenario(file: Path, values: Values, seed: int) -> tuple[AnyScenario, str]:
     if not chosen:
         known: Sequence[str] = [one.name for one in scenario.systems]
         raise ScenarioError(str(file), SYSTEM, values[SYSTEM], f"one of {', '.join(known)}")
-    scenario = attrs.evolve(scenario, systems=chosen)
-    return scenario, scenario_to_toml(scenario)
+    alone: Scenario = attrs.evolve(scenario, systems=chosen)  # type: ignore[arg-type]
+    return alone, scenario_to_toml(alone)
 
 
-def _memory_bytes(scenario: AnyScenario) -> int:
-    """What a run needs; only of peers is it known."""
+def _memory_bytes(scenario: object) -> int:
+    """What a run needs; of other kinds than these it is not known, and a process is assumed."""
     if isinstance(scenario, Scenario):
         return preview(scenario).memory_bytes
+    if isinstance(scenario, BrokerScenario):
+        return broker_bytes(scenario)
     return 2 * PROCESS_BYTES

@@ -149,9 +149,7 @@ def _told(plan: SweepPlan) -> dict[str, Any]:
 class _Hands:
     """Hands points out to threads, each of which waits for one job of Spark."""
 
-    def __init__(
-        self, session: Any, plan: SweepPlan, runs: Path, options: SweepOptions
-    ) -> None:
+    def __init__(self, session: Any, plan: SweepPlan, runs: Path, options: SweepOptions) -> None:
         self._session = session
         self._plan = plan
         self._runs = runs

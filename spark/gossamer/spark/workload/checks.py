@@ -152,7 +152,9 @@ def _siena(workload: SienaRows, read: Callable[[str], Any]) -> Iterator[Check]:
         )
     equal = f.size(f.filter("operators", lambda one: one == "=="))
     seen = _row(read("subscriptions"), equal=f.sum(equal), all=f.sum(f.size("operators")))
-    yield _share("constraints that ask for equality", spec.shares[0], seen["equal"], seen["all"] or 0)
+    yield _share(
+        "constraints that ask for equality", spec.shares[0], seen["equal"], seen["all"] or 0
+    )
 
 
 def _covering(workload: CoveringRows, read: Callable[[str], Any]) -> Iterator[Check]:
@@ -176,7 +178,9 @@ def _keywords(workload: KeywordTables, read: Callable[[str], Any]) -> Iterator[C
     spec = workload.spec
     size = math.ceil(spec.locality.neighbourhood * spec.brokers)
     rows = read("subscriptions").collect()
-    far = sum(not set(row["brokers"]) <= set(spec.near[row["root"], :size].tolist()) for row in rows)
+    far = sum(
+        not set(row["brokers"]) <= set(spec.near[row["root"], :size].tolist()) for row in rows
+    )
     yield Check(name="rows of subscriptions", wanted=spec.locality.keywords, found=len(rows))
     yield Check(name="keywords wanted outside their neighbourhood", wanted=0, found=far)
     documents = read("events")
