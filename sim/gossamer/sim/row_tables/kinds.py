@@ -192,7 +192,7 @@ def _quotes(wish: Wish) -> RowWorkload:
 
 
 def _churn(wish: Wish) -> RowWorkload:
-    from gossamer.sim.churn import Pareto, Weibull, read_trace
+    from gossamer.sim.churn import FlashCrowd, Pareto, Weibull, read_trace
     from gossamer.sim.churn.by_row import ChurnByRow
     from gossamer.sim.churn.fitting import fit_churn
     from gossamer.sim.row_tables.churn import ChurnRows
@@ -207,6 +207,9 @@ def _churn(wish: Wish) -> RowWorkload:
         absence_shape: float = 0.6
         rhythm: float = 0.0
         peak_s: float = 0.0
+        crowd_nodes: int = 0
+        crowd_at_s: float = 86_400.0
+        crowd_within_s: float = 3_600.0
 
     chosen = Settings(**typed(Settings, wish.settings))
     if wish.source is not None:
@@ -216,16 +219,21 @@ def _churn(wish: Wish) -> RowWorkload:
     if chosen.distribution not in ("weibull", "pareto"):
         expected = "weibull or pareto"
         raise ScenarioError(None, SECTION + "distribution", chosen.distribution, expected)
-    lifetimes = Weibull if chosen.distribution == "weibull" else Pareto
+    kind = Weibull if chosen.distribution == "weibull" else Pareto
+    sessions = kind(chosen.session_s, chosen.session_shape)
+    crowd = [chosen.crowd_at_s, chosen.crowd_within_s]
     return ChurnRows(
         spec=ChurnByRow(
             seed=wish.seed,
             nodes=wish.subscriptions,
             duration_s=chosen.days * 86_400.0,
-            sessions=lifetimes(chosen.session_s, chosen.session_shape),
-            absences=lifetimes(chosen.absence_s, chosen.absence_shape),
+            sessions=sessions,
+            absences=kind(chosen.absence_s, chosen.absence_shape),
             rhythm=chosen.rhythm,
             peak_s=chosen.peak_s,
+            crowds=(FlashCrowd(chosen.crowd_nodes, *crowd, sessions),)
+            if chosen.crowd_nodes
+            else (),
         )
     )
 
