@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import socket
 import sys
@@ -103,6 +104,16 @@ def slots(session: Any) -> int:
         return max(1, int(session.sparkContext.defaultParallelism))
     except Exception:  # a Spark Connect session has no context, and says so in many ways
         return max(1, int(session.conf.get("spark.sql.shuffle.partitions", "2")))
+
+
+def readable_path(path: Path) -> str:
+    """A path of this machine as Spark reads it, where some letters stand for patterns."""
+    return "file://" + re.sub(r"([{}\[\]*?\\])", r"\\\1", str(path.absolute()))
+
+
+def writable_path(path: Path) -> str:
+    """A path of this machine as Spark writes it."""
+    return f"file://{path.absolute()}"
 
 
 def _make(settings: SessionSettings, folder: Path) -> Any:

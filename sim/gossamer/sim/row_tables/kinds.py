@@ -221,7 +221,14 @@ def _churn(wish: Wish) -> RowWorkload:
         raise ScenarioError(None, SECTION + "distribution", chosen.distribution, expected)
     kind = Weibull if chosen.distribution == "weibull" else Pareto
     sessions = kind(chosen.session_s, chosen.session_shape)
-    crowd = [chosen.crowd_at_s, chosen.crowd_within_s]
+    crowd = (
+        FlashCrowd(
+            nodes=max(chosen.crowd_nodes, 1),
+            at_s=chosen.crowd_at_s,
+            within_s=chosen.crowd_within_s,
+            stay=sessions,
+        ),
+    )
     return ChurnRows(
         spec=ChurnByRow(
             seed=wish.seed,

@@ -1,33 +1,49 @@
 """Path lengths and delays of all deliveries, the one table that is too large for one process.
 
-Deliveries are counted by value: how many took so many hops and so long. From these counts every
-percentile follows exactly, and there are few of them as long as delays are whole rounds. Where
-there are many deliveries of many different delays, percentiles of delays are sketched (Greenwald
-and Khanna, as Spark has it), of a rank that is wrong by less than one in ten thousand.
+Tasks read row groups and count deliveries by value: how many took so many hops and so long. From
+these counts every percentile follows exactly, and there are few of them as long as delays are whole
+rounds. Where there are many deliveries of many different delays, percentiles of delays are sketched
+(Greenwald and Khanna, as Spark has it), of a rank that is wrong by less than one in ten thousand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, Final
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
+from gossamer.sim.results import ResultsError
 from gossamer.sim.summary import percentile
 from gossamer.spark.crunch.folders import SystemTables
 from gossamer.spark.crunch.small import CDF, MEASURE, PER_CENTS, Row
-from gossamer.spark.crunch.tables import BROKERS, PEERS
+from gossamer.spark.crunch.tables import BROKERS, OTHERS
+from gossamer.spark.session import slots
 
 EXACT, SKETCH = "exact", "sketch"
 
-# Different delays of a system up to which counting them is cheap, however many deliveries.
-_FEW_DELAYS: Final = 1_000_000
+# Different values in a row group up to which counting them saves most of the work.
+_FEW_VALUES: Final = 20_000
 _SKETCH_ACCURACY: Final = 10_000
 _CENTILES: Final = (50, 90, 95, 99, 100)
-_ROWS: Final = "system int, part string, name string, x double, value double, method string"
+_TASKS_A_SLOT: Final = 8
 
+COUNT_SCHEMA: Final = pa.schema(
+    [
+        ("system", pa.int32()),
+        ("hops", pa.int32()),
+        ("tree_hops", pa.int32()),
+        ("delay", pa.float64()),
+        ("count", pa.int64()),
+    ]
+)
 ROW_SCHEMA: Final = pa.schema(
     [
         ("system", pa.int32()),
@@ -44,113 +60,158 @@ def delivery_rows(session: Any, systems: Sequence[SystemTables], exact_up_to: in
     """Measures and distributions of the deliveries of systems: a table of `ROW_SCHEMA`.
 
     Args:
-        session: of Spark.
-        systems: of kinds that have deliveries; those without any have no rows in the result.
+        session: of Spark. All its workers need to see the tables.
+        systems: whose; those without any deliveries have no rows in the result.
         exact_up_to: deliveries of all systems up to which every delay is counted.
     """
-    frames = [
-        frame
-        for kind, read in ((PEERS, _peer_deliveries), (BROKERS, _broker_deliveries))
-        if (frame := read(session, [one for one in systems if one.kind == kind and one.deliveries]))
-        is not None
+    groups = [
+        _Group(number=one.number, kind=one.kind, folder=one.folder, place=place)
+        for one in systems
+        if one.kind != OTHERS and one.deliveries
+        for place in range(_row_groups(one))
     ]
-    if not frames:
+    if not groups:
         return ROW_SCHEMA.empty_table()
-    deliveries = frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])
-    if sum(system.deliveries for system in systems) <= exact_up_to or _are_few(deliveries):
-        return _exact(deliveries)
-    return _sketched(deliveries)
+    deliveries = sum(system.deliveries for system in systems)
+    if deliveries <= exact_up_to or _have_few_delays(groups):
+        return _exact(_read(session, groups, _Counter(groups, with_delays=True)))
+    return _sketched(session, groups)
 
 
-def _peer_deliveries(session: Any, systems: Sequence[SystemTables]) -> Any:
-    from pyspark.sql import functions as f
+@attrs.frozen(kw_only=True)
+class _Group:
+    """One row group of a system's table of deliveries."""
 
-    if not systems:
-        return None
-    schema = "event bigint, hops bigint, tree_hops bigint, time_s double"
-    deliveries = _read(session, systems, "deliveries", schema)
-    events = _read(session, systems, "events", "event bigint, time_s double")
-    published = events.select("system", "event", f.col("time_s").alias("published_s"))
-    return deliveries.join(published, ["system", "event"], "left").select(
-        "system",
-        f.col("hops").cast("int").alias("hops"),
-        f.col("tree_hops").cast("int").alias("tree_hops"),
-        (f.col("time_s") - f.col("published_s")).alias("delay"),
+    number: int
+    kind: str
+    folder: Path
+    place: int
+
+    def deliveries(self, with_delays: bool) -> pa.Table:
+        """Hops, tree hops and delay of each; null where that is not known, or not asked for."""
+        file = self.folder / "deliveries.parquet"
+        try:
+            with pq.ParquetFile(file) as opened:
+                wanted = ("event", "hops", "tree_hops", "time_s", "delay_s")
+                names = [name for name in wanted if name in opened.schema_arrow.names]
+                read = opened.read_row_group(self.place, columns=names)
+        except (pa.ArrowException, OSError) as error:
+            reason = str(error).partition("\n")[0].rstrip(".")
+            raise ResultsError(file, f"is damaged ({reason})") from None
+        rows = len(read)
+        hops = (_column(read, name, pa.int32()) for name in ("hops", "tree_hops"))
+        delays = self._delays(read) if with_delays else pa.nulls(rows, pa.float64())
+        columns = [pa.array(np.full(rows, self.number, np.int32)), *hops, delays]
+        return pa.table(columns, names=COUNT_SCHEMA.names[:-1])
+
+    def _delays(self, read: pa.Table) -> Any:
+        if self.kind == BROKERS:
+            return _column(read, "delay_s", pa.float64())
+        if "time_s" not in read.column_names:
+            return pa.nulls(len(read), pa.float64())
+        events, published = _published(self.folder / "events.parquet")
+        if len(events) == 0:
+            return pa.nulls(len(read), pa.float64())
+        event = read["event"].to_numpy()
+        place = np.minimum(np.searchsorted(events, event), len(events) - 1)
+        delay = read["time_s"].to_numpy() - published[place]
+        return pa.array(delay, mask=events[place] != event)
+
+
+@lru_cache(maxsize=4)
+def _published(file: Path) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Events in order, and when each was published."""
+    table = pq.read_table(file, columns=["event", "time_s"]).sort_by("event")
+    return table["event"].to_numpy(), table["time_s"].to_numpy()
+
+
+def _column(table: pa.Table, name: str, kind: pa.DataType) -> Any:
+    """A column as another type; null where the table has none."""
+    return table[name].cast(kind) if name in table.column_names else pa.nulls(len(table), kind)
+
+
+@attrs.frozen
+class _Counter:
+    """Counts deliveries by value, row group by row group."""
+
+    groups: Sequence[_Group]
+    with_delays: bool
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from counted(self.groups[number].deliveries(self.with_delays)).to_batches()
+
+
+@attrs.frozen
+class _Delays:
+    """The delays of all deliveries."""
+
+    groups: Sequence[_Group]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                table = self.groups[number].deliveries(with_delays=True)
+                chosen = table.select(["system", "delay"]).drop_null()
+                yield from chosen.combine_chunks().to_batches()
+
+
+def counted(deliveries: pa.Table) -> pa.Table:
+    """How often each row comes: a table of `COUNT_SCHEMA`."""
+    names = COUNT_SCHEMA.names[:-1]
+    found = deliveries.group_by(names, use_threads=False).aggregate([([], "count_all")])
+    return (
+        found.rename_columns({"count_all": "count"}).select(COUNT_SCHEMA.names).cast(COUNT_SCHEMA)
     )
 
 
-def _broker_deliveries(session: Any, systems: Sequence[SystemTables]) -> Any:
-    from pyspark.sql import functions as f
-
-    if not systems:
-        return None
-    deliveries = _read(session, systems, "deliveries", "delay_s double")
-    none = f.lit(None).cast("int")
-    return deliveries.select(
-        "system", none.alias("hops"), none.alias("tree_hops"), f.col("delay_s").alias("delay")
-    )
+def _row_groups(system: SystemTables) -> int:
+    with pq.ParquetFile(system.folder / "deliveries.parquet") as opened:
+        return int(opened.metadata.num_row_groups)
 
 
-def _read(session: Any, systems: Sequence[SystemTables], table: str, schema: str) -> Any:
-    """One table of many systems, with a column that tells which system a row is of.
-
-    Columns that a file lacks are null.
-    """
-    from pyspark.sql import functions as f
-
-    files = {(system.folder / f"{table}.parquet").as_uri(): system.number for system in systems}
-    read = session.read.schema(schema).parquet(*files)
-    known = session.createDataFrame(list(files.items()), "file string, system int")
-    tagged = read.withColumn("file", f.col("_metadata.file_path"))
-    return tagged.join(f.broadcast(known), "file").drop("file")
+def _have_few_delays(groups: Sequence[_Group]) -> bool:
+    """Whether the first row group of each system has few different values."""
+    first = {group.number: group for group in reversed(groups)}
+    return all(len(counted(one.deliveries(True))) <= _FEW_VALUES for one in first.values())
 
 
-def _are_few(deliveries: Any) -> bool:
-    """Whether no system has many different delays."""
-    from pyspark.sql import functions as f
+def _read(session: Any, groups: Sequence[_Group], reader: Any, schema: Any = COUNT_SCHEMA) -> Any:
+    """What a reader makes of row groups, as a data frame."""
+    from pyspark.sql.pandas.types import from_arrow_schema
 
-    different = deliveries.groupBy("system").agg(f.approx_count_distinct("delay").alias("n"))
-    most = different.agg(f.max("n")).first()[0]
-    return most is None or most <= _FEW_DELAYS
-
-
-def _counted(deliveries: Any) -> Any:
-    from pyspark.sql import functions as f
-
-    return deliveries.groupBy("system", "hops", "tree_hops", "delay").agg(
-        f.count(f.lit(1)).alias("count")
-    )
+    tasks = min(len(groups), _TASKS_A_SLOT * slots(session))
+    numbers = session.range(0, len(groups), 1, tasks)
+    return numbers.mapInArrow(reader, from_arrow_schema(schema))
 
 
-def _exact(deliveries: Any) -> pa.Table:
-    counted = _counted(deliveries)
-    made = counted.groupBy("system").applyInArrow(_rows_of_counts, _ROWS)
+def _exact(counts: Any) -> pa.Table:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    made = counts.groupBy("system").applyInArrow(_rows_of_counts, from_arrow_schema(ROW_SCHEMA))
     return _sorted(made.toArrow())
 
 
-def _sketched(deliveries: Any) -> pa.Table:
+def _sketched(session: Any, groups: Sequence[_Group]) -> pa.Table:
     """Hops exactly, percentiles of delays by sketches."""
     from pyspark.sql import functions as f
 
-    none = f.lit(None).cast("double")
-    hops = _exact(deliveries.withColumn("delay", none))
+    tables = [_exact(_read(session, groups, _Counter(groups, with_delays=False)))]
+    schema = pa.schema([COUNT_SCHEMA.field("system"), COUNT_SCHEMA.field("delay")])
     wanted = [per_cent / 100 for per_cent in (*_CENTILES, *PER_CENTS.tolist())]
-    sketches = deliveries.groupBy("system").agg(
+    sketches = _read(session, groups, _Delays(groups), schema).groupBy("system")
+    for found in sketches.agg(
         f.percentile_approx("delay", wanted, _SKETCH_ACCURACY).alias("centiles"),
         f.avg("delay").alias("mean"),
         f.max("delay").alias("most"),
-    )
-    tables = [hops]
-    for found in sketches.collect():
-        if found["centiles"] is None:
-            continue
-        # Ends are known exactly all the same.
-        centiles = [*found["centiles"]]
+    ).collect():
         rows = [Row(MEASURE, "delay_mean_s", 0.0, found["mean"])]
-        for per_cent, value in zip(_CENTILES, centiles, strict=False):
+        for per_cent, value in zip(_CENTILES, found["centiles"], strict=False):
             name = "delay_max_s" if per_cent == 100 else f"delay_p{per_cent}_s"
             rows.append(Row(MEASURE, name, 0.0, found["most"] if per_cent == 100 else value))
-        for per_cent, value in zip(PER_CENTS.tolist(), centiles[len(_CENTILES) :], strict=True):
+        curve = found["centiles"][len(_CENTILES) :]
+        for per_cent, value in zip(PER_CENTS.tolist(), curve, strict=True):
             rows.append(Row(CDF, "delay", float(per_cent), value))
         tables.append(as_table(found["system"], rows, SKETCH))
     return _sorted(pa.concat_tables(tables))
@@ -159,7 +220,8 @@ def _sketched(deliveries: Any) -> pa.Table:
 def _rows_of_counts(counts: pa.Table) -> pa.Table:
     """What the counts of one system tell."""
     columns: dict[str, npt.NDArray[Any]] = {
-        name: counts[name].to_numpy() for name in ("hops", "tree_hops", "delay", "count")
+        name: pc.cast(counts[name], pa.float64()).to_numpy(zero_copy_only=False)
+        for name in ("hops", "tree_hops", "delay", "count")
     }
     rows = list(count_rows(columns))
     return as_table(counts["system"][0].as_py(), rows, EXACT)

@@ -204,8 +204,16 @@ def _line(
     axes: Axes, x: Any, y: Any, curve: Curve, styles: dict[str, SystemStyle], **options: Any
 ) -> None:
     style = styles[curve.system]
+    # Conditions of a system are told apart by how strong their lines are.
+    before = sum(line.get_color() == style.colour for line in axes.get_lines())
     axes.plot(
-        x, y, color=style.colour, linestyle=style.dashes, alpha=0.8, label=_name(curve), **options
+        x,
+        y,
+        color=style.colour,
+        linestyle=style.dashes,
+        alpha=max(0.25, 0.95 - 0.3 * before),
+        label=_name(curve),
+        **options,
     )
 
 

@@ -26,6 +26,7 @@ from gossamer.sim.row_tables.kinds import RowWorkload
 from gossamer.sim.row_tables.quotes import QuoteTables
 from gossamer.sim.row_tables.siena import SienaRows
 from gossamer.sim.row_tables.vinifera import ViniferaRows
+from gossamer.spark.session import readable_path
 
 _ERRORS: Final = 4.0
 # Of a share of the domain, when it is hashed.
@@ -62,7 +63,7 @@ def check_workload(session: Any, workload: RowWorkload, folder: Path) -> list[Ch
     """The checks of a workload of any kind whose tables are in ``folder``."""
 
     def read(name: str) -> Any:
-        return session.read.parquet((folder.absolute() / name).as_uri())
+        return session.read.parquet(readable_path(folder / name))
 
     found: list[Check] = []
     for kind, check in _CHECKS:

@@ -24,7 +24,7 @@ from gossamer.sim.row_tables.table import RowTable
 from gossamer.sim.simulation import versions
 from gossamer.spark.errors import JobError
 from gossamer.spark.jobs import job_errors, watched
-from gossamer.spark.session import slots
+from gossamer.spark.session import slots, writable_path
 from gossamer.spark.workload.checks import Check, check_workload
 from gossamer.spark.workload.frames import table_frame
 
@@ -86,7 +86,7 @@ def _write_table(session: Any, table: RowTable, folder: Path, partitions: int | 
     target = folder.absolute() / table.name
     enough = partitions or max(_at_least(session, table), 1)
     with job_errors(f"writing {table.name}"), watched(session, table.name):
-        table_frame(session, table, enough).write.parquet(target.as_uri())
+        table_frame(session, table, enough).write.parquet(writable_path(target))
     if not target.is_dir():
         raise JobError(
             f"{target} is not there, expected a folder that this machine and all workers see"
