@@ -22,6 +22,7 @@ batch = gossamer.node.cli_broker:batch_app
 node = gossamer.node.starting:app
 pub = gossamer.node.cli:pub_app
 sim = gossamer.sim.cli:app
+spark = gossamer.spark.cli:app
 sub = gossamer.node.cli:sub_app
 top = gossamer.node.cli:top_app
 unsub = gossamer.node.cli_broker:unsub_app

@@ -19,6 +19,9 @@ from gossamer.spark.errors import JobError, WorkerLost
 _LOOKING_S: Final = 0.3
 
 _OWN_ERROR: Final = re.compile(r"gossamer\.[\w.]+(?:Error|Lost|Missing): ([^\n]+)")
+# The last line of a traceback of a task.
+_RAISED: Final = re.compile(r"^\s*((?:OSError|[A-Z]\w*(?:Error|Exception|Interrupt)): .*)$", re.M)
+_LONGEST: Final = 400
 _FILE: Final = re.compile(r"file:/+(\S+?\.parquet)")
 _LOST: Final = re.compile(
     r"Python worker exited unexpectedly|ExecutorLostFailure|worker lost|"
@@ -77,10 +80,13 @@ def explained(what: str, error: BaseException) -> JobError:
 
 def _essence(text: str) -> str:
     """The cause among the lines of an error, without stack traces and Java's class names."""
+    raised = _RAISED.findall(text)
+    if raised:
+        return str(raised[-1].strip()[:_LONGEST])
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     causes = [line for line in lines if line.startswith("Caused by: ")]
     chosen = causes[-1].removeprefix("Caused by: ") if causes else (lines or [""])[0]
-    return re.sub(r"^([\w$]+\.)+[\w$]+: ", "", chosen)[:400].rstrip(".")
+    return re.sub(r"^([\w$]+\.)+[\w$]+: ", "", chosen)[:_LONGEST].rstrip(".")
 
 
 @contextmanager

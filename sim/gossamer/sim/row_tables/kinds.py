@@ -238,9 +238,7 @@ def _churn(wish: Wish) -> RowWorkload:
             absences=kind(chosen.absence_s, chosen.absence_shape),
             rhythm=chosen.rhythm,
             peak_s=chosen.peak_s,
-            crowds=(FlashCrowd(chosen.crowd_nodes, *crowd, sessions),)
-            if chosen.crowd_nodes
-            else (),
+            crowds=crowd if chosen.crowd_nodes else (),
         )
     )
 
