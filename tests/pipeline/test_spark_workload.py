@@ -91,7 +91,7 @@ class Full:
 
     reason: str
 
-    def __call__(self, units: Any) -> Any:
+    def __call__(self, _units: Any) -> Any:
         raise OSError(28, self.reason)
 
 
