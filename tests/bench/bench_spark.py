@@ -6,7 +6,8 @@ Run it by hand:
     python tests/bench/bench_spark.py crunch [--deliveries 1000000] [--nodes 100000]
 
 `rows` says where the time goes: making the rows, writing them in one process, Spark carrying them
-to nowhere, Spark writing them, and the whole command, which checks them as well. Memory is the largest sum of what all processes hold alone (PSS).
+to nowhere, Spark writing them, and the whole command, which checks them as well. Memory is the
+largest sum of what all processes hold alone (PSS).
 With ``--out FILE`` the rows of `bench.json` are written there.
 """
 

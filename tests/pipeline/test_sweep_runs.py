@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import signal
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pyarrow.parquet as pq
 import pytest
 
 import gossamer.spark.sweep.running as running
+from gossamer.command.main import main
 from gossamer.sim.commands.scenarios import read_scenario
+from gossamer.sim.errors import ScenarioError, SimulationError
 from gossamer.sim.results import ResultsError, read_results
 from gossamer.sim.scenario import Scenario
 from gossamer.sim.simulation import simulate
 from gossamer.sim.summary import result_hash
+from gossamer.sim.tasks import run_tasks
 from gossamer.spark.errors import WorkerLost
 from gossamer.spark.java import find_java_home
 from gossamer.spark.sweep.plan import Point, SweepPlan, read_sweep
+from gossamer.spark.sweep.runner import tasks_on_spark
 from gossamer.spark.sweep.running import SweepOptions, run_sweep
+from support.installed_command import install
 from support.spark_processes import (
     kill_group,
     run_spark_command,
@@ -227,3 +234,43 @@ def test_a_worker_that_dies_is_a_worker_lost(session: Any, monkeypatch: pytest.M
     monkeypatch.setattr(task, "_Task", Suicide)
     with pytest.raises(WorkerLost, match="p0: a worker was lost"):
         task.run_on(session, "", "p0")
+
+
+@attrs.frozen
+class Squared:
+    """A task that costs nothing."""
+
+    number: int
+
+    @property
+    def label(self) -> str:
+        return f"square of {self.number}"
+
+    def run(self) -> int:
+        if self.number < 0:
+            raise ScenarioError(None, "number", self.number, "0 or more")
+        return self.number**2
+
+
+def test_tasks_of_figures_run_on_spark(session: Any) -> None:
+    told: list[tuple[str, int, int]] = []
+    with tasks_on_spark(None):
+        outcomes = run_tasks([Squared(i) for i in range(5)], 2, lambda *news: told.append(news))
+        with pytest.raises(SimulationError, match="square of -1: number is -1, expected 0"):
+            run_tasks([Squared(1), Squared(-1)], 2)
+    assert outcomes == [0, 1, 4, 9, 16]
+    assert told == [("figures", done, 5) for done in range(1, 6)]
+    assert run_tasks([Squared(3)], 1) == [9]
+    assert session.range(2).count() == 2
+
+
+def test_figures_find_their_runner_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(tmp_path / "installed", monkeypatch)
+    assert main(["sim", "figures", "vinifera", "--master", "spark://h:1"]) == 2
+    assert "--master is 'spark://h:1', expected --spark with it" in capsys.readouterr().err
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
+    assert main(["sim", "figures", "vinifera", "--spark", "--out", str(tmp_path / "out")]) == 2
+    assert "needs Spark, which is not installed" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

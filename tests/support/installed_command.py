@@ -26,6 +26,9 @@ spark = gossamer.spark.cli:app
 sub = gossamer.node.cli:sub_app
 top = gossamer.node.cli:top_app
 unsub = gossamer.node.cli_broker:unsub_app
+
+[gossamer.runners]
+spark = gossamer.spark.sweep.runner:tasks_on_spark
 """
 METADATA = "Metadata-Version: 2.1\nName: installed-for-tests\nVersion: 1.0\n"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gossamer.sim.errors import SimulationError
 
 INSTALL = "pip install 'gossamer[spark]'"
+CONNECT = "pip install 'pyspark[connect]'"
 
 
 class SparkMissing(SimulationError):

@@ -23,7 +23,7 @@ from typing import Any, Final
 import attrs
 import psutil
 
-from gossamer.spark.errors import INSTALL, ClusterError, SparkMissing
+from gossamer.spark.errors import CONNECT, INSTALL, ClusterError, SparkMissing
 from gossamer.spark.java import find_java_home
 
 _DIALLING_S: Final = 5.0
@@ -133,7 +133,7 @@ def _make(settings: SessionSettings, folder: Path) -> Any:
     try:
         return builder.getOrCreate()
     except ImportError as error:
-        reason = f'but Spark Connect is not installed ({error.name or error}): "{INSTALL}"'
+        reason = f'but Spark Connect is not installed ({error.name or error}): "{CONNECT}"'
         raise ClusterError(remote or "", reason) from None
     except (PySparkException, RuntimeError, OSError) as error:
         reason = f"where no session can be had ({_first_line(error)})"
