@@ -115,3 +115,11 @@ def test_impossible_sweeps_are_refused_in_a_sentence(
         read_sweep(sweep(tmp_path, text))
     assert sentence in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("name", "points"), [("sizes", 60), ("v3", 120), ("v6", 60)])
+def test_the_examples_are_sweeps(name: str, points: int) -> None:
+    examples = Path(__file__).resolve().parents[2] / "examples" / "spark"
+    plan = read_sweep(examples / f"{name}.toml")
+    assert plan.name == name
+    assert len(plan.points) == points
