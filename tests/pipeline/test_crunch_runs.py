@@ -26,6 +26,7 @@ from gossamer.sim.records import (
 from gossamer.sim.results import ResultsError, read_results, write_results
 from gossamer.spark.crunch.crunching import Crunched, crunch_results
 from gossamer.spark.crunch.folders import find_runs
+from gossamer.spark.crunch.plots import axis_of, decided_by
 from gossamer.spark.errors import JobError
 from support.made_up_runs import made_up_run
 
@@ -107,7 +108,7 @@ def test_a_sketch_is_near_and_said_to_be_one(session: Any, tmp_path: Path) -> No
     import gossamer.spark.crunch.deliveries as deliveries
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(deliveries, "_FEW_VALUES", 10)
+        patch.setattr(deliveries, "_FEW", 0.0)
         sketched = crunch(session, tmp_path / "run", tmp_path / "sketched", exact_up_to=0)
     near = figures(sketched)
     assert near.keys() == exact.keys()
@@ -175,6 +176,26 @@ def test_one_run_may_be_far_larger_than_the_others(session: Any, tmp_path: Path)
     hops = table["hops"].to_numpy()
     assert values["2", "baseline", "deliveries"] == 400 * len(hops)
     assert values["2", "baseline", "path_length_mean"] == pytest.approx(hops.mean())
+
+
+def test_few_delays_are_counted_however_many_deliveries(session: Any, tmp_path: Path) -> None:
+    record = made_up_run(1, nodes=40, cycles=25, names=("vinifera",))
+    write_results(record, tmp_path / "run", pictures=False)
+    file = tmp_path / "run" / "vinifera" / "deliveries.parquet"
+    pq.write_table(pa.concat_tables([pq.read_table(file)] * 50), file)
+    found = crunch(session, tmp_path / "run", tmp_path / "out", exact_up_to=0)
+    assert {one.method for one in found.values} == {"exact", "summary"}
+
+
+def test_lines_are_drawn_along_what_takes_most_values() -> None:
+    conditions = [
+        (("attributes", a), ("kind", kind), ("width", 0.1 * a))
+        for a in (1, 2, 3)
+        for kind in ("random", "skewed")
+    ]
+    assert axis_of(conditions) == "attributes"
+    assert decided_by("attributes", conditions) == {"attributes", "width"}
+    assert axis_of([(("kind", "random"),), (("kind", "skewed"),)]) is None
 
 
 def test_the_same_run_twice_counts_once(session: Any, tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def crunch(
         typer.Option(
             min=0, help="Deliveries up to which percentiles of delays are exact, not sketched."
         ),
-    ] = 50_000_000,
+    ] = 10_000_000,
     master: Master = None,
     memory: Memory = None,
     log_level: LogLevel = "off",

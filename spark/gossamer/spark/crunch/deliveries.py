@@ -29,8 +29,8 @@ from gossamer.spark.session import slots
 
 EXACT, SKETCH = "exact", "sketch"
 
-# Different values in a row group up to which counting them saves most of the work.
-_FEW_VALUES: Final = 20_000
+# Share of the deliveries of a row group up to which their different values are few.
+_FEW: Final = 0.05
 _SKETCH_ACCURACY: Final = 10_000
 _CENTILES: Final = (50, 90, 95, 99, 100)
 _TASKS_A_SLOT: Final = 8
@@ -174,7 +174,8 @@ def _row_groups(system: SystemTables) -> int:
 def _have_few_delays(groups: Sequence[_Group]) -> bool:
     """Whether the first row group of each system has few different values."""
     first = {group.number: group for group in reversed(groups)}
-    return all(len(counted(one.deliveries(True))) <= _FEW_VALUES for one in first.values())
+    tables = (group.deliveries(with_delays=True) for group in first.values())
+    return all(len(counted(table)) <= _FEW * len(table) for table in tables)
 
 
 def _read(session: Any, groups: Sequence[_Group], reader: Any, schema: Any = COUNT_SCHEMA) -> Any:

@@ -73,6 +73,20 @@ def axis_of(conditions: Iterable[Condition]) -> str | None:
     return max(sorted(several), key=lambda name: several[name]) if several else None
 
 
+def decided_by(axis: str, conditions: Iterable[Condition]) -> set[str]:
+    """The axis, and what has one value at each of its places, so that it makes no other lines."""
+    seen: dict[str, dict[str, set[str]]] = {}
+    for condition in conditions:
+        place = repr(dict(condition).get(axis))
+        for name, value in condition:
+            seen.setdefault(name, {}).setdefault(place, set()).add(repr(value))
+    return {
+        name
+        for name, values in seen.items()
+        if name == axis or (len(values) > 1 and all(len(found) == 1 for found in values.values()))
+    }
+
+
 def _draw_measure(
     measure: str, chosen: Sequence[Interval], styles: dict[str, SystemStyle], folder: Path
 ) -> Plot:
@@ -115,8 +129,9 @@ def _draw_lines(
     axes: Axes, chosen: Sequence[Interval], styles: dict[str, SystemStyle], axis: str
 ) -> None:
     lines: dict[tuple[str, Condition], list[Interval]] = {}
+    along = decided_by(axis, [one.condition for one in chosen])
     for one in chosen:
-        rest = tuple(pair for pair in one.condition if pair[0] != axis)
+        rest = tuple(pair for pair in one.condition if pair[0] not in along)
         lines.setdefault((one.system, rest), []).append(one)
     flat: list[tuple[str, list[Interval]]] = []
     for place, ((system, rest), line) in enumerate(lines.items()):
