@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -86,12 +88,14 @@ def test_a_taken_folder_is_refused_untouched(session: Any, tmp_path: Path) -> No
 
 
 @attrs.frozen
-class Full:
-    """Columns that cannot be made, as where no space is left."""
+class Failing:
+    """Columns that cannot be made, as where no space is left or the process is gone."""
 
     reason: str
 
     def __call__(self, _units: Any) -> Any:
+        if self.reason == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
         raise OSError(28, self.reason)
 
 
@@ -100,6 +104,7 @@ class Full:
     [
         ("No space left on device", "writing events: no space is left on the device"),
         ("gone", "writing events: .*gone"),
+        ("killed", "writing events: a worker was lost while it was at work"),
     ],
 )
 def test_what_fails_half_way_leaves_nothing(
@@ -111,11 +116,11 @@ def test_what_fails_half_way_leaves_nothing(
 ) -> None:
     subscriptions, events = make_workload("vinifera", COMMON).tables()
 
-    class Failing:
+    class Half:
         def tables(self) -> tuple[RowTable, ...]:
-            return subscriptions, attrs.evolve(events, make=Full(reason))
+            return subscriptions, attrs.evolve(events, make=Failing(reason))
 
-    monkeypatch.setattr(writing, "make_workload", lambda _kind, _wish: Failing())
+    monkeypatch.setattr(writing, "make_workload", lambda _kind, _wish: Half())
     with pytest.raises(JobError, match=sentence) as failed:
         write_workload(session, "vinifera", COMMON, tmp_path / "out")
     assert "\n" not in str(failed.value)

@@ -16,6 +16,8 @@ from gossamer.sim.scenario_checks import matches_type
 from gossamer.sim.toml_files import check_keys
 
 SECTION = "workload."
+# Kinds that can be made from a file.
+FROM_FILES = ("keywords", "quotes", "churn")
 
 
 class RowWorkload(Protocol):
@@ -59,10 +61,15 @@ def make_workload(kind: str, wish: Wish) -> RowWorkload:
     """
     if kind not in KINDS:
         raise ScenarioError(None, "the kind of workload", kind, f"one of {', '.join(KINDS)}")
+    if wish.source is not None and kind not in FROM_FILES:
+        expected = f"no file, which only {', '.join(FROM_FILES)} are made from"
+        raise ScenarioError(None, "--from", str(wish.source), expected)
     return KINDS[kind](wish)
 
 
-def typed(kind: type, settings: Mapping[str, object], known: tuple[str, ...] = ()) -> Any:
+def typed(
+    kind: type, settings: Mapping[str, object], known: tuple[str, ...] = ()
+) -> dict[str, Any]:
     """The settings that are fields of an attrs class, checked against the types of its defaults.
 
     Args:
@@ -120,16 +127,19 @@ def _siena(wish: Wish) -> RowWorkload:
     return SienaRows(subscriptions=wish.subscriptions, events=wish.events, spec=spec)
 
 
+@attrs.frozen(kw_only=True)
+class _Covering:
+    """Settings of covering-degree workloads, see `row_tables.covering`."""
+
+    degree: int = 30
+    reach: float = 6.0
+
+
 def _covering(wish: Wish) -> RowWorkload:
     from gossamer.sim.brokers.staircase import Staircase
     from gossamer.sim.row_tables.covering import CoveringRows
 
-    @attrs.frozen(kw_only=True)
-    class Settings:
-        degree: int = 30
-        reach: float = 6.0
-
-    chosen = Settings(**typed(Settings, wish.settings))
+    chosen = _Covering(**typed(_Covering, wish.settings))
     roots = max(1, wish.subscriptions // (chosen.degree + 1)) if chosen.degree >= 0 else 1
     spec = Staircase(roots=roots, degree=chosen.degree, seed=wish.seed)
     return CoveringRows(spec=spec, events=wish.events, reach=float(chosen.reach))
@@ -191,27 +201,30 @@ def _quotes(wish: Wish) -> RowWorkload:
     return QuoteTables(subscriptions=wish.subscriptions, events=wish.events, spec=spec)
 
 
+@attrs.frozen(kw_only=True)
+class _Churn:
+    """Settings of churn that is not fitted to a trace; guesses, see `churn.by_row`."""
+
+    distribution: str = "weibull"
+    days: float = 7.0
+    session_s: float = 14_400.0
+    absence_s: float = 28_800.0
+    session_shape: float = 0.6
+    absence_shape: float = 0.6
+    rhythm: float = 0.0
+    peak_s: float = 0.0
+    crowd_nodes: int = 0
+    crowd_at_s: float = 86_400.0
+    crowd_within_s: float = 3_600.0
+
+
 def _churn(wish: Wish) -> RowWorkload:
     from gossamer.sim.churn import FlashCrowd, Pareto, Weibull, read_trace
     from gossamer.sim.churn.by_row import ChurnByRow
     from gossamer.sim.churn.fitting import fit_churn
     from gossamer.sim.row_tables.churn import ChurnRows
 
-    @attrs.frozen(kw_only=True)
-    class Settings:
-        distribution: str = "weibull"
-        days: float = 7.0
-        session_s: float = 14_400.0
-        absence_s: float = 28_800.0
-        session_shape: float = 0.6
-        absence_shape: float = 0.6
-        rhythm: float = 0.0
-        peak_s: float = 0.0
-        crowd_nodes: int = 0
-        crowd_at_s: float = 86_400.0
-        crowd_within_s: float = 3_600.0
-
-    chosen = Settings(**typed(Settings, wish.settings))
+    chosen = _Churn(**typed(_Churn, wish.settings))
     if wish.source is not None:
         check_keys(SECTION, wish.settings, ["distribution"])  # the trace tells the others
         spec = fit_churn(read_trace(wish.source), wish.seed, chosen.distribution).spec

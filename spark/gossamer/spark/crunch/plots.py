@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from gossamer.sim.measures import BY_KEY
 from gossamer.sim.plot_style import (
@@ -16,14 +17,13 @@ from gossamer.sim.plot_style import (
     HEIGHT_IN,
     WIDTH_IN,
     SystemStyle,
-    legend_below,
     per_cent,
     plot_style,
     save,
     system_styles,
 )
 from gossamer.sim.plots import Plot
-from gossamer.spark.crunch.crunching import Crunched, Curve, condition_text
+from gossamer.spark.crunch.crunching import Crunched, Curve
 from gossamer.spark.crunch.small import CDF, LORENZ, SERIES
 from gossamer.spark.crunch.statistics import Condition, Interval
 
@@ -42,6 +42,8 @@ _DRAWN: Final = (
 )
 # Curves in a plot beyond which only some are drawn: a plot of hundreds tells nothing.
 _MOST_CURVES: Final = 8
+# Above 100 % there is nothing but ends of intervals.
+_WHOLE: Final = 1.05
 _SHARES: Final = frozenset({"load", "hit ratio", "traffic overhead", "ring correct"})
 
 
@@ -99,11 +101,15 @@ def _draw_measure(
     else:
         _draw_lines(axes, chosen, styles, axis)
         axes.set_xlabel(axis)
-        legend_below(figure, axes)
+        places = [dict(one.condition).get(axis) for one in chosen]
+        if all(place is None or isinstance(place, int) for place in places):
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        _legend(figure, axes)
     axes.set_ylabel(label)
     axes.set_ylim(bottom=0)
     if known and known.kind == "ratio":
         per_cent(axes.yaxis)
+        axes.set_ylim(top=min(axes.get_ylim()[1], _WHOLE))
     axes.set_title(label)
     seeds = sorted({one.seeds for one in chosen})
     several = f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"{seeds[0]}"
@@ -136,7 +142,7 @@ def _draw_lines(
     flat: list[tuple[str, list[Interval]]] = []
     for place, ((system, rest), line) in enumerate(lines.items()):
         style = styles[system]
-        label = style.label + (f", {condition_text(rest)}" if rest else "")
+        label = style.label + (f" ({_short(rest)})" if rest else "")
         if all(dict(one.condition).get(axis) is None for one in line):
             flat.append((system, line))  # the axis is a setting that this system does not have
             continue
@@ -147,6 +153,7 @@ def _draw_lines(
             yerr=_errors(line),
             color=style.colour,
             linestyle=style.dashes,
+            alpha=_strength(sum(known == system for known, _ in list(lines)[:place])),
             marker="osD^v<>"[place % 7],
             markersize=4,
             capsize=3,
@@ -226,7 +233,7 @@ def _line(
         y,
         color=style.colour,
         linestyle=style.dashes,
-        alpha=max(0.25, 0.95 - 0.3 * before),
+        alpha=_strength(before),
         label=_name(curve),
         **options,
     )
@@ -242,8 +249,27 @@ def _some(curves: Sequence[Curve]) -> Sequence[Curve]:
     return [chosen[int(place * step)] for place in range(min(len(chosen), _MOST_CURVES))]
 
 
+def _strength(before: int) -> float:
+    """Of the next line of a system, after so many others of it."""
+    return max(0.25, 0.95 - 0.3 * before)
+
+
 def _name(one: Interval | Curve) -> str:
-    return one.system + (f" ({condition_text(one.condition)})" if one.condition else "")
+    return one.system + (f" ({_short(one.condition)})" if one.condition else "")
+
+
+def _short(condition: Condition) -> str:
+    """A condition with the last parts of its keys, and numbers that are not longer than needed."""
+    return ", ".join(
+        f"{name.rpartition('.')[2]} {value:g}"
+        if isinstance(value, float)
+        else f"{name.rpartition('.')[2]} {value}"
+        for name, value in condition
+    )
+
+
+def _legend(figure: Figure, axes: Axes) -> None:
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
 
 
 def _axes() -> tuple[Figure, Axes]:
@@ -255,7 +281,7 @@ def _finished(
     figure: Figure, axes: Axes, folder: Path, name: str, title: str, caption: str
 ) -> Plot:
     axes.set_title(title)
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    _legend(figure, axes)
     return _saved(figure, folder, name.replace(" ", "-"), title, caption)
 
 
