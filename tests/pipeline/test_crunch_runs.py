@@ -178,6 +178,39 @@ def test_one_run_may_be_far_larger_than_the_others(session: Any, tmp_path: Path)
     assert values["2", "baseline", "path_length_mean"] == pytest.approx(hops.mean())
 
 
+def test_runs_of_brokers_and_of_kinds_unknown_are_crunched(session: Any, tmp_path: Path) -> None:
+    for run, delays in (("a", [0.5, 1.5, 0.5]), ("b", [2.0])):
+        folder = tmp_path / "runs" / run / "active"
+        folder.mkdir(parents=True)
+        counts = {"table": [3, 5], "handled": [10, 30], "publications": [4, 4]}
+        tables = {
+            "deliveries": {"publication": range(len(delays)), "delay_s": delays},
+            "queues": {"time_s": [1.0, 2.0], f"core-{run}": [4, 7]},
+            "brokers": {**counts, "false_positives": [0, 2], "triggered": [1, 1]},
+        }
+        for name, columns in tables.items():
+            arrays = {column: pa.array(list(values)) for column, values in columns.items()}
+            pq.write_table(pa.table(arrays), folder / f"{name}.parquet")
+        (tmp_path / "runs" / run / "SINGLE").mkdir()
+        summary = {
+            "scenario": {"kind": "brokers"},
+            "seed": ord(run),
+            "result_hash": "",
+            "systems": {"active": {"totals": {"x": 1}}, "SINGLE": {"cost": 2.5, "name": "text"}},
+        }
+        (tmp_path / "runs" / run / "summary.json").write_text(json.dumps(summary))
+    found = crunch(session, tmp_path / "runs", tmp_path / "out", plots=True)
+    values = figures(found)
+    assert values["a", "active", "delay_p50_s"] == 0.5
+    assert values["a", "active", "delay_mean_s"] == pytest.approx(2.5 / 3)
+    assert values["b", "active", "delay_max_s"] == 2.0
+    assert values["b", "active", "queue_max"] == 7
+    assert values["a", "active", "false_positive_ratio"] == 0.25
+    assert values["a", "active", "total_x"] == 1
+    assert values["a", "SINGLE", "cost"] == 2.5
+    assert "The measures of 2 systems are those of their summaries alone." in found.notes
+
+
 def test_few_delays_are_counted_however_many_deliveries(session: Any, tmp_path: Path) -> None:
     record = made_up_run(1, nodes=40, cycles=25, names=("vinifera",))
     write_results(record, tmp_path / "run", pictures=False)

@@ -101,7 +101,7 @@ def test_turns_bring_nodes_back_and_take_them_away() -> None:
     moments = np.array([2 * DAY_S, 2 * DAY_S + 61, 3 * DAY_S + 61])
     whole, half, everybody = made(turns=turns).trace().population(moments)
     assert half == pytest.approx(whole / 2, rel=0.1)
-    assert everybody > 1_950
+    assert everybody > 1_900  # of those who come, one in twenty stays less than a minute
 
 
 def test_what_never_comes_or_goes_is_refused() -> None:

@@ -139,7 +139,7 @@ def sweep(
     """Run scenarios over a grid of values and seeds, one simulation a task."""
     from gossamer.spark.session import require_spark, spark_session
     from gossamer.spark.sweep.plan import read_sweep
-    from gossamer.spark.sweep.running import SweepOptions, run_sweep
+    from gossamer.spark.sweep.running import SweepOptions, run_sweep, what_is_kept
     from gossamer.spark.tables import print_sweep
 
     require_spark()
@@ -148,8 +148,12 @@ def sweep(
     options = SweepOptions(
         resume=resume, at_once=at_once, retries=retries, shares_memory=settings.is_local
     )
-    with spark_session(settings) as session:
-        outcome = run_sweep(session, plan, out, options)
+    try:
+        with spark_session(settings) as session:
+            outcome = run_sweep(session, plan, out, options)
+    except KeyboardInterrupt:
+        typer.echo(f"gossamer: interrupted; {what_is_kept(file, out)}", err=True)
+        raise typer.Exit(130) from None
     print_sweep(outcome)
     if outcome.failed:
         raise typer.Exit(1)

@@ -267,7 +267,9 @@ def _write_points(plan: SweepPlan, folder: Path) -> None:
         writer.writerows(full)
 
 
-def resume_command(sweep: Path, out: Path) -> str:
-    """The command that goes on with an unfinished sweep."""
+def what_is_kept(sweep: Path, out: Path) -> str:
+    """What an interrupted sweep left, and how to go on with it, in words."""
+    if not out.with_name(out.name + UNFINISHED).is_dir():
+        return "no point was finished yet, nothing is kept"
     words = ["gossamer", "spark", "sweep", os.fspath(sweep), "--out", os.fspath(out), "--resume"]
-    return shlex.join(words)
+    return f"finished points are kept, go on by '{shlex.join(words)}'"
