@@ -16,7 +16,8 @@ from pathlib import Path
 from support.waiting import PATIENCE_S, POLL_S
 
 ROOT = Path(__file__).resolve().parents[2]
-STARTING_S = 2 * PATIENCE_S
+# A first simulation compiles.
+STARTING_S = 5 * PATIENCE_S
 _COMMAND = "import sys; from gossamer.spark.cli import app; from gossamer.command import main; "
 _RUN = _COMMAND + (
     "from importlib.metadata import EntryPoint; "

@@ -9,13 +9,16 @@ its files in a temporary folder of its own, and is gone at the end.
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 import re
 import shutil
+import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -84,8 +87,13 @@ def spark_session(settings: SessionSettings | None = None) -> Iterator[Any]:
     if joined is not None and settings.master is None:
         yield joined
         return
-    with _temporary_folder() as folder, _environment(settings, folder):
+    with (
+        _temporary_folder() as folder,
+        _environment(settings, folder),
+        _own_interrupts() as restore,
+    ):
         session = _make(settings, folder)
+        restore()
         try:
             yield session
         finally:
@@ -104,6 +112,31 @@ def slots(session: Any) -> int:
         return max(1, int(session.sparkContext.defaultParallelism))
     except Exception:  # a Spark Connect session has no context, and says so in many ways
         return max(1, int(session.conf.get("spark.sql.shuffle.partitions", "2")))
+
+
+@contextmanager
+def _own_interrupts() -> Iterator[Callable[[], None]]:
+    """Let Ctrl-C do what it did before; yields what to call when there is a session.
+
+    A session sets a handler that speaks to Java from within whatever else speaks to it, and the
+    bridge to Java logs every interrupt with its traceback.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    root = logging.getLogger()
+    root.addFilter(_not_of_the_bridge)
+
+    def restore() -> None:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
+
+    try:
+        yield restore
+    finally:
+        root.removeFilter(_not_of_the_bridge)
+
+
+def _not_of_the_bridge(record: logging.LogRecord) -> bool:
+    return "py4j" not in Path(record.pathname).parts
 
 
 def readable_path(path: Path) -> str:
