@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gossamer.spark.session import SessionSettings, spark_session
+from support.spark_processes import SHORT_LIVED
 
 
 @pytest.fixture(scope="session")
@@ -17,7 +18,10 @@ def session() -> Iterator[Any]:
     settings = SessionSettings(
         master="local[2,2]",
         memory_bytes=2**30,
-        options={"spark.sql.shuffle.partitions": "2", "spark.python.worker.reuse": "true"},
+        options={
+            "spark.sql.shuffle.partitions": "2",
+            "spark.driver.extraJavaOptions": SHORT_LIVED,
+        },
     )
     with spark_session(settings) as made:
         yield made

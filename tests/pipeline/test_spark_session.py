@@ -202,7 +202,10 @@ def test_a_session_is_small_and_keeps_to_its_own_folder(tmp_path: Path) -> None:
     assert options["spark.driver.memory"] == "1024m"
     assert options["spark.local.dir"].startswith(str(tmp_path))
     assert options["spark.ui.enabled"] == "false"
-    assert sessions._options(SessionSettings(options={"spark.x": "1"}), tmp_path)["spark.x"] == "1"
+    java = "spark.driver.extraJavaOptions"
+    more = sessions._options(SessionSettings(options={"spark.x": "1", java: "-Da=b"}), tmp_path)
+    assert more["spark.x"] == "1"
+    assert more[java] == f"{options[java]} -Da=b"
 
 
 def test_what_spark_submit_decided_is_left_alone(

@@ -18,6 +18,9 @@ from support.waiting import PATIENCE_S, POLL_S
 ROOT = Path(__file__).resolve().parents[2]
 # A first simulation compiles.
 STARTING_S = 5 * PATIENCE_S
+# Compiling thoroughly is not worth it for processes that live for seconds.
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_CONF = [f"--conf=spark.{part}.extraJavaOptions={SHORT_LIVED}" for part in ("driver", "executor")]
 _COMMAND = "import sys; from gossamer.spark.cli import app; from gossamer.command import main; "
 _RUN = _COMMAND + (
     "from importlib.metadata import EntryPoint; "
@@ -37,7 +40,7 @@ def environment(**changes: str | None) -> dict[str, str]:
 def start_spark_command(*arguments: str, **changes: str | None) -> subprocess.Popen[str]:
     """Start `gossamer spark` with these arguments, in a process group of its own."""
     return subprocess.Popen(
-        [sys.executable, "-c", _RUN, *arguments],
+        [sys.executable, "-c", _RUN, *arguments, *_CONF],
         env=environment(**changes),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -76,7 +79,11 @@ def wait_for(condition: object, patience_s: float = STARTING_S) -> None:
 def standalone_cluster(folder: Path, java_home: Path, workers: int) -> Iterator[str]:
     """A master and workers of one core each on this machine; yields the address."""
     running: list[subprocess.Popen[str]] = []
-    changes = {"JAVA_HOME": str(java_home), "SPARK_LOCAL_IP": "127.0.0.1"}
+    changes = {
+        "JAVA_HOME": str(java_home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_JAVA_OPTS": SHORT_LIVED,
+    }
     try:
         master, found = _start(
             ("Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"),

@@ -35,6 +35,7 @@ _MIB: Final = 2**20
 # Of a task that fails for no fault of its own, on one machine.
 _ATTEMPTS: Final = 3
 
+_JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _LOGGING: Final = """rootLogger.level = {level}
 rootLogger.appenderRef.console.ref = console
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
@@ -233,7 +234,7 @@ def _options(settings: SessionSettings, folder: Path) -> dict[str, str]:
         found |= {
             "spark.master": settings.master or f"local[*,{_ATTEMPTS}]",
             "spark.driver.memory": f"{_memory_bytes(settings) // _MIB}m",
-            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_log_file(folder)}",
+            _JAVA_OPTIONS: f"-Dlog4j2.configurationFile={_log_file(folder)}",
             "spark.local.dir": str(folder / "scratch"),
             "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
             "spark.ui.enabled": "false",
@@ -245,7 +246,10 @@ def _options(settings: SessionSettings, folder: Path) -> dict[str, str]:
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.sql.shuffle.partitions": str(2 * cores),
         }
-    return found | dict(settings.options)
+    given = dict(settings.options)
+    if _JAVA_OPTIONS in given and _JAVA_OPTIONS in found:
+        given[_JAVA_OPTIONS] = f"{found[_JAVA_OPTIONS]} {given[_JAVA_OPTIONS]}"
+    return found | given
 
 
 def _memory_bytes(settings: SessionSettings) -> int:
