@@ -46,6 +46,7 @@ class KeywordTables:
                     Field("document", pa.int64(), "row number"),
                     Field("host", pa.int32(), "broker that publishes it"),
                     Field("keywords", _NUMBERS, "its keywords, ascending"),
+                    Field("size", pa.float64(), "of the document, 1 or more"),
                 ),
                 make=self.event_columns,
             ),
@@ -65,6 +66,7 @@ class KeywordTables:
             "document": rows,
             "host": self.spec.hosts_of(rows).astype(np.int32),
             "keywords": _lists(self.spec.keywords_of(rows)),
+            "size": self.spec.sizes_of(rows),
         }
 
 

@@ -16,13 +16,13 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from gossamer.protocol.trees.graph import Graph
-from gossamer.sim.brokers.workloads.draws import choices, distinct_choices
+from gossamer.sim.brokers.workloads.draws import choices, distinct_choices, uniform
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.trees.workload import Locality, Workload
-from gossamer.sim.workload import Int64s
+from gossamer.sim.workload import Floats, Int64s
 
 # The seed's streams.
-_ROOTS, _SUBSCRIBERS, _PLACES, _HOSTS, _KEYWORDS = 301, 302, 303, 304, 305
+_ROOTS, _SUBSCRIBERS, _PLACES, _HOSTS, _KEYWORDS, _SIZES = 301, 302, 303, 304, 305, 306
 # A table of the distances between all brokers is kept.
 MOST_BROKERS: Final = 5_000
 # Brokers whose distances to all others are held at a time.
@@ -63,6 +63,11 @@ class KeywordRows:
         """The broker that publishes each of these documents."""
         return choices(self.seed, _HOSTS, documents, 0, self.brokers)
 
+    def sizes_of(self, documents: Int64s) -> Floats:
+        """The size of each of these documents, from 1 to the largest."""
+        spread = self.locality.largest_size - 1.0
+        return 1.0 + spread * uniform(self.seed, _SIZES, documents, 0)
+
     def keywords_of(self, documents: Int64s) -> Int64s:
         """The keywords of these documents, ascending: int64[documents, most], then -1."""
         numbers = (self.known >= 0).sum(axis=1)
@@ -98,6 +103,7 @@ class KeywordRows:
                 tuple(keyword for keyword in row if keyword >= 0)
                 for row in self.keywords_of(documents).tolist()
             ),
+            sizes=tuple(self.sizes_of(documents).tolist()),
         )
 
 

@@ -19,7 +19,7 @@ import numpy as np
 CONFIDENCE: Final = 0.95
 
 # What tells runs apart but is not a condition.
-_NO_CONDITION: Final = frozenset({"seed", "name", "systems", "coverings", "system"})
+_NO_CONDITION: Final = frozenset({"seed", "name", "systems", "coverings", "routings", "strategies"})
 
 # Where the settings of a system stand among conditions.
 SETTINGS: Final = "settings."

@@ -26,13 +26,14 @@ from typing import Any, Final
 import attrs
 
 from gossamer.sim.brokers.scenario import BrokerScenario
-from gossamer.sim.commands.broker_preview import memory_bytes as broker_bytes
+from gossamer.sim.commands import broker_preview, scot_preview
 from gossamer.sim.commands.destination import file_name
 from gossamer.sim.commands.preview import PROCESS_BYTES, preview
 from gossamer.sim.commands.scenarios import AnyScenario, read_scenario
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.scenario import Scenario
 from gossamer.sim.scenario_file import scenario_to_toml
+from gossamer.sim.scot.scenario import ScotScenario
 from gossamer.sim.toml_files import check_keys, parse_document, read_text, require_table
 
 SCENARIO, SYSTEM, SEED = "scenario", "system", "seed"
@@ -198,5 +199,7 @@ def _memory_bytes(scenario: object) -> int:
     if isinstance(scenario, Scenario):
         return preview(scenario).memory_bytes
     if isinstance(scenario, BrokerScenario):
-        return broker_bytes(scenario)
+        return broker_preview.memory_bytes(scenario)
+    if isinstance(scenario, ScotScenario):
+        return scot_preview.memory_bytes(scenario)
     return 2 * PROCESS_BYTES
