@@ -83,7 +83,8 @@ def test_a_sweep_that_was_killed_is_resumed_and_a_cluster_finds_the_same(
     pytest.importorskip("pyspark", reason="needs Spark: pip install 'gossamer[spark]'")
     plan, out = read_sweep(file), tmp_path / "out"
     arguments = ("sweep", str(file), "--out", str(out), "--at-once", "1", "--memory", "1g")
-    process = start_spark_command(*arguments)
+    (tmp_path / "left").mkdir()  # what a process leaves that is killed
+    process = start_spark_command(*arguments, TMPDIR=str(tmp_path / "left"))
     runs = tmp_path / "out.unfinished" / "runs"
     try:
         # Three are enough; the fourth may just be under way.
