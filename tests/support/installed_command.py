@@ -22,9 +22,13 @@ batch = gossamer.node.cli_broker:batch_app
 node = gossamer.node.starting:app
 pub = gossamer.node.cli:pub_app
 sim = gossamer.sim.cli:app
+spark = gossamer.spark.cli:app
 sub = gossamer.node.cli:sub_app
 top = gossamer.node.cli:top_app
 unsub = gossamer.node.cli_broker:unsub_app
+
+[gossamer.runners]
+spark = gossamer.spark.sweep.runner:tasks_on_spark
 """
 METADATA = "Metadata-Version: 2.1\nName: installed-for-tests\nVersion: 1.0\n"
 

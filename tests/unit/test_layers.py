@@ -11,7 +11,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCES = [
-    path for folder in ("node", "shared", "sim") for path in sorted((ROOT / folder).rglob("*.py"))
+    path
+    for folder in ("node", "shared", "sim", "spark")
+    for path in sorted((ROOT / folder).rglob("*.py"))
 ]
 OUTSIDE = {
     "asyncio",
@@ -72,8 +74,8 @@ def is_or_is_in(module: str, packages: set[str]) -> bool:
 @pytest.mark.parametrize("path", SOURCES, ids=module_name)
 def test_arrows_between_hosts_run_downward(path: Path) -> None:
     package = module_name(path).split(".")[1]
-    above = {"gossamer.spark"}
-    if package != "replay":  # which sets the hosts side by side, and stands above them
+    above = {"gossamer.node", "gossamer.replay"} if package == "spark" else {"gossamer.spark"}
+    if package not in ("replay", "spark"):  # the replay stands above the hosts, Spark above sim
         above |= {f"gossamer.{host}" for host in ("node", "sim", "replay") if host != package}
     found = {module for module in imports(path) if is_or_is_in(module, above)}
     if path == ROOT / "node/gossamer/node/cli.py":  # hands `gossamer node replay` on

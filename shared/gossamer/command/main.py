@@ -21,6 +21,7 @@ DESCRIPTIONS = {
     "node": "run peers and brokers: init, invite, join, run, status, trace, check, doctor, replay",
     "pub": "publish events through the node of this machine",
     "sim": "simulate overlays of up to a million nodes: run, check, replay, compare",
+    "spark": "workloads, sweeps and results at scale: workload, crunch, sweep (extra 'spark')",
     "sub": "print the events that match an expression",
     "top": "watch a running peer",
     "unsub": "take back a subscription at a broker",

@@ -129,11 +129,16 @@ def figures(
     quick: Quick = False,
     out: Out = None,
     processes: Processes = 2,
+    spark: Annotated[bool, typer.Option("--spark", help="Run each point as a Spark task.")] = False,
+    master: Annotated[
+        str | None, typer.Option(help="Cluster to do so (see gossamer spark).")
+    ] = None,
 ) -> None:
     """Reproduce the figures of a paper and say which of its claims hold."""
-    from gossamer.sim.commands.studies import reproduce
+    from gossamer.sim.commands.studies import elsewhere, reproduce
 
-    reproduce(name, out, quick=quick, processes=processes)
+    with elsewhere("spark" if spark else None, master):
+        reproduce(name, out, quick=quick, processes=processes)
 
 
 @app.command()

@@ -64,17 +64,14 @@ def report_html(
         more: HTML to stand between plots and settings.
     """
     title = escape(str(record.scenario.get("name", "Simulation run")))
-    return "\n".join(
+    return page_html(
+        title,
+        _facts(summary) if facts is None else facts,
         [
-            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width">',
-            f"<title>{title}</title>\n<style>{_STYLE}</style>\n</head>\n<body>",
-            f"<h1>{title}</h1>",
-            f'<p class="facts">{_facts(summary) if facts is None else facts}</p>',
             "<h2>Measures</h2>",
             _measures(summary),
             "<h2>Plots</h2>",
-            f'<div class="plots">{"".join(_figure(plot) for plot in plots)}</div>',
+            plots_html(plots),
             more,
             "<h2>Settings</h2>",
             _settings(summary["systems"]),
@@ -82,9 +79,28 @@ def report_html(
             f"<pre>{escape(record.scenario_text)}</pre>",
             "<h2>How to repeat this run</h2>",
             _provenance(summary),
+        ],
+    )
+
+
+def page_html(title: str, facts: str, parts: Sequence[str]) -> str:
+    """A page that refers to nothing outside itself; all arguments are HTML."""
+    return "\n".join(
+        [
+            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width">',
+            f"<title>{title}</title>\n<style>{_STYLE}</style>\n</head>\n<body>",
+            f"<h1>{title}</h1>",
+            f'<p class="facts">{facts}</p>',
+            *parts,
             "</body>\n</html>\n",
         ]
     )
+
+
+def plots_html(plots: Sequence[Plot]) -> str:
+    """Plots side by side."""
+    return f'<div class="plots">{"".join(_figure(plot) for plot in plots)}</div>'
 
 
 def _facts(summary: Mapping[str, Any]) -> str:

@@ -71,6 +71,8 @@ class Subscriptions:
         spread: standard deviation around a place, as a share of the domain; a guess.
         per_node: subscriptions of a node.
         subscribers: share of nodes that subscribe to anything.
+        correlation: share of a skewed workload's events that fall where subscriptions do; the
+            others fall anywhere.
     """
 
     section: ClassVar[str] = "subscriptions."
@@ -98,6 +100,11 @@ class Subscriptions:
         default=1.0,
         converter=to_float,
         validator=number("a share above 0, at most 1", lambda share: 0 < share <= 1),
+    )
+    correlation: float = attrs.field(
+        default=1.0,
+        converter=to_float,
+        validator=number("a share from 0 to 1", lambda share: 0 <= share <= 1),
     )
 
 

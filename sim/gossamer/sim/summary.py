@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, time
+from fractions import Fraction
 from os import PathLike, fspath
 from typing import Any
 
@@ -126,7 +127,9 @@ def percentile(values: Column, per_cent: float) -> float:
     """The smallest observed value that ``per_cent`` of ``values`` do not exceed; NaN of none."""
     if len(values) == 0:
         return math.nan
-    return float(np.percentile(values, per_cent, method="inverted_cdf"))
+    # In fractions: in floating point 28 % of 25 values are a little more than 7.
+    place = max(math.ceil(Fraction(per_cent) * len(values) / 100), 1) - 1
+    return float(np.partition(values, place)[place])
 
 
 def result_hash(record: RunRecord | BrokerRunRecord | ScotRunRecord | TreesRunRecord) -> str:

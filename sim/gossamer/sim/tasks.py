@@ -1,7 +1,8 @@
 """Runs that are independent of each other, in several processes.
 
 A task is independent of all others and of the process that it runs in. The first task runs alone,
-so that what it compiles is there for the others.
+so that what it compiles is there for the others. Who has machines beyond this one can run tasks on
+them: `answered_by`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from typing import Protocol, TypeVar
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Protocol, TypeVar
 
 import attrs
 
@@ -36,10 +39,27 @@ class Task(Protocol[T_co]):
 
 
 @attrs.frozen
-class _Failure:
+class Failure:
     """What went wrong in words, which can cross processes."""
 
     reason: str
+
+
+# The number of each task, as it comes, with its outcome.
+Answers = Iterator[tuple[int, Any]]
+_elsewhere: ContextVar[Callable[[Sequence[Task[Any]]], Answers] | None] = ContextVar(
+    "elsewhere", default=None
+)
+
+
+@contextmanager
+def answered_by(elsewhere: Callable[[Sequence[Task[Any]]], Answers]) -> Iterator[None]:
+    """Let `run_tasks` have its tasks run elsewhere, which calls `attempt` for each."""
+    token = _elsewhere.set(elsewhere)
+    try:
+        yield
+    finally:
+        _elsewhere.reset(token)
 
 
 def run_tasks(
@@ -63,8 +83,10 @@ def run_tasks(
         SimulationError: a task failed, or its process; the others are given up.
     """
     outcomes: dict[int, T] = {}
-    for index, answer in _answers(tasks, processes):
-        if isinstance(answer, _Failure):
+    elsewhere = _elsewhere.get()
+    answers = _answers(tasks, processes) if elsewhere is None else elsewhere(tasks)
+    for index, answer in answers:
+        if isinstance(answer, Failure):
             raise SimulationError(f"{tasks[index].label}: {answer.reason}")
         outcomes[index] = answer
         finished(answer)
@@ -73,18 +95,18 @@ def run_tasks(
     return [outcomes[index] for index in range(len(tasks))]
 
 
-def _answers(tasks: Sequence[Task[T]], processes: int) -> Iterator[tuple[int, T | _Failure]]:
+def _answers(tasks: Sequence[Task[T]], processes: int) -> Iterator[tuple[int, T | Failure]]:
     if processes <= 1:
         for index, task in enumerate(tasks):
-            yield index, _attempt(task)
+            yield index, attempt(task)
         return
     # Spawned, not forked: a fork of a process with threads may hang.
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(processes, mp_context=context, initializer=_stop_silently)
     try:
         if tasks:
-            yield 0, pool.submit(_attempt, tasks[0]).result()
-        waiting = {pool.submit(_attempt, tasks[i]): i for i in range(1, len(tasks))}
+            yield 0, pool.submit(attempt, tasks[0]).result()
+        waiting = {pool.submit(attempt, tasks[i]): i for i in range(1, len(tasks))}
         for future in as_completed(waiting):
             yield waiting[future], future.result()
     except BrokenProcessPool:
@@ -100,8 +122,9 @@ def _stop_silently() -> None:
     signal.signal(signal.SIGINT, lambda _number, _frame: os._exit(1))
 
 
-def _attempt(task: Task[T]) -> T | _Failure:
+def attempt(task: Task[T]) -> T | Failure:
+    """The outcome of a task, or why there is none."""
     try:
         return task.run()
     except (ProtocolError, SimulationError) as error:
-        return _Failure(str(error))
+        return Failure(str(error))

@@ -18,13 +18,17 @@ about w / C roots side by side, and all children of those in the middle.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import attrs
 import numpy as np
 
 from gossamer.protocol.content.filters import Filter, parse
+from gossamer.sim.brokers.workloads.draws import Int64s, choices, shuffled
 from gossamer.sim.errors import ScenarioError
+
+# The seed's streams of what is drawn row by row.
+_ORDER, _PUBLICATIONS = 281, 282
 
 
 class Wanted(NamedTuple):
@@ -75,11 +79,44 @@ class Staircase:
             root, child = divmod(int(place), self.step)
             yield self._subscription(root, child)
 
+    def subscription_rows(self, rows: Int64s) -> tuple[Int64s, Int64s, Int64s, Int64s]:
+        """Root, child and the bounds on x and y of these subscriptions, another order of them.
+
+        Unlike that of `subscriptions`, each row of this order can be had without the others.
+        """
+        place = shuffled(self.seed, _ORDER, rows, self.roots * self.step)
+        root, child = np.divmod(place, self.step)
+        x, y = self._bounds(root, child)
+        return root, child, x, y
+
+    def subscriptions_of(self, rows: Int64s) -> list[Wanted]:
+        """The subscriptions of `subscription_rows`."""
+        root, child, _, _ = self.subscription_rows(rows)
+        pairs = zip(root.tolist(), child.tolist(), strict=True)
+        return [self._subscription(*pair) for pair in pairs]
+
+    def publication_rows(self, rows: Int64s, reach: float) -> tuple[Int64s, Int64s]:
+        """Values of x and y of these publications, as `publication` has them, drawn anew."""
+        x = choices(self.seed, _PUBLICATIONS, rows, 0, self.roots * self.step)
+        return x, self._opposite(x, reach)
+
+    def publications_of(self, rows: Int64s, reach: float) -> list[dict[str, int]]:
+        """The publications of `publication_rows`."""
+        xs, ys = self.publication_rows(rows, reach)
+        return [{"x": x, "y": y} for x, y in zip(xs.tolist(), ys.tolist(), strict=True)]
+
+    def _bounds(self, root: Any, child: Any) -> tuple[Any, Any]:
+        """Lower bounds on x and y, of one subscription or of arrays."""
+        stair = (self.roots - 1 - root) * self.step
+        return root * self.step + child, stair + (child > 0) * (self.step - child)
+
+    def _opposite(self, x: Any, reach: float) -> Any:
+        """The y of publications at x."""
+        excess = max(self.step, round(reach * self.step))
+        return self.roots * self.step - 1 - x + excess - self.step
+
     def _subscription(self, root: int, child: int) -> Wanted:
-        x = root * self.step + child
-        y = (self.roots - 1 - root) * self.step
-        if child > 0:
-            y += self.degree + 1 - child
+        x, y = self._bounds(root, child)
         return Wanted(
             f"{root}.{child}" if child else str(root),
             parse(f"x >= {x} and y >= {y}"),
@@ -93,7 +130,5 @@ class Staircase:
         Its place among the roots is uniform and depends on seed and number alone.
         """
         draws = np.random.Generator(np.random.Philox(key=[self.seed, 1 + number]))
-        last = self.roots * self.step
-        x = int(draws.integers(0, last))
-        excess = max(self.step, round(reach * self.step))
-        return {"x": x, "y": last - 1 - x + excess - self.step}
+        x = int(draws.integers(0, self.roots * self.step))
+        return {"x": x, "y": self._opposite(x, reach)}

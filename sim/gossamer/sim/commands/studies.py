@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,30 @@ from gossamer.sim.results import check_destination, whole_folder
 FIGURES_MODULE = "gossamer.sim.figures"
 BENCHMARKS_MODULE = "gossamer.sim.benchmarks"
 CLAIMS_FILE = "claims.json"
+RUNNERS = "gossamer.runners"
+
+
+@contextmanager
+def elsewhere(runner: str | None, address: str | None) -> Iterator[None]:
+    """Let tasks run where a runner has them run; here if None.
+
+    A runner is an entry point of the group ``gossamer.runners``: a context manager that is called
+    with the address.
+
+    Raises:
+        ScenarioError: there is no runner of that name, or an address for none.
+    """
+    if runner is None:
+        if address is not None:
+            raise ScenarioError(None, "--master", address, "--spark with it")
+        yield
+        return
+    found = entry_points(group=RUNNERS, name=runner)
+    if not found:
+        expected = "gossamer to be installed, so that what runs tasks elsewhere is found"
+        raise ScenarioError(None, f"--{runner}", True, expected)
+    with next(iter(found)).load()(address):
+        yield
 
 
 def reproduce(name: str, out: Path | None, *, quick: bool, processes: int) -> None:

@@ -25,6 +25,7 @@ from gossamer.protocol.content.filters import Filter
 from gossamer.protocol.content.filters.constraint import PRESENT
 from gossamer.sim.brokers.topology import BrokerOverlay, star_17
 from gossamer.sim.brokers.workloads.draws import (
+    Floats,
     Int64s,
     choices,
     normal,
@@ -113,16 +114,45 @@ class Commuters:
 
     def sorts(self) -> Int64s:
         """int64[subscribers]: COMMUTER, STATIONARY or WANDERER."""
-        draws = uniform(self.seed, _SORTS, rows_from(0, self.subscribers), 0)
+        return self.sort_of(rows_from(0, self.subscribers))
+
+    def sort_of(self, rows: Int64s) -> Int64s:
+        """COMMUTER, STATIONARY or WANDERER for each of these subscribers."""
+        draws = uniform(self.seed, _SORTS, rows, 0)
         return np.where(
             draws < self.commuting,
             COMMUTER,
             np.where(draws < self.commuting + self.wandering, WANDERER, STATIONARY),
         )
 
+    def homes_of(self, rows: Int64s) -> Int64s:
+        """Where each of these subscribers lives: a place among the subscriber hosts."""
+        return choices(self.seed, _HOMES, rows, 0, len(self.overlay.subscriber_hosts))
+
+    def offices_of(self, rows: Int64s) -> Int64s:
+        """Where each works, if it is a commuter: any of the hosts but its home, or its home."""
+        homes, others = self.homes_of(rows), len(self.overlay.subscriber_hosts) - 1
+        if not others:
+            return homes
+        offices = (self._office_draws(rows) * others).astype(np.int64)
+        return offices + (offices >= homes)
+
+    def leaving_of(self, rows: Int64s) -> Floats:
+        """When each leaves home, if it is a commuter and that is within the scene."""
+        return self.rush + self.rush_spread * normal(self.seed, _DEPARTURES, rows, 0)
+
+    def walks_of(self, rows: Int64s, turn: int) -> tuple[Int64s, Int64s]:
+        """When each of these wanderers moves in a turn, and how many places it goes."""
+        phases = (uniform(self.seed, _WALKS, rows, 0) * self.walk_every).astype(np.int64)
+        strides = np.rint(self.walk_spread * normal(self.seed, _WALKS, rows, 1 + 2 * turn))
+        return turn * self.walk_every + phases, strides.astype(np.int64)
+
+    def _office_draws(self, rows: Int64s) -> Floats:
+        return uniform(self.seed, _OFFICES, rows, 0)
+
     def _at_home(self, rows: Int64s) -> list[Placed]:
         hosts = self.overlay.subscriber_hosts
-        homes = choices(self.seed, _HOMES, rows, 0, len(hosts)).tolist()
+        homes = self.homes_of(rows).tolist()
         wanted = self.content.subscriptions(rows)
         return [
             Placed(hosts[home], f"{row}", filter_)
@@ -130,10 +160,10 @@ class Commuters:
         ]
 
     def _commutes(self, who: Int64s, span: int) -> Iterator[Step]:
-        leaving = self.rush + self.rush_spread * normal(self.seed, _DEPARTURES, who, 0)
+        leaving = self.leaving_of(who)
         inside = (leaving >= 0) & (leaving < span)
         who, leaving = who[inside], leaving[inside].astype(np.int64)
-        offices = uniform(self.seed, _OFFICES, who, 0).tolist()
+        offices = self._office_draws(who).tolist()
         going = (
             Journey(int(leaving[i]), i, self.overlay.subscriber_hosts, offices[i])
             for i in np.argsort(leaving, kind="stable").tolist()
@@ -150,21 +180,25 @@ class Commuters:
 
         def going() -> Iterator[Journey]:
             for turn in range(span // self.walk_every + 1):
-                strides = self.walk_spread * normal(self.seed, _WALKS, who, 1 + 2 * turn)
+                times, strides = (part.tolist() for part in self.walks_of(who, turn))
                 for i in order:
-                    at = turn * self.walk_every + int(phases[i])
+                    at = times[i]
                     if at >= span:
                         return
-                    places[i] = (places[i] + round(strides[i])) % len(hosts)
+                    places[i] = (places[i] + strides[i]) % len(hosts)
                     yield Journey(at, i, (hosts[places[i]],), 0.0)
 
         return journeys(subscribers, going(), self.away)
+
+    def publishers_of(self, rows: Int64s) -> Int64s:
+        """Who publishes each of these: a place among the publisher hosts."""
+        return choices(self.seed, _PUBLISHERS, rows, 0, len(self.overlay.publisher_hosts))
 
     def _publications(self, span: int) -> Iterator[Step]:
         hosts = self.overlay.publisher_hosts
         for first in range(0, -(-span // self.publish_every), _BATCH):
             rows = rows_from(first, _BATCH)
-            who = choices(self.seed, _PUBLISHERS, rows, 0, len(hosts)).tolist()
+            who = self.publishers_of(rows).tolist()
             contents = self.content.publications(rows)
             for row, host, values in zip(rows.tolist(), who, contents, strict=True):
                 at = row * self.publish_every

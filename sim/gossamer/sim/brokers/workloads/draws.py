@@ -5,17 +5,24 @@ A row is the same whatever else is drawn, in whichever order and however many at
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable
 
 import numpy as np
 
+from gossamer.protocol.draws import mix_many
 from gossamer.sim.workload import Floats, Int64s, uniform, zipf_ranks
 
-# Columns drawn at a time while a row looks for ranks that it has not got yet.
-_BLOCK: Final = 16
-
-__all__ = ["Floats", "Int64s", "choices", "distinct_ranks", "normal", "rows_from", "uniform"]
+__all__ = [
+    "Floats",
+    "Int64s",
+    "choices",
+    "distinct_choices",
+    "distinct_ranks",
+    "normal",
+    "rows_from",
+    "shuffled",
+    "uniform",
+]
 
 
 def rows_from(first: int, count: int) -> Int64s:
@@ -43,7 +50,7 @@ def distinct_ranks(
     *,
     places: int,
     exponent: float,
-) -> list[list[int]]:
+) -> Int64s:
     """Ranks by Zipf's law, as many for each row as ``numbers`` says, none twice in a row.
 
     A rank that a row has already is drawn again, so that ranks are chosen one after another in
@@ -55,27 +62,70 @@ def distinct_ranks(
         numbers: int64[n], each at most ``places``.
         places: ranks that there are.
         exponent: of Zipf's law.
+
+    Returns:
+        int64[n, most], most of ``numbers``; -1 beyond a row's number.
     """
-    found: list[dict[int, None]] = [{} for _ in range(len(rows))]
-    short = np.arange(len(rows))
+
+    def ranks(some: Int64s, column: int) -> Int64s:
+        return zipf_ranks(uniform(seed, stream, rows[some], column), places, exponent)
+
+    return _distinct(ranks, numbers)
+
+
+def distinct_choices(
+    seed: int, stream: int, rows: Int64s, numbers: Int64s, options: Int64s
+) -> Int64s:
+    """Equally likely options, as many for each row as ``numbers`` says, none twice in a row.
+
+    Args:
+        seed, stream: of the draws.
+        rows: int64[n], row numbers.
+        numbers: int64[n], each at most what ``options`` says of the row.
+        options: int64[n], how many there are for a row.
+
+    Returns:
+        int64[n, most], most of ``numbers``; -1 beyond a row's number.
+    """
+
+    def places(some: Int64s, column: int) -> Int64s:
+        return (uniform(seed, stream, rows[some], column) * options[some]).astype(np.int64)
+
+    return _distinct(places, numbers)
+
+
+def _distinct(draw: Callable[[Int64s, int], Int64s], numbers: Int64s) -> Int64s:
+    """What rows draw, column after column, until each has as many different values as it needs."""
+    found = np.full((len(numbers), int(numbers.max(initial=0))), -1, np.int64)
+    have = np.zeros(len(numbers), np.int64)
+    short = np.flatnonzero(numbers > 0)
     column = 0
     while len(short):
-        drawn = np.stack(
-            [
-                zipf_ranks(uniform(seed, stream, rows[short], column + i), places, exponent)
-                for i in range(_BLOCK)
-            ],
-            axis=1,
-        )
-        column += _BLOCK
-        for place, ranks in zip(short.tolist(), drawn.tolist(), strict=True):
-            _take(found[place], ranks, int(numbers[place]))
-        short = np.array([p for p in short.tolist() if len(found[p]) < numbers[p]], np.int64)
-    return [list(ranks) for ranks in found]
+        drawn = draw(short, column)
+        fresh = ~(found[short] == drawn[:, None]).any(axis=1)
+        lucky = short[fresh]
+        found[lucky, have[lucky]] = drawn[fresh]
+        have[lucky] += 1
+        short = short[have[short] < numbers[short]]
+        column += 1
+    return found
 
 
-def _take(found: dict[int, None], ranks: Sequence[int], number: int) -> None:
-    for rank in ranks:
-        if len(found) >= number:
-            return
-        found[rank] = None
+def shuffled(seed: int, stream: int, rows: Int64s, size: int) -> Int64s:
+    """Where each of these rows stands in a random order of ``size`` rows: int64 below ``size``.
+
+    A permutation whose places can be asked for one by one: four rounds of a Feistel network on the
+    smallest square of a power of two that is not below ``size``; whoever lands beyond goes on from
+    there.
+    """
+    half = max(1, -(-(size - 1).bit_length() // 2))
+    mask = np.int64((1 << half) - 1)
+    places = rows.astype(np.int64)
+    beyond = np.ones(len(rows), np.bool_)
+    while beyond.any():
+        left, right = places[beyond] >> half, places[beyond] & mask
+        for turn in range(4):
+            left, right = right, left ^ (mix_many(seed * 1009 + stream, right, turn) & mask)
+        places[beyond] = (left << half) | right
+        beyond = places >= size
+    return places

@@ -28,7 +28,7 @@ from gossamer.sim.errors import ScenarioError
 _LENGTHS, _NAMES, _OPERATORS, _VALUES = 201, 202, 203, 204
 _SIZES, _ATTRIBUTES, _CONTENTS = 205, 206, 207
 
-_OPERATOR_ORDER: Final = (Operator.EQUAL, Operator.LESS, Operator.GREATER)
+OPERATORS: Final = (Operator.EQUAL, Operator.LESS, Operator.GREATER)
 
 
 @attrs.frozen(kw_only=True)
@@ -72,52 +72,69 @@ class Siena:
         """The name of a rank."""
         return f"w{rank:03}"
 
+    def subscription_rows(self, rows: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+        """Words, operators and numbers of these subscriptions: int64[rows, most constraints].
+
+        Words are ranks, -1 beyond the last constraint of a row; operators are places in
+        `OPERATORS`.
+        """
+        lengths = 1 + choices(self.seed, _LENGTHS, rows, 0, self.most_constraints)
+        bounds = np.cumsum(self.shares)
+        operators = [
+            np.searchsorted(bounds[:2], uniform(self.seed, _OPERATORS, rows, i), side="right")
+            for i in range(self.most_constraints)
+        ]
+        words = self._ranks(_NAMES, rows, lengths, self.most_constraints)
+        numbers = self._numbers(_VALUES, rows, self.most_constraints)
+        return words, np.stack(operators, axis=1), numbers
+
     def subscriptions(self, rows: Int64s) -> list[Filter]:
         """The subscriptions of these rows."""
-        lengths = 1 + choices(self.seed, _LENGTHS, rows, 0, self.most_constraints)
-        named = self._ranks(_NAMES, rows, lengths)
-        columns = range(self.most_constraints)
-        bounds = np.cumsum(self.shares)
-        operators = np.stack(
-            [
-                np.searchsorted(bounds[:2], uniform(self.seed, _OPERATORS, rows, i), side="right")
-                for i in columns
-            ],
-            axis=1,
-        ).tolist()
-        values = self._numbers(_VALUES, rows, self.most_constraints)
+        named, operators, values = (part.tolist() for part in self.subscription_rows(rows))
         return [
             Filter.from_constraints(
                 {
                     self.word(rank): _constraint(operator, value)
-                    for rank, operator, value in zip(ranks, chosen, numbers, strict=False)
+                    for rank, operator, value in zip(ranks, chosen, numbers, strict=True)
+                    if rank >= 0
                 }
             )
             for ranks, chosen, numbers in zip(named, operators, values, strict=True)
         ]
 
+    def publication_rows(self, rows: Int64s) -> tuple[Int64s, Int64s]:
+        """Words and numbers of these publications: int64[rows, most attributes].
+
+        Words are ranks, -1 beyond the last attribute of a row.
+        """
+        sizes = 1 + choices(self.seed, _SIZES, rows, 0, self.most_attributes)
+        words = self._ranks(_ATTRIBUTES, rows, sizes, self.most_attributes)
+        return words, self._numbers(_CONTENTS, rows, self.most_attributes)
+
     def publications(self, rows: Int64s) -> list[dict[str, int]]:
         """The publications of these rows."""
-        sizes = 1 + choices(self.seed, _SIZES, rows, 0, self.most_attributes)
-        named = self._ranks(_ATTRIBUTES, rows, sizes)
-        values = self._numbers(_CONTENTS, rows, self.most_attributes)
+        named, values = (part.tolist() for part in self.publication_rows(rows))
         return [
-            {self.word(rank): value for rank, value in zip(ranks, numbers, strict=False)}
+            {
+                self.word(rank): value
+                for rank, value in zip(ranks, numbers, strict=True)
+                if rank >= 0
+            }
             for ranks, numbers in zip(named, values, strict=True)
         ]
 
-    def _ranks(self, stream: int, rows: Int64s, numbers: Int64s) -> list[list[int]]:
-        return distinct_ranks(
+    def _ranks(self, stream: int, rows: Int64s, numbers: Int64s, most: int) -> Int64s:
+        found = distinct_ranks(
             self.seed, stream, rows, numbers, places=self.names, exponent=self.exponent
         )
+        return np.pad(found, ((0, 0), (0, most - found.shape[1])), constant_values=-1)
 
-    def _numbers(self, stream: int, rows: Int64s, columns: int) -> list[list[int]]:
+    def _numbers(self, stream: int, rows: Int64s, columns: int) -> Int64s:
         drawn = [choices(self.seed, stream, rows, i, self.values) for i in range(columns)]
-        found: list[list[int]] = np.stack(drawn, axis=1).tolist()
-        return found
+        return np.stack(drawn, axis=1)
 
 
 @cache
 def _constraint(operator: int, value: int) -> Constraint:
     # The name does not matter; sharing constraints saves most of the time and memory.
-    return constraint_of(Comparison("value", _OPERATOR_ORDER[operator], value))
+    return constraint_of(Comparison("value", OPERATORS[operator], value))

@@ -1,0 +1,67 @@
+"""Subscriptions of a covering degree, and publications (`gossamer.sim.brokers.staircase`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from gossamer.sim.brokers.staircase import Staircase
+from gossamer.sim.row_tables.table import Field, RowTable
+from gossamer.sim.workload import Int64s
+
+
+@attrs.frozen(kw_only=True)
+class CoveringRows:
+    """A workload in which every root covers as many subscriptions as another.
+
+    Attributes:
+        spec: roots, degree and seed; the number of subscriptions follows from them.
+        events: rows of that table.
+        reach: root subscriptions that a publication matches, about.
+    """
+
+    spec: Staircase
+    events: int
+    reach: float = 6.0
+
+    def tables(self) -> tuple[RowTable, ...]:
+        """Subscriptions, then events."""
+        return (
+            RowTable(
+                name="subscriptions",
+                units=self.spec.roots * self.spec.step,
+                fields=(
+                    Field("subscription", pa.int64(), "row number"),
+                    Field("root", pa.int64(), "number of the root that it is or that covers it"),
+                    Field("is_root", pa.bool_(), "whether no other subscription covers it"),
+                    Field("x", pa.int64(), "it asks for x of at least this"),
+                    Field("y", pa.int64(), "and for y of at least this"),
+                ),
+                make=self.subscription_columns,
+            ),
+            RowTable(
+                name="events",
+                units=self.events,
+                fields=(
+                    Field("event", pa.int64(), "row number"),
+                    Field("x", pa.int64(), "its x"),
+                    Field("y", pa.int64(), "its y"),
+                ),
+                make=self.event_columns,
+            ),
+        )
+
+    def subscription_columns(self, rows: Int64s) -> Mapping[str, Any]:
+        """The columns of these subscriptions."""
+        root, child, x, y = self.spec.subscription_rows(rows)
+        is_root = np.equal(child, 0)
+        return {"subscription": rows, "root": root, "is_root": is_root, "x": x, "y": y}
+
+    def event_columns(self, rows: Int64s) -> Mapping[str, Any]:
+        """The columns of these publications."""
+        x, y = self.spec.publication_rows(rows, self.reach)
+        return {"event": rows, "x": x, "y": y}

@@ -1,0 +1,269 @@
+"""The workloads by name: from what a user asks for to tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Protocol
+
+import attrs
+
+from gossamer.sim.errors import ScenarioError
+from gossamer.sim.row_tables.table import RowTable
+from gossamer.sim.scenario import Subscriptions
+from gossamer.sim.scenario_checks import matches_type
+from gossamer.sim.toml_files import check_keys
+
+SECTION = "workload."
+# Kinds that can be made from a file.
+FROM_FILES = ("keywords", "quotes", "churn")
+
+
+class RowWorkload(Protocol):
+    """A workload that is made of row tables."""
+
+    def tables(self) -> tuple[RowTable, ...]:
+        """Its tables."""
+        ...
+
+
+@attrs.frozen(kw_only=True)
+class Wish:
+    """What a user asks for.
+
+    Attributes:
+        seed: of all draws.
+        subscriptions, events: rows; a kind that has its own numbers ignores them.
+        source: a file that the workload is made from, where a kind needs one.
+        settings: any others, by name.
+    """
+
+    seed: int = 1
+    subscriptions: int = 100_000
+    events: int = 100_000
+    source: Path | None = None
+    settings: Mapping[str, object] = attrs.field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        for name, least in (("seed", 0), ("subscriptions", 0), ("events", 0)):
+            value = getattr(self, name)
+            if not least <= value < 1 << 53:
+                raise ScenarioError(None, f"--{name}", value, f"from {least} to 2^53")
+
+
+def make_workload(kind: str, wish: Wish) -> RowWorkload:
+    """The workload of a kind.
+
+    Raises:
+        ScenarioError: there is no such kind, or a setting is impossible.
+        TraceError: the trace that churn is to be fitted to is impossible.
+    """
+    if kind not in KINDS:
+        raise ScenarioError(None, "the kind of workload", kind, f"one of {', '.join(KINDS)}")
+    if wish.source is not None and kind not in FROM_FILES:
+        expected = f"no file, which only {', '.join(FROM_FILES)} are made from"
+        raise ScenarioError(None, "--from", str(wish.source), expected)
+    return KINDS[kind](wish)
+
+
+def typed(
+    kind: type, settings: Mapping[str, object], known: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """The settings that are fields of an attrs class, checked against the types of its defaults.
+
+    Args:
+        kind: the class; fields without a default are not settings.
+        settings: by name.
+        known: further names that may be among the settings.
+
+    Raises:
+        ScenarioError: a setting is neither, or of another type than its default.
+    """
+    defaults = {
+        field.name: field.default
+        for field in attrs.fields(kind)
+        if isinstance(field.default, bool | int | float | str | tuple)
+    }
+    check_keys(SECTION, settings, (*defaults, *known))
+    found = {}
+    for name, value in settings.items():
+        if name not in defaults:
+            continue
+        default = defaults[name]
+        given = tuple(value) if isinstance(value, list) else value
+        if not matches_type(given, type(default)) or not _alike(given, default):
+            expected = f"of the type of {default!r}"
+            raise ScenarioError(None, SECTION + name, value, expected)
+        found[name] = given
+    return found
+
+
+def _alike(given: object, default: object) -> bool:
+    """Whether a list has as many numbers as its default; anything else passes."""
+    if not isinstance(given, tuple) or not isinstance(default, tuple):
+        return True
+    numbers = all(isinstance(one, int | float) for one in given)
+    return numbers and len(given) == len(default)
+
+
+def _vinifera(wish: Wish) -> RowWorkload:
+    from gossamer.sim.row_tables.vinifera import ViniferaRows
+
+    check_keys(SECTION, wish.settings, [field.name for field in attrs.fields(Subscriptions)])
+    return ViniferaRows(
+        seed=wish.seed,
+        subscriptions=wish.subscriptions,
+        events=wish.events,
+        spec=Subscriptions(**wish.settings),  # type: ignore[arg-type]
+    )
+
+
+def _siena(wish: Wish) -> RowWorkload:
+    from gossamer.sim.brokers.workloads.siena import Siena
+    from gossamer.sim.row_tables.siena import SienaRows
+
+    spec = Siena(**(typed(Siena, wish.settings) | {"seed": wish.seed}))
+    return SienaRows(subscriptions=wish.subscriptions, events=wish.events, spec=spec)
+
+
+@attrs.frozen(kw_only=True)
+class _Covering:
+    """Settings of covering-degree workloads, see `row_tables.covering`."""
+
+    degree: int = 30
+    reach: float = 6.0
+
+
+def _covering(wish: Wish) -> RowWorkload:
+    from gossamer.sim.brokers.staircase import Staircase
+    from gossamer.sim.row_tables.covering import CoveringRows
+
+    chosen = _Covering(**typed(_Covering, wish.settings))
+    roots = max(1, wish.subscriptions // (chosen.degree + 1)) if chosen.degree >= 0 else 1
+    spec = Staircase(roots=roots, degree=chosen.degree, seed=wish.seed)
+    return CoveringRows(spec=spec, events=wish.events, reach=float(chosen.reach))
+
+
+def _keywords(wish: Wish) -> RowWorkload:
+    from gossamer.sim.row_tables.keywords import KeywordTables
+    from gossamer.sim.trees.files import read_topology
+    from gossamer.sim.trees.generators import barabasi_albert
+    from gossamer.sim.trees.keyword_rows import MOST_BROKERS, make_keyword_rows
+    from gossamer.sim.trees.workload import Locality
+
+    own = ("brokers",)
+    chosen = typed(Locality, wish.settings, own)
+    brokers = wish.settings.get("brokers", 500)
+    if type(brokers) is not int or not 3 <= brokers <= MOST_BROKERS:
+        expected = f"a whole number from 3 to {MOST_BROKERS}"
+        raise ScenarioError(None, SECTION + "brokers", brokers, expected)
+    if wish.source is not None:
+        topology = read_topology(wish.source)
+    else:
+        topology = barabasi_albert(brokers, seed=wish.seed)
+    locality = Locality(**({"keywords": wish.subscriptions, "documents": wish.events} | chosen))
+    return KeywordTables(spec=make_keyword_rows(topology.graph, locality, wish.seed))
+
+
+def _commuters(wish: Wish) -> RowWorkload:
+    from gossamer.sim.brokers.workloads.commuters import Commuters
+    from gossamer.sim.brokers.workloads.scene import MINUTE
+    from gossamer.sim.brokers.workloads.siena import Siena
+    from gossamer.sim.row_tables.commuters import CommuterRows
+
+    span = wish.settings.get("span", 120 * MINUTE)
+    if type(span) is not int or span < 1:
+        expected = "a whole number of microseconds above 0"
+        raise ScenarioError(None, SECTION + "span", span, expected)
+    chosen = typed(Commuters, wish.settings, ("span",))
+    chosen |= {"subscribers": max(wish.subscriptions, 1), "seed": wish.seed}
+    spec = Commuters(content=Siena(seed=wish.seed), **chosen)
+    return CommuterRows(spec=spec, events=wish.events, span=span)
+
+
+def _quotes(wish: Wish) -> RowWorkload:
+    from gossamer.sim.quote_rows import QuoteRows, source_of
+    from gossamer.sim.quotes import make_quotes, read_quotes
+    from gossamer.sim.row_tables.quotes import QuoteTables
+
+    if wish.source is None:
+        quotes = make_quotes(10_000, wish.seed)
+    else:
+        try:
+            quotes = read_quotes(wish.source)
+        except (OSError, EOFError, KeyError, ValueError, TypeError) as error:
+            expected = "a gzipped CSV file with symbol, date, prices and volume"
+            found = f"unreadable ({error})"
+            raise ScenarioError(str(wish.source), "the quotes", None, expected, found) from error
+    source = source_of(quotes)
+    spec = QuoteRows(source=source, seed=wish.seed, **typed(QuoteRows, wish.settings))
+    return QuoteTables(subscriptions=wish.subscriptions, events=wish.events, spec=spec)
+
+
+@attrs.frozen(kw_only=True)
+class _Churn:
+    """Settings of churn that is not fitted to a trace; guesses, see `churn.by_row`."""
+
+    distribution: str = "weibull"
+    days: float = 7.0
+    session_s: float = 14_400.0
+    absence_s: float = 28_800.0
+    session_shape: float = 0.6
+    absence_shape: float = 0.6
+    rhythm: float = 0.0
+    peak_s: float = 0.0
+    crowd_nodes: int = 0
+    crowd_at_s: float = 86_400.0
+    crowd_within_s: float = 3_600.0
+
+
+def _churn(wish: Wish) -> RowWorkload:
+    from gossamer.sim.churn import FlashCrowd, Pareto, Weibull, read_trace
+    from gossamer.sim.churn.by_row import ChurnByRow
+    from gossamer.sim.churn.fitting import fit_churn
+    from gossamer.sim.row_tables.churn import ChurnRows
+
+    chosen = _Churn(**typed(_Churn, wish.settings))
+    if wish.source is not None:
+        check_keys(SECTION, wish.settings, ["distribution"])  # the trace tells the others
+        spec = fit_churn(read_trace(wish.source), wish.seed, chosen.distribution).spec
+        return ChurnRows(spec=spec)
+    if chosen.distribution not in ("weibull", "pareto"):
+        expected = "weibull or pareto"
+        raise ScenarioError(None, SECTION + "distribution", chosen.distribution, expected)
+    kind = Weibull if chosen.distribution == "weibull" else Pareto
+    sessions = kind(chosen.session_s, chosen.session_shape)
+    crowd = (
+        FlashCrowd(
+            nodes=max(chosen.crowd_nodes, 1),
+            at_s=chosen.crowd_at_s,
+            within_s=chosen.crowd_within_s,
+            stay=sessions,
+        ),
+    )
+    return ChurnRows(
+        spec=ChurnByRow(
+            seed=wish.seed,
+            nodes=wish.subscriptions,
+            duration_s=chosen.days * 86_400.0,
+            sessions=sessions,
+            absences=kind(chosen.absence_s, chosen.absence_shape),
+            rhythm=chosen.rhythm,
+            peak_s=chosen.peak_s,
+            crowds=crowd if chosen.crowd_nodes else (),
+        )
+    )
+
+
+KINDS: Mapping[str, Callable[[Wish], RowWorkload]] = MappingProxyType(
+    {
+        "vinifera": _vinifera,
+        "siena": _siena,
+        "covering": _covering,
+        "keywords": _keywords,
+        "commuters": _commuters,
+        "quotes": _quotes,
+        "churn": _churn,
+    }
+)

@@ -1,0 +1,174 @@
+"""The subcommand `gossamer spark`: reads arguments; the work is done elsewhere.
+
+Everything beyond the arguments is imported inside the commands, so that help needs no Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from gossamer.spark.session import SessionSettings
+
+app = typer.Typer(
+    help="Workloads, sweeps and results at scale, on Apache Spark (extra 'spark').",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Master = Annotated[
+    str | None,
+    typer.Option(help="Cluster, such as spark://HOST:7077 or sc://HOST (default: this machine)."),
+]
+Memory = Annotated[
+    str | None, typer.Option(help="Memory of Spark on this machine, such as 2g or 900m.")
+]
+LogLevel = Annotated[str, typer.Option(help="Spark's log on standard error: off, error, info.")]
+Conf = Annotated[
+    list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="Any option of Spark.")
+]
+Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="A setting, such as exponent=1.5."),
+]
+
+
+@app.command()
+def workload(
+    kind: Annotated[
+        str,
+        typer.Argument(
+            metavar="KIND",
+            help="vinifera, siena, covering, keywords, commuters, quotes or churn.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="New folder for the tables.")],
+    subscriptions: Annotated[
+        int, typer.Option(help="Subscriptions; keywords, or nodes of churn.")
+    ] = 100_000,
+    events: Annotated[int, typer.Option(help="Events, documents or quotes.")] = 100_000,
+    seed: Seed = 1,
+    source: Annotated[
+        Path | None,
+        typer.Option("--from", help="Quotes to resample, trace to fit, or graph of brokers."),
+    ] = None,
+    changes: Changes = None,
+    partitions: Annotated[
+        int | None, typer.Option(min=1, help="Files of a table; the rows are the same.")
+    ] = None,
+    master: Master = None,
+    memory: Memory = None,
+    log_level: LogLevel = "off",
+    conf: Conf = None,
+) -> None:
+    """Make a workload of any size as Parquet tables, and check it."""
+    from gossamer.sim.row_tables.kinds import Wish, make_workload
+    from gossamer.sim.toml_files import parse_override
+    from gossamer.spark.session import require_spark, spark_session
+    from gossamer.spark.tables import print_workload
+    from gossamer.spark.workload.writing import write_workload
+
+    require_spark()
+    wish = Wish(
+        seed=seed,
+        subscriptions=subscriptions,
+        events=events,
+        source=source,
+        settings=dict(map(parse_override, changes or [])),
+    )
+    make_workload(kind, wish)  # refused, if it is to be, before Spark starts
+    with spark_session(_session(master, memory, log_level, conf)) as session:
+        print_workload(write_workload(session, kind, wish, out, partitions))
+
+
+@app.command()
+def crunch(
+    results: Annotated[
+        list[Path],
+        typer.Argument(metavar="RESULTS...", help="Result folders, or folders of them."),
+    ],
+    out: Annotated[Path, typer.Option(help="New folder for measures, plots and report.")],
+    plots: Annotated[bool, typer.Option(help="Draw plots.")] = True,
+    exact_up_to: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Deliveries up to which percentiles of delays are exact, not sketched."
+        ),
+    ] = 10_000_000,
+    master: Master = None,
+    memory: Memory = None,
+    log_level: LogLevel = "off",
+    conf: Conf = None,
+) -> None:
+    """Make the results of one or thousands of runs into measures with intervals."""
+    from gossamer.spark.crunch.crunching import crunch_results
+    from gossamer.spark.crunch.folders import find_runs
+    from gossamer.spark.session import require_spark, spark_session
+    from gossamer.spark.tables import print_crunched
+
+    require_spark()
+    runs = find_runs(results)
+    with spark_session(_session(master, memory, log_level, conf)) as session:
+        print_crunched(crunch_results(session, runs, out, plots=plots, exact_up_to=exact_up_to))
+
+
+@app.command()
+def sweep(
+    file: Annotated[Path, typer.Argument(metavar="SWEEP", help="Sweep file, TOML.")],
+    out: Annotated[Path, typer.Option(help="New folder for the results of all points.")],
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with an unfinished sweep.")
+    ] = False,
+    at_once: Annotated[
+        int | None, typer.Option(min=1, help="Points that run at a time, at most.")
+    ] = None,
+    retries: Annotated[
+        int, typer.Option(min=0, help="Times that a point is tried again if its worker is lost.")
+    ] = 2,
+    master: Master = None,
+    memory: Memory = None,
+    log_level: LogLevel = "off",
+    conf: Conf = None,
+) -> None:
+    """Run scenarios over a grid of values and seeds, one simulation a task."""
+    from gossamer.spark.session import require_spark, spark_session
+    from gossamer.spark.sweep.plan import read_sweep
+    from gossamer.spark.sweep.running import SweepOptions, run_sweep, what_is_kept
+    from gossamer.spark.tables import print_sweep
+
+    require_spark()
+    plan = read_sweep(file)
+    settings = _session(master, memory, log_level, conf)
+    options = SweepOptions(
+        resume=resume, at_once=at_once, retries=retries, shares_memory=settings.is_local
+    )
+    try:
+        with spark_session(settings) as session:
+            outcome = run_sweep(session, plan, out, options)
+    except KeyboardInterrupt:
+        typer.echo(f"gossamer: interrupted; {what_is_kept(file, out)}", err=True)
+        raise typer.Exit(130) from None
+    print_sweep(outcome)
+    if outcome.failed:
+        raise typer.Exit(1)
+
+
+def _session(
+    master: str | None, memory: str | None, log_level: str, conf: Sequence[str] | None
+) -> SessionSettings:
+    """What session the command line asks for."""
+    from gossamer.spark.options import log_level_of, memory_of, option_of
+    from gossamer.spark.session import SessionSettings
+
+    return SessionSettings(
+        master=master,
+        memory_bytes=memory_of(memory),
+        log_level=log_level_of(log_level),
+        options=dict(map(option_of, conf or [])),
+    )

@@ -1,0 +1,272 @@
+"""`gossamer spark crunch`: the folder of what was found in runs, whole or not at all.
+
+measures.parquet, .csv      a row a run, system and measure: the tidy table
+intervals.parquet, .csv     mean and 95 % interval over the seeds of each condition
+comparisons.parquet, .csv   pairs of systems: differences, intervals, effect sizes
+curves.parquet              distributions (percentiles, Lorenz curves) and series of each system
+crunch.json                 what was crunched, which figures are sketches, notes
+plots/, report.html         the same for people
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gossamer.sim.results import ResultsError, check_destination, whole_folder
+from gossamer.sim.simulation import versions
+from gossamer.spark.crunch.deliveries import EXACT, ROW_SCHEMA, SKETCH, as_table, delivery_rows
+from gossamer.spark.crunch.folders import Run, SystemTables, notes_on
+from gossamer.spark.crunch.small import MEASURE, rows_of, summary_rows
+from gossamer.spark.crunch.statistics import (
+    Comparison,
+    Condition,
+    Interval,
+    Value,
+    comparisons,
+    condition_of,
+    conditions,
+    intervals,
+)
+from gossamer.spark.crunch.tables import OTHERS
+from gossamer.spark.jobs import job_errors, watched
+from gossamer.spark.session import slots
+
+CRUNCH_FILE: Final = "crunch.json"
+FROM_SUMMARY: Final = "summary"
+_TASKS_A_SLOT: Final = 4
+
+
+@attrs.frozen(kw_only=True)
+class Curve:
+    """A distribution or series of one system of one run, as points."""
+
+    run: str
+    condition: Condition
+    seed: int
+    system: str
+    part: str
+    name: str
+    points: Sequence[tuple[float, float]]
+
+
+@attrs.frozen(kw_only=True)
+class Crunched:
+    """What was found.
+
+    Attributes:
+        folder: where it was written.
+        runs: how many were crunched.
+        values: of all measures.
+        intervals, comparisons: of them.
+        curves: distributions and series.
+        notes: sentences on what is not there, or not exact.
+    """
+
+    folder: Path
+    runs: int
+    values: Sequence[Value]
+    intervals: Sequence[Interval]
+    comparisons: Sequence[Comparison]
+    curves: Sequence[Curve]
+    notes: Sequence[str]
+
+
+def crunch_results(
+    session: Any, runs: Sequence[Run], out: Path, *, plots: bool = True, exact_up_to: int
+) -> Crunched:
+    """Crunch runs into a new folder.
+
+    Args:
+        session: of Spark. All its workers need to see the folders of the runs.
+        runs: what `find_runs` found.
+        out: the new folder; on any error it is not made.
+        plots: whether to draw.
+        exact_up_to: deliveries up to which percentiles of delays are exact, see `deliveries`.
+
+    Raises:
+        ResultsError: ``out`` is taken, or a table is damaged.
+        JobError: a job failed.
+        OSError: the disk is full or not writable.
+    """
+    out = Path(out)
+    check_destination(out)
+    systems = [system for run in runs for system in run.systems]
+    with job_errors("crunching"), watched(session, "tables"):
+        small = _small_tables(session, systems)
+    with job_errors("crunching deliveries"), watched(session, "deliveries"):
+        large = delivery_rows(session, systems, exact_up_to)
+    found = _crunched(runs, [small, large, _summaries(runs)], out)
+    with whole_folder(out, replace=False) as folder:
+        _write(found, folder)
+        if plots:
+            from gossamer.spark.crunch.page import write_page
+            from gossamer.spark.crunch.plots import write_plots
+
+            write_page(found, write_plots(found, folder / "plots"), folder / "report.html")
+    return found
+
+
+@attrs.frozen
+class _Reader:
+    """Reads the small tables of the systems whose numbers a task gets."""
+
+    systems: Mapping[int, tuple[str, Path]]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                kind, folder = self.systems[number]
+                try:
+                    rows = list(rows_of(kind, folder))
+                except (pa.ArrowException, OSError) as error:
+                    reason = str(error).partition("\n")[0].rstrip(".")
+                    raise ResultsError(folder, f"has a damaged table ({reason})") from None
+                yield from as_table(number, rows, EXACT).to_batches()
+
+
+def _small_tables(session: Any, systems: Sequence[SystemTables]) -> pa.Table:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    read = {one.number: (one.kind, one.folder) for one in systems if one.kind != OTHERS}
+    if not read:
+        return ROW_SCHEMA.empty_table()
+    tasks = min(len(read), _TASKS_A_SLOT * slots(session))
+    numbers = session.createDataFrame([(number,) for number in read], "system int")
+    made = numbers.repartition(tasks).mapInArrow(_Reader(read), from_arrow_schema(ROW_SCHEMA))
+    keys = [(name, "ascending") for name in ("system", "part", "name", "x")]
+    return made.toArrow().cast(ROW_SCHEMA).sort_by(keys)
+
+
+def _summaries(runs: Sequence[Run]) -> pa.Table:
+    """What only summaries tell: totals, and all of systems whose tables are not known."""
+    tables = []
+    for run in runs:
+        for one in run.systems:
+            entry = run.summary["systems"][one.system]
+            known = () if one.kind == OTHERS else [name for name in entry if name != "totals"]
+            tables.append(as_table(one.number, list(summary_rows(entry, known)), FROM_SUMMARY))
+    return pa.concat_tables(tables) if tables else ROW_SCHEMA.empty_table()
+
+
+def _crunched(runs: Sequence[Run], tables: Sequence[pa.Table], out: Path) -> Crunched:
+    systems = {system.number: (run, system.system) for run in runs for system in run.systems}
+    kept, repeated = _without_repetitions(systems)
+    values: list[Value] = []
+    points: dict[tuple[int, str, str], tuple[dict[str, Any], list[tuple[float, float]]]] = {}
+    for row in pa.concat_tables(tables).to_pylist():
+        number = row["system"]
+        if number not in kept:
+            continue
+        run, system = systems[number]
+        common = {
+            "run": run.name,
+            "condition": kept[number],
+            "seed": run.summary["seed"],
+            "system": system,
+        }
+        if row["part"] == MEASURE:
+            values.append(
+                Value(**common, measure=row["name"], value=row["value"], method=row["method"])
+            )
+        else:
+            key = (number, row["part"], row["name"])
+            points.setdefault(key, (common, []))[1].append((row["x"], row["value"]))
+    values.sort(key=lambda one: (one.run, one.system, one.measure))
+    sketched = sorted({one.measure for one in values if one.method == SKETCH})
+    notes = [*notes_on(runs)]
+    if repeated:
+        notes.append(f"{repeated} systems were run again with the same seed: left out.")
+    if sketched:
+        notes.append(f"Sketched, not exact: {', '.join(sketched)}.")
+    return Crunched(
+        folder=out,
+        runs=len(runs),
+        values=values,
+        intervals=intervals(values),
+        comparisons=comparisons(values),
+        curves=[
+            Curve(**common, part=part, name=name, points=tuple(sorted(found)))
+            for (_, part, name), (common, found) in points.items()
+        ],
+        notes=notes,
+    )
+
+
+def _without_repetitions(
+    systems: Mapping[int, tuple[Run, str]],
+) -> tuple[dict[int, Condition], int]:
+    """The condition of each system, of those that are the same in all but the first left out."""
+    scenarios = [
+        (system, condition_of(run.summary["scenario"], system)) for run, system in systems.values()
+    ]
+    kept: dict[int, Condition] = {}
+    seen = set()
+    for (number, (run, system)), condition in zip(
+        systems.items(), conditions(scenarios), strict=True
+    ):
+        key = (repr(condition), run.summary["seed"], system)
+        if key not in seen:
+            seen.add(key)
+            kept[number] = condition
+    return kept, len(systems) - len(kept)
+
+
+def _write(found: Crunched, folder: Path) -> None:
+    _write_rows([_with_condition(one) for one in found.values], folder / "measures")
+    _write_rows([_with_condition(one) for one in found.intervals], folder / "intervals")
+    _write_rows([_with_condition(one) for one in found.comparisons], folder / "comparisons")
+    pq.write_table(_curve_table(found.curves), folder / "curves.parquet", compression="zstd")
+    told = {
+        "runs": found.runs,
+        "notes": list(found.notes),
+        "versions": versions(),
+        "methods": sorted({one.method for one in found.values}),
+    }
+    (folder / CRUNCH_FILE).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+
+
+def _with_condition(one: Any) -> dict[str, Any]:
+    """The fields of a value, interval or comparison, the condition as text."""
+    fields = attrs.asdict(one, recurse=False)
+    return fields | {"condition": condition_text(one.condition)}
+
+
+def condition_text(condition: Condition) -> str:
+    """A condition for people: ``key=value`` with commas between them."""
+    return ", ".join(f"{name}={value}" for name, value in condition)
+
+
+def _write_rows(rows: Sequence[Mapping[str, Any]], stem: Path) -> None:
+    """The same rows as Parquet and CSV; no file where there are none."""
+    if not rows:
+        return
+    table = pa.Table.from_pylist(list(rows))
+    pq.write_table(table, stem.with_suffix(".parquet"), compression="zstd")
+    with stem.with_suffix(".csv").open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.DictWriter(stream, fieldnames=list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _curve_table(curves: Sequence[Curve]) -> pa.Table:
+    columns: dict[str, list[Any]] = {
+        name: [] for name in ("run", "condition", "seed", "system", "part", "name", "x", "value")
+    }
+    for curve in curves:
+        for x, value in curve.points:
+            for name in ("run", "seed", "system", "part", "name"):
+                columns[name].append(getattr(curve, name))
+            columns["condition"].append(condition_text(curve.condition))
+            columns["x"].append(x)
+            columns["value"].append(value)
+    text, real = pa.string(), pa.float64()
+    types = [text, text, pa.int64(), text, text, text, real, real]
+    return pa.table(columns, schema=pa.schema(list(zip(columns, types, strict=True))))

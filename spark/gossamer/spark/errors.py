@@ -1,0 +1,34 @@
+"""The pipeline's errors, each one sentence."""
+
+from __future__ import annotations
+
+from gossamer.sim.errors import SimulationError
+
+INSTALL = "pip install 'gossamer[spark]'"
+CONNECT = "pip install 'pyspark[connect]'"
+
+
+class SparkMissing(SimulationError):
+    """Spark, or a Java to run it, is not installed; nothing was begun."""
+
+
+class ClusterError(SimulationError):
+    """A Spark session cannot be had as asked; nothing was begun.
+
+    Attributes:
+        master: the address that was asked for.
+        reason: what is wrong with it, in words.
+    """
+
+    def __init__(self, master: str, reason: str) -> None:
+        self.master = master
+        self.reason = reason
+        super().__init__(f"--master is {master!r}, {reason}")
+
+
+class JobError(SimulationError):
+    """A Spark job failed; what it was to write is not there."""
+
+
+class WorkerLost(JobError):
+    """The process or machine that ran a task is gone; the task may be tried again."""

@@ -1,0 +1,132 @@
+"""Jobs and what becomes of their failures: one sentence, whatever Spark and Java have to say."""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+from urllib.parse import unquote
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from gossamer.sim.errors import SimulationError
+from gossamer.spark.errors import JobError, WorkerLost
+
+_LOOKING_S: Final = 0.3
+
+_OWN_ERROR: Final = re.compile(r"gossamer\.[\w.]+(?:Error|Lost|Missing): ([^\n]+)")
+# The last line of a traceback of a task.
+_RAISED: Final = re.compile(r"^\s*((?:OSError|[A-Z]\w*(?:Error|Exception|Interrupt)): .*)$", re.M)
+_LONGEST: Final = 400
+_FILE: Final = re.compile(r"file:/+(\S+?\.parquet)")
+_LOST: Final = re.compile(
+    r"Python worker exited unexpectedly|ExecutorLostFailure|worker lost|"
+    r"Connect(ion|Exception).{0,40}(refused|reset)|"
+    r"SparkContext (was|has been) (shut ?down|stopped)|"
+    r"stopped SparkContext|masters are unresponsive|Answer from Java side is empty",
+    re.IGNORECASE,
+)
+_DAMAGED: Final = re.compile(
+    r"FAILED_READ_FILE|is not a Parquet file|CANNOT_READ_FILE_FOOTER|[Cc]orrupt|ParquetDecoding"
+)
+
+
+@contextmanager
+def job_errors(what: str) -> Iterator[None]:
+    """Turn what Spark raises into errors that say what went wrong in ``what``.
+
+    Raises:
+        WorkerLost: the process or machine of a task is gone.
+        JobError: anything else of Spark's.
+    """
+    try:
+        yield
+    except SimulationError:
+        raise
+    except Exception as error:
+        if not is_of_spark(error):
+            raise
+        raise explained(what, error) from error
+
+
+def is_of_spark(error: BaseException) -> bool:
+    """Whether Spark, or the bridge to Java, raised an error."""
+    origin = type(error).__module__.partition(".")[0]
+    return origin in ("pyspark", "py4j", "grpc") or isinstance(error, ConnectionError)
+
+
+def explained(what: str, error: BaseException) -> JobError:
+    """The error of a job, from what Spark says of it."""
+    text = str(error)
+    own = _OWN_ERROR.findall(text)
+    if own:
+        return JobError(f"{what}: {own[-1].strip()}")
+    if "No space left on device" in text:
+        return JobError(f"{what}: no space is left on the device")
+    if "OutOfMemoryError" in text or re.search(r"\bMemoryError\b", text):
+        return JobError(f"{what}: the memory does not suffice; give Spark more with --memory")
+    if _DAMAGED.search(text):
+        file = _FILE.search(text)
+        named = "/" + unquote(file[1]).lstrip("/") if file else "a file"
+        return JobError(f"{what}: {named} is damaged, expected a whole Parquet table")
+    if _LOST.search(text) or isinstance(error, ConnectionError):
+        return WorkerLost(f"{what}: a worker was lost while it was at work")
+    return JobError(f"{what}: {_essence(text) or type(error).__name__}")
+
+
+def _essence(text: str) -> str:
+    """The cause among the lines of an error, without stack traces and Java's class names."""
+    raised = _RAISED.findall(text)
+    if raised:
+        return str(raised[-1].strip()[:_LONGEST])
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    causes = [line for line in lines if line.startswith("Caused by: ")]
+    chosen = causes[-1].removeprefix("Caused by: ") if causes else (lines or [""])[0]
+    return re.sub(r"^([\w$]+\.)+[\w$]+: ", "", chosen)[:_LONGEST].rstrip(".")
+
+
+@contextmanager
+def watched(session: Any, label: str) -> Iterator[None]:
+    """A bar of the tasks done on standard error, if that is a terminal."""
+    tracker = _tracker(session)
+    if tracker is None or not sys.stderr.isatty():
+        yield
+        return
+    over = threading.Event()
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("tasks"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    ) as progress:
+        watcher = threading.Thread(target=_watch, args=(tracker, progress, label, over))
+        watcher.start()
+        try:
+            yield
+        finally:
+            over.set()
+            watcher.join()
+
+
+def _tracker(session: Any) -> Any:
+    try:
+        return session.sparkContext.statusTracker()
+    except Exception:  # a Spark Connect session has none, and says so in many ways
+        return None
+
+
+def _watch(tracker: Any, progress: Progress, label: str, over: threading.Event) -> None:
+    task = progress.add_task(label, total=None)
+    while not over.wait(_LOOKING_S):
+        stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
+        known = [stage for stage in stages if stage is not None]
+        if known:
+            done = sum(stage.numCompletedTasks for stage in known)
+            progress.update(task, completed=done, total=sum(stage.numTasks for stage in known))

@@ -1,0 +1,205 @@
+"""Sweep files, TOML: a scenario, seeds, and a grid or a list of values to replace in it.
+
+    name = "sizes"
+    scenario = "scenario.toml"     # or several: ["a.toml", "b.toml"]; relative to the sweep file
+    seeds = [1, 2, 3]
+
+    [grid]                         # every combination
+    nodes = [500, 1000]
+    "events.per_round" = [1, 5]
+    system = ["vinifera", "baseline"]
+
+    [[point]]                      # or, in place of the grid, these and no others
+    nodes = 500
+
+Keys are those of ``--set`` of `gossamer sim run`; ``system`` runs one of the scenario's systems
+alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from gossamer.sim.brokers.scenario import BrokerScenario
+from gossamer.sim.commands import broker_preview, scot_preview
+from gossamer.sim.commands.destination import file_name
+from gossamer.sim.commands.preview import PROCESS_BYTES, preview
+from gossamer.sim.commands.scenarios import AnyScenario, read_scenario
+from gossamer.sim.errors import ScenarioError
+from gossamer.sim.scenario import Scenario
+from gossamer.sim.scenario_file import scenario_to_toml
+from gossamer.sim.scot.scenario import ScotScenario
+from gossamer.sim.toml_files import check_keys, parse_document, read_text, require_table
+
+SCENARIO, SYSTEM, SEED = "scenario", "system", "seed"
+_KEYS: Final = ("name", SCENARIO, "seeds", "grid", "point")
+_MOST_POINTS: Final = 1_000_000
+
+Values = Mapping[str, Any]
+
+
+@attrs.frozen(kw_only=True)
+class Point:
+    """One run of a sweep.
+
+    Attributes:
+        name: of its folder.
+        values: what is varied, and the seed.
+        text: the scenario file that it runs.
+        memory_bytes: about what it needs.
+    """
+
+    name: str
+    values: Values
+    text: str
+    memory_bytes: int
+
+
+@attrs.frozen(kw_only=True)
+class SweepPlan:
+    """All runs of a sweep.
+
+    Attributes:
+        name: of the sweep.
+        points: its runs, in the order in which they are begun.
+    """
+
+    name: str
+    points: tuple[Point, ...]
+
+
+def read_sweep(path: Path) -> SweepPlan:
+    """Read a sweep file, and check every point of it.
+
+    Raises:
+        ScenarioError: the file is missing, unreadable or no sweep, or a point of it no possible
+            scenario.
+    """
+    document = parse_document(read_text(path), str(path))
+    try:
+        return _plan(document, path)
+    except ScenarioError as error:
+        raise attrs.evolve(error, file=error.file or str(path)) from None
+
+
+def _plan(document: dict[str, Any], path: Path) -> SweepPlan:
+    check_keys("", document, _KEYS)
+    files = _files(document.get(SCENARIO), path.absolute().parent)
+    seeds = _seeds(document.get("seeds"))
+    chosen = list(_points(document))
+    name = document.get("name", path.stem)
+    if not isinstance(name, str) or not name.strip():
+        raise ScenarioError(None, "name", name, "a text")
+    combinations = [
+        ({SCENARIO: file.name} if len(files) > 1 else {}, file, values, seed)
+        for file in files
+        for values in chosen
+        for seed in seeds
+    ]
+    if len(combinations) > _MOST_POINTS:
+        raise ScenarioError(None, "points", len(combinations), f"at most {_MOST_POINTS}")
+    memory: dict[str, int] = {}
+    points = []
+    for number, (which, file, values, seed) in enumerate(combinations, start=1):
+        shown = {**which, **values, SEED: seed}
+        scenario, text = _scenario(file, values, seed)
+        same = repr(sorted((*which.items(), *values.items()), key=lambda pair: pair[0])) + str(file)
+        if same not in memory:
+            memory[same] = _memory_bytes(scenario)
+        label = "-".join(f"{key.rpartition('.')[2]}-{value}" for key, value in shown.items())
+        points.append(
+            Point(
+                name=f"{number:04}-{file_name(label)}",
+                values=shown,
+                text=text,
+                memory_bytes=memory[same],
+            )
+        )
+    return SweepPlan(name=name, points=tuple(points))
+
+
+def _files(given: object, folder: Path) -> list[Path]:
+    names = [given] if isinstance(given, str) else given
+    if not isinstance(names, list) or not names or not all(isinstance(n, str) for n in names):
+        found = "missing" if given is None else None
+        expected = "the path of a scenario file, or a list of such"
+        raise ScenarioError(None, SCENARIO, given, expected, found=found)
+    return [folder / name for name in names]
+
+
+def _seeds(given: object) -> list[int]:
+    """Seeds are listed, never counted: a repetition would look like another sample."""
+    expected = "a list of different whole numbers of at least 0"
+    found = "missing" if given is None else None
+    if not isinstance(given, list) or not given:
+        raise ScenarioError(None, "seeds", given, expected, found=found)
+    if not all(type(seed) is int and seed >= 0 for seed in given) or len({*given}) < len(given):
+        raise ScenarioError(None, "seeds", given, expected)
+    return given
+
+
+def _points(document: dict[str, Any]) -> Iterator[Values]:
+    """What is varied in each point, seeds and files aside."""
+    if "grid" in document and "point" in document:
+        raise ScenarioError(None, "point", document["point"], "either [grid] or [[point]]")
+    if "point" in document:
+        entries = document["point"]
+        if not isinstance(entries, list):
+            raise ScenarioError(None, "point", entries, "one [[point]] table per point")
+        for entry in entries:
+            yield dict(_dotted("", require_table(entry, "point")))
+        return
+    grid = dict(_dotted("", require_table(document.get("grid", {}), "grid")))
+    for key, values in grid.items():
+        if not isinstance(values, list) or not values:
+            raise ScenarioError(None, f"grid.{key}", values, "a list of values")
+    for combination in itertools.product(*grid.values()):
+        yield dict(zip(grid, combination, strict=True))
+
+
+def _dotted(prefix: str, table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Keys of nested tables with dots between them: ``events.per_round`` may be written plainly."""
+    for key, value in table.items():
+        name = f"{prefix}.{key}" if prefix else key
+        if key in (SEED, "seeds"):
+            raise ScenarioError(None, name, value, "seeds at the top of the file")
+        if isinstance(value, dict):
+            yield from _dotted(name, value)
+        else:
+            yield name, value
+
+
+def _scenario(file: Path, values: Values, seed: int) -> tuple[AnyScenario, str]:
+    """The scenario of a point with the text of its file."""
+    overrides = {key: value for key, value in values.items() if key != SYSTEM} | {SEED: seed}
+    try:
+        scenario, text = read_scenario(file, overrides)
+    except ScenarioError as error:
+        raise attrs.evolve(error, file=error.file or f"{file} in a point of the sweep") from None
+    if SYSTEM not in values:
+        return scenario, text
+    if not isinstance(scenario, Scenario):
+        expected = "no such key in a scenario that is not one of peers"
+        raise ScenarioError(str(file), SYSTEM, values[SYSTEM], expected)
+    chosen = tuple(one for one in scenario.systems if one.name == values[SYSTEM])
+    if not chosen:
+        known: Sequence[str] = [one.name for one in scenario.systems]
+        raise ScenarioError(str(file), SYSTEM, values[SYSTEM], f"one of {', '.join(known)}")
+    alone: Scenario = attrs.evolve(scenario, systems=chosen)  # type: ignore[arg-type]
+    return alone, scenario_to_toml(alone)
+
+
+def _memory_bytes(scenario: object) -> int:
+    """What a run needs; of other kinds than these it is not known, and a process is assumed."""
+    if isinstance(scenario, Scenario):
+        return preview(scenario).memory_bytes
+    if isinstance(scenario, BrokerScenario):
+        return broker_preview.memory_bytes(scenario)
+    if isinstance(scenario, ScotScenario):
+        return scot_preview.memory_bytes(scenario)
+    return 2 * PROCESS_BYTES

@@ -1,0 +1,93 @@
+"""What the commands print: short tables."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from gossamer.spark.crunch.crunching import Crunched
+    from gossamer.spark.sweep.running import SweepOutcome
+    from gossamer.spark.workload.writing import Written
+
+# Rows of intervals that are printed; the folder has all.
+_PRINTED: Final = 40
+_BRIEF: Final = (
+    "hit_ratio",
+    "traffic_overhead",
+    "path_length_mean",
+    "load_p99",
+    "load_gini",
+    "routing_table_entries_mean",
+    "table_entries_mean",
+    "delay_mean_s",
+    "queue_max",
+)
+
+
+def print_workload(written: Written) -> None:
+    """The rows of each table, and the checks."""
+    console = Console()
+    sizes = Table("table", "rows")
+    for name, rows in written.rows.items():
+        sizes.add_row(escape(name), f"{rows:,}")
+    console.print(sizes)
+    checks = Table("check", "wanted", "found", "may differ by", "")
+    for check in written.checks:
+        style, verdict = ("green", "holds") if check.holds else ("red", "differs")
+        found = "too few rows" if math.isnan(check.found) else f"{check.found:,.6g}"
+        tolerance = f"{check.tolerance:,.2g}" if check.tolerance else ""
+        checks.add_row(
+            escape(check.name), f"{check.wanted:,.6g}", found, tolerance, f"[{style}]{verdict}[/]"
+        )
+    console.print(checks)
+    _print_place(console, "Workload", written.folder)
+
+
+def print_crunched(found: Crunched) -> None:
+    """The measures that matter most, with their intervals."""
+    from gossamer.spark.crunch.crunching import condition_text
+    from gossamer.spark.crunch.page import label_of, value_text
+
+    console = Console()
+    table = Table("condition", "system", "measure", "seeds", "mean", "95 % interval")
+    chosen = [one for one in found.intervals if one.measure in _BRIEF]
+    for one in chosen[:_PRINTED]:
+        ends = [value_text(one.measure, end) for end in (one.low, one.high)]
+        table.add_row(
+            escape(condition_text(one.condition)),
+            escape(one.system),
+            label_of(one.measure),
+            f"{one.seeds}",
+            value_text(one.measure, one.mean),
+            "-" if math.isnan(one.low) else " to ".join(ends),
+        )
+    console.print(table)
+    if len(chosen) > _PRINTED:
+        console.print(f"and {len(chosen) - _PRINTED:,} more rows in intervals.csv")
+    for note in found.notes:
+        console.print(note, markup=False)
+    _print_place(console, "Crunched", found.folder)
+
+
+def print_sweep(outcome: SweepOutcome) -> None:
+    """How many points ran, and which failed."""
+    console = Console()
+    there = outcome.points - outcome.ran - len(outcome.failed)
+    console.print(
+        f"{outcome.points:,} points: {outcome.ran:,} ran, {there:,} were there already, "
+        f"{len(outcome.failed):,} failed"
+    )
+    for reason in outcome.failed.values():
+        console.print(reason, style="red", markup=False, soft_wrap=True)
+    if outcome.failed:
+        console.print("The others are kept; --resume runs those that failed again.")
+    _print_place(console, "Results", outcome.folder)
+
+
+def _print_place(console: Console, what: str, folder: object) -> None:
+    console.print(f"{what}: {folder}", highlight=False, soft_wrap=True, markup=False)

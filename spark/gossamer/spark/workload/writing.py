@@ -1,0 +1,150 @@
+"""`gossamer spark workload`: the folder of a workload, whole or not at all.
+
+workload.json         kind, seed, settings, tables with their columns, checks
+<table>/*.parquet     the rows, see `gossamer.sim.row_tables`
+trace.parquet         of churn, all sessions in one file, as `gossamer sim replay` reads it
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from gossamer.sim.results import check_destination, whole_folder
+from gossamer.sim.row_tables.churn import ChurnRows
+from gossamer.sim.row_tables.kinds import RowWorkload, Wish, make_workload
+from gossamer.sim.row_tables.table import RowTable
+from gossamer.sim.simulation import versions
+from gossamer.spark.errors import JobError
+from gossamer.spark.jobs import job_errors, watched
+from gossamer.spark.session import slots, writable_path
+from gossamer.spark.workload.checks import Check, check_workload
+from gossamer.spark.workload.frames import table_frame
+
+WORKLOAD_FILE: Final = "workload.json"
+TRACE_FILE: Final = "trace.parquet"
+
+
+@attrs.frozen(kw_only=True)
+class Written:
+    """What was written.
+
+    Attributes:
+        folder: where.
+        rows: of each table.
+        checks: of what was asked for against what is there.
+    """
+
+    folder: Path
+    rows: dict[str, int]
+    checks: Sequence[Check]
+
+
+def write_workload(
+    session: Any, kind: str, wish: Wish, out: Path, partitions: int | None = None
+) -> Written:
+    """Make a workload, write it to a new folder and check it.
+
+    Args:
+        session: of Spark. All its workers need to see ``out``.
+        kind: one of `gossamer.sim.row_tables.kinds.KINDS`.
+        wish: what it is to be like.
+        out: the new folder; on any error it is not made.
+        partitions: files of each table; chosen by size if None.
+
+    Raises:
+        ResultsError: ``out`` is taken.
+        ScenarioError: the workload is impossible.
+        JobError: a job failed.
+        OSError: the disk is full or not writable.
+    """
+    out = Path(out)
+    check_destination(out)
+    workload = make_workload(kind, wish)
+    with whole_folder(out, replace=False) as folder:
+        rows = {}
+        for table in workload.tables():
+            rows[table.name] = _write_table(session, table, folder, partitions)
+        if isinstance(workload, ChurnRows):
+            _write_trace(workload, folder)
+        with job_errors("checking the workload"), watched(session, "checking"):
+            checks = check_workload(session, workload, folder)
+        described = _description(kind, wish, workload, rows, checks)
+        (folder / WORKLOAD_FILE).write_text(json.dumps(described, indent=2) + "\n")
+    return Written(folder=out, rows=rows, checks=checks)
+
+
+def _write_table(session: Any, table: RowTable, folder: Path, partitions: int | None) -> int:
+    """Write the table's files; returns its rows."""
+    target = folder.absolute() / table.name
+    enough = partitions or max(_at_least(session, table), 1)
+    with job_errors(f"writing {table.name}"), watched(session, table.name):
+        table_frame(session, table, enough).write.parquet(writable_path(target))
+    if not target.is_dir():
+        raise JobError(
+            f"{target} is not there, expected a folder that this machine and all workers see"
+        )
+    for left in (*target.glob("_SUCCESS"), *target.glob(".*.crc")):
+        left.unlink()
+    return sum(pq.ParquetFile(file).metadata.num_rows for file in _files(target))
+
+
+def _at_least(session: Any, table: RowTable) -> int:
+    """As many partitions as keep all cores busy, and files small."""
+    by_size = -(-table.units // 2_000_000)
+    return max(by_size, slots(session)) if table.units > 200_000 else 1
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.parquet"))
+
+
+def _write_trace(workload: ChurnRows, folder: Path) -> None:
+    """All sessions in one file, with what rows cannot tell (see `gossamer.sim.churn.parquet`)."""
+    files = _files(folder / "sessions")
+    extras = {"duration_s": workload.spec.duration_s, "sessionless": []}
+    schema = pa.schema(
+        [("node", pa.string()), ("start_s", pa.float64()), ("end_s", pa.float64())],
+        metadata={b"gossamer.churn": json.dumps(extras).encode()},
+    )
+    target = folder / TRACE_FILE
+    with pq.ParquetWriter(target, schema, compression="zstd", write_page_checksum=True) as writer:
+        for file in files:
+            for batch in pq.ParquetFile(file).iter_batches():
+                names = pc.binary_join_element_wise("n", pc.cast(batch["node"], pa.string()), "")
+                columns = [names, batch["start_s"], batch["end_s"]]
+                writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
+
+
+def _description(
+    kind: str, wish: Wish, workload: RowWorkload, rows: dict[str, int], checks: Sequence[Check]
+) -> dict[str, Any]:
+    return {
+        "kind": kind,
+        "seed": wish.seed,
+        "settings": {
+            "subscriptions": wish.subscriptions,
+            "events": wish.events,
+            **({"source": wish.source.name} if wish.source else {}),
+            **wish.settings,
+        },
+        "versions": versions(),
+        "tables": {
+            table.name: {
+                "rows": rows[table.name],
+                "columns": [
+                    {"name": field.name, "type": str(field.kind), "meaning": field.meaning}
+                    for field in table.fields
+                ],
+            }
+            for table in workload.tables()
+        },
+        "checks": [attrs.asdict(check) | {"holds": check.holds} for check in checks],
+    }

@@ -1,0 +1,255 @@
+"""What the pipeline costs: rows a second beside NumPy and PyArrow alone, and crunching deliveries.
+
+Run it by hand:
+
+    python tests/bench/bench_spark.py rows [--sizes 1000000,10000000] [--kind vinifera]
+    python tests/bench/bench_spark.py crunch [--deliveries 1000000] [--nodes 100000]
+
+`rows` says where the time goes: making the rows, writing them in one process, Spark carrying them
+to nowhere, Spark writing them, and the whole command, which checks them as well. Memory is the
+largest sum of what all processes hold alone (PSS).
+With ``--out FILE`` the rows of `bench.json` are written there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+from rich.console import Console
+from rich.table import Table
+
+from gossamer.sim.benchmarks import machine
+from gossamer.sim.records import CYCLE_COLUMNS, EVENT_COLUMNS, NODE_COLUMNS
+from gossamer.sim.results import write_table
+from gossamer.sim.row_tables.kinds import Wish, make_workload
+from gossamer.sim.row_tables.table import RowTable, write_plainly
+from gossamer.spark.crunch.crunching import crunch_results
+from gossamer.spark.crunch.folders import find_runs
+from gossamer.spark.session import spark_session, writable_path
+from gossamer.spark.workload.frames import table_frame
+from gossamer.spark.workload.writing import write_workload
+
+PEAK_EVERY_S = 0.25
+# Deliveries that are made up at a time.
+BATCH = 1_000_000
+EVENTS_A_DELIVERY = 1 / 1_000
+
+
+class Memory:
+    """The largest memory of this process and all that it started, while it is watched."""
+
+    def __init__(self) -> None:
+        self.peak_bytes = 0
+        self._over = threading.Event()
+
+    def watch(self) -> None:
+        """Look again and again until `stop`."""
+        while not self._over.wait(PEAK_EVERY_S):
+            self.peak_bytes = max(self.peak_bytes, sum(map(held, processes())))
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._over.set()
+
+
+def processes() -> list[psutil.Process]:
+    """This process and all that it started."""
+    this = psutil.Process()
+    return [this, *this.children(recursive=True)]
+
+
+def held(process: psutil.Process) -> int:
+    """What a process holds, what it shares counted in part; 0 when it is gone."""
+    try:
+        return int(process.memory_full_info().pss)
+    except psutil.Error:
+        return 0
+
+
+@contextmanager
+def watched() -> Iterator[Memory]:
+    """Watch memory in a thread."""
+    memory = Memory()
+    thread = threading.Thread(target=memory.watch)
+    thread.start()
+    try:
+        yield memory
+    finally:
+        memory.stop()
+        thread.join()
+
+
+def timed(work: Callable[[], object]) -> tuple[float, int]:
+    """Seconds of wall-clock time, and bytes of memory at most."""
+    with watched() as memory:
+        begun = perf_counter()
+        work()
+        spent = perf_counter() - begun
+    return spent, memory.peak_bytes
+
+
+def measure_rows(session: Any, kind: str, size: int) -> list[dict[str, Any]]:
+    """The stages of making a workload of ``size`` subscriptions and events each."""
+    wish = Wish(subscriptions=size, events=size)
+    tables = make_workload(kind, wish).tables()
+
+    def make() -> None:
+        for table in tables:
+            for _ in table.batches():
+                pass
+
+    def carry() -> None:
+        for table in tables:
+            frame = table_frame(session, table, parts(session, table))
+            frame.write.format("noop").mode("overwrite").save()
+
+    def write(folder: Path) -> None:
+        for table in tables:
+            frame = table_frame(session, table, parts(session, table))
+            frame.write.parquet(writable_path(folder / table.name))
+
+    found = []
+    with tempfile.TemporaryDirectory() as scratch:
+
+        def plain() -> None:
+            for table in tables:
+                write_plainly(table, Path(scratch) / f"{table.name}.parquet")
+
+        stages = {
+            "rows made by NumPy": make,
+            "NumPy and PyArrow, one process": plain,
+            "rows carried by Spark": carry,
+            "rows written by Spark": lambda: write(Path(scratch) / "written"),
+            "the command, checks included": lambda: write_workload(
+                session, kind, wish, Path(scratch) / "out"
+            ),
+        }
+        for name, work in stages.items():
+            spent, peak = timed(work)
+            found.append(row(f"{kind}: {name}", 2 * size, spent, peak, "row"))
+    return found
+
+
+def parts(session: Any, table: RowTable) -> int:
+    """As many tasks as `write_workload` takes."""
+    return max(-(-table.units // 2_000_000), session.sparkContext.defaultParallelism)
+
+
+def measure_crunch(session: Any, deliveries: int, nodes: int) -> list[dict[str, Any]]:
+    """Crunching one run of this size."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / "run"
+        make_up_run(folder, deliveries, nodes)
+        runs = find_runs([folder])
+        spent, peak = timed(
+            lambda: crunch_results(
+                session, runs, Path(scratch) / "out", plots=True, exact_up_to=10_000_000
+            )
+        )
+    return [row(f"crunch, {nodes:,} nodes", deliveries, spent, peak, "delivery")]
+
+
+def make_up_run(folder: Path, deliveries: int, nodes: int) -> None:
+    """The tables of a run that never happened, of plausible shape."""
+    draws = np.random.default_rng(1)
+    events = max(int(deliveries * EVENTS_A_DELIVERY), 1)
+    system = folder / "vinifera"
+    system.mkdir(parents=True)
+    summary = {"scenario": {}, "seed": 1, "systems": {"vinifera": {}}, "result_hash": ""}
+    (folder / "summary.json").write_text(json.dumps(summary))
+    for name, columns, rows in (
+        ("events", EVENT_COLUMNS, events),
+        ("nodes", NODE_COLUMNS, nodes),
+        ("cycles", CYCLE_COLUMNS, 1_000),
+    ):
+        table = {
+            column: draws.integers(1, 50, rows).astype(kind) for column, kind in columns.items()
+        }
+        table[next(iter(columns))] = np.arange(rows).astype(columns[next(iter(columns))])
+        write_table(table, system / f"{name}.parquet")
+    schema = pa.schema(
+        [
+            ("event", pa.int64()),
+            ("node", pa.int32()),
+            ("hops", pa.int16()),
+            ("tree_hops", pa.int16()),
+            ("time_s", pa.float64()),
+        ]
+    )
+    with pq.ParquetWriter(system / "deliveries.parquet", schema, compression="zstd") as writer:
+        for first in range(0, deliveries, BATCH):
+            count = min(BATCH, deliveries - first)
+            hops = draws.poisson(6, count).astype(np.int16)
+            columns = [
+                np.sort(draws.integers(0, events, count)),
+                draws.integers(0, nodes, count, dtype=np.int32),
+                hops,
+                (hops // 2).astype(np.int16),
+                60.0 * draws.integers(0, 40, count),
+            ]
+            arrays = [pa.array(column) for column in columns]
+            writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
+
+
+def row(name: str, size: int, spent: float, peak: int, unit: str) -> dict[str, Any]:
+    """A row of `bench.json`."""
+    return {
+        "name": name,
+        "size": size,
+        "median_s": spent / size,
+        "runs": 1,
+        "bytes": peak,
+        "unit": unit,
+    }
+
+
+def show(rows: Sequence[dict[str, Any]]) -> None:
+    """The rows for people."""
+    table = Table("", "size", "seconds", "a second", "memory, MiB", title=machine())
+    for one in rows:
+        spent = one["median_s"] * one["size"]
+        speed = f"{1 / one['median_s']:,.0f}"
+        memory = f"{one['bytes'] / 2**20:,.0f}"
+        table.add_row(one["name"], f"{one['size']:,}", f"{spent:,.1f}", speed, memory)
+    Console().print(table)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("rows", "crunch"))
+    parser.add_argument("--sizes", default="1000000")
+    parser.add_argument("--kind", default="vinifera")
+    parser.add_argument("--deliveries", type=int, default=1_000_000)
+    parser.add_argument("--nodes", type=int, default=100_000)
+    parser.add_argument("--out", type=Path)
+    chosen = parser.parse_args()
+    with spark_session() as session:
+        session.range(10).mapInArrow(lambda batches: batches, "id long").collect()  # warm
+        if chosen.what == "rows":
+            rows = [
+                one
+                for size in map(int, chosen.sizes.split(","))
+                for one in measure_rows(session, chosen.kind, size)
+            ]
+        else:
+            rows = measure_crunch(session, chosen.deliveries, chosen.nodes)
+    show(rows)
+    if chosen.out:
+        chosen.out.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,295 @@
+"""Every crunched figure against a slow oracle that reads rows one by one; no Spark needed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gossamer.sim.summary import percentile
+from gossamer.spark.crunch.deliveries import COUNT_SCHEMA, count_rows, counted, counted_percentile
+from gossamer.spark.crunch.small import (
+    CDF,
+    LORENZ,
+    MEASURE,
+    MOST_POINTS,
+    SERIES,
+    broker_rows,
+    gini,
+    lorenz,
+    peer_rows,
+    series,
+    summary_rows,
+)
+from gossamer.spark.crunch.statistics import (
+    Condition,
+    Value,
+    cliffs_delta,
+    comparisons,
+    condition_of,
+    conditions,
+    hedges_g,
+    intervals,
+    variant,
+)
+from support.made_up_runs import made_up_system
+
+numbers = st.floats(0, 1e6, allow_nan=False).map(lambda value: round(value, 3))
+
+
+def slow_percentile(values: Sequence[float], per_cent: int) -> float:
+    """The smallest value that so many per cent do not exceed."""
+    ordered = sorted(values)
+    for place, value in enumerate(ordered, start=1):
+        if 100 * place >= per_cent * len(ordered):
+            return value
+    raise AssertionError("of no values")
+
+
+def slow_gini(values: Sequence[float]) -> float:
+    """Half the relative mean difference over all pairs."""
+    mean = sum(values) / len(values)
+    if mean == 0:
+        return 0.0
+    pairs = sum(abs(one - other) for one in values for other in values)
+    return pairs / (2 * len(values) ** 2 * mean)
+
+
+@given(st.lists(numbers, min_size=1, max_size=60))
+def test_gini_is_half_the_relative_mean_difference(values: list[float]) -> None:
+    assert gini(np.array(values)) == pytest.approx(slow_gini(values), abs=1e-9)
+
+
+@given(st.lists(numbers, min_size=1, max_size=60))
+def test_the_lorenz_curve_is_convex_and_below_the_diagonal(values: list[float]) -> None:
+    curve = lorenz(np.array(values))
+    assert (curve[0], curve[-1]) == (0.0, pytest.approx(1.0))
+    assert (np.diff(curve, 2) >= -1e-9).all()
+    assert (curve <= np.arange(101) / 100 + 1e-9).all()
+
+
+@given(st.lists(st.integers(0, 20), min_size=1, max_size=100), st.integers(0, 100))
+def test_percentiles_of_counts_are_those_of_the_values(values: list[int], per_cent: int) -> None:
+    different, times = np.unique(np.array(values, np.float64), return_counts=True)
+    found = counted_percentile(different, times, per_cent)
+    assert found == slow_percentile([float(value) for value in values], per_cent)
+    assert found == percentile(np.array(values), per_cent)
+
+
+deliveries = st.lists(
+    st.tuples(
+        st.integers(0, 5),
+        st.one_of(st.none(), st.integers(0, 5)),
+        st.one_of(st.none(), st.sampled_from([0.0, 60.0, 120.0, 0.1])),
+    ),
+    min_size=1,
+    max_size=80,
+)
+
+
+@given(deliveries)
+def test_measures_of_deliveries_are_those_of_single_rows(
+    rows: list[tuple[int, int | None, float | None]],
+) -> None:
+    names = COUNT_SCHEMA.names
+    columns = [[7] * len(rows), *(list(column) for column in zip(*rows, strict=True))]
+    schema = pa.schema([COUNT_SCHEMA.field(name) for name in names[:-1]])
+    table = counted(pa.table(dict(zip(names, columns, strict=False)), schema=schema))
+    assert sum(table["count"].to_pylist()) == len(rows)
+    plain = {
+        name: np.array([math.nan if one is None else one for one in table[name].to_pylist()])
+        for name in names[1:]
+    }
+    found = {row.name: row.value for row in count_rows(plain) if row.part == MEASURE}
+    hops = [float(hops) for hops, _, _ in rows]
+    assert found["deliveries"] == len(rows)
+    assert found["path_length_mean"] == pytest.approx(sum(hops) / len(hops), rel=1e-12)
+    for per_cent in (50, 90, 95, 99):
+        assert found[f"path_length_p{per_cent}"] == slow_percentile(hops, per_cent)
+    delays = [delay for _, _, delay in rows if delay is not None]
+    if delays:
+        assert found["delay_max_s"] == max(delays)
+        assert found["delay_p90_s"] == slow_percentile(delays, 90)
+    else:
+        assert "delay_mean_s" not in found
+
+
+def slow_event_figures(events: dict[str, Any]) -> dict[str, float]:
+    """Figures of events, event by event."""
+    rows = [dict(zip(events, row, strict=True)) for row in zip(*events.values(), strict=True)]
+    missed = [max(int(row["expected"]) - int(row["delivered"]), 0) for row in rows]
+    nobody = sum(m for m, row in zip(missed, rows, strict=True) if row["delivered"] == 0)
+    expected = sum(int(row["expected"]) for row in rows)
+    received = sum(int(row["received"]) for row in rows)
+    delivered = sum(int(row["delivered"]) for row in rows)
+    duplicates = sum(int(row["duplicates"]) for row in rows)
+    uninterested = sum(int(row["uninterested"]) for row in rows)
+    return {
+        "hit_ratio": delivered / expected if expected else math.nan,
+        "traffic_overhead": uninterested / received if received else math.nan,
+        "missed": sum(missed),
+        "missed_events": sum(m > 0 for m in missed),
+        "missed_event_reached_nobody": nobody,
+        "missed_event_reached_others": sum(missed) - nobody,
+        "duplicates": duplicates,
+        "duplicate_ratio": (
+            duplicates / (duplicates + delivered) if duplicates + delivered else math.nan
+        ),
+    }
+
+
+@given(seed=st.integers(0, 2**31), nodes=st.integers(1, 40), cycles=st.integers(0, 30))
+def test_measures_of_peers_are_those_of_single_rows(seed: int, nodes: int, cycles: int) -> None:
+    system = made_up_system("vinifera", seed, max(nodes, 2), cycles, 60.0)
+    few = {name: column[:nodes] for name, column in system.nodes.items()}
+    rows = list(peer_rows(system.events, few, system.cycles))
+    found = {row.name: row.value for row in rows if row.part == MEASURE}
+    for name, value in slow_event_figures(dict(system.events)).items():
+        assert found[name] == pytest.approx(value, nan_ok=True), name
+    load = few["load"].tolist()
+    assert found["nodes"] == len(load)
+    assert found["load_gini"] == pytest.approx(slow_gini(load), abs=1e-9)
+    for per_cent in (50, 90, 95, 99, 100):
+        name = "load_max" if per_cent == 100 else f"load_p{per_cent}"
+        assert found[name] == slow_percentile(load, per_cent)
+    assert found["load_mean"] == pytest.approx(sum(load) / len(load))
+    population = sum(system.cycles["population"].tolist())
+    messages = sum(system.cycles["control_messages"].tolist())
+    ratio = messages / population if population else math.nan
+    assert found["control_messages_per_node_cycle"] == pytest.approx(ratio, nan_ok=True)
+    curve = [row for row in rows if (row.part, row.name) == (CDF, "load")]
+    assert [row.value for row in curve] == [slow_percentile(load, p) for p in range(101)]
+    assert sum(row.part == LORENZ for row in rows) == 101
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=900))
+def test_a_series_keeps_the_sums_of_its_groups(pairs: list[tuple[int, int]]) -> None:
+    parts, wholes = (
+        (np.array(column) for column in zip(*pairs, strict=True))
+        if pairs
+        else (
+            np.empty(0, np.int64),
+            np.empty(0, np.int64),
+        )
+    )
+    time = np.arange(len(pairs)) * 60.0
+    points = list(series("x", time, parts, wholes))
+    size = max(1, -(-len(pairs) // MOST_POINTS))
+    expected = []
+    for first in range(0, len(pairs), size):
+        group = pairs[first : first + size]
+        whole = sum(one for _, one in group)
+        if whole:
+            expected.append((first * 60.0, sum(one for one, _ in group) / whole))
+    assert [(row.x, row.value) for row in points] == [
+        (x, pytest.approx(value)) for x, value in expected
+    ]
+    assert all(row.part == SERIES for row in points)
+
+
+def test_queues_of_any_brokers_are_crunched() -> None:
+    queues = {"time_s": np.array([1.0, 2.0]), "B1": np.array([3, 0]), "B7": np.array([1, 9])}
+    brokers = {
+        "table": np.array([4, 6]),
+        "handled": np.array([0, 10]),
+        "publications": np.array([5, 5]),
+        "false_positives": np.array([1, 0]),
+    }
+    rows = list(broker_rows(queues, brokers))
+    found = {row.name: row.value for row in rows if row.part == MEASURE}
+    assert found["queue_max"] == 9
+    assert found["false_positive_ratio"] == 0.1
+    assert found["handled_gini"] == 0.5
+    assert math.isnan(found["triggered_messages"])
+    assert [row.value for row in rows if row.part == SERIES] == [3.0, 9.0]
+
+
+def test_what_only_a_summary_tells_is_kept() -> None:
+    entry = {"a": 1, "b": "text", "c": None, "d": True, "e": 2.5, "totals": {"x": 3}}
+    rows = {row.name: row.value for row in summary_rows(entry, ["e"])}
+    assert rows == {"a": 1.0, "total_x": 3.0}
+
+
+def value(
+    seed: int,
+    number: float,
+    system: str = "a",
+    condition: Condition = (),
+    measure: str = "m",
+) -> Value:
+    """A value of one run."""
+    return Value(
+        run=f"{seed}",
+        condition=condition,
+        seed=seed,
+        system=system,
+        measure=measure,
+        value=number,
+        method="exact",
+    )
+
+
+@given(st.lists(numbers, min_size=1, max_size=12))
+def test_intervals_are_student_s(values: list[float]) -> None:
+    (found,) = intervals(value(seed, one) for seed, one in enumerate(values))
+    assert found.seeds == len(values)
+    assert found.mean == pytest.approx(sum(values) / len(values))
+    if len(values) == 1:
+        assert math.isnan(found.low)
+        return
+    from scipy.stats import t
+
+    error = np.std(values, ddof=1) / math.sqrt(len(values))
+    low, high = t.interval(0.95, len(values) - 1, np.mean(values), max(error, 1e-300))
+    assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
+
+
+def test_values_that_are_missing_do_not_count() -> None:
+    (found,) = intervals([value(1, 2.0), value(2, math.nan), value(3, 4.0)])
+    assert (found.seeds, found.mean) == (2, 3.0)
+    assert intervals([value(1, math.nan)]) == []
+
+
+@given(st.lists(st.tuples(numbers, numbers), min_size=1, max_size=10))
+def test_systems_are_compared_over_the_seeds_of_both(pairs: list[tuple[float, float]]) -> None:
+    values = [value(seed, one) for seed, (one, _) in enumerate(pairs)]
+    values += [value(seed, other, "b") for seed, (_, other) in enumerate(pairs)]
+    (found,) = comparisons([*values, value(99, 5.0, "b")])
+    assert (found.first, found.second, found.seeds) == ("a", "b", len(pairs))
+    differences = [other - one for one, other in pairs]
+    assert found.difference == pytest.approx(sum(differences) / len(pairs), abs=1e-9)
+    larger = sum((other > one) - (other < one) for one, _ in pairs for _, other in pairs)
+    assert found.cliffs_delta == pytest.approx(larger / len(pairs) ** 2)
+
+
+def test_effect_sizes_have_their_textbook_values() -> None:
+    one, other = [1.0, 2.0, 3.0, 4.0], [3.0, 4.0, 5.0, 6.0]
+    deviation = math.sqrt(5 / 3)
+    assert hedges_g(one, other) == pytest.approx((1 - 3 / 23) * 2 / deviation)
+    assert cliffs_delta(one, other) == pytest.approx(12 / 16)
+    assert math.isnan(hedges_g([1.0], [2.0]))
+    assert math.isnan(hedges_g([1.0, 1.0], [1.0, 1.0]))
+
+
+def test_conditions_are_what_differs_but_the_seed_and_other_systems() -> None:
+    def scenario(nodes: int, seed: int, friends: int) -> dict[str, Any]:
+        systems = [
+            {"name": "v", "settings": {"friend_links": friends}},
+            {"name": "b", "settings": {"small_world_links": 8}},
+        ]
+        return {"nodes": nodes, "seed": seed, "rounds": 5, "systems": systems, "name": f"{seed}"}
+
+    runs = [scenario(100, 1, 4), scenario(100, 2, 8), scenario(200, 1, 4)]
+    given = [(system, condition_of(run, system)) for run in runs for system in ("v", "b")]
+    found = conditions(given)
+    assert found[0] == (("nodes", 100), ("settings.friend_links", 4))
+    assert found[1] == (("nodes", 100),)
+    assert found[2] == (("nodes", 100), ("settings.friend_links", 8))
+    assert variant("v", found[2]) == "v (friend_links=8)"
+    assert conditions(given[:1]) == [()]

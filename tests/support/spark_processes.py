@@ -1,0 +1,145 @@
+"""Spark in processes of its own: the command, and a cluster of a master and workers."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from support.waiting import PATIENCE_S, POLL_S
+
+ROOT = Path(__file__).resolve().parents[2]
+# A first simulation compiles.
+STARTING_S = 5 * PATIENCE_S
+# Compiling thoroughly is not worth it for processes that live for seconds.
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_CONF = [f"--conf=spark.{part}.extraJavaOptions={SHORT_LIVED}" for part in ("driver", "executor")]
+_COMMAND = "import sys; from gossamer.spark.cli import app; from gossamer.command import main; "
+_RUN = _COMMAND + (
+    "from importlib.metadata import EntryPoint; "
+    "point = EntryPoint('spark', 'gossamer.spark.cli:app', main.COMMAND_GROUP); "
+    "sys.exit(main.run_command(point, sys.argv[1:]))"
+)
+
+
+def environment(**changes: str | None) -> dict[str, str]:
+    """That of this process with the sources on the import path; None removes a variable."""
+    folders = [str(ROOT / name) for name in ("node", "sim", "shared", "spark")]
+    path = os.pathsep.join([*folders, os.environ.get("PYTHONPATH", "")])
+    merged: dict[str, str | None] = {**os.environ, "PYTHONPATH": path, **changes}
+    return {name: value for name, value in merged.items() if value is not None}
+
+
+def start_spark_command(*arguments: str, **changes: str | None) -> subprocess.Popen[str]:
+    """Start `gossamer spark` with these arguments, in a process group of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-c", _RUN, *arguments, *_CONF],
+        env=environment(**changes),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def run_spark_command(*arguments: str, **changes: str | None) -> subprocess.CompletedProcess[str]:
+    """Run `gossamer spark` to its end."""
+    with start_spark_command(*arguments, **changes) as process:
+        try:
+            out, err = process.communicate(timeout=5 * PATIENCE_S)
+        except BaseException:
+            kill_group(process)
+            raise
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def kill_group(process: subprocess.Popen[str]) -> None:
+    """End a process with everything that it started, at once."""
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def wait_for(condition: object, patience_s: float = STARTING_S) -> None:
+    """Wait until a callable says yes."""
+    assert callable(condition)
+    deadline = time.monotonic() + patience_s
+    while not condition():
+        assert time.monotonic() < deadline, "what was to happen in time did not"
+        time.sleep(POLL_S)
+
+
+@contextmanager
+def standalone_cluster(folder: Path, java_home: Path, workers: int) -> Iterator[str]:
+    """A master and workers of one core each on this machine; yields the address."""
+    running: list[subprocess.Popen[str]] = []
+    changes = {
+        "JAVA_HOME": str(java_home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_JAVA_OPTS": SHORT_LIVED,
+    }
+    try:
+        master, found = _start(
+            ("Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"),
+            r"(spark://127\.0\.0\.1:\d+)",
+            changes,
+            running,
+        )
+        for number in range(workers):
+            scratch = folder / f"worker-{number}"
+            arguments = ("--cores", "1", "--memory", "1g", "--work-dir", str(scratch))
+            _start(
+                ("Worker", "--webui-port", "0", *arguments, found),
+                r"(Successfully registered with master)",
+                changes,
+                running,
+            )
+        assert master.poll() is None
+        yield found
+    finally:
+        for process in reversed(running):
+            kill_group(process)
+            assert process.stderr is not None
+            process.stderr.close()
+
+
+def _start(
+    arguments: tuple[str, ...],
+    sign: str,
+    changes: Mapping[str, str],
+    running: list[subprocess.Popen[str]],
+) -> tuple[subprocess.Popen[str], str]:
+    """Start a daemon of Spark and wait for what its log says when it is ready."""
+    import pyspark
+
+    home = Path(pyspark.__file__).parent
+    name, *others = arguments
+    package = {"Master": "master", "Worker": "worker"}[name]
+    process = subprocess.Popen(
+        [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{package}.{name}", *others],
+        env=environment(SPARK_HOME=str(home), **changes),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    running.append(process)
+    seen: list[str] = []
+
+    def read() -> None:
+        assert process.stderr is not None
+        for line in process.stderr:
+            match = re.search(sign, line)
+            if match and not seen:
+                seen.append(match[1])
+
+    threading.Thread(target=read, daemon=True).start()
+    wait_for(lambda: bool(seen) or process.poll() is not None)
+    assert seen, f"{name} ended before it was ready"
+    return process, seen[0]
