@@ -77,6 +77,18 @@ def better_tree(graph: Graph, work: Workspace, count: int) -> int:
     return int(write_better_tree(graph, work, make_triples(graph, count), count))
 
 
+@given(data=st.data(), graph=graphs().filter(lambda graph: graph.nodes >= 3))
+def test_the_short_tree_of_three_brokers_is_the_optimum(data: st.DataObject, graph: Graph) -> None:
+    brokers = st.integers(0, graph.nodes - 1)
+    terminals = data.draw(st.lists(brokers, min_size=3, max_size=3, unique=True))
+    work = make_workspace(graph)
+    work.terminals[:3] = terminals
+    links = int(write_short_tree(graph, work, 3))
+    best = least_steiner_cost_by_trying(graph, terminals)
+    assert cost_of_links(graph, work, links) == pytest.approx(best)
+    assert work.terminals[:3].tolist() == terminals
+
+
 ALGORITHMS = {
     "Mehlhorn": (fast_tree, 2.0),
     "trimmed": (trimmed_tree, 2.0),

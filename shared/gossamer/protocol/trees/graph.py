@@ -58,7 +58,7 @@ class Workspace(Struct):
     """What algorithms on a graph of n brokers and m links write while they run.
 
     Attributes:
-        distance: float64[n], cost of the best path found to a broker.
+        distance: float64[n], cost of the best path found to a broker; sums: float64[n], of several.
         origin: int64[n], the source at which that path begins; NONE where none was found.
         before: int64[n], the broker before it on that path; NONE at a source.
         via: int64[n], the link over which the path comes; NONE at a source.
@@ -76,6 +76,7 @@ class Workspace(Struct):
     """
 
     distance: Reals
+    sums: Reals
     origin: Words
     before: Words
     via: Words
@@ -154,6 +155,7 @@ def make_workspace(graph: Graph) -> Workspace:
     n, m = graph.nodes, graph.links
     return Workspace(
         distance=np.zeros(n),
+        sums=np.zeros(n),
         origin=words(n),
         before=words(n),
         via=words(n),

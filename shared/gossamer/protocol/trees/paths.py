@@ -171,3 +171,14 @@ def reach(work: Workspace, node: int, other: int, link: int, cost: float, size: 
     work.via[other] = link
     raise_in_heap(work, other, place)
     return size
+
+
+@inline_rule
+def add_path(work: Workspace, node: int, mark: int, links: int) -> int:
+    """Add the path from ``node`` to the source of the search, where ``work.tree`` lacks it."""
+    while work.marks[node] != mark and work.before[node] != NONE:
+        work.marks[node] = mark
+        work.tree[links] = work.via[node]
+        links += 1
+        node = work.before[node]
+    return links

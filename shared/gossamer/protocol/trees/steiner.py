@@ -2,17 +2,18 @@
 
 `write_steiner_tree` is Mehlhorn's algorithm (Information Processing Letters 27, 1988): at most
 2 (1 - 1/k) times the optimum for k brokers, in the time of one search for shortest paths.
-`write_short_tree` runs it twice and is a little better. Module `triples` has the better and slower
-one, `exact` the optimum.
+`write_short_tree` runs it twice and is a little better, and takes the optimum for three. Module
+`triples` has the better and slower one, `exact` the optimum.
 """
 
 from __future__ import annotations
 
-from gossamer.protocol.rules import inline_rule, rule
+from gossamer.protocol.rules import rule
 from gossamer.protocol.trees.graph import NONE, Graph, Workspace
-from gossamer.protocol.trees.paths import find_paths
+from gossamer.protocol.trees.paths import add_path, find_paths
 from gossamer.protocol.trees.sets import head_of, shorter, sort_links, unite
 from gossamer.protocol.trees.spanning import new_mark
+from gossamer.protocol.trees.three import THREE, write_tree_of_three
 
 
 @rule
@@ -74,17 +75,6 @@ def choose_bridges(graph: Graph, work: Workspace, count: int, bridges: int) -> i
     return kept
 
 
-@inline_rule
-def add_path(work: Workspace, node: int, mark: int, links: int) -> int:
-    """Add the path from ``node`` to its terminal, as far as it is not in the tree yet."""
-    while work.marks[node] != mark and work.before[node] != NONE:
-        work.marks[node] = mark
-        work.tree[links] = work.via[node]
-        links += 1
-        node = work.before[node]
-    return links
-
-
 @rule
 def trim(graph: Graph, work: Workspace, links: int, terminals: int) -> int:
     """Make ``work.tree[:links]`` a tree without ends that nobody asked for.
@@ -128,8 +118,10 @@ def write_short_tree(graph: Graph, work: Workspace, count: int) -> int:
 
     Mehlhorn's tree, trimmed, or that of the terminals with the brokers where it branches, where
     this is cheaper: paths that only happen to be equally short meet there then. Bounded as
-    `write_steiner_tree`.
+    `write_steiner_tree`; of three brokers, the optimum.
     """
+    if count == THREE:
+        return int(write_tree_of_three(graph, work))
     links = trim(graph, work, write_steiner_tree(graph, work, count), count)
     joined = with_branches(graph, work, links, count)
     if joined == count:
