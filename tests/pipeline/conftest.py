@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gossamer.spark.session import SessionSettings, spark_session
 from support.spark_processes import SHORT_LIVED
+
+# Where workers find `support`, which the tests that they get functions from import.
+TESTS = str(Path(__file__).parent.parent)
 
 
 @pytest.fixture(scope="session")
@@ -21,6 +25,7 @@ def session() -> Iterator[Any]:
         options={
             "spark.sql.shuffle.partitions": "2",
             "spark.driver.extraJavaOptions": SHORT_LIVED,
+            "spark.executorEnv.PYTHONPATH": TESTS,
         },
     )
     with spark_session(settings) as made:
