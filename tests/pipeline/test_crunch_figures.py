@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.sim.summary import percentile
-from gossamer.spark.crunch.deliveries import COUNT_SCHEMA, count_rows, counted, counted_percentile
+from gossamer.spark.crunch.deliveries import (
+    COUNT_SCHEMA,
+    count_rows,
+    counted,
+    counted_percentile,
+    published,
+)
 from gossamer.spark.crunch.small import (
     CDF,
     LORENZ,
@@ -118,6 +127,31 @@ def test_measures_of_deliveries_are_those_of_single_rows(
         assert found["delay_p90_s"] == slow_percentile(delays, 90)
     else:
         assert "delay_mean_s" not in found
+
+
+@given(
+    cycles=st.lists(st.integers(0, 30), unique=True, max_size=8),
+    events=st.lists(st.integers(0, 30), max_size=12),
+    lacking=st.sampled_from([None, "events", "cycles"]),
+)
+def test_delays_begin_with_the_round_that_an_event_was_published_in(
+    cycles: list[int], events: list[int], lacking: str | None
+) -> None:
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        tables = {
+            "events": {"event": list(range(len(events))), "cycle": events},
+            "cycles": {"cycle": cycles, "time_s": [60.0 * cycle for cycle in cycles]},
+        }
+        for name, columns in tables.items():
+            if name == lacking:
+                del columns["cycle"]
+            types = {key: pa.float64() if key == "time_s" else pa.int64() for key in columns}
+            schema = pa.schema(list(types.items()))
+            pq.write_table(pa.table(columns, schema=schema), folder / f"{name}.parquet")
+        known, began = published(folder)
+    expected = {event: 60.0 * cycle for event, cycle in enumerate(events) if cycle in cycles}
+    assert dict(zip(known.tolist(), began.tolist(), strict=True)) == ({} if lacking else expected)
 
 
 def slow_event_figures(events: dict[str, Any]) -> dict[str, float]:

@@ -109,20 +109,39 @@ class _Group:
             return _column(read, "delay_s", pa.float64())
         if "time_s" not in read.column_names:
             return pa.nulls(len(read), pa.float64())
-        events, published = _published(self.folder / "events.parquet")
+        events, began = published(self.folder)
         if len(events) == 0:
             return pa.nulls(len(read), pa.float64())
         event = read["event"].to_numpy()
         place = np.minimum(np.searchsorted(events, event), len(events) - 1)
-        delay = read["time_s"].to_numpy() - published[place]
+        delay = read["time_s"].to_numpy() - began[place]
         return pa.array(delay, mask=events[place] != event)
 
 
 @lru_cache(maxsize=4)
-def _published(file: Path) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Events in order, and when each was published."""
-    table = pq.read_table(file, columns=["event", "time_s"]).sort_by("event")
-    return table["event"].to_numpy(), table["time_s"].to_numpy()
+def published(folder: Path) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Events in order, and when the round began in which each was published.
+
+    The time of a delivery is the beginning of its round, so that delays are whole rounds. Without
+    the columns that tell rounds there is nothing.
+    """
+    events = _sorted_columns(folder / "events.parquet", "event", "cycle")
+    cycles = _sorted_columns(folder / "cycles.parquet", "cycle", "time_s")
+    if events is None or cycles is None or len(cycles[0]) == 0:
+        return np.empty(0, np.int64), np.empty(0)
+    place = np.minimum(np.searchsorted(cycles[0], events[1]), len(cycles[0]) - 1)
+    known = cycles[0][place] == events[1]
+    return events[0][known], cycles[1][place[known]]
+
+
+def _sorted_columns(
+    file: Path, key: str, value: str
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]] | None:
+    """Two columns of a table in the order of the first; None where it lacks one."""
+    if not {key, value} <= set(pq.read_schema(file).names):
+        return None
+    table = pq.read_table(file, columns=[key, value]).sort_by(key)
+    return table[key].to_numpy(), table[value].to_numpy()
 
 
 def _column(table: pa.Table, name: str, kind: pa.DataType) -> Any:

@@ -48,7 +48,7 @@ TABLES: Final[Mapping[str, Mapping[str, Expected]]] = MappingProxyType(
                     "received": WHOLE,
                     "uninterested": WHOLE,
                 },
-                {"duplicates": WHOLE, "false_positives": WHOLE},
+                {"cycle": WHOLE, "duplicates": WHOLE, "false_positives": WHOLE},
             ),
             "deliveries": Expected(
                 {"event": WHOLE, "hops": WHOLE}, {"tree_hops": WHOLE, "time_s": REAL}
@@ -57,6 +57,7 @@ TABLES: Final[Mapping[str, Mapping[str, Expected]]] = MappingProxyType(
             "cycles": Expected(
                 {"time_s": REAL, "population": WHOLE},
                 {
+                    "cycle": WHOLE,
                     "control_messages": WHOLE,
                     "expected": WHOLE,
                     "delivered": WHOLE,
