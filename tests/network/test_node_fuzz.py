@@ -31,7 +31,15 @@ from gossamer.node.transport.schema import Frame
 from gossamer.node.wire import frame_types
 from gossamer.protocol import config
 from gossamer.protocol.codec import Codec
-from gossamer.protocol.messages import LOAD_SHIFTED, RECALL, RECALL_ANSWER, RECALLED, STORED
+from gossamer.protocol.messages import (
+    LOAD_SHIFTED,
+    RECALL,
+    RECALL_ANSWER,
+    RECALLED,
+    REPLAY_OFFER,
+    REPLAY_WANTED,
+    STORED,
+)
 from gossamer.protocol.overlay.profile import NOTHING
 from support.clusters import MadeCluster, made_cluster
 from support.frame_fuzzing import Fuzzed, Fuzzer
@@ -152,6 +160,7 @@ class Member:
         box = [0, *[0, 1 << 61] * attributes]
         recall = struct.pack(f"<{5 + len(box)}q", 0, 0, 5, 0, 9, *box)
         answer = struct.pack("<4q", 5, 0, 6, 0)
+        copies = struct.pack("<3q", 2, 8, 9)
         recalled = struct.pack(f"<{6 + attributes}q", 7, 0, 0, 1, 1, -1, *[5] * attributes)
         introduction = {"version": 1, "software": "", "cluster": "", "key": 1, "addresses": []}
         return [
@@ -160,6 +169,8 @@ class Member:
             {"type": "record", "kind": RECALL, "words": recall, "peers": own},
             {"type": "record", "kind": RECALL_ANSWER, "words": answer, "peers": []},
             {"type": "record", "kind": RECALLED, "words": recalled, "peers": []},
+            {"type": "record", "kind": REPLAY_OFFER, "words": copies, "peers": []},
+            {"type": "record", "kind": REPLAY_WANTED, "words": copies, "peers": []},
             {"type": "revocations", "number": 5},
             {"type": "revocations", "number": 5, "list": b"{}"},
             {"type": "revocations wanted"},

@@ -63,6 +63,10 @@ def real_records(settings: config.Settings) -> dict[int, list[list[int]]]:
     for event in range(4):
         hosts.cycle()
         hosts.publish(event, event, 1 << 30, 1 << 59)
+    # Nobody wants the last one, until somebody does after all.
+    hosts.publish(0, 4, 1 << 30, 1 << 61)
+    subscribe_to_box(state, 3, RANGE, (0, RING_MASK))
+    hosts.cycle()
     peer.restart.interpreted(state, 5)
     hosts.handle(peer.join_record(5, 0, state.sampler.profile[0]))
     state.load[:] = 0

@@ -54,6 +54,8 @@ KINDS = {
     messages.RECALL,
     messages.RECALL_ANSWER,
     messages.RECALLED,
+    messages.REPLAY_OFFER,
+    messages.REPLAY_WANTED,
     *RETURNED,
 }
 

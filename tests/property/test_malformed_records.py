@@ -36,6 +36,8 @@ from gossamer.protocol.messages import (
     RECALL,
     RECALL_ANSWER,
     RECALLED,
+    REPLAY_OFFER,
+    REPLAY_WANTED,
     SAMPLE_REPLY,
     SAMPLE_REQUEST,
     STORED,
@@ -133,6 +135,7 @@ def good_records(s: State) -> dict[int, Words]:
     links = [1, *descriptor(s, SENDER)]
     asked = [int(s.recall[0, FROM_VALUE]), int(s.recall[0, PAGE_FROM])]
     handed = [w for source in (3, 4) for w in (source, 1 << 40, 0, *RANGE, *RANGE)]
+    remembered = int(s.event_copies[0].max())
     bodies: dict[int, list[int]] = {
         SAMPLE_REQUEST: links,
         SAMPLE_REPLY: links,
@@ -146,6 +149,8 @@ def good_records(s: State) -> dict[int, Words]:
         RECALL: [3, 0, 1 << 30, 1, 50, 0, *RANGE, *RANGE],
         RECALL_ANSWER: [*asked, RING_MASK, 0],
         RECALLED: [9, 0, 0, 1, 1, -1, 1 << 30, 1 << 59],
+        REPLAY_OFFER: [2, 1 << 40, 1 << 41],
+        REPLAY_WANTED: [1, remembered],
         STORED: [WAITING, 1],
     }
     return {kind: record(kind, 0, SENDER, body) for kind, body in bodies.items()} | {
@@ -163,7 +168,12 @@ def good_records(s: State) -> dict[int, Words]:
 KINDS = sorted(good_records(LIVELY))
 COUNT_AT = dict.fromkeys(
     (TMAN_REQUEST, TMAN_REPLY, PLACE_FOUND, SAMPLE_REQUEST, SAMPLE_REPLY), BODY
-) | {HANDOVER: BODY, **dict.fromkeys((INSTALL, INSTALL_NEWS), BODY + DESCRIPTOR + 1)}
+) | {
+    HANDOVER: BODY,
+    REPLAY_OFFER: BODY,
+    REPLAY_WANTED: BODY,
+    **dict.fromkeys((INSTALL, INSTALL_NEWS), BODY + DESCRIPTOR + 1),
+}
 
 
 def assert_ignored(words: Words) -> None:

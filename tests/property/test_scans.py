@@ -22,7 +22,7 @@ from gossamer.protocol.overlay.descriptors import (
 )
 from gossamer.protocol.overlay.links import slot_of
 from gossamer.protocol.rules import Rule, use_compiled
-from gossamer.protocol.scans import copy_row, find_boxes, position
+from gossamer.protocol.scans import copy_row, find_boxes, mark_points, position
 from gossamer.protocol.struct import Struct
 
 VIEW, PROFILE = 5, 3
@@ -88,6 +88,29 @@ def test_boxes_found_are_those_that_hold_the_point(
         )
     ]
     assert in_every_form(find) == expected
+
+
+@settings(deadline=None)
+@given(
+    points=arrays(np.int64, (2, 7, 3), elements=st.integers(0, 4) | st.just(LARGE)),
+    box=arrays(np.int64, 6, elements=st.integers(0, 4) | st.just(LARGE)),
+    marks=arrays(np.int64, 7, elements=st.integers(0, 3)),
+)
+def test_points_marked_are_those_in_the_box(
+    points: np.ndarray, box: np.ndarray, marks: np.ndarray
+) -> None:
+    words = np.concatenate([[-1], box])
+
+    def mark(seen: Callable[[Any], Any]) -> list[int]:
+        marked = marks.copy()
+        mark_points(seen(points), 1, words, 1, 3, 2, seen(marked))
+        return marked.tolist()
+
+    expected = [
+        int(marks[i]) | 2 * all(box[2 * d] <= points[1, i, d] <= box[2 * d + 1] for d in range(3))
+        for i in range(7)
+    ]
+    assert in_every_form(mark) == expected
 
 
 def test_a_row_is_copied_alike() -> None:

@@ -18,11 +18,13 @@ from gossamer.protocol.messages import (
     INSTALL_NEWS,
     INSTALL_TIMER,
     KIND,
+    REPLAY_OFFER,
+    REPLAY_WANTED,
     TO,
     UNREACHABLE,
 )
 from gossamer.protocol.overlay.links import put_link
-from gossamer.protocol.rendezvous.recovery import FINAL, GREEDY, REPLICA, TREE
+from gossamer.protocol.rendezvous.recovery import FINAL, GREEDY, OFFERED_AT_ONCE, REPLICA, TREE
 from gossamer.protocol.rendezvous.showering import anchor
 from gossamer.protocol.space.ring import RING_MASK
 from gossamer.protocol.state import (
@@ -284,6 +286,33 @@ def test_remembered_events_are_handed_to_a_late_subscription_once() -> None:
     assert hosts.state.counters[:, REPLAYED].sum() > 0
     install(hosts, 2)
     assert len(hosts.served) == 1
+
+
+def test_what_a_neighbour_has_seen_is_offered_and_not_sent_again() -> None:
+    hosts = overlay(replay_rounds=2)
+    subscribe_to_box(hosts.state, 2, (475, 585))
+    install(hosts, 2)
+    hosts.publish(0, 2, 480)
+    hosts.passed.clear()
+    subscribe_to_box(hosts.state, 2, (470, 585))
+    install(hosts, 2)
+    kinds = {int(words[KIND]) for words in hosts.passed}
+    assert REPLAY_OFFER in kinds
+    assert not kinds & {REPLAY_WANTED, EVENT}
+    assert hosts.state.counters[:, REPLAYED].sum() == 0
+
+
+def test_more_events_than_an_offer_holds_are_offered_in_several() -> None:
+    events = OFFERED_AT_ONCE + 10
+    hosts = overlay(replay_rounds=2, event_memory=events + 50)
+    for event in range(events):
+        hosts.publish(0, event, 480)
+    hosts.passed.clear()
+    subscribe_to_box(hosts.state, 2, (475, 585))
+    install(hosts, 2)
+    assert [event for p, event, _, _ in hosts.served if p == 2] == list(range(events))
+    offers = [words for words in hosts.passed if words[KIND] == REPLAY_OFFER]
+    assert [int(words[BODY]) for words in offers[:2]] == [OFFERED_AT_ONCE, 10]
 
 
 def test_events_are_forgotten_after_the_replay_rounds() -> None:

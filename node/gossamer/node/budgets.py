@@ -18,6 +18,8 @@ from gossamer.protocol.messages import (
     INSTALL_NEWS,
     LOAD_SHIFTED,
     RECALL,
+    REPLAY_OFFER,
+    REPLAY_WANTED,
     SAMPLE_REQUEST,
     TMAN_REQUEST,
 )
@@ -35,6 +37,9 @@ A_ROUND: Final = MappingProxyType(
         HANDOVER: 24,
         # Those of others pass through here, too, and somebody who was away asks page by page.
         RECALL: 96,
+        # Of 256 events each, where a neighbour's path moves while much is published.
+        REPLAY_OFFER: 96,
+        REPLAY_WANTED: 96,
     }
 )
 

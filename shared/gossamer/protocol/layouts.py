@@ -26,6 +26,8 @@ from gossamer.protocol.messages import (
     RECALL,
     RECALL_ANSWER,
     RECALLED,
+    REPLAY_OFFER,
+    REPLAY_WANTED,
     SAMPLE_REPLY,
     SAMPLE_REQUEST,
     STORED,
@@ -36,7 +38,7 @@ from gossamer.protocol.overlay.descriptors import MAX_AGE
 from gossamer.protocol.overlay.links import AGE_SHIFT, HANDLE_MASK
 from gossamer.protocol.overlay.load_shifting import MAX_LOAD
 from gossamer.protocol.overlay.profile import NOTHING, high_end, low_end
-from gossamer.protocol.rendezvous.recovery import REPLICA
+from gossamer.protocol.rendezvous.recovery import OFFERED_AT_ONCE, REPLICA
 from gossamer.protocol.space.ring import RING_MASK
 from gossamer.protocol.state import ARC_START, IDENTIFIER, LOAD, RANGES
 
@@ -358,6 +360,7 @@ def layouts_of(settings: Settings) -> dict[int, Layout]:
     )
     value = _Word("value asked for", 0, RING_MASK)
     place = _Word("place in the log", 0, RING_MASK)
+    copies = _List("event copies", (_Word("event copy", 0, RING_MASK),), OFFERED_AT_ONCE)
     return {
         SAMPLE_REQUEST: (offer,),
         SAMPLE_REPLY: (_List("descriptors", (member,), sampled) if cyclon else offer,),
@@ -375,4 +378,6 @@ def layouts_of(settings: Settings) -> dict[int, Layout]:
         RECALL: (_Handle("asker"), hops, value, place, _Word("rounds", 0, RING_MASK), *box),
         RECALL_ANSWER: (value, place, _Word("identifier", 0, RING_MASK), place),
         RECALLED: event,
+        REPLAY_OFFER: (copies,),
+        REPLAY_WANTED: (copies,),
     }

@@ -36,6 +36,8 @@ from gossamer.protocol.messages import (
     RECALL,
     RECALL_ANSWER,
     RECALLED,
+    REPLAY_OFFER,
+    REPLAY_WANTED,
     SAMPLE_REPLY,
     SAMPLE_REQUEST,
     SAMPLE_TIMER,
@@ -96,7 +98,13 @@ from gossamer.protocol.rendezvous.installation import (
     reinstall_elsewhere,
 )
 from gossamer.protocol.rendezvous.publication import on_stored, on_withdraw
-from gossamer.protocol.rendezvous.recovery import EVENT_ID, EVENT_VALUES
+from gossamer.protocol.rendezvous.recovery import (
+    EVENT_ID,
+    EVENT_VALUES,
+    OFFERED_AT_ONCE,
+    on_replay_offer,
+    on_replay_wanted,
+)
 from gossamer.protocol.rendezvous.retention import (
     PAGE_EVENTS,
     ask_again,
@@ -176,6 +184,10 @@ def step(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
         on_load_shifted(s, p, words, at, out)
     elif kind == STORED:
         on_stored(s, p, words, at, out)
+    elif kind == REPLAY_OFFER:
+        on_replay_offer(s, p, words, at, out)
+    elif kind == REPLAY_WANTED:
+        on_replay_wanted(s, p, words, at, out)
     elif kind == RECALLED:
         on_recalled(s, p, words, at, out)
     elif kind == RECALL:
@@ -379,12 +391,14 @@ def largest_step(settings: Settings) -> int:
     descriptor = 1 + profile_words(settings)
     box = 1 + 2 * settings.attributes
     install = BODY + descriptor + 2 + settings.boxes_per_neighbour * box
-    events = settings.routing_table_entries + settings.attributes + settings.event_memory
+    events = settings.routing_table_entries + settings.attributes
     events += settings.pending_publications * settings.attributes
-    events += PAGE_EVENTS + GIVEN_BACK
+    events += OFFERED_AT_ONCE + PAGE_EVENTS + GIVEN_BACK
+    offers = settings.event_memory // OFFERED_AT_ONCE + 1
     return (
         (3 * settings.links + 4) * install
         + (settings.routing_table_entries + settings.subscriptions) * (box + 2)
         + events * (BODY + EVENT_VALUES + settings.attributes + 8)
+        + offers * (BODY + 1 + OFFERED_AT_ONCE)
         + 4 * (settings.links + settings.view_size + 2) * descriptor
     )

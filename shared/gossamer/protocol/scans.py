@@ -78,3 +78,33 @@ def find_boxes(
             found[held] = i
             held += 1
     return held
+
+
+def _mark_points_at_once(
+    points: Any, p: int, words: Any, at: int, size: int, mark: int, marks: Any
+) -> None:
+    columns = as_array(points)[p].T
+    held: Any = np.True_
+    for d in range(size):
+        held = held & (columns[d] >= words[at + 2 * d]) & (columns[d] <= words[at + 2 * d + 1])
+    as_array(marks)[held] |= mark
+
+
+@rule_with_interpreted_form(_mark_points_at_once, inline=False)
+def mark_points(points: Any, p: int, words: Any, at: int, size: int, mark: int, marks: Any) -> None:
+    """Set the bits of ``mark`` in the marks of all points that a box holds.
+
+    Args:
+        points: int64[n, m, size]; those of row ``p`` are looked at.
+        words, at: the box, a lowest and a highest value a dimension from ``words[at]`` on.
+        marks: int64[m].
+    """
+    for i in range(points.shape[1]):
+        holds = True
+        for d in range(size):
+            value = points[p, i, d]
+            if value < words[at + 2 * d] or value > words[at + 2 * d + 1]:
+                holds = False
+                break
+        if holds:
+            marks[i] |= mark

@@ -73,6 +73,7 @@ class Work(Struct):
         news: int64[B], what is to be done with each box of a message.
         event: int64[6 + A], an event that is sent again.
         found: int64[T or S, the greater], entries or subscriptions that match the event in hand.
+        marks: int64[L], for each remembered event the attributes by which it is asked for, as bits.
         told: int64[T], neighbours that were sent the event in hand.
     """
 
@@ -100,6 +101,7 @@ class Work(Struct):
     news: Int64s
     event: Int64s
     found: Int64s
+    marks: Int64s
     told: Int64s
 
 
@@ -221,6 +223,7 @@ def make_work(settings: Settings) -> Work:
         news=np.zeros(settings.boxes_per_neighbour, np.int64),
         event=np.zeros(6 + settings.attributes, np.int64),
         found=np.zeros(max(settings.routing_table_entries, settings.subscriptions), np.int64),
+        marks=np.zeros(settings.event_memory, np.int64),
         told=np.zeros(settings.routing_table_entries, np.int64),
     )
 

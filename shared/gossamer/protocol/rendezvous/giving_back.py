@@ -81,7 +81,7 @@ def on_link_broke(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
     """What was on its way to a peer, which may well live, may be lost.
 
     What it asked for is forgotten until it asks again, which it does within a round: that is news
-    then, and it is given what it may have missed (`replay_events`). What was given back to it may
+    then, and it is given what it may have missed (`offer_events`). What was given back to it may
     be lost as well.
     """
     if words[at + LENGTH] != BODY + 1:

@@ -54,7 +54,7 @@ from gossamer.protocol.rendezvous.received_boxes import (
     head_words,
     judge_boxes,
 )
-from gossamer.protocol.rendezvous.recovery import replay_events
+from gossamer.protocol.rendezvous.recovery import offer_events
 from gossamer.protocol.rendezvous.showering import (
     handle_of_slot,
     own_arc_begins,
@@ -274,7 +274,7 @@ def on_install(s: Any, p: int, words: Any, at: int, replaces: bool, out: Outbox)
         if s.params.cascade == 1:
             limit = forwarding_limit(s, p, source_identifier)
             forward_news(s, p, words, first, count, source, limit, out)
-        replay_events(s, p, words, first, count, source, out)
+        offer_events(s, p, words, first, count, source, out)
 
 
 @rule

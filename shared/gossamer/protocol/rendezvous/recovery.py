@@ -1,19 +1,29 @@
 """Remembered events, and handing them to subscriptions that come late. Goes beyond the paper.
 
 Each peer remembers the last L event copies it saw, to drop those that come again. With
-`replay_rounds` set, a neighbour that asks for something new here gets the remembered events it
-matches: a subscriber whose path broke or who has just joined catches up through the first peer on
-its new path that kept receiving.
+`replay_rounds` set, a neighbour that asks for something new here is offered the remembered events
+that match, and sent those it has not seen: a subscriber whose path broke or who has just joined
+catches up through the first peer on its new path that kept receiving.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from gossamer.protocol.messages import BODY, EVENT, Outbox, close_record, open_record
+from gossamer.protocol.messages import (
+    BODY,
+    EVENT,
+    FROM,
+    LENGTH,
+    REPLAY_OFFER,
+    REPLAY_WANTED,
+    Outbox,
+    close_record,
+    open_record,
+)
 from gossamer.protocol.rules import rule
-from gossamer.protocol.scans import position
-from gossamer.protocol.state import REPLAYED
+from gossamer.protocol.scans import mark_points, position
+from gossamer.protocol.state import MALFORMED, REPLAYED
 
 # Words of an event record's body.
 EVENT_ID, EVENT_ATTRIBUTE, EVENT_MODE, EVENT_HOPS, EVENT_TREE_HOPS = 0, 1, 2, 3, 4
@@ -25,6 +35,9 @@ EVENT_VALUES = 6
 GREEDY, FINAL, TREE, REPLICA = 0, 1, 2, 3
 
 KNOWN_BOX = 0
+
+# Event copies in one offer; there are as many offers as it takes.
+OFFERED_AT_ONCE = 256
 
 
 @rule
@@ -46,35 +59,117 @@ def remember(s: Any, p: int, copy: int, tree_hops: int, words: Any, at: int) -> 
 
 
 @rule
-def box_matches_remembered(s: Any, p: int, m: int, words: Any, at: int) -> bool:
-    """Whether the box at ``words[at:]`` matches remembered event ``m``."""
-    if s.event_copies[p, m] % s.params.attributes != words[at]:
-        return False
-    for a in range(s.params.attributes):
-        value = s.event_values[p, m, a]
-        if value < words[at + 1 + 2 * a] or value > words[at + 2 + 2 * a]:
-            return False
-    return True
+def count_recent(s: Any, p: int) -> int:
+    """How many of the copies remembered last came within the replay rounds."""
+    size = s.event_copies.shape[1]
+    low = 0
+    high = size
+    while low < high:
+        back = (low + high) // 2
+        m = (s.event_next[p] - 1 - back) % size
+        if (
+            s.event_copies[p, m] >= 0
+            and s.event_rounds[p, m] + s.params.replay_rounds >= s.round[p]
+        ):
+            low = back + 1
+        else:
+            high = back
+    return low
 
 
 @rule
-def replay_events(s: Any, p: int, words: Any, first: int, count: int, to: int, out: Outbox) -> None:
-    """Send ``to`` the recent events that match a box which is news from it (``work.news``)."""
+def mark_asked_for(s: Any, p: int, recent: int, words: Any, first: int, count: int) -> None:
+    """Note by which attributes boxes that are news ask for the ``recent`` last events."""
+    marks = s.work.marks
+    for back in range(1, recent + 1):
+        marks[(s.event_next[p] - back) % marks.shape[0]] = 0
+    size = s.work.box.shape[0]
+    attributes = s.params.attributes
+    for i in range(count):
+        if s.work.news[i] != KNOWN_BOX:
+            at = first + i * size
+            mark_points(s.event_values, p, words, at + 1, attributes, 1 << words[at], marks)
+
+
+@rule
+def offer_events(s: Any, p: int, words: Any, first: int, count: int, to: int, out: Outbox) -> None:
+    """Offer ``to`` the recent events that match a box which is news from it (``work.news``).
+
+    Mostly it has them: its path has moved, or two boxes have become one. So it is told which there
+    are, the oldest first, before any is sent. The body is a count, then the copies.
+    """
     if s.params.replay_rounds == 0:
         return
-    size = s.work.box.shape[0]
-    for m in range(s.event_copies.shape[1]):
-        if s.event_copies[p, m] < 0:
+    recent = count_recent(s, p)
+    if recent == 0:
+        return
+    mark_asked_for(s, p, recent, words, first, count)
+    at = -1
+    offered = 0
+    for back in range(recent, 0, -1):
+        m = (s.event_next[p] - back) % s.event_copies.shape[1]
+        copy = s.event_copies[p, m]
+        if (s.work.marks[m] >> copy % s.params.attributes) & 1 == 0:
             continue
-        if s.event_rounds[p, m] + s.params.replay_rounds < s.round[p]:
-            continue
-        for i in range(count):
-            if s.work.news[i] != KNOWN_BOX and box_matches_remembered(
-                s, p, m, words, first + i * size
-            ):
-                send_remembered(s, p, m, to, out)
-                s.counters[p, REPLAYED] += 1
-                break
+        if offered == 0:
+            at = open_record(out, REPLAY_OFFER, to, s.sampler.handle[p], 1 + OFFERED_AT_ONCE)
+            if at < 0:
+                return
+        out.words[at + BODY + 1 + offered] = copy
+        offered += 1
+        if offered == OFFERED_AT_ONCE:
+            close_list(out, at, offered)
+            offered = 0
+    if offered > 0:
+        close_list(out, at, offered)
+
+
+@rule
+def close_list(out: Outbox, at: int, count: int) -> None:
+    """Finish a record that lists ``count`` event copies."""
+    out.words[at + BODY] = count
+    close_record(out, at, 1 + count)
+
+
+@rule
+def copies_listed(s: Any, p: int, words: Any, at: int) -> int:
+    """How many event copies a record lists, -1 where it is malformed."""
+    count = -1
+    if words[at + LENGTH] > BODY:
+        count = words[at + BODY]
+    if count < 0 or count > OFFERED_AT_ONCE or words[at + LENGTH] != BODY + 1 + count:
+        s.counters[p, MALFORMED] += 1
+        return -1
+    return count
+
+
+@rule
+def on_replay_offer(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
+    """Ask for those of the copies offered that were not here."""
+    count = copies_listed(s, p, words, at)
+    if count < 0:
+        return
+    reply = open_record(out, REPLAY_WANTED, words[at + FROM], s.sampler.handle[p], 1 + count)
+    if reply < 0:
+        return
+    wanted = 0
+    for i in range(count):
+        copy = words[at + BODY + 1 + i]
+        if not has_seen(s, p, copy):
+            out.words[reply + BODY + 1 + wanted] = copy
+            wanted += 1
+    if wanted > 0:
+        close_list(out, reply, wanted)
+
+
+@rule
+def on_replay_wanted(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
+    """Send the copies that a neighbour has not seen, where they are remembered still."""
+    for i in range(copies_listed(s, p, words, at)):
+        m = position(s.event_copies, p, words[at + BODY + 1 + i])
+        if m >= 0 and s.event_copies[p, m] >= 0:
+            send_remembered(s, p, m, words[at + FROM], out)
+            s.counters[p, REPLAYED] += 1
 
 
 @rule
