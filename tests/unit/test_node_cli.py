@@ -35,8 +35,8 @@ def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def shown(renderable: RenderableType) -> str:
-    console = Console(file=io.StringIO(), width=120, color_system=None)
+def shown(renderable: RenderableType, width: int = 120) -> str:
+    console = Console(file=io.StringIO(), width=width, color_system=None)
     console.print(renderable)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
@@ -241,12 +241,13 @@ def test_the_picture_of_a_peer_has_its_links_rates_queues_and_drops() -> None:
     text = shown(picture(evolve(EMPTY, peers=(*EMPTY.peers, hostile), known_peers=2).to_json()))
     assert "\x1b" not in text
     assert "[bold]" in text
-    assert re.search(r"ring\s+│ 1\s+│ 1", text)
-    assert re.search(r"friend\s+│ 1\s+│ 0", text)
-    assert re.search(r"published\s+│ 2\.0", text)
-    assert re.search(r"duplicate\s+│ 3", text)
+    assert re.search(r"ring\s+1\s+1", text)
+    assert re.search(r"friend\s+1\s+0", text)
+    assert re.search(r"published\s+2\.0", text)
+    assert re.search(r"duplicate\s+3", text)
     assert "flood" not in text
     assert "1 frames, 100 bytes" in text
+    assert "…" not in shown(picture(EMPTY.to_json()), width=80)
 
 
 def test_a_status_is_shown_in_words() -> None:

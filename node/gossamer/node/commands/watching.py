@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import trio
+from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group
 from rich.live import Live
 from rich.panel import Panel
@@ -131,21 +132,21 @@ def _links_table(snapshot: Mapping[str, Any]) -> Table:
         link for peer in peers if peer["connected"] for link in peer["links"] or (MERELY_KNOWN,)
     )
     counts[MERELY_KNOWN] = sum(not peer["links"] for peer in peers)
-    table = Table("links", "peers", "connected", title="peers", title_justify="left")
+    table = _slim_table("links", "peers", "up", title="peers")
     for link in (*LINKS, MERELY_KNOWN):
         table.add_row(link, str(counts[link]), str(connected[link]))
     return table
 
 
 def _rates_table(snapshot: Mapping[str, Any]) -> Table:
-    table = Table("what", "a second", title="rates", title_justify="left")
+    table = _slim_table("what", "a second", title="rates")
     for name, rate in snapshot["rates"].items():
         table.add_row(name.replace("_", " "), f"{rate:,.1f}")
     return table
 
 
 def _drops_table(snapshot: Mapping[str, Any]) -> Table:
-    table = Table("cause", "so far", title="dropped", title_justify="left")
+    table = _slim_table("cause", "so far", title="dropped")
     found = {cause: count for cause, count in snapshot["dropped"].items() if count}
     for cause, count in sorted(found.items(), key=lambda item: -item[1]) or [("nothing", 0)]:
         table.add_row(Text(printable(cause)), f"{count:,}")
@@ -153,11 +154,12 @@ def _drops_table(snapshot: Mapping[str, Any]) -> Table:
 
 
 def _peers_table(snapshot: Mapping[str, Any]) -> Table:
-    table = Table(
+    table = _slim_table(
         *("peer", "links", "position", "load", "in/s", "out/s", "queued", "round trip"),
         title=f"the {snapshot['known_peers']} peers that it knows, linked ones first",
-        title_justify="left",
     )
+    table.columns[1].justify = "left"
+    table.columns[1].no_wrap = False
     shown = snapshot["peers"][:SHOWN_PEERS]
     for peer in shown:
         table.add_row(*_peer_row(peer), style="" if peer["connected"] else "dim")
@@ -179,8 +181,17 @@ def _peer_row(peer: Mapping[str, Any]) -> Sequence[Text]:
     return [Text(printable(part)) for part in parts]
 
 
+def _slim_table(*names: str, title: str) -> Table:
+    """A table of words and the numbers that belong to them; three fit into eighty columns."""
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table.title, table.title_justify = title, "left"
+    for i, name in enumerate(names):
+        table.add_column(name, justify="right" if i > 0 else "left", no_wrap=True)
+    return table
+
+
 def _side_by_side(*tables: Table) -> Table:
-    grid = Table.grid(padding=(0, 3))
+    grid = Table.grid(padding=(0, 2))
     grid.add_row(*tables)
     return grid
 
