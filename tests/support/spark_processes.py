@@ -49,11 +49,13 @@ def start_spark_command(*arguments: str, **changes: str | None) -> subprocess.Po
     )
 
 
-def run_spark_command(*arguments: str, **changes: str | None) -> subprocess.CompletedProcess[str]:
+def run_spark_command(
+    *arguments: str, patience_s: float = STARTING_S, **changes: str | None
+) -> subprocess.CompletedProcess[str]:
     """Run `gossamer spark` to its end."""
     with start_spark_command(*arguments, **changes) as process:
         try:
-            out, err = process.communicate(timeout=5 * PATIENCE_S)
+            out, err = process.communicate(timeout=patience_s)
         except BaseException:
             kill_group(process)
             raise
