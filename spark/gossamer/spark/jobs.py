@@ -22,6 +22,7 @@ _OWN_ERROR: Final = re.compile(r"gossamer\.[\w.]+(?:Error|Lost|Missing): ([^\n]+
 # The last line of a traceback of a task.
 _RAISED: Final = re.compile(r"^\s*((?:OSError|[A-Z]\w*(?:Error|Exception|Interrupt)): .*)$", re.M)
 _LONGEST: Final = 400
+_NO_PROGRAM: Final = re.compile(r'Cannot run program "([^"]+)"')
 _FILE: Final = re.compile(r"file:/+(\S+?\.parquet)")
 _LOST: Final = re.compile(
     r"Python worker exited unexpectedly|ExecutorLostFailure|worker lost|"
@@ -73,6 +74,9 @@ def explained(what: str, error: BaseException) -> JobError:
         file = _FILE.search(text)
         named = "/" + unquote(file[1]).lstrip("/") if file else "a file"
         return JobError(f"{what}: {named} is damaged, expected a whole Parquet table")
+    program = _NO_PROGRAM.search(text)
+    if program:
+        return JobError(f"{what}: Spark cannot run the program {program[1]}, expected it on PATH")
     if _LOST.search(text) or isinstance(error, ConnectionError):
         return WorkerLost(f"{what}: a worker was lost while it was at work")
     return JobError(f"{what}: {_essence(text) or type(error).__name__}")

@@ -15,6 +15,7 @@ import re
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -30,11 +31,13 @@ from gossamer.spark.errors import CONNECT, INSTALL, ClusterError, SparkMissing
 from gossamer.spark.java import find_java_home
 
 _DIALLING_S: Final = 5.0
+_ENDING_S: Final = 20.0
 _GIB: Final = 2**30
 _MIB: Final = 2**20
 # Of a task that fails for no fault of its own, on one machine.
 _ATTEMPTS: Final = 3
 
+_JAVA_SCRATCH: Final = "java-scratch"
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _LOGGING: Final = """rootLogger.level = {level}
 rootLogger.appenderRef.console.ref = console
@@ -91,6 +94,7 @@ def spark_session(settings: SessionSettings | None = None) -> Iterator[Any]:
     with (
         _temporary_folder() as folder,
         _environment(settings, folder),
+        _own_java(),
         _own_interrupts() as restore,
     ):
         session = _make(settings, folder)
@@ -113,6 +117,31 @@ def slots(session: Any) -> int:
         return max(1, int(session.sparkContext.defaultParallelism))
     except Exception:  # a Spark Connect session has no context, and says so in many ways
         return max(1, int(session.conf.get("spark.sql.shuffle.partitions", "2")))
+
+
+@contextmanager
+def _own_java() -> Iterator[None]:
+    """End the Java that is started within, and wait until it has cleared up.
+
+    Left to itself it goes on until this process ends, with an environment that is gone by then.
+    """
+    from pyspark import SparkContext
+
+    before = SparkContext._gateway
+    try:
+        yield
+    finally:
+        gateway = SparkContext._gateway
+        started = getattr(gateway, "proc", None)  # None of a Java that another process started
+        if before is None and gateway is not None and started is not None:
+            SparkContext._gateway = SparkContext._jvm = None
+            gateway.shutdown()
+            started.stdin.close()  # by which it learns that it is to end
+            try:
+                started.wait(_ENDING_S)
+            except subprocess.TimeoutExpired:
+                started.kill()
+                started.wait()
 
 
 @contextmanager
@@ -234,7 +263,10 @@ def _options(settings: SessionSettings, folder: Path) -> dict[str, str]:
         found |= {
             "spark.master": settings.master or f"local[*,{_ATTEMPTS}]",
             "spark.driver.memory": f"{_memory_bytes(settings) // _MIB}m",
-            _JAVA_OPTIONS: f"-Dlog4j2.configurationFile={_log_file(folder)}",
+            _JAVA_OPTIONS: (
+                f"-Dlog4j2.configurationFile={_log_file(folder)} "
+                f'"-Djava.io.tmpdir={folder / _JAVA_SCRATCH}"'
+            ),
             "spark.local.dir": str(folder / "scratch"),
             "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
             "spark.ui.enabled": "false",
@@ -266,6 +298,7 @@ def _log_file(folder: Path) -> str:
 @contextmanager
 def _temporary_folder() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="gossamer-spark-"))
+    (folder / _JAVA_SCRATCH).mkdir()
     try:
         yield folder
     finally:
