@@ -55,7 +55,8 @@ def print_crunched(found: Crunched) -> None:
 
     console = Console()
     table = Table("condition", "system", "measure", "seeds", "mean", "95 % interval")
-    chosen = [one for one in found.intervals if one.measure in _BRIEF]
+    brief = [one for one in found.intervals if one.measure in _BRIEF]
+    chosen = brief or found.intervals
     for one in chosen[:_PRINTED]:
         ends = [value_text(one.measure, end) for end in (one.low, one.high)]
         table.add_row(

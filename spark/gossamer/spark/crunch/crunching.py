@@ -35,7 +35,8 @@ from gossamer.spark.crunch.statistics import (
     conditions,
     intervals,
 )
-from gossamer.spark.crunch.tables import OTHERS
+from gossamer.spark.crunch.tables import OTHERS, TABLES
+from gossamer.spark.crunch.workloads import SAMPLE, SAMPLED_EVENTS, workload_rows
 from gossamer.spark.jobs import job_errors, watched
 from gossamer.spark.session import slots
 
@@ -89,7 +90,8 @@ def crunch_results(
         runs: what `find_runs` found.
         out: the new folder; on any error it is not made.
         plots: whether to draw.
-        exact_up_to: deliveries up to which percentiles of delays are exact, see `deliveries`.
+        exact_up_to: deliveries up to which percentiles of delays are exact, see `deliveries`, and
+            rows of workloads, see `workloads`.
 
     Raises:
         ResultsError: ``out`` is taken, or a table is damaged.
@@ -103,7 +105,9 @@ def crunch_results(
         small = _small_tables(session, systems)
     with job_errors("crunching deliveries"), watched(session, "deliveries"):
         large = delivery_rows(session, systems, exact_up_to)
-    found = _crunched(runs, [small, large, _summaries(runs)], out)
+    with job_errors("crunching workloads"), watched(session, "workloads"):
+        workloads = workload_rows(session, systems, exact_up_to)
+    found = _crunched(runs, [small, large, workloads, _summaries(runs)], out)
     with whole_folder(out, replace=False) as folder:
         _write(found, folder)
         if plots:
@@ -135,7 +139,7 @@ class _Reader:
 def _small_tables(session: Any, systems: Sequence[SystemTables]) -> pa.Table:
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    read = {one.number: (one.kind, one.folder) for one in systems if one.kind != OTHERS}
+    read = {one.number: (one.kind, one.folder) for one in systems if one.kind in TABLES}
     if not read:
         return ROW_SCHEMA.empty_table()
     tasks = min(len(read), _TASKS_A_SLOT * slots(session))
@@ -180,12 +184,17 @@ def _crunched(runs: Sequence[Run], tables: Sequence[pa.Table], out: Path) -> Cru
             key = (number, row["part"], row["name"])
             points.setdefault(key, (common, []))[1].append((row["x"], row["value"]))
     values.sort(key=lambda one: (one.run, one.system, one.measure))
-    sketched = sorted({one.measure for one in values if one.method == SKETCH})
+    sketched, sampled = (
+        sorted({one.measure for one in values if one.method == method})
+        for method in (SKETCH, SAMPLE)
+    )
     notes = [*notes_on(runs)]
     if repeated:
         notes.append(f"{repeated} systems were run again with the same seed: left out.")
     if sketched:
         notes.append(f"Sketched, not exact: {', '.join(sketched)}.")
+    if sampled:
+        notes.append(f"Of a sample of {SAMPLED_EVENTS:,} events: {', '.join(sampled)}.")
     return Crunched(
         folder=out,
         runs=len(runs),

@@ -24,14 +24,14 @@ from gossamer.sim.results import ResultsError
 from gossamer.sim.summary import percentile
 from gossamer.spark.crunch.folders import SystemTables
 from gossamer.spark.crunch.small import CDF, MEASURE, PER_CENTS, Row
-from gossamer.spark.crunch.tables import BROKERS, OTHERS
+from gossamer.spark.crunch.tables import BROKERS, PEERS
 from gossamer.spark.session import slots
 
 EXACT, SKETCH = "exact", "sketch"
 
 # Share of the deliveries of a row group up to which their different values are few.
 _FEW: Final = 0.05
-_SKETCH_ACCURACY: Final = 10_000
+SKETCH_ACCURACY: Final = 10_000
 _CENTILES: Final = (50, 90, 95, 99, 100)
 _TASKS_A_SLOT: Final = 8
 
@@ -67,7 +67,7 @@ def delivery_rows(session: Any, systems: Sequence[SystemTables], exact_up_to: in
     groups = [
         _Group(number=one.number, kind=one.kind, folder=one.folder, place=place)
         for one in systems
-        if one.kind != OTHERS and one.deliveries
+        if one.kind in (PEERS, BROKERS) and one.deliveries
         for place in range(_row_groups(one))
     ]
     if not groups:
@@ -222,7 +222,7 @@ def _sketched(session: Any, groups: Sequence[_Group]) -> pa.Table:
     wanted = [per_cent / 100 for per_cent in (*_CENTILES, *PER_CENTS.tolist())]
     sketches = _read(session, groups, _Delays(groups), schema).groupBy("system")
     for found in sketches.agg(
-        f.percentile_approx("delay", wanted, _SKETCH_ACCURACY).alias("centiles"),
+        f.percentile_approx("delay", wanted, SKETCH_ACCURACY).alias("centiles"),
         f.avg("delay").alias("mean"),
         f.max("delay").alias("most"),
     ).collect():

@@ -24,7 +24,7 @@ from gossamer.sim.plot_style import (
 )
 from gossamer.sim.plots import Plot
 from gossamer.spark.crunch.crunching import Crunched, Curve
-from gossamer.spark.crunch.small import CDF, LORENZ, SERIES
+from gossamer.spark.crunch.small import CDF, LORENZ, RANKS, SERIES
 from gossamer.spark.crunch.statistics import Condition, Interval
 
 # Measures that are drawn, where there are any.
@@ -44,6 +44,15 @@ _DRAWN: Final = (
 _MOST_CURVES: Final = 8
 # Above 100 % there is nothing but ends of intervals.
 _WHOLE: Final = 1.05
+# By the beginnings of names that do not tell them.
+_UNITS: Final = {
+    "delay": " (s)",
+    "path length": " (hops)",
+    "tree length": " (hops)",
+    "load": " (share of all events)",
+    "width on attribute": " (share of its domain)",
+}
+_HOLDERS: Final = {"load": "nodes", "messages handled": "brokers"}
 _SHARES: Final = frozenset({"load", "hit ratio", "traffic overhead", "ring correct"})
 
 
@@ -57,7 +66,12 @@ def write_plots(found: Crunched, folder: Path) -> list[Plot]:
             chosen = [one for one in found.intervals if one.measure == measure]
             if chosen:
                 plots.append(_draw_measure(measure, chosen, styles, folder))
-        for part, draw in ((CDF, _draw_cdf), (LORENZ, _draw_lorenz), (SERIES, _draw_series)):
+        for part, draw in (
+            (RANKS, _draw_ranks),
+            (CDF, _draw_cdf),
+            (LORENZ, _draw_lorenz),
+            (SERIES, _draw_series),
+        ):
             for name in sorted({one.name for one in found.curves if one.part == part}):
                 curves = [one for one in found.curves if (one.part, one.name) == (part, name)]
                 plots.append(draw(name, _some(curves), styles, folder))
@@ -175,6 +189,26 @@ def _errors(chosen: Sequence[Interval]) -> list[list[float]]:
     return [below, above]
 
 
+def _unit(name: str) -> str:
+    return next((unit for begin, unit in _UNITS.items() if name.startswith(begin)), "")
+
+
+def _draw_ranks(
+    name: str, curves: Sequence[Curve], styles: dict[str, SystemStyle], folder: Path
+) -> Plot:
+    figure, axes = _axes()
+    for curve in curves:
+        ranks, shares = zip(*curve.points, strict=True)
+        _line(axes, ranks, shares, curve, styles, marker="." if len(ranks) == 1 else None)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("rank, the most popular first")
+    axes.set_ylabel("share of all choices")
+    caption = "On logarithmic scales, so that Zipf's law is a straight line; one curve a workload."
+    title = name[0].upper() + name[1:]
+    return _finished(figure, axes, folder, f"ranks-{name}", title, caption)
+
+
 def _draw_cdf(
     name: str, curves: Sequence[Curve], styles: dict[str, SystemStyle], folder: Path
 ) -> Plot:
@@ -182,7 +216,7 @@ def _draw_cdf(
     for curve in curves:
         shares, values = zip(*curve.points, strict=True)
         _line(axes, values, np.array(shares) / 100, curve, styles, drawstyle="steps-pre")
-    axes.set_xlabel({"load": "load", "delay": "delay (s)"}.get(name, f"{name} (hops)"))
+    axes.set_xlabel(name + _unit(name))
     axes.set_ylabel("share that does not exceed it")
     per_cent(axes.yaxis)
     caption = "At whole per cents; one curve a run."
@@ -197,8 +231,8 @@ def _draw_lorenz(
     for curve in curves:
         shares, parts = zip(*curve.points, strict=True)
         _line(axes, shares, parts, curve, styles)
-    axes.set_xlabel("share of nodes, those with least first")
-    axes.set_ylabel(f"their share of all {name}")
+    axes.set_xlabel(f"share of {_HOLDERS.get(name, 'parts')}, those with least first")
+    axes.set_ylabel("their share of the whole")
     per_cent(axes.xaxis)
     per_cent(axes.yaxis)
     caption = "The further below the diagonal, the less even; Gini's coefficient is twice the area."

@@ -21,7 +21,7 @@ from gossamer.spark.crunch.tables import BROKERS, PEERS
 Floats = npt.NDArray[np.float64]
 Columns = Mapping[str, npt.NDArray[Any]]
 
-MEASURE, CDF, LORENZ, SERIES = "measure", "cdf", "lorenz", "series"
+MEASURE, CDF, LORENZ, SERIES, RANKS = "measure", "cdf", "lorenz", "series", "ranks"
 
 _OF_PEERS: Final = ("events", "nodes", "cycles")
 _OF_BROKERS: Final = ("queues", "brokers")
@@ -77,7 +77,7 @@ def broker_rows(queues: Columns, brokers: Columns) -> Iterator[Row]:
             ),
         }
     )
-    yield from distribution("load", brokers["handled"])
+    yield from distribution("messages handled", brokers["handled"])
     yield from series("longest queue", queues["time_s"], longest, np.ones(len(longest)))
 
 

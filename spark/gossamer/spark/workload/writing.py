@@ -27,8 +27,8 @@ from gossamer.spark.jobs import job_errors, watched
 from gossamer.spark.session import slots, writable_path
 from gossamer.spark.workload.checks import Check, check_workload
 from gossamer.spark.workload.frames import table_frame
+from gossamer.spark.workload.reading import WORKLOAD_FILE
 
-WORKLOAD_FILE: Final = "workload.json"
 TRACE_FILE: Final = "trace.parquet"
 
 
