@@ -122,9 +122,9 @@ def test_a_sweep_that_was_killed_is_resumed_and_a_cluster_finds_the_same(
     assert [row["result_hash"] for row in rows] == list(found.values())
     assert not list(tmp_path.glob("*.unfinished"))
 
-    with standalone_cluster(tmp_path, find_java_home(tmp_path), workers=2) as master:
+    with standalone_cluster(tmp_path, find_java_home(tmp_path), workers=2) as cluster:
         again = tmp_path / "cluster"
-        arguments = (str(swept), "--out", str(again), "--master", master)
+        arguments = (str(swept), "--out", str(again), "--master", cluster.master)
         resumed: dict[str, int] = {}
         if FULL:
             resumed = killed_half_way(arguments, tmp_path / "cluster.unfinished", enough)

@@ -13,6 +13,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import attrs
+import psutil
+
 from support.waiting import PATIENCE_S, POLL_S
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -77,10 +80,29 @@ def wait_for(condition: object, patience_s: float = STARTING_S) -> None:
         time.sleep(POLL_S)
 
 
+@attrs.frozen
+class Cluster:
+    """A standalone cluster of Spark on this machine.
+
+    Attributes:
+        master: its address.
+        workers: processes that start an executor each for whoever asks the master for some.
+    """
+
+    master: str
+    workers: list[subprocess.Popen[str]]
+
+    def executors(self) -> list[psutil.Process]:
+        """The processes that run tasks now."""
+        found = [one for worker in self.workers for one in psutil.Process(worker.pid).children()]
+        return [one for one in found if "CoarseGrainedExecutorBackend" in " ".join(one.cmdline())]
+
+
 @contextmanager
-def standalone_cluster(folder: Path, java_home: Path, workers: int) -> Iterator[str]:
-    """A master and workers of one core each on this machine; yields the address."""
+def standalone_cluster(folder: Path, java_home: Path, workers: int) -> Iterator[Cluster]:
+    """A master and workers of one core each on this machine."""
     running: list[subprocess.Popen[str]] = []
+    started: list[subprocess.Popen[str]] = []
     changes = {
         "JAVA_HOME": str(java_home),
         "SPARK_LOCAL_IP": "127.0.0.1",
@@ -96,17 +118,19 @@ def standalone_cluster(folder: Path, java_home: Path, workers: int) -> Iterator[
         for number in range(workers):
             scratch = folder / f"worker-{number}"
             arguments = ("--cores", "1", "--memory", "1g", "--work-dir", str(scratch))
-            _start(
+            worker, _ = _start(
                 ("Worker", "--webui-port", "0", *arguments, found),
                 r"(Successfully registered with master)",
                 changes,
                 running,
             )
+            started.append(worker)
         assert master.poll() is None
-        yield found
+        yield Cluster(found, started)
     finally:
         for process in reversed(running):
-            kill_group(process)
+            if process.poll() is None:
+                kill_group(process)
             assert process.stderr is not None
             process.stderr.close()
 

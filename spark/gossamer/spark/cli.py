@@ -28,6 +28,9 @@ Master = Annotated[
 Memory = Annotated[
     str | None, typer.Option(help="Memory of Spark on this machine, such as 2g or 900m.")
 ]
+Patience = Annotated[
+    float, typer.Option(min=1, help="Seconds to wait for workers where a cluster has none.")
+]
 LogLevel = Annotated[str, typer.Option(help="Spark's log on standard error: off, error, info.")]
 Conf = Annotated[
     list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="Any option of Spark.")
@@ -64,6 +67,7 @@ def workload(
     ] = None,
     master: Master = None,
     memory: Memory = None,
+    patience: Patience = 120.0,
     log_level: LogLevel = "off",
     conf: Conf = None,
 ) -> None:
@@ -83,7 +87,7 @@ def workload(
         settings=dict(map(parse_override, changes or [])),
     )
     make_workload(kind, wish)  # refused, if it is to be, before Spark starts
-    with spark_session(_session(master, memory, log_level, conf)) as session:
+    with spark_session(_session(master, memory, patience, log_level, conf)) as session:
         print_workload(write_workload(session, kind, wish, out, partitions))
 
 
@@ -103,6 +107,7 @@ def crunch(
     ] = 10_000_000,
     master: Master = None,
     memory: Memory = None,
+    patience: Patience = 120.0,
     log_level: LogLevel = "off",
     conf: Conf = None,
 ) -> None:
@@ -114,7 +119,7 @@ def crunch(
 
     require_spark()
     runs = find_runs(results)
-    with spark_session(_session(master, memory, log_level, conf)) as session:
+    with spark_session(_session(master, memory, patience, log_level, conf)) as session:
         print_crunched(crunch_results(session, runs, out, plots=plots, exact_up_to=exact_up_to))
 
 
@@ -133,10 +138,12 @@ def sweep(
     ] = 2,
     master: Master = None,
     memory: Memory = None,
+    patience: Patience = 120.0,
     log_level: LogLevel = "off",
     conf: Conf = None,
 ) -> None:
     """Run scenarios over a grid of values and seeds, one simulation a task."""
+    from gossamer.spark.errors import ClusterLost
     from gossamer.spark.session import require_spark, spark_session
     from gossamer.spark.sweep.plan import read_sweep
     from gossamer.spark.sweep.running import SweepOptions, run_sweep, what_is_kept
@@ -144,7 +151,7 @@ def sweep(
 
     require_spark()
     plan = read_sweep(file)
-    settings = _session(master, memory, log_level, conf)
+    settings = _session(master, memory, patience, log_level, conf)
     options = SweepOptions(
         resume=resume, at_once=at_once, retries=retries, shares_memory=settings.is_local
     )
@@ -154,13 +161,19 @@ def sweep(
     except KeyboardInterrupt:
         typer.echo(f"gossamer: interrupted; {what_is_kept(file, out)}", err=True)
         raise typer.Exit(130) from None
+    except ClusterLost as error:
+        raise ClusterLost(f"{error}; {what_is_kept(file, out)}") from error
     print_sweep(outcome)
     if outcome.failed:
         raise typer.Exit(1)
 
 
 def _session(
-    master: str | None, memory: str | None, log_level: str, conf: Sequence[str] | None
+    master: str | None,
+    memory: str | None,
+    patience: float,
+    log_level: str,
+    conf: Sequence[str] | None,
 ) -> SessionSettings:
     """What session the command line asks for."""
     from gossamer.spark.options import log_level_of, memory_of, option_of
@@ -169,6 +182,7 @@ def _session(
     return SessionSettings(
         master=master,
         memory_bytes=memory_of(memory),
+        patience_s=patience,
         log_level=log_level_of(log_level),
         options=dict(map(option_of, conf or [])),
     )

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from gossamer.sim.errors import SimulationError
-from gossamer.spark.errors import JobError, WorkerLost
+from gossamer.spark.errors import NO_WORKERS, ClusterLost, JobError, WorkerLost
 
 _LOOKING_S: Final = 0.3
 
@@ -26,11 +26,15 @@ _NO_PROGRAM: Final = re.compile(r'Cannot run program "([^"]+)"')
 _FILE: Final = re.compile(r"file:/+(\S+?\.parquet)")
 _LOST: Final = re.compile(
     r"Python worker exited unexpectedly|ExecutorLostFailure|worker lost|"
-    r"Connect(ion|Exception).{0,40}(refused|reset)|"
-    r"SparkContext (was|has been) (shut ?down|stopped)|"
-    r"stopped SparkContext|masters are unresponsive|Answer from Java side is empty",
+    r"Connect(ion|Exception).{0,40}(refused|reset)|Answer from Java side is empty",
     re.IGNORECASE,
 )
+_GONE: Final = re.compile(
+    r"SparkContext (was|has been) (shut ?down|stopped)|stopped SparkContext|"
+    r"masters are unresponsive|Master removed our application",
+    re.IGNORECASE,
+)
+_NO_WORKERS: Final = re.compile(rf"{NO_WORKERS} for [\d.]+ seconds")
 _DAMAGED: Final = re.compile(
     r"FAILED_READ_FILE|is not a Parquet file|CANNOT_READ_FILE_FOOTER|[Cc]orrupt|ParquetDecoding"
 )
@@ -42,6 +46,7 @@ def job_errors(what: str) -> Iterator[None]:
 
     Raises:
         WorkerLost: the process or machine of a task is gone.
+        ClusterLost: there is no worker at all, or no master.
         JobError: anything else of Spark's.
     """
     try:
@@ -63,6 +68,9 @@ def is_of_spark(error: BaseException) -> bool:
 def explained(what: str, error: BaseException) -> JobError:
     """The error of a job, from what Spark says of it."""
     text = str(error)
+    no_workers = _NO_WORKERS.search(text)
+    if no_workers:
+        return ClusterLost(f"{what}: {no_workers[0]}, expected some to come (--patience)")
     own = _OWN_ERROR.findall(text)
     if own:
         return JobError(f"{what}: {own[-1].strip()}")
@@ -77,6 +85,8 @@ def explained(what: str, error: BaseException) -> JobError:
     program = _NO_PROGRAM.search(text)
     if program:
         return JobError(f"{what}: Spark cannot run the program {program[1]}, expected it on PATH")
+    if _GONE.search(text):
+        return ClusterLost(f"{what}: the cluster ended the session, or is gone")
     if _LOST.search(text) or isinstance(error, ConnectionError):
         return WorkerLost(f"{what}: a worker was lost while it was at work")
     return JobError(f"{what}: {_essence(text) or type(error).__name__}")

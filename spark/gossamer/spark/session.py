@@ -29,7 +29,9 @@ import psutil
 
 from gossamer.spark.errors import CONNECT, INSTALL, ClusterError, SparkMissing
 from gossamer.spark.java import find_java_home
+from gossamer.spark.workers import workers_watched
 
+PATIENCE_S: Final = 120.0
 _DIALLING_S: Final = 5.0
 _ENDING_S: Final = 20.0
 _GIB: Final = 2**30
@@ -62,12 +64,14 @@ class SessionSettings:
             1 to 4 GiB, if None.
         log_level: of Spark's log on standard error.
         options: any further options of Spark.
+        patience_s: how long a job waits for workers where a cluster has none.
     """
 
     master: str | None = None
     memory_bytes: int | None = None
     log_level: str = "off"
     options: Mapping[str, str] = attrs.field(factory=dict)
+    patience_s: float = PATIENCE_S
 
     @property
     def is_local(self) -> bool:
@@ -100,7 +104,8 @@ def spark_session(settings: SessionSettings | None = None) -> Iterator[Any]:
         session = _make(settings, folder)
         restore()
         try:
-            yield session
+            with workers_watched(session, settings.patience_s):
+                yield session
         finally:
             session.stop()
 
