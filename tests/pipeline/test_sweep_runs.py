@@ -31,8 +31,8 @@ from support.installed_command import install
 from support.spark_processes import (
     ROOT,
     STARTING_S,
+    Cluster,
     kill_group,
-    run_spark_command,
     standalone_cluster,
     start_spark_command,
     wait_for,
@@ -100,6 +100,22 @@ def killed_half_way(arguments: tuple[str, ...], unfinished: Path, enough: int) -
     return {run.name: os.stat(run).st_ino for run in runs.glob("0*")}
 
 
+def with_executors_killed(*arguments: str, cluster: Cluster) -> tuple[int, str, str]:
+    """What became of a command all of whose executors were killed when tasks had begun."""
+    with start_spark_command(*arguments) as process:
+        try:
+            wait_for(lambda: process.poll() is not None or cluster.busy_executors())
+            killed = cluster.busy_executors()
+            for executor in killed:
+                executor.kill()
+            out, err = process.communicate(timeout=PATIENCE_S)
+        except BaseException:
+            kill_group(process)
+            raise
+    assert killed, f"it ended before it had begun: {err}"
+    return process.returncode, out, err
+
+
 @pytest.mark.slow
 def test_a_sweep_that_was_killed_is_resumed_and_a_cluster_finds_the_same(
     session: Any, file: Path, tmp_path: Path
@@ -130,9 +146,9 @@ def test_a_sweep_that_was_killed_is_resumed_and_a_cluster_finds_the_same(
             resumed = killed_half_way(arguments, tmp_path / "cluster.unfinished", enough)
             assert enough <= len(resumed) < len(plan.points)
             arguments = (*arguments, "--resume")
-        done = run_spark_command("sweep", *arguments, patience_s=PATIENCE_S)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert f"{len(plan.points)} points: {len(plan.points) - len(resumed)} ran" in done.stdout
+        code, told, complaints = with_executors_killed("sweep", *arguments, cluster=cluster)
+    assert (code, complaints) == (0, "")
+    assert f"{len(plan.points)} points: {len(plan.points) - len(resumed)} ran" in told
     assert {name: os.stat(again / "runs" / name).st_ino for name in resumed} == resumed
     assert tables(again) == tables(out)
     assert (again / "points.csv").read_bytes() == (out / "points.csv").read_bytes()

@@ -92,10 +92,17 @@ class Cluster:
     master: str
     workers: list[subprocess.Popen[str]]
 
-    def executors(self) -> list[psutil.Process]:
-        """The processes that run tasks now."""
+    def busy_executors(self) -> list[psutil.Process]:
+        """The processes that run tasks now, or have: those that started a Python for them."""
         found = [one for worker in self.workers for one in psutil.Process(worker.pid).children()]
-        return [one for one in found if "CoarseGrainedExecutorBackend" in " ".join(one.cmdline())]
+        return [one for one in found if _has_children(one)]
+
+
+def _has_children(process: psutil.Process) -> bool:
+    try:
+        return bool(process.children())
+    except psutil.NoSuchProcess:
+        return False
 
 
 @contextmanager

@@ -74,6 +74,7 @@ def workload(
     """Make a workload of any size as Parquet tables, and check it."""
     from gossamer.sim.row_tables.kinds import Wish, make_workload
     from gossamer.sim.toml_files import parse_override
+    from gossamer.spark.jobs import disk_errors
     from gossamer.spark.session import require_spark, spark_session
     from gossamer.spark.tables import print_workload
     from gossamer.spark.workload.writing import write_workload
@@ -87,7 +88,8 @@ def workload(
         settings=dict(map(parse_override, changes or [])),
     )
     make_workload(kind, wish)  # refused, if it is to be, before Spark starts
-    with spark_session(_session(master, memory, patience, log_level, conf)) as session:
+    settings = _session(master, memory, patience, log_level, conf)
+    with disk_errors(out), spark_session(settings) as session:
         print_workload(write_workload(session, kind, wish, out, partitions))
 
 
@@ -114,12 +116,14 @@ def crunch(
     """Make the results of one or thousands of runs into measures with intervals."""
     from gossamer.spark.crunch.crunching import crunch_results
     from gossamer.spark.crunch.folders import find_runs
+    from gossamer.spark.jobs import disk_errors
     from gossamer.spark.session import require_spark, spark_session
     from gossamer.spark.tables import print_crunched
 
     require_spark()
     runs = find_runs(results)
-    with spark_session(_session(master, memory, patience, log_level, conf)) as session:
+    settings = _session(master, memory, patience, log_level, conf)
+    with disk_errors(out), spark_session(settings) as session:
         print_crunched(crunch_results(session, runs, out, plots=plots, exact_up_to=exact_up_to))
 
 
@@ -143,7 +147,8 @@ def sweep(
     conf: Conf = None,
 ) -> None:
     """Run scenarios over a grid of values and seeds, one simulation a task."""
-    from gossamer.spark.errors import ClusterLost
+    from gossamer.spark.errors import ClusterLost, SweepEnded
+    from gossamer.spark.jobs import disk_errors, sentence_of
     from gossamer.spark.session import require_spark, spark_session
     from gossamer.spark.sweep.plan import read_sweep
     from gossamer.spark.sweep.running import SweepOptions, run_sweep, what_is_kept
@@ -156,13 +161,13 @@ def sweep(
         resume=resume, at_once=at_once, retries=retries, shares_memory=settings.is_local
     )
     try:
-        with spark_session(settings) as session:
+        with disk_errors(out), spark_session(settings) as session:
             outcome = run_sweep(session, plan, out, options)
     except KeyboardInterrupt:
         typer.echo(f"gossamer: interrupted; {what_is_kept(file, out)}", err=True)
         raise typer.Exit(130) from None
-    except ClusterLost as error:
-        raise ClusterLost(f"{error}; {what_is_kept(file, out)}") from error
+    except (ClusterLost, OSError) as error:
+        raise SweepEnded(f"{sentence_of(error)}; {what_is_kept(file, out)}") from error
     print_sweep(outcome)
     if outcome.failed:
         raise typer.Exit(1)

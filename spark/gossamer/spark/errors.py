@@ -37,5 +37,9 @@ class ClusterLost(JobError):
     """A cluster has no workers, or is gone itself: nothing that is tried again there can help."""
 
 
+class SweepEnded(JobError):
+    """A sweep cannot go on; points that were finished are kept."""
+
+
 class WorkerLost(JobError):
     """The process or machine that ran a task is gone; the task may be tried again."""

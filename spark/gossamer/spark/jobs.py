@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -41,6 +44,17 @@ _DAMAGED: Final = re.compile(
 
 
 @contextmanager
+def disk_errors(out: Path) -> Iterator[None]:
+    """Name the folder that is written to where the disk is full: the system's error does not."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(out)) from error
+
+
+@contextmanager
 def job_errors(what: str) -> Iterator[None]:
     """Turn what Spark raises into errors that say what went wrong in ``what``.
 
@@ -57,6 +71,13 @@ def job_errors(what: str) -> Iterator[None]:
         if not is_of_spark(error):
             raise
         raise explained(what, error) from error
+
+
+def sentence_of(error: Exception) -> str:
+    """What an error says; of the system's errors the file first, as elsewhere."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)
 
 
 def is_of_spark(error: BaseException) -> bool:

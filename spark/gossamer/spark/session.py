@@ -15,7 +15,6 @@ import re
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
@@ -28,12 +27,12 @@ import attrs
 import psutil
 
 from gossamer.spark.errors import CONNECT, INSTALL, ClusterError, SparkMissing
+from gossamer.spark.gateway import own_java, start_java
 from gossamer.spark.java import find_java_home
 from gossamer.spark.workers import workers_watched
 
 PATIENCE_S: Final = 120.0
 _DIALLING_S: Final = 5.0
-_ENDING_S: Final = 20.0
 _GIB: Final = 2**30
 _MIB: Final = 2**20
 # Of a task that fails for no fault of its own, on one machine.
@@ -98,7 +97,7 @@ def spark_session(settings: SessionSettings | None = None) -> Iterator[Any]:
     with (
         _temporary_folder() as folder,
         _environment(settings, folder),
-        _own_java(),
+        own_java(),
         _own_interrupts() as restore,
     ):
         session = _make(settings, folder)
@@ -122,31 +121,6 @@ def slots(session: Any) -> int:
         return max(1, int(session.sparkContext.defaultParallelism))
     except Exception:  # a Spark Connect session has no context, and says so in many ways
         return max(1, int(session.conf.get("spark.sql.shuffle.partitions", "2")))
-
-
-@contextmanager
-def _own_java() -> Iterator[None]:
-    """End the Java that is started within, and wait until it has cleared up.
-
-    Left to itself it goes on until this process ends, with an environment that is gone by then.
-    """
-    from pyspark import SparkContext
-
-    before = SparkContext._gateway
-    try:
-        yield
-    finally:
-        gateway = SparkContext._gateway
-        started = getattr(gateway, "proc", None)  # None of a Java that another process started
-        if before is None and gateway is not None and started is not None:
-            SparkContext._gateway = SparkContext._jvm = None
-            gateway.shutdown()
-            started.stdin.close()  # by which it learns that it is to end
-            try:
-                started.wait(_ENDING_S)
-            except subprocess.TimeoutExpired:
-                started.kill()
-                started.wait()
 
 
 @contextmanager
@@ -196,9 +170,12 @@ def _make(settings: SessionSettings, folder: Path) -> Any:
     else:
         if settings.master is not None:
             check_reachable(settings.master)
-        for key, value in _options(settings, folder).items():
-            builder = builder.config(key, value)
+    options = _options(settings, folder) if remote is None else {}
+    for key, value in options.items():
+        builder = builder.config(key, value)
     try:
+        if remote is None:
+            start_java(options, folder / "complaints" if settings.log_level == "off" else None)
         return builder.getOrCreate()
     except ImportError as error:
         reason = f'but Spark Connect is not installed ({error.name or error}): "{CONNECT}"'
@@ -216,8 +193,16 @@ def _make(settings: SessionSettings, folder: Path) -> Any:
 def _first_line(error: BaseException) -> str:
     """What an error says, Java's class names left out."""
     cause = getattr(error, "java_exception", None)
-    text = str(cause.getMessage() if cause is not None else error)
+    text = str(_innermost(cause).getMessage() if cause is not None else error)
+    if "stopped SparkContext" in text:
+        return "whoever answers there is no master, or one of another version of Spark"
     return text.strip().partition("\n")[0].rstrip(".") or type(error).__name__
+
+
+def _innermost(cause: Any) -> Any:
+    while cause.getCause() is not None:
+        cause = cause.getCause()
+    return cause
 
 
 def _remote(settings: SessionSettings) -> str | None:

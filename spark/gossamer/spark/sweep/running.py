@@ -126,8 +126,12 @@ def _claim(plan: SweepPlan, out: Path, unfinished: Path, resume: bool) -> None:
                 "holds an unfinished sweep; go on with it by --resume, choose another folder, or "
                 "move it away",
             ) from None
-        (unfinished / RUNS).mkdir()
-        (unfinished / PLAN_FILE).write_text(told, encoding="utf-8")
+        try:
+            (unfinished / RUNS).mkdir()
+            (unfinished / PLAN_FILE).write_text(told, encoding="utf-8")
+        except BaseException:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            raise
         return
     file = unfinished / PLAN_FILE
     if not file.is_file():
