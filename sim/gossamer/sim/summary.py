@@ -137,6 +137,12 @@ def percentile_place(count: int, per_cent: float) -> int:
     return max(math.ceil(Fraction(per_cent) * count / 100), 1) - 1
 
 
+def load_shares(load: Column) -> dict[str, float]:
+    """Shares of nodes with no load, and with more than 60 %; NaN where there are no nodes."""
+    shares = {"load_zero": load == 0, "load_above_60": load > 0.6}
+    return {name: float(np.mean(one)) if len(one) else math.nan for name, one in shares.items()}
+
+
 def result_hash(record: RunRecord | BrokerRunRecord | ScotRunRecord | TreesRunRecord) -> str:
     """SHA-256, in hexadecimal, over everything in ``record`` that seed and scenario decide.
 

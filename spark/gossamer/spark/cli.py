@@ -101,6 +101,10 @@ def crunch(
     ],
     out: Annotated[Path, typer.Option(help="New folder for measures, plots and report.")],
     plots: Annotated[bool, typer.Option(help="Draw plots.")] = True,
+    claims: Annotated[
+        list[str] | None,
+        typer.Option("--claim", metavar="ID", help="Claim of the paper to judge: V3 or V6."),
+    ] = None,
     exact_up_to: Annotated[
         int,
         typer.Option(
@@ -121,10 +125,17 @@ def crunch(
     from gossamer.spark.tables import print_crunched
 
     require_spark()
+    if claims:
+        from gossamer.spark.crunch.claims import check_claims
+
+        check_claims(claims)
     runs = find_runs(results)
     settings = _session(master, memory, patience, log_level, conf)
     with disk_errors(out), spark_session(settings) as session:
-        print_crunched(crunch_results(session, runs, out, plots=plots, exact_up_to=exact_up_to))
+        found = crunch_results(
+            session, runs, out, plots=plots, exact_up_to=exact_up_to, claims=claims or ()
+        )
+    print_crunched(found)
 
 
 @app.command()

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.parquet as pq
 
-from gossamer.sim.summary import percentile, worst_hour_hit_ratio
+from gossamer.sim.summary import load_shares, percentile, worst_hour_hit_ratio
 from gossamer.spark.crunch.tables import BROKERS, PEERS
 
 Floats = npt.NDArray[np.float64]
@@ -119,6 +119,7 @@ def node_measures(nodes: Columns) -> dict[str, float]:
         **{f"load_p{p}": percentile(load, p) for p in (50, 90, 95, 99)},
         "load_max": percentile(load, 100),
         "load_gini": gini(load),
+        **load_shares(load),
         "received_gini": gini(nodes.get("received", np.empty(0))),
         "routing_table_entries_mean": mean(entries),
         "routing_table_entries_p99": percentile(entries, 99),
