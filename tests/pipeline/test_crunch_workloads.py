@@ -20,6 +20,7 @@ from gossamer.sim.summary import percentile
 from gossamer.spark.crunch.crunching import crunch_results
 from gossamer.spark.crunch.folders import find_runs
 from gossamer.spark.crunch.workloads import quantity, ranking, stabbed
+from gossamer.spark.errors import JobError
 
 ALL = 10**9
 
@@ -41,7 +42,8 @@ def write_by_hand(folder: Path, kind: str, wish: Wish) -> None:
     }
     for one in tables:
         (folder / one.name).mkdir(parents=True)
-        pq.write_table(one.table(), folder / one.name / "part-0.parquet")
+        file = folder / one.name / "part-0.parquet"
+        pq.write_table(one.table(), file, write_page_checksum=True)
     (folder / "workload.json").write_text(json.dumps(told))
 
 
@@ -127,6 +129,18 @@ def test_a_ranking_goes_from_the_most_popular_on() -> None:
     rows = {(row.part, row.name, row.x): row.value for row in ranking("a b", np.array([1, 6, 3]))}
     assert [rows["ranks", "a b", float(rank)] for rank in (1, 2, 3)] == [0.6, 0.3, 0.1]
     assert rows["measure", "a_b_first_share", 0.0] == 0.6
+
+
+def test_a_workload_that_is_damaged_inside_leaves_nothing(session: Any, tmp_path: Path) -> None:
+    write_by_hand(tmp_path / "w", "churn", Wish(subscriptions=200, settings={"days": 1.0}))
+    file = tmp_path / "w" / "sessions" / "part-0.parquet"
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    file.write_bytes(bytes(content))
+    runs = find_runs([tmp_path])
+    with pytest.raises(JobError, match=r"part-0\.parquet is damaged, expected a whole Parquet"):
+        crunch_results(session, runs, tmp_path / "out", exact_up_to=ALL)
+    assert [path.name for path in tmp_path.iterdir()] == ["w"]
 
 
 def cut_short(folder: Path) -> None:

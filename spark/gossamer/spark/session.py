@@ -246,6 +246,8 @@ def _options(settings: SessionSettings, folder: Path) -> dict[str, str]:
         "spark.sql.parquet.compression.codec": "zstd",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.files.ignoreCorruptFiles": "false",
+        # Damage within a page is else read as other numbers.
+        "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
         "spark.driver.maxResultSize": "0",
         "spark.ui.showConsoleProgress": "false",
     }

@@ -91,7 +91,7 @@ class _Group:
         """Hops, tree hops and delay of each; null where that is not known, or not asked for."""
         file = self.folder / "deliveries.parquet"
         try:
-            with pq.ParquetFile(file) as opened:
+            with pq.ParquetFile(file, page_checksum_verification=True) as opened:
                 wanted = ("event", "hops", "tree_hops", "time_s", "delay_s")
                 names = [name for name in wanted if name in opened.schema_arrow.names]
                 read = opened.read_row_group(self.place, columns=names)
@@ -140,7 +140,8 @@ def _sorted_columns(
     """Two columns of a table in the order of the first; None where it lacks one."""
     if not {key, value} <= set(pq.read_schema(file).names):
         return None
-    table = pq.read_table(file, columns=[key, value]).sort_by(key)
+    read = pq.read_table(file, columns=[key, value], page_checksum_verification=True)
+    table = read.sort_by(key)
     return table[key].to_numpy(), table[value].to_numpy()
 
 

@@ -66,7 +66,9 @@ def value_text(measure: str, value: float) -> str:
     if math.isnan(value):
         return "-"
     known = BY_KEY.get(measure)
-    return known.format(value) if known else f"{value:,.4g}"
+    if known:
+        return known.format(value)
+    return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
 def _intervals(found: Crunched) -> str:

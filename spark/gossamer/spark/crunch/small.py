@@ -241,7 +241,7 @@ def _measures(found: Mapping[str, float]) -> Iterator[Row]:
 
 
 def _columns(file: Path) -> dict[str, npt.NDArray[Any]]:
-    table = pq.read_table(file)
+    table = pq.read_table(file, page_checksum_verification=True)
     return {name: table[name].to_numpy() for name in table.column_names}
 
 
