@@ -45,6 +45,7 @@ from gossamer.spark.crunch.statistics import (
     comparisons,
     condition_of,
     conditions,
+    half_width,
     hedges_g,
     intervals,
     variant,

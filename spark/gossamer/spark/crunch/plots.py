@@ -46,6 +46,8 @@ _MOST_CURVES: Final = 12
 # Lines of a legend that a plot has room for, and how much higher a further one makes it.
 _LEGEND_LINES: Final = 3
 _LINE_IN: Final = 0.2
+# Letters of a label that two fit beside each other of.
+_LABEL: Final = 40
 _STRONGEST: Final = 0.95
 _WEAKEST: Final = 0.25
 # Above 100 % there is nothing but ends of intervals.
@@ -287,6 +289,7 @@ def _some(curves: Sequence[Curve], styles: dict[str, SystemStyle]) -> list[tuple
     step = max(1, len(found) / _MOST_CURVES)
     chosen = [found[int(place * step)] for place in range(min(len(found), _MOST_CURVES))]
     strengths = strengths_of([curve.system for curve in chosen])
+    dropped = _told_by_axis([curve.condition for curve in chosen])
     return [
         (
             curve,
@@ -294,7 +297,7 @@ def _some(curves: Sequence[Curve], styles: dict[str, SystemStyle]) -> list[tuple
                 "color": styles[curve.system].colour,
                 "linestyle": styles[curve.system].dashes,
                 "alpha": strength,
-                "label": _name(curve),
+                "label": _name(curve, dropped),
             },
         )
         for curve, strength in zip(chosen, strengths, strict=True)
@@ -330,8 +333,15 @@ def strengths_of(systems: Sequence[str]) -> list[float]:
     ]
 
 
-def _name(one: Interval | Curve) -> str:
-    return one.system + (f" ({_short(one.condition)})" if one.condition else "")
+def _told_by_axis(conditions: Sequence[Condition]) -> set[str]:
+    """What need not be said of conditions because the number that takes most values tells it."""
+    axis = axis_of(conditions)
+    return decided_by(axis, conditions) - {axis} if axis else set()
+
+
+def _name(one: Interval | Curve, dropped: Iterable[str] = ()) -> str:
+    told = tuple(pair for pair in one.condition if pair[0] not in dropped)
+    return one.system + (f" ({_short(told)})" if told else "")
 
 
 def _short(condition: Condition) -> str:
@@ -346,9 +356,10 @@ def _short(condition: Condition) -> str:
 
 def _legend(figure: Figure, axes: Axes) -> None:
     handles, labels = axes.get_legend_handles_labels()
-    lines = math.ceil(len(labels) / 2)
+    columns = 2 if max(map(len, labels), default=0) <= _LABEL else 1
+    lines = math.ceil(len(labels) / columns)
     figure.set_figheight(HEIGHT_IN + _LINE_IN * max(lines - _LEGEND_LINES, 0))
-    figure.legend(handles, labels, loc="outside lower center", ncols=2)
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns)
 
 
 def _axes() -> tuple[Figure, Axes]:
