@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from gossamer.spark.crunch.crunching import crunch_results
 from gossamer.spark.crunch.folders import find_runs
 from gossamer.spark.errors import ClusterLost, JobError
 from gossamer.spark.jobs import disk_errors, explained
+from gossamer.spark.session import SessionSettings, spark_session
 from gossamer.spark.sweep.plan import Point, SweepPlan
 from gossamer.spark.sweep.running import SweepOptions, run_sweep
 from gossamer.spark.workers import workers_watched
@@ -51,6 +53,18 @@ def test_figures_that_fill_the_disk_leave_nothing(session: Any, disk: Path, tmp_
     with pytest.raises(OSError, match=r"No space left on device: '.*out'"), disk_errors(out):
         crunch_results(session, find_runs([tmp_path / "run"]), out, exact_up_to=0)
     assert [path.name for path in disk.iterdir()] == ["filling"]
+
+
+def test_temporary_files_need_room(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyspark", reason="needs Spark: pip install 'gossamer[spark]'")
+    monkeypatch.setattr(tempfile, "tempdir", str(disk))
+    settings = SessionSettings(master="local[1]")
+    with (
+        pytest.raises(JobError, match=r"disk has room for 1 MiB more, expected 64 MiB .*TMPDIR"),
+        spark_session(settings),
+    ):
+        pass
+    assert list(disk.iterdir()) == []
 
 
 class Stopping:

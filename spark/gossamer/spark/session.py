@@ -26,7 +26,7 @@ from typing import Any, Final
 import attrs
 import psutil
 
-from gossamer.spark.errors import CONNECT, INSTALL, ClusterError, SparkMissing
+from gossamer.spark.errors import CONNECT, INSTALL, ClusterError, JobError, SparkMissing
 from gossamer.spark.gateway import own_java, start_java
 from gossamer.spark.java import find_java_home
 from gossamer.spark.workers import workers_watched
@@ -35,6 +35,7 @@ PATIENCE_S: Final = 120.0
 _DIALLING_S: Final = 5.0
 _GIB: Final = 2**30
 _MIB: Final = 2**20
+_LEAST_SCRATCH: Final = 64 * _MIB
 # Of a task that fails for no fault of its own, on one machine.
 _ATTEMPTS: Final = 3
 
@@ -85,6 +86,7 @@ def spark_session(settings: SessionSettings | None = None) -> Iterator[Any]:
     Raises:
         SparkMissing: Spark or Java is not installed.
         ClusterError: the master does not answer, or its address is none.
+        JobError: there is no room for temporary files.
     """
     settings = settings or SessionSettings()
     require_spark()
@@ -289,6 +291,12 @@ def _log_file(folder: Path) -> str:
 
 @contextmanager
 def _temporary_folder() -> Iterator[Path]:
+    above = Path(tempfile.gettempdir())
+    free = shutil.disk_usage(above).free
+    if free < _LEAST_SCRATCH:
+        # Spark waits without end for a Java that cannot write where it is to be found.
+        expected = f"expected {_LEAST_SCRATCH // _MIB} MiB for Spark's files (TMPDIR)"
+        raise JobError(f"{above} has room for {free // _MIB} MiB more, {expected}")
     folder = Path(tempfile.mkdtemp(prefix="gossamer-spark-"))
     (folder / _JAVA_SCRATCH).mkdir()
     try:
