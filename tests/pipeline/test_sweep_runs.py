@@ -102,12 +102,18 @@ def killed_half_way(arguments: tuple[str, ...], unfinished: Path, enough: int) -
 
 def with_executors_killed(*arguments: str, cluster: Cluster) -> tuple[int, str, str]:
     """What became of a command all of whose executors were killed when tasks had begun."""
+    killed: list[int] = []
+
+    def some_killed() -> bool:
+        for executor in cluster.busy_executors():
+            executor.kill()
+            killed.append(executor.pid)
+        return bool(killed)
+
+    wait_for(lambda: not cluster.busy_executors())  # those of a command that was killed before
     with start_spark_command(*arguments) as process:
         try:
-            wait_for(lambda: process.poll() is not None or cluster.busy_executors())
-            killed = cluster.busy_executors()
-            for executor in killed:
-                executor.kill()
+            wait_for(lambda: process.poll() is not None or some_killed())
             out, err = process.communicate(timeout=PATIENCE_S)
         except BaseException:
             kill_group(process)
