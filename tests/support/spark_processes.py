@@ -23,7 +23,11 @@ ROOT = Path(__file__).resolve().parents[2]
 STARTING_S = 5 * PATIENCE_S
 # Compiling thoroughly is not worth it for processes that live for seconds.
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-_CONF = [f"--conf=spark.{part}.extraJavaOptions={SHORT_LIVED}" for part in ("driver", "executor")]
+# Executors, which are killed, leave their files where they work: below the folder of the cluster.
+_CONF = [
+    f"--conf=spark.driver.extraJavaOptions={SHORT_LIVED}",
+    f"--conf=spark.executor.extraJavaOptions={SHORT_LIVED} -Djava.io.tmpdir=.",
+]
 _COMMAND = "import sys; from gossamer.spark.cli import app; from gossamer.command import main; "
 _RUN = _COMMAND + (
     "from importlib.metadata import EntryPoint; "
@@ -113,7 +117,8 @@ def standalone_cluster(folder: Path, java_home: Path, workers: int) -> Iterator[
     changes = {
         "JAVA_HOME": str(java_home),
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_DAEMON_JAVA_OPTS": SHORT_LIVED,
+        "SPARK_DAEMON_JAVA_OPTS": f"{SHORT_LIVED} -Djava.io.tmpdir={folder}",
+        "TMPDIR": str(folder),
     }
     try:
         master, found = _start(
