@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.sim.summary import percentile
+from gossamer.spark.crunch.crunching import Curve
 from gossamer.spark.crunch.deliveries import (
     COUNT_SCHEMA,
     count_rows,
@@ -23,6 +24,7 @@ from gossamer.spark.crunch.deliveries import (
     counted_percentile,
     published,
 )
+from gossamer.spark.crunch.plots import averaged, strengths_of
 from gossamer.spark.crunch.small import (
     CDF,
     LORENZ,
@@ -43,6 +45,7 @@ from gossamer.spark.crunch.statistics import (
     comparisons,
     condition_of,
     conditions,
+    half_width,
     hedges_g,
     intervals,
     variant,
@@ -327,3 +330,22 @@ def test_conditions_are_what_differs_but_the_seed_and_other_systems() -> None:
     assert found[2] == (("nodes", 100), ("settings.friend_links", 8))
     assert variant("v", found[2]) == "v (friend_links=8)"
     assert conditions(given[:1]) == [()]
+
+
+def test_curves_are_averaged_over_seeds_place_by_place() -> None:
+    alike = [curve([(0.0, 1.0), (50.0, first), (100.0, 4.0)]) for first in (1.0, 2.0, 6.0)]
+    places, means, halves = averaged(alike)
+    assert (places.tolist(), means.tolist()) == ([0, 50, 100], [1, 3, 4])
+    assert halves.tolist() == pytest.approx([0, half_width([1.0, 2.0, 6.0]), 0])
+    assert averaged(alike[:1])[2].tolist() == [0, 0, 0]
+
+
+def curve(points: list[tuple[float, float]]) -> Curve:
+    """A distribution of one run."""
+    return Curve(
+        run="r", condition=(), seed=1, system="a", part=CDF, name="load", points=tuple(points)
+    )
+
+
+def test_conditions_of_a_system_are_drawn_more_and_more_weakly() -> None:
+    assert strengths_of(["a", "b", "a", "a"]) == pytest.approx([0.95, 0.95, 0.6, 0.25])

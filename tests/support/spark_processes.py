@@ -13,6 +13,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import attrs
+import psutil
+
 from support.waiting import PATIENCE_S, POLL_S
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,7 +23,11 @@ ROOT = Path(__file__).resolve().parents[2]
 STARTING_S = 5 * PATIENCE_S
 # Compiling thoroughly is not worth it for processes that live for seconds.
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-_CONF = [f"--conf=spark.{part}.extraJavaOptions={SHORT_LIVED}" for part in ("driver", "executor")]
+# Executors, which are killed, leave their files where they work: below the folder of the cluster.
+_CONF = [
+    f"--conf=spark.driver.extraJavaOptions={SHORT_LIVED}",
+    f"--conf=spark.executor.extraJavaOptions={SHORT_LIVED} -Djava.io.tmpdir=.",
+]
 _COMMAND = "import sys; from gossamer.spark.cli import app; from gossamer.command import main; "
 _RUN = _COMMAND + (
     "from importlib.metadata import EntryPoint; "
@@ -49,11 +56,13 @@ def start_spark_command(*arguments: str, **changes: str | None) -> subprocess.Po
     )
 
 
-def run_spark_command(*arguments: str, **changes: str | None) -> subprocess.CompletedProcess[str]:
+def run_spark_command(
+    *arguments: str, patience_s: float = STARTING_S, **changes: str | None
+) -> subprocess.CompletedProcess[str]:
     """Run `gossamer spark` to its end."""
     with start_spark_command(*arguments, **changes) as process:
         try:
-            out, err = process.communicate(timeout=5 * PATIENCE_S)
+            out, err = process.communicate(timeout=patience_s)
         except BaseException:
             kill_group(process)
             raise
@@ -75,14 +84,41 @@ def wait_for(condition: object, patience_s: float = STARTING_S) -> None:
         time.sleep(POLL_S)
 
 
+@attrs.frozen
+class Cluster:
+    """A standalone cluster of Spark on this machine.
+
+    Attributes:
+        master: its address.
+        workers: processes that start an executor each for whoever asks the master for some.
+    """
+
+    master: str
+    workers: list[subprocess.Popen[str]]
+
+    def busy_executors(self) -> list[psutil.Process]:
+        """The processes that run tasks now, or have: those that started a Python for them."""
+        found = [one for worker in self.workers for one in psutil.Process(worker.pid).children()]
+        return [one for one in found if _has_children(one)]
+
+
+def _has_children(process: psutil.Process) -> bool:
+    try:
+        return bool(process.children())
+    except psutil.NoSuchProcess:
+        return False
+
+
 @contextmanager
-def standalone_cluster(folder: Path, java_home: Path, workers: int) -> Iterator[str]:
-    """A master and workers of one core each on this machine; yields the address."""
+def standalone_cluster(folder: Path, java_home: Path, workers: int) -> Iterator[Cluster]:
+    """A master and workers of one core each on this machine."""
     running: list[subprocess.Popen[str]] = []
+    started: list[subprocess.Popen[str]] = []
     changes = {
         "JAVA_HOME": str(java_home),
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_DAEMON_JAVA_OPTS": SHORT_LIVED,
+        "SPARK_DAEMON_JAVA_OPTS": f"{SHORT_LIVED} -Djava.io.tmpdir={folder}",
+        "TMPDIR": str(folder),
     }
     try:
         master, found = _start(
@@ -94,17 +130,19 @@ def standalone_cluster(folder: Path, java_home: Path, workers: int) -> Iterator[
         for number in range(workers):
             scratch = folder / f"worker-{number}"
             arguments = ("--cores", "1", "--memory", "1g", "--work-dir", str(scratch))
-            _start(
+            worker, _ = _start(
                 ("Worker", "--webui-port", "0", *arguments, found),
                 r"(Successfully registered with master)",
                 changes,
                 running,
             )
+            started.append(worker)
         assert master.poll() is None
-        yield found
+        yield Cluster(found, started)
     finally:
         for process in reversed(running):
-            kill_group(process)
+            if process.poll() is None:
+                kill_group(process)
             assert process.stderr is not None
             process.stderr.close()
 

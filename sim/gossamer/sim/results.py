@@ -140,7 +140,7 @@ class Results:
 
         file = self.path / system / f"{name}.parquet"
         try:
-            table = pq.read_table(file)
+            table = pq.read_table(file, page_checksum_verification=True)
         except FileNotFoundError:
             raise ResultsError(file, "does not exist, expected a table of the results") from None
         except pa.ArrowInvalid as error:
@@ -223,7 +223,8 @@ def write_table(table: Table, file: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    pq.write_table(pa.table(dict(table)), file, compression="zstd")
+    # Damage within a page is else read as other numbers.
+    pq.write_table(pa.table(dict(table)), file, compression="zstd", write_page_checksum=True)
 
 
 def _write_pictures(record: RunRecord, summary: dict[str, Any], folder: Path) -> None:

@@ -127,9 +127,20 @@ def percentile(values: Column, per_cent: float) -> float:
     """The smallest observed value that ``per_cent`` of ``values`` do not exceed; NaN of none."""
     if len(values) == 0:
         return math.nan
-    # In fractions: in floating point 28 % of 25 values are a little more than 7.
-    place = max(math.ceil(Fraction(per_cent) * len(values) / 100), 1) - 1
+    place = percentile_place(len(values), per_cent)
     return float(np.partition(values, place)[place])
+
+
+def percentile_place(count: int, per_cent: float) -> int:
+    """The place of that value among ``count`` values in order, of which there is one at least."""
+    # In fractions: in floating point 28 % of 25 values are a little more than 7.
+    return max(math.ceil(Fraction(per_cent) * count / 100), 1) - 1
+
+
+def load_shares(load: Column) -> dict[str, float]:
+    """Shares of nodes with no load, and with more than 60 %; NaN where there are no nodes."""
+    shares = {"load_zero": load == 0, "load_above_60": load > 0.6}
+    return {name: float(np.mean(one)) if len(one) else math.nan for name, one in shares.items()}
 
 
 def result_hash(record: RunRecord | BrokerRunRecord | ScotRunRecord | TreesRunRecord) -> str:

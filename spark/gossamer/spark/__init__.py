@@ -1,6 +1,7 @@
 """The data pipeline on Apache Spark: workloads, sweeps, and results of large runs crunched.
 
-session    makes or joins a Spark session; java finds a Java for it
+session    makes or joins a Spark session; java finds a Java, gateway starts and ends it
+workers    ends jobs on a cluster that has no workers
 workload   tables of `gossamer.sim.row_tables` written as Parquet, and checked
 crunch     result folders of one or thousands of runs made into measures, intervals, comparisons
 sweep      one simulation a Spark task

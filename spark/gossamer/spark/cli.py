@@ -28,6 +28,9 @@ Master = Annotated[
 Memory = Annotated[
     str | None, typer.Option(help="Memory of Spark on this machine, such as 2g or 900m.")
 ]
+Patience = Annotated[
+    float, typer.Option(min=1, help="Seconds to wait for workers where a cluster has none.")
+]
 LogLevel = Annotated[str, typer.Option(help="Spark's log on standard error: off, error, info.")]
 Conf = Annotated[
     list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="Any option of Spark.")
@@ -64,12 +67,14 @@ def workload(
     ] = None,
     master: Master = None,
     memory: Memory = None,
+    patience: Patience = 120.0,
     log_level: LogLevel = "off",
     conf: Conf = None,
 ) -> None:
     """Make a workload of any size as Parquet tables, and check it."""
     from gossamer.sim.row_tables.kinds import Wish, make_workload
     from gossamer.sim.toml_files import parse_override
+    from gossamer.spark.jobs import disk_errors
     from gossamer.spark.session import require_spark, spark_session
     from gossamer.spark.tables import print_workload
     from gossamer.spark.workload.writing import write_workload
@@ -83,7 +88,8 @@ def workload(
         settings=dict(map(parse_override, changes or [])),
     )
     make_workload(kind, wish)  # refused, if it is to be, before Spark starts
-    with spark_session(_session(master, memory, log_level, conf)) as session:
+    settings = _session(master, memory, patience, log_level, conf)
+    with disk_errors(out), spark_session(settings) as session:
         print_workload(write_workload(session, kind, wish, out, partitions))
 
 
@@ -95,6 +101,10 @@ def crunch(
     ],
     out: Annotated[Path, typer.Option(help="New folder for measures, plots and report.")],
     plots: Annotated[bool, typer.Option(help="Draw plots.")] = True,
+    claims: Annotated[
+        list[str] | None,
+        typer.Option("--claim", metavar="ID", help="Claim of the paper to judge: V3 or V6."),
+    ] = None,
     exact_up_to: Annotated[
         int,
         typer.Option(
@@ -103,19 +113,29 @@ def crunch(
     ] = 10_000_000,
     master: Master = None,
     memory: Memory = None,
+    patience: Patience = 120.0,
     log_level: LogLevel = "off",
     conf: Conf = None,
 ) -> None:
     """Make the results of one or thousands of runs into measures with intervals."""
     from gossamer.spark.crunch.crunching import crunch_results
     from gossamer.spark.crunch.folders import find_runs
+    from gossamer.spark.jobs import disk_errors
     from gossamer.spark.session import require_spark, spark_session
     from gossamer.spark.tables import print_crunched
 
     require_spark()
+    if claims:
+        from gossamer.spark.crunch.claims import check_claims
+
+        check_claims(claims)
     runs = find_runs(results)
-    with spark_session(_session(master, memory, log_level, conf)) as session:
-        print_crunched(crunch_results(session, runs, out, plots=plots, exact_up_to=exact_up_to))
+    settings = _session(master, memory, patience, log_level, conf)
+    with disk_errors(out), spark_session(settings) as session:
+        found = crunch_results(
+            session, runs, out, plots=plots, exact_up_to=exact_up_to, claims=claims or ()
+        )
+    print_crunched(found)
 
 
 @app.command()
@@ -133,10 +153,13 @@ def sweep(
     ] = 2,
     master: Master = None,
     memory: Memory = None,
+    patience: Patience = 120.0,
     log_level: LogLevel = "off",
     conf: Conf = None,
 ) -> None:
     """Run scenarios over a grid of values and seeds, one simulation a task."""
+    from gossamer.spark.errors import ClusterLost, SweepEnded
+    from gossamer.spark.jobs import disk_errors, sentence_of
     from gossamer.spark.session import require_spark, spark_session
     from gossamer.spark.sweep.plan import read_sweep
     from gossamer.spark.sweep.running import SweepOptions, run_sweep, what_is_kept
@@ -144,23 +167,29 @@ def sweep(
 
     require_spark()
     plan = read_sweep(file)
-    settings = _session(master, memory, log_level, conf)
+    settings = _session(master, memory, patience, log_level, conf)
     options = SweepOptions(
         resume=resume, at_once=at_once, retries=retries, shares_memory=settings.is_local
     )
     try:
-        with spark_session(settings) as session:
+        with disk_errors(out), spark_session(settings) as session:
             outcome = run_sweep(session, plan, out, options)
     except KeyboardInterrupt:
         typer.echo(f"gossamer: interrupted; {what_is_kept(file, out)}", err=True)
         raise typer.Exit(130) from None
+    except (ClusterLost, OSError) as error:
+        raise SweepEnded(f"{sentence_of(error)}; {what_is_kept(file, out)}") from error
     print_sweep(outcome)
     if outcome.failed:
         raise typer.Exit(1)
 
 
 def _session(
-    master: str | None, memory: str | None, log_level: str, conf: Sequence[str] | None
+    master: str | None,
+    memory: str | None,
+    patience: float,
+    log_level: str,
+    conf: Sequence[str] | None,
 ) -> SessionSettings:
     """What session the command line asks for."""
     from gossamer.spark.options import log_level_of, memory_of, option_of
@@ -169,6 +198,7 @@ def _session(
     return SessionSettings(
         master=master,
         memory_bytes=memory_of(memory),
+        patience_s=patience,
         log_level=log_level_of(log_level),
         options=dict(map(option_of, conf or [])),
     )

@@ -7,6 +7,9 @@ from gossamer.sim.errors import SimulationError
 INSTALL = "pip install 'gossamer[spark]'"
 CONNECT = "pip install 'pyspark[connect]'"
 
+# The reason that `workers` gives for cancelling a job, by which `jobs` knows it again.
+NO_WORKERS = "the cluster has had no worker"
+
 
 class SparkMissing(SimulationError):
     """Spark, or a Java to run it, is not installed; nothing was begun."""
@@ -28,6 +31,14 @@ class ClusterError(SimulationError):
 
 class JobError(SimulationError):
     """A Spark job failed; what it was to write is not there."""
+
+
+class ClusterLost(JobError):
+    """A cluster has no workers, or is gone itself: nothing that is tried again there can help."""
+
+
+class SweepEnded(JobError):
+    """A sweep cannot go on; points that were finished are kept."""
 
 
 class WorkerLost(JobError):

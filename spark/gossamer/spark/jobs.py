@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -14,7 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from gossamer.sim.errors import SimulationError
-from gossamer.spark.errors import JobError, WorkerLost
+from gossamer.spark.errors import NO_WORKERS, ClusterLost, JobError, WorkerLost
 
 _LOOKING_S: Final = 0.3
 
@@ -22,17 +25,33 @@ _OWN_ERROR: Final = re.compile(r"gossamer\.[\w.]+(?:Error|Lost|Missing): ([^\n]+
 # The last line of a traceback of a task.
 _RAISED: Final = re.compile(r"^\s*((?:OSError|[A-Z]\w*(?:Error|Exception|Interrupt)): .*)$", re.M)
 _LONGEST: Final = 400
+_NO_PROGRAM: Final = re.compile(r'Cannot run program "([^"]+)"')
 _FILE: Final = re.compile(r"file:/+(\S+?\.parquet)")
 _LOST: Final = re.compile(
     r"Python worker exited unexpectedly|ExecutorLostFailure|worker lost|"
-    r"Connect(ion|Exception).{0,40}(refused|reset)|"
-    r"SparkContext (was|has been) (shut ?down|stopped)|"
-    r"stopped SparkContext|masters are unresponsive|Answer from Java side is empty",
+    r"Connect(ion|Exception).{0,40}(refused|reset)|Answer from Java side is empty",
     re.IGNORECASE,
 )
+_GONE: Final = re.compile(
+    r"SparkContext (was|has been) (shut ?down|stopped)|stopped SparkContext|"
+    r"masters are unresponsive|Master removed our application",
+    re.IGNORECASE,
+)
+_NO_WORKERS: Final = re.compile(rf"{NO_WORKERS} for [\d.]+ seconds")
 _DAMAGED: Final = re.compile(
     r"FAILED_READ_FILE|is not a Parquet file|CANNOT_READ_FILE_FOOTER|[Cc]orrupt|ParquetDecoding"
 )
+
+
+@contextmanager
+def disk_errors(out: Path) -> Iterator[None]:
+    """Name the folder that is written to where the disk is full: the system's error does not."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(out)) from error
 
 
 @contextmanager
@@ -41,6 +60,7 @@ def job_errors(what: str) -> Iterator[None]:
 
     Raises:
         WorkerLost: the process or machine of a task is gone.
+        ClusterLost: there is no worker at all, or no master.
         JobError: anything else of Spark's.
     """
     try:
@@ -53,6 +73,13 @@ def job_errors(what: str) -> Iterator[None]:
         raise explained(what, error) from error
 
 
+def sentence_of(error: Exception) -> str:
+    """What an error says; of the system's errors the file first, as elsewhere."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)
+
+
 def is_of_spark(error: BaseException) -> bool:
     """Whether Spark, or the bridge to Java, raised an error."""
     origin = type(error).__module__.partition(".")[0]
@@ -62,6 +89,9 @@ def is_of_spark(error: BaseException) -> bool:
 def explained(what: str, error: BaseException) -> JobError:
     """The error of a job, from what Spark says of it."""
     text = str(error)
+    no_workers = _NO_WORKERS.search(text)
+    if no_workers:
+        return ClusterLost(f"{what}: {no_workers[0]}, expected some to come (--patience)")
     own = _OWN_ERROR.findall(text)
     if own:
         return JobError(f"{what}: {own[-1].strip()}")
@@ -73,6 +103,11 @@ def explained(what: str, error: BaseException) -> JobError:
         file = _FILE.search(text)
         named = "/" + unquote(file[1]).lstrip("/") if file else "a file"
         return JobError(f"{what}: {named} is damaged, expected a whole Parquet table")
+    program = _NO_PROGRAM.search(text)
+    if program:
+        return JobError(f"{what}: Spark cannot run the program {program[1]}, expected it on PATH")
+    if _GONE.search(text):
+        return ClusterLost(f"{what}: the cluster ended the session, or is gone")
     if _LOST.search(text) or isinstance(error, ConnectionError):
         return WorkerLost(f"{what}: a worker was lost while it was at work")
     return JobError(f"{what}: {_essence(text) or type(error).__name__}")

@@ -26,15 +26,20 @@ from typing import Any, Final
 import attrs
 import psutil
 
-from gossamer.spark.errors import CONNECT, INSTALL, ClusterError, SparkMissing
+from gossamer.spark.errors import CONNECT, INSTALL, ClusterError, JobError, SparkMissing
+from gossamer.spark.gateway import own_java, start_java
 from gossamer.spark.java import find_java_home
+from gossamer.spark.workers import workers_watched
 
+PATIENCE_S: Final = 120.0
 _DIALLING_S: Final = 5.0
 _GIB: Final = 2**30
 _MIB: Final = 2**20
+_LEAST_SCRATCH: Final = 64 * _MIB
 # Of a task that fails for no fault of its own, on one machine.
 _ATTEMPTS: Final = 3
 
+_JAVA_SCRATCH: Final = "java-scratch"
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _LOGGING: Final = """rootLogger.level = {level}
 rootLogger.appenderRef.console.ref = console
@@ -59,12 +64,14 @@ class SessionSettings:
             1 to 4 GiB, if None.
         log_level: of Spark's log on standard error.
         options: any further options of Spark.
+        patience_s: how long a job waits for workers where a cluster has none.
     """
 
     master: str | None = None
     memory_bytes: int | None = None
     log_level: str = "off"
     options: Mapping[str, str] = attrs.field(factory=dict)
+    patience_s: float = PATIENCE_S
 
     @property
     def is_local(self) -> bool:
@@ -79,6 +86,7 @@ def spark_session(settings: SessionSettings | None = None) -> Iterator[Any]:
     Raises:
         SparkMissing: Spark or Java is not installed.
         ClusterError: the master does not answer, or its address is none.
+        JobError: there is no room for temporary files.
     """
     settings = settings or SessionSettings()
     require_spark()
@@ -91,12 +99,14 @@ def spark_session(settings: SessionSettings | None = None) -> Iterator[Any]:
     with (
         _temporary_folder() as folder,
         _environment(settings, folder),
+        own_java(),
         _own_interrupts() as restore,
     ):
         session = _make(settings, folder)
         restore()
         try:
-            yield session
+            with workers_watched(session, settings.patience_s):
+                yield session
         finally:
             session.stop()
 
@@ -162,9 +172,12 @@ def _make(settings: SessionSettings, folder: Path) -> Any:
     else:
         if settings.master is not None:
             check_reachable(settings.master)
-        for key, value in _options(settings, folder).items():
-            builder = builder.config(key, value)
+    options = _options(settings, folder) if remote is None else {}
+    for key, value in options.items():
+        builder = builder.config(key, value)
     try:
+        if remote is None:
+            start_java(options, folder / "complaints" if settings.log_level == "off" else None)
         return builder.getOrCreate()
     except ImportError as error:
         reason = f'but Spark Connect is not installed ({error.name or error}): "{CONNECT}"'
@@ -182,8 +195,16 @@ def _make(settings: SessionSettings, folder: Path) -> Any:
 def _first_line(error: BaseException) -> str:
     """What an error says, Java's class names left out."""
     cause = getattr(error, "java_exception", None)
-    text = str(cause.getMessage() if cause is not None else error)
+    text = str(_innermost(cause).getMessage() if cause is not None else error)
+    if "stopped SparkContext" in text:
+        return "whoever answers there is no master, or one of another version of Spark"
     return text.strip().partition("\n")[0].rstrip(".") or type(error).__name__
+
+
+def _innermost(cause: Any) -> Any:
+    while cause.getCause() is not None:
+        cause = cause.getCause()
+    return cause
 
 
 def _remote(settings: SessionSettings) -> str | None:
@@ -227,6 +248,8 @@ def _options(settings: SessionSettings, folder: Path) -> dict[str, str]:
         "spark.sql.parquet.compression.codec": "zstd",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.files.ignoreCorruptFiles": "false",
+        # Damage within a page is else read as other numbers.
+        "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
         "spark.driver.maxResultSize": "0",
         "spark.ui.showConsoleProgress": "false",
     }
@@ -234,7 +257,10 @@ def _options(settings: SessionSettings, folder: Path) -> dict[str, str]:
         found |= {
             "spark.master": settings.master or f"local[*,{_ATTEMPTS}]",
             "spark.driver.memory": f"{_memory_bytes(settings) // _MIB}m",
-            _JAVA_OPTIONS: f"-Dlog4j2.configurationFile={_log_file(folder)}",
+            _JAVA_OPTIONS: (
+                f"-Dlog4j2.configurationFile={_log_file(folder)} "
+                f'"-Djava.io.tmpdir={folder / _JAVA_SCRATCH}"'
+            ),
             "spark.local.dir": str(folder / "scratch"),
             "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
             "spark.ui.enabled": "false",
@@ -265,7 +291,14 @@ def _log_file(folder: Path) -> str:
 
 @contextmanager
 def _temporary_folder() -> Iterator[Path]:
+    above = Path(tempfile.gettempdir())
+    free = shutil.disk_usage(above).free
+    if free < _LEAST_SCRATCH:
+        # Spark waits without end for a Java that cannot write where it is to be found.
+        expected = f"expected {_LEAST_SCRATCH // _MIB} MiB for Spark's files (TMPDIR)"
+        raise JobError(f"{above} has room for {free // _MIB} MiB more, {expected}")
     folder = Path(tempfile.mkdtemp(prefix="gossamer-spark-"))
+    (folder / _JAVA_SCRATCH).mkdir()
     try:
         yield folder
     finally:

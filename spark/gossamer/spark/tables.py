@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
+    from gossamer.spark.crunch.claims import Judged
     from gossamer.spark.crunch.crunching import Crunched
     from gossamer.spark.sweep.running import SweepOutcome
     from gossamer.spark.workload.writing import Written
@@ -55,7 +56,8 @@ def print_crunched(found: Crunched) -> None:
 
     console = Console()
     table = Table("condition", "system", "measure", "seeds", "mean", "95 % interval")
-    chosen = [one for one in found.intervals if one.measure in _BRIEF]
+    brief = [one for one in found.intervals if one.measure in _BRIEF]
+    chosen = brief or found.intervals
     for one in chosen[:_PRINTED]:
         ends = [value_text(one.measure, end) for end in (one.low, one.high)]
         table.add_row(
@@ -69,9 +71,33 @@ def print_crunched(found: Crunched) -> None:
     console.print(table)
     if len(chosen) > _PRINTED:
         console.print(f"and {len(chosen) - _PRINTED:,} more rows in intervals.csv")
+    for judged in found.judged:
+        _print_judged(console, judged)
     for note in found.notes:
         console.print(note, markup=False)
     _print_place(console, "Crunched", found.folder)
+
+
+def _print_judged(console: Console, judged: Judged) -> None:
+    """A claim, what was measured of it with intervals, and the verdict."""
+    claim = judged.claim
+    table = Table("check", "measured", "95 % interval", "paper", "accepted", "", title=claim.id)
+    for check, low, high in judged.rows():
+        ends = "-" if math.isnan(low) else f"{check.formatted(low)} to {check.formatted(high)}"
+        style, verdict = ("green", "holds") if check.holds else ("red", "differs")
+        table.add_row(
+            escape(check.name),
+            check.formatted(check.value),
+            ends,
+            escape(check.paper),
+            check.bounds(),
+            f"[{style}]{verdict}[/]",
+        )
+    console.print(claim.claim, markup=False)
+    console.print(table)
+    seeds = f"{judged.seeds} seeds" if judged.seeds > 1 else "one seed"
+    sentence = f"{claim.id} {claim.verdict}, over {seeds}: {claim.reason}."
+    console.print(sentence, markup=False, highlight=False)
 
 
 def print_sweep(outcome: SweepOutcome) -> None:

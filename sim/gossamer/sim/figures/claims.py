@@ -47,20 +47,22 @@ class Check:
 
     def measured(self) -> str:
         """Name and value, for people."""
-        return f"{self.name} {self._format(self.value)}"
+        return f"{self.name} {self.formatted(self.value)}"
 
     def finding(self) -> str:
         """Name and value beside the paper's number and the bounds."""
-        return f"{self.measured()} (paper: {self.paper}; accepted: {self._bounds()})"
+        return f"{self.measured()} (paper: {self.paper}; accepted: {self.bounds()})"
 
-    def _bounds(self) -> str:
+    def bounds(self) -> str:
+        """The bounds that we accept, for people."""
         if math.isinf(self.low):
-            return f"at most {self._format(self.high)}"
+            return f"at most {self.formatted(self.high)}"
         if math.isinf(self.high):
-            return f"at least {self._format(self.low)}"
-        return f"{self._format(self.low)} to {self._format(self.high)}"
+            return f"at least {self.formatted(self.low)}"
+        return f"{self.formatted(self.low)} to {self.formatted(self.high)}"
 
-    def _format(self, value: float) -> str:
+    def formatted(self, value: float) -> str:
+        """A value in the unit of this check, for people."""
         if not math.isfinite(value):
             return "not measured"
         if self.unit == SHARE:

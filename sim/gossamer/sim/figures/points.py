@@ -11,7 +11,7 @@ import numpy.typing as npt
 from gossamer.sim.records import Column, SystemRecord
 from gossamer.sim.scenario import Scenario
 from gossamer.sim.simulation import simulate
-from gossamer.sim.summary import HOUR_S, summarise_system
+from gossamer.sim.summary import HOUR_S, load_shares, summarise_system
 from gossamer.sim.tasks import Progress, run_tasks
 from gossamer.sim.workload import Workload
 
@@ -111,8 +111,7 @@ def measure(point: Point) -> Outcome:
         "lookup_hops": measures["path_length_mean"] - measures["tree_length_mean"],
         "merged": float(record.totals["merged_subscriptions"]),
         "refused": float(record.totals["refused_subscriptions"]),
-        "load_zero": float(np.mean(load == 0)),
-        "load_above_60": float(np.mean(load > 0.6)),
+        **load_shares(load),
         "feasible_hit_ratio": feasible_hit_ratio(point.scenario, record.events["cycle"]),
     }
     return Outcome(point=point, measures=measures, load=load, hours=hourly(record))

@@ -283,8 +283,9 @@ def _explain_hops(nodes: int, links: int) -> str:
 
 
 def _explain_lookups(found: Measurements) -> str:
+    """Why overhead is what it is, with numbers where friends were studied."""
     parts = []
-    for kind in (RANDOM, SKEWED):
+    for kind in (RANDOM, SKEWED) if found.has(FRIENDS) else ():
         messages = found.value("messages_per_event", FRIENDS, VINIFERA, kind, LINKS)
         hops = found.value(LOOKUP, FRIENDS, VINIFERA, kind, LINKS)
         theirs = found.value(LOOKUP, FRIENDS, BASELINE, kind, 0)
@@ -292,9 +293,10 @@ def _explain_lookups(found: Measurements) -> str:
             f"{hops:.0f} of {messages:.0f} messages an event ({kind}, 8 friends; "
             f"baseline {theirs:.0f})"
         )
+    numbers = f": {' and '.join(parts)}" if parts else ""
     return (
         "the way from the publisher to the rendezvous node counts as overhead, and without "
-        f"small-world links it is long: {' and '.join(parts)}; installation paths are as long, and "
+        f"small-world links it is long{numbers}; installation paths are as long, and "
         "with random subscriptions few of their relays share an interest"
     )
 

@@ -1,9 +1,11 @@
-"""Results of one or thousands of runs made into measures, intervals and comparisons.
+"""Results of one or thousands of runs, and workloads, made into measures and comparisons.
 
 folders       finds runs, and refuses tables that cannot be read before anything is computed
 tables        what is expected of the tables of each kind of run
 small         measures, distributions and series of one system's smaller tables, exactly
 deliveries    path lengths and delays of all deliveries, by Spark
+workloads     popularity, sizes, matches and load of workloads
 statistics    intervals over seeds, comparisons of systems
+claims        claims of the Vinifera paper judged, with intervals
 crunching     puts these together; plots and page show them
 """

@@ -4,6 +4,7 @@ measures.parquet, .csv      a row a run, system and measure: the tidy table
 intervals.parquet, .csv     mean and 95 % interval over the seeds of each condition
 comparisons.parquet, .csv   pairs of systems: differences, intervals, effect sizes
 curves.parquet              distributions (percentiles, Lorenz curves) and series of each system
+claims.json, checks.*       claims that were to be judged, checks with intervals
 crunch.json                 what was crunched, which figures are sketches, notes
 plots/, report.html         the same for people
 """
@@ -14,12 +15,13 @@ import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gossamer.sim.figures.claims import write_claims
 from gossamer.sim.results import ResultsError, check_destination, whole_folder
 from gossamer.sim.simulation import versions
 from gossamer.spark.crunch.deliveries import EXACT, ROW_SCHEMA, SKETCH, as_table, delivery_rows
@@ -35,9 +37,13 @@ from gossamer.spark.crunch.statistics import (
     conditions,
     intervals,
 )
-from gossamer.spark.crunch.tables import OTHERS
+from gossamer.spark.crunch.tables import OTHERS, TABLES
+from gossamer.spark.crunch.workloads import SAMPLE, SAMPLED_EVENTS, workload_rows
 from gossamer.spark.jobs import job_errors, watched
 from gossamer.spark.session import slots
+
+if TYPE_CHECKING:
+    from gossamer.spark.crunch.claims import Judged
 
 CRUNCH_FILE: Final = "crunch.json"
 FROM_SUMMARY: Final = "summary"
@@ -68,6 +74,7 @@ class Crunched:
         intervals, comparisons: of them.
         curves: distributions and series.
         notes: sentences on what is not there, or not exact.
+        judged: claims that were asked for.
     """
 
     folder: Path
@@ -77,10 +84,17 @@ class Crunched:
     comparisons: Sequence[Comparison]
     curves: Sequence[Curve]
     notes: Sequence[str]
+    judged: Sequence[Judged] = ()
 
 
 def crunch_results(
-    session: Any, runs: Sequence[Run], out: Path, *, plots: bool = True, exact_up_to: int
+    session: Any,
+    runs: Sequence[Run],
+    out: Path,
+    *,
+    plots: bool = True,
+    exact_up_to: int,
+    claims: Sequence[str] = (),
 ) -> Crunched:
     """Crunch runs into a new folder.
 
@@ -89,10 +103,13 @@ def crunch_results(
         runs: what `find_runs` found.
         out: the new folder; on any error it is not made.
         plots: whether to draw.
-        exact_up_to: deliveries up to which percentiles of delays are exact, see `deliveries`.
+        exact_up_to: deliveries up to which percentiles of delays are exact, see `deliveries`, and
+            rows of workloads, see `workloads`.
+        claims: of the Vinifera paper that are judged, see `claims`.
 
     Raises:
         ResultsError: ``out`` is taken, or a table is damaged.
+        ScenarioError: a claim is not known here, or no runs decide it.
         JobError: a job failed.
         OSError: the disk is full or not writable.
     """
@@ -103,7 +120,14 @@ def crunch_results(
         small = _small_tables(session, systems)
     with job_errors("crunching deliveries"), watched(session, "deliveries"):
         large = delivery_rows(session, systems, exact_up_to)
-    found = _crunched(runs, [small, large, _summaries(runs)], out)
+    with job_errors("crunching workloads"), watched(session, "workloads"):
+        workloads = workload_rows(session, systems, exact_up_to)
+    found = _crunched(runs, [small, large, workloads, _summaries(runs)], out)
+    if claims:
+        # Workers import this module as well, and have no use for the simulator.
+        from gossamer.spark.crunch.claims import judge_claims
+
+        found = attrs.evolve(found, judged=judge_claims(claims, runs, found.values))
     with whole_folder(out, replace=False) as folder:
         _write(found, folder)
         if plots:
@@ -135,7 +159,7 @@ class _Reader:
 def _small_tables(session: Any, systems: Sequence[SystemTables]) -> pa.Table:
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    read = {one.number: (one.kind, one.folder) for one in systems if one.kind != OTHERS}
+    read = {one.number: (one.kind, one.folder) for one in systems if one.kind in TABLES}
     if not read:
         return ROW_SCHEMA.empty_table()
     tasks = min(len(read), _TASKS_A_SLOT * slots(session))
@@ -180,12 +204,17 @@ def _crunched(runs: Sequence[Run], tables: Sequence[pa.Table], out: Path) -> Cru
             key = (number, row["part"], row["name"])
             points.setdefault(key, (common, []))[1].append((row["x"], row["value"]))
     values.sort(key=lambda one: (one.run, one.system, one.measure))
-    sketched = sorted({one.measure for one in values if one.method == SKETCH})
+    sketched, sampled = (
+        sorted({one.measure for one in values if one.method == method})
+        for method in (SKETCH, SAMPLE)
+    )
     notes = [*notes_on(runs)]
     if repeated:
         notes.append(f"{repeated} systems were run again with the same seed: left out.")
     if sketched:
         notes.append(f"Sketched, not exact: {', '.join(sketched)}.")
+    if sampled:
+        notes.append(f"Of a sample of {SAMPLED_EVENTS:,} events: {', '.join(sampled)}.")
     return Crunched(
         folder=out,
         runs=len(runs),
@@ -224,6 +253,9 @@ def _write(found: Crunched, folder: Path) -> None:
     _write_rows([_with_condition(one) for one in found.intervals], folder / "intervals")
     _write_rows([_with_condition(one) for one in found.comparisons], folder / "comparisons")
     pq.write_table(_curve_table(found.curves), folder / "curves.parquet", compression="zstd")
+    if found.judged:
+        write_claims([one.claim for one in found.judged], folder)
+        _write_rows([row for one in found.judged for row in _checks(one)], folder / "checks")
     told = {
         "runs": found.runs,
         "notes": list(found.notes),
@@ -231,6 +263,23 @@ def _write(found: Crunched, folder: Path) -> None:
         "methods": sorted({one.method for one in found.values}),
     }
     (folder / CRUNCH_FILE).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+
+
+def _checks(judged: Judged) -> Iterator[dict[str, Any]]:
+    """The checks of a claim with their intervals."""
+    for check, low, high in judged.rows():
+        yield {
+            "claim": judged.claim.id,
+            "check": check.name,
+            "unit": check.unit,
+            "seeds": judged.seeds,
+            "value": check.value,
+            "low": low,
+            "high": high,
+            "paper": check.paper,
+            "accepted": check.bounds(),
+            "holds": check.holds,
+        }
 
 
 def _with_condition(one: Any) -> dict[str, Any]:

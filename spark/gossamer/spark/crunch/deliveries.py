@@ -24,14 +24,14 @@ from gossamer.sim.results import ResultsError
 from gossamer.sim.summary import percentile
 from gossamer.spark.crunch.folders import SystemTables
 from gossamer.spark.crunch.small import CDF, MEASURE, PER_CENTS, Row
-from gossamer.spark.crunch.tables import BROKERS, OTHERS
+from gossamer.spark.crunch.tables import BROKERS, PEERS
 from gossamer.spark.session import slots
 
 EXACT, SKETCH = "exact", "sketch"
 
 # Share of the deliveries of a row group up to which their different values are few.
 _FEW: Final = 0.05
-_SKETCH_ACCURACY: Final = 10_000
+SKETCH_ACCURACY: Final = 10_000
 _CENTILES: Final = (50, 90, 95, 99, 100)
 _TASKS_A_SLOT: Final = 8
 
@@ -67,7 +67,7 @@ def delivery_rows(session: Any, systems: Sequence[SystemTables], exact_up_to: in
     groups = [
         _Group(number=one.number, kind=one.kind, folder=one.folder, place=place)
         for one in systems
-        if one.kind != OTHERS and one.deliveries
+        if one.kind in (PEERS, BROKERS) and one.deliveries
         for place in range(_row_groups(one))
     ]
     if not groups:
@@ -91,7 +91,7 @@ class _Group:
         """Hops, tree hops and delay of each; null where that is not known, or not asked for."""
         file = self.folder / "deliveries.parquet"
         try:
-            with pq.ParquetFile(file) as opened:
+            with pq.ParquetFile(file, page_checksum_verification=True) as opened:
                 wanted = ("event", "hops", "tree_hops", "time_s", "delay_s")
                 names = [name for name in wanted if name in opened.schema_arrow.names]
                 read = opened.read_row_group(self.place, columns=names)
@@ -140,7 +140,8 @@ def _sorted_columns(
     """Two columns of a table in the order of the first; None where it lacks one."""
     if not {key, value} <= set(pq.read_schema(file).names):
         return None
-    table = pq.read_table(file, columns=[key, value]).sort_by(key)
+    read = pq.read_table(file, columns=[key, value], page_checksum_verification=True)
+    table = read.sort_by(key)
     return table[key].to_numpy(), table[value].to_numpy()
 
 
@@ -191,10 +192,10 @@ def _row_groups(system: SystemTables) -> int:
 
 
 def _have_few_delays(groups: Sequence[_Group]) -> bool:
-    """Whether the first row group of each system has few different values."""
+    """Whether the first row group of each system has few different delays."""
     first = {group.number: group for group in reversed(groups)}
     tables = (group.deliveries(with_delays=True) for group in first.values())
-    return all(len(counted(table)) <= _FEW * len(table) for table in tables)
+    return all(pc.count_distinct(table["delay"]).as_py() <= _FEW * len(table) for table in tables)
 
 
 def _read(session: Any, groups: Sequence[_Group], reader: Any, schema: Any = COUNT_SCHEMA) -> Any:
@@ -222,7 +223,7 @@ def _sketched(session: Any, groups: Sequence[_Group]) -> pa.Table:
     wanted = [per_cent / 100 for per_cent in (*_CENTILES, *PER_CENTS.tolist())]
     sketches = _read(session, groups, _Delays(groups), schema).groupBy("system")
     for found in sketches.agg(
-        f.percentile_approx("delay", wanted, _SKETCH_ACCURACY).alias("centiles"),
+        f.percentile_approx("delay", wanted, SKETCH_ACCURACY).alias("centiles"),
         f.avg("delay").alias("mean"),
         f.max("delay").alias("most"),
     ).collect():

@@ -1,4 +1,4 @@
-"""Finds the runs that are to be crunched, and checks them before anything is computed."""
+"""Finds the runs and workloads that are to be crunched, and checks them before anything else."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 import attrs
 
 from gossamer.sim.results import SUMMARY_FILE, ResultsError, read_results
-from gossamer.spark.crunch.tables import OTHERS, TABLES, check_file, kind_of
+from gossamer.spark.crunch.tables import OTHERS, TABLES, WORKLOADS, check_file, kind_of
+from gossamer.spark.workload.reading import WORKLOAD_FILE, check_table, read_description
 
 
 @attrs.frozen(kw_only=True)
@@ -24,6 +25,7 @@ class SystemTables:
         kind: of its tables, see `tables`.
         deliveries: rows of that table.
         lacking: columns that are missing, as table.column.
+        table_rows: of a workload, the rows of each table.
     """
 
     number: int
@@ -33,17 +35,18 @@ class SystemTables:
     kind: str
     deliveries: int
     lacking: tuple[str, ...] = ()
+    table_rows: Mapping[str, int] = attrs.field(factory=dict)
 
 
 @attrs.frozen(kw_only=True)
 class Run:
-    """One run.
+    """One run, or one workload.
 
     Attributes:
         name: its folder below what was named.
         path: the folder.
-        summary: its ``summary.json``.
-        systems: its systems.
+        summary: its ``summary.json``; of a workload, seed and settings in that form.
+        systems: its systems; a workload is one, called by its kind.
     """
 
     name: str
@@ -53,7 +56,7 @@ class Run:
 
 
 def find_runs(paths: Sequence[Path]) -> list[Run]:
-    """The runs in these folders, which are result folders or hold some at any depth.
+    """The runs and workloads in these folders, which are such or hold some at any depth.
 
     Raises:
         ResultsError: there is none in one of them, or a run is damaged or of an unknown form.
@@ -65,7 +68,8 @@ def find_runs(paths: Sequence[Path]) -> list[Run]:
         if folder.resolve() in seen:
             continue
         seen.add(folder.resolve())
-        run = _read(name, folder, number)
+        is_run = (folder / SUMMARY_FILE).exists()
+        run = _read(name, folder, number) if is_run else _read_workload(name, folder, number)
         number += len(run.systems)
         runs.append(run)
     return runs
@@ -74,9 +78,11 @@ def find_runs(paths: Sequence[Path]) -> list[Run]:
 def _named(paths: Sequence[Path]) -> Iterator[tuple[str, Path]]:
     """Every result folder with a name that tells it from the others."""
     for path in map(Path, paths):
-        folders = [path] if (path / SUMMARY_FILE).exists() else _below(path)
+        is_one = any((path / name).exists() for name in (SUMMARY_FILE, WORKLOAD_FILE))
+        folders = [path] if is_one else _below(path)
         if not folders:
-            raise ResultsError(path, "holds no results, expected a folder with summary.json")
+            expected = f"expected a folder with {SUMMARY_FILE} or {WORKLOAD_FILE}"
+            raise ResultsError(path, f"holds no results, {expected}")
         for folder in folders:
             below = folder.relative_to(path).as_posix()
             yield (str(path) if below == "." else f"{path}/{below}"), folder
@@ -85,9 +91,9 @@ def _named(paths: Sequence[Path]) -> Iterator[tuple[str, Path]]:
 def _below(path: Path) -> list[Path]:
     if not path.is_dir():
         return []
-    found = (file.parent for file in path.rglob(SUMMARY_FILE))
-    hidden = (folder for folder in found if not _is_hidden(folder.relative_to(path)))
-    return sorted(hidden)
+    names = (SUMMARY_FILE, WORKLOAD_FILE)
+    found = {file.parent for name in names for file in path.rglob(name)}
+    return sorted(folder for folder in found if not _is_hidden(folder.relative_to(path)))
 
 
 def _is_hidden(folder: Path) -> bool:
@@ -106,6 +112,25 @@ def _read(name: str, folder: Path, number: int) -> Run:
         for place, system in enumerate(summary["systems"])
     )
     return Run(name=name, path=folder, summary=summary, systems=systems)
+
+
+def _read_workload(name: str, folder: Path, number: int) -> Run:
+    told = read_description(folder)
+    kind = told["kind"]
+    system = SystemTables(
+        number=number,
+        run=name,
+        system=kind,
+        folder=folder.absolute(),
+        kind=WORKLOADS,
+        deliveries=0,
+        table_rows={
+            table: check_table(folder, table, one) for table, one in told["tables"].items()
+        },
+    )
+    scenario = {"workload": kind, **told["settings"]}
+    summary = {"seed": told["seed"], "scenario": scenario, "systems": {kind: {}}}
+    return Run(name=name, path=folder, summary=summary, systems=(system,))
 
 
 def _system(number: int, run: str, system: str, folder: Path) -> SystemTables:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from gossamer.sim.measures import BY_KEY
 from gossamer.sim.plots import Plot
 from gossamer.sim.report import page_html, plots_html, table_html
+from gossamer.spark.crunch.claims import Judged
 from gossamer.spark.crunch.crunching import Crunched, condition_text
 
 # Rows of a table on the page; the files have all of them.
@@ -27,12 +28,31 @@ def write_page(found: Crunched, plots: Sequence[Plot], file: Path) -> None:
         f"<ul>{notes}</ul>" if notes else "",
         "<h2>Plots</h2>",
         plots_html(plots),
+        *(_judged(one) for one in found.judged),
         "<h2>Measures</h2>",
         _intervals(found),
         "<h2>Systems compared</h2>",
         _comparisons(found),
     ]
     file.write_text(page_html("Results crunched", facts, parts), encoding="utf-8")
+
+
+def _judged(judged: Judged) -> str:
+    rows = [
+        _row(
+            check.name,
+            check.formatted(check.value),
+            "-" if math.isnan(low) else f"{check.formatted(low)} to {check.formatted(high)}",
+            check.paper,
+            check.bounds(),
+            "holds" if check.holds else "differs",
+        )
+        for check, low, high in judged.rows()
+    ]
+    titles = ("check", "measured", "95 % interval", "paper", "accepted", "")
+    claim = judged.claim
+    told = f"<p>{escape(claim.claim)}</p><p>{escape(claim.reason)}.</p>"
+    return f"<h2>{claim.id} {claim.verdict}</h2>{told}{_table(titles, rows)}"
 
 
 def label_of(measure: str) -> str:
@@ -46,7 +66,9 @@ def value_text(measure: str, value: float) -> str:
     if math.isnan(value):
         return "-"
     known = BY_KEY.get(measure)
-    return known.format(value) if known else f"{value:,.4g}"
+    if known:
+        return known.format(value)
+    return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
 def _intervals(found: Crunched) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -24,8 +25,8 @@ from gossamer.sim.plot_style import (
 )
 from gossamer.sim.plots import Plot
 from gossamer.spark.crunch.crunching import Crunched, Curve
-from gossamer.spark.crunch.small import CDF, LORENZ, SERIES
-from gossamer.spark.crunch.statistics import Condition, Interval
+from gossamer.spark.crunch.small import CDF, LORENZ, RANKS, SERIES, Floats
+from gossamer.spark.crunch.statistics import Condition, Interval, student
 
 # Measures that are drawn, where there are any.
 _DRAWN: Final = (
@@ -41,9 +42,25 @@ _DRAWN: Final = (
     "queue_max",
 )
 # Curves in a plot beyond which only some are drawn: a plot of hundreds tells nothing.
-_MOST_CURVES: Final = 8
+_MOST_CURVES: Final = 12
+# Lines of a legend that a plot has room for, and how much higher a further one makes it.
+_LEGEND_LINES: Final = 3
+_LINE_IN: Final = 0.2
+# Letters of a label that two fit beside each other of.
+_LABEL: Final = 40
+_STRONGEST: Final = 0.95
+_WEAKEST: Final = 0.25
 # Above 100 % there is nothing but ends of intervals.
 _WHOLE: Final = 1.05
+# By the beginnings of names that do not tell them.
+_UNITS: Final = {
+    "delay": " (s)",
+    "path length": " (hops)",
+    "tree length": " (hops)",
+    "load": " (share of all events)",
+    "width on attribute": " (share of its domain)",
+}
+_HOLDERS: Final = {"load": "nodes", "messages handled": "brokers"}
 _SHARES: Final = frozenset({"load", "hit ratio", "traffic overhead", "ring correct"})
 
 
@@ -57,10 +74,15 @@ def write_plots(found: Crunched, folder: Path) -> list[Plot]:
             chosen = [one for one in found.intervals if one.measure == measure]
             if chosen:
                 plots.append(_draw_measure(measure, chosen, styles, folder))
-        for part, draw in ((CDF, _draw_cdf), (LORENZ, _draw_lorenz), (SERIES, _draw_series)):
+        for part, draw in (
+            (RANKS, _draw_ranks),
+            (CDF, _draw_cdf),
+            (LORENZ, _draw_lorenz),
+            (SERIES, _draw_series),
+        ):
             for name in sorted({one.name for one in found.curves if one.part == part}):
                 curves = [one for one in found.curves if (one.part, one.name) == (part, name)]
-                plots.append(draw(name, _some(curves), styles, folder))
+                plots.append(draw(name, curves, styles, folder))
     return plots
 
 
@@ -140,6 +162,7 @@ def _draw_lines(
         rest = tuple(pair for pair in one.condition if pair[0] not in along)
         lines.setdefault((one.system, rest), []).append(one)
     flat: list[tuple[str, list[Interval]]] = []
+    strengths = strengths_of([system for system, _ in lines])
     for place, ((system, rest), line) in enumerate(lines.items()):
         style = styles[system]
         label = style.label + (f" ({_short(rest)})" if rest else "")
@@ -153,7 +176,7 @@ def _draw_lines(
             yerr=_errors(line),
             color=style.colour,
             linestyle=style.dashes,
-            alpha=_strength(sum(known == system for known, _ in list(lines)[:place])),
+            alpha=strengths[place],
             marker="osD^v<>"[place % 7],
             markersize=4,
             capsize=3,
@@ -175,17 +198,46 @@ def _errors(chosen: Sequence[Interval]) -> list[list[float]]:
     return [below, above]
 
 
+def _unit(name: str) -> str:
+    return next((unit for begin, unit in _UNITS.items() if name.startswith(begin)), "")
+
+
+def _draw_ranks(
+    name: str, curves: Sequence[Curve], styles: dict[str, SystemStyle], folder: Path
+) -> Plot:
+    figure, axes = _axes()
+    for curve, options in _some(curves, styles):
+        ranks, shares = zip(*curve.points, strict=True)
+        axes.plot(ranks, shares, marker="." if len(ranks) == 1 else None, **options)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("rank, the most popular first")
+    axes.set_ylabel("share of all choices")
+    caption = "On logarithmic scales, so that Zipf's law is a straight line; one seed each."
+    title = name[0].upper() + name[1:]
+    return _finished(figure, axes, folder, f"ranks-{name}", title, caption)
+
+
 def _draw_cdf(
     name: str, curves: Sequence[Curve], styles: dict[str, SystemStyle], folder: Path
 ) -> Plot:
     figure, axes = _axes()
-    for curve in curves:
-        shares, values = zip(*curve.points, strict=True)
-        _line(axes, values, np.array(shares) / 100, curve, styles, drawstyle="steps-pre")
-    axes.set_xlabel({"load": "load", "delay": "delay (s)"}.get(name, f"{name} (hops)"))
+    several = False
+    for curve, options in _some(curves, styles):
+        alike = [one for one in curves if _place(one) == _place(curve)]
+        shares, values, halves = averaged(alike)
+        axes.plot(values, shares / 100, drawstyle="steps-pre", **options)
+        if len(alike) > 1:
+            several = True
+            ends = (values - halves, values + halves)
+            axes.fill_betweenx(shares / 100, *ends, color=options["color"], alpha=0.15, linewidth=0)
+    axes.set_xlabel(name + _unit(name))
     axes.set_ylabel("share that does not exceed it")
     per_cent(axes.yaxis)
-    caption = "At whole per cents; one curve a run."
+    if name in _SHARES:
+        per_cent(axes.xaxis)
+    bands = "means over seeds of every per cent, with 95 % intervals (Student)"
+    caption = f"At whole per cents; {bands if several else 'one curve a run'}."
     return _finished(figure, axes, folder, f"cdf-{name}", f"Distribution of {name}", caption)
 
 
@@ -194,14 +246,17 @@ def _draw_lorenz(
 ) -> Plot:
     figure, axes = _axes()
     axes.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, label="all alike")
-    for curve in curves:
+    for curve, options in _some(curves, styles):
         shares, parts = zip(*curve.points, strict=True)
-        _line(axes, shares, parts, curve, styles)
-    axes.set_xlabel("share of nodes, those with least first")
-    axes.set_ylabel(f"their share of all {name}")
+        axes.plot(shares, parts, **options)
+    axes.set_xlabel(f"share of {_HOLDERS.get(name, 'parts')}, those with least first")
+    axes.set_ylabel("their share of the whole")
     per_cent(axes.xaxis)
     per_cent(axes.yaxis)
-    caption = "The further below the diagonal, the less even; Gini's coefficient is twice the area."
+    caption = (
+        "The further below the diagonal, the less even; Gini's coefficient is twice the area "
+        "between. One seed each."
+    )
     return _finished(figure, axes, folder, f"lorenz-{name}", f"Lorenz curve of {name}", caption)
 
 
@@ -209,53 +264,84 @@ def _draw_series(
     name: str, curves: Sequence[Curve], styles: dict[str, SystemStyle], folder: Path
 ) -> Plot:
     figure, axes = _axes()
-    for curve in curves:
+    for curve, options in _some(curves, styles):
         times, values = zip(*curve.points, strict=True)
-        _line(axes, np.array(times) / 3600, values, curve, styles)
+        axes.plot(np.array(times) / 3600, values, **options)
     axes.set_xlabel("simulated time (hours)")
     axes.set_ylabel(name)
     axes.set_ylim(bottom=0)
     if name in _SHARES:
         per_cent(axes.yaxis)
-    caption = "Means of groups of cycles where there are many; one curve a run."
+    caption = "Means of groups of cycles where there are many; one seed each."
     title = name[0].upper() + name[1:]
     return _finished(figure, axes, folder, f"series-{name}", title, caption)
 
 
-def _line(
-    axes: Axes, x: Any, y: Any, curve: Curve, styles: dict[str, SystemStyle], **options: Any
-) -> None:
-    style = styles[curve.system]
-    # Conditions of a system are told apart by how strong their lines are.
-    before = sum(line.get_color() == style.colour for line in axes.get_lines())
-    axes.plot(
-        x,
-        y,
-        color=style.colour,
-        linestyle=style.dashes,
-        alpha=_strength(before),
-        label=_name(curve),
-        **options,
-    )
+Options = dict[str, Any]
 
 
-def _some(curves: Sequence[Curve]) -> Sequence[Curve]:
-    """The first seed of each condition and system, and of those as many as are legible."""
+def _some(curves: Sequence[Curve], styles: dict[str, SystemStyle]) -> list[tuple[Curve, Options]]:
+    """The first seed of each condition and system, as many as are legible, and how it is drawn."""
     first: dict[tuple[str, Condition], Curve] = {}
     for curve in sorted(curves, key=lambda one: one.seed):
-        first.setdefault((curve.system, curve.condition), curve)
-    chosen = list(first.values())
-    step = max(1, len(chosen) / _MOST_CURVES)
-    return [chosen[int(place * step)] for place in range(min(len(chosen), _MOST_CURVES))]
+        first.setdefault(_place(curve), curve)
+    found = list(first.values())
+    step = max(1, len(found) / _MOST_CURVES)
+    chosen = [found[int(place * step)] for place in range(min(len(found), _MOST_CURVES))]
+    strengths = strengths_of([curve.system for curve in chosen])
+    dropped = _told_by_axis([curve.condition for curve in chosen])
+    return [
+        (
+            curve,
+            {
+                "color": styles[curve.system].colour,
+                "linestyle": styles[curve.system].dashes,
+                "alpha": strength,
+                "label": _name(curve, dropped),
+            },
+        )
+        for curve, strength in zip(chosen, strengths, strict=True)
+    ]
 
 
-def _strength(before: int) -> float:
-    """Of the next line of a system, after so many others of it."""
-    return max(0.25, 0.95 - 0.3 * before)
+def _place(curve: Curve) -> tuple[str, Condition]:
+    return curve.system, curve.condition
 
 
-def _name(one: Interval | Curve) -> str:
-    return one.system + (f" ({_short(one.condition)})" if one.condition else "")
+def averaged(curves: Sequence[Curve]) -> tuple[Floats, Floats, Floats]:
+    """Places, means over curves at each, and half the lengths of Student's intervals.
+
+    Args:
+        curves: all at the same places; of a single one the intervals are 0 long.
+    """
+    values = np.array([[value for _, value in one.points] for one in curves])
+    places = np.array([x for x, _ in curves[0].points])
+    halves = np.zeros(len(places))
+    if len(curves) > 1:
+        halves = student(len(curves)) * values.std(axis=0, ddof=1) / math.sqrt(len(curves))
+    return places, values.mean(axis=0), halves
+
+
+def strengths_of(systems: Sequence[str]) -> list[float]:
+    """How strongly lines are drawn, by which the conditions of one system are told apart."""
+    return [
+        _STRONGEST
+        - (_STRONGEST - _WEAKEST)
+        * systems[:place].count(system)
+        / max(systems.count(system) - 1, 1)
+        for place, system in enumerate(systems)
+    ]
+
+
+def _told_by_axis(conditions: Sequence[Condition]) -> set[str]:
+    """What need not be said of conditions because the number that takes most values tells it."""
+    axis = axis_of(conditions)
+    return decided_by(axis, conditions) - {axis} if axis else set()
+
+
+def _name(one: Interval | Curve, dropped: Iterable[str] = ()) -> str:
+    told = tuple(pair for pair in one.condition if pair[0] not in dropped)
+    return one.system + (f" ({_short(told)})" if told else "")
 
 
 def _short(condition: Condition) -> str:
@@ -269,7 +355,11 @@ def _short(condition: Condition) -> str:
 
 
 def _legend(figure: Figure, axes: Axes) -> None:
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    handles, labels = axes.get_legend_handles_labels()
+    columns = 2 if max(map(len, labels), default=0) <= _LABEL else 1
+    lines = math.ceil(len(labels) / columns)
+    figure.set_figheight(HEIGHT_IN + _LINE_IN * max(lines - _LEGEND_LINES, 0))
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns)
 
 
 def _axes() -> tuple[Figure, Axes]:

@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.parquet as pq
 
-from gossamer.sim.summary import percentile, worst_hour_hit_ratio
+from gossamer.sim.summary import load_shares, percentile, worst_hour_hit_ratio
 from gossamer.spark.crunch.tables import BROKERS, PEERS
 
 Floats = npt.NDArray[np.float64]
 Columns = Mapping[str, npt.NDArray[Any]]
 
-MEASURE, CDF, LORENZ, SERIES = "measure", "cdf", "lorenz", "series"
+MEASURE, CDF, LORENZ, SERIES, RANKS = "measure", "cdf", "lorenz", "series", "ranks"
 
 _OF_PEERS: Final = ("events", "nodes", "cycles")
 _OF_BROKERS: Final = ("queues", "brokers")
@@ -77,7 +77,7 @@ def broker_rows(queues: Columns, brokers: Columns) -> Iterator[Row]:
             ),
         }
     )
-    yield from distribution("load", brokers["handled"])
+    yield from distribution("messages handled", brokers["handled"])
     yield from series("longest queue", queues["time_s"], longest, np.ones(len(longest)))
 
 
@@ -119,6 +119,7 @@ def node_measures(nodes: Columns) -> dict[str, float]:
         **{f"load_p{p}": percentile(load, p) for p in (50, 90, 95, 99)},
         "load_max": percentile(load, 100),
         "load_gini": gini(load),
+        **load_shares(load),
         "received_gini": gini(nodes.get("received", np.empty(0))),
         "routing_table_entries_mean": mean(entries),
         "routing_table_entries_p99": percentile(entries, 99),
@@ -240,7 +241,7 @@ def _measures(found: Mapping[str, float]) -> Iterator[Row]:
 
 
 def _columns(file: Path) -> dict[str, npt.NDArray[Any]]:
-    table = pq.read_table(file)
+    table = pq.read_table(file, page_checksum_verification=True)
     return {name: table[name].to_numpy() for name in table.column_names}
 
 

@@ -148,13 +148,17 @@ def intervals(values: Iterable[Value]) -> list[Interval]:
 
 def half_width(numbers: Any) -> float:
     """Half the length of Student's interval of a mean; NaN of fewer than two numbers."""
-    from scipy.stats import t
-
     count = len(numbers)
     if count < 2:
         return math.nan
-    quantile = float(t.ppf((1 + CONFIDENCE) / 2, count - 1))
-    return quantile * float(np.std(numbers, ddof=1)) / math.sqrt(count)
+    return student(count) * float(np.std(numbers, ddof=1)) / math.sqrt(count)
+
+
+def student(count: int) -> float:
+    """Half the length of the interval of a mean of ``count`` numbers, in standard errors."""
+    from scipy.stats import t
+
+    return float(t.ppf((1 + CONFIDENCE) / 2, count - 1))
 
 
 def comparisons(values: Iterable[Value]) -> list[Comparison]:

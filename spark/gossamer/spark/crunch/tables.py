@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from gossamer.sim.results import ResultsError
 
-PEERS, BROKERS, OTHERS = "peers", "brokers", "others"
+PEERS, BROKERS, WORKLOADS, OTHERS = "peers", "brokers", "workloads", "others"
 
 WHOLE, REAL, TEXT = "whole numbers", "numbers", "texts"
 

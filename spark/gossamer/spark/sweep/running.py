@@ -33,7 +33,7 @@ from gossamer.sim.commands.destination import UNFINISHED
 from gossamer.sim.commands.progress import progress_bars
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.results import ResultsError, check_destination, read_results, whole_folder
-from gossamer.spark.errors import WorkerLost
+from gossamer.spark.errors import ClusterLost, WorkerLost
 from gossamer.spark.session import slots
 from gossamer.spark.sweep.plan import Point, SweepPlan
 from gossamer.spark.sweep.task import run_on
@@ -91,6 +91,7 @@ def run_sweep(session: Any, plan: SweepPlan, out: Path, options: SweepOptions) -
 
     Raises:
         ResultsError: ``out`` is taken, holds an unfinished sweep, or one of another plan.
+        ClusterLost: there is no worker, or no session any more; what is finished is kept.
         OSError: the disk is full or not writable; what is finished is kept.
     """
     out = Path(out)
@@ -125,8 +126,12 @@ def _claim(plan: SweepPlan, out: Path, unfinished: Path, resume: bool) -> None:
                 "holds an unfinished sweep; go on with it by --resume, choose another folder, or "
                 "move it away",
             ) from None
-        (unfinished / RUNS).mkdir()
-        (unfinished / PLAN_FILE).write_text(told, encoding="utf-8")
+        try:
+            (unfinished / RUNS).mkdir()
+            (unfinished / PLAN_FILE).write_text(told, encoding="utf-8")
+        except BaseException:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            raise
         return
     file = unfinished / PLAN_FILE
     if not file.is_file():
@@ -234,6 +239,8 @@ def _reason(future: Future[None]) -> str | None:
     """Why a point failed; None if it did not. What is no fault of the point is raised."""
     try:
         future.result()
+    except ClusterLost:
+        raise
     except SimulationError as error:
         return str(error)
     return None

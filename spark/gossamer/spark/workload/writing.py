@@ -27,8 +27,8 @@ from gossamer.spark.jobs import job_errors, watched
 from gossamer.spark.session import slots, writable_path
 from gossamer.spark.workload.checks import Check, check_workload
 from gossamer.spark.workload.frames import table_frame
+from gossamer.spark.workload.reading import WORKLOAD_FILE
 
-WORKLOAD_FILE: Final = "workload.json"
 TRACE_FILE: Final = "trace.parquet"
 
 
@@ -117,7 +117,7 @@ def _write_trace(workload: ChurnRows, folder: Path) -> None:
     target = folder / TRACE_FILE
     with pq.ParquetWriter(target, schema, compression="zstd", write_page_checksum=True) as writer:
         for file in files:
-            for batch in pq.ParquetFile(file).iter_batches():
+            for batch in pq.ParquetFile(file, page_checksum_verification=True).iter_batches():
                 names = pc.binary_join_element_wise("n", pc.cast(batch["node"], pa.string()), "")
                 columns = [names, batch["start_s"], batch["end_s"]]
                 writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))

@@ -1,0 +1,98 @@
+"""Claims judged over seeds: the verdicts of the figures, with intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import attrs
+import numpy as np
+import pytest
+
+from gossamer.sim.errors import ScenarioError
+from gossamer.sim.figures.vinifera_studies import BASELINE, RANDOM, SKEWED, VINIFERA
+from gossamer.spark.crunch.claims import check_claims, judge_claims
+from gossamer.spark.crunch.folders import Run
+from gossamer.spark.crunch.statistics import Value, half_width
+
+SIZES = (500, 1000)
+# What overhead is without chance, such that V3 holds.
+OVERHEADS = {
+    (BASELINE, RANDOM): 0.82,
+    (VINIFERA, RANDOM): 0.6,
+    (BASELINE, SKEWED): 0.41,
+    (VINIFERA, SKEWED): 0.1,
+}
+
+
+def swept(folder: Path, seeds: Sequence[int]) -> tuple[list[Run], list[Value]]:
+    """Runs of a sweep over sizes, kinds, systems and seeds, with their overheads."""
+    draw = np.random.default_rng(1)
+    runs, values = [], []
+    for seed in seeds:
+        for nodes in SIZES:
+            for system, kind in OVERHEADS:
+                path = folder / f"{seed}-{nodes}-{system}-{kind}"
+                path.mkdir()
+                preset = "baseline" if system == BASELINE else "paper"
+                (path / "scenario.toml").write_text(
+                    f"nodes = {nodes}\nrounds = 20\nseed = {seed}\n"
+                    f'[subscriptions]\nkind = "{kind}"\n'
+                    f'[[system]]\nname = "{system}"\npreset = "{preset}"\n'
+                )
+                runs.append(Run(name=path.name, path=path, summary={}, systems=()))
+                values.append(
+                    Value(
+                        run=path.name,
+                        condition=(),
+                        seed=seed,
+                        system=system,
+                        measure="traffic_overhead",
+                        value=OVERHEADS[system, kind] + float(draw.normal(0, 0.005)),
+                        method="exact",
+                    )
+                )
+    return runs, values
+
+
+def test_a_claim_is_judged_with_student_s_interval_of_a_mean(tmp_path: Path) -> None:
+    runs, values = swept(tmp_path, seeds=(1, 2, 3, 4, 5))
+    (judged,) = judge_claims(["V3"], runs, values)
+    assert (judged.claim.id, judged.claim.verdict, judged.seeds) == ("V3", "holds", 5)
+    rows = {check.name: (check, low, high) for check, low, high in judged.rows()}
+    there = np.array([one.value for one in values if "-1000-baseline-random" in one.run])
+    check, low, high = rows["baseline, random at 1,000 nodes"]
+    assert check.value == pytest.approx(there.mean())
+    assert (low, high) == pytest.approx(
+        (there.mean() - half_width(there), there.mean() + half_width(there))
+    )
+    skewed = np.array([one.value for one in values if "-1000-baseline-skewed" in one.run])
+    check, low, high = rows["baseline, skewed over random at 1,000 nodes"]
+    assert check.value == pytest.approx(skewed.mean() / there.mean())
+    assert low < check.value < high
+
+
+def test_a_value_out_of_bounds_decides(tmp_path: Path) -> None:
+    runs, values = swept(tmp_path, seeds=(1, 2))
+    high = [attrs.evolve(one, value=0.9) if "vinifera-random" in one.run else one for one in values]
+    (judged,) = judge_claims(["V3"], runs, high)
+    assert judged.claim.verdict == "differs"
+    assert "Vinifera, random at 1,000 nodes 90.0 %" in judged.claim.reason
+    assert "nan" not in judged.claim.reason
+
+
+def test_one_seed_has_no_interval(tmp_path: Path) -> None:
+    (judged,) = judge_claims(["V3"], *swept(tmp_path, seeds=(1,)))
+    assert judged.seeds == 1
+    assert all(math.isnan(end) for ends in judged.ends for end in ends)
+
+
+def test_runs_that_decide_have_to_be_there(tmp_path: Path) -> None:
+    runs, values = swept(tmp_path, seeds=(1,))
+    some = [one for one in values if "baseline-skewed" not in one.run]
+    expected = r"--claim is 'V6', expected runs of baseline \(skewed\) among"
+    with pytest.raises(ScenarioError, match=expected):
+        judge_claims(["V6"], runs, some)
+    with pytest.raises(ScenarioError, match="--claim is 'V9', expected one of V3, V6"):
+        check_claims(["V3", "V9"])

@@ -1,0 +1,203 @@
+"""Workloads crunched by Spark: exact where it says so, of every kind, odd ones refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gossamer.protocol.space.ring import RING
+from gossamer.sim.results import ResultsError
+from gossamer.sim.row_tables.kinds import Wish, make_workload
+from gossamer.sim.summary import percentile
+from gossamer.spark.crunch.crunching import crunch_results
+from gossamer.spark.crunch.folders import find_runs
+from gossamer.spark.crunch.workloads import quantity, ranking, stabbed
+from gossamer.spark.errors import JobError
+
+ALL = 10**9
+
+
+def write_by_hand(folder: Path, kind: str, wish: Wish) -> None:
+    """A workload's folder without Spark, one file a table."""
+    tables = make_workload(kind, wish).tables()
+    told = {
+        "kind": kind,
+        "seed": wish.seed,
+        "settings": dict(wish.settings),
+        "tables": {
+            one.name: {
+                "rows": len(one.table()),
+                "columns": [{"name": f.name, "type": str(f.kind)} for f in one.fields],
+            }
+            for one in tables
+        },
+    }
+    for one in tables:
+        (folder / one.name).mkdir(parents=True)
+        file = folder / one.name / "part-0.parquet"
+        pq.write_table(one.table(), file, write_page_checksum=True)
+    (folder / "workload.json").write_text(json.dumps(told))
+
+
+def matches_by_hand(wish: Wish, attributes: int) -> list[int]:
+    """How many subscriptions each event matches, one after another."""
+    subscriptions, events = (one.table() for one in make_workload("vinifera", wish).tables())
+    ranges = subscriptions.to_pylist()
+    return [
+        sum(
+            one["constrained"] >= 0
+            and all(
+                one[f"low_{a}"] <= event[f"value_{a}"] <= one[f"high_{a}"]
+                for a in range(attributes)
+            )
+            for one in ranges
+        )
+        for event in events.to_pylist()
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("attributes", "exact_up_to"), [(1, ALL), (2, 0)])
+def test_figures_of_ranges_are_those_of_single_rows(
+    session: Any, tmp_path: Path, attributes: int, exact_up_to: int
+) -> None:
+    wish = Wish(
+        seed=5,
+        subscriptions=300,
+        events=80,
+        settings={"attributes": attributes, "width": 0.3, "kind": "skewed", "subscribers": 0.8},
+    )
+    write_by_hand(tmp_path / "w", "vinifera", wish)
+    found = crunch_results(
+        session,
+        find_runs([tmp_path / "w"]),
+        tmp_path / "out",
+        plots=attributes == 2,
+        exact_up_to=exact_up_to,
+    )
+    values = {one.measure: one for one in found.values}
+    matched = np.array(matches_by_hand(wish, attributes))
+    name = "subscriptions_that_an_event_matches"
+    assert values[f"{name}_mean"].value == pytest.approx(matched.mean())
+    assert values[f"{name}_p90"].value == percentile(matched, 90)
+    assert values[f"{name}_max"].value == matched.max()
+    method = "exact" if attributes == 1 and exact_up_to else "sample"
+    assert values[f"{name}_max"].method == method
+    assert any("sample of 1,000 events" in note for note in found.notes) == (method == "sample")
+    rows = make_workload("vinifera", wish).tables()[0].table().to_pylist()
+    wanted = [one for one in rows if one["constrained"] >= 0]
+    assert 0 < len(wanted) < len(rows)
+    last = attributes - 1
+    widths = np.array([(one[f"high_{last}"] - one[f"low_{last}"]) / RING for one in wanted])
+    assert values[f"width_on_attribute_{last}_mean"].value == pytest.approx(widths.mean())
+    median = values[f"width_on_attribute_{last}_p50"]
+    assert median.method == ("exact" if exact_up_to else "sketch")
+    assert median.value == pytest.approx(percentile(widths, 50))
+    assert values[f"subscriptions_on_attribute_{last}"].value == len(wanted)
+    places = np.bincount([one["place"] for one in rows])
+    assert values["places_of_subscriptions_first_share"].value == places.max() / len(rows)
+    assert {one.name for one in found.curves} >= {"places of events", "width on attribute 0"}
+    if attributes == 2:
+        drawn = {path.stem for path in (tmp_path / "out" / "plots").glob("*.png")}
+        assert drawn >= {"ranks-places-of-events", "lorenz-events-over-the-domain-of-attribute-1"}
+
+
+RANGES = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)).map(sorted), max_size=30)
+
+
+@given(RANGES, st.lists(st.integers(0, 20), max_size=20))
+def test_ranges_are_counted_at_both_ends(ranges: list[list[int]], values: list[int]) -> None:
+    low, high = (np.array([one[end] for one in ranges], np.int64) for end in (0, 1))
+    found = stabbed(low, high, np.array(values, np.int64))
+    assert found.tolist() == [sum(a <= v <= b for a, b in ranges) for v in values]
+
+
+def test_of_nothing_there_is_nothing_to_tell() -> None:
+    assert list(ranking("x", np.empty(0, np.int64))) == []
+    assert list(quantity("x", np.empty(0))) == []
+
+
+def test_a_ranking_goes_from_the_most_popular_on() -> None:
+    rows = {(row.part, row.name, row.x): row.value for row in ranking("a b", np.array([1, 6, 3]))}
+    assert [rows["ranks", "a b", float(rank)] for rank in (1, 2, 3)] == [0.6, 0.3, 0.1]
+    assert rows["measure", "a_b_first_share", 0.0] == 0.6
+
+
+def test_a_workload_that_is_damaged_inside_leaves_nothing(session: Any, tmp_path: Path) -> None:
+    write_by_hand(tmp_path / "w", "churn", Wish(subscriptions=200, settings={"days": 1.0}))
+    file = tmp_path / "w" / "sessions" / "part-0.parquet"
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    file.write_bytes(bytes(content))
+    runs = find_runs([tmp_path])
+    with pytest.raises(JobError, match=r"part-0\.parquet is damaged, expected a whole Parquet"):
+        crunch_results(session, runs, tmp_path / "out", exact_up_to=ALL)
+    assert [path.name for path in tmp_path.iterdir()] == ["w"]
+
+
+def cut_short(folder: Path) -> None:
+    file = folder / "events" / "part-0.parquet"
+    file.write_bytes(file.read_bytes()[:-20])
+
+
+def of_other_types(folder: Path) -> None:
+    file = folder / "events" / "part-0.parquet"
+    table = pq.read_table(file)
+    place = table.column_names.index("value_0")
+    pq.write_table(
+        table.set_column(place, "value_0", table["value_0"].cast(pa.float64(), safe=False)), file
+    )
+
+
+def of_fewer_columns(folder: Path) -> None:
+    file = folder / "subscriptions" / "part-0.parquet"
+    pq.write_table(pq.read_table(file).drop_columns(["low_0"]), file)
+
+
+def of_fewer_rows(folder: Path) -> None:
+    (folder / "events" / "part-0.parquet").unlink()
+
+
+def of_no_kind(folder: Path) -> None:
+    file = folder / "workload.json"
+    file.write_text(file.read_text().replace("vinifera", "sorcery"))
+
+
+def half_described(folder: Path) -> None:
+    file = folder / "workload.json"
+    file.write_text(file.read_text()[:40])
+
+
+def barely_described(folder: Path) -> None:
+    (folder / "workload.json").write_text("{}")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "sentence"),
+    [
+        (cut_short, r"part-0\.parquet is damaged or no Parquet table"),
+        (of_other_types, "has a column value_0 of double, expected int64"),
+        (of_fewer_columns, "has no column low_0, expected one of int64"),
+        (of_fewer_rows, "events has 0 rows, expected 10"),
+        (of_no_kind, "is of the kind 'sorcery', expected one of vinifera, siena"),
+        (half_described, "workload.json is not the description of a workload"),
+        (barely_described, "workload.json has no kind, expected the description of a workload"),
+    ],
+)
+def test_a_workload_that_cannot_be_read_is_refused(
+    tmp_path: Path, spoil: Any, sentence: str
+) -> None:
+    write_by_hand(tmp_path / "w", "vinifera", Wish(subscriptions=20, events=10))
+    assert [run.name for run in find_runs([tmp_path])] == [f"{tmp_path}/w"]
+    spoil(tmp_path / "w")
+    with pytest.raises(ResultsError, match=sentence) as refused:
+        find_runs([tmp_path])
+    assert "\n" not in str(refused.value)
