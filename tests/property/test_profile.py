@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 from gossamer.protocol.config import Settings
 from gossamer.protocol.overlay.links import put_link, settle_ring
 from gossamer.protocol.overlay.profile import (
+    ARC_START,
     HALF_BITS,
     HALF_MASK,
+    IDENTIFIER,
+    LOAD,
     NOTHING,
     coarse_range,
     high_end,
@@ -22,7 +25,7 @@ from gossamer.protocol.overlay.utility import range_utility, shared_length
 from gossamer.protocol.rendezvous.showering import neighbour_arc_begins, own_arc_begins
 from gossamer.protocol.rules import use_compiled
 from gossamer.protocol.space.ring import RING_MASK, clockwise
-from gossamer.protocol.state import ARC_START, IDENTIFIER, LOAD, State, make_state
+from gossamer.protocol.state import State, make_state
 from support.overlays import arc_of, descriptor
 
 HALVES = st.one_of(st.integers(0, HALF_MASK), st.sampled_from([0, 1, HALF_MASK]))

@@ -24,6 +24,7 @@ from gossamer.protocol.messages import (
     UNREACHABLE,
 )
 from gossamer.protocol.overlay.links import settle_ring
+from gossamer.protocol.overlay.profile import ARC_START, IDENTIFIER
 from gossamer.protocol.overlay.sampling import NEWSCAST, pack
 from gossamer.protocol.overlay.selection import (
     begin_selection,
@@ -36,7 +37,7 @@ from gossamer.protocol.overlay.utility import friend_utility
 from gossamer.protocol.peer import join_record, restart
 from gossamer.protocol.rendezvous.showering import own_arc_begins
 from gossamer.protocol.space.ring import RING_MASK, clockwise
-from gossamer.protocol.state import ARC_START, IDENTIFIER, State, make_state
+from gossamer.protocol.state import State, make_state
 from support.overlays import (
     HANDLE,
     Hosts,

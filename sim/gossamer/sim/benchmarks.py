@@ -29,7 +29,7 @@ from gossamer.protocol.overlay.sampling import (
     newscast_step,
 )
 from gossamer.protocol.peer import TIMERS, approach, hint, largest_step, step
-from gossamer.protocol.state import RANGES, State, make_state
+from gossamer.protocol.state import State, make_state
 from gossamer.protocol.struct import Struct
 from gossamer.sim.cycle_engine import CycleEngine, make_network
 from gossamer.sim.event_engine import EventEngine, draw_phases
@@ -152,7 +152,8 @@ def measure_tman(nodes: int, cycles: int) -> Measurement:
     ends = np.sort(draws.integers(0, 1 << 62, (nodes, 2)), axis=1)
     state.constrained[:] = 1
     state.subscriptions[:, 0] = ends
-    state.sampler.profile[:, RANGES] = coarse_range(ends[:, 0], ends[:, 1])
+    state.sampler.profile[:, settings.first_range] = coarse_range(ends[:, 0], ends[:, 1])
+    state.tell_sizes()
     network = make_network(nodes)
     fill_random_views(state.sampler, network.alive, SEED, 20)
     engine = CycleEngine(

@@ -10,6 +10,7 @@ from typing import Any
 
 from gossamer.protocol.overlay.descriptors import index
 from gossamer.protocol.overlay.links import handle_in, is_refused, slot_of
+from gossamer.protocol.overlay.profile import IDENTIFIER
 from gossamer.protocol.overlay.sampling import view_length
 from gossamer.protocol.overlay.selection import (
     bars_of,
@@ -23,7 +24,6 @@ from gossamer.protocol.overlay.utility import primary_ranges, range_utility, ran
 from gossamer.protocol.rules import rule
 from gossamer.protocol.scans import copy_row
 from gossamer.protocol.space.ring import RING
-from gossamer.protocol.state import IDENTIFIER
 
 
 @rule

@@ -22,13 +22,13 @@ from gossamer.protocol.overlay.links import (
     is_refused,
     settle_ring,
 )
+from gossamer.protocol.overlay.profile import IDENTIFIER
 from gossamer.protocol.overlay.sampling import NEWSCAST
 from gossamer.protocol.overlay.small_world import draw_offsets, offset_distance
 from gossamer.protocol.overlay.utility import friend_utility
 from gossamer.protocol.rules import inline_rule, rule
 from gossamer.protocol.scans import copy_row
 from gossamer.protocol.space.ring import RING, RING_MASK, clockwise
-from gossamer.protocol.state import IDENTIFIER
 
 # The ordered kinds of links, by which `work.seated` counts.
 AFTER, BEFORE, FRIENDS = 0, 1, 2
