@@ -42,6 +42,9 @@ SHIFTED = 6  # moves of the identifier
 REPEATED = 7  # event copies taken a second time and dropped
 COUNTERS = 8
 
+# Places of `Work.link_place`, a power of two, many times the links of a peer.
+LINK_PLACES = 256
+
 
 class Work(Struct):
     """Scratch space of one thread.
@@ -56,6 +59,8 @@ class Work(Struct):
             it those found are.
         farthest: int64[2], distance of the farthest ring link on either side.
         lowest: float64[1], utility of the worst friend.
+        link_handle: int64[K + 1], the handle of every neighbour, -1 in empty slots.
+        link_place: int64[LINK_PLACES], by the low bits of a handle, which of these it may be.
         link_utility: float64[K], friend utility of every neighbour.
         utility: float64[max(K + 1, C)], friend utilities of the candidates in hand.
         suiting: int64[max(K + 1, C)], which of them may deserve a slot.
@@ -83,6 +88,8 @@ class Work(Struct):
     reach: Int64s
     farthest: Int64s
     lowest: npt.NDArray[np.float64]
+    link_handle: Int64s
+    link_place: Int64s
     link_utility: npt.NDArray[np.float64]
     utility: npt.NDArray[np.float64]
     suiting: Int64s
@@ -205,6 +212,8 @@ def make_work(settings: Settings) -> Work:
         reach=np.zeros(settings.small_world_links, np.int64),
         farthest=np.zeros(2, np.int64),
         lowest=np.zeros(1),
+        link_handle=np.zeros(slots, np.int64),
+        link_place=np.zeros(LINK_PLACES, np.int64),
         link_utility=np.zeros(settings.links),
         utility=np.zeros(candidates),
         suiting=np.zeros(candidates, np.int64),

@@ -58,7 +58,7 @@ class Network(NamedTuple):
 PASSED, LOST, DROPPED = 0, 1, 2
 
 # How many turns ahead a protocol may bring memory near.
-HINT_SOON, HINT_LATER = 8, 16
+HINT_SOON, HINT_LATER = 4, 8
 
 
 def make_network(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer.protocol.overlay.descriptors import index
-from gossamer.protocol.overlay.links import handle_in, is_refused, slot_of
+from gossamer.protocol.overlay.links import handle_in, is_refused
 from gossamer.protocol.overlay.profile import IDENTIFIER
 from gossamer.protocol.overlay.sampling import view_length
 from gossamer.protocol.overlay.selection import (
@@ -21,15 +21,17 @@ from gossamer.protocol.overlay.selection import (
     side_distance,
 )
 from gossamer.protocol.overlay.utility import primary_ranges, range_utility, ranges_utility
-from gossamer.protocol.rules import rule
+from gossamer.protocol.rules import inline_rule, rule
 from gossamer.protocol.scans import copy_row
 from gossamer.protocol.space.ring import RING
+from gossamer.protocol.state import LINK_PLACES
 
 
 @rule
 def set_bars_by_links(s: Any, p: int) -> None:
     """Note what a candidate has to equal at least to take the place of a present neighbour."""
     work = s.work
+    note_neighbours(s, p)
     ring = s.params.ring_links
     for side in range(2):
         work.farthest[side] = -1
@@ -47,6 +49,49 @@ def set_bars_by_links(s: Any, p: int) -> None:
             identifier = s.link_profile[p, slot, IDENTIFIER]
             work.reach[k] = either_way(work.target[k], identifier)
     work.lowest[0] = lowest_utility(s, p)
+
+
+@inline_rule
+def note_neighbours(s: Any, p: int) -> None:
+    """Note which slot every neighbour has, for `slot_noted`."""
+    work = s.work
+    for k in range(s.links.shape[1]):
+        word = s.links[index(p), index(k)]
+        work.link_handle[index(k)] = handle_in(word) if word >= 0 else -1
+    for k in range(s.links.shape[1]):
+        work.link_place[index(place_of(work.link_handle[index(k)]))] = k
+
+
+@inline_rule
+def place_of(handle: int) -> Any:
+    """Where in `Work.link_place` a handle is noted."""
+    return handle & (LINK_PLACES - 1)
+
+
+@inline_rule
+def slot_noted(s: Any, handle: int) -> Any:
+    """The slot of the neighbour ``handle`` when `note_neighbours` was called, -1 if it was none.
+
+    Two of three descriptors looked up here are neighbours': a scan of all slots for each would be
+    a tenth of a peer's turn.
+    """
+    k = s.work.link_place[index(place_of(handle))]
+    held = s.work.link_handle[index(k)]
+    if held == handle:
+        return k
+    # Another neighbour has that place, and may have taken it from this one.
+    if place_of(held) == place_of(handle):
+        return scan_noted(s, handle)
+    return -1
+
+
+@rule
+def scan_noted(s: Any, handle: int) -> int:
+    """What `slot_noted` finds, wherever places collide."""
+    for k in range(s.links.shape[1]):
+        if s.work.link_handle[k] == handle:
+            return k
+    return -1
 
 
 @rule
@@ -143,7 +188,7 @@ def is_news(s: Any, p: int, word: int, profile: Any, at: int, utility: float) ->
     """
     if word < 0 or handle_in(word) == s.sampler.handle[p]:
         return False
-    k = slot_of(s, p, handle_in(word))
+    k = slot_noted(s, handle_in(word))
     if k < 0:
         return not is_refused(s, p, word)
     if s.links[p, k] <= word:
