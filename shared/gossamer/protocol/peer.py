@@ -234,14 +234,16 @@ def on_unreachable(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -
 
 
 @rule
-def hint(s: Any, soon: int, later: int) -> None:
-    """Bring near what the turns of two rows will read; changes nothing."""
-    sample_hint(s.sampler, soon, later)
-    approach(s, later)
-    partner = likely_neighbour(s, soon)
-    if partner >= 0:
-        approach(s, partner)
-        prefetch_row(s.sampler, partner)
+def hint(s: Any, timer: int, soon: int, later: int) -> None:
+    """Bring near what a timer of two rows will need; changes nothing."""
+    if timer == SAMPLE_TIMER:
+        sample_hint(s.sampler, timer, soon, later)
+    elif timer == OVERLAY_TIMER:
+        approach(s, later)
+        partner = likely_neighbour(s, soon)
+        if partner >= 0:
+            approach(s, partner)
+            prefetch_row(s.sampler, partner)
 
 
 @rule

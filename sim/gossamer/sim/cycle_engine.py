@@ -86,7 +86,7 @@ def observe_nothing(_collector: Any, _state: Any, _words: Any, _at: int, _now: i
 
 
 @rule
-def give_no_hint(_state: Any, _soon: int, _later: int) -> None:
+def give_no_hint(_state: Any, _timer: int, _soon: int, _later: int) -> None:
     """The hint of protocols that have none."""
 
 
@@ -146,8 +146,6 @@ def make_turns(step: Rule, observe: Rule, hint: Rule, approach: Rule) -> Callabl
                         break
                     timer = 0
                     p = order[turn]
-                    if turn + HINT_LATER < len(order):
-                        hint(state, order[turn + HINT_SOON], order[turn + HINT_LATER])
                     if not network.alive[p]:
                         timer = len(timers)
                         continue
@@ -155,6 +153,9 @@ def make_turns(step: Rule, observe: Rule, hint: Rule, approach: Rule) -> Callabl
                 words[KIND] = timers[timer]
                 words[TO] = p
                 words[FROM] = p
+                if turn + HINT_LATER < len(order):
+                    soon, later = order[turn + HINT_SOON], order[turn + HINT_LATER]
+                    hint(state, timers[timer], soon, later)
                 cursor[HEAD] = 0
                 cursor[TAIL] = BODY
                 timer += 1

@@ -134,11 +134,10 @@ def bars_of(s: Any, p: int) -> Bars:
 def may_suit(s: Any, bars: Bars, identifier: int, utility: float) -> Any:
     """Whether a candidate equals the worst that any kind of slot holds."""
     # No branch: which candidates do cannot be foretold.
-    suits = (
-        (utility >= bars.lowest)
-        | (clockwise(bars.place, identifier) <= bars.after)
-        | (clockwise(identifier, bars.place) <= bars.before)
-    )
+    suits = utility >= bars.lowest
+    if s.params.ring_links > 0:
+        suits |= clockwise(bars.place, identifier) <= bars.after
+        suits |= clockwise(identifier, bars.place) <= bars.before
     for k in range(s.params.small_world_links):
         suits |= either_way(s.work.target[index(k)], identifier) <= s.work.reach[index(k)]
     return suits
