@@ -79,7 +79,13 @@ def offer(state: State, ages: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return seats(state)
 
 
-@given(ages=st.lists(st.tuples(st.integers(0, 6), st.integers(0, 4)), min_size=1, max_size=12))
+# As many as a record of links may hold.
+AGES = st.lists(
+    st.tuples(st.integers(0, 6), st.integers(0, 4)), min_size=1, max_size=SETTINGS.links + 1
+)
+
+
+@given(ages=AGES)
 def test_those_seated_are_distinct_others_young_enough_each_at_its_youngest(
     ages: list[tuple[int, int]],
 ) -> None:

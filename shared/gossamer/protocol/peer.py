@@ -50,7 +50,6 @@ from gossamer.protocol.messages import (
     Outbox,
     Words,
 )
-from gossamer.protocol.overlay.descriptors import prefetch_row
 from gossamer.protocol.overlay.links import handle_in, settle_ring
 from gossamer.protocol.overlay.load_shifting import on_load_shifted, shift_load
 from gossamer.protocol.overlay.membership import (
@@ -74,12 +73,13 @@ from gossamer.protocol.overlay.sampling import (
     sample_on_unreachable,
 )
 from gossamer.protocol.overlay.tman import (
-    likely_neighbour,
+    approach_links,
     on_overlay_timer,
     on_tman_reply,
     on_tman_request,
+    overlay_hint,
 )
-from gossamer.protocol.prefetch import prefetch, row_words
+from gossamer.protocol.prefetch import prefetch
 from gossamer.protocol.rendezvous.content_routing_table import remove_source
 from gossamer.protocol.rendezvous.delivery import (
     on_event,
@@ -123,7 +123,7 @@ from gossamer.protocol.rules import rule
 from gossamer.protocol.state import NEXT_SINCE, SINCE, SUBSCRIPTION, State, profile_words
 from gossamer.protocol.struct import CACHE_LINE_WORDS
 
-# How many cache lines of a routing table are brought near: most are short.
+# How many cache lines of a routing table are brought near.
 TABLE_LINES = 4
 
 TIMERS = (SAMPLE_TIMER, OVERLAY_TIMER, INSTALL_TIMER)
@@ -235,23 +235,26 @@ def on_unreachable(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -
 
 @rule
 def hint(s: Any, timer: int, soon: int, later: int) -> None:
-    """Bring near what a timer of two rows will need; changes nothing."""
+    """Bring near what a timer of two rows will make them read; changes nothing."""
     if timer == SAMPLE_TIMER:
         sample_hint(s.sampler, timer, soon, later)
     elif timer == OVERLAY_TIMER:
-        approach(s, later)
-        partner = likely_neighbour(s, soon)
-        if partner >= 0:
-            approach(s, partner)
-            prefetch_row(s.sampler, partner)
+        overlay_hint(s, soon, later)
+    elif timer == INSTALL_TIMER:
+        approach_table(s, later)
 
 
 @rule
 def approach(s: Any, p: int) -> None:
     """Bring near what most records make row ``p`` read: its links and its routing table."""
     prefetch(s.sampler.key, p, 0)
-    for at in range(0, row_words(s.round), CACHE_LINE_WORDS):
-        prefetch(s.round, p, at)
+    approach_links(s, p)
+    approach_table(s, p)
+
+
+@rule
+def approach_table(s: Any, p: int) -> None:
+    """Bring near the beginning of row ``p``'s routing table: most are short."""
     prefetch(s.owner, p, 0)
     words = s.table.shape[1] * s.table.shape[2]
     for at in range(0, min(TABLE_LINES * CACHE_LINE_WORDS, words), CACHE_LINE_WORDS):

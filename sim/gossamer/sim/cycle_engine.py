@@ -203,8 +203,10 @@ class CycleEngine:
         observe: rule called with every record before the protocol takes it,
             ``observe(collector, state, words, at, now)``; effects (deliveries) pass it too.
         collector: what ``observe`` writes to.
-        hint: rule called with the rows that are HINT_SOON and HINT_LATER turns
-            away, ``hint(state, soon, later)``, to bring their memory near; changes nothing.
+        hint: rule called at every timer with the rows that are HINT_SOON and HINT_LATER turns
+            away, ``hint(state, timer, soon, later)``, to bring near what that timer will make them
+            read; changes nothing. A turn's memory brought near all at once would keep waiting what
+            the present turn reads.
         approach: rule called with the row that takes the record after next, ``approach(state,
             row)``, likewise.
         reserve: words that one step may write at most.

@@ -1,7 +1,7 @@
 """Whether a selection of links is worth while: does anybody new deserve a slot?
 
-Once the overlay has formed hardly anybody does. Candidates are compared with the worst link of each
-kind; what is younger about neighbours is taken in on the way.
+Once the overlay has formed hardly anybody does, and those that suit a slot sit there already. What
+is younger about these is taken in on the way.
 """
 
 from __future__ import annotations
@@ -9,17 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer.protocol.overlay.descriptors import index
-from gossamer.protocol.overlay.links import handle_in, is_refused
-from gossamer.protocol.overlay.profile import IDENTIFIER
-from gossamer.protocol.overlay.sampling import view_length
-from gossamer.protocol.overlay.selection import (
-    bars_of,
+from gossamer.protocol.overlay.judging import (
     either_way,
-    may_suit,
-    sampled_word,
-    set_targets,
+    judge_received,
+    judge_sample,
     side_distance,
 )
+from gossamer.protocol.overlay.links import handle_in, is_refused
+from gossamer.protocol.overlay.profile import IDENTIFIER
+from gossamer.protocol.overlay.selection import sampled_word, set_targets
 from gossamer.protocol.overlay.utility import primary_ranges, range_utility, ranges_utility
 from gossamer.protocol.rules import inline_rule, rule
 from gossamer.protocol.scans import copy_row
@@ -126,22 +124,7 @@ def received_bring_news(s: Any, p: int, words: Any, at: int, count: int) -> bool
     """
     work = s.work
     size = 1 + s.link_profile.shape[2]
-    first = primary_ranges(s, p)
-    mine = s.sampler.profile[p, first]
-    if s.params.profile_ranges == 1:
-        begin = at + 1 + first
-        for d in range(count):
-            work.utility[index(d)] = range_utility(mine, words[index(begin + d * size)])
-    else:
-        for d in range(count):
-            work.utility[d] = ranges_utility(s, p, words, at + d * size + 1, first)
-    bars = bars_of(s, p)
-    suiting = 0
-    for d in range(count):
-        identifier = words[index(at + d * size + 1 + IDENTIFIER)]
-        work.suiting[index(suiting)] = d
-        suiting += may_suit(s, bars, identifier, work.utility[index(d)])
-    for i in range(suiting):
+    for i in range(judge_received(s, p, words, at, count)):
         d = work.suiting[index(i)]
         start = at + d * size
         if is_news(s, p, words[index(start)], words, start + 1, work.utility[index(d)]):
@@ -153,28 +136,10 @@ def received_bring_news(s: Any, p: int, words: Any, at: int, count: int) -> bool
 def sample_brings_news(s: Any, p: int, now: int) -> bool:
     """The same for the random view of the peer sampling layer."""
     work = s.work
-    profiles = s.sampler.view_profile
-    count = view_length(s.sampler, p)
-    first = primary_ranges(s, p)
-    mine = s.sampler.profile[p, first]
-    if s.params.profile_ranges == 1:
-        for c in range(count):
-            other = profiles[index(p), index(c), index(first)]
-            work.utility[index(c)] = range_utility(mine, other)
-    else:
-        for c in range(count):
-            copy_row(profiles, p, c, work.profile)
-            work.utility[c] = ranges_utility(s, p, work.profile, 0, first)
-    bars = bars_of(s, p)
-    suiting = 0
-    for c in range(count):
-        identifier = profiles[index(p), index(c), IDENTIFIER]
-        work.suiting[index(suiting)] = c
-        suiting += may_suit(s, bars, identifier, work.utility[index(c)])
-    for i in range(suiting):
+    for i in range(judge_sample(s, p)):
         c = work.suiting[index(i)]
         word = sampled_word(s, p, c, now)
-        copy_row(profiles, p, c, work.profile)
+        copy_row(s.sampler.view_profile, p, c, work.profile)
         if is_news(s, p, word, work.profile, 0, work.utility[index(c)]):
             return True
     return False
