@@ -130,11 +130,15 @@ def link(state: State, p: int, k: int) -> list[int]:
 
 
 def seat(state: State, others: list[int]) -> None:
-    """Let peer 0 select among exactly these."""
-    begin_selection(state, 0)
-    words = received(state, [(0, q) for q in others])
-    offer_received(state, 0, words, 0, len(others))
-    write_selection(state, 0, words, 0)
+    """Let peer 0 select among exactly these, as many at a time as a record holds."""
+    most = state.links.shape[1] + 1
+    for first in range(0, len(others), most):
+        begin_selection(state, 0)
+        if first > 0:
+            offer_links(state, 0)
+        words = received(state, [(0, q) for q in others[first : first + most]])
+        offer_received(state, 0, words, 0, len(others[first : first + most]))
+        write_selection(state, 0, words, 0)
 
 
 @given(
