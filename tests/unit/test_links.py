@@ -23,7 +23,8 @@ from gossamer.protocol.messages import (
     TO,
     UNREACHABLE,
 )
-from gossamer.protocol.overlay.links import settle_ring
+from gossamer.protocol.overlay.links import settle_ring, slot_of
+from gossamer.protocol.overlay.news import note_neighbours, slot_noted
 from gossamer.protocol.overlay.profile import ARC_START, IDENTIFIER
 from gossamer.protocol.overlay.sampling import NEWSCAST, pack
 from gossamer.protocol.overlay.selection import (
@@ -37,7 +38,7 @@ from gossamer.protocol.overlay.utility import friend_utility
 from gossamer.protocol.peer import join_record, restart
 from gossamer.protocol.rendezvous.showering import own_arc_begins
 from gossamer.protocol.space.ring import RING_MASK, clockwise
-from gossamer.protocol.state import State, make_state
+from gossamer.protocol.state import LINK_PLACES, State, make_state
 from support.overlays import (
     HANDLE,
     Hosts,
@@ -401,3 +402,17 @@ def test_own_links_are_candidates() -> None:
     assert [handle for _, handle in seats(state)] == sorted(neighbours(state, 0))
     write_selection(state, 0, descriptor(state, 0), 0)
     assert sorted(neighbours(state, 0)) == sorted(int(w) & HANDLE for w in before["state.links"][0])
+
+
+@given(
+    others=st.lists(st.integers(1, 40), max_size=7, unique=True),
+    spread=st.sampled_from([1, LINK_PLACES // 2, LINK_PLACES]),
+    sought=st.integers(0, 41),
+)
+def test_a_neighbour_noted_is_found_again_whoever_is_noted_in_the_same_place(
+    others: list[int], spread: int, sought: int
+) -> None:
+    state = make_state(SETTINGS, 1)
+    state.links[0, : len(others)] = [spread * q for q in others]
+    note_neighbours(state, 0)
+    assert slot_noted(state, spread * sought) == slot_of(state, 0, spread * sought)
