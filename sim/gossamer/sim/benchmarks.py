@@ -124,6 +124,7 @@ def measure_sampler(name: str, nodes: int, cycles: int) -> Measurement:
         "cyclon": (CYCLON, cyclon_step, cyclon_hint),
     }[name]
     sampler = make_sampler(nodes, kind, 20, 8, 0, SEED)
+    sampler.tell_sizes()
     network = make_network(nodes)
     fill_random_views(sampler, network.alive, SEED, 20)
     engine = CycleEngine(sampler, sampler_step, (SAMPLE_TIMER,), network, SEED, hint=sampler_hint)
