@@ -130,8 +130,8 @@ class Struct:
     def tell_sizes(self) -> None:
         """Let rules be compiled for structs of exactly these sizes, those inside this one as well.
 
-        Such code is up to a third faster, but serves no other settings. To be called before the first
-        rule takes the struct.
+        Such code is up to a third faster, but serves no other settings. To be called before the
+        first rule takes the struct.
         """
         self._tells_sizes = True
         for name in self.__annotations__:
