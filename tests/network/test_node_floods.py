@@ -22,8 +22,8 @@ from gossamer.node.local.frames import VERSION
 from gossamer.node.transport.frames import encode_frame
 from gossamer.protocol import config
 from gossamer.protocol.messages import INSTALL, INSTALL_NEWS
-from gossamer.protocol.overlay.profile import NOTHING
-from gossamer.protocol.state import RANGES, profile_words
+from gossamer.protocol.overlay.profile import NOTHING, RANGES
+from gossamer.protocol.state import profile_words
 from support.attackers import Attacker, attacker
 from support.clusters import MadeCluster, made_cluster
 from support.local_nodes import LocalNode

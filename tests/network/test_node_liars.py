@@ -21,8 +21,8 @@ from gossamer.node.budgets import A_ROUND
 from gossamer.node.peer import Subscription
 from gossamer.protocol import config
 from gossamer.protocol.messages import SAMPLE_REQUEST
-from gossamer.protocol.overlay.profile import NOTHING
-from gossamer.protocol.state import ARC_START, LOAD, RANGES, profile_words
+from gossamer.protocol.overlay.profile import ARC_START, LOAD, NOTHING, RANGES
+from gossamer.protocol.state import profile_words
 from support.attackers import attacker
 from support.clusters import MadeCluster, made_cluster
 from support.liars import League, Liar

@@ -48,6 +48,7 @@ from gossamer.protocol.messages import (
     WITHDRAW,
     Words,
 )
+from gossamer.protocol.overlay.profile import LOAD
 from gossamer.protocol.rendezvous.recovery import (
     EVENT_HOPS,
     EVENT_ID,
@@ -56,15 +57,7 @@ from gossamer.protocol.rendezvous.recovery import (
     REPLICA,
 )
 from gossamer.protocol.space.ring import RING_MASK
-from gossamer.protocol.state import (
-    BOX,
-    COUNTERS,
-    FROM_VALUE,
-    LOAD,
-    MALFORMED,
-    PAGE_FROM,
-    State,
-)
+from gossamer.protocol.state import BOX, COUNTERS, FROM_VALUE, MALFORMED, PAGE_FROM, State
 from support.overlays import (
     HANDLE,
     Hosts,

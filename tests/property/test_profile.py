@@ -7,23 +7,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gossamer.protocol.codec import Codec
 from gossamer.protocol.config import Settings
+from gossamer.protocol.messages import KIND
 from gossamer.protocol.overlay.links import put_link, settle_ring
 from gossamer.protocol.overlay.profile import (
+    ARC_START,
     HALF_BITS,
     HALF_MASK,
+    IDENTIFIER,
+    LOAD,
     NOTHING,
     coarse_range,
     high_end,
     low_end,
     range_word,
 )
+from gossamer.protocol.overlay.sampling import add_contact
 from gossamer.protocol.overlay.utility import range_utility, shared_length
+from gossamer.protocol.peer import restart
 from gossamer.protocol.rendezvous.showering import neighbour_arc_begins, own_arc_begins
 from gossamer.protocol.rules import use_compiled
 from gossamer.protocol.space.ring import RING_MASK, clockwise
-from gossamer.protocol.state import ARC_START, IDENTIFIER, LOAD, State, make_state
-from support.overlays import arc_of, descriptor
+from gossamer.protocol.state import State, make_state
+from support.overlays import Hosts, arc_of, descriptor, neighbours, subscribe_to_box
 
 HALVES = st.one_of(st.integers(0, HALF_MASK), st.sampled_from([0, 1, HALF_MASK]))
 # Anywhere, or so close to a multiple of 2^31 that rounding goes past others, or wraps around.
@@ -144,3 +151,27 @@ def test_function_i_of_any_two_words_is_a_share(compiled: bool, word: int, other
         found = range_utility(word, other)
         assert found == range_utility(other, word)
     assert 0.0 <= found <= 1.0
+
+
+def test_off_the_ring_a_peer_tells_its_place_and_its_ranges_only() -> None:
+    """And whatever records come, it reads and writes nothing that it does not tell."""
+    settings = Settings(
+        ring_links=0, friend_links=2, small_world_links=1, view_size=3, shuffle_length=2
+    )
+    state = make_state(settings, 5)
+    assert state.sampler.profile.shape[1] == 2
+    hosts = Hosts(state, settings)
+    for p in range(5):
+        subscribe_to_box(state, p, (0, RING_MASK))
+        add_contact(state.sampler, p, 0, (p + 1) % 5, state.sampler.profile[(p + 1) % 5], 0)
+    codec = Codec(settings)
+    for event in range(4):
+        hosts.cycle()
+        hosts.publish(event, event, 7)
+    for words in hosts.passed:
+        if words[KIND] in codec.kinds:
+            codec.check(words.tolist())
+    restart(state, 4)
+    assert min(len(neighbours(state, p)) for p in range(4)) == 3
+    assert state.sampler.profile[:, IDENTIFIER].tolist() == state.sampler.key.tolist()
+    assert (state.sampler.profile[:, 1] == coarse_range(0, RING_MASK)).all()

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from gossamer.protocol.config import Settings
 from gossamer.protocol.overlay.links import AGE_SHIFT, put_link, settle_ring
-from gossamer.protocol.overlay.profile import HALF_BITS, high_end, low_end
+from gossamer.protocol.overlay.profile import HALF_BITS, IDENTIFIER, high_end, low_end
 from gossamer.protocol.overlay.sampling import pack
 from gossamer.protocol.overlay.selection import (
     begin_selection,
@@ -28,7 +28,7 @@ from gossamer.protocol.overlay.selection import (
 from gossamer.protocol.overlay.small_world import offset_distance
 from gossamer.protocol.rules import use_compiled
 from gossamer.protocol.space.ring import RING_MASK, clockwise
-from gossamer.protocol.state import IDENTIFIER, RANGES, State, make_state
+from gossamer.protocol.state import State, make_state
 from gossamer.sim.compilation import keep_compiled_code
 from support.overlays import HANDLE, descriptor, subscribe_to_box
 
@@ -89,7 +89,9 @@ def small_state(shape: tuple[int, int, int], ranges: int, seed: int) -> State:
         low = int(draws.integers(0, 4)) << 59
         subscribe_to_box(state, p, (low, low + (int(draws.integers(1, 3)) << 59)))
         if ranges == 2 and draws.random() < 0.5:
-            state.sampler.profile[p, RANGES + 1] = (3 << 29) << HALF_BITS | (7 << 28)
+            state.sampler.profile[p, state.params.first_range + 1] = (3 << 29) << HALF_BITS | (
+                7 << 28
+            )
     return state
 
 
@@ -119,7 +121,7 @@ def youngest(known: Known) -> dict[int, int]:
 
 def wanted_by(state: State, q: int) -> list[tuple[int, int]]:
     """The ranges of ``q`` that are not empty, as its profile tells them."""
-    words = state.sampler.profile[q, RANGES:].tolist()
+    words = state.sampler.profile[q, state.params.first_range :].tolist()
     ranges = [(low_end(word), high_end(word)) for word in words]
     return [(low, high) for low, high in ranges if low <= high]
 

@@ -12,11 +12,12 @@ import pytest
 
 from gossamer.protocol import config, peer
 from gossamer.protocol.messages import BODY, DELIVER, KIND, TO
+from gossamer.protocol.overlay.profile import IDENTIFIER
 from gossamer.protocol.overlay.utility import friend_utility
 from gossamer.protocol.rendezvous.showering import next_hop
 from gossamer.protocol.rules import rule
 from gossamer.protocol.space.ring import RING_MASK
-from gossamer.protocol.state import IDENTIFIER, State, make_state
+from gossamer.protocol.state import State, make_state
 from gossamer.sim.cycle_engine import CycleEngine, make_network
 from gossamer.sim.initialisers import fill_random_views
 from gossamer.sim.overlay_measures import (

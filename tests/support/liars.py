@@ -26,9 +26,8 @@ from gossamer.protocol.messages import (
     TMAN_REPLY,
     TMAN_REQUEST,
 )
-from gossamer.protocol.overlay.profile import coarse_range
+from gossamer.protocol.overlay.profile import ARC_START, IDENTIFIER, LOAD, RANGES, coarse_range
 from gossamer.protocol.space.ring import RING_MASK
-from gossamer.protocol.state import ARC_START, IDENTIFIER, LOAD, RANGES
 from support.tampering import frames_in, tampered
 
 # Whether a record that tells of peers begins with its sender.

@@ -28,10 +28,11 @@ from gossamer.protocol.messages import (
     make_outbox,
 )
 from gossamer.protocol.overlay.links import put_link, settle_ring, write_own_descriptor
+from gossamer.protocol.overlay.profile import ARC_START, IDENTIFIER
 from gossamer.protocol.overlay.sampling import pack
 from gossamer.protocol.rendezvous.showering import next_hop
 from gossamer.protocol.space.ring import RING_MASK
-from gossamer.protocol.state import ARC_START, BOX, IDENTIFIER, State, make_state
+from gossamer.protocol.state import BOX, State, make_state
 from gossamer.protocol.struct import Struct
 
 Ints = npt.NDArray[np.int64]

@@ -22,8 +22,8 @@ from gossamer.protocol.messages import (
     Words,
 )
 from gossamer.protocol.overlay.links import put_link, settle_ring
+from gossamer.protocol.overlay.profile import IDENTIFIER
 from gossamer.protocol.space.ring import RING_MASK
-from gossamer.protocol.state import IDENTIFIER
 from support.overlays import (
     HANDLE,
     Box,

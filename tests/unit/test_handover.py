@@ -19,10 +19,11 @@ from gossamer.protocol.messages import (
     OVERLAY_TIMER,
     make_outbox,
 )
+from gossamer.protocol.overlay.profile import LOAD
 from gossamer.protocol.rendezvous.content_routing_table import remove_expired
 from gossamer.protocol.rendezvous.handover import hand_over
 from gossamer.protocol.space.ring import RING_MASK, clockwise
-from gossamer.protocol.state import LOAD, SHIFTED, State
+from gossamer.protocol.state import SHIFTED, State
 from support.overlays import (
     HANDLE,
     Box,

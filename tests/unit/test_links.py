@@ -23,7 +23,9 @@ from gossamer.protocol.messages import (
     TO,
     UNREACHABLE,
 )
-from gossamer.protocol.overlay.links import settle_ring
+from gossamer.protocol.overlay.links import settle_ring, slot_of
+from gossamer.protocol.overlay.news import note_neighbours, slot_noted
+from gossamer.protocol.overlay.profile import ARC_START, IDENTIFIER
 from gossamer.protocol.overlay.sampling import NEWSCAST, pack
 from gossamer.protocol.overlay.selection import (
     begin_selection,
@@ -36,7 +38,7 @@ from gossamer.protocol.overlay.utility import friend_utility
 from gossamer.protocol.peer import join_record, restart
 from gossamer.protocol.rendezvous.showering import own_arc_begins
 from gossamer.protocol.space.ring import RING_MASK, clockwise
-from gossamer.protocol.state import ARC_START, IDENTIFIER, State, make_state
+from gossamer.protocol.state import LINK_PLACES, State, make_state
 from support.overlays import (
     HANDLE,
     Hosts,
@@ -78,7 +80,13 @@ def offer(state: State, ages: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return seats(state)
 
 
-@given(ages=st.lists(st.tuples(st.integers(0, 6), st.integers(0, 4)), min_size=1, max_size=12))
+# As many as a record of links may hold.
+AGES = st.lists(
+    st.tuples(st.integers(0, 6), st.integers(0, 4)), min_size=1, max_size=SETTINGS.links + 1
+)
+
+
+@given(ages=AGES)
 def test_those_seated_are_distinct_others_young_enough_each_at_its_youngest(
     ages: list[tuple[int, int]],
 ) -> None:
@@ -123,11 +131,15 @@ def link(state: State, p: int, k: int) -> list[int]:
 
 
 def seat(state: State, others: list[int]) -> None:
-    """Let peer 0 select among exactly these."""
-    begin_selection(state, 0)
-    words = received(state, [(0, q) for q in others])
-    offer_received(state, 0, words, 0, len(others))
-    write_selection(state, 0, words, 0)
+    """Let peer 0 select among exactly these, as many at a time as a record holds."""
+    most = state.links.shape[1] + 1
+    for first in range(0, len(others), most):
+        begin_selection(state, 0)
+        if first > 0:
+            offer_links(state, 0)
+        words = received(state, [(0, q) for q in others[first : first + most]])
+        offer_received(state, 0, words, 0, len(others[first : first + most]))
+        write_selection(state, 0, words, 0)
 
 
 @given(
@@ -390,3 +402,17 @@ def test_own_links_are_candidates() -> None:
     assert [handle for _, handle in seats(state)] == sorted(neighbours(state, 0))
     write_selection(state, 0, descriptor(state, 0), 0)
     assert sorted(neighbours(state, 0)) == sorted(int(w) & HANDLE for w in before["state.links"][0])
+
+
+@given(
+    others=st.lists(st.integers(1, 40), max_size=7, unique=True),
+    spread=st.sampled_from([1, LINK_PLACES // 2, LINK_PLACES]),
+    sought=st.integers(0, 41),
+)
+def test_a_neighbour_noted_is_found_again_whoever_is_noted_in_the_same_place(
+    others: list[int], spread: int, sought: int
+) -> None:
+    state = make_state(SETTINGS, 1)
+    state.links[0, : len(others)] = [spread * q for q in others]
+    note_neighbours(state, 0)
+    assert slot_noted(state, spread * sought) == slot_of(state, 0, spread * sought)

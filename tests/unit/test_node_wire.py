@@ -37,8 +37,8 @@ from gossamer.protocol.messages import (
     TMAN_REQUEST,
     TO,
 )
+from gossamer.protocol.overlay.profile import ARC_START, IDENTIFIER, LOAD
 from gossamer.protocol.rendezvous.recovery import EVENT_ORIGIN
-from gossamer.protocol.state import ARC_START, IDENTIFIER, LOAD
 from support.clusters import MadeCluster, made_cluster
 
 SETTINGS = config.resilient(16, attributes=2, profile_ranges=1, event_memory=8)
@@ -76,6 +76,7 @@ class Side:
             sequence=self._next,
             now=lambda: self.now,
             profile_words=CODEC.profile_words,
+            first_range=CODEC.first_range,
         )
         self.vouching.addresses = (Address("127.0.0.1", 4000),)
         self.wire = Wire(CODEC, self.book, self.vouching, self.events)

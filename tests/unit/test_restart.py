@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.protocol.config import resilient
+from gossamer.protocol.overlay.profile import IDENTIFIER, LOAD
 from gossamer.protocol.peer import restart, subscribe
-from gossamer.protocol.state import IDENTIFIER, LOAD, make_state
+from gossamer.protocol.state import make_state
 
 
 def test_a_peer_that_starts_again_forgets_others_and_remembers_itself() -> None:

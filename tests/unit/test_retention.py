@@ -29,10 +29,11 @@ from gossamer.protocol.messages import (
     UNREACHABLE,
     Words,
 )
+from gossamer.protocol.overlay.profile import IDENTIFIER
 from gossamer.protocol.peer import join_record, restart
 from gossamer.protocol.rendezvous.retention import ASK_AGAIN_ROUNDS, PAGE_EVENTS
 from gossamer.protocol.space.ring import RING_MASK
-from gossamer.protocol.state import IDENTIFIER, SUBSCRIPTION
+from gossamer.protocol.state import SUBSCRIPTION
 from support.overlays import (
     Hosts,
     converged,

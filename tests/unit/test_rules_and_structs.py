@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from gossamer.protocol.overlay.sampling import CYCLON, make_sampler
 from gossamer.protocol.peer import step
 from gossamer.protocol.rules import rule, use_compiled
-from gossamer.protocol.struct import Struct
+from gossamer.protocol.struct import Rows, Struct
 
 
 class Sizes(NamedTuple):
@@ -39,11 +40,11 @@ class Outer(Struct):
     inner: Inner
 
 
-def make_outer() -> Outer:
+def make_outer(rows: int = 2, columns: int = 4) -> Outer:
     """Fields whose values tell them apart."""
     return Outer(
         flags=np.array([True, False]),
-        cube=np.arange(24, dtype=np.int64).reshape(2, 3, 4),
+        cube=np.arange(3 * rows * columns, dtype=np.int64).reshape(rows, 3, columns),
         offset=-7,
         sizes=Sizes(rows=2, columns=3),
         pair=(5, 6),
@@ -125,6 +126,37 @@ def test_a_copied_or_pickled_struct_has_arrays_of_its_own() -> None:
         assert read_all(other) == read_all(outer)
         assert outer.cube[0, 1, 2] == 6
         assert other.cube[0, 1, 2] == 99
+
+
+@pytest.mark.usefixtures("compiled")
+def test_code_made_for_sizes_serves_these_alone_and_does_the_same() -> None:
+    outer, taller, wider = (make_outer(rows, columns) for rows, columns in ((2, 4), (9, 4), (2, 5)))
+    for one in (outer, taller, wider):
+        one.tell_sizes()
+    before = len(read_all.compiled.signatures)
+    for one in (outer, taller):
+        assert read_all(one) == read_all.interpreted(one)
+    assert len(read_all.compiled.signatures) == before + 1
+    assert read_all(wider) == read_all.interpreted(wider)
+    assert len(read_all.compiled.signatures) == before + 2
+
+
+def test_no_code_is_made_for_a_number_that_is_no_size() -> None:
+    one, other = (make_sampler(4, CYCLON, 4, 2, 1, seed) for seed in (1, 2))
+    for sampler in (one, other):
+        sampler.tell_sizes()
+    assert one.known_words() == other.known_words()
+    assert 4 in one.known_words()
+
+
+def test_columns_of_rows_lie_side_by_side_from_a_cache_line_on() -> None:
+    rows = Rows(3, {"one": (), "two": (2,), "cube": (2, 3)})
+    columns = rows.views()
+    for place, column in enumerate(columns.values()):
+        column[1] = place + 1
+    assert rows.block.tolist() == [[0] * 16, [1, 2, 2, *[3] * 6, *[0] * 7], [0] * 16]
+    assert rows.block.ctypes.data % 64 == 0
+    assert columns["cube"].shape == (3, 2, 3)
 
 
 def test_fields_cannot_be_set_anew() -> None:

@@ -7,10 +7,11 @@ import pytest
 from scipy import stats
 
 from gossamer.protocol.config import Settings
+from gossamer.protocol.overlay.profile import IDENTIFIER
 from gossamer.protocol.overlay.selection import begin_selection, offer_sample, write_selection
 from gossamer.protocol.overlay.small_world import draw_offsets, offset_distance
 from gossamer.protocol.space.ring import RING, RING_BITS, clockwise
-from gossamer.protocol.state import IDENTIFIER, State
+from gossamer.protocol.state import State
 from support.overlays import converged, descriptor, neighbours, random_identifiers
 
 OFFSETS = 16

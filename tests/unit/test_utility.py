@@ -15,6 +15,7 @@ from gossamer.protocol.overlay.links import put_link
 from gossamer.protocol.overlay.profile import (
     HALF_BITS,
     HALF_MASK,
+    RANGES,
     coarse_range,
     high_end,
     low_end,
@@ -28,7 +29,7 @@ from gossamer.protocol.overlay.utility import (
 )
 from gossamer.protocol.rules import use_compiled
 from gossamer.protocol.space.ring import RING_MASK
-from gossamer.protocol.state import RANGES, State, make_state
+from gossamer.protocol.state import State, make_state
 from support.overlays import descriptor
 
 SMALL = st.tuples(st.integers(0, 30), st.integers(0, 12)).map(lambda r: (r[0], r[0] + r[1]))

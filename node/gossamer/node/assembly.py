@@ -156,6 +156,7 @@ class _Assembly:
             sequence=self.keeper.numbers.next,
             now=parts.now,
             profile_words=profile_words(parts.settings),
+            first_range=parts.settings.first_range,
         )
 
     def _make_desks(self) -> tuple[CertificateDesk | None, RevocationDesk | None]:

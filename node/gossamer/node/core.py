@@ -30,13 +30,9 @@ from gossamer.protocol.messages import (
     Outbox,
 )
 from gossamer.protocol.overlay.links import HANDLE_MASK
-from gossamer.protocol.state import (
-    ARC_START,
-    COUNTERS,
-    IDENTIFIER,
-    State,
-    make_state,
-)
+from gossamer.protocol.overlay.profile import IDENTIFIER
+from gossamer.protocol.rendezvous.giving_back import arc_begins
+from gossamer.protocol.state import COUNTERS, State, make_state
 
 Record = list[int]
 
@@ -97,7 +93,7 @@ class Core:
     @property
     def arc_start(self) -> int:
         """Where the part of the ring begins that it answers for."""
-        return int(self.state.sampler.profile[SELF, ARC_START])
+        return int(arc_begins.interpreted(self.state, SELF))
 
     @property
     def counters(self) -> list[int]:

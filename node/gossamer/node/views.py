@@ -18,7 +18,8 @@ from gossamer.node.transport.connection import Connection
 from gossamer.node.transport.links import ConnectionPool
 from gossamer.protocol.config import LOAD_UNIT, LOAD_WINDOW
 from gossamer.protocol.overlay.links import HANDLE_MASK
-from gossamer.protocol.state import HOPS_EXCEEDED, IDENTIFIER, LOAD, REPEATED
+from gossamer.protocol.overlay.profile import IDENTIFIER, LOAD
+from gossamer.protocol.state import HOPS_EXCEEDED, REPEATED
 
 _RING, _SMALL_WORLD, _FRIEND, _RANDOM = LINKS
 _EVENTS_A_ROUND: Final = LOAD_UNIT * LOAD_WINDOW
@@ -163,6 +164,7 @@ class PeerViews:
     def _profiles(self) -> Mapping[int, tuple[int, int]]:
         """Place and load of the peers in links and random view, by handle, as they last told."""
         state = self.core.state
+        tells_load = state.params.ring_links > 0
         known = {}
         for words, profiles in (
             (state.sampler.views[SELF], state.sampler.view_profile[SELF]),
@@ -170,7 +172,8 @@ class PeerViews:
         ):
             for word, profile in zip(words.tolist(), profiles.tolist(), strict=True):
                 if word >= 0:
-                    known[word & HANDLE_MASK] = (profile[IDENTIFIER], profile[LOAD])
+                    load = profile[LOAD] if tells_load else 0
+                    known[word & HANDLE_MASK] = (profile[IDENTIFIER], load)
         return known
 
     def _peer_views(self) -> list[PeerView]:

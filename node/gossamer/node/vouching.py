@@ -28,7 +28,7 @@ from gossamer.node.security.identity import SIGNATURE_BYTES, Identity
 from gossamer.node.transport.base import Address
 from gossamer.protocol.errors import CapacityError, ConfigError
 from gossamer.protocol.layouts import ProfileFault, profile_fault
-from gossamer.protocol.state import LOAD
+from gossamer.protocol.overlay.profile import LOAD
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -120,6 +120,7 @@ class SignedVouching:
         sequence: a number greater than all before.
         now: Unix seconds.
         profile_words: words of a profile.
+        first_range: from which of them on it tells ranges.
     """
 
     in_words = False
@@ -136,6 +137,7 @@ class SignedVouching:
         sequence: Callable[[], int],
         now: Callable[[], float],
         profile_words: int,
+        first_range: int,
     ) -> None:
         self.addresses: tuple[Address, ...] = ()
         self._authority = authority
@@ -147,6 +149,7 @@ class SignedVouching:
         self._sequence = sequence
         self._now = now
         self._profile_words = profile_words
+        self._first_range = first_range
         self._signed = b""
         self._signed_profile: tuple[int, ...] = ()
         self._signings_left = SIGNINGS_A_ROUND
@@ -243,7 +246,7 @@ class SignedVouching:
     def _fault(self, profile: tuple[int, ...]) -> ProfileFault | None:
         if len(profile) != self._profile_words:
             return ProfileFault("length", len(profile), f"{self._profile_words} words")
-        return profile_fault(profile)
+        return profile_fault(profile, self._first_range)
 
 
 def _without_load(profile: tuple[int, ...]) -> tuple[int, ...]:

@@ -44,12 +44,14 @@ class Codec:
 
     Attributes:
         profile_words: words of a profile.
+        first_range: the word of a profile from which on it tells ranges.
         kinds: the kinds of record that there are between peers.
         most_references: most handles that a record can hold.
     """
 
     def __init__(self, settings: Settings) -> None:
         self.profile_words = profile_words(settings)
+        self.first_range = settings.first_range
         self._layouts = layouts_of(settings)
         self._bounds = {kind: bounds_of(layout) for kind, layout in self._layouts.items()}
         self.kinds = frozenset(self._layouts)
@@ -73,7 +75,7 @@ class Codec:
         for name, place in (("sender", FROM), ("addressee", TO)):
             if not 0 <= record[place] <= HANDLE_MASK:
                 raise MalformedRecordError(kind, name, record[place], f"0 to {HANDLE_MASK}")
-        source = Source(kind, record, BODY, self.profile_words, own=record[FROM])
+        source = Source(kind, record, BODY, self.profile_words, self.first_range, own=record[FROM])
         for part in self._layout(kind):
             part.check(source)
         self._check_end(source)

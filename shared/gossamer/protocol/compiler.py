@@ -11,6 +11,7 @@ Imported only by hosts that compile (see `rules.teach_compiler`).
 from __future__ import annotations
 
 import ctypes
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -135,12 +136,21 @@ def make_callee(function: Callable[..., Any], inline: bool) -> Any:
 
 
 class StructType(types.Type):  # type: ignore[misc]
-    """A struct's type: the names and types of its fields, in order."""
+    """A struct's type: the names and types of its fields, in order.
 
-    def __init__(self, name: str, fields: tuple[tuple[str, Any], ...]) -> None:
+    Attributes:
+        known: the words of the block that code may be made for, None for others; no words at all
+            for code that serves structs of any sizes.
+    """
+
+    def __init__(
+        self, name: str, fields: tuple[tuple[str, Any], ...], known: tuple[int | None, ...]
+    ) -> None:
         self.fields = fields
+        self.known = known
         inside = ", ".join(f"{field}: {kind}" for field, kind in fields)
-        super().__init__(name=f"Struct({name}; {inside})")
+        sizes = hashlib.sha256(repr(known).encode()).hexdigest() if known else "any sizes"
+        super().__init__(name=f"Struct({name}; {inside}; {sizes})")
 
     @property
     def key(self) -> Any:
@@ -159,7 +169,7 @@ class StructType(types.Type):  # type: ignore[misc]
 
 def _words(kind: Any) -> int:
     if isinstance(kind, types.Array):
-        return 1 + int(kind.ndim) * (1 if kind.is_c_contig else 2)
+        return 1 + int(kind.ndim) + (0 if kind.is_c_contig else 1)
     if isinstance(kind, types.BaseTuple):
         return sum(_words(item) for item in kind.types)
     return 1
@@ -169,7 +179,8 @@ def _words(kind: Any) -> int:
 def _typeof_struct(value: Struct, _context: Any) -> StructType:
     if value._compiled_type is None:
         fields = tuple((name, _typeof_field(value, name)) for name in value.__annotations__)
-        value._compiled_type = StructType(type(value).__name__, fields)
+        known = tuple(value.known_words())
+        value._compiled_type = StructType(type(value).__name__, fields, known)
         # Under this name the compiler finds it at the next call without asking again.
         value._numba_type_ = value._compiled_type
     return value._compiled_type  # type: ignore[no-any-return]
@@ -216,11 +227,15 @@ def _lower_struct_attribute(
     assert found is not None
     word = context.get_value_type(types.intp)
     block = builder.bitcast(value, word.as_pointer())
-    return _load(context, builder, block, found[0], found[1])
+    return _load(context, builder, block, found[0], found[1], kind.known)
 
 
-def _load(context: Any, builder: Any, block: Any, offset: int, kind: Any) -> Any:
+def _load(
+    context: Any, builder: Any, block: Any, offset: int, kind: Any, known: tuple[int | None, ...]
+) -> Any:
     def word(i: int) -> Any:
+        if known and known[offset + i] is not None:
+            return context.get_constant(types.intp, known[offset + i])
         loaded = builder.load(cgutils.gep_inbounds(builder, block, offset + i))
         # A struct never changes its arrays: their addresses may be read once and kept.
         loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
@@ -229,12 +244,12 @@ def _load(context: Any, builder: Any, block: Any, offset: int, kind: Any) -> Any
     if isinstance(kind, types.Array):
         shape = [word(1 + i) for i in range(kind.ndim)]
         itemsize = context.get_abi_sizeof(context.get_data_type(kind.dtype))
-        if kind.is_c_contig:
-            strides = [context.get_constant(types.intp, itemsize)]
-            for extent in reversed(shape[1:]):
-                strides.insert(0, builder.mul(strides[0], extent))
-        else:
-            strides = [word(1 + kind.ndim + i) for i in range(kind.ndim)]
+        strides = [context.get_constant(types.intp, itemsize)]
+        for extent in reversed(shape[1:]):
+            strides.insert(0, builder.mul(strides[0], extent))
+        if not kind.is_c_contig:
+            # Only the rows of a column lie apart.
+            strides[0] = word(1 + kind.ndim)
         array = arrayobj.make_array(kind)(context, builder)
         data = builder.inttoptr(word(0), context.get_data_type(kind.dtype).as_pointer())
         arrayobj.populate_array(
@@ -250,7 +265,7 @@ def _load(context: Any, builder: Any, block: Any, offset: int, kind: Any) -> Any
         items = []
         at = offset
         for item in kind.types:
-            items.append(_load(context, builder, block, at, item))
+            items.append(_load(context, builder, block, at, item, known))
             at += _words(item)
         return context.make_tuple(builder, kind, items)
     if isinstance(kind, StructType):

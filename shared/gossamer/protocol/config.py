@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import attrs
 
 from gossamer.protocol.errors import ConfigError
+from gossamer.protocol.overlay.profile import RANGES, RANGES_OFF_THE_RING
 
 SAMPLERS = ("cyclon", "newscast")
 RENDEZVOUS = ("value", "attribute")
@@ -149,12 +150,18 @@ class Settings:
         """Slots of a peer's link table."""
         return 2 * self.ring_links + self.small_world_links + self.friend_links
 
+    @property
+    def first_range(self) -> int:
+        """The word of a profile from which on it tells ranges (see `overlay.profile`)."""
+        return RANGES if self.ring_links > 0 else RANGES_OFF_THE_RING
+
     def parameters(self) -> Parameters:
         """The settings as the integers that rules read."""
         return Parameters(
             attributes=self.attributes,
             subscriptions=self.subscriptions,
             profile_ranges=self.profile_ranges,
+            first_range=self.first_range,
             ring_links=self.ring_links,
             small_world_links=self.small_world_links,
             friend_links=self.friend_links,
@@ -189,6 +196,7 @@ class Parameters(NamedTuple):
     attributes: int
     subscriptions: int
     profile_ranges: int
+    first_range: int
     ring_links: int
     small_world_links: int
     friend_links: int

@@ -37,10 +37,9 @@ from gossamer.protocol.messages import (
 from gossamer.protocol.overlay.descriptors import MAX_AGE
 from gossamer.protocol.overlay.links import AGE_SHIFT, HANDLE_MASK
 from gossamer.protocol.overlay.load_shifting import MAX_LOAD
-from gossamer.protocol.overlay.profile import NOTHING, high_end, low_end
+from gossamer.protocol.overlay.profile import NOTHING, RANGES, high_end, low_end
 from gossamer.protocol.rendezvous.recovery import OFFERED_AT_ONCE, REPLICA
 from gossamer.protocol.space.ring import RING_MASK
-from gossamer.protocol.state import ARC_START, IDENTIFIER, LOAD, RANGES
 
 # An event's identifier times the number of attributes, at most 16, has to fit the ring's 62 bits.
 MAX_EVENT: Final = (1 << 58) - 1
@@ -83,6 +82,7 @@ class Source:
         kind: of the record.
         words: what is read, from ``at`` on.
         profile_words: how many of them a profile takes.
+        first_range: from which of these on it tells ranges.
         own: the sender's handle, where words are checked.
         swap: what takes the place of handles, where words are copied.
     """
@@ -91,6 +91,7 @@ class Source:
     words: Sequence[int]
     at: int
     profile_words: int
+    first_range: int = RANGES
     own: int = -1
     swap: Swap = attrs.field(default=KEEP)
 
@@ -214,7 +215,7 @@ class _Descriptor:
             raise source.fail(f"age of {self.name}", age, f"0 to {self.oldest}")
         if self.of_sender and handle != source.own:
             raise source.fail(self.name, handle, f"the sender, {source.own}")
-        fault = profile_fault(tuple(words[1:]))
+        fault = profile_fault(tuple(words[1:]), source.first_range)
         if fault is not None:
             raise source.fail(f"{fault.field} of {self.name}", fault.value, fault.expected)
 
@@ -300,15 +301,17 @@ class ProfileFault(NamedTuple):
     expected: str
 
 
+# The words of a profile before its ranges, and the most that they may be.
+_SCALARS: Final = (("identifier", RING_MASK), ("arc", RING_MASK), ("load", MAX_LOAD))
+
+
 @lru_cache(_KNOWN_PROFILES)
-def profile_fault(profile: tuple[int, ...]) -> ProfileFault | None:
+def profile_fault(profile: tuple[int, ...], first_range: int) -> ProfileFault | None:
     """What no sane peer would say of itself in a profile, None where all is well."""
-    for name, place in (("identifier", IDENTIFIER), ("arc", ARC_START)):
-        if not 0 <= profile[place] <= RING_MASK:
-            return ProfileFault(name, profile[place], f"0 to {RING_MASK}")
-    if not 0 <= profile[LOAD] <= MAX_LOAD:
-        return ProfileFault("load", profile[LOAD], f"0 to {MAX_LOAD}")
-    for word in profile[RANGES:]:
+    for (name, most), word in zip(_SCALARS, profile[:first_range], strict=False):
+        if not 0 <= word <= most:
+            return ProfileFault(name, word, f"0 to {most}")
+    for word in profile[first_range:]:
         sane = 0 <= word <= RING_MASK and low_end.interpreted(word) <= high_end.interpreted(word)
         if not sane and word != NOTHING:
             return ProfileFault("range", word, "a low end up to a high end, 31 bits each")

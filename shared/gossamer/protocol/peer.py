@@ -50,7 +50,6 @@ from gossamer.protocol.messages import (
     Outbox,
     Words,
 )
-from gossamer.protocol.overlay.descriptors import prefetch_row
 from gossamer.protocol.overlay.links import handle_in, settle_ring
 from gossamer.protocol.overlay.load_shifting import on_load_shifted, shift_load
 from gossamer.protocol.overlay.membership import (
@@ -60,7 +59,12 @@ from gossamer.protocol.overlay.membership import (
     on_join,
     on_place_found,
 )
-from gossamer.protocol.overlay.profile import HALF_BITS, NOTHING, range_word
+from gossamer.protocol.overlay.profile import (
+    HALF_BITS,
+    LOAD,
+    NOTHING,
+    range_word,
+)
 from gossamer.protocol.overlay.sampling import (
     sample_hint,
     sample_on_reply,
@@ -69,10 +73,11 @@ from gossamer.protocol.overlay.sampling import (
     sample_on_unreachable,
 )
 from gossamer.protocol.overlay.tman import (
-    likely_neighbour,
+    approach_links,
     on_overlay_timer,
     on_tman_reply,
     on_tman_request,
+    overlay_hint,
 )
 from gossamer.protocol.prefetch import prefetch
 from gossamer.protocol.rendezvous.content_routing_table import remove_source
@@ -85,6 +90,7 @@ from gossamer.protocol.rendezvous.delivery import (
 )
 from gossamer.protocol.rendezvous.giving_back import (
     GIVEN_BACK,
+    arc_begins,
     give_back_what_is_due,
     on_link_broke,
     predecessor_handle,
@@ -114,19 +120,11 @@ from gossamer.protocol.rendezvous.retention import (
     recall_elsewhere,
 )
 from gossamer.protocol.rules import rule
-from gossamer.protocol.state import (
-    ARC_START,
-    LOAD,
-    NEXT_SINCE,
-    RANGES,
-    SINCE,
-    SUBSCRIPTION,
-    State,
-    profile_words,
-)
+from gossamer.protocol.state import NEXT_SINCE, SINCE, SUBSCRIPTION, State, profile_words
+from gossamer.protocol.struct import CACHE_LINE_WORDS
 
-# Words of a cache line, and how many lines of a routing table are brought near: most are short.
-CACHE_LINE, TABLE_LINES = 8, 4
+# How many cache lines of a routing table are brought near.
+TABLE_LINES = 4
 
 TIMERS = (SAMPLE_TIMER, OVERLAY_TIMER, INSTALL_TIMER)
 
@@ -145,7 +143,7 @@ def step(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
     """
     successor = successor_handle(s, p)
     predecessor = predecessor_handle(s, p)
-    arc_start = s.sampler.profile[p, ARC_START]
+    arc_start = arc_begins(s, p)
     kind = words[at + KIND]
     if kind == SAMPLE_TIMER:
         sample_on_timer(s.sampler, p, now, out)
@@ -236,44 +234,31 @@ def on_unreachable(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -
 
 
 @rule
-def hint(s: Any, soon: int, later: int) -> None:
-    """Bring near what the turns of two rows will read; changes nothing."""
-    sample_hint(s.sampler, soon, later)
-    approach(s, later)
-    approach_profiles(s, later)
-    partner = likely_neighbour(s, soon)
-    if partner >= 0:
-        approach(s, partner)
-        approach_profiles(s, partner)
-        prefetch_row(s.sampler, partner)
+def hint(s: Any, timer: int, soon: int, later: int) -> None:
+    """Bring near what a timer of two rows will make them read; changes nothing."""
+    if timer == SAMPLE_TIMER:
+        sample_hint(s.sampler, timer, soon, later)
+    elif timer == OVERLAY_TIMER:
+        overlay_hint(s, soon, later)
+    elif timer == INSTALL_TIMER:
+        approach_table(s, later)
 
 
 @rule
 def approach(s: Any, p: int) -> None:
     """Bring near what most records make row ``p`` read: its links and its routing table."""
-    prefetch(s.round, p)
-    prefetch(s.clockwise_order, p)
-    prefetch(s.sampler.key, p)
-    slots = s.links.shape[1]
-    for at in range(0, slots, CACHE_LINE):
-        prefetch(s.links, p * slots + at)
-    words = slots * s.link_profile.shape[2]
-    ring = 2 * s.params.ring_links * s.link_profile.shape[2]
-    for at in range(0, min(ring, words), CACHE_LINE):
-        prefetch(s.link_profile, p * words + at)
-    prefetch(s.owner, p * s.table.shape[1])
-    words = s.table.shape[1] * s.table.shape[2]
-    for at in range(0, min(TABLE_LINES * CACHE_LINE, words), CACHE_LINE):
-        prefetch(s.table, p * words + at)
+    prefetch(s.sampler.key, p, 0)
+    approach_links(s, p)
+    approach_table(s, p)
 
 
 @rule
-def approach_profiles(s: Any, p: int) -> None:
-    """Bring near what row ``p`` reads of its neighbours when it selects links."""
-    prefetch(s.offsets, p)
-    words = s.link_profile.shape[1] * s.link_profile.shape[2]
-    for at in range(0, words, CACHE_LINE):
-        prefetch(s.link_profile, p * words + at)
+def approach_table(s: Any, p: int) -> None:
+    """Bring near the beginning of row ``p``'s routing table: most are short."""
+    prefetch(s.owner, p, 0)
+    words = s.table.shape[1] * s.table.shape[2]
+    for at in range(0, min(TABLE_LINES * CACHE_LINE_WORDS, words), CACHE_LINE_WORDS):
+        prefetch(s.table, p, at)
 
 
 def subscribe(
@@ -333,7 +318,7 @@ def write_interest(s: State, p: int) -> None:
             ranges[i : i + 2] = [(ranges[i][0], ranges[i + 1][1])]
         for i in range(limit):
             word = range_word(*ranges[i]) if i < len(ranges) else NOTHING
-            s.sampler.profile[p, RANGES + a * limit + i] = word
+            s.sampler.profile[p, s.params.first_range + a * limit + i] = word
     for k in range(s.constrained.shape[1]):
         if s.constrained[p, k] > 0:
             first_mask |= int(s.constrained[p, k])
@@ -359,7 +344,8 @@ def restart(s: Any, p: int) -> None:
     s.held_next[p] = 0
     s.recall[p, SUBSCRIPTION] = -1
     s.load[p] = 0
-    s.sampler.profile[p, LOAD] = 0
+    if s.params.ring_links > 0:
+        s.sampler.profile[p, LOAD] = 0
 
 
 def publish_record(row: int, event: int, values: npt.NDArray[np.int64]) -> Words:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gossamer.protocol.rules import Rule, teach_compiler
+from gossamer.protocol.rules import Rule, inline_rule, teach_compiler
+from gossamer.protocol.struct import WORD_BYTES
 
 
 class _Prefetch(Rule):
@@ -22,8 +23,8 @@ class _Prefetch(Rule):
 
             fetch = _make_fetch()
 
-            def prefetch(array: Any, at: int) -> None:
-                fetch(array, at)
+            def prefetch(array: Any, row: int, at: int) -> None:
+                fetch(array, row, at)
 
             self._callee = make_callee(prefetch, True)
         return self._callee
@@ -44,19 +45,19 @@ def _make_fetch() -> Any:
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         array = make_array(sig.args[0])(context, builder, args[0])
-        if sig.args[0].is_c_contig:
-            place = builder.bitcast(builder.gep(array.data, [args[1]]), cgutils.voidptr_t)
-        else:
-            column = builder.bitcast(array.data, cgutils.voidptr_t)
-            stride = builder.extract_value(array.strides, 0)
-            place = builder.gep(column, [builder.mul(args[1], stride)])
+        beginning = builder.bitcast(array.data, cgutils.voidptr_t)
+        stride = builder.extract_value(array.strides, 0)
+        row = builder.bitcast(
+            builder.gep(beginning, [builder.mul(args[1], stride)]), array.data.type
+        )
+        place = builder.bitcast(builder.gep(row, [args[2]]), cgutils.voidptr_t)
         fetch = declare(builder.module, signature, "llvm.prefetch.p0")
         builder.call(fetch, [place, reading, keep, data_cache])
         return context.get_dummy_value()
 
     @intrinsic
-    def fetch(_typing: Any, _array: Any, _at: Any) -> Any:
-        return types.none(_array, types.intp), codegen
+    def fetch(_typing: Any, _array: Any, _row: Any, _at: Any) -> Any:
+        return types.none(_array, types.intp, types.intp), codegen
 
     return fetch
 
@@ -66,8 +67,11 @@ def _one_instruction(function: Callable[..., None]) -> Rule:
 
 
 @_one_instruction
-def prefetch(_array: Any, _at: int) -> None:
-    """Bring the cache line of element ``at`` near.
+def prefetch(_array: Any, _row: int, _at: int) -> None:
+    """Bring near the cache line of element ``at`` of row ``row``, counted flat within the row."""
 
-    Elements of a C-contiguous array are counted flat; of a column of `Rows`, ``at`` is the row.
-    """
+
+@inline_rule
+def row_words(column: Any) -> Any:
+    """How many words lie from one row of a column to the next."""
+    return column.strides[0] // WORD_BYTES

@@ -10,16 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.config import Parameters, Settings
-from gossamer.protocol.overlay.profile import NOTHING
+from gossamer.protocol.overlay.profile import ARC_START, IDENTIFIER, NOTHING
 from gossamer.protocol.overlay.sampling import SamplerState, make_sampler
 from gossamer.protocol.space.ring import RING_MASK
 from gossamer.protocol.struct import Rows, Struct
 
 Int64s = npt.NDArray[np.int64]
-
-# Words of a profile, the part of a descriptor that says where a peer is and what it wants (see
-# `overlay.profile`).
-IDENTIFIER, ARC_START, LOAD, RANGES = 0, 1, 2, 3
 
 # Words of a content routing table entry; from BOX on, the words of a box: the attribute it is
 # routed by, then the lowest and highest value of every attribute.
@@ -46,6 +42,9 @@ SHIFTED = 6  # moves of the identifier
 REPEATED = 7  # event copies taken a second time and dropped
 COUNTERS = 8
 
+# Places of `Work.link_place`, a power of two, many times the links of a peer.
+LINK_PLACES = 256
+
 
 class Work(Struct):
     """Scratch space of one thread.
@@ -60,6 +59,8 @@ class Work(Struct):
             it those found are.
         farthest: int64[2], distance of the farthest ring link on either side.
         lowest: float64[1], utility of the worst friend.
+        link_handle: int64[K + 1], the handle of every neighbour, -1 in empty slots.
+        link_place: int64[LINK_PLACES], by the low bits of a handle, which of these it may be.
         link_utility: float64[K], friend utility of every neighbour.
         utility: float64[max(K + 1, C)], friend utilities of the candidates in hand.
         suiting: int64[max(K + 1, C)], which of them may deserve a slot.
@@ -87,6 +88,8 @@ class Work(Struct):
     reach: Int64s
     farthest: Int64s
     lowest: npt.NDArray[np.float64]
+    link_handle: Int64s
+    link_place: Int64s
     link_utility: npt.NDArray[np.float64]
     utility: npt.NDArray[np.float64]
     suiting: Int64s
@@ -185,7 +188,7 @@ class State(Struct):
 
 def profile_words(settings: Settings) -> int:
     """W, the words of a profile."""
-    return RANGES + settings.attributes * settings.profile_ranges
+    return settings.first_range + settings.attributes * settings.profile_ranges
 
 
 def order_words(settings: Settings) -> int:
@@ -209,6 +212,8 @@ def make_work(settings: Settings) -> Work:
         reach=np.zeros(settings.small_world_links, np.int64),
         farthest=np.zeros(2, np.int64),
         lowest=np.zeros(1),
+        link_handle=np.zeros(slots, np.int64),
+        link_place=np.zeros(LINK_PLACES, np.int64),
         link_utility=np.zeros(settings.links),
         utility=np.zeros(candidates),
         suiting=np.zeros(candidates, np.int64),
@@ -253,37 +258,39 @@ def make_state(
         keys,
     )
     sampler.profile[:, IDENTIFIER] = sampler.key if identifiers is None else identifiers
-    sampler.profile[:, ARC_START] = sampler.profile[:, IDENTIFIER]
-    sampler.profile[:, RANGES:] = NOTHING
+    if settings.ring_links > 0:
+        sampler.profile[:, ARC_START] = sampler.profile[:, IDENTIFIER]
+    sampler.profile[:, settings.first_range :] = NOTHING
     a, memory = settings.attributes, settings.event_memory
     entry_words = BOX + 1 + 2 * a
     rows = Rows(
         nodes,
         {
-            "round": None,
-            "successor": None,
-            "predecessor": None,
-            "primary": None,
-            "load": None,
-            "table_count": None,
-            "event_next": None,
-            "delivered_next": None,
-            "clockwise_order": order_words(settings),
-            "offsets": settings.small_world_links,
-            "held_next": None,
+            "round": (),
+            "primary": (),
+            "links": (settings.links,),
+            "link_profile": (settings.links, profile_words(settings)),
+            "successor": (),
+            "predecessor": (),
+            "load": (),
+            "table_count": (),
+            "event_next": (),
+            "delivered_next": (),
+            "clockwise_order": (order_words(settings),),
+            "offsets": (settings.small_world_links,),
+            "held_next": (),
         },
     )
-    rows.views()["clockwise_order"][:] = np.arange(8 * order_words(settings), dtype=np.uint8).view(
+    columns = rows.views()
+    columns["clockwise_order"][:] = np.arange(8 * order_words(settings), dtype=np.uint8).view(
         np.int64
     )
-    for name in ("successor", "predecessor", "offsets"):
-        rows.views()[name][:] = -1
+    for name in ("links", "successor", "predecessor", "offsets"):
+        columns[name][:] = -1
     return State(
         rows,
         params=settings.parameters(),
         sampler=sampler,
-        links=_empty(nodes, settings.links),
-        link_profile=np.zeros((nodes, settings.links, profile_words(settings)), np.int64),
         failed=_empty(nodes, settings.failures_remembered),
         constrained=_empty(nodes, settings.subscriptions),
         subscriptions=np.zeros((nodes, settings.subscriptions, 2 * a), np.int64),

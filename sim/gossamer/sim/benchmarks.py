@@ -29,7 +29,7 @@ from gossamer.protocol.overlay.sampling import (
     newscast_step,
 )
 from gossamer.protocol.peer import TIMERS, approach, hint, largest_step, step
-from gossamer.protocol.state import RANGES, State, make_state
+from gossamer.protocol.state import State, make_state
 from gossamer.protocol.struct import Struct
 from gossamer.sim.cycle_engine import CycleEngine, make_network
 from gossamer.sim.event_engine import EventEngine, draw_phases
@@ -37,7 +37,7 @@ from gossamer.sim.initialisers import fill_random_views
 from gossamer.sim.latency import Int64s, constant_latency
 from gossamer.sim.link_conditions import make_link_conditions
 from gossamer.sim.overlay_measures import mean_friend_utility
-from gossamer.sim.overlay_protocol import overlay_step
+from gossamer.sim.overlay_protocol import hint_of_overlay, overlay_step
 from gossamer.sim.ping_protocol import START, forward_step, make_ping_counts
 from gossamer.sim.scenario import Subscriptions
 from gossamer.sim.system_run import subscribe_all
@@ -124,6 +124,7 @@ def measure_sampler(name: str, nodes: int, cycles: int) -> Measurement:
         "cyclon": (CYCLON, cyclon_step, cyclon_hint),
     }[name]
     sampler = make_sampler(nodes, kind, 20, 8, 0, SEED)
+    sampler.tell_sizes()
     network = make_network(nodes)
     fill_random_views(sampler, network.alive, SEED, 20)
     engine = CycleEngine(sampler, sampler_step, (SAMPLE_TIMER,), network, SEED, hint=sampler_hint)
@@ -152,7 +153,8 @@ def measure_tman(nodes: int, cycles: int) -> Measurement:
     ends = np.sort(draws.integers(0, 1 << 62, (nodes, 2)), axis=1)
     state.constrained[:] = 1
     state.subscriptions[:, 0] = ends
-    state.sampler.profile[:, RANGES] = coarse_range(ends[:, 0], ends[:, 1])
+    state.sampler.profile[:, settings.first_range] = coarse_range(ends[:, 0], ends[:, 1])
+    state.tell_sizes()
     network = make_network(nodes)
     fill_random_views(state.sampler, network.alive, SEED, 20)
     engine = CycleEngine(
@@ -161,7 +163,7 @@ def measure_tman(nodes: int, cycles: int) -> Measurement:
         (SAMPLE_TIMER, OVERLAY_TIMER),
         network,
         SEED,
-        hint=hint,
+        hint=hint_of_overlay,
         reserve=largest_step(settings),
     )
     seconds = _time_cycles(engine, 40 - cycles, cycles)

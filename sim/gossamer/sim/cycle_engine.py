@@ -58,7 +58,7 @@ class Network(NamedTuple):
 PASSED, LOST, DROPPED = 0, 1, 2
 
 # How many turns ahead a protocol may bring memory near.
-HINT_SOON, HINT_LATER = 8, 16
+HINT_SOON, HINT_LATER = 4, 8
 
 
 def make_network(
@@ -86,7 +86,7 @@ def observe_nothing(_collector: Any, _state: Any, _words: Any, _at: int, _now: i
 
 
 @rule
-def give_no_hint(_state: Any, _soon: int, _later: int) -> None:
+def give_no_hint(_state: Any, _timer: int, _soon: int, _later: int) -> None:
     """The hint of protocols that have none."""
 
 
@@ -146,8 +146,6 @@ def make_turns(step: Rule, observe: Rule, hint: Rule, approach: Rule) -> Callabl
                         break
                     timer = 0
                     p = order[turn]
-                    if turn + HINT_LATER < len(order):
-                        hint(state, order[turn + HINT_SOON], order[turn + HINT_LATER])
                     if not network.alive[p]:
                         timer = len(timers)
                         continue
@@ -155,6 +153,9 @@ def make_turns(step: Rule, observe: Rule, hint: Rule, approach: Rule) -> Callabl
                 words[KIND] = timers[timer]
                 words[TO] = p
                 words[FROM] = p
+                if turn + HINT_LATER < len(order):
+                    soon, later = order[turn + HINT_SOON], order[turn + HINT_LATER]
+                    hint(state, timers[timer], soon, later)
                 cursor[HEAD] = 0
                 cursor[TAIL] = BODY
                 timer += 1
@@ -202,8 +203,10 @@ class CycleEngine:
         observe: rule called with every record before the protocol takes it,
             ``observe(collector, state, words, at, now)``; effects (deliveries) pass it too.
         collector: what ``observe`` writes to.
-        hint: rule called with the rows that are HINT_SOON and HINT_LATER turns
-            away, ``hint(state, soon, later)``, to bring their memory near; changes nothing.
+        hint: rule called at every timer with the rows that are HINT_SOON and HINT_LATER turns
+            away, ``hint(state, timer, soon, later)``, to bring near what that timer will make them
+            read; changes nothing. A turn's memory brought near all at once would keep waiting what
+            the present turn reads.
         approach: rule called with the row that takes the record after next, ``approach(state,
             row)``, likewise.
         reserve: words that one step may write at most.

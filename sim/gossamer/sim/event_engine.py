@@ -83,8 +83,8 @@ class EventEngine:
         observe: rule called with every record before the protocol takes it,
             ``observe(collector, state, words, at, now)``; effects (deliveries) pass it too.
         collector: what ``observe`` writes to.
-        hint: rule called with the rows of timers that fire soon, ``hint(state, soon, later)``, to
-            bring their memory near; changes nothing.
+        hint: rule called at every timer with the rows of timers that fire soon,
+            ``hint(state, timer, soon, later)``, to bring their memory near; changes nothing.
         reserve: words that one step may write at most.
         queue_words: room for waiting records to begin with; it grows as needed.
         queue_words_limit: room for waiting records at most.

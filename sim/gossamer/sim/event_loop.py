@@ -233,7 +233,8 @@ def make_fire(step: Rule, observe: Rule, hint: Rule) -> Any:
             i = clock[NEXT_TIMER]
             clock[NEXT_TIMER] = i + 1
             if i + HINT_LATER < timers:
-                hint(state, agenda.rows[i + HINT_SOON], agenda.rows[i + HINT_LATER])
+                soon, later = agenda.rows[i + HINT_SOON], agenda.rows[i + HINT_LATER]
+                hint(state, agenda.kinds[i], soon, later)
             p = agenda.rows[i]
             if world.network.alive[p]:
                 record[LENGTH] = BODY

@@ -157,7 +157,7 @@ def pop(queue: EventQueue) -> Any:
         if following < 0:
             queue.last[place] = -1
         else:
-            prefetch(queue.words, following)
+            prefetch(queue.words, following, 0)
     return slot
 
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gossamer.protocol.overlay.profile import IDENTIFIER
 from gossamer.protocol.overlay.utility import friend_utility
 from gossamer.protocol.rules import rule
-from gossamer.protocol.state import IDENTIFIER, State
+from gossamer.protocol.state import State
 from gossamer.sim.records import OverlaySnapshot
 
 Alive = npt.NDArray[np.bool_]

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.errors import CapacityError
-from gossamer.protocol.overlay.profile import coarse_range
+from gossamer.protocol.overlay.profile import IDENTIFIER, coarse_range
 from gossamer.protocol.peer import publish_record, subscribe
-from gossamer.protocol.state import IDENTIFIER, RANGES, State, make_state
+from gossamer.protocol.state import State, make_state
 from gossamer.sim.churn import ChurnTrace
 from gossamer.sim.collector import (
     COSTS,
@@ -298,4 +298,4 @@ def subscribe_all(
     s.subscriptions[:] = boxes
     wanted = constrained[:, 0] >= 0
     low, high = boxes[wanted, 0, 0::2], boxes[wanted, 0, 1::2]
-    s.sampler.profile[wanted, RANGES:] = coarse_range(low, high)
+    s.sampler.profile[wanted, s.params.first_range :] = coarse_range(low, high)

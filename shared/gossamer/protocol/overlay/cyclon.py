@@ -215,7 +215,7 @@ def cyclon_step(
 
 
 @inline_rule
-def cyclon_hint(state: SamplerState, soon: int, later: int) -> None:
+def cyclon_hint(state: SamplerState, _timer: int, soon: int, later: int) -> None:
     """Bring near row ``later``, and whom row ``soon`` will choose unless its view changes."""
     prefetch_row(state, later)
     length = view_length(state, soon)

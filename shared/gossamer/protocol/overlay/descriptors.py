@@ -14,9 +14,9 @@ from gossamer.protocol.config import MAX_VIEW_SIZE
 from gossamer.protocol.draws import mix
 from gossamer.protocol.errors import ConfigError
 from gossamer.protocol.messages import BODY, LENGTH, Words
-from gossamer.protocol.prefetch import prefetch
+from gossamer.protocol.prefetch import prefetch, row_words
 from gossamer.protocol.rules import inline_rule, rule, rule_with_interpreted_form
-from gossamer.protocol.struct import Rows, Struct, as_array
+from gossamer.protocol.struct import CACHE_LINE_WORDS, Rows, Struct, as_array
 
 CYCLON, NEWSCAST = 0, 1
 
@@ -30,8 +30,6 @@ _HANDLE_MASK = (1 << _HANDLE_BITS) - 1
 OFFERED = 1 << 62
 PLAIN = OFFERED - 1
 ONE_ROUND = 1 << _HANDLE_BITS
-
-_LINE_WORDS = 8
 
 _TABLE_SIZE = 1024
 _TABLE_BITS = 10
@@ -57,6 +55,8 @@ class SamplerState(Struct):
         seen: int64[1024], work area: stamps of the handles met in the current merge.
         merges: int64[1], work area: the current merge, what a valid stamp starts with.
     """
+
+    _varying = frozenset({"seed"})
 
     kind: int
     seed: int
@@ -104,17 +104,27 @@ def make_sampler(
     _check("profile_words", profile_words, profile_words >= 0, "0 or more")
     key = np.arange(nodes, dtype=np.int64) if keys is None else np.array(keys, np.int64)
     _check("keys", key.shape, key.shape == (nodes,), f"one key for each of {nodes} nodes")
-    rows = Rows(nodes, {"key": None, "handle": None, "draws": None, "profile": profile_words})
-    rows.views()["key"][:] = key
-    rows.views()["handle"][:] = np.arange(nodes)
+    rows = Rows(
+        nodes,
+        {
+            "key": (),
+            "handle": (),
+            "draws": (),
+            "profile": (profile_words,),
+            "views": (view_size,),
+            "view_profile": (view_size, profile_words),
+        },
+    )
+    columns = rows.views()
+    columns["key"][:] = key
+    columns["handle"][:] = np.arange(nodes)
+    columns["views"][:] = EMPTY
     return SamplerState(
         rows,
         kind=kind,
         seed=seed,
         view_size=view_size,
         shuffle_length=shuffle_length,
-        views=np.full((nodes, view_size), EMPTY, np.int64),
-        view_profile=np.zeros((nodes, view_size, profile_words), np.int64),
         spare=np.zeros((2 * view_size + 1) * (1 + profile_words) + 2, np.int64),
         seen=np.zeros(_TABLE_SIZE, np.int64),
         merges=np.zeros(1, np.int64),
@@ -178,13 +188,8 @@ def view_length(v: SamplerState, p: int) -> Any:
 @inline_rule
 def prefetch_row(v: SamplerState, p: int) -> None:
     """Bring what an exchange touches of row p near."""
-    for slot in range(0, v.view_size, _LINE_WORDS):
-        prefetch(v.views, p * v.view_size + slot)
-    prefetch(v.views, (p + 1) * v.view_size - 1)
-    prefetch(v.key, p)
-    words = v.view_profile.shape[1] * v.view_profile.shape[2]
-    for at in range(0, words, _LINE_WORDS):
-        prefetch(v.view_profile, p * words + at)
+    for at in range(0, row_words(v.key), CACHE_LINE_WORDS):
+        prefetch(v.key, p, at)
 
 
 @rule

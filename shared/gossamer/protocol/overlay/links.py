@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer.protocol.overlay.descriptors import index
+from gossamer.protocol.overlay.profile import ARC_START, IDENTIFIER
 from gossamer.protocol.rules import inline_rule, rule, rule_with_interpreted_form
 from gossamer.protocol.space.ring import clockwise
-from gossamer.protocol.state import ARC_START, IDENTIFIER
 from gossamer.protocol.struct import as_array
 
 AGE_SHIFT = 32
@@ -117,6 +117,8 @@ def settle_ring(s: Any, p: int) -> None:
         if s.predecessor[p] < 0 or distance > farthest:
             s.predecessor[p] = k
             farthest = distance
+    if s.params.ring_links == 0:
+        return
     begins = me
     if s.predecessor[p] >= 0:
         begins = s.link_profile[p, s.predecessor[p], IDENTIFIER]

@@ -30,10 +30,11 @@ from gossamer.protocol.overlay.links import (
     settle_ring,
     write_own_descriptor,
 )
+from gossamer.protocol.overlay.profile import IDENTIFIER, LOAD
 from gossamer.protocol.rendezvous.handover import hand_over
 from gossamer.protocol.rules import rule
 from gossamer.protocol.space.ring import RING_MASK, clockwise
-from gossamer.protocol.state import IDENTIFIER, LOAD, MALFORMED, SHIFTED
+from gossamer.protocol.state import MALFORMED, SHIFTED
 
 # Above it, a quarter of a million events a round, a load told by others is not believed.
 MAX_LOAD = (1 << 31) - 1
@@ -54,6 +55,8 @@ def shifted_distance(gap: int, own_load: int, successor_load: int) -> int:
 @rule
 def shift_load(s: Any, p: int, out: Outbox) -> None:
     """Let load fade by a round, and move the identifier if the successor carries too much."""
+    if s.params.ring_links == 0:
+        return
     s.load[p] -= s.load[p] // LOAD_WINDOW
     s.sampler.profile[p, LOAD] = s.load[p]
     k = s.successor[p]
@@ -90,7 +93,7 @@ def on_load_shifted(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
 
     It gets what we know of subscribers there (the paper does not say how it learns of them).
     """
-    if words[at + LENGTH] != BODY + descriptor_words(s):
+    if words[at + LENGTH] != BODY + descriptor_words(s) or s.params.ring_links == 0:
         s.counters[p, MALFORMED] += 1
         return
     k = s.predecessor[p]

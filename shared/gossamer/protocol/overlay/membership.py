@@ -26,12 +26,13 @@ from gossamer.protocol.overlay.links import (
     refresh_link,
     write_own_descriptor,
 )
+from gossamer.protocol.overlay.profile import IDENTIFIER
 from gossamer.protocol.overlay.sampling import add_contact, forget
 from gossamer.protocol.overlay.tman import is_well_formed, merge_links, send_links
 from gossamer.protocol.rendezvous.handover import hand_over
 from gossamer.protocol.rendezvous.showering import handle_of_slot, next_hop
 from gossamer.protocol.rules import rule
-from gossamer.protocol.state import IDENTIFIER, MALFORMED
+from gossamer.protocol.state import MALFORMED
 
 HOPS = 0
 DESCRIPTOR = 1

@@ -1,7 +1,7 @@
 """Whether a selection of links is worth while: does anybody new deserve a slot?
 
-Once the overlay has formed hardly anybody does. Candidates are compared with the worst link of each
-kind; what is younger about neighbours is taken in on the way.
+Once the overlay has formed hardly anybody does, and those that suit a slot sit there already. What
+is younger about these is taken in on the way.
 """
 
 from __future__ import annotations
@@ -9,27 +9,27 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer.protocol.overlay.descriptors import index
-from gossamer.protocol.overlay.links import handle_in, is_refused, slot_of
-from gossamer.protocol.overlay.sampling import view_length
-from gossamer.protocol.overlay.selection import (
-    bars_of,
+from gossamer.protocol.overlay.judging import (
     either_way,
-    may_suit,
-    sampled_word,
-    set_targets,
+    judge_received,
+    judge_sample,
     side_distance,
 )
+from gossamer.protocol.overlay.links import handle_in, is_refused
+from gossamer.protocol.overlay.profile import IDENTIFIER
+from gossamer.protocol.overlay.selection import sampled_word, set_targets
 from gossamer.protocol.overlay.utility import primary_ranges, range_utility, ranges_utility
-from gossamer.protocol.rules import rule
+from gossamer.protocol.rules import inline_rule, rule
 from gossamer.protocol.scans import copy_row
 from gossamer.protocol.space.ring import RING
-from gossamer.protocol.state import IDENTIFIER
+from gossamer.protocol.state import LINK_PLACES
 
 
 @rule
 def set_bars_by_links(s: Any, p: int) -> None:
     """Note what a candidate has to equal at least to take the place of a present neighbour."""
     work = s.work
+    note_neighbours(s, p)
     ring = s.params.ring_links
     for side in range(2):
         work.farthest[side] = -1
@@ -47,6 +47,49 @@ def set_bars_by_links(s: Any, p: int) -> None:
             identifier = s.link_profile[p, slot, IDENTIFIER]
             work.reach[k] = either_way(work.target[k], identifier)
     work.lowest[0] = lowest_utility(s, p)
+
+
+@inline_rule
+def note_neighbours(s: Any, p: int) -> None:
+    """Note which slot every neighbour has, for `slot_noted`."""
+    work = s.work
+    for k in range(s.links.shape[1]):
+        word = s.links[index(p), index(k)]
+        work.link_handle[index(k)] = handle_in(word) if word >= 0 else -1
+    for k in range(s.links.shape[1]):
+        work.link_place[index(place_of(work.link_handle[index(k)]))] = k
+
+
+@inline_rule
+def place_of(handle: int) -> Any:
+    """Where in `Work.link_place` a handle is noted."""
+    return handle & (LINK_PLACES - 1)
+
+
+@inline_rule
+def slot_noted(s: Any, handle: int) -> Any:
+    """The slot of the neighbour ``handle`` when `note_neighbours` was called, -1 if it was none.
+
+    Two of three descriptors looked up here are neighbours': a scan of all slots for each would be
+    a tenth of a peer's turn.
+    """
+    k = s.work.link_place[index(place_of(handle))]
+    held = s.work.link_handle[index(k)]
+    if held == handle:
+        return k
+    # Another neighbour has that place, and may have taken it from this one.
+    if place_of(held) == place_of(handle):
+        return scan_noted(s, handle)
+    return -1
+
+
+@rule
+def scan_noted(s: Any, handle: int) -> int:
+    """What `slot_noted` finds, wherever places collide."""
+    for k in range(s.links.shape[1]):
+        if s.work.link_handle[k] == handle:
+            return k
+    return -1
 
 
 @rule
@@ -81,22 +124,7 @@ def received_bring_news(s: Any, p: int, words: Any, at: int, count: int) -> bool
     """
     work = s.work
     size = 1 + s.link_profile.shape[2]
-    first = primary_ranges(s, p)
-    mine = s.sampler.profile[p, first]
-    if s.params.profile_ranges == 1:
-        begin = at + 1 + first
-        for d in range(count):
-            work.utility[index(d)] = range_utility(mine, words[index(begin + d * size)])
-    else:
-        for d in range(count):
-            work.utility[d] = ranges_utility(s, p, words, at + d * size + 1, first)
-    bars = bars_of(s, p)
-    suiting = 0
-    for d in range(count):
-        identifier = words[index(at + d * size + 1 + IDENTIFIER)]
-        work.suiting[index(suiting)] = d
-        suiting += may_suit(s, bars, identifier, work.utility[index(d)])
-    for i in range(suiting):
+    for i in range(judge_received(s, p, words, at, count)):
         d = work.suiting[index(i)]
         start = at + d * size
         if is_news(s, p, words[index(start)], words, start + 1, work.utility[index(d)]):
@@ -108,28 +136,10 @@ def received_bring_news(s: Any, p: int, words: Any, at: int, count: int) -> bool
 def sample_brings_news(s: Any, p: int, now: int) -> bool:
     """The same for the random view of the peer sampling layer."""
     work = s.work
-    profiles = s.sampler.view_profile
-    count = view_length(s.sampler, p)
-    first = primary_ranges(s, p)
-    mine = s.sampler.profile[p, first]
-    if s.params.profile_ranges == 1:
-        for c in range(count):
-            other = profiles[index(p), index(c), index(first)]
-            work.utility[index(c)] = range_utility(mine, other)
-    else:
-        for c in range(count):
-            copy_row(profiles, p, c, work.profile)
-            work.utility[c] = ranges_utility(s, p, work.profile, 0, first)
-    bars = bars_of(s, p)
-    suiting = 0
-    for c in range(count):
-        identifier = profiles[index(p), index(c), IDENTIFIER]
-        work.suiting[index(suiting)] = c
-        suiting += may_suit(s, bars, identifier, work.utility[index(c)])
-    for i in range(suiting):
+    for i in range(judge_sample(s, p)):
         c = work.suiting[index(i)]
         word = sampled_word(s, p, c, now)
-        copy_row(profiles, p, c, work.profile)
+        copy_row(s.sampler.view_profile, p, c, work.profile)
         if is_news(s, p, word, work.profile, 0, work.utility[index(c)]):
             return True
     return False
@@ -143,7 +153,7 @@ def is_news(s: Any, p: int, word: int, profile: Any, at: int, utility: float) ->
     """
     if word < 0 or handle_in(word) == s.sampler.handle[p]:
         return False
-    k = slot_of(s, p, handle_in(word))
+    k = slot_noted(s, handle_in(word))
     if k < 0:
         return not is_refused(s, p, word)
     if s.links[p, k] <= word:

@@ -277,7 +277,7 @@ def newscast_step(
 
 
 @inline_rule
-def newscast_hint(state: SamplerState, soon: int, later: int) -> None:
+def newscast_hint(state: SamplerState, _timer: int, soon: int, later: int) -> None:
     """Bring near row ``later``, and whom row ``soon`` will choose unless it draws before."""
     prefetch_row(state, later)
     length = view_length(state, soon)

@@ -8,6 +8,8 @@ large overlay costs. A profile is
     word 2   LOAD        see `load_shifting`
     word 3.. RANGES      per attribute R ranges of values that it wants, a word each
 
+Without ring links nothing is routed: ranges follow the identifier at once.
+
 A range is two numbers of 31 bits, its low and high end in units of 2^31 values. That is enough to
 say how alike two peers are; subscriptions themselves travel whole.
 """
@@ -17,6 +19,9 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer.protocol.rules import inline_rule
+
+IDENTIFIER, ARC_START, LOAD, RANGES = 0, 1, 2, 3
+RANGES_OFF_THE_RING = 1
 
 HALF_BITS = 31
 HALF_MASK = (1 << HALF_BITS) - 1

@@ -133,9 +133,9 @@ def add_contact(v: SamplerState, p: int, now: int, handle: int, words: Words, at
 
 
 @inline_rule
-def sample_hint(v: SamplerState, soon: int, later: int) -> None:
-    """Bring near what the timers of rows ``soon`` and ``later`` will need; changes nothing."""
+def sample_hint(v: SamplerState, timer: int, soon: int, later: int) -> None:
+    """Bring near what the sampling timers of two rows will make them read; changes nothing."""
     if v.kind == CYCLON:
-        cyclon_hint(v, soon, later)
+        cyclon_hint(v, timer, soon, later)
     else:
-        newscast_hint(v, soon, later)
+        newscast_hint(v, timer, soon, later)

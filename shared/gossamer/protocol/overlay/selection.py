@@ -5,16 +5,24 @@ friends. Where it suits a slot better than who holds it, it takes the slot and t
 who comes to the end holding nothing is no neighbour. So each slot ends up with the best of those
 that no slot before it took, whatever the order of the candidates.
 
-Once the overlay has formed most candidates suit no slot, and those that do sit there already. A few
-comparisons with the worst link of each kind tell, so that links are selected anew only where there
-is somebody new to be seated.
+Only those candidates are offered anything that `judging` finds to suit some slot.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
-from gossamer.protocol.overlay.descriptors import PLAIN, index, view_length
+from gossamer.protocol.overlay.descriptors import PLAIN
+from gossamer.protocol.overlay.judging import (
+    AFTER,
+    BEFORE,
+    bars_of,
+    either_way,
+    judge_received,
+    judge_sample,
+    may_suit,
+    side_distance,
+)
 from gossamer.protocol.overlay.links import (
     AGE_SHIFT,
     age_in,
@@ -22,16 +30,16 @@ from gossamer.protocol.overlay.links import (
     is_refused,
     settle_ring,
 )
+from gossamer.protocol.overlay.profile import IDENTIFIER
 from gossamer.protocol.overlay.sampling import NEWSCAST
 from gossamer.protocol.overlay.small_world import draw_offsets, offset_distance
 from gossamer.protocol.overlay.utility import friend_utility
 from gossamer.protocol.rules import inline_rule, rule
 from gossamer.protocol.scans import copy_row
-from gossamer.protocol.space.ring import RING, RING_MASK, clockwise
-from gossamer.protocol.state import IDENTIFIER
+from gossamer.protocol.space.ring import RING, RING_MASK
 
-# The ordered kinds of links, by which `work.seated` counts.
-AFTER, BEFORE, FRIENDS = 0, 1, 2
+# The third of the ordered kinds of links, by which `Work.seated` counts.
+FRIENDS = 2
 
 
 @rule
@@ -92,58 +100,6 @@ def set_targets(s: Any, p: int) -> None:
         s.work.target[k] = (s.sampler.profile[p, IDENTIFIER] + distance) & RING_MASK
 
 
-@inline_rule
-def side_distance(s: Any, p: int, side: int, identifier: int) -> Any:
-    """How far an identifier is from peer ``p``, going to one side of the ring."""
-    me = s.sampler.profile[p, IDENTIFIER]
-    return clockwise(me, identifier) if side == AFTER else clockwise(identifier, me)
-
-
-@inline_rule
-def either_way(one: int, other: int) -> Any:
-    """The distance of two places on the ring, the shorter way around."""
-    return min(clockwise(one, other), clockwise(other, one))
-
-
-class Bars(NamedTuple):
-    """What a candidate has to equal at least, for loops to hold in registers.
-
-    Attributes:
-        place: the own place on the ring.
-        lowest, after, before: `Work.lowest` and the two of `Work.farthest`.
-    """
-
-    place: int
-    lowest: float
-    after: int
-    before: int
-
-
-@inline_rule
-def bars_of(s: Any, p: int) -> Bars:
-    """The bars as they are now."""
-    return Bars(
-        s.sampler.profile[p, IDENTIFIER],
-        s.work.lowest[0],
-        s.work.farthest[AFTER],
-        s.work.farthest[BEFORE],
-    )
-
-
-@inline_rule
-def may_suit(s: Any, bars: Bars, identifier: int, utility: float) -> Any:
-    """Whether a candidate equals the worst that any kind of slot holds."""
-    # No branch: which candidates do cannot be foretold.
-    suits = (
-        (utility >= bars.lowest)
-        | (clockwise(bars.place, identifier) <= bars.after)
-        | (clockwise(identifier, bars.place) <= bars.before)
-    )
-    for k in range(s.params.small_world_links):
-        suits |= either_way(s.work.target[index(k)], identifier) <= s.work.reach[index(k)]
-    return suits
-
-
 @rule
 def offer_links(s: Any, p: int) -> None:
     """Seat peer ``p``'s present neighbours; nobody else may be seated yet."""
@@ -159,26 +115,29 @@ def offer_links(s: Any, p: int) -> None:
 @rule
 def offer_received(s: Any, p: int, words: Any, at: int, count: int) -> None:
     """Offer the slots to ``count`` descriptors, written in ``words`` from ``at`` on."""
+    work = s.work
     size = 1 + s.link_profile.shape[2]
-    for d in range(count):
+    for i in range(judge_received(s, p, words, at, count)):
+        d = work.suiting[i]
         start = at + d * size
-        utility = friend_utility(s, p, words, start + 1)
-        if may_suit(s, bars_of(s, p), words[start + 1 + IDENTIFIER], utility):
+        identifier = words[start + 1 + IDENTIFIER]
+        # The bar rises with everyone seated.
+        if may_suit(s, bars_of(s, p), identifier, work.utility[d]):
             source = s.links.shape[1] + d
-            seat_candidate(s, p, words[start], source, words[start + 1 + IDENTIFIER], utility)
+            seat_candidate(s, p, words[start], source, identifier, work.utility[d])
 
 
 @rule
 def offer_sample(s: Any, p: int, now: int) -> None:
     """Offer the slots to the random view of the peer sampling layer."""
-    profile = s.work.profile
+    work = s.work
     first = 2 * s.links.shape[1] + 1
-    for c in range(view_length(s.sampler, p)):
-        copy_row(s.sampler.view_profile, p, c, profile)
-        utility = friend_utility(s, p, profile, 0)
-        if may_suit(s, bars_of(s, p), profile[IDENTIFIER], utility):
+    for i in range(judge_sample(s, p)):
+        c = work.suiting[i]
+        identifier = s.sampler.view_profile[p, c, IDENTIFIER]
+        if may_suit(s, bars_of(s, p), identifier, work.utility[c]):
             word = sampled_word(s, p, c, now)
-            seat_candidate(s, p, word, first + c, profile[IDENTIFIER], utility)
+            seat_candidate(s, p, word, first + c, identifier, work.utility[c])
 
 
 @rule

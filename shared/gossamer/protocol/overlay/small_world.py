@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from gossamer.protocol.overlay.profile import IDENTIFIER
 from gossamer.protocol.overlay.sampling import draw
 from gossamer.protocol.rules import rule
 from gossamer.protocol.space.ring import RING_BITS, clockwise
-from gossamer.protocol.state import IDENTIFIER
 
 HALF = 31
 HALF_MASK = (1 << HALF) - 1

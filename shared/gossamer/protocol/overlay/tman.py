@@ -19,6 +19,7 @@ from gossamer.protocol.messages import (
     close_record,
     open_record,
 )
+from gossamer.protocol.overlay.descriptors import prefetch_row
 from gossamer.protocol.overlay.links import (
     age_links,
     descriptor_words,
@@ -40,8 +41,10 @@ from gossamer.protocol.overlay.selection import (
     write_selection,
 )
 from gossamer.protocol.overlay.utility import select_primary_attribute
+from gossamer.protocol.prefetch import prefetch, row_words
 from gossamer.protocol.rules import inline_rule, rule
 from gossamer.protocol.state import MALFORMED
+from gossamer.protocol.struct import CACHE_LINE_WORDS
 
 # What a sampler draws in a turn of its own, in most turns.
 SAMPLER_DRAWS = 2
@@ -64,6 +67,23 @@ def likely_neighbour(s: Any, p: int) -> int:
         return -1
     v = s.sampler
     return nth_neighbour(s, p, below(mix(v.seed, v.key[p], v.draws[p] + SAMPLER_DRAWS), filled))
+
+
+@rule
+def overlay_hint(s: Any, soon: int, later: int) -> None:
+    """Bring near row ``later``, and whom row ``soon`` will choose unless it draws before."""
+    approach_links(s, later)
+    partner = likely_neighbour(s, soon)
+    if partner >= 0:
+        approach_links(s, partner)
+        prefetch_row(s.sampler, partner)
+
+
+@inline_rule
+def approach_links(s: Any, p: int) -> None:
+    """Bring near the links of row ``p``, and what lies beside them."""
+    for at in range(0, row_words(s.round), CACHE_LINE_WORDS):
+        prefetch(s.round, p, at)
 
 
 @inline_rule

@@ -11,7 +11,6 @@ from gossamer.protocol.overlay.descriptors import index
 from gossamer.protocol.overlay.profile import NOTHING, high_end, low_end
 from gossamer.protocol.rules import inline_rule, rule
 from gossamer.protocol.scans import copy_row
-from gossamer.protocol.state import RANGES
 
 
 @inline_rule
@@ -27,7 +26,7 @@ def overlaps(s: Any, p: int, profile: Any, at: int, attribute: int) -> bool:
     The profile stands at ``profile[at:]``.
     """
     ranges = s.params.profile_ranges
-    first = RANGES + attribute * ranges
+    first = s.params.first_range + attribute * ranges
     for i in range(ranges):
         mine = s.sampler.profile[p, first + i]
         if mine == NOTHING:
@@ -51,7 +50,7 @@ def friend_utility(s: Any, p: int, profile: Any, at: int) -> float:
 @inline_rule
 def primary_ranges(s: Any, p: int) -> Any:
     """The word of a profile at which the ranges of p's primary attribute begin."""
-    return RANGES + s.primary[p] * s.params.profile_ranges
+    return s.params.first_range + s.primary[p] * s.params.profile_ranges
 
 
 @inline_rule

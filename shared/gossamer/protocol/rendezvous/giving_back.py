@@ -13,12 +13,13 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer.protocol.messages import BODY, EVENT, LENGTH, Outbox
+from gossamer.protocol.overlay.profile import ARC_START, IDENTIFIER
 from gossamer.protocol.rendezvous.content_routing_table import remove_source
 from gossamer.protocol.rendezvous.retention import first_since, send_held
 from gossamer.protocol.rendezvous.showering import handle_of_slot, next_hop, rendezvous_value
-from gossamer.protocol.rules import rule
+from gossamer.protocol.rules import inline_rule, rule
 from gossamer.protocol.space.ring import RING_MASK, clockwise
-from gossamer.protocol.state import ARC_START, IDENTIFIER, MALFORMED
+from gossamer.protocol.state import MALFORMED
 
 # Events given back at once, at most: what a second or two bring.
 GIVEN_BACK = 128
@@ -27,9 +28,17 @@ GIVEN_BACK = 128
 @rule
 def predecessor_handle(s: Any, p: int) -> int:
     """Who ``p`` takes for its predecessor, or -1."""
-    if s.predecessor[p] < 0:
+    if s.predecessor[p] < 0 or s.params.ring_links == 0:
         return -1
     return handle_of_slot(s, p, s.predecessor[p])
+
+
+@inline_rule
+def arc_begins(s: Any, p: int) -> Any:
+    """Where the arc begins that ``p`` says it answers for; off the ring it says nothing."""
+    if s.params.ring_links == 0:
+        return s.sampler.profile[p, IDENTIFIER]
+    return s.sampler.profile[p, ARC_START]
 
 
 @rule
@@ -38,7 +47,7 @@ def give_back_what_is_due(s: Any, p: int, predecessor: int, arc_start: int, out:
     found = predecessor_handle(s, p)
     if found < 0:
         return
-    begins = s.sampler.profile[p, ARC_START]
+    begins = arc_begins(s, p)
     if found != predecessor:
         give_back_everything(s, p, out)
     elif begins != arc_start:
@@ -50,7 +59,7 @@ def give_back_what_is_due(s: Any, p: int, predecessor: int, arc_start: int, out:
 @rule
 def give_back_everything(s: Any, p: int, out: Outbox) -> None:
     """Give the predecessor whatever of the last rounds it answers for."""
-    give_back(s, p, (s.sampler.profile[p, ARC_START] + 1) & RING_MASK, out)
+    give_back(s, p, (arc_begins(s, p) + 1) & RING_MASK, out)
 
 
 @rule
@@ -60,7 +69,7 @@ def give_back(s: Any, p: int, after: int, out: Outbox) -> None:
     Only those with values past ``after``, up to the predecessor itself.
     """
     predecessor = handle_of_slot(s, p, s.predecessor[p])
-    arc_start = s.sampler.profile[p, ARC_START]
+    arc_start = arc_begins(s, p)
     size = s.held_copies.shape[1]
     attributes = s.params.attributes
     oldest = s.round[p] - s.params.replay_rounds

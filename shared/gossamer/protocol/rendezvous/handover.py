@@ -19,20 +19,14 @@ from gossamer.protocol.messages import (
     open_record,
 )
 from gossamer.protocol.overlay.links import HANDLE_MASK
+from gossamer.protocol.overlay.profile import IDENTIFIER
 from gossamer.protocol.rendezvous.content_routing_table import fresh_owner, is_covered_by, source_of
 from gossamer.protocol.rendezvous.showering import anchor, handle_of_slot, own_arc_begins
 from gossamer.protocol.rendezvous.spreading import take_own_box
 from gossamer.protocol.rules import rule
 from gossamer.protocol.scans import copy_row
 from gossamer.protocol.space.ring import RING_MASK, clockwise
-from gossamer.protocol.state import (
-    BOX,
-    HANDED_OVER,
-    IDENTIFIER,
-    MALFORMED,
-    REFUSED_ENTRIES,
-    SOURCE_IDENTIFIER,
-)
+from gossamer.protocol.state import BOX, HANDED_OVER, MALFORMED, REFUSED_ENTRIES, SOURCE_IDENTIFIER
 
 
 @rule

@@ -40,6 +40,7 @@ from gossamer.protocol.overlay.links import (
     write_link,
     write_own_descriptor,
 )
+from gossamer.protocol.overlay.profile import IDENTIFIER
 from gossamer.protocol.rendezvous.content_routing_table import (
     aggregate,
     fresh_owner,
@@ -67,12 +68,7 @@ from gossamer.protocol.rendezvous.spreading import (
 )
 from gossamer.protocol.rules import inline_rule, rule
 from gossamer.protocol.scans import copy_row
-from gossamer.protocol.state import (
-    BOX,
-    IDENTIFIER,
-    MALFORMED,
-    SOURCE_IDENTIFIER,
-)
+from gossamer.protocol.state import BOX, MALFORMED, SOURCE_IDENTIFIER
 
 
 @rule

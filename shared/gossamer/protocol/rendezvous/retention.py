@@ -30,6 +30,7 @@ from gossamer.protocol.messages import (
     open_record,
 )
 from gossamer.protocol.overlay.links import HANDLE_MASK
+from gossamer.protocol.overlay.profile import IDENTIFIER
 from gossamer.protocol.rendezvous.publication import NOBODY, tell_application
 from gossamer.protocol.rendezvous.recovery import (
     EVENT_ATTRIBUTE,
@@ -52,7 +53,6 @@ from gossamer.protocol.state import (
     FROM_VALUE,
     FURTHER,
     HOPS_EXCEEDED,
-    IDENTIFIER,
     MALFORMED,
     NEXT_SINCE,
     PAGE_FROM,

@@ -19,9 +19,9 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer.protocol.overlay.links import handle_in
+from gossamer.protocol.overlay.profile import ARC_START, IDENTIFIER
 from gossamer.protocol.rules import inline_rule, rule
 from gossamer.protocol.space.ring import RING, RING_MASK, clockwise
-from gossamer.protocol.state import ARC_START, IDENTIFIER
 
 
 @rule
@@ -44,6 +44,8 @@ def neighbour_arc_begins(s: Any, p: int, k: int, before: int, distance: int) -> 
     It begins at the neighbour's predecessor, or at a peer between the two that we know of and the
     neighbour does not (``before`` is the distance of the nearest).
     """
+    if s.params.ring_links == 0:
+        return before
     start = clockwise(s.sampler.profile[p, IDENTIFIER], s.link_profile[p, k, ARC_START])
     if start < before or start > distance:
         return before

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from gossamer.protocol.overlay.profile import IDENTIFIER
 from gossamer.protocol.rendezvous.content_routing_table import aggregate
 from gossamer.protocol.rendezvous.showering import anchor, own_arc_begins, plan_arcs
 from gossamer.protocol.rules import rule
 from gossamer.protocol.space.ring import RING_MASK, clockwise
-from gossamer.protocol.state import IDENTIFIER
 
 
 @rule

@@ -34,7 +34,6 @@ from gossamer.protocol.content.matching.table import (
     MARKS_BELOW,
     MET,
     NEXT,
-    NODE_WORDS,
     NONE,
     OVERLAPPING,
     QUERY_HEADER,
@@ -110,7 +109,7 @@ def fits(table: Table, record: int) -> bool:
 @inline_rule
 def push(table: Table, node: int, depth: int) -> int:
     """Put a node on the stack, to be visited soon; returns the new depth."""
-    prefetch(table.nodes, NODE_WORDS * node)
+    prefetch(table.nodes, node, 0)
     table.stack[depth] = node
     return depth + 1
 
@@ -173,8 +172,8 @@ def search(table: Table) -> int:
         while record != NONE:
             following = records[record + NEXT]
             if following != NONE:
-                prefetch(records, following)
-                prefetch(records, following + CACHE_LINE_WORDS)
+                prefetch(records, following, 0)
+                prefetch(records, following, CACHE_LINE_WORDS)
             marks = records[record + MARKS] & marked
             if marks != 0 and fits(table, record):
                 doubt = query[DOUBT_STORED] != 0 and records[record + DOUBTFUL] != 0
