@@ -103,7 +103,8 @@ def test_truncated_gzip_trace(
     [
         ("t.avt", None, "the trace file is missing, expected a file"),
         ("t.csv", b"a,0,9\n", "the name of the trace file is 't.csv', expected a name that ends"),
-        ("t.avt", gzip.compress(b"a 1 0 9\n"), "the content is gzip data, expected text"),
+        # Names of tests hold what is here, and may not hold the time that gzip writes down.
+        ("t.avt", gzip.compress(b"a 1 0 9\n", mtime=0), "the content is gzip data, expected text"),
         ("t.parquet", b"PAR1", "t.parquet"),
     ],
 )
