@@ -39,7 +39,7 @@ class Above(Struct):
     table: Table
 
 
-WIDTHS = {"count": None, "pair": 2, "nothing": 0}
+WIDTHS = {"count": (), "pair": (2,), "nothing": (0,)}
 
 
 def make_table(rows: int) -> Table:
@@ -106,7 +106,7 @@ def test_columns_share_one_array_whose_rows_begin_at_cache_lines(rows: int) -> N
 
 
 def test_columns_begin_as_zeros_and_reach_over_lines() -> None:
-    rows = Rows(3, {"wide": 9, "last": None})
+    rows = Rows(3, {"wide": (9,), "last": ()})
     assert rows.block.shape == (3, 2 * CACHE_LINE_WORDS)
     rows.views()["last"][:] = 4
     assert not rows.views()["wide"].any()
@@ -161,9 +161,9 @@ def test_a_copied_or_pickled_struct_keeps_columns_of_its_own(
 def test_a_column_is_not_given_by_name_as_well() -> None:
     inner = Inner(numbers=np.zeros(1), scale=1)
     with pytest.raises(TypeError, match="expected"):
-        Table(Rows(2, {"count": None}), beside=np.zeros(2), inner=inner)
+        Table(Rows(2, {"count": ()}), beside=np.zeros(2), inner=inner)
     with pytest.raises(TypeError, match="expected"):
-        Table(Rows(2, {**WIDTHS, "more": None}), beside=np.zeros(2), inner=inner)
+        Table(Rows(2, {**WIDTHS, "more": ()}), beside=np.zeros(2), inner=inner)
     with pytest.raises(AttributeError, match="count cannot be set"):
         make_table(2).count = np.zeros(2)
 
