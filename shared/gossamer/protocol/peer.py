@@ -66,7 +66,6 @@ from gossamer.protocol.overlay.profile import (
     range_word,
 )
 from gossamer.protocol.overlay.sampling import (
-    sample_hint,
     sample_on_reply,
     sample_on_request,
     sample_on_timer,
@@ -234,13 +233,10 @@ def on_unreachable(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -
 
 
 @rule
-def hint(s: Any, timer: int, soon: int, later: int) -> None:
-    """Bring near what a timer of two rows will make them read; changes nothing."""
-    if timer == SAMPLE_TIMER:
-        sample_hint(s.sampler, timer, soon, later)
-    elif timer == OVERLAY_TIMER:
-        overlay_hint(s, soon, later)
-    elif timer == INSTALL_TIMER:
+def hint(s: Any, kind: int, soon: int, later: int) -> None:
+    """While a record of a kind is taken, bring near what two other rows will read soon."""
+    overlay_hint(s, kind, soon, later)
+    if kind == INSTALL_TIMER:
         approach_table(s, later)
 
 

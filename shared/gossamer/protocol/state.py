@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from gossamer.protocol.config import Parameters, Settings
 from gossamer.protocol.overlay.profile import ARC_START, IDENTIFIER, NOTHING
-from gossamer.protocol.overlay.sampling import SamplerState, make_sampler
+from gossamer.protocol.overlay.sampling import SamplerState, make_sampler, sampler_columns
 from gossamer.protocol.space.ring import RING_MASK
 from gossamer.protocol.struct import Rows, Struct
 
@@ -248,24 +248,10 @@ def make_state(
     if keys is None:
         draws = np.random.Generator(np.random.Philox(key=settings.seed))
         keys = draws.integers(0, RING_MASK, nodes, dtype=np.int64, endpoint=True)
-    sampler = make_sampler(
-        nodes,
-        ("cyclon", "newscast").index(settings.sampler),
-        settings.view_size,
-        settings.shuffle_length,
-        profile_words(settings),
-        settings.seed,
-        keys,
-    )
-    sampler.profile[:, IDENTIFIER] = sampler.key if identifiers is None else identifiers
-    if settings.ring_links > 0:
-        sampler.profile[:, ARC_START] = sampler.profile[:, IDENTIFIER]
-    sampler.profile[:, settings.first_range :] = NOTHING
-    a, memory = settings.attributes, settings.event_memory
-    entry_words = BOX + 1 + 2 * a
     rows = Rows(
         nodes,
-        {
+        sampler_columns(settings.view_size, profile_words(settings))
+        | {
             "round": (),
             "primary": (),
             "links": (settings.links,),
@@ -281,6 +267,22 @@ def make_state(
             "held_next": (),
         },
     )
+    sampler = make_sampler(
+        nodes,
+        ("cyclon", "newscast").index(settings.sampler),
+        settings.view_size,
+        settings.shuffle_length,
+        profile_words(settings),
+        settings.seed,
+        keys,
+        rows,
+    )
+    sampler.profile[:, IDENTIFIER] = sampler.key if identifiers is None else identifiers
+    if settings.ring_links > 0:
+        sampler.profile[:, ARC_START] = sampler.profile[:, IDENTIFIER]
+    sampler.profile[:, settings.first_range :] = NOTHING
+    a, memory = settings.attributes, settings.event_memory
+    entry_words = BOX + 1 + 2 * a
     columns = rows.views()
     columns["clockwise_order"][:] = np.arange(8 * order_words(settings), dtype=np.uint8).view(
         np.int64

@@ -63,7 +63,7 @@ def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 class Struct:
     """Base class; a subclass annotates its fields, which are given by name.
 
-    Fields are C-contiguous arrays, the columns of ``rows``, Python integers, tuples (also named
+    Fields are C-contiguous arrays, columns of ``rows``, Python integers, tuples (also named
     ones) of such, or structs.
     """
 
@@ -76,9 +76,9 @@ class Struct:
     _varying: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, rows: Rows | None = None, **fields: Any) -> None:
-        if rows is not None:
-            fields |= rows.views()
         expected = set(self.__annotations__)
+        if rows is not None:
+            fields |= self._columns_of(rows)
         if set(fields) != expected:
             raise TypeError(f"fields are {sorted(fields)}, expected {sorted(expected)}")
         self.__dict__.update(fields)
@@ -98,7 +98,11 @@ class Struct:
     def __setstate__(self, fields: dict[str, Any]) -> None:
         self.__dict__.update(fields)
         if self._rows is not None:
-            self.__dict__.update(self._rows.views())
+            self.__dict__.update(self._columns_of(self._rows))
+
+    def _columns_of(self, rows: Rows) -> dict[str, Any]:
+        """This struct's own among the columns of rows that it may share with others."""
+        return {name: view for name, view in rows.views().items() if name in self.__annotations__}
 
     def unboxed(self) -> Any:
         """This struct as interpreted rules take it: its arrays as memoryviews of the same memory.

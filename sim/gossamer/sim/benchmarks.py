@@ -28,6 +28,7 @@ from gossamer.protocol.overlay.sampling import (
     newscast_hint,
     newscast_step,
 )
+from gossamer.protocol.overlay.tman import overlay_hint
 from gossamer.protocol.peer import TIMERS, approach, hint, largest_step, step
 from gossamer.protocol.state import State, make_state
 from gossamer.protocol.struct import Struct
@@ -37,7 +38,7 @@ from gossamer.sim.initialisers import fill_random_views
 from gossamer.sim.latency import Int64s, constant_latency
 from gossamer.sim.link_conditions import make_link_conditions
 from gossamer.sim.overlay_measures import mean_friend_utility
-from gossamer.sim.overlay_protocol import hint_of_overlay, overlay_step
+from gossamer.sim.overlay_protocol import overlay_step
 from gossamer.sim.ping_protocol import START, forward_step, make_ping_counts
 from gossamer.sim.scenario import Subscriptions
 from gossamer.sim.system_run import subscribe_all
@@ -163,7 +164,7 @@ def measure_tman(nodes: int, cycles: int) -> Measurement:
         (SAMPLE_TIMER, OVERLAY_TIMER),
         network,
         SEED,
-        hint=hint_of_overlay,
+        hint=overlay_hint,
         reserve=largest_step(settings),
     )
     seconds = _time_cycles(engine, 40 - cycles, cycles)

@@ -58,7 +58,7 @@ class Network(NamedTuple):
 PASSED, LOST, DROPPED = 0, 1, 2
 
 # How many turns ahead a protocol may bring memory near.
-HINT_SOON, HINT_LATER = 4, 8
+HINT_SOON, HINT_LATER = 2, 4
 
 
 def make_network(
@@ -153,13 +153,13 @@ def make_turns(step: Rule, observe: Rule, hint: Rule, approach: Rule) -> Callabl
                 words[KIND] = timers[timer]
                 words[TO] = p
                 words[FROM] = p
-                if turn + HINT_LATER < len(order):
-                    soon, later = order[turn + HINT_SOON], order[turn + HINT_LATER]
-                    hint(state, timers[timer], soon, later)
                 cursor[HEAD] = 0
                 cursor[TAIL] = BODY
                 timer += 1
             at = cursor[HEAD]
+            if turn + HINT_LATER < len(order):
+                soon, later = order[turn + HINT_SOON], order[turn + HINT_LATER]
+                hint(state, words[at + KIND], soon, later)
             if len(words) - cursor[TAIL] < reserve and at > 0:
                 compact(out)
                 at = 0

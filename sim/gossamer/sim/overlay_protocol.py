@@ -19,7 +19,6 @@ from gossamer.protocol.messages import (
 from gossamer.protocol.overlay.links import drop_link
 from gossamer.protocol.overlay.sampling import (
     forget,
-    sample_hint,
     sample_on_reply,
     sample_on_request,
     sample_on_timer,
@@ -28,7 +27,6 @@ from gossamer.protocol.overlay.tman import (
     on_overlay_timer,
     on_tman_reply,
     on_tman_request,
-    overlay_hint,
 )
 from gossamer.protocol.rules import rule
 
@@ -52,12 +50,3 @@ def overlay_step(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> 
     elif kind >= UNREACHABLE:
         forget(s.sampler, p, words[at + TO])
         drop_link(s, p, words[at + TO])
-
-
-@rule
-def hint_of_overlay(s: Any, timer: int, soon: int, later: int) -> None:
-    """Bring near what a timer of two rows will make them read; changes nothing."""
-    if timer == SAMPLE_TIMER:
-        sample_hint(s.sampler, timer, soon, later)
-    else:
-        overlay_hint(s, soon, later)

@@ -215,9 +215,11 @@ def cyclon_step(
 
 
 @inline_rule
-def cyclon_hint(state: SamplerState, _timer: int, soon: int, later: int) -> None:
+def cyclon_hint(state: SamplerState, kind: int, soon: int, later: int) -> None:
     """Bring near row ``later``, and whom row ``soon`` will choose unless its view changes."""
-    prefetch_row(state, later)
-    length = view_length(state, soon)
-    if length > 0:
-        prefetch_row(state, handle_of(state.views[soon, find_oldest(state, soon, length)]))
+    if kind == SAMPLE_TIMER:
+        prefetch_row(state, later)
+    elif kind == SAMPLE_REQUEST:
+        length = view_length(state, soon)
+        if length > 0:
+            prefetch_row(state, handle_of(state.views[soon, find_oldest(state, soon, length)]))

@@ -14,7 +14,7 @@ from gossamer.protocol.config import MAX_VIEW_SIZE
 from gossamer.protocol.draws import mix
 from gossamer.protocol.errors import ConfigError
 from gossamer.protocol.messages import BODY, LENGTH, Words
-from gossamer.protocol.prefetch import prefetch, row_words
+from gossamer.protocol.prefetch import prefetch
 from gossamer.protocol.rules import inline_rule, rule, rule_with_interpreted_form
 from gossamer.protocol.struct import CACHE_LINE_WORDS, Rows, Struct, as_array
 
@@ -81,6 +81,7 @@ def make_sampler(
     profile_words: int,
     seed: int,
     keys: Words | None = None,
+    rows: Rows | None = None,
 ) -> SamplerState:
     """State of ``nodes`` peers that know nobody yet; handles are the rows.
 
@@ -92,6 +93,8 @@ def make_sampler(
         profile_words: W, words of profile carried by each descriptor, 0 or more.
         seed: of the draws, any signed 64-bit number.
         keys: int64[n] permanent keys, the rows if not given; copied.
+        rows: with `sampler_columns` first and columns of others behind them, which so lie beside
+            what belongs to the same peer; the sampler's own if not given.
 
     Raises:
         ConfigError: a value is out of its range; nothing was built.
@@ -104,17 +107,8 @@ def make_sampler(
     _check("profile_words", profile_words, profile_words >= 0, "0 or more")
     key = np.arange(nodes, dtype=np.int64) if keys is None else np.array(keys, np.int64)
     _check("keys", key.shape, key.shape == (nodes,), f"one key for each of {nodes} nodes")
-    rows = Rows(
-        nodes,
-        {
-            "key": (),
-            "handle": (),
-            "draws": (),
-            "profile": (profile_words,),
-            "views": (view_size,),
-            "view_profile": (view_size, profile_words),
-        },
-    )
+    if rows is None:
+        rows = Rows(nodes, sampler_columns(view_size, profile_words))
     columns = rows.views()
     columns["key"][:] = key
     columns["handle"][:] = np.arange(nodes)
@@ -129,6 +123,18 @@ def make_sampler(
         seen=np.zeros(_TABLE_SIZE, np.int64),
         merges=np.zeros(1, np.int64),
     )
+
+
+def sampler_columns(view_size: int, profile_words: int) -> dict[str, tuple[int, ...]]:
+    """What a sampler keeps of every peer, and of what shapes."""
+    return {
+        "key": (),
+        "handle": (),
+        "draws": (),
+        "profile": (profile_words,),
+        "views": (view_size,),
+        "view_profile": (view_size, profile_words),
+    }
 
 
 def _check(field: str, value: object, holds: bool, expected: str) -> None:
@@ -188,8 +194,14 @@ def view_length(v: SamplerState, p: int) -> Any:
 @inline_rule
 def prefetch_row(v: SamplerState, p: int) -> None:
     """Bring what an exchange touches of row p near."""
-    for at in range(0, row_words(v.key), CACHE_LINE_WORDS):
+    for at in range(0, sampler_words(v), CACHE_LINE_WORDS):
         prefetch(v.key, p, at)
+
+
+@inline_rule
+def sampler_words(v: SamplerState) -> Any:
+    """How many words of a row `sampler_columns` take."""
+    return 3 + v.view_profile.shape[2] + v.views.shape[1] * (1 + v.view_profile.shape[2])
 
 
 @rule

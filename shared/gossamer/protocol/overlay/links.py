@@ -193,12 +193,14 @@ def drop_link(s: Any, p: int, handle: int) -> None:
 @rule
 def age_links(s: Any, p: int) -> None:
     """Let a round pass for every link, and drop those without news for too long (Sec. IV-C)."""
-    lost = False
+    oldest = 0
     for k in range(s.links.shape[1]):
-        if s.links[p, k] >= 0:
-            s.links[p, k] += 1 << AGE_SHIFT
+        word = s.links[index(p), index(k)]
+        word += (word >= 0) << AGE_SHIFT
+        s.links[index(p), index(k)] = word
+        oldest = max(oldest, age_in(word))
+    if oldest > s.params.failure_age:
+        for k in range(s.links.shape[1]):
             if age_in(s.links[p, k]) > s.params.failure_age:
                 s.links[p, k] = -1
-                lost = True
-    if lost:
         settle_ring(s, p)

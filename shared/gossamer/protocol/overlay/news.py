@@ -145,18 +145,38 @@ def sample_brings_news(s: Any, p: int, now: int) -> bool:
     return False
 
 
-@rule
-def is_news(s: Any, p: int, word: int, profile: Any, at: int, utility: float) -> bool:
+@inline_rule
+def is_news(s: Any, p: int, word: int, profile: Any, at: int, utility: float) -> Any:
     """Whether a descriptor tells of a peer to be seated, or of a neighbour to be seated anew.
 
     The younger descriptor of a neighbour that is where it was and as good a friend is taken in.
     """
-    if word < 0 or handle_in(word) == s.sampler.handle[p]:
-        return False
     k = slot_noted(s, handle_in(word))
     if k < 0:
-        return not is_refused(s, p, word)
-    if s.links[p, k] <= word:
+        return is_newcomer(s, p, word)
+    changes = 0
+    for w in range(s.link_profile.shape[2]):
+        changes |= s.link_profile[index(p), index(k), index(w)] ^ profile[index(at + w)]
+    if changes != 0:
+        return is_news_of_neighbour(s, p, k, word, profile, at, utility)
+    # No branch: which of the two is younger cannot be foretold.
+    held = s.links[index(p), index(k)]
+    s.links[index(p), index(k)] = min(held, word if word >= 0 else held)
+    return False
+
+
+@rule
+def is_newcomer(s: Any, p: int, word: int) -> bool:
+    """Whether somebody who is no neighbour may become one."""
+    return not (word < 0 or handle_in(word) == s.sampler.handle[p] or is_refused(s, p, word))
+
+
+@rule
+def is_news_of_neighbour(
+    s: Any, p: int, k: int, word: int, profile: Any, at: int, utility: float
+) -> bool:
+    """`is_news` where the descriptor differs from that in slot ``k`` in more than its age."""
+    if word < 0 or s.links[p, k] <= word:
         return False
     held = s.link_profile[index(p), index(k), IDENTIFIER]
     if held != profile[index(at + IDENTIFIER)] or s.work.link_utility[k] != utility:

@@ -277,10 +277,12 @@ def newscast_step(
 
 
 @inline_rule
-def newscast_hint(state: SamplerState, _timer: int, soon: int, later: int) -> None:
+def newscast_hint(state: SamplerState, kind: int, soon: int, later: int) -> None:
     """Bring near row ``later``, and whom row ``soon`` will choose unless it draws before."""
-    prefetch_row(state, later)
-    length = view_length(state, soon)
-    if length > 0:
-        chosen = below(mix(state.seed, state.key[soon], state.draws[soon]), length)
-        prefetch_row(state, handle_of(state.views[soon, chosen]))
+    if kind == SAMPLE_TIMER:
+        prefetch_row(state, later)
+    elif kind == SAMPLE_REQUEST:
+        length = view_length(state, soon)
+        if length > 0:
+            chosen = below(mix(state.seed, state.key[soon], state.draws[soon]), length)
+            prefetch_row(state, handle_of(state.views[soon, chosen]))

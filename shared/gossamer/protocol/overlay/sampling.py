@@ -28,6 +28,7 @@ from gossamer.protocol.overlay.descriptors import (
     handle_of,
     make_sampler,
     pack,
+    sampler_columns,
     view_length,
 )
 from gossamer.protocol.overlay.newscast import (
@@ -62,6 +63,7 @@ __all__ = [
     "sample_on_request",
     "sample_on_timer",
     "sample_on_unreachable",
+    "sampler_columns",
     "view_length",
 ]
 
@@ -133,9 +135,9 @@ def add_contact(v: SamplerState, p: int, now: int, handle: int, words: Words, at
 
 
 @inline_rule
-def sample_hint(v: SamplerState, timer: int, soon: int, later: int) -> None:
-    """Bring near what the sampling timers of two rows will make them read; changes nothing."""
+def sample_hint(v: SamplerState, kind: int, soon: int, later: int) -> None:
+    """While a record of a kind is taken, bring near what other rows' sampling will read soon."""
     if v.kind == CYCLON:
-        cyclon_hint(v, timer, soon, later)
+        cyclon_hint(v, kind, soon, later)
     else:
-        newscast_hint(v, timer, soon, later)
+        newscast_hint(v, kind, soon, later)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.protocol.overlay.descriptors import PLAIN
+from gossamer.protocol.overlay.descriptors import PLAIN, index
 from gossamer.protocol.overlay.judging import (
     AFTER,
     BEFORE,
@@ -33,9 +33,7 @@ from gossamer.protocol.overlay.links import (
 from gossamer.protocol.overlay.profile import IDENTIFIER
 from gossamer.protocol.overlay.sampling import NEWSCAST
 from gossamer.protocol.overlay.small_world import draw_offsets, offset_distance
-from gossamer.protocol.overlay.utility import friend_utility
 from gossamer.protocol.rules import inline_rule, rule
-from gossamer.protocol.scans import copy_row
 from gossamer.protocol.space.ring import RING, RING_MASK
 
 # The third of the ordered kinds of links, by which `Work.seated` counts.
@@ -102,13 +100,14 @@ def set_targets(s: Any, p: int) -> None:
 
 @rule
 def offer_links(s: Any, p: int) -> None:
-    """Seat peer ``p``'s present neighbours; nobody else may be seated yet."""
-    profile = s.work.profile
+    """Seat peer ``p``'s present neighbours, of the utilities found for its bars.
+
+    Nobody else may be seated yet.
+    """
     for k in range(s.links.shape[1]):
         if s.links[p, k] >= 0:
-            copy_row(s.link_profile, p, k, profile)
-            utility = friend_utility(s, p, profile, 0)
-            find_seat(s, p, s.links[p, k], k, profile[IDENTIFIER], utility)
+            identifier = s.link_profile[p, k, IDENTIFIER]
+            find_seat(s, p, s.links[p, k], k, identifier, s.work.link_utility[k])
     set_bars(s, p)
 
 
@@ -165,10 +164,12 @@ def seat_candidate(s: Any, p: int, word: int, source: int, identifier: int, util
 @rule
 def seat_of(s: Any, handle: int) -> int:
     """Which seat a peer has, -1 if none."""
+    found = 0
     for k in range(s.links.shape[1]):
-        if handle_in(s.work.seat_word[k]) == handle and s.work.seat_word[k] >= 0:
-            return k
-    return -1
+        word = s.work.seat_word[index(k)]
+        # No branch: the loop is short, and its end would be foretold wrongly every time.
+        found = max(found, k + 1 if (handle_in(word) == handle) & (word >= 0) else 0)
+    return found - 1
 
 
 @rule

@@ -13,13 +13,15 @@ from gossamer.protocol.messages import (
     BODY,
     FROM,
     LENGTH,
+    OVERLAY_TIMER,
+    SAMPLE_REPLY,
     TMAN_REPLY,
     TMAN_REQUEST,
     Outbox,
     close_record,
     open_record,
 )
-from gossamer.protocol.overlay.descriptors import prefetch_row
+from gossamer.protocol.overlay.descriptors import prefetch_row, sampler_words
 from gossamer.protocol.overlay.links import (
     age_links,
     descriptor_words,
@@ -32,7 +34,7 @@ from gossamer.protocol.overlay.news import (
     sample_brings_news,
     set_bars_by_links,
 )
-from gossamer.protocol.overlay.sampling import draw
+from gossamer.protocol.overlay.sampling import draw, sample_hint
 from gossamer.protocol.overlay.selection import (
     begin_selection,
     offer_links,
@@ -56,7 +58,7 @@ def select_neighbour(s: Any, p: int) -> int:
     filled = count_links(s, p)
     if filled == 0:
         return -1
-    return nth_neighbour(s, p, below(draw(s.sampler, p), filled))
+    return nth_neighbour(s, p, filled, below(draw(s.sampler, p), filled))
 
 
 @rule
@@ -66,23 +68,33 @@ def likely_neighbour(s: Any, p: int) -> int:
     if filled == 0:
         return -1
     v = s.sampler
-    return nth_neighbour(s, p, below(mix(v.seed, v.key[p], v.draws[p] + SAMPLER_DRAWS), filled))
+    chosen = below(mix(v.seed, v.key[p], v.draws[p] + SAMPLER_DRAWS), filled)
+    return nth_neighbour(s, p, filled, chosen)
 
 
 @rule
-def overlay_hint(s: Any, soon: int, later: int) -> None:
-    """Bring near row ``later``, and whom row ``soon`` will choose unless it draws before."""
-    approach_links(s, later)
-    partner = likely_neighbour(s, soon)
-    if partner >= 0:
-        approach_links(s, partner)
-        prefetch_row(s.sampler, partner)
+def overlay_hint(s: Any, kind: int, soon: int, later: int) -> None:
+    """Bring near row ``later``, and whom row ``soon`` will choose unless it draws before.
+
+    A part with each of the records that a turn consists of: the processor fetches a few lines at a
+    time, and what asks for more waits.
+    """
+    sample_hint(s.sampler, kind, soon, later)
+    if kind == SAMPLE_REPLY:
+        approach_links(s, later)
+    elif kind in (OVERLAY_TIMER, TMAN_REQUEST):
+        partner = likely_neighbour(s, soon)
+        if partner >= 0:
+            if kind == OVERLAY_TIMER:
+                approach_links(s, partner)
+            else:
+                prefetch_row(s.sampler, partner)
 
 
 @inline_rule
 def approach_links(s: Any, p: int) -> None:
     """Bring near the links of row ``p``, and what lies beside them."""
-    for at in range(0, row_words(s.round), CACHE_LINE_WORDS):
+    for at in range(0, row_words(s.round) - sampler_words(s.sampler), CACHE_LINE_WORDS):
         prefetch(s.round, p, at)
 
 
@@ -96,8 +108,10 @@ def count_links(s: Any, p: int) -> Any:
 
 
 @rule
-def nth_neighbour(s: Any, p: int, wanted: int) -> int:
+def nth_neighbour(s: Any, p: int, filled: int, wanted: int) -> int:
     """The handle in the filled slot that ``wanted`` others come before."""
+    if filled == s.links.shape[1]:
+        return handle_in(s.links[p, wanted])
     for k in range(s.links.shape[1]):
         if s.links[p, k] >= 0:
             if wanted == 0:
