@@ -39,6 +39,13 @@ class Above(Struct):
     table: Table
 
 
+class Sharing(Struct):
+    """One that holds a struct and has a column in the same rows."""
+
+    further: np.ndarray
+    table: Table
+
+
 WIDTHS = {"count": (), "pair": (2,), "nothing": (0,)}
 
 
@@ -158,12 +165,35 @@ def test_a_copied_or_pickled_struct_keeps_columns_of_its_own(
     assert read_below(above, rows - 1) == before
 
 
+@rule
+def read_shared(s: Any, p: int) -> Any:
+    """Read a column, and those of a struct within, which lie in the same row."""
+    return s.further[p, 1] + read_row(s.table, p)
+
+
+@pytest.mark.usefixtures("compiled")
+@pytest.mark.parametrize("duplicate", [lambda s: s, lambda s: pickle.loads(pickle.dumps(s))])
+def test_structs_share_rows(duplicate: Callable[[Sharing], Sharing]) -> None:
+    rows = Rows(3, {**WIDTHS, "further": (2,)})
+    inner = Inner(numbers=np.array([0.5, 1.5]), scale=10)
+    table = Table(rows, beside=np.arange(3), inner=inner)
+    table.count[:] = [1, 2, 3]
+    sharing = Sharing(rows, table=table)
+    sharing.further[:, 1] = [10**9, 2 * 10**9, 3 * 10**9]
+    same = duplicate(sharing)
+    assert same.table._rows is same._rows
+    assert np.shares_memory(same.table.count, same.further.base)
+    for p in range(3):
+        expected = read_shared.interpreted(sharing, p)
+        assert read_shared(same, p) == read_shared.interpreted(same, p) == expected
+    assert not same.is_column("table")
+    assert not same.table.is_column("beside")
+
+
 def test_a_column_is_not_given_by_name_as_well() -> None:
     inner = Inner(numbers=np.zeros(1), scale=1)
     with pytest.raises(TypeError, match="expected"):
         Table(Rows(2, {"count": ()}), beside=np.zeros(2), inner=inner)
-    with pytest.raises(TypeError, match="expected"):
-        Table(Rows(2, {**WIDTHS, "more": ()}), beside=np.zeros(2), inner=inner)
     with pytest.raises(AttributeError, match="count cannot be set"):
         make_table(2).count = np.zeros(2)
 

@@ -86,7 +86,7 @@ def observe_nothing(_collector: Any, _state: Any, _words: Any, _at: int, _now: i
 
 
 @rule
-def give_no_hint(_state: Any, _timer: int, _soon: int, _later: int) -> None:
+def give_no_hint(_state: Any, _kind: int, _soon: int, _later: int) -> None:
     """The hint of protocols that have none."""
 
 
@@ -203,10 +203,10 @@ class CycleEngine:
         observe: rule called with every record before the protocol takes it,
             ``observe(collector, state, words, at, now)``; effects (deliveries) pass it too.
         collector: what ``observe`` writes to.
-        hint: rule called at every timer with the rows that are HINT_SOON and HINT_LATER turns
-            away, ``hint(state, timer, soon, later)``, to bring near what that timer will make them
-            read; changes nothing. A turn's memory brought near all at once would keep waiting what
-            the present turn reads.
+        hint: rule called with the kind of every record that is taken in a turn, and the rows that
+            are HINT_SOON and HINT_LATER turns away, ``hint(state, kind, soon, later)``, to bring
+            near what a record of that kind will make them read; changes nothing. A turn's memory
+            brought near all at once would keep waiting what the present turn reads.
         approach: rule called with the row that takes the record after next, ``approach(state,
             row)``, likewise.
         reserve: words that one step may write at most.
