@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from gossamer.protocol.config import Settings
 from gossamer.protocol.overlay.links import AGE_SHIFT, put_link, settle_ring
+from gossamer.protocol.overlay.news import set_bars_by_links
 from gossamer.protocol.overlay.profile import HALF_BITS, IDENTIFIER, high_end, low_end
 from gossamer.protocol.overlay.sampling import pack
 from gossamer.protocol.overlay.selection import (
@@ -191,6 +192,7 @@ def test_every_slot_has_the_best_that_no_slot_before_it_took(
     )
     ages = youngest(known)
     with use_compiled(compiled):
+        set_bars_by_links(state, 0)
         begin_selection(state, 0)
         expected = best_slots(state, list(ages))
         offer_links(state, 0)
@@ -233,6 +235,7 @@ def test_profiles_that_changed_neither_seat_anybody_twice_nor_leave_a_seat_doubl
         (int(words[at]) & HANDLE, *words[at + 1 : at + size].tolist())
         for at in range(3, len(words), size)
     } | {(q, *state.sampler.profile[q].tolist()) for q in range(NODES)}
+    set_bars_by_links(state, 0)
     begin_selection(state, 0)
     offer_links(state, 0)
     offer_received(state, 0, words, 3, len(known.received))

@@ -24,7 +24,7 @@ from gossamer.protocol.messages import (
     UNREACHABLE,
 )
 from gossamer.protocol.overlay.links import settle_ring, slot_of
-from gossamer.protocol.overlay.news import note_neighbours, slot_noted
+from gossamer.protocol.overlay.news import note_neighbours, set_bars_by_links, slot_noted
 from gossamer.protocol.overlay.profile import ARC_START, IDENTIFIER
 from gossamer.protocol.overlay.sampling import NEWSCAST, pack
 from gossamer.protocol.overlay.selection import (
@@ -134,6 +134,7 @@ def seat(state: State, others: list[int]) -> None:
     """Let peer 0 select among exactly these, as many at a time as a record holds."""
     most = state.links.shape[1] + 1
     for first in range(0, len(others), most):
+        set_bars_by_links(state, 0)
         begin_selection(state, 0)
         if first > 0:
             offer_links(state, 0)
@@ -397,6 +398,7 @@ def test_a_restarted_peer_knows_nobody_and_keeps_what_it_is() -> None:
 def test_own_links_are_candidates() -> None:
     state = overlay().state
     before = copies_of(state)
+    set_bars_by_links(state, 0)
     begin_selection(state, 0)
     offer_links(state, 0)
     assert [handle for _, handle in seats(state)] == sorted(neighbours(state, 0))

@@ -100,7 +100,7 @@ def set_targets(s: Any, p: int) -> None:
 
 @rule
 def offer_links(s: Any, p: int) -> None:
-    """Seat peer ``p``'s present neighbours, of the utilities found for its bars.
+    """Seat peer ``p``'s present neighbours, of the utilities that `set_bars_by_links` found.
 
     Nobody else may be seated yet.
     """
