@@ -44,7 +44,7 @@ def _on_up(state: State, out: Outbox, message: NeighbourUp) -> None:
     if first and state.anew:
         state.unknown.add(message.name)
     if message.synchronise and state.settings.routing != BID:
-        broadcast.synchronise(state, out, message.name, anew=message.name in state.unknown)
+        broadcast.synchronise(state, out, message.name)
     else:
         ROUTING[state.settings.routing].introduce(state, out, message.name)
 

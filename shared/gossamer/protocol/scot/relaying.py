@@ -40,15 +40,18 @@ def on_relay(state: State, out: Outbox, hop: Hop, message: Relay) -> None:
     Raises `WrongRelayError`, and leaves everything as it was, for a path that does not lead to a
     neighbour, and for a subscription from none or of another cluster than it can come from.
     """
+    label = message.path[0] if message.path else message.origin
+    if not (state.position.is_primary(label) or state.position.is_secondary(label)):
+        raise WrongRelayError(hop.name, str(label))
     if message.path:
-        if state.named(message.path[0]) is None:
-            raise WrongRelayError(hop.name, str(message.path[0]))
         hand_on(state, out, message)
         return
-    origin = state.named(message.origin)
-    if origin is None:
-        raise WrongRelayError(hop.name, str(message.origin))
-    _take(state, out, neighbour(origin), message.message)
+    origin = state.named(label)
+    if origin is not None:
+        _take(state, out, neighbour(origin), message.message)
+    elif isinstance(message.message, Subscription):
+        # Where it comes from has yet to say its name, and will tell it then.
+        state.counters.lost += 1
 
 
 def hand_on(state: State, out: Outbox, message: Relay) -> None:
@@ -57,6 +60,8 @@ def hand_on(state: State, out: Outbox, message: Relay) -> None:
     name = state.named(there)
     if name is not None and name not in state.down:
         out.send(name, evolve(message, path=message.path[1:]))
+        if isinstance(message.message, Unsubscription):
+            out.follow(message.message, there)  # What was done in its place ends as well.
     elif len(message.path) > 1:
         state.counters.lost += 1
     elif there.region == state.position.label.region and origin.region != there.region:
