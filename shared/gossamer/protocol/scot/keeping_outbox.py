@@ -11,7 +11,7 @@ from gossamer.protocol.content.filters import Filter
 from gossamer.protocol.scot.effects import Adopted, Settled
 from gossamer.protocol.scot.errors import ElsewhereError, GuestError
 from gossamer.protocol.scot.keeping import NOBODY, Copy, Keeping, Task
-from gossamer.protocol.scot.labels import NO_CLUSTERS, BrokerLabel
+from gossamer.protocol.scot.labels import NO_CLUSTERS
 from gossamer.protocol.scot.messages import (
     Acknowledge,
     BetweenBrokers,
@@ -73,8 +73,7 @@ class KeepingOutbox(Outbox):
         Over a link that does not work nothing is sent; subscriptions go around it. Their ends take
         every way that they may still be on, so that none overtakes what it takes back.
         """
-        here = self._state.position.label
-        followed = isinstance(message, Unsubscription) and self.follow(message, here, neighbour)
+        followed = isinstance(message, Unsubscription) and self._follow(neighbour, message)
         if neighbour in self._state.down:
             if isinstance(message, Subscription | Unsubscription) and not followed:
                 relay(self._state, self, neighbour, message)
@@ -87,17 +86,18 @@ class KeepingOutbox(Outbox):
         self.task.open += 1
         self._put(neighbour, Numbered(number, message), type(message).__name__)
 
-    def follow(self, end: Unsubscription, origin: BrokerLabel, there: str = "") -> bool:
-        """Send the end of a subscription after it, around links that did not work when it went.
+    def _follow(self, neighbour: str, end: Unsubscription) -> bool:
+        """Send the end of a subscription after it, by the ways around a link that it took.
 
-        Returns whether it may still be on its way.
+        Returns whether there are any that it may still be on.
         """
+        link = self._state.position.label, self._state.labels[neighbour]
         ways = {
             (copy.neighbour, evolve(copy.message, message=end)): None
             for copy in self.keeping.copies.values()
             if isinstance(copy.message, Relay)
-            and (copy.message.message.id, copy.message.origin) == (end.id, origin)
-            and (not there or copy.message.path[-1:] == (self._state.labels[there],))
+            and copy.message.message.id == end.id
+            and (copy.message.origin, *copy.message.path[-1:]) == link
         }
         for first, way in ways:
             self.send(first, way)

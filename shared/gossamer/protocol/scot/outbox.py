@@ -8,13 +8,7 @@ from gossamer.protocol.broker.identifiers import Id
 from gossamer.protocol.content.filters import Filter
 from gossamer.protocol.scot.counters import Counters
 from gossamer.protocol.scot.effects import Deliver, Effect, Send
-from gossamer.protocol.scot.labels import BrokerLabel
-from gossamer.protocol.scot.messages import (
-    BetweenBrokers,
-    BidNotification,
-    Notification,
-    Unsubscription,
-)
+from gossamer.protocol.scot.messages import BetweenBrokers, BidNotification, Notification
 from gossamer.protocol.scot.table import Entry
 
 
@@ -76,9 +70,6 @@ class Outbox:
 
     def stand_in(self, notification: Notification, cluster: int) -> None:
         """The broker of a cluster in this region is dead, and its clients may want this."""
-
-    def follow(self, end: Unsubscription, origin: BrokerLabel) -> None:
-        """What was told of a subscription as if it came from a place comes to its end."""
 
 
 def _by_id(entry: Entry) -> Id:

@@ -27,8 +27,8 @@ def relay(state: State, out: Outbox, name: str, message: Subscription | Unsubscr
     """Send a subscription around the link to a neighbour, which does not work."""
     here, there = state.position.label, state.labels[name]
     for path in _ways(state, there):
-        first = state.named(path[0])
-        if first is not None and first not in state.down:
+        first = _working(state, path[0])
+        if first is not None:
             out.send(first, Relay(message, here, path[1:]))
             return
     state.counters.lost += 1
@@ -55,17 +55,20 @@ def on_relay(state: State, out: Outbox, hop: Hop, message: Relay) -> None:
 
 
 def hand_on(state: State, out: Outbox, message: Relay) -> None:
-    """Send a relayed subscription to the next broker on its path, or do what that would do."""
-    there, origin = message.path[0], message.origin
-    name = state.named(there)
-    if name is not None and name not in state.down:
+    """Send a relayed subscription to the next broker on its path, or do what that would do.
+
+    If that was dead and is back, it may not know what was done in its place: an end is seen to by
+    both.
+    """
+    there = message.path[0]
+    name = _working(state, there)
+    if name is not None:
         out.send(name, evolve(message, path=message.path[1:]))
-        if isinstance(message.message, Unsubscription):
-            out.follow(message.message, there)  # What was done in its place ends as well.
-    elif len(message.path) > 1:
-        state.counters.lost += 1
-    elif there.region == state.position.label.region and origin.region != there.region:
-        _in_place_of(state, out, there, message)
+    if len(message.path) > 1:
+        state.counters.lost += name is None
+    elif there.region == state.position.label.region != message.origin.region:
+        if name is None or isinstance(message.message, Unsubscription):
+            _in_place_of(state, out, there, message)
     # Else a broker to which only this leads is dead, and is told when it is back.
 
 
@@ -84,6 +87,11 @@ def _in_place_of(state: State, out: Outbox, dead: BrokerLabel, message: Relay) -
         else:
             path = (BrokerLabel(region, dead.cluster),)
             out.send(beside, Relay(message.message, dead, path))
+
+
+def _working(state: State, label: BrokerLabel) -> str | None:
+    name = state.named(label)
+    return None if name in state.down else name
 
 
 def _ways(state: State, there: BrokerLabel) -> list[tuple[BrokerLabel, ...]]:
