@@ -33,7 +33,9 @@ def on_subscription(state: State, out: Outbox, hop: Hop, message: Subscription) 
     """
     _check_host(state, hop, message)
     known = state.table.get(message.id)
-    if known is None:
+    if state.keeping is not None and (hop.name, message.id) in state.keeping.ended:
+        state.counters.stale += 1
+    elif known is None:
         subscribe(state, out, Entry(message.id, message.filter, hop, message.host))
     elif known.hop != hop:
         state.counters.duplicates += 1

@@ -29,6 +29,7 @@ def on_link(
             state.down.add(name)
             state.unknown.discard(name)
     if isinstance(out, KeepingOutbox):
+        out.keeping.link_changed(message.name)
         if isinstance(message, NeighbourUp):
             take_over.on_link_up(state, out, message.name)
         take_over.backup_changed(state, out, before)

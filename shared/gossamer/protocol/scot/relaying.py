@@ -66,10 +66,10 @@ def hand_on(state: State, out: Outbox, message: Relay) -> None:
         out.send(name, evolve(message, path=message.path[1:]))
     if len(message.path) > 1:
         state.counters.lost += name is None
-    elif there.region == state.position.label.region != message.origin.region:
-        if name is None or isinstance(message.message, Unsubscription):
-            _in_place_of(state, out, there, message)
-    # Else a broker to which only this leads is dead, and is told when it is back.
+    elif not (message.origin.region != there.region == state.position.label.region):
+        return  # Only this leads to it: if it is dead, it is told when it is back.
+    elif name is None or isinstance(message.message, Unsubscription):
+        _in_place_of(state, out, there, message)
 
 
 def _in_place_of(state: State, out: Outbox, dead: BrokerLabel, message: Relay) -> None:
@@ -111,4 +111,6 @@ def _take(state: State, out: Outbox, hop: Hop, message: Subscription | Unsubscri
     if isinstance(message, Subscription):
         broadcast.on_subscription(state, out, hop, message)
     else:
+        if state.keeping is not None and hop.name not in state.down:
+            state.keeping.note_end(hop.name, message.id)
         broadcast.on_unsubscription(state, out, hop, message)
