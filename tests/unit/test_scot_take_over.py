@@ -220,18 +220,17 @@ def test_a_subscription_goes_around_a_link_and_is_taken_as_if_it_had_not() -> No
     assert [(one.id, one.hop.name) for one in taker.table()] == [(wanted.id, "B(a,0)")]
 
 
-def test_what_a_dead_broker_would_have_done_is_done_in_its_place() -> None:
-    finder = ScotBroker(
-        "B(b,1)", CHAIN.position(BrokerLabel("b", 1)), SETTINGS, new_index=PlainIndex
-    )
-    for label in (
-        BrokerLabel("a", 1),
-        BrokerLabel("c", 1),
-        BrokerLabel("b", 0),
-        BrokerLabel("b", 2),
-    ):
-        finder.handle(0, None, NeighbourUp(str(label), label))
+def a_finder() -> ScotBroker:
+    """A broker of an inner region, beside one that is dead."""
+    place = BrokerLabel("b", 1)
+    finder = ScotBroker(str(place), CHAIN.position(place), SETTINGS, new_index=PlainIndex)
+    up(finder, "B(a,1)", "B(c,1)", "B(b,0)", "B(b,2)")
     finder.handle(0, None, m.NeighbourDown("B(b,0)"))
+    return finder
+
+
+def test_what_a_dead_broker_would_have_done_is_done_in_its_place() -> None:
+    finder = a_finder()
     wanted = m.Subscription(Id("B(a,0)", 1), WANTED, vector(0))
     dead = BrokerLabel("b", 0)
     effects = finder.handle(
@@ -334,11 +333,7 @@ def test_an_end_goes_one_way_once_what_it_ends_is_acknowledged() -> None:
 
 
 def test_what_was_done_in_the_place_of_a_broker_ends_though_that_is_back() -> None:
-    finder = ScotBroker(
-        "B(b,1)", CHAIN.position(BrokerLabel("b", 1)), SETTINGS, new_index=PlainIndex
-    )
-    up(finder, "B(a,1)", "B(c,1)", "B(b,0)", "B(b,2)")
-    finder.handle(0, None, m.NeighbourDown("B(b,0)"))
+    finder = a_finder()
     back, there = BrokerLabel("b", 0), BrokerLabel("a", 0)
     wanted = m.Subscription(Id("B(a,0)", 1), WANTED, vector(0))
     end = m.Unsubscription(wanted.id)

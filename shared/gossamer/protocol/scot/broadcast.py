@@ -96,7 +96,8 @@ def on_synchronise(state: State, out: Outbox, hop: Hop, message: Synchronise) ->
 
     From a neighbour without memory only subscriptions of its own clients are taken away: it may
     hear of all others in a moment. Where clients are taken over, subscriptions go around whoever is
-    dead: who was not knows more than who was, and its clients are handed back.
+    dead: who was not knows more than who was, and its clients are handed back. So a broker tells
+    its neighbours again once they all have told it, and then all else that came from it is no more.
 
     Raises `WrongClusterError`, and leaves everything as it was, as `on_subscription` does.
     """

@@ -8,6 +8,15 @@ at the other end as if it had come over the link. So routing tables are what the
   broker of the cluster in s is dead, the one there that finds this out does in its place what it
   would have done: it tells the brokers of region s, itself included, and takes the subscription on
   to every region behind s but r, where it is taken as if it came from the dead broker.
+
+Links come up again one by one, while messages are on their way around them. So that nothing stays
+that was taken back meanwhile, the end of a subscription
+
+- takes every way that the subscription may still be on (`KeepingOutbox.send`);
+- is seen to in the place of a broker that was dead even if that is back (`hand_on`);
+- counts though the subscription comes late over the link itself (`Keeping.ended`);
+- and whatever else a broker missed while it was dead is no more once all its neighbours have told
+  it what stands, and it has told them (`broadcast.on_synchronise`).
 """
 
 from __future__ import annotations
