@@ -157,6 +157,8 @@ def about_few(one: Any, draw: random.Random) -> Any:
     """A message about the few brokers, clients and subscriptions that there are."""
     if isinstance(one, Id):
         return Id(draw.choice(["B(a,0)", "B(b,0)", "B(a,1)"]), draw.randrange(4))
+    if isinstance(one, BrokerLabel):
+        return BrokerLabel(draw.choice(["a", "b"]), draw.randrange(4))
     if isinstance(one, ClusterBitVector):
         return ClusterBitVector(draw.choice([0, 1, 2, 4, 6]))
     if isinstance(one, tuple):

@@ -161,25 +161,33 @@ def test_whatever_fails_every_broker_knows_every_subscription_in_the_end(
         come_and_go(play, draw, but)
         play.kill(dead)
         come_and_go(play, draw)
-        play.settle()
+        notice_or_settle(play, draw)
         come_and_go(play, draw)
-        play.settle()
-        play.revive(dead, memory=memory)
+        notice_or_settle(play, draw)
+        play.revive(dead, memory=memory, meanwhile=lambda: come_and_go(play, draw, but))
         come_and_go(play, draw, but)
     else:
         come_and_go(play, draw)
         link = [str(end) for end in draw.choice(sorted(play.scot.links()))]
         play.cut(*link)
         come_and_go(play, draw)
-        play.settle()
-        play.check_tables()
+        if draw.random() < 0.5:
+            play.settle()
+            play.check_tables()
         come_and_go(play, draw)
-        play.settle()
+        notice_or_settle(play, draw)
         play.mend(*link)
         come_and_go(play, draw)
     play.settle()
     play.check_tables()
     assert play.refusals == []
+
+
+def notice_or_settle(play: TakeOverPlay, draw: random.Random) -> None:
+    if draw.random() < 0.5:
+        play.notice()
+    else:
+        play.settle()
 
 
 def come_and_go(play: TakeOverPlay, draw: random.Random, but: str = "") -> None:

@@ -45,7 +45,12 @@ tracked = st.one_of(
 )
 between_brokers = st.one_of(
     tracked,
-    st.builds(m.Synchronise, st.lists(subscription, max_size=3).map(tuple), st.booleans()),
+    st.builds(
+        m.Synchronise,
+        st.lists(subscription, max_size=3).map(tuple),
+        st.booleans(),
+        st.booleans(),
+    ),
     st.builds(m.Numbered, numbers, tracked),
     st.builds(m.Acknowledge, numbers, st.booleans()),
     st.builds(m.Replica, all_promised, all_owed),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, deque
+from collections.abc import Callable
 from typing import Any
 
 from attrs import define, field
@@ -193,8 +194,13 @@ class TakeOverPlay:
         for a, b in ((one, other), (other, one)):
             self.tell(a, None, NeighbourUp(b, self.brokers[b].position.label, synchronise=True))
 
-    def revive(self, broker: str, *, memory: bool) -> None:
-        """Start a dead broker again, with what it remembered when it died or with nothing."""
+    def revive(
+        self, broker: str, *, memory: bool, meanwhile: Callable[[], None] | None = None
+    ) -> None:
+        """Start a dead broker again, with what it remembered when it died or with nothing.
+
+        Its links come up one by one, and `meanwhile` happens after each.
+        """
         position, dump = self.brokers[broker].position, self.dead.pop(broker)
         if memory:
             made = ScotBroker.load(dump, position, self.settings, new_index=PlainIndex)
@@ -211,6 +217,8 @@ class TakeOverPlay:
             self.mend(broker, other)
             for _ in range(self.draw.randrange(5)):
                 self.step()
+            if meanwhile is not None:
+                meanwhile()
 
     def congest(self) -> None:
         """Let about half of all output queues be congested."""
@@ -233,6 +241,13 @@ class TakeOverPlay:
         message = self._queues[one, other].popleft()
         self.tell(other, None if isinstance(message, NeighbourDown) else one, message)
         return True
+
+    def notice(self) -> None:
+        """Let things happen until everybody has heard of what failed."""
+        while any(
+            isinstance(one, NeighbourDown) for queue in self._queues.values() for one in queue
+        ):
+            self.step()
 
     def settle(self) -> None:
         """Let everything happen that is left."""

@@ -220,18 +220,17 @@ def test_a_subscription_goes_around_a_link_and_is_taken_as_if_it_had_not() -> No
     assert [(one.id, one.hop.name) for one in taker.table()] == [(wanted.id, "B(a,0)")]
 
 
-def test_what_a_dead_broker_would_have_done_is_done_in_its_place() -> None:
-    finder = ScotBroker(
-        "B(b,1)", CHAIN.position(BrokerLabel("b", 1)), SETTINGS, new_index=PlainIndex
-    )
-    for label in (
-        BrokerLabel("a", 1),
-        BrokerLabel("c", 1),
-        BrokerLabel("b", 0),
-        BrokerLabel("b", 2),
-    ):
-        finder.handle(0, None, NeighbourUp(str(label), label))
+def a_finder() -> ScotBroker:
+    """A broker of an inner region, beside one that is dead."""
+    place = BrokerLabel("b", 1)
+    finder = ScotBroker(str(place), CHAIN.position(place), SETTINGS, new_index=PlainIndex)
+    up(finder, "B(a,1)", "B(c,1)", "B(b,0)", "B(b,2)")
     finder.handle(0, None, m.NeighbourDown("B(b,0)"))
+    return finder
+
+
+def test_what_a_dead_broker_would_have_done_is_done_in_its_place() -> None:
+    finder = a_finder()
     wanted = m.Subscription(Id("B(a,0)", 1), WANTED, vector(0))
     dead = BrokerLabel("b", 0)
     effects = finder.handle(
@@ -285,3 +284,116 @@ def test_what_a_neighbour_no_longer_tells_of_is_forgotten() -> None:
     assert [entry.id for entry in plain.table()] == [one.id, other.id]
     plain.handle(0, neighbour(BESIDE), m.Synchronise((other,), anew=False))
     assert [entry.id for entry in plain.table()] == [other.id]
+
+
+def sent_on(effects: list[Effect]) -> list[tuple[str, object]]:
+    """What was sent, numbered or not, with its receivers."""
+    return [
+        (one.neighbour, one.message.message if isinstance(one.message, m.Numbered) else one.message)
+        for one in effects
+        if isinstance(one, Send)
+    ]
+
+
+def up(broker: ScotBroker, *names: str) -> list[Effect]:
+    """Let links to neighbours work; returns what follows from the last."""
+    effects: list[Effect] = []
+    for name in names:
+        label = BrokerLabel(name[2], int(name[4]))
+        effects = broker.handle(0, None, NeighbourUp(name, label, synchronise=True))
+    return effects
+
+
+def test_the_end_of_a_subscription_does_not_overtake_it() -> None:
+    broker = a_broker()
+    for name in (BACKUP, BESIDE):
+        broker.handle(0, None, m.NeighbourDown(name))
+    broker.handle(0, ADA, Attach())
+    here, beside = BrokerLabel("a", 0), BrokerLabel("b", 0)
+    way = (BrokerLabel("b", 2), beside)
+    wanted = m.Subscription(Id("B(a,0)", 1), WANTED, vector(0))
+    effects = broker.handle(0, ADA, Subscribe("s", WANTED))
+    assert (THIRD, m.Relay(wanted, here, way)) in sent_on(effects)
+    up(broker, BACKUP, BESIDE)
+    end = m.Unsubscription(wanted.id)
+    sent = sent_on(broker.handle(0, ADA, Unsubscribe("s")))
+    assert (THIRD, m.Relay(end, here, way)) in sent
+    assert (BESIDE, end) in sent
+    assert [to for to, one in sent if isinstance(one, m.Relay)] == [THIRD, THIRD]
+
+
+def test_an_end_goes_one_way_once_what_it_ends_is_acknowledged() -> None:
+    broker = a_broker()
+    broker.handle(0, None, m.NeighbourDown(BESIDE))
+    with_ada(broker)
+    up(broker, BESIDE)
+    sent = sent_on(broker.handle(0, ADA, Unsubscribe("s")))
+    assert (BESIDE, m.Unsubscription(Id("B(a,0)", 1))) in sent
+    assert not [one for _, one in sent if isinstance(one, m.Relay)]
+
+
+def test_what_was_done_in_the_place_of_a_broker_ends_though_that_is_back() -> None:
+    finder = a_finder()
+    back, there = BrokerLabel("b", 0), BrokerLabel("a", 0)
+    wanted = m.Subscription(Id("B(a,0)", 1), WANTED, vector(0))
+    end = m.Unsubscription(wanted.id)
+    finder.handle(0, neighbour("B(a,1)"), m.Numbered(1, m.Relay(wanted, there, (back,))))
+    up(finder, "B(b,0)")
+    effects = finder.handle(0, neighbour("B(a,1)"), m.Numbered(2, m.Relay(end, there, (back,))))
+    assert dict(sent_on(effects)) == {
+        "B(b,0)": m.Relay(end, there, ()),
+        "B(b,2)": m.Relay(end, back, ()),
+        "B(c,1)": m.Relay(end, back, (BrokerLabel("c", 0),)),
+    }
+    assert finder.table() == ()
+
+
+def test_a_broker_tells_what_stands_again_once_all_neighbours_have_told_it() -> None:
+    broker = a_broker()
+    for name in (BACKUP, THIRD):
+        assert not broker.handle(0, neighbour(name), m.Synchronise((), anew=False))
+    told = m.Subscription(Id("far", 1), WANTED, vector(0))
+    effects = broker.handle(0, neighbour(BESIDE), m.Synchronise((told,), anew=False))
+    again = [(to, one) for to, one in sent_on(effects) if isinstance(one, m.Synchronise)]
+    assert again == [
+        (BACKUP, m.Synchronise((told,), anew=True, complete=True)),
+        (THIRD, m.Synchronise((told,), anew=True, complete=True)),
+        (BESIDE, m.Synchronise((), anew=True, complete=True)),
+    ]
+    assert not broker.handle(0, neighbour(BACKUP), m.Synchronise((), anew=False))
+
+
+def test_what_a_broker_that_knows_all_does_not_tell_is_no_more() -> None:
+    broker = a_broker()
+    own, foreign = (m.Subscription(Id(b, 1), WANTED, vector(0)) for b in (BESIDE, "far"))
+    broker.handle(0, neighbour(BESIDE), m.Synchronise((own, foreign), anew=False))
+    broker.handle(0, neighbour(BESIDE), m.Synchronise((own,), anew=False))
+    assert len(broker.table()) == 2
+    broker.handle(0, neighbour(BESIDE), m.Synchronise((), anew=True, complete=True))
+    assert [entry.id for entry in broker.table()] == [own.id]
+
+
+def test_a_subscription_from_beside_a_link_that_never_worked_is_not_safe() -> None:
+    place = BrokerLabel("a", 0)
+    broker = ScotBroker(str(place), SCOT.position(place), SETTINGS, new_index=PlainIndex)
+    up(broker, BACKUP)
+    wanted = m.Subscription(Id(BESIDE, 1), WANTED, vector(0))
+    for message, safe in ((wanted, False), (m.Unsubscription(wanted.id), True)):
+        relayed = m.Numbered(1, m.Relay(message, BrokerLabel("b", 0), ()))
+        effects = broker.handle(0, neighbour(BACKUP), relayed)
+        assert effects == [Send(BACKUP, m.Acknowledge(1, safe))]
+    assert broker.table() == ()
+
+
+def test_what_ended_by_another_way_does_not_begin_by_the_link() -> None:
+    broker = a_broker()
+    late = m.Subscription(Id("far", 1), WANTED, vector(0))
+    end = m.Relay(m.Unsubscription(late.id), BrokerLabel("b", 0), ())
+    broker.handle(0, neighbour(BACKUP), m.Numbered(1, end))
+    effects = broker.handle(0, neighbour(BESIDE), m.Numbered(1, late))
+    assert effects == [Send(BESIDE, m.Acknowledge(1, True))]
+    assert broker.table() == ()
+    broker.handle(0, None, m.NeighbourDown(BESIDE))
+    up(broker, BESIDE)
+    broker.handle(0, neighbour(BESIDE), m.Numbered(2, late))
+    assert len(broker.table()) == 1

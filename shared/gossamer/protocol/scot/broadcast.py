@@ -33,7 +33,9 @@ def on_subscription(state: State, out: Outbox, hop: Hop, message: Subscription) 
     """
     _check_host(state, hop, message)
     known = state.table.get(message.id)
-    if known is None:
+    if state.keeping is not None and (hop.name, message.id) in state.keeping.ended:
+        state.counters.stale += 1
+    elif known is None:
         subscribe(state, out, Entry(message.id, message.filter, hop, message.host))
     elif known.hop != hop:
         state.counters.duplicates += 1
@@ -78,14 +80,15 @@ def _check_host(state: State, hop: Hop, message: Subscription) -> None:
         )
 
 
-def synchronise(state: State, out: Outbox, neighbour: str, *, anew: bool) -> None:
+def synchronise(state: State, out: Outbox, neighbour: str) -> None:
     """Tell a neighbour whose link came up all that stands on it; beyond the paper."""
     told = (
         Subscription(entry.id, entry.filter, entry.host)
         for entry in state.table
         if entry.id not in state.covered and neighbour in _next_brokers(state, entry)
     )
-    out.send(neighbour, Synchronise(tuple(told), anew))
+    anew = neighbour in state.unknown
+    out.send(neighbour, Synchronise(tuple(told), anew, state.complete))
 
 
 def on_synchronise(state: State, out: Outbox, hop: Hop, message: Synchronise) -> None:
@@ -93,7 +96,8 @@ def on_synchronise(state: State, out: Outbox, hop: Hop, message: Synchronise) ->
 
     From a neighbour without memory only subscriptions of its own clients are taken away: it may
     hear of all others in a moment. Where clients are taken over, subscriptions go around whoever is
-    dead: who was not knows more than who was, and its clients are handed back.
+    dead: who was not knows more than who was, and its clients are handed back. So a broker tells
+    its neighbours again once they all have told it, and then all else that came from it is no more.
 
     Raises `WrongClusterError`, and leaves everything as it was, as `on_subscription` does.
     """
@@ -103,18 +107,28 @@ def on_synchronise(state: State, out: Outbox, hop: Hop, message: Synchronise) ->
         on_subscription(state, out, hop, told)
     standing = {told.id for told in message.subscriptions}
     for entry in [one for one in state.table if one.hop == hop and one.id not in standing]:
-        if _is_void(state, hop, entry, anew=message.anew):
+        if _is_void(state, hop, entry, message):
             unsubscribe(state, out, entry)
     state.behind.discard(hop.name)
+    if state.settings.take_over:
+        _note_heard(state, out, hop.name)
 
 
-def _is_void(state: State, hop: Hop, entry: Entry, *, anew: bool) -> bool:
+def _note_heard(state: State, out: Outbox, name: str) -> None:
+    """Tell all neighbours again what stands, once all of them have told it."""
+    before = state.complete
+    state.heard.add(name)
+    if state.complete and not before:
+        for other in sorted(state.labels.keys() - state.down):
+            synchronise(state, out, other)
+
+
+def _is_void(state: State, hop: Hop, entry: Entry, message: Synchronise) -> bool:
     """Whether a subscription that a neighbour does not tell of is no more."""
     own = entry.id.broker == hop.name
     if not state.settings.take_over or hop.name in state.behind:
-        return own or not anew
-    # Whoever was not dead has heard of every end of a subscription, by whatever way.
-    return own and not anew
+        return own or not message.anew
+    return not message.anew if own else message.complete
 
 
 def introduce(state: State, out: Outbox, neighbour: str) -> None:

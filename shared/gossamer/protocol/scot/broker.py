@@ -222,6 +222,7 @@ class ScotBroker:
             case Restarted():
                 self._state.down = set(self._state.labels)
                 self._state.behind = set(self._state.labels)
+                self._state.heard.clear()
                 if self._state.keeping is not None:
                     self._state.keeping.copies.clear()
             case WindowEnded(queues):

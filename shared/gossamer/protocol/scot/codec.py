@@ -105,7 +105,7 @@ _TRACKED: Final = {
 BETWEEN_BROKERS: Final[Mapping[str, Shape]] = {
     **_TRACKED,
     "synchronise": shape(
-        m.Synchronise, many(_one("subscription", _SUBSCRIPTION), MAX_STANDING), FLAG
+        m.Synchronise, many(_one("subscription", _SUBSCRIPTION), MAX_STANDING), FLAG, FLAG
     ),
     "numbered": shape(m.Numbered, COUNT, Kinds(_TRACKED).part),
     "acknowledge": shape(m.Acknowledge, COUNT, FLAG),

@@ -12,8 +12,9 @@ from gossamer.protocol.content.filters import Publication as Values
 from gossamer.protocol.scot.messages import Owed, Promised, Tracked
 
 REMEMBERED: Final = 8192
-"""Notifications by client that are recognised when they come again. Only those come again that were
-under way when something failed; a guess at how many these are at most."""
+"""Notifications by client, and ends by neighbour, that are recognised when they come again. Only
+those come again that were under way when something failed; a guess at how many these are at most.
+"""
 
 NOBODY: Final = 0
 """The source of a task whose end nobody waits for."""
@@ -84,6 +85,8 @@ class Keeping:
         owed: notifications that clients have not taken, by client and in order.
         replicas: what other brokers of the region have promised, by their clusters.
         seen: notifications by client that were delivered or kept lately.
+        ended: subscriptions by neighbour whose end came around a link that seemed to work: they may
+            still come over that.
     """
 
     next_number: int = 0
@@ -91,6 +94,7 @@ class Keeping:
     owed: dict[str, dict[Id, Owed]] = field(factory=dict)
     replicas: dict[int, Kept] = field(factory=dict)
     seen: OrderedDict[tuple[str, Id], None] = field(factory=OrderedDict)
+    ended: OrderedDict[tuple[str, Id], None] = field(factory=OrderedDict)
 
     def new_number(self) -> int:
         """A number that was never used."""
@@ -99,9 +103,22 @@ class Keeping:
 
     def note(self, client: str, id_: Id) -> bool:
         """Remember a notification of a client; returns whether it is new."""
-        if (client, id_) in self.seen:
-            return False
-        self.seen[client, id_] = None
-        if len(self.seen) > REMEMBERED:
-            self.seen.popitem(last=False)
-        return True
+        return _remember(self.seen, (client, id_))
+
+    def note_end(self, neighbour: str, id_: Id) -> None:
+        """Remember that the end of a neighbour's subscription came by another way."""
+        _remember(self.ended, (neighbour, id_))
+
+    def link_changed(self, neighbour: str) -> None:
+        """Whatever was under way on a link has come, or will not."""
+        for name, id_ in [one for one in self.ended if one[0] == neighbour]:
+            del self.ended[name, id_]
+
+
+def _remember(known: OrderedDict[tuple[str, Id], None], one: tuple[str, Id]) -> bool:
+    if one in known:
+        return False
+    known[one] = None
+    if len(known) > REMEMBERED:
+        known.popitem(last=False)
+    return True

@@ -70,13 +70,12 @@ class KeepingOutbox(Outbox):
     def send(self, neighbour: str, message: BetweenBrokers) -> None:
         """Send a message, numbered if somebody waits for its end.
 
-        Over a link that does not work nothing is sent; subscriptions go around it.
+        Over a link that does not work nothing is sent; subscriptions go around it. Their ends take
+        every way that they may still be on, so that none overtakes what it takes back.
         """
-        if isinstance(message, Unsubscription) and self._is_relayed(neighbour, message.id):
-            relay(self._state, self, neighbour, message)
-            return
+        followed = isinstance(message, Unsubscription) and self._follow(neighbour, message)
         if neighbour in self._state.down:
-            if isinstance(message, Subscription | Unsubscription):
+            if isinstance(message, Subscription | Unsubscription) and not followed:
                 relay(self._state, self, neighbour, message)
             return
         if self.task is None or not isinstance(message, Tracked):
@@ -87,18 +86,22 @@ class KeepingOutbox(Outbox):
         self.task.open += 1
         self._put(neighbour, Numbered(number, message), type(message).__name__)
 
-    def _is_relayed(self, neighbour: str, id_: Id) -> bool:
-        """Whether a subscription may still be on its way around a link that works again.
+    def _follow(self, neighbour: str, end: Unsubscription) -> bool:
+        """Send the end of a subscription after it, by the ways around a link that it took.
 
-        Its end has to follow it there.
+        Returns whether there are any that it may still be on.
         """
-        there = self._state.labels[neighbour]
-        return any(
-            isinstance(copy.message, Relay)
-            and copy.message.message.id == id_
-            and copy.message.path[-1:] == (there,)
+        link = self._state.position.label, self._state.labels[neighbour]
+        ways = {
+            (copy.neighbour, evolve(copy.message, message=end)): None
             for copy in self.keeping.copies.values()
-        )
+            if isinstance(copy.message, Relay)
+            and copy.message.message.id == end.id
+            and (copy.message.origin, *copy.message.path[-1:]) == link
+        }
+        for first, way in ways:
+            self.send(first, way)
+        return bool(ways)
 
     def give(
         self, name: str, notification: Notification | BidNotification, labels: tuple[str, ...]

@@ -29,6 +29,7 @@ def on_link(
             state.down.add(name)
             state.unknown.discard(name)
     if isinstance(out, KeepingOutbox):
+        out.keeping.link_changed(message.name)
         if isinstance(message, NeighbourUp):
             take_over.on_link_up(state, out, message.name)
         take_over.backup_changed(state, out, before)
@@ -44,7 +45,7 @@ def _on_up(state: State, out: Outbox, message: NeighbourUp) -> None:
     if first and state.anew:
         state.unknown.add(message.name)
     if message.synchronise and state.settings.routing != BID:
-        broadcast.synchronise(state, out, message.name, anew=message.name in state.unknown)
+        broadcast.synchronise(state, out, message.name)
     else:
         ROUTING[state.settings.routing].introduce(state, out, message.name)
 

@@ -99,10 +99,12 @@ class Synchronise:
     Attributes:
         anew: the sender remembers nothing of this link, so that only subscriptions of its own
             clients may be taken back because of it.
+        complete: all neighbours of the sender had told it what stands.
     """
 
     subscriptions: tuple[Subscription, ...]
     anew: bool
+    complete: bool = False
 
 
 # Between brokers that take over each other's clients, beyond the paper (`take_over`).

@@ -44,6 +44,7 @@ class State:
         bid_hops: in an unclustered SCOT the neighbour on the way to each broker.
         bid_numbers: in an unclustered SCOT the number of the last subscription from each broker.
         behind: neighbours that may have told others what this broker missed while it was dead.
+        heard: neighbours that told all that stands since the broker was started.
         keeping: the memory of taking over, None without it.
         anew: whether it began without memory, rather than being loaded.
         unknown: neighbours whose link works for the first time in a life that began so; they may
@@ -67,6 +68,7 @@ class State:
     bid_numbers: dict[str, int] = field(factory=dict)
     counters: Counters = field(factory=Counters)
     behind: set[str] = field(factory=set)
+    heard: set[str] = field(factory=set)
     keeping: Keeping | None = None
     anew: bool = True
     unknown: set[str] = field(factory=set)
@@ -75,6 +77,11 @@ class State:
     def cluster(self) -> int:
         """The broker's own cluster."""
         return self.position.label.cluster
+
+    @property
+    def complete(self) -> bool:
+        """Whether all neighbours have told all that stands since the broker was started."""
+        return len(self.heard) == len(self.position.primary) + self.position.clusters - 1
 
     @property
     def goes_by_loads(self) -> bool:
@@ -120,6 +127,7 @@ class State:
         """A neighbour will not come back, and another may take its place."""
         label = self.labels.pop(name)
         self.down.discard(name)
+        self.heard.discard(name)
         if label.cluster == self.cluster:
             self.primary.remove(name)
         else:
