@@ -82,13 +82,11 @@ def overlay_hint(s: Any, kind: int, soon: int, later: int) -> None:
     sample_hint(s.sampler, kind, soon, later)
     if kind == SAMPLE_REPLY:
         approach_links(s, later)
-    elif kind in (OVERLAY_TIMER, TMAN_REQUEST):
+    elif kind == OVERLAY_TIMER:
         partner = likely_neighbour(s, soon)
         if partner >= 0:
-            if kind == OVERLAY_TIMER:
-                approach_links(s, partner)
-            else:
-                prefetch_row(s.sampler, partner)
+            approach_links(s, partner)
+            prefetch_row(s.sampler, partner)
 
 
 @inline_rule
