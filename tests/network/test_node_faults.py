@@ -109,6 +109,23 @@ async def test_peers_come_back_after_all_have_been_stopped(tmp_path: Path) -> No
 
 
 @on_jumping_clock
+async def test_peers_that_joined_in_pairs_find_the_others_that_they_were_told_of(
+    tmp_path: Path,
+) -> None:
+    """Neither pair has ever heard from the other: all it has is addresses."""
+    chosen = KEYS[:4]
+    network = MemoryNetwork()
+    network.partition(chosen[:2], chosen[2:])
+    others = {key: [one for one in chosen if one != key] for key in chosen}
+    async with memory_peers(tmp_path, *chosen, network=network, contacts=others.get) as crowd:
+        peers = list(crowd.peers.values())
+        await eventually(lambda: all(len(peer.snapshot().peers) == 1 for peer in peers), PATIENCE_S)
+        await rounds_pass(*peers, rounds=16)
+        network.heal()
+        await whole(crowd)
+
+
+@on_jumping_clock
 async def test_what_two_runs_of_one_seed_deliver_is_the_same(tmp_path: Path) -> None:
     """Everything left to chance is injected; what depends on the scheduling of tasks is not."""
     runs = []

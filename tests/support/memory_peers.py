@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ async def at_once(call: Callable[[], None]) -> None:
 
 @attrs.define
 class MemoryPeers:
-    """Peers of one overlay; each is told of the first's address.
+    """Peers of one overlay; each is told of the first's address, or of whatever is said.
 
     Attributes:
         network: between them.
@@ -54,6 +54,7 @@ class MemoryPeers:
         round_s: seconds of a round.
         acknowledge_s: how long a publication waits for its acknowledgement.
         wrong_s: how far all clocks are ahead.
+        contacts: keys of the peers whose addresses a peer is told, by its key.
         peers: those that run, by key.
     """
 
@@ -65,12 +66,13 @@ class MemoryPeers:
     round_s: float = ROUND_S
     acknowledge_s: float = 10.0
     wrong_s: float = 0.0
+    contacts: Callable[[int], Iterable[int]] = lambda key: [1] if key != 1 else []
     peers: dict[int, Peer] = attrs.field(factory=dict)
     _stops: dict[int, trio.Event] = attrs.field(factory=dict)
     _gone: dict[int, trio.Event] = attrs.field(factory=dict)
 
     async def add(self, key: int) -> Peer:
-        """A running peer that knows the address of peer 1."""
+        """A running peer that knows the addresses of its contacts."""
         peer: Peer = await self.nursery.start(self._run, key)
         return peer
 
@@ -115,7 +117,7 @@ class MemoryPeers:
             listen=[address_of(key)],
             advertise=lambda listening: listening,
             writer=writer,
-            sources=lambda _: [static_peers([address_of(1)] if key != 1 else [])],
+            sources=lambda _: [static_peers(map(address_of, self.contacts(key)))],
             draws=random.Random(key),
             now=lambda: EPOCH_S + self.wrong_s + trio.current_time(),
         )

@@ -2,7 +2,9 @@
 
 A peer that knows nobody tries all it has ever heard of until somebody lets it join. One that is in
 the overlay now and then calls a peer that it knows and the overlay does not show it: should the
-network have been cut in two, that call joins the parts again.
+network have been cut in two, that call joins the parts again. So does a call of an address it was
+told and never called: peers that start at once may join each other in pairs, none of which knows of
+another.
 """
 
 from __future__ import annotations
@@ -24,8 +26,9 @@ from gossamer.protocol.errors import CapacityError
 
 # Peers tried at once: one that does not answer takes seconds.
 AT_ONCE: Final = 8
-# Rounds between two calls of a peer that is out of sight.
+# Rounds between two calls of a peer that is out of sight, and of addresses never called so far.
 CALL_ROUNDS: Final = 20
+FIRST_CALL_ROUNDS: Final = 4
 # Rounds between two attempts to join: doubled each time, with jitter, up to the last.
 FIRST_ROUNDS, LAST_ROUNDS = 1, 32
 # Rounds that a peer which was called has for its greeting.
@@ -69,7 +72,9 @@ class Contacts:
         self._draws = draws
         self._round_s = round_s
         self._limit = limit
-        self._anonymous: OrderedDict[Address, None] = OrderedDict()
+        # Whom each of these addresses led to when it was last called.
+        self._anonymous: OrderedDict[Address, int | None] = OrderedDict()
+        self._uncalled: set[Address] = set()
         self._called: set[int] = set()
         self._news = trio.Event()
 
@@ -77,9 +82,12 @@ class Contacts:
         """Somebody may be a peer."""
         addresses = [Address(*address) for address in found.addresses]
         if found.key is None:
-            self._anonymous.update(dict.fromkeys(addresses))
+            new = [address for address in addresses if address not in self._anonymous]
+            self._anonymous.update(dict.fromkeys(new))
+            self._uncalled.update(new)
             while len(self._anonymous) > self._limit:
-                self._anonymous.popitem(last=False)
+                dropped, _ = self._anonymous.popitem(last=False)
+                self._uncalled.discard(dropped)
         elif found.key not in self._book:
             try:
                 self._book.learn(found.key, addresses)
@@ -102,7 +110,8 @@ class Contacts:
                     await self._news.wait()
                 rounds = min(2 * rounds, LAST_ROUNDS)
             else:
-                await trio.sleep(CALL_ROUNDS * self._round_s * self._draws.uniform(0.5, 1.0))
+                between = FIRST_CALL_ROUNDS if self._out_of_sight(new=True) else CALL_ROUNDS
+                await trio.sleep(between * self._round_s * self._draws.uniform(0.5, 1.0))
                 await self._call_somebody_out_of_sight()
 
     def on_greeting(self, key: int) -> None:
@@ -125,25 +134,39 @@ class Contacts:
 
     async def _try(self, who: int | Address, others: trio.CancelScope) -> None:
         """Join through one peer; if that works, stop trying others."""
-        try:
-            key = await self._identify(who) if isinstance(who, Address) else who
-        except (*_Unreached, CapacityError):
-            return
-        if await self._call(key):
+        if await self._call(who):
             others.cancel()
 
     async def _call_somebody_out_of_sight(self) -> None:
+        hidden = self._out_of_sight(new=True) or self._out_of_sight(new=False)
+        if hidden:
+            await self._call(self._draws.choice(hidden))
+
+    def _out_of_sight(self, *, new: bool) -> list[int | Address]:
+        """Peers known that the overlay does not show, and addresses that may lead to such.
+
+        Only addresses never called if they are to be ``new``.
+        """
         core = self._runtime.core
         seen = {SELF, *core.neighbours(), *core.members()}
-        hidden = [one for one in self._book if one.handle not in seen and one.addresses]
-        if hidden:
-            await self._call(self._draws.choice(hidden).key)
+        shown = {where for one in self._book for where in one.addresses}
+        hidden: list[int | Address] = [
+            where
+            for where, key in self._anonymous.items()
+            if (where in self._uncalled or not new)
+            and where not in shown
+            and (key is None or key not in self._book)
+        ]
+        if not new:
+            hidden += [one.key for one in self._book if one.handle not in seen and one.addresses]
+        return hidden
 
-    async def _call(self, key: int) -> bool:
+    async def _call(self, who: int | Address) -> bool:
         """Connect to a peer and join through it; return whether this peer is in company then."""
         try:
+            key = await self._find(who) if isinstance(who, Address) else who
             await self._connect(key)
-        except _Unreached:
+        except (*_Unreached, CapacityError):
             return False
         self._called.add(key)
         if self._runtime.join_through(key):
@@ -152,3 +175,11 @@ class Contacts:
             await trio.sleep(GREETING_ROUNDS * self._round_s)
         self._called.discard(key)
         return not self._runtime.core.is_alone
+
+    async def _find(self, address: Address) -> int:
+        """Find out who listens at an address that was told, and note it."""
+        self._uncalled.discard(address)
+        key = await self._identify(address)
+        if address in self._anonymous:
+            self._anonymous[address] = key
+        return key
