@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 from pathlib import Path
 
@@ -312,7 +313,7 @@ def test_loopback_is_recognised_by_address_and_by_its_one_name() -> None:
 
 def test_every_default_gives_its_reason() -> None:
     for section in SECTIONS:
-        documented = section.__doc__ or ""
+        documented = inspect.cleandoc(section.__doc__ or "")
         for field in attrs.fields(section):
-            assert f"        {field.name}: " in documented, (section, field.name)
+            assert f"\n    {field.name}: " in documented, (section, field.name)
     assert len(PROTOCOL_SETTINGS) > 20

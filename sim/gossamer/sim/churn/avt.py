@@ -20,6 +20,7 @@ from gossamer.sim.churn.trace import ChurnTrace, Floats, first_fault
 from gossamer.sim.errors import TraceError
 
 _GZIP_MAGIC = b"\x1f\x8b"
+_GZIP_FORMAT = 16 + zlib.MAX_WBITS
 _CHUNK_BYTES = 1 << 20
 _DURATION = b"duration_s"
 _BLANKS = frozenset(" \t\n\r\x0b\x0c")  # what bytes.split takes for blanks
@@ -83,8 +84,9 @@ def to_bytes(trace: ChurnTrace, file: str, *, compressed: bool) -> bytes:
         lines.append(f"{name}\t{count}\t{times}\n" if count else f"{name}\t0\n")
         done += 2 * count
     text = "".join(lines).encode()
-    # The time of day stays out of the file, so that the same trace gives the same bytes.
-    return gzip.compress(text, compresslevel=9, mtime=0) if compressed else text
+    # The same trace gives the same bytes: there is no time of day in them, and what Python's gzip
+    # writes of the system differs from one version to the next.
+    return zlib.compress(text, 9, _GZIP_FORMAT) if compressed else text
 
 
 def _seconds(time_s: float) -> str:
