@@ -41,7 +41,7 @@ tracked = st.one_of(
     owed,
     st.builds(m.Taken, names, st.lists(ids, max_size=3).map(tuple)),
     st.builds(m.Gone, names),
-    st.builds(m.HandBack, names, st.booleans(), all_promised, all_owed),
+    st.builds(m.HandBack, names, st.lists(ids, max_size=3).map(tuple), all_promised, all_owed),
 )
 between_brokers = st.one_of(
     tracked,

@@ -30,8 +30,18 @@ def on_subscription(state: State, out: Outbox, hop: Hop, message: Subscription) 
 
     Raises `WrongClusterError`, and leaves everything as it was, unless its one bit is that of the
     neighbour's cluster: no broker passes on what came to it from another cluster.
+
+    Where clients are taken over, what comes again goes on again: it is to be acknowledged once it
+    is known everywhere, and the first that came may still be under way.
     """
     _check_host(state, hop, message)
+    known = state.table.get(message.id)
+    _take(state, out, hop, message)
+    if state.keeping is not None and known is not None and known.hop == hop:
+        pass_on(state, out, known)
+
+
+def _take(state: State, out: Outbox, hop: Hop, message: Subscription) -> None:
     known = state.table.get(message.id)
     if state.keeping is not None and (hop.name, message.id) in state.keeping.ended:
         state.counters.stale += 1
@@ -48,7 +58,7 @@ def subscribe(state: State, out: Outbox, entry: Entry) -> None:
         state.counters.kept_back += 1
         state.covered.add(entry.id)
     else:
-        _pass_on(state, out, entry)
+        pass_on(state, out, entry)
 
 
 def on_unsubscription(state: State, out: Outbox, hop: Hop, message: Unsubscription) -> None:
@@ -67,7 +77,7 @@ def unsubscribe(state: State, out: Outbox, entry: Entry) -> None:
         state.covered.discard(entry.id)
         return
     for uncovered in covering.uncovered_without(state, entry):
-        _pass_on(state, out, uncovered)
+        pass_on(state, out, uncovered)
     for name in _next_brokers(state, entry):
         out.send(name, Unsubscription(entry.id))
 
@@ -104,12 +114,14 @@ def on_synchronise(state: State, out: Outbox, hop: Hop, message: Synchronise) ->
     for told in message.subscriptions:
         _check_host(state, hop, told)
     for told in message.subscriptions:
-        on_subscription(state, out, hop, told)
+        _take(state, out, hop, told)
     standing = {told.id for told in message.subscriptions}
     for entry in [one for one in state.table if one.hop == hop and one.id not in standing]:
         if _is_void(state, hop, entry, message):
             unsubscribe(state, out, entry)
     state.behind.discard(hop.name)
+    if hop.name in state.unknown:
+        state.returned = not message.anew
     if state.settings.take_over:
         _note_heard(state, out, hop.name)
 
@@ -138,7 +150,8 @@ def introduce(state: State, out: Outbox, neighbour: str) -> None:
             out.send(neighbour, Subscription(entry.id, entry.filter, entry.host))
 
 
-def _pass_on(state: State, out: Outbox, entry: Entry) -> None:
+def pass_on(state: State, out: Outbox, entry: Entry) -> None:
+    """Send a subscription where it goes on from here."""
     for name in _next_brokers(state, entry):
         out.send(name, Subscription(entry.id, entry.filter, entry.host))
 

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from gossamer.protocol.broker.errors import MisplacedMessageError, UnknownNeighbourError
-from gossamer.protocol.broker.identifiers import Hop, Id
+from gossamer.protocol.broker.identifiers import Hop, Id, client
 from gossamer.protocol.broker.index import NewIndex, SharedIndex
 from gossamer.protocol.errors import LocalProtocolError, RemoteProtocolError
 from gossamer.protocol.scot import dump as dumping
 from gossamer.protocol.scot.catalogue import Catalogue, Numbers
 from gossamer.protocol.scot.clients import on_client_message
+from gossamer.protocol.scot.coming_back import do_again, hold
 from gossamer.protocol.scot.counters import Counters
 from gossamer.protocol.scot.effects import Awaits, Effect, Refuse
 from gossamer.protocol.scot.keeping import NOBODY, Keeping, Task
@@ -219,12 +220,14 @@ class ScotBroker:
         match message:
             case NeighbourUp() | NeighbourDown() | NeighbourGone():
                 on_link(self._state, out, message)
+                if isinstance(out, KeepingOutbox):
+                    do_again(self._state, out)
             case Restarted():
                 self._state.down = set(self._state.labels)
                 self._state.behind = set(self._state.labels)
                 self._state.heard.clear()
                 if self._state.keeping is not None:
-                    self._state.keeping.copies.clear()
+                    self._state.keeping.restarted()
             case WindowEnded(queues):
                 before = self._state.goes_by_loads
                 self._state.links.update(queues)
@@ -234,8 +237,9 @@ class ScotBroker:
         if isinstance(out, KeepingOutbox) and not isinstance(message, Took):
             ticket = out.begin_for_client()
             out.effects.append(Awaits(ticket))
+            before = self._state.next_number
             on_client_message(self._state, out, name, message)
-            out.end()
+            out.end(again=hold(self._state, out, client(name), message, before))
         else:
             on_client_message(self._state, out, name, message)
 
@@ -245,13 +249,15 @@ class ScotBroker:
         if isinstance(message, Numbered) and isinstance(out, KeepingOutbox):
             self._count(message.message)
             out.begin(Task((source.name, message.number)))
+            before = self._state.next_number
             self._route(out, source, message.message)
-            out.end()
+            out.end(again=hold(self._state, out, source, message.message, before))
         elif isinstance(message, Synchronise) and isinstance(out, KeepingOutbox):
             self._count(message)
             out.begin(Task(NOBODY))
             self._route(out, source, message)
             out.end()
+            do_again(self._state, out)
         else:
             self._count(message)
             self._route(out, source, message)

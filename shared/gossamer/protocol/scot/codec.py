@@ -99,7 +99,7 @@ _TRACKED: Final = {
     "owed": _OWED,
     "taken": shape(m.Taken, NAME, many(ID, MAX_STANDING)),
     "gone": shape(m.Gone, NAME),
-    "hand back": shape(m.HandBack, NAME, FLAG, _ALL_PROMISED, _ALL_OWED),
+    "hand back": shape(m.HandBack, NAME, many(ID, MAX_STANDING), _ALL_PROMISED, _ALL_OWED),
 }
 
 BETWEEN_BROKERS: Final[Mapping[str, Shape]] = {

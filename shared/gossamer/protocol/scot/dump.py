@@ -43,6 +43,7 @@ def empty(
         next_number=first,
         links=LinkStatusTable(settings.threshold),
         keeping=Keeping(first) if settings.take_over else None,
+        returned=incarnation > 0,
     )
 
 
@@ -96,7 +97,6 @@ def _load(
     data: dict[str, Any], position: Position, settings: ScotSettings, new_index: NewIndex
 ) -> State:
     state = empty(data["name"], position, settings, Catalogue(new_index), 0)
-    state.anew = False
     state.next_number = data["next_number"]
     for name, *label in data["neighbours"]:
         state.add_neighbour(name, BrokerLabel(*label))
@@ -133,6 +133,11 @@ def _keeping_data(keeping: Keeping) -> dict[str, object]:
             ]
             for cluster, kept in keeping.replicas.items()
         ],
+        "taken": [
+            [cluster, name, [list(id_) for id_ in ids]]
+            for cluster, kept in keeping.replicas.items()
+            for name, ids in kept.taken.items()
+        ],
     }
 
 
@@ -148,4 +153,6 @@ def _keeping(data: dict[str, Any]) -> Keeping:
             kept.promised.setdefault(one.client, {})[one.label] = one
         for one in map(read_message, owed):
             kept.owed.setdefault(one.client, {})[one.notification.id] = one
+    for cluster, name, ids in data.get("taken", []):
+        keeping.replicas[cluster].taken[name] = dict.fromkeys(Id(*id_) for id_ in ids)
     return keeping

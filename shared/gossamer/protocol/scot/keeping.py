@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from typing import Final
 
 from attrs import define, field
 
-from gossamer.protocol.broker.identifiers import Id
+from gossamer.protocol.broker.identifiers import Hop, Id
 from gossamer.protocol.content.filters import Publication as Values
-from gossamer.protocol.scot.messages import Owed, Promised, Tracked
+from gossamer.protocol.scot.messages import (
+    Bypass,
+    Detour,
+    Notification,
+    Owed,
+    Promised,
+    Stead,
+    Subscription,
+    Tracked,
+)
 
 REMEMBERED: Final = 8192
 """Notifications by client, and ends by neighbour, that are recognised when they come again. Only
 those come again that were under way when something failed; a guess at how many these are at most.
 """
+
+Twice = Subscription | Notification | Detour | Bypass | Stead
+"""What a broker that does not know all does again when it does."""
 
 NOBODY: Final = 0
 """The source of a task whose end nobody waits for."""
@@ -46,6 +59,15 @@ class Copy:
 
 
 @define(eq=False)
+class Held:
+    """What is to be done again once the broker knows all that stands; the task waits for it."""
+
+    task: Task
+    hop: Hop
+    message: Twice
+
+
+@define(eq=False)
 class Kept:
     """What a broker of the region has promised its clients.
 
@@ -53,11 +75,23 @@ class Kept:
         promised: subscriptions, by client and label.
         owed: notifications that were not taken, by client and in order.
         guests: clients that came here because their broker was dead.
+        taken: notifications that guests took here and their broker may still owe them, by client.
     """
 
     promised: dict[str, dict[str, Promised]] = field(factory=dict)
     owed: dict[str, dict[Id, Owed]] = field(factory=dict)
     guests: set[str] = field(factory=set)
+    taken: dict[str, dict[Id, None]] = field(factory=dict)
+
+    def took(self, name: str, ids: Iterable[Id]) -> None:
+        """A guest has taken notifications.
+
+        Its broker may owe it those that were handed over when it died, and some of the next.
+        """
+        owed, taken = self.owed.get(name, {}), self.taken.setdefault(name, {})
+        for id_ in ids:
+            if owed.pop(id_, None) is not None or len(taken) < REMEMBERED:
+                taken[id_] = None
 
     def matching(self, values: Values) -> list[tuple[str, tuple[str, ...]]]:
         """The clients that want what was published, and by which of their subscriptions."""
@@ -72,7 +106,7 @@ class Kept:
     @property
     def clients(self) -> list[str]:
         """All that were promised something."""
-        return sorted({*self.promised, *self.owed, *self.guests})
+        return sorted({*self.promised, *self.owed, *self.guests, *self.taken})
 
 
 @define(eq=False)
@@ -85,6 +119,7 @@ class Keeping:
         owed: notifications that clients have not taken, by client and in order.
         replicas: what other brokers of the region have promised, by their clusters.
         seen: notifications by client that were delivered or kept lately.
+        held: what is to be done again, in order.
         ended: subscriptions by neighbour whose end came around a link that seemed to work: they may
             still come over that.
     """
@@ -94,7 +129,13 @@ class Keeping:
     owed: dict[str, dict[Id, Owed]] = field(factory=dict)
     replicas: dict[int, Kept] = field(factory=dict)
     seen: OrderedDict[tuple[str, Id], None] = field(factory=OrderedDict)
+    held: list[Held] = field(factory=list)
     ended: OrderedDict[tuple[str, Id], None] = field(factory=OrderedDict)
+
+    def restarted(self) -> None:
+        """The broker was started again: whatever was under way goes other ways."""
+        self.copies.clear()
+        self.held.clear()
 
     def new_number(self) -> int:
         """A number that was never used."""

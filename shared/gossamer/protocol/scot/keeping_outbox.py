@@ -60,10 +60,14 @@ class KeepingOutbox(Outbox):
         self.begin(Task(ticket))
         return ticket
 
-    def end(self) -> None:
-        """Everything was sent; what had nowhere to go makes the task unsafe."""
+    def end(self, *, again: bool = False) -> None:
+        """Everything was sent; what had nowhere to go makes the task unsafe.
+
+        Unless it is sent again, by a broker that will know where.
+        """
         assert self.task is not None
-        self.task.safe = self.task.safe and self._state.counters.lost == self._lost
+        lost = not again and self._state.counters.lost != self._lost
+        self.task.safe = self.task.safe and not lost
         self.finish(self.task)
         self.task = None
 
@@ -132,6 +136,9 @@ class KeepingOutbox(Outbox):
         owed = self.keeping.owed.get(name, {})
         taken = tuple(id_ for id_ in ids if owed.pop(id_, None) is not None)
         if taken:
+            for kept in self.keeping.replicas.values():
+                if name in kept.guests:
+                    kept.took(name, taken)
             self.back_up(Taken(name, taken))
 
     def attach(self, name: str) -> None:
@@ -150,7 +157,7 @@ class KeepingOutbox(Outbox):
             promised = kept.promised.get(name, {}).values()
             asked = tuple((one.label, one.filter) for one in promised)
             self.effects.append(Adopted(name, str(place), asked))
-            for owed in kept.owed.pop(name, {}).values():
+            for owed in kept.owed.get(name, {}).values():
                 self.give_owed(owed)
 
     def give_owed(self, owed: Owed) -> None:
@@ -183,11 +190,15 @@ class KeepingOutbox(Outbox):
             self.send(name, Stead(notification, cluster))
 
     def keep_for(self, notification: Notification, cluster: int) -> None:
-        """Take a notification for the clients of a broker of this region, which is dead.
+        """Take a notification for the clients of a broker of this region, which was dead.
 
-        Clients that came here get it, for all others it is kept. Where nothing is known of that
-        broker, the notification counts as lost.
+        If that is back, it gets it. Clients that came here get it, for all others it is kept. Where
+        nothing is known of that broker, the notification counts as lost.
         """
+        home = self._state.secondary.get(cluster)
+        if home is not None and home not in self._state.down:
+            self.send(home, Stead(notification, cluster))
+            return
         kept = self.keeping.replicas.get(cluster)
         if kept is None:
             self._state.counters.lost += 1

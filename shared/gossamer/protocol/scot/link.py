@@ -16,7 +16,9 @@ from gossamer.protocol.scot.state import State
 def on_link(
     state: State, out: Outbox, message: NeighbourUp | NeighbourDown | NeighbourGone
 ) -> None:
-    """A link works, or does not; what that means for taking over comes last.
+    """A link works, or does not; what that means for taking over.
+
+    Clients are handed back before it is told what stands: who has heard that has all its clients.
 
     Raises `WrongNeighbourError` and `UnknownNeighbourError`, and leaves everything as it was.
     """
@@ -30,8 +32,6 @@ def on_link(
             state.unknown.discard(name)
     if isinstance(out, KeepingOutbox):
         out.keeping.link_changed(message.name)
-        if isinstance(message, NeighbourUp):
-            take_over.on_link_up(state, out, message.name)
         take_over.backup_changed(state, out, before)
         if not isinstance(message, NeighbourUp):
             take_over.on_link_down(state, out, message.name)
@@ -42,7 +42,9 @@ def on_link(
 def _on_up(state: State, out: Outbox, message: NeighbourUp) -> None:
     first = message.name not in state.labels
     state.add_neighbour(message.name, message.label)
-    if first and state.anew:
+    if isinstance(out, KeepingOutbox):
+        take_over.hand_back(state, out, message.name)
+    if first:
         state.unknown.add(message.name)
     if message.synchronise and state.settings.routing != BID:
         broadcast.synchronise(state, out, message.name)

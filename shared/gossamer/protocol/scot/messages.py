@@ -126,10 +126,10 @@ class Relay:
 
 @frozen
 class Stead:
-    """A notification for the clients of a dead broker of this region.
+    """A notification for the clients of a dead broker of this region, or of one that was.
 
     Attributes:
-        cluster: of the dead broker.
+        cluster: of that broker, which is the receiver if it is back.
     """
 
     notification: Notification
@@ -191,13 +191,13 @@ class HandBack:
     """What became of a client of the receiver while that was away.
 
     Attributes:
-        adopted: the client came to the sender, and has taken there what is not in `owed`.
+        taken: what it has taken at the sender, and the receiver may still owe it.
         promised: its subscriptions, in case the receiver has lost its memory.
         owed: what it has not taken, and the receiver is to give it.
     """
 
     client: str
-    adopted: bool
+    taken: tuple[Id, ...]
     promised: tuple[Promised, ...]
     owed: tuple[Owed, ...]
 

@@ -46,8 +46,8 @@ class State:
         behind: neighbours that may have told others what this broker missed while it was dead.
         heard: neighbours that told all that stands since the broker was started.
         keeping: the memory of taking over, None without it.
-        anew: whether it began without memory, rather than being loaded.
-        unknown: neighbours whose link works for the first time in a life that began so; they may
+        returned: whether it may have forgotten an earlier life.
+        unknown: neighbours whose link works for the first time that the broker remembers; they may
             remember an earlier one.
     """
 
@@ -70,7 +70,7 @@ class State:
     behind: set[str] = field(factory=set)
     heard: set[str] = field(factory=set)
     keeping: Keeping | None = None
-    anew: bool = True
+    returned: bool = False
     unknown: set[str] = field(factory=set)
 
     @property
@@ -82,6 +82,11 @@ class State:
     def complete(self) -> bool:
         """Whether all neighbours have told all that stands since the broker was started."""
         return len(self.heard) == len(self.position.primary) + self.position.clusters - 1
+
+    @property
+    def knows_all(self) -> bool:
+        """Whether nothing of what happened before the broker was started is still to be told."""
+        return self.complete or not (self.behind or self.returned)
 
     @property
     def goes_by_loads(self) -> bool:
@@ -128,6 +133,7 @@ class State:
         label = self.labels.pop(name)
         self.down.discard(name)
         self.heard.discard(name)
+        self.behind.discard(name)
         if label.cluster == self.cluster:
             self.primary.remove(name)
         else:

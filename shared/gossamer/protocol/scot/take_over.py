@@ -62,13 +62,14 @@ from gossamer.protocol.scot.messages import (
 from gossamer.protocol.scot.relaying import hand_on, on_relay, relay
 from gossamer.protocol.scot.state import Session, State
 from gossamer.protocol.scot.table import Entry
+from gossamer.protocol.scot.targets import within_cluster
 
 
 def on_taking_over(state: State, out: KeepingOutbox, hop: Hop, message: TakingOver) -> None:
     """Take what a broker of the same region sent, so that either can stand in for the other.
 
     Raises `WrongClusterError`, and leaves everything as it was, for a broker of another region, and
-    for a notification that is for the receiver's own cluster or one that does not exist.
+    for a notification that is for a cluster that does not exist.
     """
     if isinstance(message, Acknowledge):
         _on_acknowledge(state, out, hop, message)
@@ -82,11 +83,8 @@ def on_taking_over(state: State, out: KeepingOutbox, hop: Hop, message: TakingOv
         kind = type(message).__name__
         raise WrongClusterError(kind, hop.name, [sender], "expected a broker of the same region")
     match message:
-        case Stead(notification, cluster):
-            if cluster == state.cluster or not 0 <= cluster < state.position.clusters:
-                expected = f"expected one from 0 to {state.position.clusters - 1} but its own"
-                raise WrongClusterError("Stead", hop.name, [cluster], expected)
-            out.keep_for(notification, cluster)
+        case Stead():
+            _on_stead(state, out, hop, message)
         case HandBack():
             _on_hand_back(state, out, hop, message)
         case Replica(promised, owed):
@@ -95,6 +93,17 @@ def on_taking_over(state: State, out: KeepingOutbox, hop: Hop, message: TakingOv
                 _remember(keeping, kept, one)
         case _:
             _remember(keeping, keeping.replicas.setdefault(sender, Kept()), message)
+
+
+def _on_stead(state: State, out: KeepingOutbox, hop: Hop, message: Stead) -> None:
+    if not 0 <= message.cluster < state.position.clusters:
+        expected = f"expected one from 0 to {state.position.clusters - 1}"
+        raise WrongClusterError("Stead", hop.name, [message.cluster], expected)
+    if message.cluster == state.cluster:
+        own = within_cluster(state, message.notification, None).local
+        out.deliver(message.notification, own)
+    else:
+        out.keep_for(message.notification, message.cluster)
 
 
 def _on_acknowledge(state: State, out: KeepingOutbox, hop: Hop, message: Acknowledge) -> None:
@@ -118,18 +127,19 @@ def on_link_down(state: State, out: KeepingOutbox, name: str) -> None:
             out.end()
 
 
-def on_link_up(state: State, out: KeepingOutbox, name: str) -> None:
+def hand_back(state: State, out: KeepingOutbox, name: str) -> None:
     """Hand back to a broker of this region what its clients are owed, and let them go."""
     cluster = state.labels[name].cluster
     kept = out.keeping.replicas.get(cluster)
     if cluster == state.cluster or kept is None:
         return
     for one in kept.clients:
-        adopted = one in kept.guests
-        owed = (out.keeping.owed if adopted else kept.owed).get(one, {})
+        guest = one in kept.guests
+        owed = (out.keeping.owed if guest else kept.owed).get(one, {})
         promised = tuple(kept.promised.get(one, {}).values())
-        out.send_alone(name, HandBack(one, adopted, promised, tuple(owed.values())))
-        if adopted:
+        taken = tuple(kept.taken.get(one, {}))
+        out.send_alone(name, HandBack(one, taken, promised, tuple(owed.values())))
+        if guest:
             del state.clients[one]
             out.detach(one)
             out.effects.append(Dismissed(one, str(state.labels[name])))
@@ -188,16 +198,14 @@ def _on_hand_back(state: State, out: KeepingOutbox, hop: Hop, message: HandBack)
     if name not in state.clients:
         return
     owed = out.keeping.owed.get(name, {})
-    if message.adopted:
-        left = {one.notification.id for one in message.owed}
-        taken = tuple(id_ for id_ in owed if id_ not in left)
+    taken = tuple(id_ for id_ in message.taken if id_ in owed)
+    if taken:
         out.effects.append(Withdrawn(name, taken))
         out.took(name, taken)
+    for id_ in message.taken:
+        out.keeping.note(name, id_)
     for one in message.owed:
-        if message.adopted and one.notification.id not in owed:
-            out.give_owed(one)
-        else:
-            out.give(name, one.notification, one.labels)
+        out.give(name, one.notification, one.labels)
 
 
 def _attach_again(state: State, out: KeepingOutbox, message: HandBack) -> None:
@@ -214,6 +222,7 @@ def _attach_again(state: State, out: KeepingOutbox, message: HandBack) -> None:
 def _take_again(state: State, keeping: Keeping, name: str, message: HandBack) -> None:
     """Keep what could not be handed back."""
     kept = keeping.replicas.setdefault(state.labels[name].cluster, Kept())
+    kept.taken.setdefault(message.client, {}).update(dict.fromkeys(message.taken))
     for one in message.promised:
         kept.promised.setdefault(message.client, {}).setdefault(one.label, one)
     for owed in message.owed:
