@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 
 import pytest
 from hypothesis import given, settings
@@ -201,6 +202,61 @@ def come_and_go(play: TakeOverPlay, draw: random.Random, but: str = "") -> None:
             play.subscribe(f"C{draw.getrandbits(40)}", draw.choice(alive), draw.choice(TEXTS))
         for _ in range(draw.randrange(12)):
             play.step()
+
+
+@pytest.mark.parametrize("memory", [True, False])
+@settings(max_examples=100, deadline=None)
+@given(seed=SEEDS)
+def test_nothing_acknowledged_is_lost_while_a_broker_dies_and_comes_back(
+    memory: bool, seed: int
+) -> None:
+    draw = random.Random(seed)
+    play = with_subscribers(draw)
+    play.congest()
+    dead = play.victim()
+    # What it had not acknowledged is forgotten with it.
+    ask_and_publish(play, draw, "" if memory else dead)
+    play.kill(dead)
+    before = {(one.name, id_) for one in play.subscribers.values() for b, id_ in one.got if b==dead}
+    ask_and_publish(play, draw)
+    notice_or_settle(play, draw)
+    if draw.random() < 0.5:
+        move_clients_of_the_dead(play)
+    ask_and_publish(play, draw)
+    notice_or_settle(play, draw)
+    first = len(play.published)
+    play.revive(dead, memory=memory, meanwhile=lambda: ask_and_publish(play, draw))
+    ask_and_publish(play, draw)
+    play.settle()
+    for made in play.published:
+        if made.broker == dead and made not in play.published[first:]:
+            made.safe = bool(made.safe)  # died with it
+    play.check_due()
+    assert play.refusals == []
+    for made in play.published:
+        assert made.safe or (made.broker==dead and made not in play.published[first:]), ("unsafe", made)
+    for one in play.subscribers.values():
+        assert one.safe or one.at[0]==dead, ("sub unsafe", one)
+        for (b,i),c in one.got.items():
+            assert c==1 or (one.name,i) in before, ("twice", one.name,b,i)
+        tot=Counter(i for (b,i) in one.got.elements())
+        for made in play.published:
+            assert tot[made.id]<=1 or (one.name,made.id) in before, ("twice over", one.name, made, one.got)
+    play.check_tables()
+
+
+def ask_and_publish(play: TakeOverPlay, draw: random.Random, but: str = "") -> None:
+    """Clients of living brokers subscribe, publish and take what they got, while things happen."""
+    for _ in range(draw.randrange(4)):
+        alive = sorted(play.brokers.keys() - play.dead.keys())
+        host = draw.choice(alive)
+        if draw.random() < 0.3 and host != but:
+            play.subscribe(f"C{draw.getrandbits(40)}", host, draw.choice(TEXTS))
+        play.publish(draw.choice(alive), x=draw.randrange(10))
+        for _ in range(draw.randrange(12)):
+            play.step()
+        if draw.random() < 0.3:
+            play.take(draw.choice(sorted(play.subscribers.values(), key=lambda one: one.name)))
 
 
 def test_taking_over_rests_on_going_around_failures() -> None:

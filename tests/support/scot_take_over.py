@@ -45,11 +45,16 @@ MANY = 100_000
 
 @define(eq=False)
 class Published:
-    """A publication: what it is called, and whether it was acknowledged, and as safe."""
+    """A publication: what it is called, and whether it was acknowledged, and as safe.
+
+    Attributes:
+        due: clients that want it and whose subscription was safe when it was published.
+    """
 
     broker: str
     id: Id
     values: dict[str, object]
+    due: frozenset[str] = frozenset()
     safe: bool | None = None
 
 
@@ -107,12 +112,12 @@ class TakeOverPlay:
         self.dead: dict[str, dict[str, object]] = {}
         self.broken: set[tuple[str, str]] = set()
         self._tickets: dict[tuple[str, int], Published | Subscriber] = {}
-        self._queues: dict[tuple[str, str], deque[BetweenBrokers | NeighbourDown]] = {}
+        self._queues: dict[tuple[str, str], deque[BetweenBrokers | NeighbourDown | NeighbourUp]] = {}
         for one, other in self.scot.links():
             for a, b in ((str(one), str(other)), (str(other), str(one))):
                 self._queues[a, b] = deque()
         for a, b in self._queues:
-            self.tell(a, None, NeighbourUp(b, self.brokers[b].position.label, synchronise=True))
+            self.tell(a, None, self._up(b))
 
     # What clients do
 
@@ -132,7 +137,9 @@ class TakeOverPlay:
         """Let the publisher of a broker publish."""
         if not any(one.name == "publisher" for one in self.brokers[broker].clients()):
             self.tell(broker, "publisher", Attach())
-        made = Published(broker, self.brokers[broker].next_id, values)
+        asked = self.subscribers.values()
+        due = frozenset(one.name for one in asked if one.safe and one.wanted.matches(values))
+        made = Published(broker, self.brokers[broker].next_id, values, due)
         self.published.append(made)
         self._note(broker, self.tell(broker, "publisher", Publish(values)), made)
         return made
@@ -188,18 +195,24 @@ class TakeOverPlay:
         self.broken.add((one, other))
 
     def mend(self, one: str, other: str) -> None:
-        """Let a link work again, of whose end both have heard."""
-        for a, b in ((one, other), (other, one)):
-            self.broken.discard((a, b))
-        for a, b in ((one, other), (other, one)):
-            self.tell(a, None, NeighbourUp(b, self.brokers[b].position.label, synchronise=True))
+        """Let a link work again, of whose end both have heard; one end may hear of it later."""
+        first, then = self.draw.sample((one, other), 2)
+        self.broken -= {(one, other), (other, one)}
+        self.tell(first, None, self._up(then))
+        if self.draw.random() < 0.5:
+            self.tell(then, None, self._up(first))
+        else:
+            self._queues[first, then].appendleft(self._up(first))
+
+    def _up(self, broker: str) -> NeighbourUp:
+        return NeighbourUp(broker, self.brokers[broker].position.label, synchronise=True)
 
     def revive(
         self, broker: str, *, memory: bool, meanwhile: Callable[[], None] | None = None
     ) -> None:
         """Start a dead broker again, with what it remembered when it died or with nothing.
 
-        Its links come up one by one, and `meanwhile` happens after each.
+        Its links come up one by one, and `meanwhile` happens before the first and after each.
         """
         position, dump = self.brokers[broker].position, self.dead.pop(broker)
         if memory:
@@ -213,6 +226,8 @@ class TakeOverPlay:
             made = ScotBroker(broker, position, self.settings, incarnation=1, new_index=PlainIndex)
         self.brokers[broker] = made
         self.tell(broker, None, Restarted())
+        if meanwhile is not None:
+            meanwhile()
         for other in self.draw.sample(self._around(broker), len(self._around(broker))):
             self.mend(broker, other)
             for _ in range(self.draw.randrange(5)):
@@ -239,7 +254,8 @@ class TakeOverPlay:
             return False
         one, other = self.draw.choice(busy)
         message = self._queues[one, other].popleft()
-        self.tell(other, None if isinstance(message, NeighbourDown) else one, message)
+        by_host = isinstance(message, NeighbourDown | NeighbourUp)
+        self.tell(other, None if by_host else one, message)
         return True
 
     def notice(self) -> None:
@@ -328,6 +344,12 @@ class TakeOverPlay:
                     label = self.brokers[entry.hop.name].position.label
                     assert self.scot.distance(label, host) < self.scot.distance(here, host)
             assert found == wanted, f"{name} knows {found}, expected {wanted}"
+
+    def check_due(self) -> None:
+        """What was acknowledged reaches everybody whose subscription was when it was published."""
+        for made in self.published:
+            for name in made.due & self.subscribers.keys() if made.safe else ():
+                assert made.id in self.subscribers[name].ids, f"{name} misses {made}"
 
     def check(self) -> None:
         """Nothing acknowledged is lost, nothing came twice, and nobody waits for anything."""
