@@ -68,6 +68,7 @@ messages = st.one_of(
     st.builds(m.Took, st.lists(ids, max_size=3).map(tuple)),
     st.builds(m.NeighbourUp, names, places, st.booleans()),
     st.builds(m.NeighbourDown, names),
+    st.just(m.WaitedEnough()),
     st.builds(m.NeighbourGone, names),
     st.just(m.Restarted()),
     st.builds(m.WindowEnded, st.lists(queue, max_size=3).map(tuple)),

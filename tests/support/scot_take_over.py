@@ -112,7 +112,9 @@ class TakeOverPlay:
         self.dead: dict[str, dict[str, object]] = {}
         self.broken: set[tuple[str, str]] = set()
         self._tickets: dict[tuple[str, int], Published | Subscriber] = {}
-        self._queues: dict[tuple[str, str], deque[BetweenBrokers | NeighbourDown | NeighbourUp]] = {}
+        self._queues: dict[
+            tuple[str, str], deque[BetweenBrokers | NeighbourDown | NeighbourUp]
+        ] = {}
         for one, other in self.scot.links():
             for a, b in ((str(one), str(other)), (str(other), str(one))):
                 self._queues[a, b] = deque()
@@ -170,8 +172,8 @@ class TakeOverPlay:
 
     # What happens to brokers and links
 
-    def kill(self, broker: str) -> None:
-        """Let a broker die, with all that its clients have not taken."""
+    def kill(self, broker: str) -> set[tuple[str, Id]]:
+        """Let a broker die, with all that its clients have not taken; returns what they had."""
         self.dead[broker] = self.brokers[broker].dump()
         for one in self.subscribers.values():
             for id_ in one.waiting.get(broker, ()):
@@ -180,6 +182,12 @@ class TakeOverPlay:
             self._break(broker, other)
             self._queues[other, broker].clear()
             self.broken.add((other, broker))
+        return {
+            (one.name, id_)
+            for one in self.subscribers.values()
+            for at, id_ in one.got
+            if at == broker
+        }
 
     def cut(self, one: str, other: str) -> None:
         """Break a link; its ends hear of it by and by."""
@@ -350,6 +358,18 @@ class TakeOverPlay:
         for made in self.published:
             for name in made.due & self.subscribers.keys() if made.safe else ():
                 assert made.id in self.subscribers[name].ids, f"{name} misses {made}"
+
+    def check_once(self, since: list[Published], taken: set[tuple[str, Id]]) -> None:
+        """Nobody got anything twice from one broker, nor at all what was published lately.
+
+        Not so what was taken at a broker just before that died.
+        """
+        for one in self.subscribers.values():
+            for (at, id_), count in one.got.items():
+                assert count == 1 or (one.name, id_) in taken, f"{one.name} got {id_} twice at {at}"
+            often = Counter(id_ for _, id_ in one.got)
+            for made in since:
+                assert often[made.id] <= 1, f"{one.name} got {made} from two brokers"
 
     def check(self) -> None:
         """Nothing acknowledged is lost, nothing came twice, and nobody waits for anything."""

@@ -4,65 +4,38 @@ from __future__ import annotations
 
 from gossamer.protocol.broker import Id, client, neighbour
 from gossamer.protocol.broker.messages import Attach, Publish, Subscribe, Unsubscribe
-from gossamer.protocol.content.filters import parse
-from gossamer.protocol.scot import BrokerLabel, Factor, NeighbourUp, Scot, ScotBroker, ScotSettings
+from gossamer.protocol.scot import BrokerLabel, NeighbourUp, ScotBroker, ScotSettings
 from gossamer.protocol.scot import messages as m
 from gossamer.protocol.scot.effects import (
     Adopted,
     Deliver,
     Dismissed,
-    Effect,
     Refuse,
     Send,
     Settled,
     Withdrawn,
 )
 from gossamer.protocol.scot.errors import ElsewhereError, GuestError
-from gossamer.protocol.scot.labels import ClusterBitVector
 from support.plain_index import PlainIndex
-
-SCOT = Scot(Factor.path("ab"), Factor.complete(3))
-CHAIN = Scot(Factor.path("abc"), Factor.complete(3))
-SETTINGS = ScotSettings(routing="static", around_failures=True, take_over=True)
-ADA, BACKUP, THIRD, BESIDE = client("ada"), "B(a,1)", "B(a,2)", "B(b,0)"
-WANTED = parse("present(x)")
-
-
-def a_broker(cluster: int = 0) -> ScotBroker:
-    """A broker of region a with all its links up."""
-    place = BrokerLabel("a", cluster)
-    broker = ScotBroker(str(place), SCOT.position(place), SETTINGS, new_index=PlainIndex)
-    for label in (*SCOT.primary_neighbours(place), *SCOT.secondary_neighbours(place)):
-        broker.handle(0, None, NeighbourUp(str(label), label, synchronise=True))
-    return broker
-
-
-def with_ada(broker: ScotBroker) -> ScotBroker:
-    """The broker with a subscriber whose subscription is acknowledged."""
-    broker.handle(0, ADA, Attach())
-    acknowledge(broker, broker.handle(0, ADA, Subscribe("s", WANTED)))
-    return broker
-
-
-def numbered(effects: list[Effect]) -> dict[tuple[str, str], int]:
-    """Numbers of what was sent, by receiver and kind."""
-    return {
-        (one.neighbour, type(one.message.message).__name__): one.message.number
-        for one in effects
-        if isinstance(one, Send) and isinstance(one.message, m.Numbered)
-    }
-
-
-def acknowledge(broker: ScotBroker, effects: list[Effect], *, safe: bool = True) -> list[Effect]:
-    """Let neighbours acknowledge all that was sent; returns what follows."""
-    found: list[Effect] = []
-    for (name, _), number in numbered(effects).items():
-        found += broker.handle(0, neighbour(name), m.Acknowledge(number, safe))
-    return found
-
-
-def a_notification(number: int = 1) -> m.Notification:
-    return m.Notification(Id("far", number), {"x": number})
+from support.scot_steps import (
+    ADA,
+    BACKUP,
+    BESIDE,
+    CHAIN,
+    SCOT,
+    SETTINGS,
+    THIRD,
+    WANTED,
+    a_backup,
+    a_broker,
+    a_notification,
+    acknowledge,
+    numbered,
+    sent_on,
+    up,
+    vector,
+    with_ada,
+)
 
 
 def test_a_subscription_is_safe_when_every_neighbour_and_the_backup_have_it() -> None:
@@ -131,19 +104,6 @@ def test_what_nobody_can_take_is_not_safe() -> None:
     found = broker.handle(0, None, m.NeighbourDown(BESIDE))
     assert [one.safe for one in found if isinstance(one, Settled)] == [False]
     assert broker.counters.lost == 1
-
-
-def vector(cluster: int) -> ClusterBitVector:
-    return ClusterBitVector.of(cluster)
-
-
-def a_backup() -> ScotBroker:
-    """The backup of a broker with ada, who is owed something."""
-    backup = a_broker(1)
-    home = neighbour("B(a,0)")
-    backup.handle(0, home, m.Numbered(1, m.Promised("ada", "s", Id("B(a,0)", 1), WANTED)))
-    backup.handle(0, home, m.Numbered(2, m.Owed("ada", a_notification(1), ("s",))))
-    return backup
 
 
 def test_a_client_whose_broker_is_there_is_sent_there() -> None:
@@ -284,24 +244,6 @@ def test_what_a_neighbour_no_longer_tells_of_is_forgotten() -> None:
     assert [entry.id for entry in plain.table()] == [one.id, other.id]
     plain.handle(0, neighbour(BESIDE), m.Synchronise((other,), anew=False))
     assert [entry.id for entry in plain.table()] == [other.id]
-
-
-def sent_on(effects: list[Effect]) -> list[tuple[str, object]]:
-    """What was sent, numbered or not, with its receivers."""
-    return [
-        (one.neighbour, one.message.message if isinstance(one.message, m.Numbered) else one.message)
-        for one in effects
-        if isinstance(one, Send)
-    ]
-
-
-def up(broker: ScotBroker, *names: str) -> list[Effect]:
-    """Let links to neighbours work; returns what follows from the last."""
-    effects: list[Effect] = []
-    for name in names:
-        label = BrokerLabel(name[2], int(name[4]))
-        effects = broker.handle(0, None, NeighbourUp(name, label, synchronise=True))
-    return effects
 
 
 def test_the_end_of_a_subscription_does_not_overtake_it() -> None:

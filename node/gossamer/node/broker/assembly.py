@@ -333,6 +333,7 @@ class BrokerNode:
         self._nursery.start_soon(self.members.run)
         if isinstance(self.neighbours, ScotNeighbours):
             self._nursery.start_soon(self.neighbours.report)
+            self._nursery.start_soon(self.neighbours.wait)
         await self._connect()
 
     async def _connect(self) -> None:

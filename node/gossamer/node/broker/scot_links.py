@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 import trio
 from attrs import define
@@ -28,15 +28,21 @@ from gossamer.protocol.scot.errors import WrongNeighbourError
 from gossamer.protocol.scot.labels import BrokerLabel
 from gossamer.protocol.scot.messages import (
     BetweenBrokers,
+    HandBack,
     NeighbourDown,
     NeighbourGone,
     NeighbourUp,
+    Numbered,
     QueueReport,
     Replica,
     Synchronise,
+    WaitedEnough,
     WindowEnded,
 )
 from gossamer.protocol.scot.settings import DYNAMIC
+
+WAIT_S: Final = 60.0
+"""Four times the longest pause between dials."""
 
 
 @define
@@ -143,12 +149,19 @@ class ScotNeighbours(Neighbours):
         return isinstance(effect, Send)
 
     def _begins(self, effect: Any) -> bool:
-        return isinstance(effect.message, Synchronise | Replica)
+        message = effect.message
+        carried = message.message if isinstance(message, Numbered) else message
+        return isinstance(carried, Synchronise | Replica | HandBack)
 
     def _encode(self, one: Neighbour, effect: Any) -> Iterator[bytes]:
         return encode_parts(self._sessions[one.key], plain_between(effect.message))
 
-    # How long queues are
+    # How long is waited, and how long queues are
+
+    async def wait(self) -> None:
+        """Tell the broker when neighbours that have not come are not waited for any longer."""
+        await trio.sleep(WAIT_S)
+        self._engine().tell(None, WaitedEnough())
 
     async def report(self) -> None:
         """Tell the broker at the end of each window how output queues changed, until cancelled.

@@ -33,6 +33,7 @@ from gossamer.protocol.scot.messages import (
     Synchronise,
     TakingOver,
     Took,
+    WaitedEnough,
     WindowEnded,
 )
 from gossamer.protocol.scot.outbox import Outbox
@@ -220,18 +221,21 @@ class ScotBroker:
         match message:
             case NeighbourUp() | NeighbourDown() | NeighbourGone():
                 on_link(self._state, out, message)
-                if isinstance(out, KeepingOutbox):
-                    do_again(self._state, out)
             case Restarted():
                 self._state.down = set(self._state.labels)
                 self._state.behind = set(self._state.labels)
                 self._state.heard.clear()
+                self._state.waited = False
                 if self._state.keeping is not None:
                     self._state.keeping.restarted()
+            case WaitedEnough():
+                self._state.waited = True
             case WindowEnded(queues):
                 before = self._state.goes_by_loads
                 self._state.links.update(queues)
                 self._state.revision += before or self._state.goes_by_loads
+        if isinstance(out, KeepingOutbox):
+            do_again(self._state, out)
 
     def _on_client(self, out: Outbox, name: str, message: FromClient) -> None:
         if isinstance(out, KeepingOutbox) and not isinstance(message, Took):

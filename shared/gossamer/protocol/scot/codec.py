@@ -124,6 +124,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
     "neighbour down": shape(m.NeighbourDown, NAME),
     "neighbour gone": shape(m.NeighbourGone, NAME),
     "restarted": shape(m.Restarted),
+    "waited enough": shape(m.WaitedEnough),
     "window ended": shape(
         m.WindowEnded,
         many(_one("queue", shape(m.QueueReport, NAME, COUNT, COUNT, COUNT)), MAX_STANDING),

@@ -6,6 +6,9 @@ yet to hear. So it does twice what it is asked: at once, as well as it can, and 
 neighbours have told it what stands, and its clients were handed back. Only then it acknowledges.
 Hosts deliver what comes twice once.
 
+If some neighbour does not come, the host gives up waiting (`WaitedEnough`). A broker that knows its
+tables goes around that one from then on; one without memory says that what it does is not safe.
+
 A broker that begins without memory learns from its neighbours whether it was there before: who
 remembers the link to it does not tell *anew*.
 """
@@ -36,9 +39,13 @@ def hold(state: State, out: KeepingOutbox, hop: Hop, message: Message, before: i
         message: what was carried out just now.
         before: the last number of an identifier that the broker had given until then.
     """
+    assert out.task is not None
     if state.knows_all:
         return False
-    found = [Held(out.task, *one) for one in _twice(state, hop, message, before) if out.task]
+    if state.waited:
+        out.task.safe = out.task.safe and not state.returned
+        return False
+    found = [Held(out.task, *one) for one in _twice(state, hop, message, before)]
     for one in found:
         one.task.open += 1
     out.keeping.held += found
@@ -51,19 +58,18 @@ def hold(state: State, out: KeepingOutbox, hop: Hop, message: Message, before: i
 
 def do_again(state: State, out: KeepingOutbox) -> None:
     """Do again what was done before the broker knew all, if it does now."""
-    if not state.knows_all:
+    if not (state.knows_all or state.waited):
         return
     held, out.keeping.held = out.keeping.held, []
     for one in held:
+        one.task.safe = one.task.safe and (state.knows_all or not state.returned)
         out.begin(one.task)
         if one.hop.is_client or one.hop.name in state.labels:
             _again(state, out, one.hop, one.message)
         out.end()
 
 
-def _twice(
-    state: State, hop: Hop, message: Message, before: int
-) -> Iterator[tuple[Hop, Twice]]:
+def _twice(state: State, hop: Hop, message: Message, before: int) -> Iterator[tuple[Hop, Twice]]:
     """What of a message has to be done again, and as whose."""
     match message:
         case Relay(Subscription() as told, origin, ()):

@@ -312,6 +312,11 @@ class Restarted:
 
 
 @frozen
+class WaitedEnough:
+    """Neighbours that have not come since the broker was started are taken for dead."""
+
+
+@frozen
 class QueueReport:
     """An output queue over the window that just ended.
 
@@ -339,5 +344,5 @@ class WindowEnded:
 
 FromAnyClient = Attach | Detach | Move | Advertise | Unadvertise | Subscribe | Unsubscribe | Publish
 FromClient = FromAnyClient | Took
-FromHost = NeighbourUp | NeighbourDown | NeighbourGone | Restarted | WindowEnded
+FromHost = NeighbourUp | NeighbourDown | NeighbourGone | Restarted | WaitedEnough | WindowEnded
 Message = FromClient | BetweenBrokers | FromHost

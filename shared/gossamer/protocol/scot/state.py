@@ -46,6 +46,7 @@ class State:
         behind: neighbours that may have told others what this broker missed while it was dead.
         heard: neighbours that told all that stands since the broker was started.
         keeping: the memory of taking over, None without it.
+        waited: whether the host said that it waits for no more neighbours.
         returned: whether it may have forgotten an earlier life.
         unknown: neighbours whose link works for the first time that the broker remembers; they may
             remember an earlier one.
@@ -70,6 +71,7 @@ class State:
     behind: set[str] = field(factory=set)
     heard: set[str] = field(factory=set)
     keeping: Keeping | None = None
+    waited: bool = False
     returned: bool = False
     unknown: set[str] = field(factory=set)
 
