@@ -17,7 +17,7 @@ from gossamer.node.commands.tracing import route_for_people, tables_for_people
 from gossamer.node.errors import ConfigurationError
 from gossamer.node.transport.frames import encode_frame
 from gossamer.protocol.broker import Id
-from gossamer.protocol.scot import BrokerLabel, ScotSettings
+from gossamer.protocol.scot import BrokerLabel, Factor, Scot, ScotSettings
 from gossamer.protocol.scot.effects import Send
 from gossamer.protocol.scot.labels import ClusterBitVector
 from gossamer.protocol.scot.messages import Notification
@@ -231,3 +231,27 @@ async def test_a_broker_remembers_its_clients_and_their_letters(tmp_path: Path) 
         with pytest.raises(ConfigurationError, match="take_over is True, expected False"):
             async with scot.opened(number):
                 pass
+
+
+@on_jumping_clock
+async def test_a_broker_that_is_started_again_waits_for_its_neighbours_but_not_for_ever(
+    tmp_path: Path,
+) -> None:
+    overlay = Scot(Factor.path("ab"), Factor.complete(2))
+    async with memory_scot(tmp_path, scot=overlay, routing=TAKING_OVER) as scot:
+        here, there, missing = scot.number("a", 0), scot.number("b", 0), scot.number("a", 1)
+        await (await MemoryClient.attach(scot.nodes[there], "ada")).subscribe("all", "present(x)")
+        for number in list(scot.nodes):
+            await scot.stop(number)
+        for number in {1, 2, 3, 4} - {missing}:
+            await scot.start(number)
+        await scot.settle_scot()
+        publisher = await MemoryClient.attach(scot.nodes[here], "publisher")
+        broker: Any = scot.nodes[here].engine.broker
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(publisher.publish, {"x": 1})
+            await eventually(lambda: bool(broker.keeping.held), PATIENCE_S)
+        assert not broker.keeping.held
+        ada = await MemoryClient.attach(scot.nodes[there], "ada")
+        await ada.fetch()
+        assert len(ada.got) == 1

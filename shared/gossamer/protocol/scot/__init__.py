@@ -13,7 +13,8 @@ the copies of every broker. Brokers route by subscriptions alone. The one door i
   clusters, and past failed links and brokers, beyond the paper
 - `bid_routing`: Algorithm 2, the baseline without clusters
 - `routing`, `link`, `clients`, `broker`: the three ways to route, links, clients, the door itself
-- `keeping`, `relaying`, `keeping_outbox`, `take_over`: clients of dead brokers, beyond the paper
+- `keeping`, `relaying`, `keeping_outbox`, `take_over`, `coming_back`: clients of dead brokers, and
+  brokers that were dead, beyond the paper
 - `dump`, `codec`: a broker and its messages as data
 
 Three clusters of two brokers each, and the links of one broker:

@@ -42,10 +42,10 @@ def hold(state: State, out: KeepingOutbox, hop: Hop, message: Message, before: i
     assert out.task is not None
     if state.knows_all:
         return False
-    if state.waited:
-        out.task.safe = out.task.safe and not state.returned
-        return False
     found = [Held(out.task, *one) for one in _twice(state, hop, message, before)]
+    if state.waited:
+        out.task.safe = out.task.safe and not (found and state.returned)
+        return False
     for one in found:
         one.task.open += 1
     out.keeping.held += found

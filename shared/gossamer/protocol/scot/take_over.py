@@ -24,7 +24,9 @@ How:
   for the clients of a dead broker lead there, go around it by way of its region, and are handed to
   its backup (`Stead`). That delivers them to clients that came to it, and keeps them for the
   others.
-- *It hands back.* When the broker is there again, it gets what its clients are owed.
+- *It hands back.* When the broker is there again, it gets what its clients are owed, is told what
+  they have taken meanwhile, and is sent on what comes to the backup late.
+- *Who comes back does all twice* until it knows what it has missed (`coming_back`).
 
 Not promised: where no other broker of the region works, what is promised has no backup. Names of
 clients that ask for something have to differ within a region.
