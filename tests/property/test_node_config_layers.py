@@ -19,7 +19,7 @@ NUMBERS = {
     "discovery.found_limit": (1, 65536),
     "protocol.round_s": (1, 3600),
     "protocol.peers_expected": (2, 1000),
-    "protocol.ring_links": (0, 16),
+    "protocol.ring_links": (1, 16),
     "limits.frame_bytes": (0, 100),
 }
 layers = st.fixed_dictionaries(

@@ -29,7 +29,7 @@ from gossamer.protocol.peer import restart
 from gossamer.protocol.rendezvous.showering import neighbour_arc_begins, own_arc_begins
 from gossamer.protocol.rules import use_compiled
 from gossamer.protocol.space.ring import RING_MASK, clockwise
-from gossamer.protocol.state import State, make_state
+from gossamer.protocol.state import State, identifiers, make_state
 from support.overlays import Hosts, arc_of, descriptor, neighbours, subscribe_to_box
 
 HALVES = st.one_of(st.integers(0, HALF_MASK), st.sampled_from([0, 1, HALF_MASK]))
@@ -153,13 +153,18 @@ def test_function_i_of_any_two_words_is_a_share(compiled: bool, word: int, other
     assert 0.0 <= found <= 1.0
 
 
-def test_off_the_ring_a_peer_tells_its_place_and_its_ranges_only() -> None:
+@pytest.mark.parametrize("small_world", [0, 1])
+def test_off_the_ring_a_peer_tells_only_what_its_links_are_chosen_by(small_world: int) -> None:
     """And whatever records come, it reads and writes nothing that it does not tell."""
     settings = Settings(
-        ring_links=0, friend_links=2, small_world_links=1, view_size=3, shuffle_length=2
+        ring_links=0,
+        friend_links=3 - small_world,
+        small_world_links=small_world,
+        view_size=3,
+        shuffle_length=2,
     )
     state = make_state(settings, 5)
-    assert state.sampler.profile.shape[1] == 2
+    assert state.sampler.profile.shape[1] == 1 + small_world
     hosts = Hosts(state, settings)
     for p in range(5):
         subscribe_to_box(state, p, (0, RING_MASK))
@@ -173,5 +178,5 @@ def test_off_the_ring_a_peer_tells_its_place_and_its_ranges_only() -> None:
             codec.check(words.tolist())
     restart(state, 4)
     assert min(len(neighbours(state, p)) for p in range(4)) == 3
-    assert state.sampler.profile[:, IDENTIFIER].tolist() == state.sampler.key.tolist()
-    assert (state.sampler.profile[:, 1] == coarse_range(0, RING_MASK)).all()
+    assert identifiers(state).tolist() == state.sampler.key.tolist()
+    assert (state.sampler.profile[:, small_world] == coarse_range(0, RING_MASK)).all()

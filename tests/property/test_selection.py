@@ -212,6 +212,43 @@ def test_every_slot_has_the_best_that_no_slot_before_it_took(
             np.testing.assert_array_equal(state.link_profile[0, k], state.sampler.profile[q])
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("ranges", [1, 2])
+@given(friends=st.integers(1, 5), seed=st.integers(0, 999), data=st.data())
+def test_friends_alone_are_the_most_alike_in_order(
+    compiled: bool, ranges: int, friends: int, seed: int, data: st.DataObject
+) -> None:
+    """No profile tells an identifier: peers alike and of equal first ranges are as good.
+
+    The second selection finds the neighbours in the order in which the first one left them.
+    """
+    state = small_state((0, 0, friends), ranges, seed)
+    assert state.sampler.profile.shape[1] == ranges
+    known = data.draw(knowledge(friends))
+    learn(state, known)
+    words = np.concatenate(
+        [np.zeros(3, np.int64), *(descriptor(state, q, age) for age, q in known.received)]
+    )
+    ages = youngest(known)
+    first = state.sampler.profile[:, 0].tolist()
+    worth = {q: (-alike(state, q), first[q] ^ first[0]) for q in ages}
+    with use_compiled(compiled):
+        for received in (0, len(known.received)):
+            set_bars_by_links(state, 0)
+            begin_selection(state, 0)
+            offer_links(state, 0)
+            offer_received(state, 0, words, 3, received)
+            offer_sample(state, 0, ROUND)
+            write_selection(state, 0, words, 3)
+    held = [word for word in state.links[0].tolist() if word >= 0]
+    chosen = [word & HANDLE for word in held]
+    assert len(set(chosen)) == len(chosen)
+    assert [worth[q] for q in chosen] == sorted(worth.values())[:friends]
+    assert [word >> AGE_SHIFT for word in held] == [ages[q] for q in chosen]
+    for k, q in enumerate(chosen):
+        np.testing.assert_array_equal(state.link_profile[0, k], state.sampler.profile[q])
+
+
 @given(shape=SHAPES, seed=st.integers(0, 999), data=st.data())
 def test_profiles_that_changed_neither_seat_anybody_twice_nor_leave_a_seat_double(
     shape: tuple[int, int, int], seed: int, data: st.DataObject

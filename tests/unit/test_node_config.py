@@ -205,6 +205,7 @@ FAULTS = {
     "[discovery]\nfound_limit = true": ("discovery.found_limit", "a whole number"),
     "[protocol]\nround_s = nan": ("protocol.round_s", "a number of seconds"),
     "[protocol]\nring_links = 99": ("protocol.ring_links", "from 0 to 16"),
+    "[protocol]\nring_links = 0": ("protocol.ring_links", "from 1 to 16"),
     "[protocol]\nring_link = 9": ("protocol.ring_link", "'protocol.ring_links'"),
     "[protocol]\nreplicas = 1": ("protocol.replicas", "delivery.successors in its place"),
     "[protocol]\npreset = 'papr'": ("protocol.preset", "one of paper"),

@@ -200,6 +200,9 @@ class Protocol:
         except ConfigError as error:
             field = DECIDED_ELSEWHERE.get(error.field, f"protocol.{error.field}")
             raise ConfigError(field, error.value, error.expected) from None
+        if made.ring_links == 0:
+            expected = "from 1 to 16, since a peer off the ring finds no rendezvous nodes"
+            raise ConfigError("protocol.ring_links", 0, expected)
         return made
 
 

@@ -12,7 +12,11 @@ from typing import Any, NamedTuple
 import attrs
 
 from gossamer.protocol.errors import ConfigError
-from gossamer.protocol.overlay.profile import RANGES, RANGES_OFF_THE_RING
+from gossamer.protocol.overlay.profile import (
+    RANGES,
+    RANGES_OF_FRIENDS_ALONE,
+    RANGES_OFF_THE_RING,
+)
 
 SAMPLERS = ("cyclon", "newscast")
 RENDEZVOUS = ("value", "attribute")
@@ -153,7 +157,9 @@ class Settings:
     @property
     def first_range(self) -> int:
         """The word of a profile from which on it tells ranges (see `overlay.profile`)."""
-        return RANGES if self.ring_links > 0 else RANGES_OFF_THE_RING
+        if self.ring_links > 0:
+            return RANGES
+        return RANGES_OFF_THE_RING if self.small_world_links > 0 else RANGES_OF_FRIENDS_ALONE
 
     def parameters(self) -> Parameters:
         """The settings as the integers that rules read."""

@@ -73,6 +73,7 @@ from gossamer.protocol.overlay.sampling import (
 )
 from gossamer.protocol.overlay.tman import (
     approach_links,
+    approach_rest,
     on_overlay_timer,
     on_tman_reply,
     on_tman_request,
@@ -237,6 +238,7 @@ def hint(s: Any, kind: int, soon: int, later: int) -> None:
     """While a record of a kind is taken, bring near what two other rows will read soon."""
     overlay_hint(s, kind, soon, later)
     if kind == INSTALL_TIMER:
+        approach_rest(s, later)
         approach_table(s, later)
 
 
@@ -245,6 +247,7 @@ def approach(s: Any, p: int) -> None:
     """Bring near what most records make row ``p`` read: its links and its routing table."""
     prefetch(s.sampler.key, p, 0)
     approach_links(s, p)
+    approach_rest(s, p)
     approach_table(s, p)
 
 

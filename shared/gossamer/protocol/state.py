@@ -10,7 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.config import Parameters, Settings
-from gossamer.protocol.overlay.profile import ARC_START, IDENTIFIER, NOTHING
+from gossamer.protocol.overlay.profile import (
+    ARC_START,
+    IDENTIFIER,
+    NOTHING,
+    RANGES_OF_FRIENDS_ALONE,
+)
 from gossamer.protocol.overlay.sampling import SamplerState, make_sampler, sampler_columns
 from gossamer.protocol.space.ring import RING_MASK
 from gossamer.protocol.struct import Rows, Struct
@@ -186,6 +191,14 @@ class State(Struct):
     work: Work
 
 
+def identifiers(state: State) -> Int64s:
+    """int64[n]: every row's place on the ring, or its permanent key where no peer has a place."""
+    if state.params.first_range == RANGES_OF_FRIENDS_ALONE:
+        return state.sampler.key
+    places: Int64s = state.sampler.profile[:, IDENTIFIER]
+    return places
+
+
 def profile_words(settings: Settings) -> int:
     """W, the words of a profile."""
     return settings.first_range + settings.attributes * settings.profile_ranges
@@ -277,7 +290,8 @@ def make_state(
         keys,
         rows,
     )
-    sampler.profile[:, IDENTIFIER] = sampler.key if identifiers is None else identifiers
+    if settings.first_range != RANGES_OF_FRIENDS_ALONE:
+        sampler.profile[:, IDENTIFIER] = sampler.key if identifiers is None else identifiers
     if settings.ring_links > 0:
         sampler.profile[:, ARC_START] = sampler.profile[:, IDENTIFIER]
     sampler.profile[:, settings.first_range :] = NOTHING

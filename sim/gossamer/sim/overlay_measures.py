@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol.overlay.profile import IDENTIFIER
 from gossamer.protocol.overlay.utility import friend_utility
 from gossamer.protocol.rules import rule
-from gossamer.protocol.state import State
+from gossamer.protocol.state import State, identifiers
 from gossamer.sim.records import OverlaySnapshot
 
 Alive = npt.NDArray[np.bool_]
@@ -22,7 +21,7 @@ Alive = npt.NDArray[np.bool_]
 def true_successors(s: State, alive: Alive) -> npt.NDArray[np.int64]:
     """int64[n]: of every node online the next one clockwise, by identifier; -1 of the others."""
     online = np.flatnonzero(alive)
-    order = online[np.argsort(s.sampler.profile[online, IDENTIFIER], kind="stable")]
+    order = online[np.argsort(identifiers(s)[online], kind="stable")]
     successors = np.full(len(alive), -1, np.int64)
     successors[order] = np.roll(order, -1)
     return successors
@@ -77,7 +76,7 @@ def snapshot(s: State, alive: Alive) -> OverlaySnapshot:
     boxes = s.subscriptions[online, 0]
     return OverlaySnapshot(
         nodes={
-            "identifier": s.sampler.profile[online, IDENTIFIER],
+            "identifier": identifiers(s)[online],
             "primary": primary.astype(np.int32),
             "low": boxes[np.arange(len(online)), 2 * primary],
             "high": boxes[np.arange(len(online)), 2 * primary + 1],

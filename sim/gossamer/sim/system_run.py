@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.errors import CapacityError
-from gossamer.protocol.overlay.profile import IDENTIFIER, coarse_range
+from gossamer.protocol.overlay.profile import coarse_range
 from gossamer.protocol.peer import publish_record, subscribe
-from gossamer.protocol.state import State, make_state
+from gossamer.protocol.state import State, identifiers, make_state
 from gossamer.sim.churn import ChurnTrace
 from gossamer.sim.collector import (
     COSTS,
@@ -279,7 +279,7 @@ class SystemRun:
             "uninterested": collector.uninterested,
             "forwarded": collector.forwarded,
             "routing_table_entries": state.table_count,
-            "identifier": state.sampler.profile[:, IDENTIFIER],
+            "identifier": identifiers(state),
             "in_degree": in_degrees(state, self.engine.network.alive),
         }
         return {name: columns[name].astype(kind) for name, kind in NODE_COLUMNS.items()}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer.protocol.overlay.descriptors import index
-from gossamer.protocol.overlay.profile import ARC_START, IDENTIFIER
+from gossamer.protocol.overlay.profile import ARC_START, IDENTIFIER, RANGES_OF_FRIENDS_ALONE
 from gossamer.protocol.rules import inline_rule, rule, rule_with_interpreted_form
 from gossamer.protocol.space.ring import clockwise
 from gossamer.protocol.struct import as_array
@@ -100,11 +100,13 @@ def settle_ring(s: Any, p: int) -> None:
     """Find peer ``p``'s successor and predecessor among its links, and the arc it answers for.
 
     The arc is (predecessor, self]; a peer that knows no other says it is empty and answers for
-    the whole ring.
+    the whole ring, as does everybody where identifiers are not told.
     """
     me = s.sampler.profile[p, IDENTIFIER]
     s.successor[p] = -1
     s.predecessor[p] = -1
+    if s.params.first_range == RANGES_OF_FRIENDS_ALONE:
+        return
     nearest = 0
     farthest = 0
     for k in range(s.links.shape[1]):

@@ -8,7 +8,9 @@ large overlay costs. A profile is
     word 2   LOAD        see `load_shifting`
     word 3.. RANGES      per attribute R ranges of values that it wants, a word each
 
-Without ring links nothing is routed: ranges follow the identifier at once.
+Without ring links nothing is routed: ranges follow the identifier at once. An overlay of friends
+alone, which is what T-Man builds, has no ring to have a place on: a profile is ranges only, and the
+first of them stands where others look for an identifier, so that it is what breaks ties.
 
 A range is two numbers of 31 bits, its low and high end in units of 2^31 values. That is enough to
 say how alike two peers are; subscriptions themselves travel whole.
@@ -22,6 +24,7 @@ from gossamer.protocol.rules import inline_rule
 
 IDENTIFIER, ARC_START, LOAD, RANGES = 0, 1, 2, 3
 RANGES_OFF_THE_RING = 1
+RANGES_OF_FRIENDS_ALONE = 0
 
 HALF_BITS = 31
 HALF_MASK = (1 << HALF_BITS) - 1

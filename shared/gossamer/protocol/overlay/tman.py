@@ -91,9 +91,23 @@ def overlay_hint(s: Any, kind: int, soon: int, later: int) -> None:
 
 @inline_rule
 def approach_links(s: Any, p: int) -> None:
-    """Bring near the links of row ``p``, and what lies beside them."""
-    for at in range(0, row_words(s.round) - sampler_words(s.sampler), CACHE_LINE_WORDS):
+    """Bring near the links of row ``p``, and what an exchange of them touches."""
+    for at in range(0, exchanged_words(s), CACHE_LINE_WORDS):
         prefetch(s.round, p, at)
+
+
+@inline_rule
+def approach_rest(s: Any, p: int) -> None:
+    """Bring near what lies behind the links in row ``p``, which routing reads."""
+    end = row_words(s.round) - sampler_words(s.sampler)
+    for at in range(exchanged_words(s), end, CACHE_LINE_WORDS):
+        prefetch(s.round, p, at)
+
+
+@inline_rule
+def exchanged_words(s: Any) -> Any:
+    """How many words of a row an exchange of links touches, from `State.round` on."""
+    return 4 + s.links.shape[1] * descriptor_words(s)
 
 
 @inline_rule
