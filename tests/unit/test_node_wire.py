@@ -45,6 +45,7 @@ SETTINGS = config.resilient(16, attributes=2, profile_ranges=1, event_memory=8)
 CODEC = Codec(SETTINGS)
 TYPES = frame_types(CODEC)
 NOW = 1_000.0
+LOAD_STEP = 3
 
 
 @attrs.define(eq=False)
@@ -77,6 +78,7 @@ class Side:
             now=lambda: self.now,
             profile_words=CODEC.profile_words,
             first_range=CODEC.first_range,
+            load_step=LOAD_STEP,
         )
         self.vouching.addresses = (Address("127.0.0.1", 4000),)
         self.wire = Wire(CODEC, self.book, self.vouching, self.events)
@@ -393,7 +395,7 @@ def with_word(profile: tuple[int, ...], place: int, word: int) -> tuple[int, ...
     return (*profile[:place], word, *profile[place + 1 :])
 
 
-def test_loads_are_signed_once_a_round_and_places_a_few_times(
+def test_loads_are_signed_once_a_round_by_steps_and_places_a_few_times(
     sides: tuple[Side, Side, Side],
 ) -> None:
     alice = sides[0]
@@ -404,9 +406,19 @@ def test_loads_are_signed_once_a_round_and_places_a_few_times(
     for load in range(1, 10):
         alice.vouching.own(with_word(profile, LOAD, load))
     assert alice.signed == begun + 1
+    profile = with_word(profile, LOAD, LOAD_STEP)
     for place in range(1, 10):
         alice.vouching.own(with_word(profile, ARC_START, place))
     assert alice.signed == begun + SIGNINGS_A_ROUND
+    for load in (1, LOAD_STEP + 1, 2 * LOAD_STEP - 1):
+        alice.vouching.new_round()
+        alice.vouching.own(with_word(with_word(profile, ARC_START, 3), LOAD, load))
+    assert alice.signed == begun + SIGNINGS_A_ROUND
+    for load in (2 * LOAD_STEP, LOAD_STEP):
+        begun = alice.signed
+        alice.vouching.new_round()
+        alice.vouching.own(with_word(with_word(profile, ARC_START, 3), LOAD, load))
+        assert alice.signed == begun + 1
 
 
 def test_without_certificates_profiles_and_addresses_are_believed_as_they_come() -> None:

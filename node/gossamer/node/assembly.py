@@ -64,6 +64,9 @@ BOOK_CAPACITY: Final = 4096
 EVENT_MEMORY_BYTES: Final = 16 << 20
 # The same of events held for peers that are away.
 HELD_BYTES: Final = 64 << 20
+# Steps of the load that a peer tells, in the threshold above which neighbours compare loads: enough
+# for these comparisons, and ever fewer signatures to verify than one a peer and round.
+LOAD_STEPS: Final = 4
 # Within this a peer says its goodbyes, so that it stops in two seconds.
 GOODBYE_S: Final = 1.5
 
@@ -157,6 +160,7 @@ class _Assembly:
             now=parts.now,
             profile_words=profile_words(parts.settings),
             first_range=parts.settings.first_range,
+            load_step=parts.settings.parameters().shift_threshold // LOAD_STEPS,
         )
 
     def _make_desks(self) -> tuple[CertificateDesk | None, RevocationDesk | None]:

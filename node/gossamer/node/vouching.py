@@ -121,6 +121,7 @@ class SignedVouching:
         now: Unix seconds.
         profile_words: words of a profile.
         first_range: from which of them on it tells ranges.
+        load_step: a load that differs by less from the one signed last is not worth a signature.
     """
 
     in_words = False
@@ -138,6 +139,7 @@ class SignedVouching:
         now: Callable[[], float],
         profile_words: int,
         first_range: int,
+        load_step: int,
     ) -> None:
         self.addresses: tuple[Address, ...] = ()
         self._authority = authority
@@ -150,6 +152,7 @@ class SignedVouching:
         self._now = now
         self._profile_words = profile_words
         self._first_range = first_range
+        self._load_step = load_step
         self._signed = b""
         self._signed_profile: tuple[int, ...] = ()
         self._signings_left = SIGNINGS_A_ROUND
@@ -170,12 +173,15 @@ class SignedVouching:
         """Whether a change is worth a signature, and verifications at everybody who meets it.
 
         Place, arc and interests decide where events go; the load, which changes all the time
-        while events flow, can wait for the next round.
+        while events flow, can wait for the next round, and until it differs by a step.
         """
         if profile == self._signed_profile or self._signings_left == 0:
             return False
-        first = self._signings_left == SIGNINGS_A_ROUND
-        return first or _without_load(profile) != _without_load(self._signed_profile)
+        if _without_load(profile) != _without_load(self._signed_profile):
+            return True
+        if self._signings_left < SIGNINGS_A_ROUND:
+            return False
+        return abs(profile[LOAD] - self._signed_profile[LOAD]) >= self._load_step
 
     def _sign(self, profile: tuple[int, ...]) -> None:
         descriptor = Descriptor(
