@@ -8,6 +8,10 @@ ends with an error. Prints what was measured beside its aim, and writes it to ``
 
 A delivery is an event handed to a subscription. Processor seconds are those of all processes, with
 all that they do meanwhile: gossip, encryption, matching, and the applications that take the events.
+
+Traffic overhead is the share of event copies that peers took which want nothing of the kind, hops
+are how many peers a delivered event came through. They are counted in a stream of their own at the
+end, because to count them takes time.
 """
 
 from __future__ import annotations
@@ -40,6 +44,7 @@ LEAD_S = 0.5  # from saying when a steady stream begins to its beginning
 ARRIVAL_S = 30.0  # without any delivery, after which no more are waited for
 SETTLING_S = 3.0  # the same, while subscriptions may not be known everywhere yet
 SETTLING_ROUNDS = 60  # more than an overlay takes to form
+WATCHED = 400  # quotes published while copies and hops are counted, or all bursts if fewer
 QUIET_ROUNDS = 4  # after the last delivery, in which nothing else may come
 
 
@@ -159,6 +164,19 @@ class Bench:
         """Publish all at once."""
         return self._run(quotes, [0.0] * len(quotes))
 
+    def watch(self, quotes: Sequence[Quote]) -> list[Measure]:
+        """Publish at the steady rate once more, and count what the events cost on their way."""
+        self.peers.call("watch")
+        self.steady(quotes)
+        seen = [one for part in self.peers.call("take_traffic") for one in part]
+        hops = sorted(n for one in seen for n, times in one["hops"] for _ in range(times))
+        uninterested = sum(one["uninterested"] for one in seen)
+        return [
+            Measure("traffic overhead", 100 * uninterested / sum(o["received"] for o in seen), "%"),
+            Measure("hops of a delivery, mean", statistics.mean(hops), ""),
+            Measure("hops of a delivery, 99th percentile", hops[len(hops) * 99 // 100], ""),
+        ]
+
     def _run(self, quotes: Sequence[Quote], due: Sequence[float]) -> Stream:
         stream = self._publish(quotes, due, ARRIVAL_S)
         self.peers.call("rest", rounds=QUIET_ROUNDS)
@@ -269,8 +287,10 @@ def measure(size: Size, folder: Path) -> tuple[list[Measure], Counter[str]]:
         steady = bench.steady(quotes[: size.steady])
         rest = quotes[size.steady :]
         bursts = [bench.burst(rest[i : i + size.burst]) for i in range(0, len(rest), size.burst)]
+        traffic = bench.watch(rest[:WATCHED])
     latencies = steady.latencies_ms()
     per_cpu_s = [len(one.receipts) / one.total("cpu_s") for one in (steady, *bursts)]
+    bursts_per_cpu_s = max(size.burst / one.total("cpu_s") for one in bursts)
     round_ms = 1e3 * _grown(idle, rested, "cpu_s") / _grown(idle, rested, "rounds")
     reached = len({(wish % size.peers, event) for wish, event, _ in steady.receipts})
     copies = steady.total("events_forwarded")
@@ -290,8 +310,11 @@ def measure(size: Size, folder: Path) -> tuple[list[Measure], Counter[str]]:
         Measure("publications not acknowledged", bench.unanswered, ""),
         Measure("deliveries a processor second", per_cpu_s[0], "1/s", "5,000"),
         Measure("the same, counting a peer's once", reached / steady.total("cpu_s"), "1/s"),
+        Measure("publications a processor second", size.steady / steady.total("cpu_s"), "1/s"),
         Measure("bursts: deliveries a processor second", max(per_cpu_s[1:]), "1/s", "30,000"),
+        Measure("bursts: publications a processor second", bursts_per_cpu_s, "1/s"),
         Measure("copies sent for each peer reached", copies / reached, ""),
+        *traffic,
         Measure("processor time of a peer's gossip round", round_ms, "ms"),
         Measure("memory of a process with one peer", memory[0], "MB", "60 MB"),
         Measure("connections of that peer", rested[0]["connections"], ""),

@@ -14,4 +14,7 @@ pytestmark = pytest.mark.slow
 def test_every_match_is_delivered_once_and_nothing_else(tmp_path: Path) -> None:
     measures, unexpected = measure(SMALL, tmp_path)
     assert not unexpected
-    assert {one.name for one in measures} >= {"latency, median", "memory of each further peer"}
+    found = {one.name: one.value for one in measures}
+    assert found.keys() >= {"latency, median", "memory of each further peer"}
+    assert 0 < found["hops of a delivery, mean"] <= 2 * SMALL.peers
+    assert 0 <= found["traffic overhead"] < 100

@@ -21,6 +21,7 @@ import trio
 from gossamer.node.config import Delivery, Discovery, Identity, Listen, NodeConfig, Page, Protocol
 from gossamer.node.errors import NotAcknowledged
 from gossamer.node.peer import Peer, Subscription, open_peer
+from support.peer_traffic import Traffic
 from support.quotes import SCHEMA
 
 
@@ -30,11 +31,13 @@ class Host:
 
     Attributes:
         receipts: [subscription, event, Unix seconds] of what was taken from the streams.
+        traffic: of every peer, since `watch` was asked for.
     """
 
     nursery: trio.Nursery
     peers: list[Peer] = attrs.field(factory=list)
     receipts: list[tuple[int, int, float]] = attrs.field(factory=list)
+    traffic: list[Traffic] = attrs.field(factory=list)
     _news: trio.Event = attrs.field(factory=trio.Event)
 
     async def open(
@@ -104,6 +107,16 @@ class Host:
         """What was taken since the last time."""
         taken, self.receipts = self.receipts, []
         return taken
+
+    async def watch(self) -> None:
+        """Count copies of events and hops from now on."""
+        self.traffic = [Traffic() for _ in self.peers]
+        for peer, traffic in zip(self.peers, self.traffic, strict=True):
+            traffic.watch(peer)
+
+    async def take_traffic(self) -> list[dict[str, Any]]:
+        """What was counted of every peer."""
+        return [traffic.counts() for traffic in self.traffic]
 
     async def usage(self) -> dict[str, Any]:
         """What the process has used so far, and what its peers have counted."""
