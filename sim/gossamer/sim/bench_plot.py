@@ -8,10 +8,14 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from gossamer.sim.plot_style import GREY, HEIGHT_IN, WIDTH_IN, plot_style, save
 
 Rows = Sequence[Mapping[str, Any]]
+
+# The least an axis spans: what hardly changes is to look as if it did not.
+LEAST_SPAN = 10.0
 
 
 def plot_growth(rows: Rows, folder: Path) -> None:
@@ -42,6 +46,12 @@ def _finish(axes: Axes, label: str) -> None:
     axes.set_yscale("log")
     axes.set_xlabel("nodes")
     axes.set_ylabel(label)
+    low, high = axes.get_ylim()
+    missing = max(1.0, LEAST_SPAN * low / high)
+    axes.set_ylim(low / missing**0.5, high * missing**0.5)
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
     axes.grid(visible=True, which="both", color=GREY, alpha=0.2)
     if axes.lines:
         axes.legend()
