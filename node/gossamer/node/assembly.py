@@ -65,7 +65,7 @@ EVENT_MEMORY_BYTES: Final = 16 << 20
 # The same of events held for peers that are away.
 HELD_BYTES: Final = 64 << 20
 # Steps of the load that a peer tells, in the threshold above which neighbours compare loads: enough
-# for these comparisons, and ever fewer signatures to verify than one a peer and round.
+# for these comparisons, and far fewer signatures to verify than one a peer and round.
 LOAD_STEPS: Final = 4
 # Within this a peer says its goodbyes, so that it stops in two seconds.
 GOODBYE_S: Final = 1.5

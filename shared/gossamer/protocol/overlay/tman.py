@@ -106,7 +106,10 @@ def approach_rest(s: Any, p: int) -> None:
 
 @inline_rule
 def exchanged_words(s: Any) -> Any:
-    """How many words of a row an exchange of links touches, from `State.round` on."""
+    """How many words of a row an exchange of links touches, from `State.round` on.
+
+    Round, primary attribute, successor and predecessor are a word each.
+    """
     return 4 + s.links.shape[1] * descriptor_words(s)
 
 
