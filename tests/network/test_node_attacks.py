@@ -21,6 +21,7 @@ from gossamer.node.transport.base import Address, Admitted, Hello, LocalPeer, Pe
 from gossamer.node.transport.frames import FrameReader, encode_frame
 from gossamer.node.transport.handshake import introduce
 from gossamer.node.transport.limits import Limits
+from gossamer.node.transport.prompt import TcpStream
 from gossamer.node.transport.schema import Frame
 from gossamer.node.transport.tls import TlsStream
 from support.clusters import DAY_S, MadeCluster, made_cluster
@@ -64,7 +65,7 @@ async def knock(peer: Peer) -> trio.SocketStream:
 
 
 async def secured(peer: Peer, context: ssl.SSLContext) -> TlsStream:
-    tcp = await knock(peer)
+    tcp = TcpStream(await knock(peer))
     tls = TlsStream(tcp, context, server_side=False)
     try:
         await tls.do_handshake()

@@ -18,6 +18,7 @@ from gossamer.node.transport.base import Address, Admitted, Transport
 from gossamer.node.transport.frames import FrameReader
 from gossamer.node.transport.handshake import introduce
 from gossamer.node.transport.limits import Limits
+from gossamer.node.transport.prompt import PromptStream, TcpStream
 from gossamer.node.transport.tcp import Credentials, TcpTransport
 from gossamer.node.transport.tls import TlsStream
 from support.transport_peers import (
@@ -302,7 +303,7 @@ async def test_a_peer_of_another_version_is_told_so_through_tls() -> None:
     listener = tls_transport(2, LIMITS)
     async with listening(listener) as (address, _):
         tcp = await stranger(address)
-        tls = TlsStream(tcp, dialler.credentials.client, server_side=False)
+        tls = TlsStream(TcpStream(tcp), dialler.credentials.client, server_side=False)
         await tls.do_handshake()
         talk = introduce(
             tls,
@@ -330,14 +331,20 @@ async def test_credentials_may_be_renewed_while_listening() -> None:
         await trio.aclose_forcefully(admitted.stream)
 
 
-class Morsels(trio.abc.Stream):
-    """A stream that delivers a few bytes at a time."""
+class Morsels(PromptStream):
+    """A stream that takes nothing at once, and delivers a few bytes at a time."""
 
     def __init__(self, stream: trio.abc.Stream) -> None:
         self.stream = stream
+        self.left = b""
 
-    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        await self.stream.send_all(data)
+    def send_now(self, data: bytes) -> bool:
+        self.left += data
+        return not self.left
+
+    async def flush(self) -> None:
+        left, self.left = self.left, b""
+        await self.stream.send_all(left)
 
     async def wait_send_all_might_not_block(self) -> None:
         await self.stream.wait_send_all_might_not_block()
@@ -374,7 +381,7 @@ async def test_tls_records_of_any_cut_are_read() -> None:
 
 
 async def test_a_stream_cut_off_below_tls_is_broken_and_not_ended() -> None:
-    left, right = trio.testing.memory_stream_pair()
+    left, right = map(Morsels, trio.testing.memory_stream_pair())
     credentials = credentials_of(certificate_of(1))
     near = TlsStream(left, credentials.client, server_side=False)
     far = TlsStream(right, credentials.server, server_side=True)

@@ -41,6 +41,7 @@ from gossamer.node.store.schema import MIGRATIONS
 from gossamer.node.transport.base import Address, Hello, LocalPeer, PeerIdentity
 from gossamer.node.transport.handshake import PROTOCOL_VERSION, introduce
 from gossamer.node.transport.limits import Limits
+from gossamer.node.transport.prompt import TcpStream
 from gossamer.node.transport.tls import TlsStream
 
 _DAY_S: Final = 86_400.0
@@ -110,7 +111,7 @@ def probes(member: Membership, schema: str) -> Probes:
     )
 
     async def secure(stream: trio.SocketStream) -> trio.abc.Stream:
-        tls = TlsStream(stream, context, server_side=False)
+        tls = TlsStream(TcpStream(stream), context, server_side=False)
         await tls.do_handshake()
         return tls
 

@@ -1,8 +1,8 @@
 """One admitted peer over one byte stream: frames in, frames out, and an end that has a cause.
 
-Three tasks serve a connection. The writer sends all that is queued, as much as fits in one write;
-the reader hands frames on and slows down for a peer that sends too many; the watcher pings and
-notices silence. All live inside `Connection.run`.
+`Connection.run` hands frames on as they come and slows down for a peer that sends too many. What
+is queued is written by the caretaker, as much as fits in one write; where the peer does not take
+it, a task of its own waits for that. The caretaker also lets it ping and notice silence.
 
     OPEN     -- close(), or a goodbye arrives -->  CLOSING   the queue is still sent
     OPEN     -- the peer breaks a rule        -->  CLOSING   the queue is dropped, a goodbye is sent
@@ -13,20 +13,20 @@ notices silence. All live inside `Connection.run`.
 from __future__ import annotations
 
 import enum
-import math
 from collections.abc import Awaitable, Callable
 
-import attrs
 import trio
 
 from gossamer.node.errors import BadFrame, FrameTooLarge, TransportBroken, TransportClosed
 from gossamer.node.transport.base import CHUNK_BYTES, Admitted, Cause, Farewell, PeerIdentity
+from gossamer.node.transport.caretaker import Caretaker
 from gossamer.node.transport.frames import MAX_DETAIL, FrameReader, encode_frame
 from gossamer.node.transport.limits import HEADER_BYTES, Limits
 from gossamer.node.transport.linger import linger
 from gossamer.node.transport.schema import Frame, FrameTypes
 from gossamer.node.transport.send_queue import SendQueue
 from gossamer.node.transport.throttle import TokenBucket
+from gossamer.node.transport.writer import ConnectionStats, Writer
 from gossamer.protocol.errors import RemoteProtocolError
 
 OnFrame = Callable[[Frame], Awaitable[None]]
@@ -35,6 +35,8 @@ OnFrame = Callable[[Frame], Awaitable[None]]
 RATED_BYTES = 1024
 # What may count towards the rate before it is looked at: it costs more than a small frame does.
 RATED_AT_ONCE = 256
+# This part of `ping_seconds` counts as all of it, as looks are not made to the moment.
+SOON = 0.95
 
 
 class State(enum.Enum):
@@ -43,31 +45,6 @@ class State(enum.Enum):
     OPEN = enum.auto()
     CLOSING = enum.auto()
     OVER = enum.auto()
-
-
-@attrs.define(slots=True)
-class ConnectionStats:
-    """What went over one connection.
-
-    Attributes:
-        frames_in, bytes_in: frames taken, headers included.
-        frames_out, bytes_out: frames written, headers included.
-        writes: how many writes they took.
-        refused: frames that `try_send` found no room for.
-        dropped: frames still queued when the connection ended.
-        throttled: how often reading paused because the peer sent too many frames.
-        round_trip_s: time of the last ping and its answer, None before the first.
-    """
-
-    frames_in: int = 0
-    bytes_in: int = 0
-    frames_out: int = 0
-    bytes_out: int = 0
-    writes: int = 0
-    refused: int = 0
-    dropped: int = 0
-    throttled: int = 0
-    round_trip_s: float | None = None
 
 
 class _GoodbyeError(Exception):
@@ -93,7 +70,14 @@ class Connection:
         last_used_at: trio's time when the last frame that was no ping went either way.
     """
 
-    def __init__(self, admitted: Admitted, limits: Limits, types: FrameTypes) -> None:
+    def __init__(
+        self,
+        admitted: Admitted,
+        limits: Limits,
+        types: FrameTypes,
+        caretaker: Caretaker | None = None,
+    ) -> None:
+        """A connection that ``caretaker`` is to serve, who runs; without one it has its own."""
         now = trio.current_time()
         self.admitted = admitted
         self.stats = ConnectionStats()
@@ -104,6 +88,11 @@ class Connection:
         self._types = types
         self._state = State.OPEN
         self._queue = SendQueue(limits.queue_bytes)
+        self._caretaker = Caretaker(limits.ping_seconds) if caretaker is None else caretaker
+        self._takes_care = caretaker is None
+        self._writer = Writer(
+            admitted.stream, self._queue, self.stats, limits.stall_seconds, self._cut
+        )
         self._over = trio.Event()
         self._scope = trio.CancelScope()
         self._bucket = TokenBucket(limits.frames_per_second, limits.frames_burst, now)
@@ -113,6 +102,8 @@ class Connection:
         self._heard = False
         self._ping_number = 0
         self._ping_sent_at: float | None = None
+        self._looked_at = now
+        self._silent_for = 0.0
 
     @property
     def identity(self) -> PeerIdentity:
@@ -202,13 +193,17 @@ class Connection:
         try:
             with self._scope:
                 async with trio.open_nursery() as nursery:
-                    nursery.start_soon(self._watch)
-                    async with trio.open_nursery() as both_ways:
-                        both_ways.start_soon(self._read_to_end, on_frame)
-                        await self._write()
+                    self._caretaker.charges.add(self)
+                    if self._takes_care:
+                        nursery.start_soon(self._caretaker.run)
+                    self._writer.begin(self._caretaker, nursery)
+                    await self._read_to_end(on_frame)
+                    await self._writer.wait_until_written()
                     nursery.cancel_scope.cancel()
                 orderly = True
         finally:
+            self._writer.end()
+            self._caretaker.charges.discard(self)
             if self.farewell is None:
                 self.farewell = Farewell(Cause.SHUTDOWN, True, "cancelled")
             self._state = State.OVER
@@ -241,12 +236,14 @@ class Connection:
     def _put(self, frame: bytes) -> None:
         self._queue.put(frame)
         self.last_used_at = trio.current_time()
+        self._writer.write_soon()
 
     def _put_control(self, frame: bytes) -> bool:
         """Queue an answer or a ping; a peer that does not read gets none, and costs no more."""
         if self._state is not State.OPEN or not self._queue.fits(frame):
             return False
         self._queue.put(frame)
+        self._writer.write_soon()
         return True
 
     # The end
@@ -259,6 +256,7 @@ class Connection:
         if say_goodbye:
             detail = farewell.detail[:MAX_DETAIL]
             self._queue.put(encode_frame("goodbye", reason=str(farewell.cause), detail=detail))
+            self._writer.write_soon()
         self._queue.wake()
 
     def _cut(self, cause: Cause, detail: str) -> None:
@@ -273,32 +271,7 @@ class Connection:
         self.expel(cause, detail)
         await linger(self.admitted.stream)
 
-    # The three tasks
-
-    async def _write(self) -> None:
-        send_all, stats = self.admitted.stream.send_all, self.stats
-        seconds, size = self._limits.stall_seconds, 0
-        # One scope for all writes: making one for each takes as long as encrypting it does.
-        with trio.CancelScope() as patience:
-            while self._queue or self._state is State.OPEN:
-                if not self._queue:
-                    await self._queue.wait_for_work()
-                    continue
-                batch, frames = self._queue.take_batch()
-                size = len(batch)
-                patience.deadline = trio.current_time() + seconds
-                try:
-                    await send_all(batch)
-                except (trio.BrokenResourceError, trio.ClosedResourceError):
-                    self._cut(Cause.LOST, "it broke while sending")
-                    return
-                patience.deadline = math.inf
-                self._queue.written()
-                stats.frames_out += frames
-                stats.bytes_out += size
-                stats.writes += 1
-        if patience.cancelled_caught:
-            self._cut(Cause.STALLED, f"{size} bytes were not taken in {seconds} s")
+    # Reading
 
     async def _read_to_end(self, on_frame: OnFrame) -> None:
         try:
@@ -386,19 +359,26 @@ class Connection:
             raise _FloodError
         await trio.sleep(pause)
 
-    async def _watch(self) -> None:
+    # Silence
+
+    def look_after(self, now: float) -> None:
+        """Ping a peer that has not been heard since the last time, and cut one that stays silent.
+
+        Nothing happens where less than `ping_seconds` have passed.
+        """
+        if now - self._looked_at < SOON * self._limits.ping_seconds:
+            return
         # Silence is counted in our own ticks rather than by the clock: a process that was paused
         # finds the clock advanced, and what the peer sent meanwhile still unread.
-        silence = 0.0
-        while True:
-            await trio.sleep(self._limits.ping_seconds)
-            listened = self._reading and not self._heard
-            silence = silence + self._limits.ping_seconds if listened else 0.0
-            self._heard = False
-            if silence >= self._limits.silence_seconds:
-                self._cut(Cause.SILENT, f"no whole frame came for {silence:g} s")
-            if self._ping_sent_at is None:
-                number = self._ping_number + 1
-                if self._put_control(encode_frame("ping", number=number)):
-                    self._ping_number = number
-                    self._ping_sent_at = trio.current_time()
+        self._looked_at = now
+        heard, self._heard = self._heard, False
+        listened = self._reading and not heard
+        self._silent_for = self._silent_for + self._limits.ping_seconds if listened else 0.0
+        if self._silent_for >= self._limits.silence_seconds:
+            self._cut(Cause.SILENT, f"no whole frame came for {self._silent_for:g} s")
+        # Who is heard anyway is asked once, for the round-trip time.
+        if self._ping_sent_at is None and not (heard and self._ping_number):
+            number = self._ping_number + 1
+            if self._put_control(encode_frame("ping", number=number)):
+                self._ping_number = number
+                self._ping_sent_at = now

@@ -58,7 +58,8 @@ class Limits:
         stall_seconds: how long one write may take before the peer counts as stalled and is cut.
             Shorter than `silence_seconds`, for it costs memory here.
         handshake_seconds: time for TCP, TLS and hello together; a WAN needs under 2.
-        ping_seconds: seconds between pings, which also measure the round-trip time.
+        ping_seconds: seconds after which a peer is pinged from which nothing came meanwhile;
+            the answer also measures the round-trip time.
         silence_seconds: a peer from which no whole frame came for so long is cut: four pings.
         unused_seconds: a connection on which only pings went for so long is closed; dialling
             anew costs 2 ms on a LAN, keeping it two pings every `ping_seconds`.

@@ -26,6 +26,7 @@ from gossamer.node.transport.base import (
     PeerIdentity,
     Transport,
 )
+from gossamer.node.transport.caretaker import Caretaker
 from gossamer.node.transport.connection import Connection
 from gossamer.node.transport.limits import Limits
 from gossamer.node.transport.schema import Frame, FrameTypes
@@ -120,6 +121,7 @@ class ConnectionPool:
         self._back_off = BackOff() if back_off is None else back_off
         self._links: dict[int, Connection] = {}
         self._serving: set[Connection] = set()
+        self._caretaker = Caretaker(limits.ping_seconds)
         self._dials: dict[int, _Dial] = {}
         self._attempts: dict[int, Attempts] = {}
         self._nursery: trio.Nursery | None = None
@@ -145,6 +147,7 @@ class ConnectionPool:
                 self._nursery = nursery
                 for listener in self.listeners:
                     nursery.start_soon(listener.serve, self._serve)
+                nursery.start_soon(self._caretaker.run)
                 nursery.start_soon(self._sweep)
                 task_status.started([listener.address for listener in self.listeners])
         finally:
@@ -320,7 +323,7 @@ class ConnectionPool:
     async def _serve(self, admitted: Admitted, dial: _Dial | None = None) -> None:
         """Serve one admitted peer to its end, unless another connection to it is to stay."""
         key = admitted.identity.key
-        connection = Connection(admitted, self._limits, self._types)
+        connection = Connection(admitted, self._limits, self._types, self._caretaker)
         refusal, replaced = self._place(connection)
         if dial is not None:
             self._end_dial(key, dial)

@@ -25,7 +25,6 @@ class SendQueue:
         self._under_way = 0
         self._frames_under_way = 0
         self._room = trio.lowlevel.ParkingLot()
-        self._work = trio.lowlevel.ParkingLot()
 
     def __len__(self) -> int:
         """Frames queued, those being written not included."""
@@ -46,24 +45,22 @@ class SendQueue:
         self.size += len(frame)
         if self.size > self.high_water:
             self.high_water = self.size
-        if self._work:
-            self._work.unpark()
 
     async def wait_for_room(self) -> None:
         """Wait until something was written, or `wake` is called; look again then."""
         await self._room.park()
 
-    async def wait_for_work(self) -> None:
-        """Wait until something is put, or `wake` is called; look again then."""
-        await self._work.park()
-
     def wake(self) -> None:
         """Let everybody who waits look again."""
         self._room.unpark_all()
-        self._work.unpark_all()
 
-    def take_batch(self) -> tuple[bytes, int]:
-        """As many whole frames as make up `CHUNK_BYTES`, at least one, and how many they are.
+    @property
+    def bytes_under_way(self) -> int:
+        """Bytes of the batch that is being written."""
+        return self._under_way
+
+    def take_batch(self) -> bytes:
+        """As many whole frames as make up `CHUNK_BYTES`, at least one.
 
         They count as queued until `written` is called.
         """
@@ -74,13 +71,16 @@ class SendQueue:
             frames.append(self._frames.popleft())
         self._under_way = size
         self._frames_under_way = len(frames)
-        return b"".join(frames), len(frames)
+        return b"".join(frames)
 
-    def written(self) -> None:
-        """The batch taken last is out: make room."""
+    def written(self) -> tuple[int, int]:
+        """The batch taken last is out: make room; return how many frames and bytes it had."""
+        batch = self._frames_under_way, self._under_way
         self.size -= self._under_way
         self._under_way = self._frames_under_way = 0
-        self._room.unpark_all()
+        if self._room:
+            self._room.unpark_all()
+        return batch
 
     def drop(self) -> int:
         """Forget all frames that are not being written; return how many."""

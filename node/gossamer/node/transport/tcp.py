@@ -24,6 +24,7 @@ from gossamer.node.transport.base import Address, Admitted, Handler, LocalPeer, 
 from gossamer.node.transport.handshake import broken_handshake, introduce
 from gossamer.node.transport.limits import Limits
 from gossamer.node.transport.linger import linger
+from gossamer.node.transport.prompt import PromptStream, TcpStream
 from gossamer.node.transport.race import (
     STAGGER_SECONDS,
     AllFailedError,
@@ -135,12 +136,13 @@ class TcpTransport:
     async def _secure(
         self, tcp: trio.SocketStream, remote: Address, *, dialled: bool, expected: int | None = None
     ) -> Admitted:
-        """Run TLS and the hello on ``tcp``; it is closed if that fails."""
-        stream: trio.abc.Stream = tcp
+        """Run TLS and the hello on ``tcp``, which is taken over; it is closed if that fails."""
+        stream: PromptStream = TcpStream(tcp)
+        plain = stream
         certificate: bytes | None = None
         try:
             if self.credentials is not None:
-                stream, certificate = await self._handshake_tls(tcp, remote, dialled)
+                stream, certificate = await self._handshake_tls(stream, remote, dialled)
             return await introduce(
                 stream,
                 self.me,
@@ -152,11 +154,11 @@ class TcpTransport:
                 expected=expected,
             )
         except BaseException:
-            await trio.aclose_forcefully(tcp)
+            await trio.aclose_forcefully(plain)
             raise
 
     async def _handshake_tls(
-        self, tcp: trio.SocketStream, remote: Address, dialled: bool
+        self, tcp: PromptStream, remote: Address, dialled: bool
     ) -> tuple[TlsStream, bytes]:
         assert self.credentials is not None
         context = self.credentials.client if dialled else self.credentials.server
@@ -199,8 +201,8 @@ class TcpTransport:
                     self.on_refusal(error)
                     return
                 ticket.admit()
-                await handler(admitted)
-                await admitted.stream.aclose()
+                async with admitted.stream:
+                    await handler(admitted)
 
 
 class TcpListener:

@@ -1,4 +1,4 @@
-"""TLS over any trio stream, driven by hand.
+"""TLS over a prompt stream, driven by hand.
 
 `trio.SSLStream` serves streams that are renegotiated, upgraded or half closed; ours are not.
 Without its locks and retries a write of 200 bytes and its reading take 33 µs of both ends instead
@@ -13,9 +13,10 @@ from contextlib import suppress
 import trio
 
 from gossamer.node.transport.base import CHUNK_BYTES
+from gossamer.node.transport.prompt import PromptStream
 
 
-class TlsStream(trio.abc.Stream):
+class TlsStream(PromptStream):
     """A TLS connection over ``transport``; one task may send while another receives.
 
     Call `do_handshake` first. A failure of TLS is a `trio.BrokenResourceError` whose cause is the
@@ -24,7 +25,7 @@ class TlsStream(trio.abc.Stream):
 
     def __init__(
         self,
-        transport: trio.abc.Stream,
+        transport: PromptStream,
         context: ssl.SSLContext,
         *,
         server_side: bool,
@@ -52,9 +53,9 @@ class TlsStream(trio.abc.Stream):
                 pass
             except ssl.SSLError as error:
                 with suppress(trio.BrokenResourceError):
-                    await self._flush()  # the alert that tells the peer
+                    await self._send_own()  # the alert that tells the peer
                 raise trio.BrokenResourceError("the TLS handshake failed") from error
-            await self._flush()
+            await self._send_own()
             if not done:
                 await self._fill()
 
@@ -62,12 +63,12 @@ class TlsStream(trio.abc.Stream):
         """The peer's certificate (DER), None where it showed none."""
         return self._tls.getpeercert(binary_form=True)
 
-    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """Send all of ``data``."""
-        with memoryview(data) as view:
-            for at in range(0, len(view), CHUNK_BYTES):
-                self._encrypt(view[at : at + CHUNK_BYTES])
-                await self._flush()
+    def send_now(self, data: bytes) -> bool:
+        self._encrypt(memoryview(data))
+        return self._transport.send_now(self._outgoing.read())
+
+    async def flush(self) -> None:
+        await self._transport.flush()
 
     def _encrypt(self, view: memoryview) -> None:
         sent = 0
@@ -119,11 +120,12 @@ class TlsStream(trio.abc.Stream):
             with suppress(
                 trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError
             ):
-                await self._flush()
+                await self._send_own()
         finally:
             await self._transport.aclose()
 
-    async def _flush(self) -> None:
+    async def _send_own(self) -> None:
+        """Send what TLS itself has to say."""
         if self._outgoing.pending:
             await self._transport.send_all(self._outgoing.read())
 
