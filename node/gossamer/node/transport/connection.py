@@ -20,7 +20,7 @@ import trio
 from gossamer.node.errors import BadFrame, FrameTooLarge, TransportBroken, TransportClosed
 from gossamer.node.transport.base import CHUNK_BYTES, Admitted, Cause, Farewell, PeerIdentity
 from gossamer.node.transport.caretaker import Caretaker
-from gossamer.node.transport.frames import MAX_DETAIL, FrameReader, encode_frame
+from gossamer.node.transport.frames import CONTROL_FRAMES, MAX_DETAIL, FrameReader, encode_frame
 from gossamer.node.transport.limits import HEADER_BYTES, Limits
 from gossamer.node.transport.linger import linger
 from gossamer.node.transport.schema import Frame, FrameTypes
@@ -37,6 +37,8 @@ RATED_BYTES = 1024
 RATED_AT_ONCE = 256
 # This part of `ping_seconds` counts as all of it, as looks are not made to the moment.
 SOON = 0.95
+# Frames that are the connection's own.
+OWN_FRAMES = frozenset(CONTROL_FRAMES)
 
 
 class State(enum.Enum):
@@ -318,19 +320,21 @@ class Connection:
                 self._heard = True
                 weight += 1 + size // RATED_BYTES
                 if weight >= RATED_AT_ONCE:
-                    await self._throttle(weight)
+                    await trio.sleep(self._pause_for(weight))
                     weight = 0
-                if not self._take_control(frame):
+                if frame["type"] in OWN_FRAMES:
+                    self._take_own(frame)
+                else:
                     used = True
                     await on_frame(frame)
         finally:
             if used:
                 self.last_used_at = trio.current_time()
-        if weight:
-            await self._throttle(weight)
+        if pause := self._pause_for(weight):
+            await trio.sleep(pause)
 
-    def _take_control(self, frame: Frame) -> bool:
-        """Deal with the connection's own frames; return whether ``frame`` was one."""
+    def _take_own(self, frame: Frame) -> None:
+        """Deal with one of the connection's own frames."""
         kind = frame["type"]
         if kind == "ping":
             self._put_control(encode_frame("pong", number=frame["number"]))
@@ -340,24 +344,21 @@ class Connection:
                 self._ping_sent_at = None
         elif kind == "goodbye":
             raise _GoodbyeError(frame)
-        elif kind in ("hello", "welcome"):
-            raise BadFrame("frame", "type", repr(kind), "no introduction after the first")
         else:
-            return False
-        return True
+            raise BadFrame("frame", "type", repr(kind), "no introduction after the first")
 
-    async def _throttle(self, weight: int) -> None:
+    def _pause_for(self, weight: int) -> float:
+        """Count frames towards the rate; return the seconds to wait before more are taken."""
         now = trio.current_time()
         pause = self._bucket.charge(weight, now)
         if pause == 0.0:
             self._throttled_since = None
-            return
-        self.stats.throttled += 1
-        if self._throttled_since is None:
+        elif self._throttled_since is None:
             self._throttled_since = now
         elif now - self._throttled_since > self._limits.flood_seconds:
             raise _FloodError
-        await trio.sleep(pause)
+        self.stats.throttled += pause > 0.0
+        return pause
 
     # Silence
 
