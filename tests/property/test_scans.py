@@ -21,6 +21,7 @@ from gossamer.protocol.overlay.descriptors import (
     write_slots,
 )
 from gossamer.protocol.overlay.links import slot_of
+from gossamer.protocol.row_scans import digest_row, digest_rows
 from gossamer.protocol.rules import Rule, use_compiled
 from gossamer.protocol.scans import copy_row, find_boxes, mark_points, position
 from gossamer.protocol.struct import Struct
@@ -59,6 +60,23 @@ def test_position_is_the_first_of_equal_words(rows: np.ndarray, word: int) -> No
     row = rows[1].tolist()
     expected = row.index(word) if word in row else -1
     assert in_every_form(lambda seen: int(position(seen(rows), 1, word))) == expected
+
+
+@settings(deadline=None)
+@given(
+    rows=arrays(np.int64, (2, 4, 3), elements=st.integers(-(1 << 63), (1 << 63) - 1)),
+    before=st.integers(-(1 << 63), (1 << 63) - 1),
+    count=st.integers(0, 4),
+)
+def test_digests_are_polynomials_of_the_words(rows: np.ndarray, before: int, count: int) -> None:
+    expected = before
+    for word in rows[1, :count].ravel().tolist():
+        expected = expected * 6364136223846793005 + word
+    expected = (expected + (1 << 63)) % (1 << 64) - (1 << 63)
+    assert in_every_form(lambda seen: int(digest_rows(before, seen(rows), 1, count))) == expected
+    row = np.zeros((2, 3 * count), np.int64)
+    row[1] = rows[1, :count].ravel()
+    assert in_every_form(lambda seen: int(digest_row(before, seen(row), 1))) == expected
 
 
 @settings(deadline=None)
