@@ -1,4 +1,4 @@
-"""Summing rows up in a word, by which a change of them is noticed; see `scans`."""
+"""Copying, comparing and summing up rows, so that a change of them is noticed; see `scans`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,39 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from gossamer.protocol.overlay.descriptors import index
 from gossamer.protocol.rules import rule_with_interpreted_form
 from gossamer.protocol.struct import as_array
+
+
+def _write_rows_at_once(rows: Any, first: int, count: int, words: Any, at: int) -> None:
+    copied = as_array(rows)[first : first + count].ravel().tolist()
+    as_array(words)[at : at + len(copied)] = copied
+
+
+@rule_with_interpreted_form(_write_rows_at_once)
+def write_rows(rows: Any, first: int, count: int, words: Any, at: int) -> None:
+    """Write ``rows[first:first + count]`` to ``words[at:]``, one after another."""
+    size = rows.shape[1]
+    for i in range(count):
+        for w in range(size):
+            words[at + i * size + w] = rows[first + i, w]
+
+
+def _row_differs_at_once(rows: Any, i: int, j: int, words: Any, at: int) -> bool:
+    row = as_array(rows)[i, j].tolist()
+    return bool(row != list(words[at : at + len(row)]))
+
+
+@rule_with_interpreted_form(_row_differs_at_once)
+def row_differs(rows: Any, i: int, j: int, words: Any, at: int) -> Any:
+    """Whether the row ``rows[i, j]`` is other than what stands at ``words[at:]``."""
+    # No branch: mostly all words are alike.
+    changes = 0
+    for w in range(rows.shape[2]):
+        changes |= rows[index(i), index(j), index(w)] ^ words[index(at + w)]
+    return changes != 0
+
 
 # Odd, so that no word is lost; the multiplier of Knuth's MMIX generator.
 _FACTOR: Final = 6364136223846793005

@@ -68,6 +68,7 @@ from gossamer.protocol.rendezvous.spreading import (
     spread,
     take_own_box,
 )
+from gossamer.protocol.row_scans import write_rows
 from gossamer.protocol.rules import inline_rule, rule
 from gossamer.protocol.scans import copy_row
 from gossamer.protocol.state import BOX, MALFORMED, SOURCE_IDENTIFIER
@@ -90,10 +91,7 @@ def send_boxes(
     write_own_descriptor(s, p, words, at + BODY)
     words[at + BODY + head - 2] = answer
     words[at + BODY + head - 1] = count
-    start = at + BODY + head
-    for i in range(count):
-        for w in range(size):
-            words[start + i * size + w] = s.work.lists[first + i, w]
+    write_rows(s.work.lists, first, count, words, at + BODY + head)
     close_record(out, at, head + count * size)
 
 
@@ -271,11 +269,6 @@ def on_install(s: Any, p: int, words: Any, at: int, replaces: bool, out: Outbox)
     count = words[at + BODY + head - 1]
     first = at + BODY + head
     if replaces and renew_entries(s, p, source, source_identifier, words, first, count):
-        if wants_answer:
-            acknowledge(s, p, source, out)
-        return
-    if not replaces and count == 0:
-        # A heartbeat and nothing else.
         if wants_answer:
             acknowledge(s, p, source, out)
         return
