@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from gossamer.protocol.config import Settings
 from gossamer.protocol.overlay.descriptors import (
     EMPTY,
     OFFERED,
@@ -20,9 +21,16 @@ from gossamer.protocol.overlay.descriptors import (
     swap,
     write_slots,
 )
-from gossamer.protocol.overlay.links import slot_of
+from gossamer.protocol.overlay.links import (
+    put_link,
+    slot_of,
+    write_link,
+    write_own_descriptor,
+)
+from gossamer.protocol.row_scans import digest_row, digest_rows, row_differs, write_rows
 from gossamer.protocol.rules import Rule, use_compiled
 from gossamer.protocol.scans import copy_row, find_boxes, mark_points, position
+from gossamer.protocol.state import make_state
 from gossamer.protocol.struct import Struct
 
 VIEW, PROFILE = 5, 3
@@ -59,6 +67,61 @@ def test_position_is_the_first_of_equal_words(rows: np.ndarray, word: int) -> No
     row = rows[1].tolist()
     expected = row.index(word) if word in row else -1
     assert in_every_form(lambda seen: int(position(seen(rows), 1, word))) == expected
+
+
+@settings(deadline=None)
+@given(
+    rows=arrays(np.int64, (2, 3, 4), elements=st.integers(0, 1) | st.just(LARGE)),
+    words=arrays(np.int64, 6, elements=st.integers(0, 1) | st.just(LARGE)),
+    equal=st.booleans(),
+    at=st.integers(0, 2),
+)
+def test_rows_differ_in_any_word(rows: np.ndarray, words: np.ndarray, equal: bool, at: int) -> None:
+    if equal:
+        words[at : at + 4] = rows[1, 2]
+    expected = rows[1, 2].tolist() != words[at : at + 4].tolist()
+    for form in (unbox, np.ndarray.tolist):
+        with use_compiled(False):
+            assert bool(row_differs(rows, 1, 2, form(words), at)) == expected
+    assert in_every_form(lambda seen: bool(row_differs(seen(rows), 1, 2, seen(words), at))) == (
+        expected
+    )
+
+
+@settings(deadline=None)
+@given(
+    rows=arrays(np.int64, (5, 3), elements=st.integers(-5, 5)),
+    first=st.integers(0, 4),
+    count=st.integers(0, 3),
+)
+def test_rows_are_written_one_after_another(rows: np.ndarray, first: int, count: int) -> None:
+    count = min(count, 5 - first)
+
+    def act(seen: Callable[[Any], Any]) -> list[int]:
+        words = np.full(12, 9)
+        write_rows(seen(rows), first, count, seen(words), 2)
+        written: list[int] = words.tolist()
+        return written
+
+    flat = rows[first : first + count].ravel().tolist()
+    assert in_every_form(act) == [9, 9, *flat, *[9] * (10 - len(flat))]
+
+
+@settings(deadline=None)
+@given(
+    rows=arrays(np.int64, (2, 4, 3), elements=st.integers(-(1 << 63), (1 << 63) - 1)),
+    before=st.integers(-(1 << 63), (1 << 63) - 1),
+    count=st.integers(0, 4),
+)
+def test_digests_are_polynomials_of_the_words(rows: np.ndarray, before: int, count: int) -> None:
+    expected = before
+    for word in rows[1, :count].ravel().tolist():
+        expected = expected * 6364136223846793005 + word
+    expected = (expected + (1 << 63)) % (1 << 64) - (1 << 63)
+    assert in_every_form(lambda seen: int(digest_rows(before, seen(rows), 1, count))) == expected
+    row = np.zeros((2, 3 * count), np.int64)
+    row[1] = rows[1, :count].ravel()
+    assert in_every_form(lambda seen: int(digest_row(before, seen(row), 1))) == expected
 
 
 @settings(deadline=None)
@@ -138,6 +201,24 @@ def test_a_slot_is_found_by_its_handle_whatever_the_age(
     s = Links(links=np.stack([np.zeros(8, np.int64), links]))
     expected = -1 if empty[wanted] else wanted
     assert in_every_form(lambda seen: int(slot_of(seen(s), 1, handles[wanted]))) == expected
+
+
+@settings(deadline=None)
+@given(words=arrays(np.int64, 40, elements=st.integers(0, LARGE)), at=st.integers(0, 9))
+def test_descriptors_of_links_are_written_and_put_alike(words: np.ndarray, at: int) -> None:
+    def change(seen: Callable[[Any], Any]) -> list[Any]:
+        state = make_state(Settings(friend_links=2, profile_ranges=2), 2)
+        mine, theirs = np.full(40, 9), np.full(40, 9)
+        put_link(seen(state), 1, 2, seen(words), at)
+        write_link(seen(state), 1, 2, seen(theirs), 3)
+        write_own_descriptor(seen(state), 1, seen(mine), 3)
+        return [state.links.tolist(), state.link_profile.tolist(), mine.tolist(), theirs.tolist()]
+
+    _, profiles, mine, theirs = in_every_form(change)
+    size = 1 + len(profiles[1][2])
+    assert theirs == [9, 9, 9, *words[at : at + size].tolist(), *[9] * (37 - size)]
+    assert mine[:4] == [9, 9, 9, 1]
+    assert mine[3 + size :] == [9] * (37 - size)
 
 
 @st.composite

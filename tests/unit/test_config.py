@@ -33,6 +33,7 @@ WHOLE_NUMBERS = {
     "failures_remembered": (0, 1024),
     "boxes_per_neighbour": (2, 1 << 16),
     "routing_table_entries": (8, 1 << 20),
+    "refresh_rounds": (1, 3),
     "entry_lifetime": (1, 1 << 20),
     "replicas": (0, 16),
     "replay_rounds": (0, 1 << 20),

@@ -71,7 +71,8 @@ def test_a_member_is_believed_about_itself() -> None:
     said = owner.says(1)
     assert book.take(said, NOW) is Verdict.NEW
     assert book.find(owner.identity.key) == owner.descriptor(1)
-    assert book.find_signed(owner.identity.key) == said
+    assert book.find_packed(owner.identity.key) == said.packed
+    assert SignedDescriptor.unpack(said.packed) == said
     assert book.find_certificate(owner.identity.key) == owner.certificate.der
 
 

@@ -167,9 +167,11 @@ class Protocol:
 
     SECTION: ClassVar = "protocol"
     # What differs from the preset because the host is a node: applications hold many
-    # subscriptions, and their ranges are told apart to keep false positives down.
+    # subscriptions, and their ranges are told apart to keep false positives down. Connections
+    # lose nothing unnoticed, so that what has not changed is repeated every fourth round only, as
+    # heartbeats are; it is forgotten when three repetitions did not come, as in the preset.
     NODE_SETTINGS: ClassVar[Mapping[str, object]] = MappingProxyType(
-        {"subscriptions": 256, "profile_ranges": 4}
+        {"subscriptions": 256, "profile_ranges": 4, "refresh_rounds": 4, "entry_lifetime": 12}
     )
     preset: str = attrs.field(default="resilient", validator=checks.one_of(PROTOCOL_PRESETS))
     peers_expected: int = attrs.field(default=64, validator=checks.whole_number(2, 1 << 20))

@@ -24,7 +24,7 @@ from gossamer.node.security.descriptors import (
     sign_descriptor,
 )
 from gossamer.node.security.encoding import decode, encode
-from gossamer.node.security.identity import SIGNATURE_BYTES, Identity
+from gossamer.node.security.identity import Identity
 from gossamer.node.transport.base import Address
 from gossamer.protocol.errors import CapacityError, ConfigError
 from gossamer.protocol.layouts import ProfileFault, profile_fault
@@ -193,18 +193,20 @@ class SignedVouching:
             max(0, int(self._now())),
         )
         signed = sign_descriptor(self._authority, self._identity, descriptor)
-        self._signed = signed.signature + signed.content
+        self._signed = signed.packed
         self._signed_profile = profile
         self._signings_left -= 1
 
     def show(self, key: int) -> bytes:
-        signed = self._descriptors.find_signed(key)
-        return _key_bytes(key) if signed is None else signed.signature + signed.content
+        return self._descriptors.find_packed(key) or _key_bytes(key)
 
     def read(self, entry: bytes, missing: set[int]) -> Told | None:
         if len(entry) == KEY_BYTES:
             return self._recall(_read_key(entry))
-        signed = SignedDescriptor(entry[SIGNATURE_BYTES:], entry[:SIGNATURE_BYTES])
+        known = self._descriptors.recognise(entry)
+        if known is not None:
+            return self._recall(known.key)
+        signed = SignedDescriptor.unpack(entry)
         verdict = self._descriptors.take(signed, self._now())
         if verdict in _CAUSES:
             self._counters.drop(_CAUSES[verdict])

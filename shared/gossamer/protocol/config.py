@@ -49,6 +49,8 @@ class Settings:
         boxes_per_neighbour: subscriptions that one aggregated message may hold; past it the two
             whose hull adds least are merged, which costs false positives and never a match.
         routing_table_entries: entries of a content routing table; a guess by measurement.
+        refresh_rounds: rounds after which subscriptions are installed again where nothing has
+            changed, and ring neighbours are asked for their profiles; 1 as in the paper.
         entry_lifetime: rounds that an entry lives without being refreshed; a guess.
         cascade: forward a subscription that is new here at once instead of at the next round;
             the paper's lookups are recursive (Sec. IV-B2).
@@ -85,6 +87,7 @@ class Settings:
     rendezvous: str = "value"
     boxes_per_neighbour: int = 32
     routing_table_entries: int = 256
+    refresh_rounds: int = 1
     entry_lifetime: int = 3
     cascade: bool = True
     load_shifting: bool = True
@@ -127,6 +130,8 @@ class Settings:
             self._check_whole_number(field, low, high)
         self._check_whole_number("shuffle_length", 1, self.view_size)
         self._check_whole_number("heartbeat_rounds", 1, self.failure_age)
+        longest = min(self.failure_age, self.entry_lifetime)
+        self._check_whole_number("refresh_rounds", 1, longest)
         self._check_whole_number("boxes_per_neighbour", self.attributes + 1, 1 << 16)
         for field, choices in (("sampler", SAMPLERS), ("rendezvous", RENDEZVOUS)):
             if getattr(self, field) not in choices:
@@ -175,6 +180,7 @@ class Settings:
             failure_age=self.failure_age,
             by_value=int(self.rendezvous == "value"),
             boxes=self.boxes_per_neighbour,
+            refresh_rounds=self.refresh_rounds,
             entry_lifetime=self.entry_lifetime,
             cascade=int(self.cascade),
             load_shifting=int(self.load_shifting),
@@ -210,6 +216,7 @@ class Parameters(NamedTuple):
     failure_age: int
     by_value: int
     boxes: int
+    refresh_rounds: int
     entry_lifetime: int
     cascade: int
     load_shifting: int

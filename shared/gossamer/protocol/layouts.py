@@ -259,9 +259,11 @@ class _List:
         target.append(0)
         for parts in self._entries(source, count):
             entry_at = len(target)
-            # All parts are passed over, also those of an entry that is left out.
-            copied = [part.copy(source, target) for part in parts]
-            if all(copied):
+            whole = True
+            for part in parts:
+                # All parts are passed over, also those of an entry that is left out.
+                whole &= part.copy(source, target)
+            if whole:
                 target[count_at] += 1
                 continue
             del target[entry_at:]

@@ -70,6 +70,7 @@ class Work(Struct):
         utility: float64[max(K + 1, C)], friend utilities of the candidates in hand.
         suiting: int64[max(K + 1, C)], which of them may deserve a slot.
         bounds, hops: int64[K + 1], arcs of the ring by next hop (see `rendezvous.showering`).
+        places: int64[1, 3 + 3K], what routing reads of a peer and its neighbours.
         box: int64[1 + 2A], the box in hand.
         entry: int64[2 + 2A], a routing table entry, as in `State.table`.
         profile: int64[W], the profile in hand.
@@ -100,6 +101,7 @@ class Work(Struct):
     suiting: Int64s
     bounds: Int64s
     hops: Int64s
+    places: Int64s
     box: Int64s
     entry: Int64s
     profile: Int64s
@@ -139,7 +141,9 @@ class State(Struct):
         table: int64[n, T, 2 + 2A], the content routing table.
         owner: int64[n, T], expiry in rounds << 32 | handle of who installed each entry.
         table_count: int64[n].
-        installed_at: int64[n, K], handles that last round's subscriptions went to, -1 none.
+        installed_at: int64[n, K], handles that the last installation went to, -1 none.
+        installed_digest: int64[n, 1], a word for what it followed from; int64[n, 0] where there is
+            one in every round.
         event_copies: int64[n, L], copies of events seen (event * A + attribute), -1 none.
         event_rounds, event_values: int64[n, L] and [n, L, A], when they came and what they say.
         event_hops: int64[n, L].
@@ -173,6 +177,7 @@ class State(Struct):
     owner: Int64s
     table_count: Int64s
     installed_at: Int64s
+    installed_digest: Int64s
     event_copies: Int64s
     event_rounds: Int64s
     event_values: Int64s
@@ -232,6 +237,7 @@ def make_work(settings: Settings) -> Work:
         suiting=np.zeros(candidates, np.int64),
         bounds=np.zeros(slots, np.int64),
         hops=np.zeros(slots, np.int64),
+        places=np.zeros((1, 3 + 3 * settings.links), np.int64),
         box=np.zeros(box_words, np.int64),
         entry=np.zeros(BOX + box_words, np.int64),
         profile=np.zeros(profile_words(settings), np.int64),
@@ -313,6 +319,7 @@ def make_state(
         table=np.zeros((nodes, settings.routing_table_entries, entry_words), np.int64),
         owner=np.zeros((nodes, settings.routing_table_entries), np.int64),
         installed_at=_empty(nodes, settings.links),
+        installed_digest=np.zeros((nodes, int(settings.refresh_rounds > 1)), np.int64),
         event_copies=_empty(nodes, memory),
         event_rounds=np.zeros((nodes, memory), np.int64),
         event_values=np.zeros((nodes, memory, a), np.int64),

@@ -93,6 +93,16 @@ class SignedDescriptor:
     content: bytes
     signature: bytes
 
+    @property
+    def packed(self) -> bytes:
+        """Both in one, the signature first."""
+        return self.signature + self.content
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> SignedDescriptor:
+        """What `packed` gave; of other bytes, something that nobody believes."""
+        return cls(packed[SIGNATURE_BYTES:], packed[:SIGNATURE_BYTES])
+
 
 class Verdict(enum.Enum):
     """What became of a descriptor; the values are the names under which they are counted."""
@@ -148,7 +158,7 @@ class _Entry:
 
     certificate: PeerCertificate
     verifier: Ed25519PublicKey
-    signed: SignedDescriptor | None = None
+    packed: bytes = b""
     descriptor: Descriptor | None = None
 
 
@@ -168,8 +178,8 @@ class DescriptorBook:
         self._limits = limits or DescriptorLimits()
         self._context = _context(authority)
         self._entries: OrderedDict[int, _Entry] = OrderedDict()
-        # The owners of the believed descriptors, so that one met again is not even decoded.
-        self._owners: dict[bytes, int] = {}
+        # The believed descriptors as they travel, so that one met again is not even decoded.
+        self._believed: dict[bytes, Descriptor] = {}
 
     def take(
         self, signed: SignedDescriptor, now: float, certificate: bytes | None = None
@@ -181,9 +191,19 @@ class DescriptorBook:
             now: Unix seconds, for the certificate.
             certificate: the owner's, DER, where it came along.
         """
+        if self.recognise(signed.packed) is not None:
+            return Verdict.KNOWN
         verdict = self._judge(signed, now, certificate)
         self.counts[verdict.value] += 1
         return verdict
+
+    def recognise(self, packed: bytes) -> Descriptor | None:
+        """A descriptor that is believed, by what it is packed as; it counts as met again."""
+        descriptor = self._believed.get(packed)
+        if descriptor is not None:
+            self._entries.move_to_end(descriptor.key)
+            self.counts["known"] += 1
+        return descriptor
 
     def learn(self, certificate: bytes, key: int, now: float) -> PeerCertificate:
         """Verify the certificate of the peer ``key`` and keep it.
@@ -210,10 +230,10 @@ class DescriptorBook:
         entry = self._entries.get(key)
         return None if entry is None else entry.descriptor
 
-    def find_signed(self, key: int) -> SignedDescriptor | None:
-        """The same as it travels."""
+    def find_packed(self, key: int) -> bytes:
+        """The same as it travels; nothing where none is known."""
         entry = self._entries.get(key)
-        return None if entry is None else entry.signed
+        return b"" if entry is None else entry.packed
 
     def find_certificate(self, key: int) -> bytes | None:
         """The certificate of the peer ``key``, DER, for whoever asks for it."""
@@ -236,10 +256,6 @@ class DescriptorBook:
         return len(self._entries)
 
     def _judge(self, signed: SignedDescriptor, now: float, certificate: bytes | None) -> Verdict:
-        owner = self._owners.get(signed.signature)
-        if owner is not None and self._entries[owner].signed == signed:
-            self._entries.move_to_end(owner)
-            return Verdict.KNOWN
         descriptor = self._read(signed)
         if descriptor is None:
             return Verdict.MALFORMED
@@ -270,10 +286,9 @@ class DescriptorBook:
             check_time(entry.certificate, now)
         except CertificateError:
             return Verdict.EXPIRED
-        if entry.signed is not None:
-            del self._owners[entry.signed.signature]
-        entry.signed, entry.descriptor = signed, descriptor
-        self._owners[signed.signature] = descriptor.key
+        self._believed.pop(entry.packed, None)
+        entry.packed, entry.descriptor = signed.packed, descriptor
+        self._believed[entry.packed] = descriptor
         self._entries.move_to_end(descriptor.key)
         return Verdict.NEW
 
@@ -293,8 +308,7 @@ class DescriptorBook:
 
     def _forget(self, key: int) -> None:
         entry = self._entries.pop(key)
-        if entry.signed is not None:
-            del self._owners[entry.signed.signature]
+        self._believed.pop(entry.packed, None)
 
 
 def _context(authority: Authority) -> str:

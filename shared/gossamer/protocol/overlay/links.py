@@ -38,7 +38,12 @@ def descriptor_words(s: Any) -> Any:
     return 1 + s.link_profile.shape[2]
 
 
-@rule
+def _write_own_descriptor_at_once(s: Any, p: int, words: Any, at: int) -> None:
+    profile = as_array(s.sampler.profile)[p].tolist()
+    as_array(words)[at : at + 1 + len(profile)] = [s.sampler.handle[p], *profile]
+
+
+@rule_with_interpreted_form(_write_own_descriptor_at_once, inline=False)
 def write_own_descriptor(s: Any, p: int, words: Any, at: int) -> None:
     """Write peer ``p``'s own descriptor, of age 0, to ``words`` from ``at`` on."""
     words[at] = s.sampler.handle[p]
@@ -46,7 +51,12 @@ def write_own_descriptor(s: Any, p: int, words: Any, at: int) -> None:
         words[index(at + 1 + w)] = s.sampler.profile[index(p), index(w)]
 
 
-@inline_rule
+def _write_link_at_once(s: Any, p: int, k: int, words: Any, at: int) -> None:
+    profile = as_array(s.link_profile)[p, k].tolist()
+    as_array(words)[at : at + 1 + len(profile)] = [s.links[p, k], *profile]
+
+
+@rule_with_interpreted_form(_write_link_at_once)
 def write_link(s: Any, p: int, k: int, words: Any, at: int) -> None:
     """Write the descriptor of the neighbour in slot ``k`` to ``words`` from ``at`` on."""
     words[index(at)] = s.links[index(p), index(k)]
@@ -54,7 +64,12 @@ def write_link(s: Any, p: int, k: int, words: Any, at: int) -> None:
         words[index(at + 1 + w)] = s.link_profile[index(p), index(k), index(w)]
 
 
-@rule
+def _put_link_at_once(s: Any, p: int, k: int, words: Any, at: int) -> None:
+    s.links[p, k] = words[at]
+    as_array(s.link_profile)[p, k] = words[at + 1 : at + 1 + s.link_profile.shape[2]]
+
+
+@rule_with_interpreted_form(_put_link_at_once, inline=False)
 def put_link(s: Any, p: int, k: int, words: Any, at: int) -> None:
     """Let the descriptor at ``words[at:]`` be the neighbour in slot ``k``."""
     s.links[p, k] = words[at]

@@ -19,6 +19,7 @@ from gossamer.protocol.overlay.links import handle_in, is_refused
 from gossamer.protocol.overlay.profile import IDENTIFIER
 from gossamer.protocol.overlay.selection import sampled_word, set_targets
 from gossamer.protocol.overlay.utility import primary_ranges, range_utility, ranges_utility
+from gossamer.protocol.row_scans import row_differs
 from gossamer.protocol.rules import inline_rule, rule
 from gossamer.protocol.scans import copy_row
 from gossamer.protocol.space.ring import RING
@@ -154,10 +155,7 @@ def is_news(s: Any, p: int, word: int, profile: Any, at: int, utility: float) ->
     k = slot_noted(s, handle_in(word))
     if k < 0:
         return is_newcomer(s, p, word)
-    changes = 0
-    for w in range(s.link_profile.shape[2]):
-        changes |= s.link_profile[index(p), index(k), index(w)] ^ profile[index(at + w)]
-    if changes != 0:
+    if row_differs(s.link_profile, p, k, profile, at):
         return is_news_of_neighbour(s, p, k, word, profile, at, utility)
     # No branch: which of the two is younger cannot be foretold.
     held = s.links[index(p), index(k)]

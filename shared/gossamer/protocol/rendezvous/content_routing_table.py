@@ -50,10 +50,11 @@ def move_entry(s: Any, p: int, e: int, place: int) -> None:
 @rule
 def listed_box_covers(s: Any, i: int, inner: Any, at: int, words: int) -> bool:
     """Whether listed box ``i`` covers the box at ``inner[at:]``; same attribute."""
-    if s.work.lists[i, 0] != inner[at]:
+    lists = s.work.lists
+    if lists[i, 0] != inner[at]:
         return False
     for w in range(1, words, 2):
-        if s.work.lists[i, w] > inner[at + w] or s.work.lists[i, w + 1] < inner[at + w + 1]:
+        if lists[i, w] > inner[at + w] or lists[i, w + 1] < inner[at + w + 1]:
             return False
     return True
 
@@ -95,10 +96,12 @@ def make_hull(s: Any, i: int, j: int) -> None:
 @rule
 def union_is_box(s: Any, i: int) -> bool:
     """Whether listed box ``i`` and ``work.box`` differ in one attribute and touch or overlap."""
+    lists = s.work.lists
+    box = s.work.box
     differing = 0
-    for w in range(1, s.work.box.shape[0], 2):
-        low, high = s.work.lists[i, w], s.work.lists[i, w + 1]
-        other_low, other_high = s.work.box[w], s.work.box[w + 1]
+    for w in range(1, box.shape[0], 2):
+        low, high = lists[i, w], lists[i, w + 1]
+        other_low, other_high = box[w], box[w + 1]
         if low != other_low or high != other_high:
             differing += 1
             if differing > 1 or low > other_high + 1 or other_low > high + 1:
@@ -149,11 +152,13 @@ def aggregate(s: Any, p: int, first: int, count: int) -> int:
     Returns the new count, at most B. A list that is full of boxes routed by other attributes makes
     room by merging two of those; with B > A there are two of one attribute.
     """
-    words = s.work.box.shape[0]
+    lists = s.work.lists
+    box = s.work.box
+    words = box.shape[0]
     i = first
     while i < first + count:
-        if s.work.lists[i, 0] == s.work.box[0]:
-            if listed_box_covers(s, i, s.work.box, 0, words):
+        if lists[i, 0] == box[0]:
+            if listed_box_covers(s, i, box, 0, words):
                 return count
             if union_is_box(s, i) or listed_inside_box(s, i):
                 count = absorb(s, first, count, i)
@@ -168,7 +173,7 @@ def aggregate(s: Any, p: int, first: int, count: int) -> int:
             return aggregate_after_merge(s, first, count)
         count = merge_listed_pair(s, first, count)
     for w in range(words):
-        s.work.lists[first + count, w] = s.work.box[w]
+        lists[first + count, w] = box[w]
     return count + 1
 
 
@@ -200,8 +205,10 @@ def merge_listed_pair(s: Any, first: int, count: int) -> int:
 @rule
 def listed_inside_box(s: Any, i: int) -> bool:
     """Whether ``work.box`` covers listed box ``i``; same attribute."""
-    for w in range(1, s.work.box.shape[0], 2):
-        if s.work.box[w] > s.work.lists[i, w] or s.work.box[w + 1] < s.work.lists[i, w + 1]:
+    lists = s.work.lists
+    box = s.work.box
+    for w in range(1, box.shape[0], 2):
+        if box[w] > lists[i, w] or box[w + 1] < lists[i, w + 1]:
             return False
     return True
 

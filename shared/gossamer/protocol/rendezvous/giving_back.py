@@ -15,6 +15,7 @@ from typing import Any
 from gossamer.protocol.messages import BODY, EVENT, LENGTH, Outbox
 from gossamer.protocol.overlay.profile import ARC_START, IDENTIFIER
 from gossamer.protocol.rendezvous.content_routing_table import remove_source
+from gossamer.protocol.rendezvous.refreshing import install_anew
 from gossamer.protocol.rendezvous.retention import first_since, send_held
 from gossamer.protocol.rendezvous.showering import handle_of_slot, next_hop, rendezvous_value
 from gossamer.protocol.rules import inline_rule, rule
@@ -89,14 +90,15 @@ def give_back(s: Any, p: int, after: int, out: Outbox) -> None:
 def on_link_broke(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
     """What was on its way to a peer, which may well live, may be lost.
 
-    What it asked for is forgotten until it asks again, which it does within a round: that is news
-    then, and it is given what it may have missed (`offer_events`). What was given back to it may
-    be lost as well.
+    What it asked for is forgotten until it asks again, which it does within a round, as we do: that
+    is news then, and it is given what it may have missed (`offer_events`). What was given back to
+    it may be lost as well.
     """
     if words[at + LENGTH] != BODY + 1:
         s.counters[p, MALFORMED] += 1
         return
     handle = words[at + BODY]
     remove_source(s, p, handle)
+    install_anew(s, p)
     if predecessor_handle(s, p) == handle and handle >= 0:
         give_back_everything(s, p, out)

@@ -4,7 +4,8 @@ Every round a peer sends each neighbour one aggregated message: all boxes, its o
 others installed here, whose next hop that neighbour is. The message replaces what the neighbour
 held for us, so that what is no longer asked for vanishes by itself (de-aggregation). It is a
 heartbeat too, which ring neighbours, and others that were not heard of for a while, answer with
-their profile; a neighbour that has nothing to hold for us gets an empty one only then.
+their profile; a neighbour that has nothing to hold for us gets an empty one only then. Where rounds
+are left out in which nothing changed (`refreshing`), who was not heard of is asked all the same.
 
 A box that was not covered before is news: it is forwarded at once (the paper's lookups are
 recursive), but only if no other entry covers it, since then the path onward exists. State and
@@ -56,6 +57,7 @@ from gossamer.protocol.rendezvous.received_boxes import (
     judge_boxes,
 )
 from gossamer.protocol.rendezvous.recovery import offer_events
+from gossamer.protocol.rendezvous.refreshing import is_to_install
 from gossamer.protocol.rendezvous.showering import (
     handle_of_slot,
     own_arc_begins,
@@ -66,6 +68,7 @@ from gossamer.protocol.rendezvous.spreading import (
     spread,
     take_own_box,
 )
+from gossamer.protocol.row_scans import write_rows
 from gossamer.protocol.rules import inline_rule, rule
 from gossamer.protocol.scans import copy_row
 from gossamer.protocol.state import BOX, MALFORMED, SOURCE_IDENTIFIER
@@ -88,10 +91,7 @@ def send_boxes(
     write_own_descriptor(s, p, words, at + BODY)
     words[at + BODY + head - 2] = answer
     words[at + BODY + head - 1] = count
-    start = at + BODY + head
-    for i in range(count):
-        for w in range(size):
-            words[start + i * size + w] = s.work.lists[first + i, w]
+    write_rows(s.work.lists, first, count, words, at + BODY + head)
     close_record(out, at, head + count * size)
 
 
@@ -116,11 +116,20 @@ def list_everything(s: Any, p: int) -> int:
 
 @rule
 def on_install_timer(s: Any, p: int, out: Outbox) -> None:
-    """The periodic installation: one aggregated message to every neighbour that is to have one.
+    """The periodic installation, where this round is one for it, and else heartbeats alone."""
+    remove_expired(s, p)
+    if is_to_install(s, p):
+        install_everything(s, p, out)
+    else:
+        ask_the_silent(s, p, out)
+
+
+@rule
+def install_everything(s: Any, p: int, out: Outbox) -> None:
+    """One aggregated message to every neighbour that is to have one.
 
     A neighbour that nothing is installed at hears from us where its answer is needed.
     """
-    remove_expired(s, p)
     arcs = list_everything(s, p)
     for i in range(arcs):
         k = s.work.hops[i]
@@ -141,6 +150,16 @@ def needs_answer(s: Any, p: int, k: int) -> int:
     The ring has to be right in every round; of others it is enough to know that they live.
     """
     return int(k < 2 * s.params.ring_links or age_in(s.links[p, k]) >= s.params.heartbeat_rounds)
+
+
+@rule
+def ask_the_silent(s: Any, p: int, out: Outbox) -> None:
+    """Ask those who have been silent for long for an answer, and for nothing else."""
+    for k in range(s.links.shape[1]):
+        on_ring = k < 2 * s.params.ring_links
+        patience = s.params.refresh_rounds if on_ring else s.params.heartbeat_rounds
+        if s.links[p, k] >= 0 and age_in(s.links[p, k]) >= patience:
+            send_boxes(s, p, INSTALL_NEWS, handle_of_slot(s, p, k), 0, 0, 1, out)
 
 
 @rule

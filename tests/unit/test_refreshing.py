@@ -1,0 +1,213 @@
+"""What has not changed is installed again in every so-manieth round only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gossamer.protocol.config import Settings
+from gossamer.protocol.messages import (
+    ACKNOWLEDGE,
+    BODY,
+    INSTALL,
+    INSTALL_NEWS,
+    INSTALL_TIMER,
+    KIND,
+    LINK_BROKE,
+    TO,
+    Words,
+)
+from gossamer.protocol.overlay.profile import ARC_START, IDENTIFIER
+from gossamer.protocol.space.ring import RING_MASK
+from support.overlays import (
+    HANDLE,
+    Box,
+    Hosts,
+    converged,
+    entries,
+    install_record,
+    neighbours,
+    random_identifiers,
+    record,
+    subscribe_to_box,
+)
+
+NODES, RING, EVERY, HEARTBEAT = 14, 2, 4, 3
+WHOLE: Box = ((0, RING_MASK),)
+
+
+def overlay(refresh_rounds: int = EVERY, **changes: Any) -> Hosts:
+    """Fourteen peers, of whom peer 0 wants everything; its installations are known to be due."""
+    standard = {
+        "ring_links": RING,
+        "friend_links": 3,
+        "view_size": 6,
+        "shuffle_length": 3,
+        "heartbeat_rounds": HEARTBEAT,
+        "refresh_rounds": refresh_rounds,
+        "entry_lifetime": 3 * refresh_rounds,
+        "load_shifting": False,
+    }
+    settings = Settings(**(standard | changes))
+    hosts = Hosts(converged(settings, random_identifiers(NODES, 4), 4), settings)
+    subscribe_to_box(hosts.state, 0, *WHOLE)
+    return hosts
+
+
+def round_of(hosts: Hosts, p: int) -> list[Words]:
+    """What a peer sends when a round begins in which its neighbours are all heard of."""
+    hosts.state.round[p] += 1
+    return hosts.step(p, record(INSTALL_TIMER, p, p))
+
+
+def until_quiet(hosts: Hosts, p: int) -> None:
+    """Let rounds pass until one in which nothing is installed has just been, and another will."""
+    round_of(hosts, p)
+    while (hosts.state.round[p] + hosts.state.sampler.key[p]) % EVERY:
+        round_of(hosts, p)
+    assert not round_of(hosts, p)
+
+
+def installed(sent: list[Words]) -> set[int]:
+    """Whom something is installed at."""
+    return {int(words[TO]) for words in sent if words[KIND] == INSTALL}
+
+
+def test_every_round_installs_everything_in_the_paper() -> None:
+    hosts = overlay(1)
+    assert hosts.state.installed_digest.shape == (NODES, 0)
+    first = installed(round_of(hosts, 0))
+    assert first == set(neighbours(hosts.state, 0))
+    assert all(installed(round_of(hosts, 0)) == first for _ in range(5))
+
+
+def test_what_has_not_changed_is_installed_again_once_in_so_many_rounds() -> None:
+    hosts = overlay()
+    everybody = installed(round_of(hosts, 0))
+    sent = [round_of(hosts, 0) for _ in range(3 * EVERY)]
+    assert [installed(words) for words in sent if words] == [everybody] * 3
+    assert [bool(words) for words in sent[EVERY:]] == [bool(words) for words in sent[:-EVERY]]
+
+
+def test_peers_take_turns() -> None:
+    hosts = overlay()
+    for p in range(NODES):
+        subscribe_to_box(hosts.state, p, *WHOLE)
+        round_of(hosts, p)
+    turns = [sum(bool(round_of(hosts, p)) for p in range(NODES)) for _ in range(EVERY)]
+    assert sum(turns) == NODES
+    assert max(turns) < NODES
+
+
+def new_subscription(hosts: Hosts) -> None:
+    subscribe_to_box(hosts.state, 0, (0, RING_MASK >> 1))
+
+
+def no_subscription(hosts: Hosts) -> None:
+    hosts.state.constrained[0] = -1
+
+
+def neighbour_gone(hosts: Hosts) -> None:
+    hosts.state.links[0, -1] = -1
+
+
+def neighbour_moved(hosts: Hosts) -> None:
+    hosts.state.link_profile[0, 0, IDENTIFIER] += 1
+
+
+def neighbours_arc_changed(hosts: Hosts) -> None:
+    hosts.state.link_profile[0, -1, ARC_START] += 1
+
+
+def own_place_changed(hosts: Hosts) -> None:
+    hosts.state.sampler.profile[0, IDENTIFIER] += 1
+
+
+def others_ask_for_something(hosts: Hosts) -> None:
+    source = neighbours(hosts.state, 0)[-1]
+    hosts.step(0, install_record(hosts.state, INSTALL, 0, source, [(0, WHOLE)]))
+
+
+def connection_broke(hosts: Hosts) -> None:
+    hosts.step(0, record(LINK_BROKE, 0, 0, [neighbours(hosts.state, 0)[0]]))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        new_subscription,
+        no_subscription,
+        neighbour_gone,
+        neighbour_moved,
+        neighbours_arc_changed,
+        own_place_changed,
+        others_ask_for_something,
+        connection_broke,
+    ],
+)
+def test_a_change_is_installed_in_the_next_round(change: Any) -> None:
+    hosts = overlay()
+    until_quiet(hosts, 0)
+    change(hosts)
+    assert installed(round_of(hosts, 0)) >= set(neighbours(hosts.state, 0)[: 2 * RING])
+    assert not round_of(hosts, 0)
+
+
+def test_an_entry_that_expires_is_a_change() -> None:
+    hosts = overlay()
+    until_quiet(hosts, 0)
+    others_ask_for_something(hosts)
+    lifetime = hosts.state.params.entry_lifetime
+    turns = [bool(round_of(hosts, 0)) for _ in range(lifetime)]
+    assert entries(hosts.state, 0)
+    assert turns == [True, *(bool((i + 2) % EVERY == 0) for i in range(1, lifetime))]
+    assert installed(round_of(hosts, 0))
+    assert not entries(hosts.state, 0)
+    assert not round_of(hosts, 0)
+
+
+def test_what_is_asked_for_again_is_no_change() -> None:
+    hosts = overlay()
+    others_ask_for_something(hosts)
+    until_quiet(hosts, 0)
+    others_ask_for_something(hosts)
+    assert not round_of(hosts, 0)
+
+
+def test_the_silent_are_asked_in_other_rounds_too() -> None:
+    """Ring neighbours after as many rounds as installation takes, others after those of theirs."""
+    hosts = overlay()
+    until_quiet(hosts, 0)
+    slots = hosts.state.links.shape[1]
+    for age in range(EVERY + 2):
+        hosts.state.links[0] = (hosts.state.links[0] & HANDLE) | age << 32
+        # A round in which it is nobody's turn.
+        hosts.state.round[0] += EVERY
+        sent = hosts.step(0, record(INSTALL_TIMER, 0, 0))
+        asked = {k for k in range(slots) if age >= (EVERY if k < 2 * RING else HEARTBEAT)}
+        assert {int(w[TO]) for w in sent} == {int(hosts.state.links[0, k]) & HANDLE for k in asked}
+        assert all(w[KIND] == INSTALL_NEWS for w in sent)
+
+
+def test_a_question_is_answered_and_changes_nothing_else() -> None:
+    hosts = overlay()
+    source = neighbours(hosts.state, 0)[-1]
+    others_ask_for_something(hosts)
+    before = entries(hosts.state, 0)
+    assert before
+    sent = hosts.step(0, install_record(hosts.state, INSTALL_NEWS, 0, source, [], answer=True))
+    assert [(int(w[KIND]), int(w[TO])) for w in sent] == [(ACKNOWLEDGE, source)]
+    assert len(sent[0]) > BODY
+    assert entries(hosts.state, 0) == before
+
+
+def test_entries_live_from_one_installation_to_the_next() -> None:
+    hosts = overlay()
+    hosts.cycle(timers=(INSTALL_TIMER,))
+    held = {p for p in range(NODES) if entries(hosts.state, p)}
+    assert held
+    for _ in range(4 * EVERY):
+        hosts.state.round[:] += 1
+        hosts.cycle(timers=(INSTALL_TIMER,))
+        assert {p for p in range(NODES) if entries(hosts.state, p)} == held
