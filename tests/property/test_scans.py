@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -27,9 +30,22 @@ from gossamer.protocol.overlay.links import (
     write_link,
     write_own_descriptor,
 )
+from gossamer.protocol.peer import step, take_about_events, take_about_peers
+from gossamer.protocol.rendezvous.delivery import on_event
+from gossamer.protocol.rendezvous.showering import SLOT_BITS, slots_around
 from gossamer.protocol.row_scans import digest_row, digest_rows, row_differs, write_rows
 from gossamer.protocol.rules import Rule, use_compiled
-from gossamer.protocol.scans import copy_row, find_boxes, mark_points, position
+from gossamer.protocol.scans import (
+    copy_row,
+    copy_words,
+    find_boxes,
+    find_labelled_boxes,
+    is_in_ring,
+    mark_points,
+    position,
+    position_in_column,
+)
+from gossamer.protocol.space.ring import RING_MASK
 from gossamer.protocol.state import make_state
 from gossamer.protocol.struct import Struct
 
@@ -41,6 +57,7 @@ class Links(Struct):
     """As much of a state as a search among links reads."""
 
     links: np.ndarray
+    link_profile: np.ndarray
 
 
 def unbox(state: Any) -> Any:
@@ -155,6 +172,104 @@ def test_boxes_found_are_those_that_hold_the_point(
 
 @settings(deadline=None)
 @given(
+    boxes=arrays(np.int64, (2, 7, 9), elements=st.integers(0, 4) | st.just(LARGE)),
+    points=arrays(np.int64, (12, 3), elements=st.integers(-1, 5) | st.just(LARGE)),
+    count=st.integers(0, 7),
+    changed=st.none() | st.integers(0, 6),
+)
+def test_boxes_are_found_alike_however_often_and_after_changes(
+    boxes: np.ndarray, points: np.ndarray, count: int, changed: int | None
+) -> None:
+    """Interpreters index boxes that they have looked at for a while, until these change."""
+
+    def find(seen: Callable[[Any], Any]) -> list[list[int]]:
+        rows = boxes.copy()
+        answers = []
+        for i, point in enumerate(points):
+            if i == len(points) - 2 and changed is not None:
+                rows[1, changed, :] += 1 if rows[1, changed, 0] < 5 else -1
+            found = np.full(7, -1, np.int64)
+            words = [7, *point.tolist()]
+            held = find_boxes(seen(rows), 1, count, 3, words, 1, 3, seen(found))
+            answers.append(found[:held].tolist())
+            held = find_labelled_boxes(seen(rows), 1, count, 1, 2, 3, words, 1, 3, seen(found))
+            assert found[:held].tolist() == [k for k in answers[-1] if rows[1, k, 1] == 2]
+        return answers
+
+    with use_compiled(False):
+        assert find(lambda state: state) == find(unbox)
+    answers = find(unbox)
+    with use_compiled(True):
+        for point, answer in zip(points[:-2], answers, strict=False):
+            found = np.full(7, -1, np.int64)
+            held = int(find_boxes(boxes, 1, count, 3, point, 0, 3, found))
+            assert found[:held].tolist() == answer
+            held = int(find_labelled_boxes(boxes, 1, count, 1, 2, 3, point, 0, 3, found))
+            assert found[:held].tolist() == [k for k in answer if boxes[1, k, 1] == 2]
+
+
+@settings(deadline=None)
+@given(rows=arrays(np.int64, (2, 9, 3), elements=st.integers(-2, 3)), word=st.integers(-2, 4))
+def test_position_in_a_column_is_the_first(rows: np.ndarray, word: int) -> None:
+    column = rows[1, :, 2].tolist()
+    expected = column.index(word) if word in column else -1
+    assert in_every_form(lambda seen: int(position_in_column(seen(rows), 1, 2, word))) == expected
+
+
+@settings(deadline=None)
+@given(
+    rows=arrays(np.int64, (2, 5), elements=st.integers(0, 3)),
+    end=st.integers(0, 17),
+    count=st.integers(0, 5),
+    word=st.integers(0, 3),
+)
+def test_a_ring_is_searched_where_it_was_written_last(
+    rows: np.ndarray, end: int, count: int, word: int
+) -> None:
+    begin = max(0, end - count)
+    expected = word in [rows[1, i % 5] for i in range(begin, end)]
+    assert in_every_form(lambda seen: bool(is_in_ring(seen(rows), 1, begin, end, word))) == expected
+
+
+def test_words_are_copied_alike() -> None:
+    words = np.arange(9, dtype=np.int64)
+
+    def copy(seen: Callable[[Any], Any]) -> list[int]:
+        target = np.zeros(6, np.int64)
+        copy_words(seen(words), 2, 3, target, 1)
+        return target.tolist()
+
+    assert in_every_form(copy) == [0, 2, 3, 4, 0, 0]
+    outbox = [0] * 6
+    copy_words(words.tolist(), 2, 3, outbox, 1)
+    assert outbox == [0, 2, 3, 4, 0, 0]
+
+
+@settings(deadline=None)
+@given(
+    places=arrays(np.int64, 8, elements=st.integers(0, 6) | st.integers(0, RING_MASK)),
+    empty=arrays(np.bool_, 8),
+    me=st.integers(0, 6) | st.integers(0, RING_MASK),
+    wanted=st.integers(1, 6) | st.integers(1, RING_MASK),
+)
+def test_the_links_around_a_place_are_the_closest_on_either_side(
+    places: np.ndarray, empty: np.ndarray, me: int, wanted: int
+) -> None:
+    links = np.where(empty, -1, 7)
+    profiles = np.zeros((2, 8, 2), np.int64)
+    profiles[1, :, 0] = places
+    s = Links(links=np.stack([np.zeros(8, np.int64), links]), link_profile=profiles)
+    away = [(place - me) & RING_MASK for place in places.tolist()]
+    closer = [k for k in range(8) if not empty[k] and away[k] < wanted]
+    others = [k for k in range(8) if not empty[k] and away[k] >= wanted]
+    before = max(closer, key=away.__getitem__) + 1 if closer else 0
+    after = min(others, key=away.__getitem__) + 1 if others else 0
+    found = in_every_form(lambda seen: int(slots_around(seen(s), 1, me, wanted)))
+    assert found == before << SLOT_BITS | after
+
+
+@settings(deadline=None)
+@given(
     points=arrays(np.int64, (2, 7, 3), elements=st.integers(0, 4) | st.just(LARGE)),
     box=arrays(np.int64, 6, elements=st.integers(0, 4) | st.just(LARGE)),
     marks=arrays(np.int64, 7, elements=st.integers(0, 3)),
@@ -198,7 +313,9 @@ def test_a_slot_is_found_by_its_handle_whatever_the_age(
     ages: np.ndarray, handles: list[int], empty: np.ndarray, wanted: int
 ) -> None:
     links = np.where(empty, -1, ages << 32 | np.array(handles, np.int64))
-    s = Links(links=np.stack([np.zeros(8, np.int64), links]))
+    s = Links(
+        links=np.stack([np.zeros(8, np.int64), links]), link_profile=np.zeros((2, 8, 1), np.int64)
+    )
     expected = -1 if empty[wanted] else wanted
     assert in_every_form(lambda seen: int(slot_of(seen(s), 1, handles[wanted]))) == expected
 
@@ -267,17 +384,46 @@ def test_slots_are_written_alike(
     in_every_form(write)
 
 
-def test_linked_rules_are_plain_functions_all_the_way_down() -> None:
-    from gossamer.protocol.peer import step
-
-    seen = set()
-    waiting = [step.linked]
+def reachable(*rules: Rule) -> list[Any]:
+    """The plain functions that linked rules are and call."""
+    found: dict[str, Any] = {}
+    waiting = [rule.linked for rule in rules]
     while waiting:
         function = waiting.pop()
-        seen.add(function.__qualname__)
+        found[function.__qualname__] = function
         for name in function.__code__.co_names:
-            found = function.__globals__.get(name)
-            assert not isinstance(found, Rule), f"{function.__qualname__} calls a rule, {name}"
-            if hasattr(found, "__code__") and found.__qualname__ not in seen:
-                waiting.append(found)
-    assert {"step", "on_event", "_position_at_once", "find_seat"} <= seen
+            called = function.__globals__.get(name)
+            assert not isinstance(called, Rule), f"{function.__qualname__} calls a rule, {name}"
+            if hasattr(called, "__code__") and called.__qualname__ not in found:
+                waiting.append(called)
+    return list(found.values())
+
+
+def test_linked_rules_are_plain_functions_all_the_way_down() -> None:
+    names = {function.__qualname__ for function in reachable(step)}
+    assert {"step", "on_event", "_position_at_once", "find_seat"} <= names
+
+
+def columns_written(function: Any) -> set[str]:
+    """The arrays of structs that a function assigns to."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    return {
+        node.value.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Subscript)
+        and isinstance(node.ctx, ast.Store)
+        and isinstance(node.value, ast.Attribute)
+    }
+
+
+def test_records_about_events_leave_links_and_profile_alone() -> None:
+    """What follows from changes on the ring is not looked for after them."""
+    on_the_ring = {"links", "link_profile", "successor", "predecessor", "profile"}
+    written = {
+        function.__qualname__: columns_written(function)
+        for function in reachable(on_event, take_about_events)
+    }
+    assert written["remember"] > {"event_copies"}
+    assert all(not names & on_the_ring for names in written.values())
+    others = reachable(take_about_peers)
+    assert set.union(*map(columns_written, others)) > on_the_ring

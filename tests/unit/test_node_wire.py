@@ -372,6 +372,30 @@ def test_a_publisher_is_named_as_every_peer_is_and_never_by_a_handle(
         bob.wire.decode(alice.key, frame | {"peers": []})
 
 
+def test_a_publisher_is_believed_for_a_round(sides: tuple[Side, Side, Side]) -> None:
+    """Its entry comes with every copy of its events; from the next round on it is judged anew."""
+    alice, bob, carol = sides
+    bob.meet(carol)
+    alice.events.keep(9, b"exact")
+    body = event_body(9)
+    body[EVENT_ORIGIN] = alice.book.handle_of(carol.key)
+    frame = read(alice.wire.encode([BODY + 7, EVENT, 1, SELF, *body], ()) or b"")
+
+    def publisher() -> int:
+        record = bob.wire.decode(alice.key, frame).record
+        assert record is not None
+        return record[BODY + EVENT_ORIGIN]
+
+    known = publisher()
+    assert bob.book.key_of(known) == carol.key
+    judged = bob.descriptors.counts.total()
+    assert [publisher(), publisher()] == [known, known]
+    assert bob.descriptors.counts.total() == judged
+    bob.wire.new_round()
+    assert publisher() == known
+    assert bob.descriptors.counts.total() == judged + 1
+
+
 def carol_key(carol: Side) -> bytes:
     return carol.key.to_bytes(8, "big")
 

@@ -22,6 +22,7 @@ from gossamer.protocol.messages import (
     KIND,
     LENGTH,
     LINK_BROKE,
+    PUBLISH,
     REFUSED,
     TAIL,
     TO,
@@ -32,6 +33,7 @@ from gossamer.protocol.messages import (
 from gossamer.protocol.overlay.links import HANDLE_MASK
 from gossamer.protocol.overlay.profile import IDENTIFIER
 from gossamer.protocol.rendezvous.giving_back import arc_begins
+from gossamer.protocol.rendezvous.recovery import EVENT_VALUES
 from gossamer.protocol.state import COUNTERS, State, make_state
 
 Record = list[int]
@@ -141,8 +143,8 @@ class Core:
 
     def publish(self, event: int, values: Sequence[int]) -> Record:
         """The command to publish an event of these hashed values."""
-        made: Record = rules.publish_record(SELF, event, np.array(values, np.int64)).tolist()
-        return made
+        # What stands before the values, but for the event, is not read.
+        return header(PUBLISH, SELF, [event, *[0] * (EVENT_VALUES - 1), *values])
 
     def withdraw(self, event: int) -> Record:
         """The command to wait for no acknowledgement of an event any more."""

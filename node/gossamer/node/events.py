@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from typing import Any, Final
@@ -11,7 +11,6 @@ from typing import Any, Final
 import attrs
 
 from gossamer.node.security.encoding import decode, encode
-from gossamer.protocol.content.attributes import Attribute
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.values import Kind, Value
@@ -48,6 +47,7 @@ class EventFormat:
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
+        self._parts = [(one.name, _READERS.get(one.kind, _as_it_is), one.check) for one in schema]
 
     def to_bytes(self, values: Mapping[str, Value], publisher: int, published_at: float) -> bytes:
         """An event whose values `Schema.check_event` has made."""
@@ -66,12 +66,12 @@ class EventFormat:
         publisher, microseconds, plain = content
         if len(plain) != len(self._schema):
             raise ValueError(f"{len(plain)} values, expected {len(self._schema)}")
-        values = {
-            attribute.name: _from_plain(attribute, value)
-            for attribute, value in zip(self._schema, plain, strict=True)
-        }
         try:
-            return Event(event, self._schema.check_event(values), publisher, microseconds / 1e6)
+            values = {
+                name: check(read(value))
+                for (name, read, check), value in zip(self._parts, plain, strict=True)
+            }
+            return Event(event, values, publisher, microseconds / 1e6)
         except (ContentError, OverflowError) as error:
             raise ValueError(str(error)) from error
 
@@ -84,18 +84,21 @@ def _to_plain(value: Value) -> int | float | str:
     return value
 
 
-def _from_plain(attribute: Attribute, value: Any) -> object:
-    """Undoes `_to_plain`; whether the value belongs to the attribute is not said."""
-    if attribute.kind is Kind.DATE and type(value) is int:
-        return _date(value)
-    if attribute.kind is Kind.NUMBER and type(value) is str:
-        if len(value) > _LONGEST_NUMBER:
-            raise ValueError(f"a number of {len(value)} characters")
-        return _fraction(value)
+def _as_it_is(value: Any) -> object:
     return value
 
 
-def _date(microseconds: int) -> datetime:
+def _number(value: Any) -> object:
+    if type(value) is not str:
+        return value
+    if len(value) > _LONGEST_NUMBER:
+        raise ValueError(f"a number of {len(value)} characters")
+    return _fraction(value)
+
+
+def _date(microseconds: Any) -> object:
+    if type(microseconds) is not int:
+        return microseconds
     try:
         return _EPOCH + microseconds * _MICROSECOND
     except OverflowError as error:
@@ -108,6 +111,11 @@ def _fraction(text: str) -> Fraction:
         return Fraction(int(numerator), int(denominator) if stroke else 1)
     except ZeroDivisionError as error:
         raise ValueError("a fraction of nothing") from error
+
+
+# What undoes `_to_plain`, by the kind of an attribute; whether a value belongs to the attribute is
+# not said.
+_READERS: Final[Mapping[Kind, Callable[[Any], object]]] = {Kind.DATE: _date, Kind.NUMBER: _number}
 
 
 class ValueMemory:

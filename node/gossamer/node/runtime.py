@@ -143,6 +143,7 @@ class Runtime:
         self.core.now = number
         if kind == TIMERS[0]:
             self._vouching.new_round()
+            self._wire.new_round()
             self._budgets.new_round()
             self._take_late_frames()
         self.handle(self.core.timer(kind))

@@ -62,7 +62,7 @@ class Subscription:
         self.name = name
         self.dropped = 0
         self.box = box
-        self._wanted = wanted
+        self._wants = wanted.matcher()
         self._room = room
         self._mark = mark
         self._on_close = on_close
@@ -83,7 +83,7 @@ class Subscription:
 
     def matches(self, event: Event) -> bool:
         """Whether the event's exact values meet the expression."""
-        return self._wanted.matches_checked(event.values)
+        return self._wants(event.values)
 
     def offer(self, event: Event) -> bool:
         """Let an event wait here; False if another was dropped for it."""

@@ -9,12 +9,11 @@ An event's exact values travel beside its words, which hold hashed ones only.
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from functools import lru_cache
+from struct import Struct
 from types import MappingProxyType
-from typing import Final
-
-import attrs
+from typing import Final, NamedTuple
 
 from gossamer.node.book import AddressBook
 from gossamer.node.core import SELF, Record, header
@@ -42,6 +41,8 @@ WORD_BYTES: Final = 8
 MAX_ENTRY_BYTES: Final = 4224  # a descriptor's content and its signature
 CERTIFICATES_AT_ONCE: Final = 64
 MAX_CERTIFICATE_BYTES: Final = 4096
+# Publishers remembered within a round.
+MAX_PUBLISHERS: Final = 1024
 # Kinds of record beside which an event's exact values travel.
 EVENTS: Final = (EVENT, RECALLED)
 
@@ -77,8 +78,7 @@ def frame_types(codec: Codec) -> FrameTypes:
     )
 
 
-@attrs.frozen
-class Decoded:
+class Decoded(NamedTuple):
     """What became of a frame.
 
     Attributes:
@@ -87,7 +87,7 @@ class Decoded:
     """
 
     record: Record | None
-    missing: frozenset[int] = frozenset()
+    missing: Set[int] = frozenset()
 
 
 class Wire:
@@ -101,6 +101,12 @@ class Wire:
         self._vouching = vouching
         self._events = events
         self._last_event: tuple[int, Sequence[int], bytes] = (0, (), b"")
+        # By their entries, the publishers that were believed in this round.
+        self._publishers: dict[bytes, int] = {}
+
+    def new_round(self) -> None:
+        """A gossip round begins: whoever is named as a publisher has to be believed anew."""
+        self._publishers.clear()
 
     def encode(self, record: Record, profile: tuple[int, ...]) -> bytes | None:
         """The frame for a record of this peer, whose profile is given.
@@ -121,12 +127,13 @@ class Wire:
         values = self._events.find(body[EVENT_ID])
         if values is None:
             return None
-        swap = _Outward(self._book, self._vouching, profile)
-        words = list(body)
+        words, entries = body, list[bytes]()
         if body[EVENT_ORIGIN] >= 0:
+            swap = _Outward(self._book, self._vouching, profile)
+            words, entries = list(body), swap.entries
             words[EVENT_ORIGIN] = swap.peer(body[EVENT_ORIGIN])
         packed = _pack(words)
-        frame = encode_frame("record", kind=kind, words=packed, peers=swap.entries, event=values)
+        frame = encode_frame("record", kind=kind, words=packed, peers=entries, event=values)
         self._last_event = (kind, body, frame)
         return frame
 
@@ -147,23 +154,41 @@ class Wire:
         swap = _Inward(self._book, self._vouching, sender, frame["peers"])
         body = self._codec.rewrite(kind, words, swap, profiles=self._vouching.in_words)
         if body is None:
-            return Decoded(None, frozenset(swap.missing))
+            return Decoded(None, swap.missing)
         record = header(kind, source, body)
         self._codec.check(record)
-        return Decoded(record, frozenset(swap.missing))
+        return Decoded(record, swap.missing)
 
-    def _decode_event(self, sender: int, source: int, words: list[int], frame: Frame) -> Decoded:
+    def _decode_event(
+        self, sender: int, source: int, words: Sequence[int], frame: Frame
+    ) -> Decoded:
         if "event" not in frame:
             raise BadFrame("record", "event", "missing", "the values of the event")
         record = header(frame["kind"], source, words)
         self._codec.check(record)
-        swap = _Inward(self._book, self._vouching, sender, frame["peers"])
+        missing: Set[int] = frozenset()
         if words[EVENT_ORIGIN] >= 0:
-            # A publisher that is not believed gets no answer, and publishes again.
-            origin = swap.peer(words[EVENT_ORIGIN])
-            record[BODY + EVENT_ORIGIN] = -1 if origin is None else origin
+            record[BODY + EVENT_ORIGIN], missing = self._publisher(sender, words, frame["peers"])
         self._events.keep(words[EVENT_ID], frame["event"])
-        return Decoded(record, frozenset(swap.missing))
+        return Decoded(record, missing)
+
+    def _publisher(
+        self, sender: int, words: Sequence[int], entries: Sequence[bytes]
+    ) -> tuple[int, Set[int]]:
+        """The handle of an event's publisher and the keys missed to believe it.
+
+        One that is not believed is nobody: it gets no answer, and publishes again.
+        """
+        place = words[EVENT_ORIGIN]
+        entry = entries[place] if place < len(entries) else b""
+        key = self._publishers.get(entry)
+        if key is not None and key in self._book:
+            return self._book.handle_of(key), frozenset()
+        swap = _Inward(self._book, self._vouching, sender, entries)
+        handle = swap.peer(place)
+        if handle is not None and not swap.missing and len(self._publishers) < MAX_PUBLISHERS:
+            self._publishers[entry] = self._book.key_of(handle)
+        return -1 if handle is None else handle, swap.missing
 
     def encode_greeting(self, profile: tuple[int, ...]) -> bytes:
         """The frame by which this peer introduces itself."""
@@ -262,11 +287,16 @@ class _Inward:
 
 
 def _pack(words: Sequence[int]) -> bytes:
-    return struct.pack(f"<{len(words)}q", *words)
+    return _words(len(words)).pack(*words)
 
 
-def _unpack(data: bytes) -> list[int]:
+def _unpack(data: bytes) -> Sequence[int]:
     count, rest = divmod(len(data), WORD_BYTES)
     if rest:
         raise BadFrame("record", "words", f"{len(data)} bytes", f"whole words of {WORD_BYTES}")
-    return list(struct.unpack(f"<{count}q", data))
+    return _words(count).unpack(data)
+
+
+@lru_cache(256)
+def _words(count: int) -> Struct:
+    return Struct(f"<{count}q")

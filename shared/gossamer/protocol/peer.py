@@ -141,10 +141,47 @@ def step(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
         at: offset of the record's header.
         out: where records are appended; may share memory with ``words`` past the record.
     """
+    kind = words[at + KIND]
+    if kind == EVENT:
+        on_event(s, p, words, at, out)
+    elif not take_about_events(s, p, kind, words, at, out):
+        take_about_peers(s, p, now, kind, words, at, out)
+
+
+@rule
+def take_about_events(s: Any, p: int, kind: int, words: Any, at: int, out: Outbox) -> bool:
+    """Take a record that is about events and leaves all links as they are; False if it is not."""
+    if kind == STORED:
+        on_stored(s, p, words, at, out)
+    elif kind == PUBLISH:
+        on_publish(s, p, words, at, out)
+    elif kind == WITHDRAW:
+        on_withdraw(s, p, words, at)
+    elif kind == REPLAY_OFFER:
+        on_replay_offer(s, p, words, at, out)
+    elif kind == REPLAY_WANTED:
+        on_replay_wanted(s, p, words, at, out)
+    elif kind == RECALLED:
+        on_recalled(s, p, words, at, out)
+    elif kind == RECALL:
+        on_recall(s, p, words, at, out)
+    elif kind == RECALL_ANSWER:
+        on_recall_answer(s, p, words, at, out)
+    elif kind == CATCH_UP:
+        on_catch_up(s, p, words, at, out)
+    elif kind == LINK_BROKE:
+        on_link_broke(s, p, words, at, out)
+    else:
+        return False
+    return True
+
+
+@rule
+def take_about_peers(s: Any, p: int, now: int, kind: int, words: Any, at: int, out: Outbox) -> None:
+    """Take a record that may change links, and do what follows where those on the ring change."""
     successor = successor_handle(s, p)
     predecessor = predecessor_handle(s, p)
     arc_start = arc_begins(s, p)
-    kind = words[at + KIND]
     if kind == SAMPLE_TIMER:
         sample_on_timer(s.sampler, p, now, out)
     elif kind == OVERLAY_TIMER:
@@ -166,10 +203,6 @@ def step(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
         on_install(s, p, words, at, kind == INSTALL, out)
     elif kind == ACKNOWLEDGE:
         on_acknowledge(s, p, words, at)
-    elif kind == EVENT:
-        on_event(s, p, words, at, out)
-    elif kind == PUBLISH:
-        on_publish(s, p, words, at, out)
     elif kind == JOIN:
         on_join(s, p, now, words, at, out)
     elif kind == FIND_PLACE:
@@ -180,24 +213,6 @@ def step(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
         on_handover(s, p, words, at)
     elif kind == LOAD_SHIFTED:
         on_load_shifted(s, p, words, at, out)
-    elif kind == STORED:
-        on_stored(s, p, words, at, out)
-    elif kind == REPLAY_OFFER:
-        on_replay_offer(s, p, words, at, out)
-    elif kind == REPLAY_WANTED:
-        on_replay_wanted(s, p, words, at, out)
-    elif kind == RECALLED:
-        on_recalled(s, p, words, at, out)
-    elif kind == RECALL:
-        on_recall(s, p, words, at, out)
-    elif kind == RECALL_ANSWER:
-        on_recall_answer(s, p, words, at, out)
-    elif kind == CATCH_UP:
-        on_catch_up(s, p, words, at, out)
-    elif kind == WITHDRAW:
-        on_withdraw(s, p, words, at)
-    elif kind == LINK_BROKE:
-        on_link_broke(s, p, words, at, out)
     elif kind >= UNREACHABLE:
         on_unreachable(s, p, now, words, at, out)
     if s.params.stabilise == 1:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gossamer.protocol.box_index import index_of
 from gossamer.protocol.rules import rule_with_interpreted_form
 from gossamer.protocol.struct import as_array
 
@@ -23,6 +24,18 @@ def copy_row(rows: Any, i: int, j: int, words: Any) -> None:
     """Copy the row ``rows[i, j]`` to ``words``, which is as long."""
     for w in range(rows.shape[2]):
         words[w] = rows[i, j, w]
+
+
+def _copy_words_at_once(words: Any, at: int, size: int, target: Any, to: int) -> None:
+    copied = words[at : at + size]
+    target[to : to + size] = copied if type(copied) is list else copied.tolist()
+
+
+@rule_with_interpreted_form(_copy_words_at_once)
+def copy_words(words: Any, at: int, size: int, target: Any, to: int) -> None:
+    """Copy ``words[at:at + size]`` to ``target[to:]``, another array or later in the same one."""
+    for w in range(size):
+        target[to + w] = words[at + w]
 
 
 def _position_at_once(rows: Any, p: int, word: int) -> int:
@@ -40,17 +53,66 @@ def position(rows: Any, p: int, word: int) -> int:
     return -1
 
 
-def _find_boxes_at_once(
-    boxes: Any, p: int, count: int, first: int, words: Any, at: int, size: int, found: Any
-) -> int:
-    ends = as_array(boxes)[p, :count].T
+def _position_in_column_at_once(rows: Any, p: int, w: int, word: int) -> int:
+    same = as_array(rows)[p, :, w] == word
+    first = int(same.argmax())
+    return first if same[first] else -1
+
+
+@rule_with_interpreted_form(_position_in_column_at_once, inline=False)
+def position_in_column(rows: Any, p: int, w: int, word: int) -> int:
+    """The first i for which ``rows[p, i, w]`` is ``word``, -1 if none is; there are some rows."""
+    for i in range(rows.shape[1]):
+        if rows[p, i, w] == word:
+            return i
+    return -1
+
+
+def _is_in_ring_at_once(rows: Any, p: int, begin: int, end: int, word: int) -> bool:
+    row = as_array(rows)[p]
+    size = len(row)
+    first = begin % size
+    last = first + end - begin
+    # Past its end, the ring goes on where it begins.
+    return bool((row[first:last] == word).any() or (row[: max(0, last - size)] == word).any())
+
+
+@rule_with_interpreted_form(_is_in_ring_at_once, inline=False)
+def is_in_ring(rows: Any, p: int, begin: int, end: int, word: int) -> bool:
+    """Whether row ``p``, a ring, holds ``word`` among its entries from number ``begin`` to ``end``.
+
+    Entry i stands at place i modulo the size of the ring, which is not empty; ``end`` is past the
+    last of them, and they are no more than fit.
+    """
+    size = rows.shape[1]
+    for i in range(end - 1, begin - 1, -1):
+        if rows[p, i % size] == word:
+            return True
+    return False
+
+
+def _boxes_that_hold(ends: Any, first: int, words: Any, at: int, size: int) -> Any:
     held: Any = np.True_
     for d in range(size):
         value = words[at + d]
         held = held & (ends[first + 2 * d] <= value) & (ends[first + 2 * d + 1] >= value)
-    places = held.nonzero()[0]
-    as_array(found)[: len(places)] = places
+    return held
+
+
+def _write_places(places: Any, found: Any) -> int:
+    found[: len(places)] = places
     return len(places)
+
+
+def _find_boxes_at_once(
+    boxes: Any, p: int, count: int, first: int, words: Any, at: int, size: int, found: Any
+) -> int:
+    array = as_array(boxes)
+    index = index_of(array, p, count, first, size)
+    if index is not None:
+        return _write_places(index.find(words, at), found)
+    held = _boxes_that_hold(array[p, :count].T, first, words, at, size)
+    return _write_places(held.nonzero()[0].data, found)
 
 
 @rule_with_interpreted_form(_find_boxes_at_once, inline=False)
@@ -74,6 +136,56 @@ def find_boxes(
             if value < boxes[p, i, first + 2 * d] or value > boxes[p, i, first + 2 * d + 1]:
                 holds = False
                 break
+        if holds:
+            found[held] = i
+            held += 1
+    return held
+
+
+def _find_labelled_boxes_at_once(
+    boxes: Any,
+    p: int,
+    count: int,
+    label_at: int,
+    label: int,
+    first: int,
+    words: Any,
+    at: int,
+    size: int,
+    found: Any,
+) -> int:
+    array = as_array(boxes)
+    index = index_of(array, p, count, first, size, label_at)
+    if index is not None:
+        return _write_places(index.find_labelled(label, words, at), found)
+    ends = array[p, :count].T
+    held = (ends[label_at] == label) & _boxes_that_hold(ends, first, words, at, size)
+    return _write_places(held.nonzero()[0].data, found)
+
+
+@rule_with_interpreted_form(_find_labelled_boxes_at_once, inline=False)
+def find_labelled_boxes(
+    boxes: Any,
+    p: int,
+    count: int,
+    label_at: int,
+    label: int,
+    first: int,
+    words: Any,
+    at: int,
+    size: int,
+    found: Any,
+) -> int:
+    """`find_boxes` among the boxes of which word ``label_at`` is ``label``."""
+    held = 0
+    for i in range(count):
+        holds = boxes[p, i, label_at] == label
+        for d in range(size):
+            if not holds:
+                break
+            value = words[at + d]
+            if value < boxes[p, i, first + 2 * d] or value > boxes[p, i, first + 2 * d + 1]:
+                holds = False
         if holds:
             found[held] = i
             held += 1

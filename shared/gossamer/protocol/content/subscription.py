@@ -7,7 +7,7 @@ until it is one such set.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from attrs import field, frozen
@@ -61,17 +61,25 @@ class Interval:
     def contains(self, value: object) -> bool:
         """Whether the value lies between the bounds, exactly; other kinds never do."""
         exact = canonical(value)
-        return exact is not None and self.holds(exact)
+        return exact is not None and kind_of(exact) is self.kind and self.test()(exact)
 
-    def holds(self, exact: Any) -> bool:
-        """`contains` for a canonical value."""
-        if kind_of(exact) is not self.kind:
-            return False
-        low, high = self.low, self.high
-        above = low is None or low.value < exact or (low.closed and low.value == exact)
-        return above and (
-            high is None or exact < high.value or (high.closed and exact == high.value)
-        )
+    def test(self) -> Callable[[Any], bool]:
+        """`contains` for canonical values of this kind, as a function that costs little to call."""
+        if self.high is None:
+            assert self.low is not None
+            least = self.low.value
+            return (lambda v: v >= least) if self.low.closed else (lambda v: v > least)
+        most = self.high.value
+        if self.low is None:
+            return (lambda v: v <= most) if self.high.closed else (lambda v: v < most)
+        least = self.low.value
+        if self.low.closed:
+            return (
+                (lambda v: least <= v <= most)
+                if self.high.closed
+                else (lambda v: least <= v < most)
+            )
+        return (lambda v: least < v <= most) if self.high.closed else (lambda v: least < v < most)
 
     def intersect(self, other: Constraint) -> Interval | None:
         """The values in both, or None if there are none."""
@@ -113,9 +121,9 @@ class EnumerationRange:
         """Whether the value is one of the range; anything but a string never is."""
         return isinstance(value, str) and value in self._members
 
-    def holds(self, exact: Value) -> bool:
-        """`contains` for a canonical value."""
-        return exact in self._members
+    def test(self) -> Callable[[Any], bool]:
+        """`contains` for strings, as a function that costs little to call."""
+        return self._members.__contains__
 
     def intersect(self, other: Constraint) -> EnumerationRange | None:
         """The values in both, or None if there are none."""
@@ -176,12 +184,20 @@ class Subscription:
             for name, constraint in self.constraints
         )
 
-    def matches_checked(self, event: Mapping[str, Value]) -> bool:
-        """`matches` for an event as `Schema.check_event` gives it, of the same schema."""
-        for name, constraint in self.constraints:
-            if not constraint.holds(event[name]):
-                return False
-        return True
+    def matcher(self) -> Callable[[Mapping[str, Value]], bool]:
+        """`matches` for events as `Schema.check_event` gives them, of the same schema.
+
+        A function to be made once and asked often.
+        """
+        tests = [(name, constraint.test()) for name, constraint in self.constraints]
+
+        def matches(event: Mapping[str, Value]) -> bool:
+            for name, holds in tests:
+                if not holds(event[name]):
+                    return False
+            return True
+
+        return matches
 
     def to_text(self) -> str:
         """The subscription in the language, which parses back to an equal subscription."""

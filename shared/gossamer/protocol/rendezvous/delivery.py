@@ -55,7 +55,7 @@ from gossamer.protocol.rendezvous.showering import (
     rendezvous_value,
 )
 from gossamer.protocol.rules import rule
-from gossamer.protocol.scans import find_boxes, position
+from gossamer.protocol.scans import copy_words, find_boxes, find_labelled_boxes, position
 from gossamer.protocol.state import (
     BOX,
     FALSE_POSITIVES,
@@ -79,16 +79,18 @@ def is_interested(s: Any, p: int, words: Any, at: int) -> bool:
 @rule
 def matching_entries(s: Any, p: int, words: Any, body: int) -> int:
     """Write to ``work.found`` the entries that ask for an event copy; return their number."""
-    attributes = s.params.attributes
-    found = s.work.found
-    values = body + EVENT_VALUES
-    held = find_boxes(s.table, p, s.table_count[p], BOX + 1, words, values, attributes, found)
-    count = 0
-    for i in range(held):
-        if s.table[p, found[i], BOX] == words[body + EVENT_ATTRIBUTE]:
-            found[count] = found[i]
-            count += 1
-    return count
+    return find_labelled_boxes(
+        s.table,
+        p,
+        s.table_count[p],
+        BOX,
+        words[body + EVENT_ATTRIBUTE],
+        BOX + 1,
+        words,
+        body + EVENT_VALUES,
+        s.params.attributes,
+        s.work.found,
+    )
 
 
 @rule
@@ -100,14 +102,14 @@ def send_event(
     at = open_record(out, EVENT, to, s.sampler.handle[p], size)
     if at < 0:
         return
-    for w in range(size):
-        out.words[at + BODY + w] = words[body + w]
-    out.words[at + BODY + EVENT_MODE] = mode
+    sent = at + BODY
+    copy_words(words, body, size, out.words, sent)
+    out.words[sent + EVENT_MODE] = mode
     if mode == TREE:
         # Nobody answers from here on.
-        out.words[at + BODY + EVENT_ORIGIN] = NOBODY
-    out.words[at + BODY + EVENT_HOPS] = words[body + EVENT_HOPS] + 1
-    out.words[at + BODY + EVENT_TREE_HOPS] = tree_hops
+        out.words[sent + EVENT_ORIGIN] = NOBODY
+    out.words[sent + EVENT_HOPS] += 1
+    out.words[sent + EVENT_TREE_HOPS] = tree_hops
     close_record(out, at, size)
 
 
@@ -117,8 +119,9 @@ def deliver(s: Any, p: int, words: Any, body: int, tree_hops: int, out: Outbox) 
     event = words[body + EVENT_ID]
     if position(s.delivered, p, event) >= 0:
         return
-    s.delivered[p, s.delivered_next[p]] = event
-    s.delivered_next[p] = (s.delivered_next[p] + 1) % s.delivered.shape[1]
+    place = s.delivered_next[p]
+    s.delivered[p, place] = event
+    s.delivered_next[p] = (place + 1) % s.delivered.shape[1]
     me = s.sampler.handle[p]
     at = open_record(out, DELIVER, me, me, 3)
     if at < 0:
@@ -135,17 +138,19 @@ def forward_down(
 ) -> int:
     """Send the event to every neighbour that asked for it; return to how many."""
     told = 0
+    found = s.work.found
+    neighbours = s.work.told
     for i in range(matching_entries(s, p, words, body)):
-        neighbour = source_of(s, p, s.work.found[i])
+        neighbour = source_of(s, p, found[i])
         if neighbour == source:
             continue
         known = False
         for t in range(told - 1, -1, -1):
-            if s.work.told[t] == neighbour:
+            if neighbours[t] == neighbour:
                 known = True
                 break
         if not known:
-            s.work.told[told] = neighbour
+            neighbours[told] = neighbour
             told += 1
             send_event(s, p, neighbour, TREE, tree_hops + 1, words, body, out)
     return told
@@ -256,16 +261,14 @@ def on_event(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
         return
     body = at + BODY
     mode = words[body + EVENT_MODE]
-    source = words[at + FROM]
     if words[body + EVENT_HOPS] >= s.params.hop_limit:
         s.counters[p, HOPS_EXCEEDED] += 1
-        return
-    if mode < TREE:
-        route(s, p, words, body, out)
     elif mode == TREE:
-        disseminate(s, p, source, words, body, words[body + EVENT_TREE_HOPS], out)
+        disseminate(s, p, words[at + FROM], words, body, words[body + EVENT_TREE_HOPS], out)
+    elif mode < TREE:
+        route(s, p, words, body, out)
     else:
-        take_to_hold(s, p, source, words, body, out)
+        take_to_hold(s, p, words[at + FROM], words, body, out)
         send_replica(s, p, mode - REPLICA, words, body, out)
 
 

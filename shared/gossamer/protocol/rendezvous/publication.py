@@ -29,6 +29,7 @@ from gossamer.protocol.rendezvous.recovery import (
     EVENT_VALUES,
 )
 from gossamer.protocol.rules import rule
+from gossamer.protocol.scans import position_in_column
 from gossamer.protocol.state import MALFORMED
 
 NOBODY = -1
@@ -80,10 +81,9 @@ def await_answers(s: Any, p: int, words: Any, body: int, out: Outbox) -> bool:
 @rule
 def pending_place(s: Any, p: int, event: int) -> int:
     """Where an unanswered publication is remembered, or, for `NOBODY`, a free place; -1 if none."""
-    for i in range(s.pending.shape[1]):
-        if s.pending[p, i, PENDING_EVENT] == event:
-            return i
-    return -1
+    if s.pending.shape[1] == 0:
+        return -1
+    return position_in_column(s.pending, p, PENDING_EVENT, event)
 
 
 @rule

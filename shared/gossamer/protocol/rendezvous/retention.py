@@ -45,6 +45,7 @@ from gossamer.protocol.rendezvous.recovery import (
 from gossamer.protocol.rendezvous.showering import handle_of_slot, next_hop, rendezvous_value
 from gossamer.protocol.rendezvous.spreading import take_own_box
 from gossamer.protocol.rules import rule
+from gossamer.protocol.scans import is_in_ring
 from gossamer.protocol.space.ring import RING_MASK, clockwise
 from gossamer.protocol.state import (
     ANSWERER,
@@ -104,14 +105,8 @@ def hold(s: Any, p: int, copy: int, again: bool, words: Any, at: int, out: Outbo
 @rule
 def holds(s: Any, p: int, copy: int) -> bool:
     """Whether a copy was taken into the log within the last rounds."""
-    size = s.held_copies.shape[1]
-    for back in range(1, min(size, s.held_next[p]) + 1):
-        place = (s.held_next[p] - back) % size
-        if s.held_rounds[p, place] + RECENT_ROUNDS < s.round[p]:
-            return False
-        if s.held_copies[p, place] == copy:
-            return True
-    return False
+    recent = first_since(s, p, s.round[p] - RECENT_ROUNDS)
+    return is_in_ring(s.held_copies, p, recent, s.held_next[p], copy)
 
 
 @rule

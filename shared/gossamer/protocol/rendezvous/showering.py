@@ -18,10 +18,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from gossamer.protocol.overlay.links import handle_in
 from gossamer.protocol.overlay.profile import ARC_START, IDENTIFIER
-from gossamer.protocol.rules import inline_rule, rule
+from gossamer.protocol.rules import inline_rule, rule, rule_with_interpreted_form
 from gossamer.protocol.space.ring import RING, RING_MASK, clockwise
+from gossamer.protocol.struct import as_array
+
+# Bits of a number that holds two link slots: one above them, one below.
+SLOT_BITS = 32
 
 
 @rule
@@ -123,6 +129,41 @@ def plan_arcs(s: Any, p: int) -> int:
     return count
 
 
+def _slots_around_at_once(s: Any, p: int, me: int, wanted: int) -> int:
+    distances = (as_array(s.link_profile)[p, :, IDENTIFIER] - me) & RING_MASK
+    filled = as_array(s.links)[p] >= 0
+    closer = distances < wanted
+    before = np.where(filled & closer, distances, -1)
+    after = np.where(filled & ~closer, distances, RING)
+    last, first = int(before.argmax()), int(after.argmin())
+    slots = last + 1 if before[last] >= 0 else 0
+    return slots << SLOT_BITS | (first + 1 if after[first] < RING else 0)
+
+
+@rule_with_interpreted_form(_slots_around_at_once, inline=False)
+def slots_around(s: Any, p: int, me: int, wanted: int) -> int:
+    """The links closest before distance ``wanted`` from ``me``, and closest at or past it.
+
+    Of either the first slot, plus 1, that of the former above `SLOT_BITS`; 0 where there is none.
+    """
+    before = 0
+    after = 0
+    before_distance = -1
+    after_distance = RING
+    for k in range(s.links.shape[1]):
+        if s.links[p, k] < 0:
+            continue
+        distance = clockwise(me, s.link_profile[p, k, IDENTIFIER])
+        if distance < wanted:
+            if distance > before_distance:
+                before = k + 1
+                before_distance = distance
+        elif distance < after_distance:
+            after = k + 1
+            after_distance = distance
+    return before << SLOT_BITS | after
+
+
 @rule
 def next_hop(s: Any, p: int, value: int) -> int:
     """The link slot that a lookup of ``value`` goes to, or -1 where ``p`` is its rendezvous node.
@@ -134,23 +175,15 @@ def next_hop(s: Any, p: int, value: int) -> int:
     wanted = clockwise(me, value)
     if wanted == 0 or wanted > own_arc_begins(s, p) or s.successor[p] < 0:
         return -1
-    before = -1
-    after = -1
-    before_distance = 0
-    after_distance = RING
-    for k in range(s.links.shape[1]):
-        if s.links[p, k] < 0:
-            continue
-        distance = clockwise(me, s.link_profile[p, k, IDENTIFIER])
-        if distance < wanted and (before < 0 or distance > before_distance):
-            before = k
-            before_distance = distance
-        if distance >= wanted and distance < after_distance:
-            after = k
-            after_distance = distance
+    around = slots_around(s, p, me, wanted)
+    before = (around >> SLOT_BITS) - 1
+    after = (around & ((1 << SLOT_BITS) - 1)) - 1
     if after >= 0:
-        starts = neighbour_arc_begins(s, p, after, before_distance, after_distance)
-        if before < 0 or wanted > starts:
+        if before < 0:
+            return 2 * after + 1
+        before_distance = clockwise(me, s.link_profile[p, before, IDENTIFIER])
+        after_distance = clockwise(me, s.link_profile[p, after, IDENTIFIER])
+        if wanted > neighbour_arc_begins(s, p, after, before_distance, after_distance):
             return 2 * after + 1
     return 2 * before
 
