@@ -12,6 +12,7 @@ import attrs
 import trio
 
 from gossamer.node.assembly import run_peer
+from gossamer.node.config import Protocol
 from gossamer.node.discovery import static_peers
 from gossamer.node.parts import Parts
 from gossamer.node.peer import Peer
@@ -24,7 +25,10 @@ from support.node_peers import SCHEMA
 
 ROUND_S = 0.5
 # As of the preset `lan`, with smaller tables: rules that search them run interpreted.
+# A node's, but for a threshold of load shifting so low that peers move all the time.
 SETTINGS: dict[str, Any] = {
+    **Protocol.NODE_SETTINGS,
+    "shift_threshold": 0.5,
     "attributes": 2,
     "subscriptions": 16,
     "event_memory": 512,

@@ -122,6 +122,7 @@ def test_protocol_settings_come_from_preset_node_file_and_delivery_in_this_order
         retention_rounds=14_400,
         held_events=16_384,
         pending_publications=128,
+        shift_threshold=12.5,
         **Protocol.NODE_SETTINGS,
     )
     assert made == expected
@@ -134,9 +135,10 @@ def test_a_preset_is_exactly_its_visible_differences(preset: str) -> None:
     changed = {
         name: value for name, value, _ in loaded.rows() if value != base[name] and name != "preset"
     }
-    # What the protocol derives from the number of peers is no difference of its own.
-    derived = changed.pop("protocol.friend_links", None)
-    assert (derived is not None) == ("protocol.peers_expected" in changed)
+    # What the protocol derives from other fields is no difference of its own.
+    for derived, source in (("friend_links", "peers_expected"), ("shift_threshold", "round_s")):
+        found = changed.pop(f"protocol.{derived}", None)
+        assert (found is not None) == (f"protocol.{source}" in changed)
     assert changed == dict(PRESETS[preset])
 
 
