@@ -76,8 +76,8 @@ class Core:
         self.state: State = make_state(settings, 1, np.array([key], np.int64), identifiers)
         self.now = 0
         self._unboxed = self.state.unboxed()
-        # Rules write to anything that is indexed like an array.
-        self._words = [0] * rules.largest_step(settings)
+        # The system gives memory to what is written, a small part of it.
+        self._words = np.zeros(rules.largest_step(settings), np.int64).data
         self._cursor = [0, 0, 0]
         self._out = Outbox(self._words, self._cursor)  # type: ignore[arg-type]
         self._step = rules.step.linked
@@ -132,8 +132,7 @@ class Core:
         at = 0
         while at < cursor[TAIL]:
             end = at + words[at + LENGTH]
-            # Rules also write numbers of NumPy, which are slow to work with.
-            written.append(list(map(int, words[at:end])))
+            written.append(words[at:end].tolist())
             at = end
         return written
 

@@ -6,6 +6,7 @@ second form that leaves the loop to NumPy. Tests hold both forms equal.
 
 from __future__ import annotations
 
+from array import array
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,10 @@ def copy_row(rows: Any, i: int, j: int, words: Any) -> None:
 
 def _copy_words_at_once(words: Any, at: int, size: int, target: Any, to: int) -> None:
     copied = words[at : at + size]
-    target[to : to + size] = copied if type(copied) is list else copied.tolist()
+    if type(target) is memoryview:
+        target[to : to + size] = array(target.format, copied) if type(copied) is list else copied
+    else:
+        target[to : to + size] = copied if type(copied) is list else copied.tolist()
 
 
 @rule_with_interpreted_form(_copy_words_at_once)
