@@ -157,8 +157,8 @@ class Protocol:
 
     Attributes:
         preset: of `gossamer.protocol.config`; resilient, since real peers come and go.
-        peers_expected: the number of friend links follows from it (log2 N - 2); 64 suits 20 to
-            200 peers, and an overlay of other sizes works with a link more or less.
+        peers_expected: the number of friend links follows from it: one to each peer that is
+            expected, at most `MOST_FRIENDS`. 64 suits any number from 30 on.
         round_s: length of a gossip round. Half a second forms an overlay of 40 peers within 5 s
             and finds a dead neighbour within `failure_age` rounds, 5 s, for some 20 small
             messages a second.
@@ -178,6 +178,10 @@ class Protocol:
     # with the threshold of the presets 40 peers never rested: at 60 events a second moves were a
     # fifth of all they did, and the slowest deliveries took three times as long.
     SHIFT_EVENTS_PER_S: ClassVar[float] = 25.0
+    # The paper's log2(N) - 2 keeps a million peers' links few. Real peers stay connected to those
+    # they know of anyway, and with 24 friends instead of 4 an event reaches 40 peers in half the
+    # hops and with a tenth fewer copies; gossip takes no longer.
+    MOST_FRIENDS: ClassVar[int] = 24
     preset: str = attrs.field(default="resilient", validator=checks.one_of(PROTOCOL_PRESETS))
     peers_expected: int = attrs.field(default=64, validator=checks.whole_number(2, 1 << 20))
     round_s: float = attrs.field(default=0.5, validator=checks.seconds(0.05, 3600))
@@ -198,13 +202,15 @@ class Protocol:
         Raises:
             ConfigError: a setting is impossible.
         """
-        by_time = {"shift_threshold": self.SHIFT_EVENTS_PER_S * self.round_s}
+        derived: dict[str, object] = {"shift_threshold": self.SHIFT_EVENTS_PER_S * self.round_s}
+        if self.preset == "resilient":
+            derived["friend_links"] = max(1, min(self.peers_expected - 1, self.MOST_FRIENDS))
         decided = {"attributes": attributes, **delivery.settings(self.round_s)}
         preset = getattr(protocol_config, self.preset)
         try:
             made: Settings = preset(
                 self.peers_expected,
-                **{**self.NODE_SETTINGS, **by_time, **self.settings, **decided},
+                **{**self.NODE_SETTINGS, **derived, **self.settings, **decided},
             )
         except ConfigError as error:
             field = DECIDED_ELSEWHERE.get(error.field, f"protocol.{error.field}")
@@ -364,7 +370,6 @@ PRESETS: Final[Mapping[str, Mapping[str, object]]] = MappingProxyType(
         "wan": {
             "discovery.multicast": False,
             "protocol.round_s": 2.0,
-            "protocol.peers_expected": 256,
             "delivery.acknowledge_s": 40.0,
             "delivery.replay_s": 60.0,
             "delivery.retention_s": 86400.0,
