@@ -25,10 +25,9 @@ from support.node_peers import SCHEMA
 
 ROUND_S = 0.5
 # As of the preset `lan`, with smaller tables: rules that search them run interpreted.
-# A node's, but for a threshold of load shifting so low that peers move all the time.
+# Installation as in a node; load shifting as in the presets, so that peers move all the time.
 SETTINGS: dict[str, Any] = {
-    **Protocol.NODE_SETTINGS,
-    "shift_threshold": 0.5,
+    **{name: Protocol.NODE_SETTINGS[name] for name in ("refresh_rounds", "entry_lifetime")},
     "attributes": 2,
     "subscriptions": 16,
     "event_memory": 512,
