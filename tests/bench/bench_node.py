@@ -12,6 +12,9 @@ all that they do meanwhile: gossip, encryption, matching, and the applications t
 Traffic overhead is the share of event copies that peers took which want nothing of the kind, hops
 are how many peers a delivered event came through. They are counted in a stream of their own at the
 end, because to count them takes time.
+
+Memory is what is resident: pages of libraries and of the interpreter, which processes of a machine
+share, are in the memory of each. What only one process has is told beside it.
 """
 
 from __future__ import annotations
@@ -37,7 +40,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from support.clusters import MadeCluster
 from support.node_processes import Shell
 from support.peer_processes import PATIENCE_S, PeerProcesses, peer_processes
-from support.quotes import SCHEMA, Quote, Wish, make_quotes, make_wishes
+from support.quotes import SCHEMA, WIDTHS, Quote, Wish, make_quotes, make_wishes
 
 SEED = 1
 LEAD_S = 0.5  # from saying when a steady stream begins to its beginning
@@ -45,6 +48,7 @@ ARRIVAL_S = 30.0  # without any delivery, after which no more are waited for
 SETTLING_S = 3.0  # the same, while subscriptions may not be known everywhere yet
 SETTLING_ROUNDS = 60  # more than an overlay takes to form
 WATCHED = 400  # quotes published while copies and hops are counted, or all bursts if fewer
+STARTS = 5  # of a node alone, of which the median is told
 QUIET_ROUNDS = 4  # after the last delivery, in which nothing else may come
 
 
@@ -58,6 +62,7 @@ class Size:
         steady, rate: quotes published at so many a second.
         bursts, burst: so many bursts of so many quotes after that.
         round_s: of gossip.
+        widths: the least and the largest share of the quotes that a range holds in its attribute.
     """
 
     processes: tuple[int, ...]
@@ -67,6 +72,7 @@ class Size:
     bursts: int
     burst: int
     round_s: float
+    widths: tuple[float, float] = WIDTHS
 
     @property
     def peers(self) -> int:
@@ -252,26 +258,36 @@ def open_bench(size: Size, folder: Path, quotes: Sequence[Quote]) -> Iterator[tu
         begin = time.time()
         peers.open(size.round_s, {"delivery": {"event_memory": 8 * size.burst * len(SCHEMA)}})
         ready_s = max(peers.call("ready")) - begin
-        yield Bench(size, peers, make_wishes(size.wishes, quotes, SEED)), ready_s
+        yield Bench(size, peers, make_wishes(size.wishes, quotes, SEED, size.widths)), ready_s
 
 
 def measure_start(folder: Path) -> list[Measure]:
-    """What it takes to start a node alone, and what it holds then."""
+    """What it takes to start a node alone, and what it holds then: medians of several starts."""
     folder.mkdir()
     shell = Shell(folder)
     shell.ok("node", "init", "one")
+    starts = [_start_once(shell) for _ in range(STARTS)]
+    seconds, used, resident, unshared = (
+        statistics.median(column) for column in zip(*starts, strict=True)
+    )
+    return [
+        Measure("a process from start to ready", seconds, "s", "0.5 s"),
+        Measure("processor time of that", used, "s"),
+        Measure("memory of that process, alone", resident / 1e6, "MB"),
+        Measure("memory of a node alone, not shared", unshared / 1e6, "MB"),
+    ]
+
+
+def _start_once(shell: Shell) -> tuple[float, float, int, int]:
+    """Seconds and processor seconds until a node is ready, bytes resident and not shared."""
     begin = time.monotonic()
     chosen = ("listen.addresses", "listen.join_addresses", "page.address")
     ports = [part for name in chosen for part in ("--set", f"{name}=127.0.0.1:0")]
     with shell.node("one", *ports) as process:
         seconds = time.monotonic() - begin
         found = psutil.Process(process.pid)
-        used, resident = found.cpu_times(), found.memory_info().rss
-    return [
-        Measure("a process from start to ready", seconds, "s", "0.5 s"),
-        Measure("processor time of that", used.user + used.system, "s"),
-        Measure("memory of that process, alone", resident / 1e6, "MB"),
-    ]
+        used, memory = found.cpu_times(), found.memory_full_info()
+    return seconds, used.user + used.system, memory.rss, memory.uss
 
 
 def measure(size: Size, folder: Path) -> tuple[list[Measure], Counter[str]]:
@@ -284,6 +300,7 @@ def measure(size: Size, folder: Path) -> tuple[list[Measure], Counter[str]]:
         bench.peers.call("rest", rounds=10)
         rested = bench.peers.call("usage")
         memory = [one["resident_bytes"] / 1e6 for one in rested]
+        unshared = rested[0]["unshared_bytes"] / 1e6
         steady = bench.steady(quotes[: size.steady])
         rest = quotes[size.steady :]
         bursts = [bench.burst(rest[i : i + size.burst]) for i in range(0, len(rest), size.burst)]
@@ -304,6 +321,8 @@ def measure(size: Size, folder: Path) -> tuple[list[Measure], Counter[str]]:
         Measure("all peers started and ready", ready_s, "s", "5 s"),
         Measure("subscriptions in force after", settled_s, "s"),
         Measure("publications a second", size.rate, "1/s"),
+        Measure("deliveries of a publication", len(steady.receipts) / size.steady, ""),
+        Measure("peers reached by a publication", reached / size.steady, ""),
         Measure("latency, median", statistics.median(latencies), "ms"),
         Measure("latency, 99th percentile", latencies[len(latencies) * 99 // 100], "ms", "25 ms"),
         Measure("acknowledged after, median", 1e3 * statistics.median(steady.acknowledged), "ms"),
@@ -317,6 +336,7 @@ def measure(size: Size, folder: Path) -> tuple[list[Measure], Counter[str]]:
         *traffic,
         Measure("processor time of a peer's gossip round", round_ms, "ms"),
         Measure("memory of a process with one peer", memory[0], "MB", "60 MB"),
+        Measure("memory of that process, not shared", unshared, "MB"),
         Measure("connections of that peer", rested[0]["connections"], ""),
         Measure("memory of each further peer", statistics.mean(further), "MB", "3 MB"),
     ]
@@ -335,6 +355,9 @@ def main() -> None:
     parser.add_argument("--steady", type=int, help="quotes published at the steady rate")
     parser.add_argument("--rate", type=float, help="quotes a second")
     parser.add_argument("--bursts", type=int, help="bursts after that")
+    parser.add_argument(
+        "--widths", type=float, nargs=2, help="least and largest share of quotes in a range"
+    )
     parser.add_argument("--out", type=Path, default=Path(), help="where bench.json is written")
     given = parser.parse_args()
     size = SMALL if given.small else FULL
@@ -343,6 +366,7 @@ def main() -> None:
         "steady": given.steady,
         "rate": given.rate,
         "bursts": given.bursts,
+        "widths": given.widths and tuple(given.widths),
     }
     size = evolve(size, **{name: value for name, value in changes.items() if value})
     with tempfile.TemporaryDirectory() as folder:

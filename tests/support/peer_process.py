@@ -125,7 +125,7 @@ class Host:
         counted = ("frames_sent", "bytes_sent", "events_forwarded", "events_delivered", "rounds")
         return {
             "cpu_s": used.ru_utime + used.ru_stime,
-            "resident_bytes": _resident_bytes(),
+            **_memory(),
             "peers": len(self.peers),
             "connections": sum(int(peer.gauges().connections) for peer in self.peers),
             "rounds_late": sum(peer.counters.rounds_late for peer in self.peers),
@@ -164,9 +164,12 @@ def _config(
     )
 
 
-def _resident_bytes() -> int:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
+def _memory() -> dict[str, int]:
+    """What this process has in memory, and what of that no other process has too."""
+    lines = Path("/proc/self/smaps_rollup").read_text().splitlines()[1:]
+    kilobytes = {name: int(rest.split()[0]) for name, rest in (one.split(":") for one in lines)}
+    unshared = kilobytes["Private_Clean"] + kilobytes["Private_Dirty"]
+    return {"resident_bytes": 1024 * kilobytes["Rss"], "unshared_bytes": 1024 * unshared}
 
 
 def _sum_of(counts: list[dict[str, int]]) -> dict[str, int]:

@@ -21,7 +21,7 @@ Quote = dict[str, float | int]
 
 _SYMBOLS = 40
 # The share of quotes that a range holds: three of them together hold a quarter, on average.
-_NARROWEST, _WIDEST = 0.4, 0.9
+WIDTHS = (0.4, 0.9)
 
 
 @frozen
@@ -63,13 +63,22 @@ def make_quotes(count: int, seed: int) -> list[Quote]:
     return quotes
 
 
-def make_wishes(count: int, quotes: Sequence[Quote], seed: int) -> list[Wish]:
-    """Subscriptions whose ranges hold 40 to 90 % of ``quotes`` in each attribute."""
+def make_wishes(
+    count: int, quotes: Sequence[Quote], seed: int, widths: tuple[float, float] = WIDTHS
+) -> list[Wish]:
+    """Subscriptions to ranges of all attributes.
+
+    Args:
+        count: how many.
+        quotes: what will be published.
+        seed: of the ranges.
+        widths: the least and the largest share of ``quotes`` that a range holds in its attribute.
+    """
     draws = random.Random(seed)
     ordered = {name: sorted(quote[name] for quote in quotes) for name in SCHEMA.names}
 
     def draw_range(values: list[float | int]) -> tuple[float, float]:
-        held = round(draws.uniform(_NARROWEST, _WIDEST) * len(values))
+        held = round(draws.uniform(*widths) * len(values))
         first = draws.randrange(len(values) - held)
         return values[first], values[first + held]
 
