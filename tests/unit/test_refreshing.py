@@ -211,3 +211,18 @@ def test_entries_live_from_one_installation_to_the_next() -> None:
         hosts.state.round[:] += 1
         hosts.cycle(timers=(INSTALL_TIMER,))
         assert {p for p in range(NODES) if entries(hosts.state, p)} == held
+
+
+def test_what_a_neighbour_lost_unnoticed_is_back_after_as_many_rounds() -> None:
+    losers = 0
+    for loser in range(1, NODES):
+        hosts = overlay()
+        hosts.cycle(timers=(INSTALL_TIMER,))
+        held = set(entries(hosts.state, loser))
+        losers += bool(held)
+        hosts.state.table_count[loser] = 0
+        for _ in range(EVERY):
+            hosts.state.round[:] += 1
+            hosts.cycle(timers=(INSTALL_TIMER,))
+        assert set(entries(hosts.state, loser)) == held
+    assert losers > 2
