@@ -16,6 +16,7 @@ from gossamer.sim.errors import SimulationError
 
 PROBE = """
 import errno
+import os
 import typer
 from gossamer.protocol.errors import ConfigError, InvariantError
 from gossamer.sim.errors import SimulationError
@@ -38,6 +39,11 @@ RAISES = {
 @app.command()
 def greet(name: str = "world"):
     print(f"hello {name}")
+
+@app.command()
+def threads():
+    import numpy
+    print(os.environ["OPENBLAS_NUM_THREADS"], len(os.listdir("/proc/self/task")))
 
 @app.command()
 def fail(how: str):
@@ -157,6 +163,20 @@ def test_interrupt_while_a_host_is_imported(
     (probe / "probe_host.py").write_text("raise KeyboardInterrupt\n")
     assert main(["probe"]) == 130
     assert capsys.readouterr().err == "gossamer: interrupted\n"
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs a /proc file system")
+@pytest.mark.parametrize(("asked", "told"), [(None, "1 1"), ("2", "2 ")])
+def test_numpy_starts_no_threads_unless_asked(
+    probe: Path, monkeypatch: pytest.MonkeyPatch, asked: str | None, told: str
+) -> None:
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    if asked is not None:
+        monkeypatch.setenv("OPENBLAS_NUM_THREADS", asked)
+    program = "import sys; from gossamer.command.main import main; sys.exit(main())"
+    done = run_apart(probe, program, "probe", "threads")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(told)
 
 
 def test_defects_keep_their_traceback(probe: Path) -> None:

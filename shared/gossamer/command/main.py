@@ -8,6 +8,7 @@ any numerical library.
 from __future__ import annotations
 
 import difflib
+import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
@@ -49,6 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Raises:
         Exception: whatever a subcommand raised that is not the user's to mend; a defect.
     """
+    if arguments is None:
+        keep_linear_algebra_to_one_thread()
     given = list(sys.argv[1:] if arguments is None else arguments)
     commands = find_commands()
     if not given or given[0] in ("-h", "--help"):
@@ -60,6 +63,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given[0] not in commands:
         return _fail(_unknown(given[0], commands))
     return run_command(commands[given[0]], given[1:])
+
+
+def keep_linear_algebra_to_one_thread() -> None:
+    """Let NumPy start no threads of its own, unless the user asks for some.
+
+    It makes one for each core of the machine when it is imported. Nothing here multiplies large
+    matrices; a node alone would spend a quarter of the processor time of its start on them.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def find_commands() -> dict[str, EntryPoint]:
