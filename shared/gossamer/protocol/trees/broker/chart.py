@@ -68,22 +68,31 @@ class Chart:
         return self._found().get(broker)
 
     def anchors(self, missed: Collection[str]) -> dict[str, str]:
-        """For each broker that is missed, one of its last neighbours that leads to it.
+        """For each broker that is missed, another beside which it was, or may come back.
 
-        Those are brokers that can be reached, or are missed and have a neighbour that can.
+        That is one that can be reached, or is missed too and leads to one. A link counts of which
+        one end said last that it works: what the other said may never have come here. Who is on no
+        such link hangs beside this broker.
         """
         found: dict[str, str] = {}
         known = set(self.reachable)
-        while True:
-            nearer = {
-                one: min(known & self.links.get(one, {}).keys())
-                for one in sorted(set(missed) - known)
-                if known & self.links.get(one, {}).keys()
-            }
+        beside = self._named() if missed else {}
+        while left := sorted(set(missed) - known):
+            nearer = {one: min(near) for one in left if (near := known & beside.get(one, set()))}
             if not nearer:
-                return found
+                nearer = dict.fromkeys(left, self.name)
             found |= nearer
             known |= nearer.keys()
+        return found
+
+    def _named(self) -> dict[str, set[str]]:
+        """For each broker, whom it says it is linked to, and who says that of it."""
+        beside: dict[str, set[str]] = {}
+        for one, links in self.links.items():
+            for other in links:
+                beside.setdefault(one, set()).add(other)
+                beside.setdefault(other, set()).add(one)
+        return beside
 
     def _found(self) -> dict[str, str]:
         """The first broker on the way to each; of equally long ways that by the lesser name."""

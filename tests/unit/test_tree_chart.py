@@ -1,0 +1,37 @@
+"""What a broker of a general graph makes of what others say of their links."""
+
+from __future__ import annotations
+
+from gossamer.protocol.trees.broker.chart import Chart
+
+
+def chart_of(**links: str) -> Chart:
+    """What broker "a" has heard: of each broker, the letters of those that it names."""
+    chart = Chart("a")
+    for broker, named in links.items():
+        chart.set_links(broker, dict.fromkeys(named, 1.0), 0)
+    return chart
+
+
+def test_a_link_works_where_both_ends_say_so() -> None:
+    chart = chart_of(a="b", b="ac", c="d", d="c")
+    assert chart.reachable == {"a", "b"}
+    assert chart.cost("c", "b") is None
+
+
+def test_who_is_missed_hangs_at_the_end_of_a_link_that_it_names() -> None:
+    assert chart_of(a="b", b="a", c="bd", d="c").anchors("cd") == {"c": "b", "d": "c"}
+
+
+def test_or_of_one_that_others_name() -> None:
+    assert chart_of(a="bc", b="a", c="d", d="").anchors("cd") == {"c": "a", "d": "c"}
+
+
+def test_or_at_the_broker_that_asks_if_nobody_names_any() -> None:
+    chart = chart_of(a="b", b="a", c="d", d="c", e="")
+    assert chart.anchors("cde") == {"c": "a", "d": "a", "e": "a"}
+
+
+def test_who_can_be_reached_hangs_nowhere() -> None:
+    assert chart_of(a="b", b="ac", c="b").anchors("bc") == {}
+    assert chart_of(a="b", b="a").anchors([]) == {}
