@@ -19,6 +19,7 @@ SEEDS = st.integers(0, 2**32)
 @pytest.mark.parametrize("failure", FAILURES)
 @settings(max_examples=9, deadline=None)
 @given(seed=SEEDS)
+@example(seed=40000650)  # a broker without memory hears of trees while nobody is within its reach
 def test_each_document_comes_once_whatever_fails_and_is_installed(failure: str, seed: int) -> None:
     note(f"seed {seed}")
     play = TreePlay.drawn(failure, seed)

@@ -35,3 +35,13 @@ def test_or_at_the_broker_that_asks_if_nobody_names_any() -> None:
 def test_who_can_be_reached_hangs_nowhere() -> None:
     assert chart_of(a="b", b="ac", c="b").anchors("bc") == {}
     assert chart_of(a="b", b="a").anchors([]) == {}
+
+
+def test_who_was_never_within_reach_is_lost_from_when_it_is_missed() -> None:
+    chart = chart_of(a="b", b="a", c="")
+    chart.miss("abc", 5)
+    chart.miss("abc", 9)
+    assert chart.lost == {"c": 5}
+    chart.set_links("c", {"b": 1.0}, 10)
+    chart.set_links("b", {"a": 1.0, "c": 1.0}, 10)
+    assert chart.lost == {}

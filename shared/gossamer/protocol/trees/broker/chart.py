@@ -21,7 +21,8 @@ class Chart:
         name: of that broker.
         numbers: of the last news of each broker.
         links: neighbours of each broker, as it last said, and what a document costs there.
-        lost: since when (microseconds) each broker cannot be reached that could be before.
+        lost: since when (microseconds) each broker cannot be reached that could be before, or that
+            trees join.
     """
 
     name: str
@@ -40,6 +41,11 @@ class Chart:
             self.lost[one] = now
         for one in after:
             self.lost.pop(one, None)
+
+    def miss(self, brokers: Collection[str], now: int) -> None:
+        """Count those as lost from now on that cannot be reached, and never could be from here."""
+        for one in sorted(set(brokers) - self.reachable):
+            self.lost.setdefault(one, now)
 
     def cost(self, one: str, other: str) -> float | None:
         """What a document costs between two brokers, None where they are not linked.

@@ -247,6 +247,9 @@ def _all_reported(state: State, office: Office) -> bool:
 
 def _plan_if_due(state: State, out: Outbox, office: Office) -> None:
     _expire_samples(state, office, out.now)
+    if state.versions.present is not None:
+        # A broker without memory hears of trees before it hears how others are linked.
+        state.chart.miss(state.versions.present.plan.brokers, out.now)
     missed = absent(state, out.now)
     stand = routes_stand(state, missed)
     agreed = all(
