@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.rules import use_compiled
-from gossamer.sim.compilation import keep_compiled_code
 
 # The first example of a test may compile a rule, so no example has a deadline.
 settings.register_profile("gossamer", deadline=None)

@@ -25,6 +25,7 @@ from statistics import median
 from time import process_time
 from typing import Any
 
+from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.broker import Broker, BrokerSettings, Id, client, neighbour
 from gossamer.protocol.broker.index import compiled_index
 from gossamer.protocol.broker.messages import (
@@ -41,7 +42,6 @@ from gossamer.protocol.broker.messages import (
 )
 from gossamer.protocol.content.filters import Filter, exact_publication, parse
 from gossamer.sim.benchmarks import machine
-from gossamer.sim.compilation import keep_compiled_code
 from gossamer.sim.quotes import Quote, heavy_covering, little_covering, make_quotes, read_quotes
 
 SEED = 1

@@ -21,12 +21,12 @@ from statistics import median
 from time import process_time
 from typing import Any
 
+from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.content.filters import Filter, parse
 from gossamer.protocol.content.filters.composite import parse_composite
 from gossamer.protocol.content.matching.composite_matcher import CompositeMatcher
 from gossamer.protocol.content.matching.index import MatchingIndex
 from gossamer.sim.benchmarks import machine, state_bytes
-from gossamer.sim.compilation import keep_compiled_code
 from gossamer.sim.quotes import (
     Quote,
     heavy_covering,

@@ -20,10 +20,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.broker.messages import Attach
 from gossamer.protocol.scot import ROUTINGS, Factor, Scot, ScotSettings
 from gossamer.sim.benchmarks import machine
-from gossamer.sim.compilation import keep_compiled_code
 from gossamer.sim.plot_style import plot_style, save
 from gossamer.sim.scot.broadcast import Subscribers, broadcast
 from gossamer.sim.scot.burst import MINUTE, SECOND, Burst, BurstResult, run_burst

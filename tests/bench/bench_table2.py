@@ -29,6 +29,7 @@ from unittest.mock import patch
 import numpy as np
 from attrs import define, field
 
+from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.broker import Broker, BrokerSettings, Hop, client, neighbour
 from gossamer.protocol.broker.effects import Send
 from gossamer.protocol.broker.index import compiled_index
@@ -50,7 +51,6 @@ from gossamer.sim.brokers.service import FixedTimes
 from gossamer.sim.brokers.staircase import Staircase
 from gossamer.sim.brokers.storm import SECOND, Storm, run_storm
 from gossamer.sim.brokers.topology import controlled_49
-from gossamer.sim.compilation import keep_compiled_code
 
 ROOTS, DEGREE, PUBLICATIONS, UNSUBSCRIPTIONS, REACH = 20, 2_099, 1_000, 5, 2.0
 COVERINGS = {"active": "Active", "lazy": "Lazy", "off": "None"}

@@ -29,6 +29,7 @@ from networkx.algorithms.approximation import steiner_tree
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.rules import use_compiled
 from gossamer.protocol.trees.best import best_routes
 from gossamer.protocol.trees.exact import least_steiner_cost
@@ -47,7 +48,6 @@ from gossamer.protocol.trees.strategies import (
 )
 from gossamer.protocol.trees.tables import join_by_table, make_path_table
 from gossamer.protocol.trees.triples import make_triples, write_better_tree
-from gossamer.sim.compilation import keep_compiled_code
 from gossamer.sim.trees.draws import Stream
 from gossamer.sim.trees.generators import barabasi_albert, transit_stub, transit_stub_of, waxman
 from gossamer.sim.trees.simulation import warm_up

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.content.filters import (
     Filter,
     conforms,
@@ -22,7 +23,6 @@ from gossamer.protocol.content.filters import (
 from gossamer.protocol.content.matching.index import MatchingIndex
 from gossamer.protocol.content.matching.keys import number_high, number_low
 from gossamer.protocol.content.matching.string_order import StringOrder
-from gossamer.sim.compilation import keep_compiled_code
 from support.filter_strategies import (
     VALUES,
     filters,

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.config import Settings
 from gossamer.protocol.overlay.links import AGE_SHIFT, put_link, settle_ring
 from gossamer.protocol.overlay.news import set_bars_by_links
@@ -30,7 +31,6 @@ from gossamer.protocol.overlay.small_world import offset_distance
 from gossamer.protocol.rules import use_compiled
 from gossamer.protocol.space.ring import RING_MASK, clockwise
 from gossamer.protocol.state import State, make_state
-from gossamer.sim.compilation import keep_compiled_code
 from support.overlays import HANDLE, descriptor, subscribe_to_box
 
 NODES, VIEW, FAILURE_AGE, ROUND = 16, 6, 4, 9

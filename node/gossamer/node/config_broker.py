@@ -12,7 +12,7 @@ from gossamer.protocol.errors import ConfigError
 
 if TYPE_CHECKING:
     from gossamer.protocol.broker import BrokerSettings
-    from gossamer.protocol.broker.index import NewIndex
+    from gossamer.protocol.broker.index import FilterIndex, NewIndex
 
 PEER, BROKER = "peer", "broker"
 # What brokers say where peers tell the schema of their events: neither takes the other for its own.
@@ -108,12 +108,19 @@ class BrokerSection:
         """What makes an empty index for a broker that has not many subscriptions."""
         from gossamer.protocol.broker import index
 
-        made: NewIndex = index.compiled_index if self.index == COMPILED else index.SharedIndex
-        return made
+        return _compiled_index if self.index == COMPILED else index.SharedIndex
 
     def large_index(self) -> NewIndex:
         """The same for one that has."""
         from gossamer.protocol.broker import index
 
-        made: NewIndex = index.SharedIndex if self.index == INTERPRETED else index.compiled_index
-        return made
+        return index.SharedIndex if self.index == INTERPRETED else _compiled_index
+
+
+def _compiled_index() -> FilterIndex:
+    """An empty index whose compiled rules are kept between starts of nodes."""
+    from gossamer.compiled.store import keep_compiled_code
+    from gossamer.protocol.broker import index
+
+    keep_compiled_code()
+    return index.compiled_index()

@@ -25,7 +25,8 @@ import numba.core.typing.typeof
 import numba.extending
 import numba.np.arrayobj
 
-from gossamer.protocol.rules import Rule, bounds_checks
+from gossamer.protocol.keyed_code import make_dispatcher
+from gossamer.protocol.rules import Rule
 from gossamer.protocol.struct import Struct
 
 # The compiler's extension points are only partly typed.
@@ -109,17 +110,11 @@ _EXTERNAL = codegen.ll.Linkage.external
 
 def make_callee(function: Callable[..., Any], inline: bool) -> Any:
     """The compiler's function object of a rule that only compiled code will call."""
-    njit: Any = numba.njit
-    dispatcher = njit(
-        _nrt=False,
-        nogil=True,
-        fastmath=False,
-        error_model="numpy",
-        boundscheck=bounds_checks(),
-        forceinline=inline,
-        no_cpython_wrapper=True,
-        no_cfunc_wrapper=True,
-    )(function)
+    dispatcher = make_dispatcher(
+        function, "callee", inline=inline, no_cpython_wrapper=True, no_cfunc_wrapper=True
+    )
+    if "compile" in vars(dispatcher):
+        return dispatcher
     compile_alone = dispatcher.compile
     generator = numba.core.registry.cpu_target.target_context.codegen()
 

@@ -18,9 +18,28 @@ import os
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 _compiled_calls = False
+
+
+class CodeStore(Protocol):
+    """Where a host keeps machine code."""
+
+    def load(self, name: str) -> bytes | None:
+        """What was saved under a name, or None."""
+
+    def save(self, name: str, code: bytes) -> None:
+        """Keep ``code`` under a name; a store that cannot does nothing."""
+
+
+code_store: CodeStore | None = None
+
+
+def keep_code_in(store: CodeStore | None) -> None:
+    """Keep machine code that is made from now on in a host's store; None keeps it nowhere."""
+    global code_store
+    code_store = store
 
 
 class Rule:
@@ -31,8 +50,8 @@ class Rule:
     ) -> None:
         functools.update_wrapper(self, function)
         self.interpreted = function
-        self._source = source
-        self._inline = inline
+        self.source = source
+        self.inline = inline
         self._dispatcher: Any = None
         self._callee: Any = None
 
@@ -42,8 +61,8 @@ class Rule:
         return self.interpreted(*args)
 
     def __reduce__(self) -> tuple[Callable[[str, str], Rule], tuple[str, str]]:
-        # By name, so that the compiler's disk cache knows a rule again in the next process.
-        return _find_rule, (self._source.__module__, self._source.__qualname__)
+        # By name: the rule of that name in the process that reads it.
+        return _find_rule, (self.source.__module__, self.source.__qualname__)
 
     @functools.cached_property
     def linked(self) -> Callable[..., Any]:
@@ -52,27 +71,27 @@ class Rule:
 
     @property
     def callee(self) -> Any:
-        """The form that compiled rules and loops call; it becomes part of their code."""
-        if self._callee is None:
-            teach_compiler()
-            from gossamer.protocol.compiler import make_callee
+        """The form that compiled rules and loops call; it becomes part of their code.
 
-            self._callee = make_callee(self._source, self._inline)
+        It is asked for whenever a caller is compiled, and made of what the rule then refers to.
+        """
+        teach_compiler()
+        from gossamer.protocol.compiler import make_callee
+
+        self._callee = make_callee(self.source, self.inline)
         return self._callee
 
     @property
     def compiled(self) -> Any:
-        """The form that Python calls, compiled (or read from the disk cache) at its first call."""
+        """The form that Python calls, compiled (or read from where the host keeps code) at once.
+
+        What the rule refers to is part of it, as it was when this was first asked for.
+        """
         if self._dispatcher is None:
-            numba = teach_compiler()
-            self._dispatcher = numba.njit(
-                cache=True,
-                _nrt=False,
-                nogil=True,
-                fastmath=False,
-                error_model="numpy",
-                boundscheck=bounds_checks(),
-            )(self._source)
+            teach_compiler()
+            from gossamer.protocol.keyed_code import make_entry
+
+            self._dispatcher = make_entry(self.source)
         return self._dispatcher
 
 
@@ -87,20 +106,33 @@ def _find_rule(module: str, name: str) -> Rule:
     return found
 
 
-# By module, the global names of linked rules.
-_linked_names: dict[str, dict[str, Any]] = {}
+# By the identity of a module's global names: these names for linked rules, and the names
+# themselves, so that no others get that identity.
+_linked_names: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
 
 
 def _link(function: Callable[..., Any]) -> Callable[..., Any]:
     """A copy of ``function`` for which the rules among its globals are plain functions."""
     assert isinstance(function, types.FunctionType)
-    names = _linked_names.get(function.__module__)
-    if names is None:
+    whole = function.__globals__
+    if id(whole) not in _linked_names:
         # Entered before it is filled: rules may call each other in circles.
-        names = _linked_names[function.__module__] = dict(function.__globals__)
+        names = dict(whole)
+        _linked_names[id(whole)] = names, whole
         rules = {name: value for name, value in names.items() if isinstance(value, Rule)}
         names |= {name: value.linked for name, value in rules.items()}
-    return types.FunctionType(function.__code__, names, function.__name__)
+    names, _ = _linked_names[id(whole)]
+    cells = tuple(map(_link_cell, function.__closure__ or ()))
+    linked = types.FunctionType(
+        function.__code__, names, function.__name__, function.__defaults__, cells
+    )
+    linked.__kwdefaults__ = function.__kwdefaults__
+    return linked
+
+
+def _link_cell(cell: types.CellType) -> types.CellType:
+    held = cell.cell_contents
+    return types.CellType(held.linked) if isinstance(held, Rule) else cell
 
 
 def rule(function: Callable[..., Any]) -> Rule:

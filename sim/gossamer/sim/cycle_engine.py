@@ -28,10 +28,7 @@ from gossamer.protocol.messages import (
     make_outbox,
 )
 from gossamer.protocol.rules import Rule, rule
-from gossamer.sim.compilation import keep_compiled_code
 from gossamer.sim.loops import loop_factory
-
-keep_compiled_code()
 
 
 class Network(NamedTuple):

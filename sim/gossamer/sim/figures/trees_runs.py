@@ -8,7 +8,6 @@ from typing import Final
 import attrs
 
 from gossamer.protocol.rules import use_compiled
-from gossamer.sim.compilation import keep_compiled_code
 from gossamer.sim.records import Column, Table
 from gossamer.sim.trees.records import state_table
 from gossamer.sim.trees.scenario import DEFAULT_STRATEGIES, TreesScenario
@@ -50,7 +49,6 @@ class Run:
 
     def run(self) -> list[Found]:
         """Run it; raises `SimulationError`."""
-        keep_compiled_code()
         with use_compiled():
             return list(self._measure())
 

@@ -16,7 +16,6 @@ from typing import Any, Final
 import attrs
 
 from gossamer.protocol.rules import use_compiled
-from gossamer.sim.compilation import keep_compiled_code
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.simulation import peak_memory_bytes, save_checkpoint, versions
 from gossamer.sim.tasks import Progress, run_tasks
@@ -57,7 +56,6 @@ class _Strategy:
         return self.strategy
 
     def run(self) -> StrategyRecord:
-        keep_compiled_code()
         with use_compiled():
             warm_up(self.strategy)
             setting: Setting = _setting(self.scenario)

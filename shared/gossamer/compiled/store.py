@@ -1,0 +1,110 @@
+"""A folder of machine code, one file for each piece, shared by all processes of a user.
+
+A name says all that the code depends on, so a file is never stale and never written a second time
+with other content. What has not been asked for longest is removed once there is too much.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from gossamer.protocol.rules import keep_code_in
+
+_log = logging.getLogger(__name__)
+
+MOST_BYTES = 1 << 30
+_CHECK_BYTES = hashlib.sha256().digest_size
+_SUFFIX = ".code"
+
+
+def cache_root() -> Path:
+    """The folder for all caches: $GOSSAMER_CACHE, or the user's cache folder."""
+    chosen = os.environ.get("GOSSAMER_CACHE")
+    if chosen:
+        return Path(chosen)
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "gossamer" / "cache"
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "gossamer"
+
+
+def keep_compiled_code() -> None:
+    """Let machine code of rules be kept in the folder of the user's caches.
+
+    Where there is none, or it cannot be written, code is compiled anew in each process.
+    """
+    try:
+        folder = cache_root() / "compiled"
+    except RuntimeError:  # nobody's home
+        return
+    keep_code_in(FolderStore(folder))
+
+
+class FolderStore:
+    """Machine code in files of a folder.
+
+    Args:
+        folder: made when the first piece is saved.
+        most_bytes: what all files may take; the least recently used are removed beyond that.
+    """
+
+    def __init__(self, folder: Path, most_bytes: int = MOST_BYTES) -> None:
+        self._folder = folder
+        self._most_bytes = most_bytes
+
+    def load(self, name: str) -> bytes | None:
+        """What was saved under a name; None where that is nothing, or damaged."""
+        path = self._path(name)
+        try:
+            content = path.read_bytes()
+        except OSError:
+            return None
+        code = content[_CHECK_BYTES:]
+        if hashlib.sha256(code).digest() != content[:_CHECK_BYTES]:
+            _log.warning("%s is damaged: it is compiled anew", path)
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(path)
+        return code
+
+    def save(self, name: str, code: bytes) -> None:
+        """Keep ``code`` under a name; the file appears whole, or not at all."""
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._write(self._path(name), hashlib.sha256(code).digest() + code)
+            self._make_room()
+        except OSError as error:
+            _log.debug("%s is not kept: %s", self._path(name), error)
+
+    def _path(self, name: str) -> Path:
+        return self._folder / f"{name}{_SUFFIX}"
+
+    def _write(self, path: Path, content: bytes) -> None:
+        number, temporary = tempfile.mkstemp(dir=self._folder, prefix=".", suffix=_SUFFIX)
+        try:
+            with open(number, "wb") as file:
+                file.write(content)
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+
+    def _make_room(self) -> None:
+        """Remove what was not used for longest, others' unfinished files among it."""
+        found = []
+        for entry in os.scandir(self._folder):
+            with contextlib.suppress(FileNotFoundError):
+                if entry.is_file(follow_symlinks=False):
+                    found.append((entry.stat().st_mtime, entry.stat().st_size, entry.path))
+        taken = sum(size for _, size, _ in found)
+        for _, size, path in sorted(found):
+            if taken <= self._most_bytes:
+                return
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+            taken -= size

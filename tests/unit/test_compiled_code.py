@@ -1,0 +1,96 @@
+"""Machine code in a folder: whole or not at all, never damaged, never too much."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gossamer.compiled.store import FolderStore, cache_root, keep_compiled_code
+from gossamer.protocol import keyed_code
+from gossamer.protocol.rules import keep_code_in, rule
+
+
+@rule
+def double(x: int) -> int:
+    """Twice a number."""
+    return 2 * x
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A folder that holds what is compiled during a test."""
+    keyed_code._dispatchers.clear()
+    double._dispatcher = None
+    keep_code_in(FolderStore(tmp_path / "code"))
+    yield tmp_path / "code"
+    keep_compiled_code()
+
+
+def test_code_is_found_again_under_its_name(tmp_path: Path) -> None:
+    store = FolderStore(tmp_path / "code")
+    assert store.load("a") is None
+    store.save("a", b"machine code")
+    assert FolderStore(tmp_path / "code").load("a") == b"machine code"
+
+
+@pytest.mark.parametrize("damage", [b"", b"short", b"x" * 40])
+def test_a_damaged_file_is_as_none(
+    damage: bytes, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = FolderStore(tmp_path)
+    store.save("a", b"machine code")
+    (file,) = tmp_path.iterdir()
+    file.write_bytes(damage)
+    assert store.load("a") is None
+    assert "damaged" in caplog.text
+    store.save("a", b"machine code")
+    assert store.load("a") == b"machine code"
+
+
+def test_the_least_recently_used_makes_room(tmp_path: Path) -> None:
+    store = FolderStore(tmp_path, most_bytes=3 * (32 + 100))
+    for age, name in enumerate("abc"):
+        store.save(name, bytes(100))
+        os.utime(tmp_path / f"{name}.code", (1000 + age, 1000 + age))
+    assert store.load("a") is not None
+    store.save("d", bytes(100))
+    assert [store.load(name) is not None for name in "abcd"] == [True, False, True, True]
+
+
+def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "code").write_text("no folder")
+    store = FolderStore(tmp_path / "code")
+    store.save("a", b"machine code")
+    assert store.load("a") is None
+
+
+def test_a_rule_is_compiled_once_for_all_processes(folder: Path) -> None:
+    assert double.compiled(4) == 8
+    (file,) = folder.iterdir()
+    written = file.stat().st_mtime_ns, file.read_bytes()
+    os.utime(file, ns=(0, 0))
+    keyed_code._dispatchers.clear()
+    double._dispatcher = None
+    assert double.compiled(5) == 10
+    assert file.read_bytes() == written[1]
+    assert sum(double.compiled._cache_misses.values()) == 0
+
+
+def test_code_that_cannot_be_read_is_made_again(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert double.compiled(4) == 8
+    (file,) = folder.iterdir()
+    FolderStore(folder).save(file.stem, b"no machine code")
+    keyed_code._dispatchers.clear()
+    double._dispatcher = None
+    assert double.compiled(5) == 10
+    assert "cannot be read" in caplog.text
+
+
+def test_the_folder_of_caches_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOSSAMER_CACHE", "elsewhere")
+    assert cache_root() == Path("elsewhere")
