@@ -25,7 +25,7 @@ import numba.core.typing.typeof
 import numba.extending
 import numba.np.arrayobj
 
-from gossamer.protocol.keyed_code import make_dispatcher
+from gossamer.protocol import keyed_code
 from gossamer.protocol.rules import Rule
 from gossamer.protocol.struct import Struct
 
@@ -110,9 +110,7 @@ _EXTERNAL = codegen.ll.Linkage.external
 
 def make_callee(function: Callable[..., Any], inline: bool) -> Any:
     """The compiler's function object of a rule that only compiled code will call."""
-    dispatcher = make_dispatcher(
-        function, "callee", inline=inline, no_cpython_wrapper=True, no_cfunc_wrapper=True
-    )
+    dispatcher = keyed_code.make_callee(function, inline)
     if "compile" in vars(dispatcher):
         return dispatcher
     compile_alone = dispatcher.compile

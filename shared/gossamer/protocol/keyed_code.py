@@ -16,7 +16,7 @@ import logging
 import pickle
 import re
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numba
@@ -38,25 +38,34 @@ _KEY_LENGTH = 24
 
 
 # By what they are compiled for and by key; functions that differ in nothing share their code.
-_dispatchers: weakref.WeakValueDictionary[tuple[str, bool, str], Any] = (
-    weakref.WeakValueDictionary()
-)
+_dispatchers: weakref.WeakValueDictionary[tuple[str, str], Any] = weakref.WeakValueDictionary()
 _unkeyed = itertools.count()
 
 
-def make_dispatcher(
-    function: Callable[..., Any], purpose: str, *, inline: bool = False, **options: Any
-) -> Any:
-    """The compiler's function object for all functions that differ in nothing from this one.
+def make_callee(function: Callable[..., Any], inline: bool) -> Any:
+    """The compiler's function object that compiled code calls; it becomes part of its callers."""
+    wrappers = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return _make(function, code_key(function), f"callee{int(inline)}", inline, wrappers)
 
-    Args:
-        function: a rule's source, or a loop over rules.
-        purpose: what the code is for, so that code with other ``options`` has other names.
-        inline: whether the compiler is to place it into its callers.
-        options: further options of the compiler.
-    """
+
+def make_entry(function: Callable[..., Any]) -> Any:
+    """The function object that Python calls; its code is kept where the host keeps code."""
     key = code_key(function)
-    known = _dispatchers.get((purpose, inline, key)) if key is not None else None
+    made = _make(function, key, "entry", False, {})
+    if key is not None:
+        made._cache = _KeyedCache(function.__qualname__, key)
+    return made
+
+
+def _make(
+    function: Callable[..., Any],
+    key: str | None,
+    purpose: str,
+    inline: bool,
+    options: Mapping[str, bool],
+) -> Any:
+    """The function object for all functions of this key; ``purpose`` tells options apart."""
+    known = _dispatchers.get((purpose, key)) if key is not None else None
     if known is not None:
         return known
     njit: Any = numba.njit
@@ -67,20 +76,11 @@ def make_dispatcher(
         error_model="numpy",
         boundscheck=rules.bounds_checks(),
         forceinline=inline,
-        pipeline_class=_compiler_naming(key, f"{purpose}{int(inline)}"),
+        pipeline_class=_compiler_naming(key, purpose),
         **options,
     )(function)
     if key is not None:
-        _dispatchers[purpose, inline, key] = made
-    return made
-
-
-def make_entry(function: Callable[..., Any]) -> Any:
-    """The function object that Python calls; its code is kept where the host keeps code."""
-    made = make_dispatcher(function, "entry")
-    key = code_key(function)
-    if key is not None:
-        made._cache = _KeyedCache(function.__qualname__, key)
+        _dispatchers[purpose, key] = made
     return made
 
 

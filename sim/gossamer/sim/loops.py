@@ -16,6 +16,20 @@ from gossamer.protocol.rules import Rule, teach_compiler
 class Loop(Rule):
     """A loop made for certain rules; call it, or let another loop close over it."""
 
+    def __init__(
+        self,
+        loop: Callable[..., Any],
+        make: Callable[..., Loop],
+        rules: tuple[Rule, ...],
+        inline: bool,
+    ) -> None:
+        super().__init__(loop, loop, inline)
+        self._make = make
+        self._rules = rules
+
+    def __reduce__(self) -> Any:
+        return self._make, self._rules
+
     def __call__(self, *args: Any) -> Any:
         return self.compiled(*args)
 
@@ -41,7 +55,7 @@ def loop_factory(*, inline: bool) -> Callable[[Callable[..., Any]], Callable[...
             keys = [code_key(rule) for rule in rules]
             if rules not in made or made[rules][0] != keys or None in keys:
                 loop = factory(*rules)
-                made[rules] = keys, Loop(loop, loop, inline)
+                made[rules] = keys, Loop(loop, make, rules, inline)
             return made[rules][1]
 
         return make

@@ -6,8 +6,6 @@ system reads another's state.
 
 from __future__ import annotations
 
-import os
-import pickle
 import platform
 import resource
 import sys
@@ -20,8 +18,8 @@ from typing import Any
 
 import attrs
 
+from gossamer.sim.checkpoints import Checkpoints
 from gossamer.sim.churn import ChurnTrace
-from gossamer.sim.errors import ScenarioError
 from gossamer.sim.population import load_trace
 from gossamer.sim.records import RunRecord
 from gossamer.sim.scenario import Scenario, System
@@ -62,12 +60,13 @@ def simulate(
         CapacityError: a table was too small for the run.
     """
     started = time.monotonic()
+    checkpoints = Checkpoints(checkpoint, scenario) if checkpoint is not None else None
     trace = load_trace(scenario.churn) if scenario.churn is not None else None
 
     def run_one(system: System) -> SystemRun:
-        file = checkpoint / f"{system.name}.checkpoint" if checkpoint is not None else None
-        run = _begin(scenario, system, trace, file if resume else None)
-        return _run_to_end(run, progress, file, checkpoint_every_s)
+        kept: SystemRun | None = checkpoints.load(system.name) if checkpoints and resume else None
+        run = SystemRun(scenario, system, trace) if kept is None else kept
+        return _run_to_end(run, progress, checkpoints, checkpoint_every_s)
 
     with ThreadPoolExecutor(max(1, threads)) as pool:
         runs = list(pool.map(run_one, scenario.systems))
@@ -91,22 +90,8 @@ def _described(scenario: Scenario, trace: ChurnTrace | None) -> dict[str, Any]:
     return plain
 
 
-def _begin(
-    scenario: Scenario, system: System, trace: ChurnTrace | None, file: Path | None
-) -> SystemRun:
-    if file is None or not file.exists():
-        return SystemRun(scenario, system, trace)
-    with file.open("rb") as stream:
-        run: SystemRun = pickle.load(stream)
-    if run.scenario != scenario:
-        raise ScenarioError(
-            str(file), "checkpoint", run.scenario.name, "one of the same scenario and seed"
-        )
-    return run
-
-
 def _run_to_end(
-    run: SystemRun, progress: Progress | None, file: Path | None, every_s: float
+    run: SystemRun, progress: Progress | None, checkpoints: Checkpoints | None, every_s: float
 ) -> SystemRun:
     started = saved = time.monotonic()
     pause = every_s
@@ -115,31 +100,19 @@ def _run_to_end(
             run.run_round()
             if progress is not None:
                 progress(run.system.name, run.engine.cycle, run.rounds)
-            if file is not None and time.monotonic() - saved >= pause:
+            if checkpoints is not None and time.monotonic() - saved >= pause:
                 begun = time.monotonic()
-                save_checkpoint(run, file)
+                checkpoints.save(run.system.name, run)
                 saved = time.monotonic()
                 pause = max(every_s, CHECKPOINT_SHARE * (saved - begun))
     except KeyboardInterrupt:
         # Raised by `progress`, between two rounds: the run is whole.
-        if file is not None:
-            save_checkpoint(run, file)
+        if checkpoints is not None:
+            checkpoints.save(run.system.name, run)
         raise
-    if file is not None and time.monotonic() - started >= every_s:
-        save_checkpoint(run, file)
+    if checkpoints is not None and time.monotonic() - started >= every_s:
+        checkpoints.save(run.system.name, run)
     return run
-
-
-def save_checkpoint(run: object, file: Path) -> None:
-    """Write a run aside and put it in place whole."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    aside = file.with_suffix(".tmp")
-    try:
-        with aside.open("wb") as stream:
-            pickle.dump(run, stream, protocol=pickle.HIGHEST_PROTOCOL)
-        os.replace(aside, file)
-    finally:
-        aside.unlink(missing_ok=True)
 
 
 def versions() -> dict[str, str]:

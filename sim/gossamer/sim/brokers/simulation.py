@@ -6,11 +6,9 @@ at once, so that an interrupted run goes on with the others.
 
 from __future__ import annotations
 
-import pickle
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import attrs
 
@@ -18,8 +16,8 @@ from gossamer.protocol.broker.index import compiled_index
 from gossamer.sim.brokers.records import BrokerRunRecord, CoveringRecord, covering_record
 from gossamer.sim.brokers.scenario import BrokerScenario
 from gossamer.sim.brokers.storm import run_storm
-from gossamer.sim.errors import ScenarioError
-from gossamer.sim.simulation import peak_memory_bytes, save_checkpoint, versions
+from gossamer.sim.checkpoints import Checkpoints
+from gossamer.sim.simulation import peak_memory_bytes, versions
 from gossamer.sim.tasks import Progress, run_tasks
 
 
@@ -65,13 +63,16 @@ def simulate_brokers(
         SimulationError: a covering failed; those that are finished are kept.
     """
     started = time.monotonic()
-    kept = _kept(scenario, checkpoint) if resume and checkpoint is not None else {}
+    checkpoints = Checkpoints(checkpoint, scenario) if checkpoint is not None else None
+    kept: dict[str, CoveringRecord] = {}
+    if resume and checkpoints is not None:
+        kept = checkpoints.load_all(scenario.coverings)
     missing = [covering for covering in scenario.coverings if covering not in kept]
 
     def keep(record: CoveringRecord) -> None:
         kept[record.name] = record
-        if checkpoint is not None:
-            save_checkpoint((scenario, record), _file(checkpoint, record.name))
+        if checkpoints is not None:
+            checkpoints.save(record.name, record)
 
     tasks = [_Covering(scenario=scenario, covering=covering) for covering in missing]
     run_tasks(tasks, processes, _counting(progress, len(kept)), name="coverings", finished=keep)
@@ -94,24 +95,3 @@ def _counting(progress: Progress | None, before: int) -> Callable[[str, int, int
             progress(name, before + done, before + total)
 
     return report
-
-
-def _kept(scenario: BrokerScenario, checkpoint: Path) -> dict[str, CoveringRecord]:
-    files = [_file(checkpoint, covering) for covering in scenario.coverings]
-    return {record.name: record for record in (_load(scenario, file) for file in files) if record}
-
-
-def _load(scenario: BrokerScenario, file: Path) -> CoveringRecord | None:
-    if not file.exists():
-        return None
-    with file.open("rb") as stream:
-        content: Any = pickle.load(stream)
-    of, record = content
-    if of != scenario:
-        raise ScenarioError(str(file), "checkpoint", of.name, "one of the same scenario and seed")
-    found: CoveringRecord = record
-    return found
-
-
-def _file(checkpoint: Path, covering: str) -> Path:
-    return checkpoint / f"{covering}.checkpoint"

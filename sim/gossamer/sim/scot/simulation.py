@@ -6,19 +6,17 @@ once, so that an interrupted run goes on with the others.
 
 from __future__ import annotations
 
-import pickle
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import attrs
 
-from gossamer.sim.errors import ScenarioError
+from gossamer.sim.checkpoints import Checkpoints
 from gossamer.sim.scot.burst import run_burst
 from gossamer.sim.scot.records import RoutingRecord, ScotRunRecord
 from gossamer.sim.scot.scenario import ScotScenario
-from gossamer.sim.simulation import peak_memory_bytes, save_checkpoint, versions
+from gossamer.sim.simulation import peak_memory_bytes, versions
 from gossamer.sim.tasks import Progress, run_tasks
 
 
@@ -66,13 +64,16 @@ def simulate_scot(
         SimulationError: a run failed; those that are finished are kept.
     """
     started = time.monotonic()
-    kept = _kept(scenario, checkpoint) if resume and checkpoint is not None else {}
+    checkpoints = Checkpoints(checkpoint, scenario) if checkpoint is not None else None
+    kept: dict[str, RoutingRecord] = {}
+    if resume and checkpoints is not None:
+        kept = checkpoints.load_all(scenario.routings)
     missing = [routing for routing in scenario.routings if routing not in kept]
 
     def keep(record: RoutingRecord) -> None:
         kept[record.name] = record
-        if checkpoint is not None:
-            save_checkpoint((scenario, record), _file(checkpoint, record.name))
+        if checkpoints is not None:
+            checkpoints.save(record.name, record)
 
     tasks = [_Routing(scenario=scenario, routing=routing) for routing in missing]
     run_tasks(tasks, processes, _counting(progress, len(kept)), name="routings", finished=keep)
@@ -95,24 +96,3 @@ def _counting(progress: Progress | None, before: int) -> Callable[[str, int, int
             progress(name, before + done, before + total)
 
     return report
-
-
-def _kept(scenario: ScotScenario, checkpoint: Path) -> dict[str, RoutingRecord]:
-    files = [_file(checkpoint, routing) for routing in scenario.routings]
-    return {record.name: record for record in (_load(scenario, file) for file in files) if record}
-
-
-def _load(scenario: ScotScenario, file: Path) -> RoutingRecord | None:
-    if not file.exists():
-        return None
-    with file.open("rb") as stream:
-        content: Any = pickle.load(stream)
-    of, record = content
-    if of != scenario:
-        raise ScenarioError(str(file), "checkpoint", of.name, "one of the same scenario and seed")
-    found: RoutingRecord = record
-    return found
-
-
-def _file(checkpoint: Path, routing: str) -> Path:
-    return checkpoint / f"{routing}.checkpoint"

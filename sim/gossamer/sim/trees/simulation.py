@@ -6,18 +6,17 @@ that is finished is kept at once, so that an interrupted run goes on with the ot
 
 from __future__ import annotations
 
-import pickle
 import time
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
 from gossamer.protocol.rules import use_compiled
-from gossamer.sim.errors import ScenarioError
-from gossamer.sim.simulation import peak_memory_bytes, save_checkpoint, versions
+from gossamer.sim.checkpoints import Checkpoints
+from gossamer.sim.simulation import peak_memory_bytes, versions
 from gossamer.sim.tasks import Progress, run_tasks
 from gossamer.sim.trees.records import StrategyRecord, TreesRunRecord, strategy_record
 from gossamer.sim.trees.scenario import (
@@ -96,13 +95,16 @@ def simulate_trees(
     """
     started = time.monotonic()
     topology = scenario.topology.build(scenario.seed)
-    kept = _kept(scenario, checkpoint) if resume and checkpoint is not None else {}
+    checkpoints = Checkpoints(checkpoint, scenario) if checkpoint is not None else None
+    kept: dict[str, StrategyRecord] = {}
+    if resume and checkpoints is not None:
+        kept = checkpoints.load_all(scenario.strategies)
     missing = [strategy for strategy in scenario.strategies if strategy not in kept]
 
     def keep(record: StrategyRecord) -> None:
         kept[record.name] = record
-        if checkpoint is not None:
-            save_checkpoint((scenario, record), _file(checkpoint, record.name))
+        if checkpoints is not None:
+            checkpoints.save(record.name, record)
 
     tasks = [_Strategy(scenario=scenario, strategy=strategy) for strategy in missing]
     run_tasks(tasks, processes, _counting(progress, len(kept)), name="strategies", finished=keep)
@@ -134,24 +136,3 @@ def _counting(progress: Progress | None, before: int) -> Callable[[str, int, int
             progress(name, before + done, before + total)
 
     return report
-
-
-def _kept(scenario: TreesScenario, checkpoint: Path) -> dict[str, StrategyRecord]:
-    files = [_file(checkpoint, strategy) for strategy in scenario.strategies]
-    return {record.name: record for record in (_load(scenario, file) for file in files) if record}
-
-
-def _load(scenario: TreesScenario, file: Path) -> StrategyRecord | None:
-    if not file.exists():
-        return None
-    with file.open("rb") as stream:
-        content: Any = pickle.load(stream)
-    of, record = content
-    if of != scenario:
-        raise ScenarioError(str(file), "checkpoint", of.name, "one of the same scenario and seed")
-    found: StrategyRecord = record
-    return found
-
-
-def _file(checkpoint: Path, strategy: str) -> Path:
-    return checkpoint / f"{strategy}.checkpoint"

@@ -1,0 +1,110 @@
+"""Checkpoints are gone on with as what they are of, or refused in one sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+import pytest
+
+from gossamer.sim import checkpoints
+from gossamer.sim.checkpoints import Checkpoints
+from gossamer.sim.errors import ScenarioError
+
+
+@attrs.frozen
+class Churn:
+    """Part of a made-up scenario."""
+
+    trace: Path
+
+
+@attrs.frozen
+class Quotes:
+    """Another one, which names its file in words."""
+
+    file: str
+
+
+@attrs.frozen
+class MadeUp:
+    """A scenario with files."""
+
+    name: str
+    seed: int
+    parts: tuple[Churn | Quotes, ...]
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> MadeUp:
+    """A scenario whose files are there."""
+    (tmp_path / "trace").write_text("sessions")
+    (tmp_path / "quotes").write_text("quotes")
+    parts = (Churn(tmp_path / "trace"), Quotes(str(tmp_path / "quotes")), Quotes(""))
+    return MadeUp("made up", 1, parts)
+
+
+def test_parts_are_found_again(scenario: MadeUp, tmp_path: Path) -> None:
+    kept = Checkpoints(tmp_path / "c", scenario)
+    assert kept.load("one") is None
+    kept.save("one", {"state": 1})
+    kept.save("two", [2])
+    assert Checkpoints(tmp_path / "c", scenario).load_all(["one", "two", "three"]) == {
+        "one": {"state": 1},
+        "two": [2],
+    }
+
+
+def refusal(scenario: MadeUp, tmp_path: Path) -> str:
+    """The sentence by which the checkpoint of part "one" is refused."""
+    with pytest.raises(ScenarioError) as caught:
+        Checkpoints(tmp_path / "c", scenario).load("one")
+    return str(caught.value).removeprefix(f"{tmp_path / 'c' / 'one.checkpoint'}: ")
+
+
+def test_another_scenario_is_refused(scenario: MadeUp, tmp_path: Path) -> None:
+    Checkpoints(tmp_path / "c", scenario).save("one", 1)
+    assert refusal(attrs.evolve(scenario, seed=2), tmp_path) == (
+        "checkpoint is 'made up', expected one of the same scenario and seed"
+    )
+
+
+@pytest.mark.parametrize("name", ["trace", "quotes"])
+@pytest.mark.parametrize("edit", [lambda file: file.write_text("others"), Path.unlink])
+def test_inputs_that_have_changed_are_named(
+    name: str, edit: object, scenario: MadeUp, tmp_path: Path
+) -> None:
+    Checkpoints(tmp_path / "c", scenario).save("one", 1)
+    assert callable(edit)
+    edit(tmp_path / name)
+    assert refusal(scenario, tmp_path) == (
+        f"checkpoint is of other content, expected one of {tmp_path / name} as it is now"
+    )
+
+
+def test_what_other_sources_have_left_is_refused(
+    scenario: MadeUp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Checkpoints(tmp_path / "c", scenario).save("one", 1)
+    monkeypatch.setattr(checkpoints, "source_fingerprint", lambda: "edited")
+    said = "checkpoint is of another version, expected one of this version of gossamer"
+    assert refusal(scenario, tmp_path).startswith(said)
+
+
+@pytest.mark.parametrize("place", [0, 40, -1])
+def test_damage_is_noticed(place: int, scenario: MadeUp, tmp_path: Path) -> None:
+    Checkpoints(tmp_path / "c", scenario).save("one", "state")
+    file = tmp_path / "c" / "one.checkpoint"
+    content = bytearray(file.read_bytes())
+    content[place] ^= 1
+    file.write_bytes(content)
+    assert refusal(scenario, tmp_path) == (
+        "checkpoint is damaged, expected one that was written whole"
+    )
+
+
+def test_a_checkpoint_cut_short_is_damaged(scenario: MadeUp, tmp_path: Path) -> None:
+    Checkpoints(tmp_path / "c", scenario).save("one", "state")
+    file = tmp_path / "c" / "one.checkpoint"
+    file.write_bytes(file.read_bytes()[:20])
+    assert refusal(scenario, tmp_path).startswith("checkpoint is damaged")
