@@ -5,12 +5,15 @@ from __future__ import annotations
 import doctest
 import math
 import pickle
+from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 
 from gossamer.protocol.content import filters as api
 from gossamer.protocol.content.errors import ContentError, WrongValueError
 from gossamer.protocol.content.filters.language import MAX_COMPARISONS
+from gossamer.protocol.content.operators import Comparison, Operator
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.tokens import MAX_TEXT
 from gossamer.protocol.errors import ExpressionError
@@ -250,6 +253,62 @@ def test_length_and_number_of_predicates_are_bounded() -> None:
     assert api.to_text(api.parse(" and ".join(most))) == "x > 5"
     with pytest.raises(ExpressionError, match="more than 256 comparisons"):
         api.parse(" and ".join([*most, "x > 5"]))
+
+
+LONG_NUMBER = "9" * 400
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "reason"),
+    [
+        ("not " * 65 + "x > 5", 261, "expected at most 64 'not' in a row, found 'x'"),
+        ("not " * 1000 + "x > 5", 261, "expected at most 64 'not' in a row, found 'not'"),
+        ("not " * 1020 + "x > 5", 261, "expected at most 64 'not' in a row, found 'not'"),
+        (f"x > {LONG_NUMBER}", 5, "a number of more than 399 digits"),
+        (f"x > -{LONG_NUMBER}", 5, "a number of more than 399 digits"),
+        (f"x > 1/{LONG_NUMBER}", 5, "a number of more than 399 digits"),
+        (f"x > {'9' * 4000}", 5, "a number of more than 399 digits"),
+        (f"[x,>,{LONG_NUMBER}]", 6, "a number of more than 399 digits"),
+        ("(" * 4000, 1, "expected an attribute name, found '('"),
+        ("x in " + "[" * 4000, 7, "expected a number, date"),
+        ("[" * 4000, 2, "expected a name, an operator or a value, found '['"),
+        ("`\ud800` > 1", 1, "a lone surrogate is no character"),
+    ],
+)
+def test_what_is_deep_or_long_is_refused(text: str, column: int, reason: str) -> None:
+    check_error(text, column, reason)
+
+
+def test_negations_cancel_out() -> None:
+    assert api.parse("not " * 64 + "x > 5") == api.parse("x > 5")
+    assert api.parse("not " * 63 + "x > 5") == api.parse("x <= 5")
+    assert api.parse(f"x > {'0' * 1000}{'9' * 399}") == api.parse(f"x > {'9' * 399}")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (10**5000, "the integer of more than 399 digits"),
+        (-(10**5000), "the integer of more than 399 digits"),
+        (Fraction(10**5000, 3), "the number of more than 399 digits"),
+        (Decimal("1e999999999"), "the number 1E+999999999"),
+        (Decimal("1e-999999999"), "the number 1E-999999999"),
+        ([10**5000], "[a whole number of 16610 bits] of type list"),
+    ],
+    ids=["huge", "negative", "fraction", "exponent", "small", "list"],
+)
+def test_numbers_too_long_to_write_are_no_values(value: object, shown: str) -> None:
+    with pytest.raises(WrongValueError) as caught:
+        api.exact_publication({"x": value})
+    assert str(caught.value).endswith(f"takes a number, string, date or boolean, not {shown}")
+    with pytest.raises(WrongValueError):
+        api.Filter.of([Comparison("x", Operator.EQUAL, value)])
+
+
+def test_the_longest_numbers_are_written_and_read() -> None:
+    for value in (10**399 - 1, Fraction(1, 10**399 - 1), 5e-324, 2**1023):
+        publication = api.exact_publication({"x": value})
+        assert api.parse_publication(api.publication_to_text(publication)) == publication
 
 
 def test_filters_survive_pickling() -> None:

@@ -71,7 +71,15 @@ def _table(key: Part, value: Part, most: int, expected: str) -> Part:
             raise malformed(field, data, "each of them once")
         return held
 
-    return Part(lambda held: pairs.plain(held.items()), read)
+    def check(held: object, field: str) -> None:
+        if not isinstance(held, Mapping):
+            raise malformed(field, held, expected)
+        if pairs.check is not None:
+            pairs.check(list(held.items()), field)
+
+    return Part(
+        lambda held: pairs.plain(held.items()), read, check if pairs.check is not None else None
+    )
 
 
 def _read_broker(data: object, field: str) -> str:
@@ -222,6 +230,14 @@ SHAPES: Final[Mapping[str, Shape]] = {
 
 _BETWEEN: Final = Kinds(BETWEEN_BROKERS)
 _ALL: Final = Kinds(SHAPES)
+
+
+def check_between(message: m.BetweenBrokers) -> None:
+    """Let a message of a broker pass whose filters and values can be written and read again.
+
+    Raises `MalformedMessageError` or `ContentError`.
+    """
+    _BETWEEN.check(message)
 
 
 def plain_message(message: Message) -> list[object]:
