@@ -19,7 +19,7 @@ from typing import Final
 Number = int | float | Fraction
 Value = int | float | Fraction | str | datetime
 
-MAX_DIGITS: Final = 399
+MAX_DIGITS: Final = 500
 """Most digits of a number, and of numerator and denominator each: enough for any float."""
 
 _TOO_MANY_DIGITS: Final = 10**MAX_DIGITS
@@ -54,7 +54,7 @@ def canonical(value: object) -> Value | None:
     strings with lone surrogates are no values.
     """
     if type(value) is int:
-        return value if -_TOO_MANY_DIGITS < value < _TOO_MANY_DIGITS else None
+        return _bounded(value)
     if isinstance(value, float):
         return _canonical_float(float(value))
     if isinstance(value, str):
@@ -97,7 +97,7 @@ def _canonical_date(value: date) -> datetime | None:
 
 def _canonical_number(value: Real | Decimal) -> Number | None:
     if isinstance(value, Integral):
-        return canonical(int(value))
+        return _bounded(int(value))
     if isinstance(value, Decimal) and not _is_of_few_digits(value):
         return None
     ratio = _exact_ratio(value)
@@ -118,6 +118,10 @@ def _exact_ratio(value: Real | Decimal) -> Fraction | None:
         return Fraction(*as_integer_ratio())
     except (OverflowError, ValueError):  # infinities, NaN
         return None
+
+
+def _bounded(value: int) -> int | None:
+    return value if -_TOO_MANY_DIGITS < value < _TOO_MANY_DIGITS else None
 
 
 def _is_of_few_digits(value: Decimal) -> bool:
