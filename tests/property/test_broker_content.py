@@ -22,6 +22,7 @@ from gossamer.protocol.content.filters import Filter, parse
 from gossamer.protocol.content.filters.constraint import PRESENT, Constraint
 from gossamer.protocol.content.operators import Comparison, Operator
 from gossamer.protocol.content.values import Kind
+from gossamer.protocol.errors import ConfigError
 from gossamer.protocol.scot import ScotBroker, ScotSettings
 from gossamer.protocol.scot import messages as scot
 from gossamer.protocol.scot.labels import BrokerLabel, ClusterBitVector
@@ -29,7 +30,7 @@ from gossamer.protocol.scot.topology import Position
 from gossamer.protocol.trees.broker import messages as trees
 from gossamer.protocol.trees.broker.broker import TreeBroker
 from gossamer.protocol.trees.broker.messages import NO_TERM, NO_VERSION
-from gossamer.protocol.trees.broker.settings import TreeSettings
+from gossamer.protocol.trees.broker.settings import MAX_SAMPLES, TreeSettings
 from support.filter_strategies import filters
 from support.plain_index import PlainIndex
 
@@ -304,3 +305,10 @@ def test_clients_with_odd_names_are_refused(family: str) -> None:
         assert "attach" in str(refusal.error) or "client is" in str(refusal.error)
     assert made.counters.refused == 4
     assert not made.clients()
+
+
+@pytest.mark.parametrize("name", ["kept", "samples"])
+def test_a_graph_keeps_no_more_samples_than_a_message_tells(name: str) -> None:
+    TreeSettings(**{name: MAX_SAMPLES})
+    with pytest.raises(ConfigError, match=f"{name} is 10001, expected at most 10000"):
+        TreeSettings(**{name: MAX_SAMPLES + 1})

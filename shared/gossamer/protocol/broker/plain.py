@@ -174,7 +174,7 @@ def _is_plainly_exact(value: object) -> bool:
     if kind is str:
         return len(value) <= MAX_VALUE and value.isascii()  # type: ignore[arg-type,attr-defined]
     if kind is float:
-        return abs(value) <= _LARGEST  # type: ignore[arg-type,no-any-return]
+        return abs(value) <= _LARGEST  # type: ignore[arg-type]
     return kind is bool or (kind is int and -WHOLE <= value < WHOLE)  # type: ignore[operator]
 
 

@@ -44,6 +44,7 @@ from gossamer.protocol.broker.shapes import (
 )
 from gossamer.protocol.trees.broker import messages as m
 from gossamer.protocol.trees.broker.messages import Message, Plan, Term, Version
+from gossamer.protocol.trees.broker.settings import MAX_SAMPLES
 
 MAX_BROKERS: Final = 10_000
 """Most brokers of an overlay, and most neighbours of one."""
@@ -55,8 +56,6 @@ MAX_INTERESTS: Final = 1_000_000
 """Most subscriptions that a plan groups, or that a broker has."""
 MAX_FILTERS: Final = 100_000
 """Most filters of a subscription."""
-MAX_SAMPLES: Final = 10_000
-"""Most documents sent as samples at once."""
 _MOST: Final = 1e300
 
 
