@@ -69,7 +69,7 @@ def test_a_spoilt_frame_is_another_frame_or_refused(frame: Frame, seed: int) -> 
         ),
         (
             [1, 2, "advertisement", ["B", 1], "not " * 1000 + "a > 1"],
-            "expected a filter nested less deeply",
+            "expected a filter (expected at most 64 'not' in a row",
         ),
         (
             [1, 2, "publication", ["B", 1], ["B", 2], {"`": 1}, 0, 0],
@@ -96,7 +96,7 @@ def test_what_nobody_would_read_is_not_sent() -> None:
         plain_values({"a": "x" * 5000})
     with pytest.raises(ContentError, match="backquotes"):
         plain_values({"`": 1})
-    with pytest.raises(ContentError, match="too many digits"):
+    with pytest.raises(ContentError, match="has the integer 10000"):
         plain_values({"a": 10**900 + 1})
     with pytest.raises(ContentError, match="257 attributes"):
         plain_values(dict.fromkeys(map(str, range(257)), 1))

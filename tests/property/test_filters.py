@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gossamer.protocol.content import filters as api
-from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters import Filter, Relation
 from gossamer.protocol.content.operators import Comparison, Operator
 from support.filter_strategies import (
@@ -125,17 +123,6 @@ def test_gossamer_text_round_trips(wanted: Filter) -> None:
     assert api.parse(api.to_text(wanted)) == wanted
 
 
-@MANY
-@given(filters())
-def test_padres_text_round_trips(wanted: Filter) -> None:
-    negated = (Operator.NOT_STARTS_WITH, Operator.NOT_ENDS_WITH, Operator.NOT_CONTAINS)
-    if any(comparison.operator in negated for comparison in wanted.comparisons()):
-        with pytest.raises(ContentError, match="PADRES has no operator"):
-            api.to_padres(wanted)
-    else:
-        assert api.parse(api.to_padres(wanted)) == wanted
-
-
 NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="`"), min_size=1)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 
@@ -145,7 +132,6 @@ def test_publications_and_odd_names_round_trip(values: dict[str, Any]) -> None:
     publication = api.exact_publication(values)
     if values:
         assert api.parse_publication(api.publication_to_text(publication)) == publication
-        assert api.parse_publication(api.publication_to_padres(publication)) == publication
         equals = [Comparison(name, Operator.EQUAL, value) for name, value in values.items()]
         wanted = Filter.of(equals)
-        assert api.parse(api.to_text(wanted)) == api.parse(api.to_padres(wanted)) == wanted
+        assert api.parse(api.to_text(wanted)) == wanted

@@ -12,6 +12,7 @@ import pytest
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters.composite import (
     MAX_ALTERNATIVES,
+    MAX_DEPTH,
     MAX_PARTS,
     Composite,
     Part,
@@ -42,7 +43,60 @@ def test_forms(text: str, canonical: str) -> None:
     composite = parse_composite(text)
     assert composite_text(composite) == canonical
     assert parse_composite(canonical) == composite
-    assert parse_composite(composite_padres(composite)) == composite
+
+
+TYPED = (
+    '{class == "stock" and price >= -inf and price == $X} & '
+    '{class == "order" and name >= "" and name == $Y}'
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "padres"),
+    [
+        ('{class == "a"}', "{{[class,eq,'a']}}"),
+        (
+            '{class == "a"} & {class == "b"} & {class == "c"}',
+            "{{{[class,eq,'a']}&{[class,eq,'b']}}&{[class,eq,'c']}}",
+        ),
+        (
+            '{class == "a"} || {class == "b"} & {class == "c"}',
+            "{{[class,eq,'a']}||{{[class,eq,'b']}&{[class,eq,'c']}}}",
+        ),
+        (TYPED, "{{[class,eq,'stock'],[price,=,$I$X]}&{[class,eq,'order'],[name,eq,$S$Y]}}"),
+    ],
+)
+def test_forms_of_padres(text: str, padres: str) -> None:
+    composite = parse_composite(text)
+    assert composite_padres(composite) == padres
+    assert parse_composite(padres) == composite
+    assert parse_composite(padres.replace("$I$X", "'$F$X'")) == composite
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (JOIN, "PADRES has variables for numbers and for strings"),
+        ('{class == "a" and x > 5 and x == $X}', "no other predicate beside one"),
+        ('{class == "a" and x >= -inf and x == $X and x == $Y}', "'x' is several variables"),
+        ('{class == "a" and s >= "" and s == $X} & {x > 1}', "of one class only"),
+        ("{class == $X}", "of one class only"),
+        ('{class == "a" and s == "}"}', "PADRES takes braces in strings for those of composite"),
+    ],
+)
+def test_what_padres_cannot_say_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(ContentError) as caught:
+        composite_padres(parse_composite(text))
+    assert reason in str(caught.value)
+
+
+def test_long_composites_are_refused() -> None:
+    with pytest.raises(ExpressionError, match="more than the 262144 allowed"):
+        parse_composite("{a == 1}" + " " * (1 << 18))
+    part = Part(parse_composite(f'{{a == "{"x" * 4000}"}}').alternatives[0][0].filter)
+    composite = Composite(((part,) * 2,) * MAX_ALTERNATIVES)
+    with pytest.raises(ContentError, match="more than 262144"):
+        composite_text(composite)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +112,7 @@ def test_forms(text: str, canonical: str) -> None:
         ("{a > 1 and a < 0}", 12, "contradict each other"),
         ("{a > $X}", 6, "a variable is bound by equality and compared by nothing else"),
         ('{a == "x}', 7, "this string has no closing quote"),
-        ("{" * 40, 18, "braces more than 16 deep"),
+        ("{" * 1000, MAX_DEPTH + 2, f"braces more than {MAX_DEPTH} deep"),
         ("&".join(["{a == 1}"] * (MAX_PARTS + 1)), 9 * MAX_PARTS + 9, "more than 16 parts"),
         ("&".join(["{{a==1}||{b==1}}"] * 7), 119, f"more than {MAX_ALTERNATIVES} alternatives"),
     ],

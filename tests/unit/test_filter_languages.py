@@ -5,12 +5,15 @@ from __future__ import annotations
 import doctest
 import math
 import pickle
+from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 
 from gossamer.protocol.content import filters as api
 from gossamer.protocol.content.errors import ContentError, WrongValueError
 from gossamer.protocol.content.filters.language import MAX_COMPARISONS
+from gossamer.protocol.content.operators import Comparison, Operator
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.tokens import MAX_TEXT
 from gossamer.protocol.errors import ExpressionError
@@ -75,7 +78,8 @@ def test_forms_of_gossamer(text: str, canonical: str) -> None:
         ("[s,str-ge,'a'],[s,str-lt,'b']", 's >= "a" and s < "b"'),
         ("[s,str-prefix,'a'],[s,str-postfix,'b']", 's startswith "a" and s endswith "b"'),
         ("[s,str-contains,'a'],[s,neq,'cab']", 's contains "a" and s != "cab"'),
-        ("[s,isPresent,'any'],[t,isPresent]", "present(s) and present(t)"),
+        ("[s,isPresent,'any'],[t,isPresent]", 's >= "" and present(t)'),
+        ("[s,isPresent,any],[n,isPresent,100]", 's >= "" and n >= -inf'),
         ("[s,eq,'it\\'s, \"so\" [x]']", r"""s == "it's, \"so\" [x]" """),
         ("['odd, name',eq,true]", "`odd, name` == true"),
         ("[a-b.c,=,1]", "`a-b.c` == 1"),
@@ -83,7 +87,6 @@ def test_forms_of_gossamer(text: str, canonical: str) -> None:
 )
 def test_forms_of_padres(text: str, same: str) -> None:
     assert api.parse(text) == api.parse(same)
-    assert api.parse(api.to_padres(api.parse(text))) == api.parse(same)
 
 
 @pytest.mark.parametrize(
@@ -138,6 +141,10 @@ def test_gossamer_errors_point_at_the_fault(text: str, column: int, reason: str)
         ("[price,>,80],", 14, "expected '[', found the end"),
         ("[price,>,80,9]", 12, "expected ']', found ','"),
         ("[price,=,$X]", 10, "a variable means something in composite subscriptions only"),
+        ("[price,=,$I$X]", 10, "a variable means something in composite subscriptions only"),
+        ("[s,eq,'$S$X']", 7, "a variable means something in composite subscriptions only"),
+        ("[s,eq,$I$X]", 7, "attribute 's': eq takes a string, not $I$X"),
+        ("[s,isPresent,$S$X]", 14, "a variable means something in composite subscriptions only"),
         ("[price,>,1/0]", 10, "1/0 is not a finite number"),
         ("[class,eq,'sto", 11, 'expected a name, an operator or a value, found "\'"'),
         (r"[class,eq,'a\q']", 11, r"unknown escape \q"),
@@ -170,6 +177,15 @@ def test_a_schema_checks_names_and_types(text: str, column: int, reason: str) ->
     api.parse(text)
 
 
+def test_a_schema_says_what_is_present() -> None:
+    wanted = api.parse(
+        "[symbol,isPresent,'any'],[price,isPresent,100],[day,isPresent,'any']", SCHEMA
+    )
+    assert wanted == api.parse("present(symbol) and present(price) and present(day)", SCHEMA)
+    check_error("[price,isPresent,'any']", 18, "attribute 'price' takes a number", SCHEMA)
+    check_error("[symbol,isPresent,1]", 19, "not a number", SCHEMA)
+
+
 def test_a_schema_reads_dates_from_strings() -> None:
     wanted = api.parse('day > "2020-01-31" and present(symbol)', SCHEMA)
     assert api.to_text(wanted) == "day > 2020-01-31 and present(symbol)"
@@ -182,7 +198,8 @@ def test_publications_in_both_languages() -> None:
     assert api.publication_to_text(expected) == text
     padres = "[class,'stock'],[price,81.5],[urgent,true],[top,inf]"
     assert api.parse_publication(padres) == expected
-    assert api.publication_to_padres(expected) == padres
+    plain = {"price": 81.5, "class": "stock", "volume": 1000}
+    assert api.publication_to_padres(plain) == "[class,'stock'],[price,81.5],[volume,1000]"
 
 
 @pytest.mark.parametrize(
@@ -238,6 +255,62 @@ def test_length_and_number_of_predicates_are_bounded() -> None:
         api.parse(" and ".join([*most, "x > 5"]))
 
 
+LONG_NUMBER = "9" * 501
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "reason"),
+    [
+        ("not " * 65 + "x > 5", 261, "expected at most 64 'not' in a row, found 'x'"),
+        ("not " * 1000 + "x > 5", 261, "expected at most 64 'not' in a row, found 'not'"),
+        ("not " * 1020 + "x > 5", 261, "expected at most 64 'not' in a row, found 'not'"),
+        (f"x > {LONG_NUMBER}", 5, "a number of more than 500 digits"),
+        (f"x > -{LONG_NUMBER}", 5, "a number of more than 500 digits"),
+        (f"x > 1/{LONG_NUMBER}", 5, "a number of more than 500 digits"),
+        (f"x > {'9' * 4000}", 5, "a number of more than 500 digits"),
+        (f"[x,>,{LONG_NUMBER}]", 6, "a number of more than 500 digits"),
+        ("(" * 4000, 1, "expected an attribute name, found '('"),
+        ("x in " + "[" * 4000, 7, "expected a number, date"),
+        ("[" * 4000, 2, "expected a name, an operator or a value, found '['"),
+        ("`\ud800` > 1", 1, "a lone surrogate is no character"),
+    ],
+)
+def test_what_is_deep_or_long_is_refused(text: str, column: int, reason: str) -> None:
+    check_error(text, column, reason)
+
+
+def test_negations_cancel_out() -> None:
+    assert api.parse("not " * 64 + "x > 5") == api.parse("x > 5")
+    assert api.parse("not " * 63 + "x > 5") == api.parse("x <= 5")
+    assert api.parse(f"x > {'0' * 1000}{'9' * 500}") == api.parse(f"x > {'9' * 500}")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (10**5000, "the integer of more than 500 digits"),
+        (-(10**5000), "the integer of more than 500 digits"),
+        (Fraction(10**5000, 3), "the number of more than 500 digits"),
+        (Decimal("1e999999999"), "the number 1E+999999999"),
+        (Decimal("1e-999999999"), "the number 1E-999999999"),
+        ([10**5000], "[a whole number of 16610 bits] of type list"),
+    ],
+    ids=["huge", "negative", "fraction", "exponent", "small", "list"],
+)
+def test_numbers_too_long_to_write_are_no_values(value: object, shown: str) -> None:
+    with pytest.raises(WrongValueError) as caught:
+        api.exact_publication({"x": value})
+    assert str(caught.value).endswith(f"takes a number, string, date or boolean, not {shown}")
+    with pytest.raises(WrongValueError):
+        api.Filter.of([Comparison("x", Operator.EQUAL, value)])
+
+
+def test_the_longest_numbers_are_written_and_read() -> None:
+    for value in (10**500 - 1, Fraction(1, 10**500 - 1), 5e-324, 2**1023):
+        publication = api.exact_publication({"x": value})
+        assert api.parse_publication(api.publication_to_text(publication)) == publication
+
+
 def test_filters_survive_pickling() -> None:
     wanted = api.parse('s >= "a" and s not contains "b" and x != 5 and day > 2020-01-31')
     again = pickle.loads(pickle.dumps(wanted))
@@ -246,8 +319,68 @@ def test_filters_survive_pickling() -> None:
     assert again.matches({"s": "c", "x": 6, "day": "no date"}) is False
 
 
-def test_what_padres_cannot_say_is_refused() -> None:
-    with pytest.raises(ContentError, match="PADRES has no operator for 'not contains'"):
-        api.to_padres(api.parse('s not contains "a"'))
+@pytest.mark.parametrize(
+    ("text", "padres"),
+    [
+        ('x > 80 and class == "stock"', "[class,eq,'stock'],[x,>,80]"),
+        ('class == "" and x == 80.0', "[class,eq,''],[x,=,80]"),
+        ('class == "a" and x != -0.5', "[class,eq,'a'],[x,<>,-0.5]"),
+        ('class == "a" and x < 1e20', "[class,eq,'a'],[x,<,100000000000000000000.0]"),
+        ('class == "a" and x < 1e-7', "[class,eq,'a'],[x,<,0.0000001]"),
+        ('class == "a" and x >= -inf', "[class,eq,'a'],[x,isPresent,0]"),
+        ('class == "a" and s >= ""', "[class,eq,'a'],[s,isPresent,'any']"),
+        ('class == "a" and s contains "[b] $"', "[class,eq,'a'],[s,str-contains,'[b] $']"),
+    ],
+)
+def test_what_padres_takes_is_written(text: str, padres: str) -> None:
+    wanted = api.parse(text)
+    assert api.to_padres(wanted) == padres
+    assert api.parse(padres) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("x > 5", 'PADRES takes what is of one class only, expected class == "..."'),
+        ("class == 5", "PADRES takes what is of one class only"),
+        ('class != "a"', "PADRES takes what is of one class only"),
+        ('class == "a" and s not contains "a"', "PADRES has no operator for 'not contains'"),
+        (
+            'class == "a" and 80 <= x < 120',
+            "PADRES takes one predicate on an attribute, not x >= 80 and x < 120",
+        ),
+        ('class == "a" and present(x)', "presence of a number or of a string, not of either"),
+        (
+            'class == "a" and x == true',
+            "attribute 'x': PADRES has numbers and strings only, not true",
+        ),
+        ('class == "a" and x < 2020-01-31', "numbers and strings only, not 2020-01-31"),
+        ('class == "a" and x < inf', "PADRES has 64-bit numbers only, not inf"),
+        ('class == "a" and x == 1/3', "PADRES has 64-bit numbers only, not 1/3"),
+        ('class == "a" and x == 9223372036854775809', "64-bit numbers only"),
+        ('class == "a" and s == "$S$X"', """PADRES has no strings such as "$S$X\""""),
+        ('class == "a" and s == "it\'s"', "attribute 's': PADRES has no strings such as"),
+        ('class == "a" and `odd name` > 1', "PADRES has no attribute named 'odd name'"),
+        ('class == "a" and `eq` > 1', "PADRES has no attribute named 'eq'"),
+    ],
+)
+def test_what_padres_cannot_say_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(ContentError) as caught:
+        api.to_padres(api.parse(text))
+    assert reason in str(caught.value)
+
+
+def test_names_that_cannot_be_quoted_are_refused() -> None:
     with pytest.raises(ContentError, match="cannot be written between backquotes"):
         api.to_text(api.parse("[a`b,=,1]"))
+
+
+def test_publications_that_padres_cannot_say_are_refused() -> None:
+    for values in (
+        {"price": 1},
+        {"class": 1},
+        {"class": "a", "x": True},
+        {"class": "a", "x": math.inf},
+    ):
+        with pytest.raises(ContentError, match="PADRES"):
+            api.publication_to_padres(api.exact_publication(values))

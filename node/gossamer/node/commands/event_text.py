@@ -111,7 +111,7 @@ def publication_of_text(text: str, place: str) -> dict[str, Any]:
     """
     try:
         return filters.parse_publication(text)
-    except (ExpressionError, RecursionError) as error:
+    except ExpressionError as error:
         raise EventInputError(place, str(error)) from None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gossamer.protocol.broker import dump as dumping
 from gossamer.protocol.broker.advertisements import Offer
 from gossamer.protocol.broker.clients import on_client_message
+from gossamer.protocol.broker.codec import check_from_client
 from gossamer.protocol.broker.counters import Counters, TableSizes
 from gossamer.protocol.broker.effects import Effect
 from gossamer.protocol.broker.errors import MisplacedMessageError
@@ -181,6 +182,7 @@ class Broker:
         else:
             if source is None or not source.is_client:
                 raise MisplacedMessageError(kind, source, "a client")
+            check_from_client(source.name, message)
             on_client_message(self._state, out, source.name, message)
 
     def _on_host(self, out: Outbox, message: FromHost) -> None:
@@ -226,5 +228,5 @@ class Broker:
     ) -> None:
         if source is None:
             source = neighbour(getattr(message, "name", self.name))
-        self._state.counters.refused += source.is_client
+        self._state.counters.refused += 1
         out.refuse(source, error, message)

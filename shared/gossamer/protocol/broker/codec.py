@@ -33,6 +33,7 @@ from gossamer.protocol.broker.plain import (
     malformed,
     read_id,
     read_list,
+    read_name,
     read_whole,
     shown,
 )
@@ -42,6 +43,7 @@ from gossamer.protocol.broker.shapes import (
     FILTER,
     FLAG,
     ID,
+    LABEL,
     NAME,
     VALUES,
     Kinds,
@@ -108,15 +110,16 @@ FROM_CLIENT: Final[Mapping[str, Shape]] = {
     "attach": shape(m.Attach, ASKED, ASKED),
     "detach": shape(m.Detach),
     "move": shape(m.Move),
-    "advertise": shape(m.Advertise, NAME, FILTER),
-    "unadvertise": shape(m.Unadvertise, NAME),
-    "subscribe": shape(m.Subscribe, NAME, FILTER),
-    "unsubscribe": shape(m.Unsubscribe, NAME),
+    "advertise": shape(m.Advertise, LABEL, FILTER),
+    "unadvertise": shape(m.Unadvertise, LABEL),
+    "subscribe": shape(m.Subscribe, LABEL, FILTER),
+    "unsubscribe": shape(m.Unsubscribe, LABEL),
     "publish": shape(m.Publish, VALUES),
 }
 """Shapes of what clients send to any broker."""
 
 _BETWEEN_BROKERS: Final = Kinds(BETWEEN_BROKERS)
+_FROM_CLIENT: Final = Kinds(FROM_CLIENT)
 SHAPES: Final[Mapping[str, Shape]] = {
     **BETWEEN_BROKERS,
     "frame": shape(m.Frame, COUNT, COUNT, _BETWEEN_BROKERS.part),
@@ -145,6 +148,23 @@ def read_frame(data: object) -> Frame:
         raise MalformedMessageError(UNNAMED, "content", shown(data), expected)
     session, number = COUNT.read(data[0], "session"), COUNT.read(data[1], "number")
     return Frame(session, number, _BETWEEN_BROKERS.read(data[2:], "message"))
+
+
+def check_between(message: m.BetweenBrokers) -> None:
+    """Let a message of a broker pass whose filters and values can be written and read again.
+
+    Brokers remember them, and tell others. Raises `MalformedMessageError` or `ContentError`.
+    """
+    _BETWEEN_BROKERS.check(message)
+
+
+def check_from_client(client: str, message: m.FromClient, kinds: Kinds = _FROM_CLIENT) -> None:
+    """Let a message of a client pass whose names, filters and values can be read again.
+
+    Raises `MalformedMessageError` or `ContentError`.
+    """
+    read_name(client, "client")
+    kinds.check(message)
 
 
 def plain_message(message: Message) -> list[object]:

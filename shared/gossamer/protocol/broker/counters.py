@@ -19,7 +19,7 @@ class Counters:
         stale: messages about what is not known (any more), dropped.
         gaps: times that frames were found missing.
         cycles: advertisements refused because they came back on another link.
-        refused: messages of clients that were refused.
+        refused: messages that were refused.
         held: unsubscriptions held back under congestion.
         preserved: times that a link kept a subscription for nobody.
         dropped: times that such a one was given up.

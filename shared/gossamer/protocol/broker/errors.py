@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from gossamer.protocol.broker.identifiers import Hop, Id
+from gossamer.protocol.content.values import in_short
 from gossamer.protocol.errors import LocalProtocolError, RemoteProtocolError
+
+_SHOWN: Final = 8
+"""Most attributes of a publication that a message names."""
 
 
 class ClientError(LocalProtocolError):
@@ -71,7 +76,9 @@ class NotAdvertisedError(ClientError):
 
     def __init__(self, client: str, values: Mapping[str, object]) -> None:
         self.values = dict(values)
-        shown = ", ".join(f"{name} = {value!r}" for name, value in sorted(values.items()))
+        several = sorted(values.items())
+        shown = ", ".join(f"{name[:60]} = {in_short(value)}" for name, value in several[:_SHOWN])
+        shown += f" and {len(several) - _SHOWN} more" if len(several) > _SHOWN else ""
         super().__init__(client, f"has no advertisement that allows {shown or 'no attributes'}")
 
 

@@ -10,7 +10,7 @@ given, and raises nothing but `MalformedMessageError`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from fractions import Fraction
 from functools import lru_cache
@@ -22,8 +22,9 @@ from gossamer.protocol.content import filters
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters import Filter, Publication
 from gossamer.protocol.content.filters.domains import Exact, exact_literal, exact_value
-from gossamer.protocol.content.filters.language import name_text
+from gossamer.protocol.content.filters.language import MAX_COMPARISONS, name_text
 from gossamer.protocol.content.tokens import MAX_TEXT
+from gossamer.protocol.content.values import MAX_DIGITS, described, in_short
 from gossamer.protocol.errors import ExpressionError
 
 MAX_NAME: Final = 64
@@ -32,8 +33,8 @@ MAX_ATTRIBUTES: Final = 256
 """Most attributes of a publication: as many as a filter's text may compare."""
 MAX_VALUE: Final = 4096
 """Most characters of a string in a publication."""
-MAX_LITERAL: Final = 800
-"""Most characters of a literal: numerator and denominator of any float, and then some."""
+MAX_LITERAL: Final = 2 * MAX_DIGITS + 2
+"""Most characters of a literal: a sign, numerator, slash and denominator."""
 UNNAMED: Final = "frame"
 """What a message is called before its kind is known."""
 WHOLE: Final = 1 << 63
@@ -101,8 +102,6 @@ def read_filter(data: object, field: str) -> Filter:
         raise malformed(field, data, f"a filter ({error.reason})") from None
     except ContentError as error:
         raise malformed(field, data, f"a filter ({error})") from None
-    except RecursionError:
-        raise malformed(field, data, "a filter nested less deeply") from None
 
 
 @lru_cache(4096)
@@ -115,6 +114,10 @@ def _parsed(text: str) -> Filter:
 @lru_cache(4096)
 def plain_filter(wanted: Filter) -> str:
     """A filter as plain data; `ContentError` for one whose text nobody would read."""
+    count = len(wanted.comparisons())
+    if count > MAX_COMPARISONS:
+        reason = f"the filter has {count} comparisons when written out, more than {MAX_COMPARISONS}"
+        raise ContentError("", reason)
     text = filters.to_text(wanted)
     if len(text) > MAX_TEXT:
         reason = f"the filter has {len(text)} characters when written out, more than {MAX_TEXT}"
@@ -132,6 +135,49 @@ def plain_values(values: Publication) -> dict[str, object]:
     return {name: plain_value(value, name) for name, value in values.items()}
 
 
+def check_filter(wanted: object, field: str) -> None:
+    """Let a filter pass that can be written and read again.
+
+    Raises `MalformedMessageError` for what is no filter, `ContentError` for one that is too long.
+    """
+    if not isinstance(wanted, Filter):
+        raise malformed(field, wanted, "a filter")
+    plain_filter(wanted)
+
+
+def check_values(values: object, field: str) -> None:
+    """Let values of a publication pass that can be written and read again.
+
+    Raises `MalformedMessageError` for what is no publication, `ContentError` for values that are
+    none or too long.
+    """
+    if not isinstance(values, Mapping):
+        raise malformed(field, values, "values by attribute")
+    if len(values) > MAX_ATTRIBUTES:
+        plain_values(dict(values))
+    for name, value in values.items():
+        if not (type(name) is str and _is_short_name(name)):
+            read_attribute(name, field)
+        if not _is_plainly_exact(value):
+            for one, exact in filters.exact_publication({name: value}).items():
+                plain_value(exact, one)
+
+
+def _is_short_name(name: str) -> bool:
+    # What nearly all names are, told quickly; others are looked at more closely.
+    return len(name) <= MAX_NAME and name.isascii() and name.isidentifier()
+
+
+def _is_plainly_exact(value: object) -> bool:
+    # What nearly all values are, likewise.
+    kind = type(value)
+    if kind is str:
+        return len(value) <= MAX_VALUE and value.isascii()  # type: ignore[arg-type,attr-defined]
+    if kind is float:
+        return abs(value) <= _LARGEST  # type: ignore[arg-type]
+    return kind is bool or (kind is int and -WHOLE <= value < WHOLE)  # type: ignore[operator]
+
+
 def plain_value(value: Exact, name: str = "") -> object:
     """An exact value as plain data; `ContentError` for one that nobody would read."""
     if isinstance(value, str):
@@ -143,9 +189,9 @@ def plain_value(value: Exact, name: str = "") -> object:
         return value
     if isinstance(value, float) and abs(value) <= _LARGEST:
         return value
+    if exact_value(value) is None:
+        raise ContentError(name, f"attribute {name!r} has {described(value)}, which is no value")
     literal = _fraction(value) if isinstance(value, int | Fraction) else exact_literal(value)
-    if len(literal) > MAX_LITERAL:
-        raise ContentError(name, f"attribute {name!r} has a number of too many digits")
     return [_DATE if isinstance(value, datetime) else _NUMBER, literal]
 
 
@@ -223,6 +269,4 @@ def shown(value: object) -> str:
         return repr(value[:40]) + ("..." if len(value) > 40 else "")
     if isinstance(value, list | dict):
         return f"a {'list' if isinstance(value, list) else 'map'} of {len(value)}"
-    if isinstance(value, int) and value.bit_length() > 128:
-        return f"a whole number of {value.bit_length()} bits"
-    return repr(value)[:60]
+    return in_short(value)[:60]

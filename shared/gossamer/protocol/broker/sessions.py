@@ -7,6 +7,7 @@ frames are numbered: what comes twice is dropped, and what is missing is noticed
 
 from __future__ import annotations
 
+from gossamer.protocol.broker.codec import check_between
 from gossamer.protocol.broker.errors import CycleError, UnknownNeighbourError
 from gossamer.protocol.broker.identifiers import Hop
 from gossamer.protocol.broker.link import Link
@@ -64,8 +65,9 @@ def on_neighbour_gone(state: State, out: Outbox, name: str) -> None:
 def on_frame(state: State, out: Outbox, name: str, frame: Frame) -> None:
     """Take a frame unless it came before; ask for everything anew if one before it is missing.
 
-    Raises `UnknownNeighbourError`, and `CycleError` for advertisements that came another way; the
-    frame counts as taken then.
+    Raises `UnknownNeighbourError`; and, with the frame counted as taken, `CycleError` for
+    advertisements that came another way, and `ContentError` or `MalformedMessageError` for filters
+    and values that could not be told on.
     """
     link = _link(state, name)
     count(state.counters.received, state.counters.triggered_received, frame.message)
@@ -79,6 +81,7 @@ def on_frame(state: State, out: Outbox, name: str, frame: Frame) -> None:
     if frame.session == link.in_session and frame.number > link.in_number + 1:
         _notice_gap(state, out, link)
     link.in_session, link.in_number = frame.session, frame.number
+    check_between(frame.message)
     _take(state, out, link, frame.message)
 
 

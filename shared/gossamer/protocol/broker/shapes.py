@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from attrs import fields, frozen
+from attrs import field, fields, frozen
 
 from gossamer.protocol.broker.errors import MalformedMessageError
 from gossamer.protocol.broker.plain import (
     UNNAMED,
     Read,
+    check_filter,
+    check_values,
     malformed,
     plain_filter,
     plain_values,
@@ -30,12 +32,21 @@ MAX_ASKED: Final = 10_000
 """Most filters with which a client attaches."""
 
 
+Check = Callable[[Any, str], object]
+"""Raises a `MalformedMessageError` or `ContentError` about a part that nobody could read again."""
+
+
 @frozen
 class Part:
-    """A field of a message: how it becomes plain data, and how it is read."""
+    """A field of a message: how it becomes plain data, and how it is read.
+
+    Attributes:
+        check: looks at what may be too long or odd to be read again; None: there is no such thing.
+    """
 
     plain: Callable[[Any], object]
     read: Read
+    check: Check | None = None
 
 
 @frozen
@@ -44,6 +55,19 @@ class Shape:
 
     kind: type
     parts: Mapping[str, Part]
+    checks: Mapping[str, Check] = field(init=False)
+
+    @checks.default
+    def _checks(self) -> Mapping[str, Check]:
+        return {name: one.check for name, one in self.parts.items() if one.check is not None}
+
+    def check(self, name: str, message: object) -> None:
+        """Let a message pass whose content others can read; raises as a `Check` does."""
+        for part, check in self.checks.items():
+            try:
+                check(getattr(message, part), part)
+            except MalformedMessageError as error:
+                raise _named(error, name) from None
 
     def plain(self, message: object) -> list[object]:
         """The fields of a message."""
@@ -58,9 +82,13 @@ class Shape:
         try:
             return self.kind(*[part.read(one, field) for (field, part), one in found])
         except MalformedMessageError as error:
-            if error.message != UNNAMED:
-                raise
-            raise MalformedMessageError(name, error.field, error.value, error.expected) from None
+            raise _named(error, name) from None
+
+
+def _named(error: MalformedMessageError, name: str) -> MalformedMessageError:
+    if error.message != UNNAMED:
+        return error
+    return MalformedMessageError(name, error.field, error.value, error.expected)
 
 
 def shape(kind: type, *parts: Part) -> Shape:
@@ -90,10 +118,18 @@ class Kinds:
             raise malformed(field, data[0], "one of " + ", ".join(self._shapes))
         return found.read(data[0], data[1:])
 
+    def check(self, message: object, field: str = "message") -> None:
+        """Let a message pass whose content others can read; raises as a `Check` does."""
+        name = self._names.get(type(message))
+        if name is None:
+            raise malformed(field, message, "one of " + ", ".join(self._shapes))
+        self._shapes[name].check(name, message)
+
     @property
     def part(self) -> Part:
         """A field that holds one of them."""
-        return Part(self.plain, self.read)
+        checked = any(one.checks for one in self._shapes.values())
+        return Part(self.plain, self.read, self.check if checked else None)
 
 
 def same(value: object) -> object:
@@ -106,12 +142,29 @@ def maybe(part: Part) -> Part:
     return Part(
         lambda value: None if value is None else part.plain(value),
         lambda data, field: None if data is None else part.read(data, field),
+        part.check and _unless_none(part.check),
     )
+
+
+def _unless_none(check: Check) -> Check:
+    return lambda value, field: None if value is None else check(value, field)
 
 
 def many(part: Part, most: int) -> Part:
     """A field that holds so many at most."""
-    return Part(lambda value: [part.plain(one) for one in value], read_list(part.read, most))
+    read = read_list(part.read, most)
+    check = part.check and _each(part.check, most)
+    return Part(lambda value: [part.plain(one) for one in value], read, check)
+
+
+def _each(check: Check, most: int) -> Check:
+    def check_all(value: object, field: str) -> None:
+        if not isinstance(value, tuple | list) or len(value) > most:
+            raise malformed(field, value, f"a list of at most {most} entries")
+        for one in value:
+            check(one, field)
+
+    return check_all
 
 
 def pair(one: Part, other: Part, expected: str) -> Part:
@@ -122,13 +175,32 @@ def pair(one: Part, other: Part, expected: str) -> Part:
             raise malformed(field, data, expected)
         return one.read(data[0], field), other.read(data[1], field)
 
-    return Part(lambda value: [one.plain(value[0]), other.plain(value[1])], read)
+    def check(value: object, field: str) -> None:
+        if not isinstance(value, tuple | list) or len(value) != 2:
+            raise malformed(field, value, expected)
+        for part, given in zip((one, other), value, strict=True):
+            if part.check is not None:
+                part.check(given, field)
+
+    checked = one.check is not None or other.check is not None
+    plain = lambda value: [one.plain(value[0]), other.plain(value[1])]  # noqa: E731
+    return Part(plain, read, check if checked else None)
+
+
+def _check_id(value: object, field: str) -> None:
+    if not isinstance(value, tuple):
+        raise malformed(field, value, "a broker's name and a number")
+    read_id(list(value), field)
 
 
 ID: Final = Part(list, read_id)
+GIVEN_ID: Final = Part(list, read_id, _check_id)
+"""An identifier that a client names."""
 NAME: Final = Part(same, read_name)
+LABEL: Final = Part(same, read_name, read_name)
+"""A name that a client gives."""
 FLAG: Final = Part(same, read_flag)
 COUNT: Final = Part(same, read_whole())
-FILTER: Final = Part(plain_filter, read_filter)
-VALUES: Final = Part(plain_values, read_values)
-ASKED: Final = many(pair(NAME, FILTER, "a label and a filter"), MAX_ASKED)
+FILTER: Final = Part(plain_filter, read_filter, check_filter)
+VALUES: Final = Part(plain_values, read_values, check_values)
+ASKED: Final = many(pair(LABEL, FILTER, "a label and a filter"), MAX_ASKED)

@@ -10,7 +10,13 @@ from typing import Final
 
 from attrs import frozen
 
-from gossamer.protocol.content.values import Value, canonical, parse_date
+from gossamer.protocol.content.values import (
+    MAX_DIGITS,
+    Value,
+    canonical,
+    is_well_formed,
+    parse_date,
+)
 from gossamer.protocol.errors import ExpressionError
 
 MAX_TEXT: Final = 4096
@@ -100,6 +106,8 @@ def _next_token(text: str, position: int) -> tuple[Token, int]:
         return Token(TokenKind.LITERAL, found.group(), column, -math.inf), found.end()
     for kind, pattern in ((TokenKind.QUOTED_NAME, _QUOTED_NAME), (TokenKind.VARIABLE, _VARIABLE)):
         if found := pattern.match(text, position):
+            if not is_well_formed(found.group()):
+                raise ExpressionError(text, column, "a lone surrogate is no character")
             return Token(kind, found.group(), column, found.group(1)), found.end()
     if found := _OPERATOR.match(text, position):
         return Token(TokenKind.OPERATOR, found.group(), column), found.end()
@@ -112,10 +120,11 @@ def _number(text: str, found: re.Match[str]) -> Token:
         raise ExpressionError(text, found.end() + 1, f"unexpected character after number {digits}")
     numerator, slash, denominator = digits.partition("/")
     value: Value | None
-    if slash:
-        value = _quotient(int(numerator), int(denominator))
-    elif digits.lstrip("-").isdigit():
-        value = int(digits)
+    if slash or digits.lstrip("-").isdigit():
+        if max(len(numerator.lstrip("-").lstrip("0")), len(denominator.lstrip("0"))) > MAX_DIGITS:
+            reason = f"a number of more than {MAX_DIGITS} digits"
+            raise ExpressionError(text, column, reason)
+        value = _quotient(int(numerator), int(denominator)) if slash else int(digits)
     else:
         value = canonical(float(digits))
     if value is None:

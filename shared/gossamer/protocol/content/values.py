@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import reprlib
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import Enum
@@ -18,6 +19,10 @@ from typing import Final
 Number = int | float | Fraction
 Value = int | float | Fraction | str | datetime
 
+MAX_DIGITS: Final = 500
+"""Most digits of a number, and of numerator and denominator each: enough for any float."""
+
+_TOO_MANY_DIGITS: Final = 10**MAX_DIGITS
 _LAST_CODE_POINT: Final = 0x10FFFF
 _SURROGATES: Final = range(0xD800, 0xE000)
 _LONGEST_PLAIN_INTEGER: Final = 10**18
@@ -45,14 +50,15 @@ def canonical(value: object) -> Value | None:
 
     A number becomes an int where it is whole, else a float where that is exact, else a Fraction.
     A date becomes a datetime in UTC: a date without time is its first instant, a time without
-    zone is taken as UTC. Booleans, NaN, infinities and strings with lone surrogates are no values.
+    zone is taken as UTC. Booleans, NaN, infinities, numbers of more than `MAX_DIGITS` digits and
+    strings with lone surrogates are no values.
     """
     if type(value) is int:
-        return value
+        return _bounded(value)
     if isinstance(value, float):
         return _canonical_float(float(value))
     if isinstance(value, str):
-        return str(value) if _is_well_formed(value) else None
+        return str(value) if is_well_formed(value) else None
     if isinstance(value, date):
         return _canonical_date(value)
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
@@ -67,7 +73,8 @@ def kind_of(value: Value) -> Kind:
     return Kind.DATE if isinstance(value, datetime) else Kind.NUMBER
 
 
-def _is_well_formed(text: str) -> bool:
+def is_well_formed(text: str) -> bool:
+    """Whether a string is without lone surrogates, so that it can be encoded."""
     return text.isascii() or not any(ord(character) in _SURROGATES for character in text)
 
 
@@ -90,9 +97,11 @@ def _canonical_date(value: date) -> datetime | None:
 
 def _canonical_number(value: Real | Decimal) -> Number | None:
     if isinstance(value, Integral):
-        return int(value)
+        return _bounded(int(value))
+    if isinstance(value, Decimal) and not _is_of_few_digits(value):
+        return None
     ratio = _exact_ratio(value)
-    if ratio is None:
+    if ratio is None or not _is_bounded(ratio):
         return None
     if ratio.denominator == 1:
         return ratio.numerator
@@ -109,6 +118,20 @@ def _exact_ratio(value: Real | Decimal) -> Fraction | None:
         return Fraction(*as_integer_ratio())
     except (OverflowError, ValueError):  # infinities, NaN
         return None
+
+
+def _bounded(value: int) -> int | None:
+    return value if -_TOO_MANY_DIGITS < value < _TOO_MANY_DIGITS else None
+
+
+def _is_of_few_digits(value: Decimal) -> bool:
+    # A few characters can stand for a number that takes all memory to write out.
+    exponent = value.as_tuple().exponent
+    return isinstance(exponent, int) and abs(exponent) <= 2 * MAX_DIGITS
+
+
+def _is_bounded(ratio: Fraction) -> bool:
+    return abs(ratio.numerator) < _TOO_MANY_DIGITS and ratio.denominator < _TOO_MANY_DIGITS
 
 
 def _nearest_float(ratio: Fraction) -> float | None:
@@ -129,10 +152,36 @@ def described(value: object) -> str:
         form = canonical(value)
         return f"the date {literal(form) if form is not None else value.isoformat()}"
     if isinstance(value, Integral):
-        return f"the integer {value}"
+        return f"the integer {_shown(value)}"
     if isinstance(value, Real | Decimal):
-        return f"the number {value}"
-    return f"{value!r} of type {type(value).__name__}"
+        return f"the number {_shown(value)}"
+    return f"{in_short(value)} of type {type(value).__name__}"
+
+
+def _shown(value: object) -> str:
+    try:
+        text = str(value)
+    except ValueError:  # Python writes no integer of some thousand digits
+        return f"of more than {MAX_DIGITS} digits"
+    return text if len(text) <= _LONGEST_DESCRIBED else f"{text[:_LONGEST_DESCRIBED]}..."
+
+
+class _Short(reprlib.Repr):
+    """As Python writes values, cut short, whatever they hold."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxother = _LONGEST_DESCRIBED
+
+    def repr_int(self, x: int, level: int) -> str:
+        """An integer, unless Python would not write it."""
+        if x.bit_length() > 128:
+            return f"a whole number of {x.bit_length()} bits"
+        return super().repr_int(x, level)
+
+
+in_short: Final = _Short().repr
+"""Writes any value in some tens of characters, for messages."""
 
 
 def literal(value: Value) -> str:

@@ -12,6 +12,7 @@ from gossamer.protocol.errors import LocalProtocolError, RemoteProtocolError
 from gossamer.protocol.scot import dump as dumping
 from gossamer.protocol.scot.catalogue import Catalogue, Numbers
 from gossamer.protocol.scot.clients import on_client_message
+from gossamer.protocol.scot.codec import check_between, check_from_client
 from gossamer.protocol.scot.coming_back import do_again, hold
 from gossamer.protocol.scot.counters import Counters
 from gossamer.protocol.scot.effects import Awaits, Effect, Refuse
@@ -211,6 +212,7 @@ class ScotBroker:
         elif isinstance(message, FromClient):
             if source is None or not source.is_client:
                 raise MisplacedMessageError(kind, source, "a client")
+            check_from_client(source.name, message)
             self._on_client(out, source.name, message)
         else:
             if source is None or source.is_client:
@@ -250,6 +252,7 @@ class ScotBroker:
     def _on_neighbour(self, out: Outbox, source: Hop, message: BetweenBrokers) -> None:
         if source.name not in self._state.labels:
             raise UnknownNeighbourError(source.name)
+        check_between(message)
         if isinstance(message, Numbered) and isinstance(out, KeepingOutbox):
             self._count(message.message)
             out.begin(Task((source.name, message.number)))

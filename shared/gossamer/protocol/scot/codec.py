@@ -23,12 +23,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from gossamer.protocol.broker import codec
 from gossamer.protocol.broker.codec import FROM_CLIENT, MAX_STANDING
 from gossamer.protocol.broker.plain import malformed, read_name, read_whole
 from gossamer.protocol.broker.shapes import (
     COUNT,
     FILTER,
     FLAG,
+    GIVEN_ID,
     ID,
     NAME,
     VALUES,
@@ -116,10 +118,10 @@ BETWEEN_BROKERS: Final[Mapping[str, Shape]] = {
 }
 """Shapes of what brokers send each other."""
 
+_TAKEN: Final = {**FROM_CLIENT, "took": shape(m.Took, many(GIVEN_ID, MAX_STANDING))}
 SHAPES: Final[Mapping[str, Shape]] = {
     **BETWEEN_BROKERS,
-    **FROM_CLIENT,
-    "took": shape(m.Took, many(ID, MAX_STANDING)),
+    **_TAKEN,
     "neighbour up": shape(m.NeighbourUp, NAME, _PLACE, FLAG),
     "neighbour down": shape(m.NeighbourDown, NAME),
     "neighbour gone": shape(m.NeighbourGone, NAME),
@@ -133,6 +135,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
 """Shapes of everything that `ScotBroker.handle` takes."""
 
 _BETWEEN_BROKERS: Final = Kinds(BETWEEN_BROKERS)
+_FROM_CLIENT: Final = Kinds(_TAKEN)
 _SHAPES: Final = Kinds(SHAPES)
 
 
@@ -144,6 +147,16 @@ def plain_between(message: m.BetweenBrokers) -> list[object]:
 def read_between(data: object) -> Any:
     """The message that came from another broker; raises `MalformedMessageError`."""
     return _BETWEEN_BROKERS.read(data, "message")
+
+
+def check_between(message: m.BetweenBrokers) -> None:
+    """As `gossamer.protocol.broker.codec.check_between`."""
+    _BETWEEN_BROKERS.check(message)
+
+
+def check_from_client(client: str, message: m.FromClient) -> None:
+    """As `gossamer.protocol.broker.codec.check_from_client`."""
+    codec.check_from_client(client, message, _FROM_CLIENT)  # type: ignore[arg-type]
 
 
 def plain_message(message: m.Message) -> list[object]:

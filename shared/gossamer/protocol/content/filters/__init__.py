@@ -8,8 +8,8 @@ gossamer's or PADRES'; whatever begins with a bracket is the latter:
     >>> wanted = filters.parse("[symbol,eq,'IBM'],[price,>=,80],[price,<,120]")
     >>> filters.to_text(wanted)
     'price >= 80 and price < 120 and symbol == "IBM"'
-    >>> filters.to_padres(cheap)
-    "[price,<,120.5],[symbol,eq,'IBM']"
+    >>> filters.to_padres(filters.parse('class == "stock" and price < 120.5'))
+    "[class,eq,'stock'],[price,<,120.5]"
 
 A publication is any mapping from names to values; text forms of it exist, too. Integers and floats
 unify exactly, and a missing attribute never matches:
@@ -55,7 +55,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gossamer.protocol.content.filters import language, padres
+from gossamer.protocol.content.filters import language, padres, padres_writing
 from gossamer.protocol.content.filters.filter import Filter, Publication, exact_publication
 from gossamer.protocol.content.filters.relations import (
     Relation,
@@ -129,11 +129,11 @@ def to_text(wanted: Filter) -> str:
 
 
 def to_padres(wanted: Filter) -> str:
-    """The text of a filter in PADRES' language; parses back to an equal filter.
+    """The text of a filter that PADRES takes and reads as meant; parses back to an equal filter.
 
-    Raises `ContentError` for negated string predicates, which PADRES does not know.
+    Raises `ContentError` for what PADRES cannot say (see `padres_writing`).
     """
-    return padres.filter_text(wanted)
+    return padres_writing.filter_text(wanted)
 
 
 def publication_to_text(publication: Publication) -> str:
@@ -142,5 +142,8 @@ def publication_to_text(publication: Publication) -> str:
 
 
 def publication_to_padres(publication: Publication) -> str:
-    """The text of a publication in PADRES' language; parses back to an equal publication."""
-    return padres.publication_text(publication)
+    """The text of a publication that PADRES takes; parses back to an equal publication.
+
+    Raises `ContentError` for what PADRES cannot say (see `padres_writing`).
+    """
+    return padres_writing.publication_text(publication)

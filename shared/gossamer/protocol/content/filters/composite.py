@@ -1,19 +1,24 @@
 """Composite subscriptions: several publications within a time window, as PADRES has them.
 
-    {{[class,eq,'stock'],[price,=,$X]} & {[class,eq,'order'],[limit,=,$X]} || {[class,eq,'halt']}}
+    {{{[class,eq,'stock'],[price,=,$I$X]}&{[class,eq,'order'],[limit,=,$I$X]}}||{[class,eq,'halt']}}
 
 Each part in braces is a filter in either language; `&` binds tighter than `||`, and braces group. A
-variable such as `$X` stands for one value, whichever it is, throughout an alternative.
+variable such as `$X` stands for one value, whichever it is, throughout an alternative. What is
+written for PADRES, where neither binds tighter, has braces around every pair.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
+from collections.abc import Sequence
 from typing import Final
 
 from attrs import define, evolve, frozen
 
-from gossamer.protocol.content.filters import language, padres
+from gossamer.protocol.content import tokens
+from gossamer.protocol.content.errors import ContentError
+from gossamer.protocol.content.filters import language, padres, padres_writing
 from gossamer.protocol.content.filters.filter import Filter
 from gossamer.protocol.content.grammar import Placed
 from gossamer.protocol.content.operators import Operator
@@ -25,6 +30,12 @@ MAX_ALTERNATIVES: Final = 64
 
 MAX_PARTS: Final = 16
 """Most parts of an alternative."""
+
+MAX_DEPTH: Final = MAX_ALTERNATIVES + MAX_PARTS
+"""Most braces within each other: what is written for PADRES has a pair for each part."""
+
+MAX_TEXT: Final = 64 * tokens.MAX_TEXT
+"""Longest text in characters."""
 
 Binding = tuple[str, str]
 """An attribute and the variable that its value is."""
@@ -59,13 +70,30 @@ def parse_composite(text: str) -> Composite:
 def composite_text(composite: Composite) -> str:
     """The text of a composite subscription in gossamer's language; parses back to an equal one."""
     joined = (" & ".join(map(_part_text, parts)) for parts in composite.alternatives)
-    return " || ".join(joined)
+    return _readable(" || ".join(joined))
 
 
 def composite_padres(composite: Composite) -> str:
-    """The same in PADRES' language; raises `ContentError` for what PADRES cannot say."""
-    joined = ("&".join(map(_part_padres, parts)) for parts in composite.alternatives)
-    return "{" + "||".join(joined) + "}"
+    """The text of a composite subscription that PADRES takes; parses back to an equal one.
+
+    Raises `ContentError` for what PADRES cannot say (see `padres_writing`).
+    """
+    alternatives = [_chain("&", list(map(_part_padres, parts))) for parts in composite.alternatives]
+    whole = _chain("||", alternatives)
+    is_part = len(alternatives) == len(composite.alternatives[0]) == 1
+    return _readable("{" + whole + "}" if is_part else whole)
+
+
+def _chain(operator: str, terms: Sequence[str]) -> str:
+    """Terms in braces joined from left to right, each pair within braces of its own."""
+    return functools.reduce(lambda left, right: f"{{{left}{operator}{right}}}", terms)
+
+
+def _readable(text: str) -> str:
+    if len(text) > MAX_TEXT:
+        reason = f"the composite subscription has {len(text)} characters, more than {MAX_TEXT}"
+        raise ContentError("", reason)
+    return text
 
 
 def _part_text(part: Part) -> str:
@@ -76,10 +104,11 @@ def _part_text(part: Part) -> str:
 
 
 def _part_padres(part: Part) -> str:
-    bindings = [f"[{padres.name_text(name)},=,${variable}]" for name, variable in part.bindings]
-    named = _beside_bindings(part)
-    texts = [padres.filter_text(named)] if named is not None else []
-    return "{" + ",".join(texts + bindings) + "}"
+    text = padres_writing.filter_text(part.filter, part.bindings)
+    if "{" in text or "}" in text:
+        reason = "PADRES takes braces in strings for those of composite subscriptions"
+        raise ContentError("", reason)
+    return "{" + text + "}"
 
 
 def _beside_bindings(part: Part) -> Filter | None:
@@ -98,6 +127,9 @@ class _Reader:
     depth: int = 0
 
     def whole(self) -> tuple[tuple[Part, ...], ...]:
+        if len(self.text) > MAX_TEXT:
+            reason = f"the text has {len(self.text)} characters, more than the {MAX_TEXT} allowed"
+            raise ExpressionError(self.text[:40] + "...", 1, reason)
         alternatives = self._alternatives()
         if self.place < len(self.text):
             raise self._error(f"expected '&', '||' or the end, found {self.text[self.place]!r}")
@@ -129,8 +161,8 @@ class _Reader:
         if not self._take("{"):
             raise self._error("expected '{'")
         self.depth += 1
-        if self.depth > MAX_PARTS:
-            raise self._error(f"braces more than {MAX_PARTS} deep")
+        if self.depth > MAX_DEPTH:
+            raise self._error(f"braces more than {MAX_DEPTH} deep")
         if self._starts_with("{"):
             found = self._alternatives()
             if not self._take("}"):

@@ -32,10 +32,13 @@ from gossamer.protocol.content.grammar import ConjunctionParser, Placed
 from gossamer.protocol.content.operators import Comparison, Operator
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.tokens import Token, TokenKind, tokenize
+from gossamer.protocol.content.values import described, is_well_formed
 from gossamer.protocol.errors import ExpressionError
 
 MAX_COMPARISONS: Final = 256
 """Most comparisons in a text."""
+MAX_NEGATIONS: Final = 64
+"""Most `not` in a row."""
 
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _WORDS: Final[dict[str, Exact]] = {"true": True, "false": False, "inf": math.inf}
@@ -106,10 +109,12 @@ def publication_text(publication: Publication) -> str:
 
 def name_text(name: str) -> str:
     """An attribute name as text holds it; `ContentError` if none can, as it has a backquote."""
+    if not isinstance(name, str) or not is_well_formed(name):
+        raise ContentError("", f"expected the name of an attribute, not {described(name)}")
     if _PLAIN_NAME.fullmatch(name) and name not in RESERVED:
         return name
     if "`" in name or not name:
-        raise ContentError(name, f"the name {name!r} cannot be written between backquotes")
+        raise ContentError(name, f"the name {name[:60]!r} cannot be written between backquotes")
     return f"`{name}`"
 
 
@@ -159,8 +164,21 @@ class FilterParser(ConjunctionParser):
         return self._literal()
 
     def _constraint(self) -> list[Placed]:
-        if self._take_word("not"):
-            return [self._negated(self._constraint())]
+        negations = self._negations()
+        placed = self._unnegated()
+        for _ in range(negations):
+            placed = [self._negated(placed)]
+        return placed
+
+    def _negations(self) -> int:
+        found = 0
+        while self._take_word("not"):
+            found += 1
+            if found > MAX_NEGATIONS:
+                raise self._expected(f"at most {MAX_NEGATIONS} 'not' in a row")
+        return found
+
+    def _unnegated(self) -> list[Placed]:
         if self._next.text == "present" and self._next.kind is TokenKind.NAME:
             return [self._presence()]
         if self._starts_value():

@@ -1,12 +1,17 @@
-"""PADRES' text form of filters and publications.
+"""Reading PADRES' text form of filters and publications (`padres_writing` writes it).
 
     [class,eq,'stock'],[price,>,80]        a filter
     [class,'stock'],[price,81.5]           a publication
 
-Operators are `eq neq str-lt str-le str-gt str-ge str-prefix str-postfix str-contains isPresent` on
-strings and `= <> < <= > >=` on numbers. Beyond PADRES, so that more filters can be written: between
-single quotes \\' and the other escapes of gossamer's strings work, a name may stand between single
-quotes, `eq` and `neq` take true and false, and numeric operators take dates.
+Operators are `eq neq str-lt str-le str-gt str-ge str-prefix str-postfix str-contains` on strings
+and `= <> < <= > >=` on numbers. `isPresent` takes a value of the type that is to be present: beside
+a number any number, beside anything else any string. In composite subscriptions `$S$X` is a
+variable for strings and `$I$X` one for numbers, quoted or not.
+
+More is read than PADRES takes: any number of predicates on an attribute, none on the class,
+`isPresent` without a value (anything), variables of any type (`$X`); between single quotes \\' and
+the other escapes of gossamer's strings work, a name may stand between single quotes, `eq` and `neq`
+take true and false, and numeric operators take fractions, infinities and dates.
 """
 
 from __future__ import annotations
@@ -16,15 +21,16 @@ from typing import Final
 
 from attrs import define
 
-from gossamer.protocol.content.errors import ContentError
-from gossamer.protocol.content.filters.domains import Exact, exact_literal
+from gossamer.protocol.content.filters.constraint import Constraint
+from gossamer.protocol.content.filters.domains import Exact
 from gossamer.protocol.content.filters.filter import Filter, Publication
 from gossamer.protocol.content.filters.language import filter_of
+from gossamer.protocol.content.filters.predicates import constraint_of
 from gossamer.protocol.content.grammar import Placed
 from gossamer.protocol.content.operators import Comparison, Operator
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.tokens import Token, TokenKind, check_length, tokenize
-from gossamer.protocol.content.values import quoted
+from gossamer.protocol.content.values import Kind
 from gossamer.protocol.errors import ExpressionError
 
 ON_STRINGS: Final = {
@@ -46,18 +52,23 @@ ON_NUMBERS: Final = {
     ">": Operator.GREATER,
     ">=": Operator.AT_LEAST,
 }
-_PRESENT: Final = "isPresent"
-_KNOWN: Final = " ".join((*ON_STRINGS, _PRESENT, *ON_NUMBERS))
+PRESENT: Final = "isPresent"
+_LEAST: Final[dict[Kind, Exact]] = {Kind.NUMBER: float("-inf"), Kind.STRING: ""}
+ANY_OF_KIND: Final[dict[Kind, Constraint]] = {
+    kind: constraint_of(Comparison("", Operator.AT_LEAST, least)) for kind, least in _LEAST.items()
+}
+"""What `isPresent` asks for, by the type of its value."""
+_KNOWN: Final = " ".join((*ON_STRINGS, PRESENT, *ON_NUMBERS))
+_VARIABLE: Final = re.compile(
+    r"(?P<quote>'?)\$(?P<type>[SIF])\$(?P<name>[A-Za-z_]\w*)(?P=quote)", re.ASCII
+)
 _FIELD: Final = re.compile(r"\s*(?P<field>'(?:[^'\\]|\\.)*'|[^][,'\s]+(?: +[^][,'\s]+)*)\s*")
-_PLAIN: Final = re.compile(r"[^][{},'\s\\`]+")
 _WORDS: Final[dict[str, Exact]] = {
     "true": True,
     "false": False,
     "inf": float("inf"),
     "-inf": float("-inf"),
 }
-_STRING_NAMES: Final = {operator: name for name, operator in ON_STRINGS.items()}
-_NUMBER_NAMES: Final = {operator: name for name, operator in ON_NUMBERS.items()}
 
 
 def parse_filter(text: str, schema: Schema | None = None) -> Filter:
@@ -66,7 +77,7 @@ def parse_filter(text: str, schema: Schema | None = None) -> Filter:
     Raises `ExpressionError`, whose column points at the name, operator, value or predicate that
     does not parse, does not fit the schema if one is given, or contradicts an earlier predicate.
     """
-    return filter_of(text, PadresReader(text).predicates(), schema)
+    return filter_of(text, PadresReader(text, schema).predicates(), schema)
 
 
 def parse_publication(text: str) -> Publication:
@@ -88,56 +99,17 @@ def parse_publication(text: str) -> Publication:
     return found
 
 
-def filter_text(wanted: Filter) -> str:
-    """The text of a filter, which parses back to an equal filter.
-
-    Raises `ContentError` for negated string predicates, which PADRES does not know.
-    """
-    return ",".join(map(comparison_text, wanted.comparisons()))
-
-
-def publication_text(publication: Publication) -> str:
-    """The text of a publication, which parses back to an equal publication."""
-    return ",".join(f"[{name_text(n)},{_value_text(v)}]" for n, v in publication.items())
-
-
-def comparison_text(comparison: Comparison) -> str:
-    """One bracket; `ContentError` for an operator that PADRES does not know."""
-    name = name_text(comparison.attribute)
-    if comparison.operator is Operator.PRESENT:
-        return f"[{name},{_PRESENT},'any']"
-    textual = isinstance(comparison.constant, str | bool)
-    operator = (_STRING_NAMES if textual else _NUMBER_NAMES).get(comparison.operator)
-    if operator is None:
-        reason = f"PADRES has no operator for {comparison.operator.value!r}"
-        raise ContentError(comparison.attribute, reason)
-    return f"[{name},{operator},{_value_text(comparison.constant)}]"
-
-
-def name_text(name: str) -> str:
-    """An attribute name as text holds it."""
-    return name if _PLAIN.fullmatch(name) else _single_quoted(name)
-
-
-def _value_text(value: Exact) -> str:
-    return _single_quoted(value) if isinstance(value, str) else exact_literal(value)
-
-
-def _single_quoted(text: str) -> str:
-    inner = quoted(text)[1:-1].replace('\\"', '"').replace("'", "\\'")
-    return f"'{inner}'"
-
-
 @define
 class PadresReader:
     """Reads brackets of a text from left to right; `place` is the next character."""
 
     text: str
+    schema: Schema | None = None
     place: int = 0
 
     def predicates(self) -> list[Placed]:
         """The whole text as predicates."""
-        return [self._predicate(fields) for fields in self.groups(2, 3)]
+        return [one for fields in self.groups(2, 3) for one in self._predicates(fields)]
 
     def groups(self, fewest: int, most: int) -> list[list[Token]]:
         """The fields of every bracket, the brackets with commas between; names are unquoted."""
@@ -162,24 +134,55 @@ class PadresReader:
             fields[0] = Token(TokenKind.NAME, str(_string(self.text, name).value), name.column)
         return fields
 
-    def _predicate(self, fields: list[Token]) -> Placed:
+    def _predicates(self, fields: list[Token]) -> list[Placed]:
         operator = fields[1]
-        if operator.text == _PRESENT:
-            return Placed(fields[0], Operator.PRESENT, operator)
+        if operator.text == PRESENT:
+            return [self._presence(fields)]
         known = ON_STRINGS.get(operator.text) or ON_NUMBERS.get(operator.text)
         if known is None:
             reason = f"unknown operator {operator.text!r}, there are {_KNOWN}"
             raise ExpressionError(self.text, operator.column, reason)
         if len(fields) < 3:
             raise ExpressionError(self.text, operator.column, f"{operator.text} needs a value")
-        return Placed(fields[0], known, self._constant(fields))
+        constant = self._constant(fields)
+        found = _VARIABLE.fullmatch(constant.text)
+        if found is None:
+            return [Placed(fields[0], known, constant)]
+        kind = Kind.STRING if found["type"] == "S" else Kind.NUMBER
+        return [Placed(fields[0], known, constant), self._any_of(kind, fields[0], constant)]
+
+    def _presence(self, fields: list[Token]) -> Placed:
+        name, operator = fields[:2]
+        if len(fields) < 3:
+            return Placed(name, Operator.PRESENT, operator)
+        given = fields[2]
+        try:
+            value = value_of(self.text, given)
+        except ExpressionError:  # PADRES takes a word for a string
+            return self._any_of(Kind.STRING, name, given)
+        if value.kind is TokenKind.VARIABLE:
+            return Placed(name, Operator.PRESENT, value)
+        textual = isinstance(value.value, str | bool)
+        return self._any_of(Kind.STRING if textual else Kind.NUMBER, name, given)
+
+    def _any_of(self, kind: Kind, name: Token, given: Token) -> Placed:
+        """Whatever is of a kind; with a schema, what the attribute holds if it is of the kind."""
+        if self.schema is None or name.text not in self.schema.names:
+            least = Token(TokenKind.LITERAL, given.text, given.column, _LEAST[kind])
+            return Placed(name, Operator.AT_LEAST, least)
+        attribute = self.schema[name.text]
+        if (attribute.kind is Kind.NUMBER) is not (kind is Kind.NUMBER):
+            reason = f"attribute {name.text!r} takes {attribute.expected}, not a {kind.value}"
+            raise ExpressionError(self.text, given.column, reason)
+        return Placed(name, Operator.PRESENT, given)
 
     def _constant(self, fields: list[Token]) -> Token:
         name, operator, given = fields
         constant = value_of(self.text, given)
-        if constant.kind is TokenKind.VARIABLE:
+        typed = _VARIABLE.fullmatch(constant.text)
+        if constant.kind is TokenKind.VARIABLE and typed is None:
             return constant
-        textual = isinstance(constant.value, str | bool)
+        textual = isinstance(constant.value, str | bool) if typed is None else typed["type"] == "S"
         if textual is (operator.text in ON_NUMBERS):
             takes = "a string" if operator.text in ON_STRINGS else "a number"
             reason = f"attribute {name.text!r}: {operator.text} takes {takes}, not {given.text}"
@@ -212,6 +215,9 @@ class PadresReader:
 
 def value_of(text: str, given: Token) -> Token:
     """A field as a value or a variable; `ExpressionError` if it is neither."""
+    variable = _VARIABLE.fullmatch(given.text)
+    if variable is not None:
+        return Token(TokenKind.VARIABLE, given.text, given.column, variable["name"])
     if given.text.startswith("'"):
         return _string(text, given)
     if given.text in _WORDS:

@@ -28,6 +28,7 @@ _ON_PATTERNS: Final[dict[Operator, Callable[[str], Patterns]]] = {
     Operator.NOT_CONTAINS: lambda text: Patterns(no_parts={text}),
 }
 STRING_OPERATORS: Final = frozenset({Operator.STARTS_WITH, Operator.NOT_STARTS_WITH, *_ON_PATTERNS})
+_EXPECTED: Final = "a number, string, date or boolean"
 ORDERS: Final = frozenset({Operator.LESS, Operator.AT_MOST, Operator.GREATER, Operator.AT_LEAST})
 _ORDERLY: Final = ORDERS | {Operator.EQUAL, Operator.STARTS_WITH}
 _NEGATED: Final = {
@@ -61,7 +62,7 @@ def constraint_of(comparison: Comparison) -> Constraint:
 
 def _check_type(comparison: Comparison, constant: Exact | None) -> None:
     if constant is None:
-        expected = "a number, string, date or boolean"
+        expected = _EXPECTED
     elif comparison.operator in STRING_OPERATORS and not isinstance(constant, str):
         expected = f"a string for {comparison.operator.value}"
     elif comparison.operator in ORDERS and isinstance(constant, bool):
@@ -105,12 +106,13 @@ def comparisons_of(attribute: str, constraint: Constraint) -> list[Comparison]:
 
 
 def comparison_text(comparison: Comparison) -> str:
-    """A comparison in the filter language."""
+    """A comparison in the filter language; raises `WrongValueError` if its constant is no value."""
     if comparison.operator is Operator.PRESENT:
         return f"present({comparison.attribute})"
     constant = exact_value(comparison.constant)
-    text = repr(comparison.constant) if constant is None else exact_literal(constant)
-    return f"{comparison.attribute} {comparison.operator.value} {text}"
+    if constant is None:
+        raise WrongValueError(comparison.attribute, described(comparison.constant), _EXPECTED)
+    return f"{comparison.attribute} {comparison.operator.value} {exact_literal(constant)}"
 
 
 def _pairs(constraint: Constraint) -> Iterator[tuple[Operator, Exact]]:

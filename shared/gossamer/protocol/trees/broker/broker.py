@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from gossamer.protocol.broker.codec import check_from_client
 from gossamer.protocol.broker.errors import MisplacedMessageError, UnknownNeighbourError
 from gossamer.protocol.broker.identifiers import Hop, Id
 from gossamer.protocol.broker.index import NewIndex, SharedIndex
@@ -12,6 +13,7 @@ from gossamer.protocol.broker.messages import Restarted, TimerFired
 from gossamer.protocol.errors import LocalProtocolError, RemoteProtocolError
 from gossamer.protocol.trees.broker import dump as dumping
 from gossamer.protocol.trees.broker.clients import on_client_message
+from gossamer.protocol.trees.broker.codec import check_between
 from gossamer.protocol.trees.broker.coordinator import (
     advance,
     assign,
@@ -205,6 +207,7 @@ class TreeBroker:
         elif isinstance(message, FromClient):
             if source is None or not source.is_client:
                 raise MisplacedMessageError(kind, source, "a client")
+            check_from_client(source.name, message)
             on_client_message(self._state, out, source.name, message)
         else:
             if source is None or source.is_client:
@@ -253,6 +256,7 @@ class TreeBroker:
         state = self._state
         if source not in state.links:
             raise UnknownNeighbourError(source)
+        check_between(message)
         kind = type(message).__name__
         received = state.counters.received
         received[kind] = received.get(kind, 0) + 1

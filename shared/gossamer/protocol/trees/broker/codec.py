@@ -44,6 +44,7 @@ from gossamer.protocol.broker.shapes import (
 )
 from gossamer.protocol.trees.broker import messages as m
 from gossamer.protocol.trees.broker.messages import Message, Plan, Term, Version
+from gossamer.protocol.trees.broker.settings import MAX_SAMPLES
 
 MAX_BROKERS: Final = 10_000
 """Most brokers of an overlay, and most neighbours of one."""
@@ -55,8 +56,6 @@ MAX_INTERESTS: Final = 1_000_000
 """Most subscriptions that a plan groups, or that a broker has."""
 MAX_FILTERS: Final = 100_000
 """Most filters of a subscription."""
-MAX_SAMPLES: Final = 10_000
-"""Most documents sent as samples at once."""
 _MOST: Final = 1e300
 
 
@@ -71,7 +70,15 @@ def _table(key: Part, value: Part, most: int, expected: str) -> Part:
             raise malformed(field, data, "each of them once")
         return held
 
-    return Part(lambda held: pairs.plain(held.items()), read)
+    def check(held: object, field: str) -> None:
+        if not isinstance(held, Mapping):
+            raise malformed(field, held, expected)
+        if pairs.check is not None:
+            pairs.check(list(held.items()), field)
+
+    return Part(
+        lambda held: pairs.plain(held.items()), read, check if pairs.check is not None else None
+    )
 
 
 def _read_broker(data: object, field: str) -> str:
@@ -222,6 +229,14 @@ SHAPES: Final[Mapping[str, Shape]] = {
 
 _BETWEEN: Final = Kinds(BETWEEN_BROKERS)
 _ALL: Final = Kinds(SHAPES)
+
+
+def check_between(message: m.BetweenBrokers) -> None:
+    """Let a message of a broker pass whose filters and values can be written and read again.
+
+    Raises `MalformedMessageError` or `ContentError`.
+    """
+    _BETWEEN.check(message)
 
 
 def plain_message(message: Message) -> list[object]:

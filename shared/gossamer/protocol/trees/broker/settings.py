@@ -13,6 +13,9 @@ STRATEGIES: Final = (SINGLE, MULT, MULT2, HYBRID)
 
 _SECOND: Final = 1_000_000
 
+MAX_SAMPLES: Final = 10_000
+"""Most documents sent as samples at once, and kept."""
+
 
 @frozen
 class TreeSettings:
@@ -59,5 +62,9 @@ class TreeSettings:
         for name in ("window", "samples", "kept", "tick", "interval", "waiting", "remembered"):
             if not getattr(self, name) >= 1:
                 raise ConfigError(name, getattr(self, name), "a whole number of at least 1")
+        for name in ("samples", "kept"):
+            if getattr(self, name) > MAX_SAMPLES:
+                expected = f"at most {MAX_SAMPLES}, as one message tells all"
+                raise ConfigError(name, getattr(self, name), expected)
         if not self.absence >= 0:
             raise ConfigError("absence", self.absence, "a number of microseconds from 0 on")

@@ -1,0 +1,314 @@
+"""Whatever clients and neighbours say, a broker goes on, and its dump brings back what it keeps."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import cbor2
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gossamer.protocol.broker import Broker, BrokerSettings, Hop, Id, client, neighbour
+from gossamer.protocol.broker import messages as m
+from gossamer.protocol.content.errors import ContentError
+from gossamer.protocol.content.filters import Filter, parse
+from gossamer.protocol.content.filters.constraint import PRESENT, Constraint
+from gossamer.protocol.content.operators import Comparison, Operator
+from gossamer.protocol.content.values import Kind
+from gossamer.protocol.errors import ConfigError
+from gossamer.protocol.scot import ScotBroker, ScotSettings
+from gossamer.protocol.scot import messages as scot
+from gossamer.protocol.scot.labels import BrokerLabel, ClusterBitVector
+from gossamer.protocol.scot.topology import Position
+from gossamer.protocol.trees.broker import messages as trees
+from gossamer.protocol.trees.broker.broker import TreeBroker
+from gossamer.protocol.trees.broker.messages import NO_TERM, NO_VERSION
+from gossamer.protocol.trees.broker.settings import MAX_SAMPLES, TreeSettings
+from support.filter_strategies import filters
+from support.plain_index import PlainIndex
+
+FUZZED = int(os.environ.get("GOSSAMER_FUZZED", "60"))
+MANY = settings(
+    max_examples=FUZZED, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+EQUAL = Operator.EQUAL
+
+# Hypothesis writes out what it draws, and Python no more than 4,300 digits.
+HUGE = 10**4200
+NUMBERS: tuple[Any, ...] = (
+    *(0, -1, 2**63, -(2**63), 2**64 + 1, 10**500 - 1, 10**500, -(10**500), HUGE, 0.5, -0.0),
+    *(math.nan, math.inf, -math.inf, 5e-324, 1.7976931348623157e308, True, False),
+    *(Fraction(1, 3), Fraction(1, 10**499), Fraction(1, 10**500), Fraction(HUGE, 3)),
+    *(Decimal("1e300"), Decimal("1e999999999"), Decimal("1e-999999999"), Decimal("nan")),
+)
+TEXTS = (
+    *("", "a", "\x00", "\x01" * 600, "\x01" * 1000, "\ud800", "x" * 4096, "x" * 4097),
+    *('"' * 2100, "\U0010ffff", "\\", "\n", "`", "[a]", "$X", "e\u0301"),
+)
+OTHERS: tuple[Any, ...] = (
+    *(None, b"", [], [1], {}, (), object(), datetime(1, 1, 1, tzinfo=UTC), datetime.max),
+    *([[HUGE]], {"a": HUGE}, ...),
+)
+anything = st.sampled_from((*NUMBERS, *TEXTS, *OTHERS)) | st.integers() | st.text(max_size=5)
+names = st.sampled_from(
+    ("a", "b", "in", "present", "", " ", "`", "\ud800", "x" * 65, "x" * 5000, "ü")
+)
+odd_names = names | anything.filter(lambda one: getattr(type(one), "__hash__", None) is not None)
+labels = st.sampled_from(("one", "two", "", "\n", "x" * 65, "\ud800", 5, None, [], HUGE))
+
+
+def made(comparisons: list[Comparison]) -> Filter | None:
+    """The filter, or None where there is none."""
+    try:
+        return Filter.of(comparisons)
+    except (ContentError, TypeError):  # the latter for names that are no texts
+        return None
+
+
+LONG = [
+    Filter.from_constraints({f"a{number}": PRESENT for number in range(256)}),
+    Filter.from_constraints({f"a{number}": PRESENT for number in range(257)}),
+    Filter.from_constraints({f"a{number}": PRESENT for number in range(2000)}),
+    Filter.of([Comparison("s", EQUAL, "\x01" * 1000)]),
+    Filter.of([Comparison("s", EQUAL, "\x01" * 600)]),
+    Filter.of([Comparison("s", Operator.NOT_EQUAL, str(n)) for n in range(300)]),
+    Filter((("x", Constraint(Kind.NUMBER, (HUGE, 0), (HUGE, 1))),)),
+]
+BEYOND = Filter((("x", Constraint(Kind.NUMBER, (10**5000, 0), (10**5000, 1))),))
+equalities = st.lists(
+    st.builds(Comparison, names | st.just(5), st.just(EQUAL), anything), max_size=3
+)
+wanted = (
+    st.sampled_from(LONG)
+    | filters(most=3)
+    | equalities.map(made).filter(lambda one: one is not None)
+    | st.sampled_from([None, "x > 5", 5, {}])
+)
+values = st.dictionaries(odd_names, anything, max_size=3) | st.sampled_from(
+    [
+        *({}, {"x": HUGE}, {"x": "\x01" * 4096}, dict.fromkeys(map(str, range(256)), 1)),
+        *(dict.fromkeys(map(str, range(257)), 1), None, 5, [("x", 1)], "x", {"x": 1}),
+    ]
+)
+asked = st.lists(st.tuples(labels, wanted), max_size=2).map(tuple) | st.sampled_from(
+    (None, 5, "ab", ((),), (("one",),), ("ab",), tuple((str(n), parse("x > 5")) for n in range(3)))
+)
+ids = st.sampled_from((Id("A", 1), Id("B", 1), Id("", -1), Id("A", 10**30), ("A",), None, [], "A"))
+from_clients = st.one_of(
+    st.builds(m.Attach, asked, asked),
+    st.just(m.Attach()),
+    st.builds(m.Subscribe, labels, wanted),
+    st.builds(m.Advertise, labels, wanted),
+    st.builds(m.Unsubscribe, labels),
+    st.builds(m.Unadvertise, labels),
+    st.builds(m.Publish, values),
+    st.builds(scot.Took, st.lists(ids, max_size=2).map(tuple)),
+    st.sampled_from((m.Detach(), m.Move(), None, 5, "attach")),
+)
+who = st.sampled_from(("ann", "bob", "", "\ud800", "\n", "x" * 65, None, 5))
+from_client = st.tuples(who.map(client), from_clients)
+
+EVERYTHING = parse("present(x)")
+PLAIN_ID, OTHER = Id("B", 1), Id("B", 2)
+
+
+def broker_frames() -> st.SearchStrategy[Any]:
+    """What a neighbour in an overlay without cycles may send, numbered by `play`."""
+    subscription = st.builds(m.Subscription, st.just(OTHER), wanted)
+    advertisement = st.builds(m.Advertisement, st.just(PLAIN_ID), wanted)
+    return st.one_of(
+        subscription,
+        advertisement,
+        st.builds(m.Publication, st.just(PLAIN_ID), st.just(PLAIN_ID), values),
+        st.builds(m.Packed, st.tuples(subscription)),
+        st.builds(m.Synchronise, st.tuples(advertisement), st.tuples(subscription)),
+        st.just(m.Advertisement(PLAIN_ID, EVERYTHING)),
+    )
+
+
+def scot_messages() -> st.SearchStrategy[Any]:
+    """What a neighbour in a SCOT may send."""
+    there = ClusterBitVector.of(1)
+    subscription = st.builds(scot.Subscription, st.just(OTHER), wanted, st.just(there))
+    notification = st.builds(scot.Notification, st.just(PLAIN_ID), values, st.just(there))
+    return st.one_of(
+        subscription,
+        notification,
+        st.builds(scot.Synchronise, st.tuples(subscription), st.booleans()),
+        st.builds(scot.Numbered, st.integers(1, 9), subscription | notification),
+        st.builds(scot.Promised, st.just("ann"), st.just("one"), st.just(OTHER), wanted),
+        st.builds(scot.Owed, st.just("ann"), notification, st.just(("one",))),
+    )
+
+
+def tree_messages() -> st.SearchStrategy[Any]:
+    """What a neighbour in a general graph may send."""
+    told = st.lists(wanted, max_size=2).map(tuple)
+    return st.one_of(
+        st.builds(
+            trees.Record,
+            st.just("B"),
+            st.integers(1, 4),
+            st.just({"A": 1.0}),
+            st.dictionaries(st.just(OTHER), told, max_size=1),
+        ),
+        st.builds(
+            trees.InterestChanged,
+            st.just("B"),
+            st.integers(1, 4),
+            st.just(OTHER),
+            told,
+            st.just(()),
+        ),
+        st.builds(
+            trees.Document,
+            st.just(PLAIN_ID),
+            st.just(PLAIN_ID),
+            st.just(NO_VERSION),
+            st.just(-1),
+            values,
+        ),
+        st.builds(
+            trees.Samples,
+            st.just(NO_TERM),
+            st.just("B"),
+            st.tuples(st.builds(trees.Sampled, st.just(1), st.just(PLAIN_ID), values)),
+        ),
+    )
+
+
+BROKER_SETTINGS = BrokerSettings(retained_publications=5)
+SCOT_SETTINGS = ScotSettings(routing="static", around_failures=True, take_over=True)
+TREE_SETTINGS = TreeSettings(probability=1.0)
+POSITION = Position(BrokerLabel("R", 0), 2, frozenset({"S"}))
+
+
+def broker() -> Broker:
+    made = Broker("A", BROKER_SETTINGS, new_index=PlainIndex)
+    made.handle(0, None, m.NeighbourUp("B"))
+    return made
+
+
+def scot_broker() -> ScotBroker:
+    made = ScotBroker("A", POSITION, SCOT_SETTINGS, new_index=PlainIndex)
+    made.handle(0, None, scot.NeighbourUp("B", BrokerLabel("S", 0)))
+    return made
+
+
+def tree_broker() -> TreeBroker:
+    made = TreeBroker("A", TREE_SETTINGS, new_index=PlainIndex)
+    made.handle(0, None, m.Restarted())
+    made.handle(0, None, trees.NeighbourUp("B"))
+    return made
+
+
+def load_broker(data: Any) -> Broker:
+    return Broker.load(data, BROKER_SETTINGS, new_index=PlainIndex)
+
+
+def load_scot(data: Any) -> ScotBroker:
+    return ScotBroker.load(data, POSITION, SCOT_SETTINGS, new_index=PlainIndex)
+
+
+def load_tree(data: Any) -> TreeBroker:
+    return TreeBroker.load(data, TREE_SETTINGS, new_index=PlainIndex)
+
+
+FAMILIES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any], st.SearchStrategy[Any]]] = {
+    "tree of brokers": (broker, load_broker, broker_frames()),
+    "SCOT": (scot_broker, load_scot, scot_messages()),
+    "graph": (tree_broker, load_tree, tree_messages()),
+}
+
+
+def play(made: Any, steps: list[tuple[Hop, Any]]) -> None:
+    """Let a broker hear all that; what is refused is counted, and nothing is raised."""
+    number = 0
+    for now, (source, message) in enumerate(steps, start=1):
+        before = made.counters.refused
+        if isinstance(made, Broker) and source == neighbour("B"):
+            number += 1
+            # The first one of a session has to be what begins it.
+            begins = number == 1
+            message = m.Frame(1, number, m.Synchronise((), ()) if begins else message)
+        effects = made.handle(now, source, message)
+        refusals = [one for one in effects if type(one).__name__ == "Refuse"]
+        assert len(refusals) <= 1
+        assert made.counters.refused - before == len(refusals)
+        for one in refusals:
+            assert len(str(one.error)) < 10_000
+            str(one.error).encode(errors="backslashreplace")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@given(data=st.data())
+@MANY
+def test_what_is_handled_is_dumped_and_loaded_again(family: str, data: st.DataObject) -> None:
+    make, load, from_brokers = FAMILIES[family]
+    from_neighbour = st.tuples(st.just(neighbour("B")), from_brokers)
+    steps = data.draw(st.lists(from_client | from_neighbour, max_size=8))
+    attached = [(client("ann"), m.Attach()), (client("ann"), m.Advertise("all", EVERYTHING))]
+    made = make()
+    play(made, attached + steps)
+    dumped = made.dump()
+    again = cbor2.loads(cbor2.dumps(dumped))
+    assert load(again).dump() == dumped
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    ("message", "sentence"),
+    [
+        (m.Publish({"x": 10**5000}), "attribute 'x' takes a number, string, date or boolean, not"),
+        (m.Publish({"x": 10**500}), "not the integer 1000"),
+        (m.Publish({"x": math.nan}), "not the number nan"),
+        (m.Publish({"x": "\ud800"}), "not the string"),
+        (m.Publish({"x": "x" * 4097}), "has 4097 characters, expected at most 4096"),
+        (m.Publish({5: 1}), "publish: values is 5, expected the name of an attribute"),
+        (m.Publish({"\ud800": 1}), "expected the name of an attribute"),
+        (m.Publish(dict.fromkeys(map(str, range(257)), 1)), "257 attributes, expected at most 256"),
+        (m.Subscribe("s", LONG[3]), "the filter has 6007 characters when written out"),
+        (m.Subscribe("s", LONG[1]), "the filter has 257 comparisons when written out"),
+        (m.Subscribe("s", BEYOND), "not the integer of more than 500 digits"),
+        (m.Subscribe("s", None), "subscribe: filter is None, expected a filter"),
+        (
+            m.Subscribe([], EVERYTHING),
+            "subscribe: label is a list of 0, expected 1 to 64",
+        ),
+        (m.Advertise("a", LONG[3]), "the filter has 6007 characters when written out"),
+    ],
+    ids=lambda one: one[:40] if isinstance(one, str) else type(one).__name__,
+)
+def test_what_could_not_be_read_again_is_refused(family: str, message: Any, sentence: str) -> None:
+    made = FAMILIES[family][0]()
+    made.handle(0, client("ann"), m.Attach())
+    before = made.dump()
+    (refusal,) = made.handle(1, client("ann"), message)
+    assert sentence in str(refusal.error)
+    after = made.dump()
+    assert after["counters"].pop("refused") == before["counters"].pop("refused") + 1
+    assert after == before
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_clients_with_odd_names_are_refused(family: str) -> None:
+    made = FAMILIES[family][0]()
+    for name in ("", "\n", "\ud800", "x" * 65):
+        (refusal,) = made.handle(0, client(name), m.Attach())
+        assert "attach" in str(refusal.error) or "client is" in str(refusal.error)
+    assert made.counters.refused == 4
+    assert not made.clients()
+
+
+@pytest.mark.parametrize("name", ["kept", "samples"])
+def test_a_graph_keeps_no_more_samples_than_a_message_tells(name: str) -> None:
+    TreeSettings(**{name: MAX_SAMPLES})
+    with pytest.raises(ConfigError, match=f"{name} is 10001, expected at most 10000"):
+        TreeSettings(**{name: MAX_SAMPLES + 1})

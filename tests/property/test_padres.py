@@ -1,0 +1,202 @@
+"""What is written for PADRES, PADRES takes, and it means the same there and when read back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from gossamer.protocol.content import filters as api
+from gossamer.protocol.content.errors import ContentError
+from gossamer.protocol.content.filters import Filter
+from gossamer.protocol.content.filters.composite import (
+    Composite,
+    Part,
+    composite_padres,
+    composite_text,
+    parse_composite,
+)
+from gossamer.protocol.content.operators import Comparison, Operator
+from support import padres_grammar as padres
+from support.filter_strategies import ORDERED, TEXTUAL, filter_or_none, filters
+
+MANY = settings(max_examples=150, suppress_health_check=[HealthCheck.filter_too_much])
+EQUAL, LEAST = Operator.EQUAL, Operator.AT_LEAST
+
+NAMES = st.sampled_from(
+    ["a", "b-c", "d:/e", "class", "eq", "isPresent", ":", "Class", "0", "é", ""]
+)
+TEXTS = st.sampled_from(
+    [
+        "",
+        "a",
+        "b c",
+        "$X",
+        "$S$X",
+        "$I$X",
+        "a$b",
+        "it's",
+        '"',
+        "\\",
+        "{",
+        "}",
+        "é",
+        "\n",
+        "any",
+        "[x]",
+    ]
+) | st.text(max_size=4)
+NUMBERS = (
+    st.integers()
+    | st.floats(allow_nan=False)
+    | st.fractions()
+    | st.sampled_from([0, -0.0, 2**63, 2**63 - 1, -(2**63), -(2**63) - 1, 10**22, 1e300, 5e-324])
+)
+VALUES = TEXTS | NUMBERS | st.booleans() | st.datetimes()
+
+
+@st.composite
+def classy_filters(draw: st.DrawFn) -> Filter:
+    """Filters of a class, mostly such as PADRES can say."""
+    asked = [Comparison("class", EQUAL, draw(st.sampled_from(["stock", "x-1", "a b"])))]
+    for name in draw(st.sets(st.sampled_from("xyzs"), max_size=3)):
+        textual = name == "s"
+        operators = (*ORDERED, *TEXTUAL) if textual else tuple(ORDERED)
+        operator = draw(st.sampled_from(operators))
+        constant = draw(st.sampled_from(["", "ab", "b"]) if textual else st.integers(-2, 2))
+        asked.append(Comparison(name, operator, constant))
+    return Filter.of(asked) if filter_or_none(asked) else Filter.of(asked[:1])
+
+
+@st.composite
+def odd_filters(draw: st.DrawFn) -> Filter:
+    """Filters of any names and values."""
+    asked = [Comparison(draw(NAMES), EQUAL, draw(VALUES)) for _ in range(draw(st.integers(0, 2)))]
+    wanted = filter_or_none([Comparison("class", EQUAL, draw(TEXTS)), *asked])
+    return wanted or Filter.of([Comparison("class", EQUAL, "a")])
+
+
+PUBLICATIONS = st.fixed_dictionaries(
+    {"class": st.sampled_from(["stock", "x-1", "a b"])},
+    optional={
+        **dict.fromkeys("xyz", st.integers(-3, 3) | st.sampled_from(["", "a", 0.5])),
+        "s": st.sampled_from(["", "a", "ab", "abb", "b", "ba", 1]),
+    },
+)
+
+
+def written(write: Callable[[Any], str], what: object) -> str | None:
+    """What is written for PADRES, or None where it is refused in a sentence."""
+    try:
+        return write(what)
+    except ContentError as error:
+        reason = str(error)
+    assert "PADRES" in reason
+    assert "\n" not in reason
+    return None
+
+
+@MANY
+@given(filters() | classy_filters() | odd_filters())
+@example(api.parse('class == "a" and price >= 80 and price < 120'))
+@example(api.parse('class == "a" and s == "$S$X"'))
+@example(api.parse('class == "a" and present(price)'))
+@example(api.parse("price < 5"))
+def test_padres_takes_what_is_written_and_we_read_it_back(wanted: Filter) -> None:
+    text = written(api.to_padres, wanted)
+    if text is not None:
+        padres.Reader(text).subscription()
+        assert api.parse(text) == wanted
+
+
+@MANY
+@given(classy_filters(), PUBLICATIONS)
+def test_padres_matches_the_same_publications(wanted: Filter, values: dict[str, Any]) -> None:
+    text = written(api.to_padres, wanted)
+    if text is not None:
+        assert padres.matches(padres.Reader(text).subscription(), values) is wanted.matches(values)
+
+
+@MANY
+@given(classy_filters())
+def test_one_predicate_an_attribute_is_enough_to_be_written(wanted: Filter) -> None:
+    """What is refused has a reason."""
+    asked = wanted.comparisons()
+    negated = any(one.operator.value.startswith("not ") for one in asked)
+    assert (written(api.to_padres, wanted) is None) is (negated or len(asked) > len(wanted))
+
+
+@MANY
+@given(st.dictionaries(NAMES, VALUES, max_size=3), TEXTS | st.none())
+def test_padres_takes_publications(values: dict[str, Any], kind: str | None) -> None:
+    publication = api.exact_publication(values if kind is None else values | {"class": kind})
+    text = written(api.publication_to_padres, publication)
+    if text is not None:
+        assert padres.Reader(text).publication() == publication
+        assert api.parse_publication(text) == publication
+
+
+@st.composite
+def composites(draw: st.DrawFn) -> Composite:
+    """Composite subscriptions, mostly such as PADRES can say."""
+
+    def part() -> Part:
+        wanted = draw(classy_filters())
+        name, variable = draw(st.sampled_from("pq")), draw(st.sampled_from("XY"))
+        if draw(st.booleans()):
+            return Part(wanted)
+        least = draw(st.sampled_from(["", float("-inf")]))
+        typed = [*wanted.comparisons(), Comparison(name, LEAST, least)]
+        return Part(Filter.of(typed), ((name, variable),))
+
+    return Composite(
+        tuple(
+            tuple(part() for _ in range(draw(st.integers(1, 4))))
+            for _ in range(draw(st.integers(1, 4)))
+        )
+    )
+
+
+@MANY
+@given(composites())
+def test_padres_groups_composites_as_we_do(composite: Composite) -> None:
+    assert parse_composite(composite_text(composite)) == composite
+    text = written(composite_padres, composite)
+    if text is None:
+        return
+    assert parse_composite(text) == composite
+    found = padres.alternatives(padres.Reader(text).composite())
+    assert len(found) == len(composite.alternatives)
+    for there, here in zip(found, composite.alternatives, strict=True):
+        assert list(map(meaning_there, there)) == list(map(meaning_here, here))
+
+
+def meaning_here(part: Part) -> tuple[set[tuple[str, str, bool]], str]:
+    """The variables of a part with their types, and its text for PADRES without them."""
+    kinds = {name: held.kind for name, held in part.filter}
+    bound = {(n, variable, kinds[n].value == "string") for n, variable in part.bindings}  # type: ignore[union-attr]
+    names = {name for name, _ in part.bindings}
+    rest = {name: held for name, held in part.filter if name not in names}
+    return bound, api.to_padres(Filter.from_constraints(rest))
+
+
+def meaning_there(one: padres.Subscription) -> tuple[set[tuple[str, str, bool]], str]:
+    """The same of what PADRES' grammar makes of it."""
+    bound, rest = set(), dict(one.predicates)
+    for name, (_, value) in one.predicates.items():
+        if isinstance(value, padres.Variable):
+            bound.add((name, value.name, value.of_text))
+            del rest[name]
+    texts = [f"[{n},{o},{repr(v) if padres.is_text(v) else v}]" for n, (o, v) in rest.items()]
+    return bound, ",".join(texts)
+
+
+def test_the_longest_composite_is_written_and_read() -> None:
+    parts = tuple(Part(api.parse(f'class == "{number}"')) for number in range(16))
+    composite = Composite((*[(one,) for one in parts * 3], parts, *[(one,) for one in parts[:15]]))
+    assert len(composite.alternatives) == 64
+    text = composite_padres(composite)
+    padres.Reader(text).composite()
+    assert parse_composite(text) == composite
