@@ -312,3 +312,21 @@ def test_a_graph_keeps_no_more_samples_than_a_message_tells(name: str) -> None:
     TreeSettings(**{name: MAX_SAMPLES})
     with pytest.raises(ConfigError, match=f"{name} is 10001, expected at most 10000"):
         TreeSettings(**{name: MAX_SAMPLES + 1})
+
+
+def test_a_graph_takes_no_more_filters_of_a_client_than_a_message_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gossamer.protocol.trees.broker.clients.MAX_FILTERS", 2)
+    broker = tree_broker()
+    wanted = [(str(number), parse(f"a == {number}")) for number in range(3)]
+
+    def refused(name: str, message: Any) -> bool:
+        effects = broker.handle(0, client(name), message)
+        return any("more than 2 different filters" in str(one) for one in effects)
+
+    assert refused("a", m.Attach(tuple(wanted), ()))
+    assert not refused("a", m.Attach(tuple(wanted[:2]), ()))
+    assert not refused("a", m.Subscribe("again", wanted[0][1]))
+    assert refused("a", m.Subscribe(*wanted[2]))
+    assert load_tree(broker.dump()).dump() == broker.dump()

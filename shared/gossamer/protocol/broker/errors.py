@@ -67,6 +67,18 @@ class UnknownLabelError(ClientError):
         super().__init__(client, f"has no {sort} labelled {label!r}")
 
 
+class TooManyFiltersError(ClientError):
+    """A client subscribes with more different filters than brokers can say of one; untouched.
+
+    Attributes:
+        most: how many these are.
+    """
+
+    def __init__(self, client: str, most: int) -> None:
+        self.most = most
+        super().__init__(client, f"asks for more than {most} different filters")
+
+
 class NotAdvertisedError(ClientError):
     """No advertisement of the client allows a publication; state is untouched.
 

@@ -7,13 +7,14 @@ Trees carry what is published whether it was advertised or not: what clients adv
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from gossamer.protocol.broker.effects import Moved
 from gossamer.protocol.broker.errors import (
     LabelTakenError,
     NameTakenError,
     NotAttachedError,
+    TooManyFiltersError,
     UnknownLabelError,
 )
 from gossamer.protocol.broker.messages import (
@@ -27,6 +28,7 @@ from gossamer.protocol.broker.messages import (
     Unsubscribe,
 )
 from gossamer.protocol.content.filters import Filter, exact_publication
+from gossamer.protocol.trees.broker.codec import MAX_FILTERS
 from gossamer.protocol.trees.broker.coordinator import assign, sample
 from gossamer.protocol.trees.broker.forwarding import publish
 from gossamer.protocol.trees.broker.messages import FromClient, Sampled
@@ -48,7 +50,9 @@ def on_client_message(state: State, out: Outbox, name: str, message: FromClient)
     match message:
         case Subscribe(label, wanted):
             _check_free(name, _SUBSCRIPTION, label, session.subscriptions)
-            _change(state, out, session, session.subscriptions | {label: wanted})
+            after = session.subscriptions | {label: wanted}
+            _check_number(name, after.values())
+            _change(state, out, session, after)
         case Unsubscribe(label):
             _check_known(name, _SUBSCRIPTION, label, session.subscriptions)
             kept = {one: held for one, held in session.subscriptions.items() if one != label}
@@ -78,6 +82,7 @@ def _attach(state: State, out: Outbox, name: str, message: Attach) -> None:
         raise NameTakenError(name)
     _check_distinct(name, _SUBSCRIPTION, message.subscriptions)
     _check_distinct(name, _ADVERTISEMENT, message.advertisements)
+    _check_number(name, [wanted for _, wanted in message.subscriptions])
     session = Session(name, state.new_id(), advertisements=dict(message.advertisements))
     state.clients[name] = state.hosted[session.interest] = session
     _change(state, out, session, dict(message.subscriptions))
@@ -97,6 +102,11 @@ def _change(state: State, out: Outbox, session: Session, wanted: dict[str, Filte
     tell_interest(state, out, session.interest, added, removed)
     if added:
         assign(state, out, [session.interest])
+
+
+def _check_number(name: str, wanted: Collection[Filter]) -> None:
+    if len(wanted) > MAX_FILTERS and len(set(wanted)) > MAX_FILTERS:
+        raise TooManyFiltersError(name, MAX_FILTERS)
 
 
 def _check_free(name: str, sort: str, label: str, taken: Iterable[str]) -> None:
