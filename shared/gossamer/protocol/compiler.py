@@ -270,11 +270,11 @@ def _load(
         return context.make_tuple(builder, kind, items)
     if isinstance(kind, StructType):
         return builder.inttoptr(word(0), cgutils.voidptr_t)
-    return (
-        builder.trunc(word(0), context.get_value_type(kind))
-        if (context.get_value_type(kind).width < 64)
-        else word(0)
-    )
+    bits, value_type = word(0), context.get_value_type(kind)
+    width = kind.bitwidth if isinstance(kind, types.Float) else value_type.width
+    if width < bits.type.width:
+        bits = builder.trunc(bits, codegen.llvmir.IntType(width))
+    return builder.bitcast(bits, value_type)
 
 
 __all__ = ["StructType", "numba"]

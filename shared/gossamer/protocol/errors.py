@@ -97,5 +97,23 @@ class ExpressionError(LocalProtocolError):
         super().__init__(f"{reason} at column {column}\n  {text}\n  {' ' * (column - 1)}^")
 
 
+class StructError(LocalProtocolError):
+    """A struct of arrays cannot be defined or built as asked; nothing was built.
+
+    Attributes:
+        struct: name of its class.
+        field: name of the field at fault.
+        fault: what is wrong with it, in words.
+        expected: what would have been accepted, in words.
+    """
+
+    def __init__(self, struct: str, field: str, fault: str, expected: str) -> None:
+        self.struct = struct
+        self.field = field
+        self.fault = fault
+        self.expected = expected
+        super().__init__(f"field {field} of struct {struct}: {fault}, expected {expected}")
+
+
 class InvariantError(ProtocolError):
     """A defect of this software, never of its input; state is not to be trusted, do not catch."""
