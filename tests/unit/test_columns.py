@@ -194,9 +194,11 @@ def test_structs_share_rows(duplicate: Callable[[Sharing], Sharing]) -> None:
 def test_a_column_is_not_given_by_name_as_well() -> None:
     inner = Inner(numbers=np.zeros(1), scale=1)
     fields = {"beside": np.zeros(2), "inner": inner}
-    with pytest.raises(StructError, match="^field nothing of struct Table: it is missing, expect"):
+    with pytest.raises(StructError, match=r"^field nothing of struct Table: it is missing, expect"):
         Table(Rows(2, {"count": (), "pair": ()}), **fields)
-    with pytest.raises(StructError, match="^field count of struct Table: it is a column of the ro"):
+    with pytest.raises(
+        StructError, match=r"^field count of struct Table: it is a column of the ro"
+    ):
         Table(Rows(2, WIDTHS), count=np.zeros(2), **fields)
     with pytest.raises(AttributeError, match="count cannot be set"):
         make_table(2).count = np.zeros(2)

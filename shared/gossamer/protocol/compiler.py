@@ -25,6 +25,11 @@ import numba.core.typing.typeof
 import numba.extending
 import numba.np.arrayobj
 
+from gossamer.protocol.debugging.compile_errors import (
+    check_interpreter_is_not_asked,
+    explain_failures,
+    note_failure,
+)
 from gossamer.protocol.rules import Rule, bounds_checks
 from gossamer.protocol.struct import Struct
 
@@ -127,7 +132,13 @@ def make_callee(function: Callable[..., Any], inline: bool) -> Any:
         before = generator._library_class
         generator._library_class = LinkedLaterLibrary
         try:
-            return compile_alone(signature)
+            made = compile_alone(signature)
+            for overload in dispatcher.overloads.values():
+                check_interpreter_is_not_asked(overload.library, function)
+            return made
+        except Exception as error:
+            note_failure(error, function)
+            raise
         finally:
             generator._library_class = before
 
@@ -277,4 +288,4 @@ def _load(
     return builder.bitcast(bits, value_type)
 
 
-__all__ = ["StructType", "numba"]
+__all__ = ["StructType", "explain_failures", "numba"]

@@ -115,5 +115,22 @@ class StructError(LocalProtocolError):
         super().__init__(f"field {field} of struct {struct}: {fault}, expected {expected}")
 
 
+class RuleCompilationError(LocalProtocolError):
+    """A rule cannot be compiled; nothing of it ran. The compiler's own error is the cause.
+
+    Attributes:
+        rule: its name.
+        file, line: where in its source the fault is.
+        reason: what is wrong there, in words.
+    """
+
+    def __init__(self, rule: str, file: str, line: int, reason: str) -> None:
+        self.rule = rule
+        self.file = file
+        self.line = line
+        self.reason = reason
+        super().__init__(f"rule {rule} ({file}, line {line}) cannot be compiled: {reason}")
+
+
 class InvariantError(ProtocolError):
     """A defect of this software, never of its input; state is not to be trusted, do not catch."""

@@ -65,7 +65,9 @@ class Rule:
         """The form that Python calls, compiled (or read from the disk cache) at its first call."""
         if self._dispatcher is None:
             numba = teach_compiler()
-            self._dispatcher = numba.njit(
+            from gossamer.protocol.compiler import explain_failures
+
+            dispatcher = numba.njit(
                 cache=True,
                 _nrt=False,
                 nogil=True,
@@ -73,6 +75,7 @@ class Rule:
                 error_model="numpy",
                 boundscheck=bounds_checks(),
             )(self._source)
+            self._dispatcher = explain_failures(dispatcher, self._source)
         return self._dispatcher
 
 

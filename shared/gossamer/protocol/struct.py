@@ -8,6 +8,7 @@ change which array they hold, only the arrays' contents change.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple
@@ -89,7 +90,7 @@ class Struct:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        for name in cls.__dict__.get("__annotations__", {}):
+        for name in inspect.get_annotations(cls):
             if name.startswith("_") or name in _TAKEN_BY_COMPILER or hasattr(Struct, name):
                 raise StructError(cls.__name__, name, "the name is taken", "another name")
 

@@ -43,9 +43,10 @@ class Loop(Rule):
         """The compiled loop. It counts no references to arrays: its engine holds them all."""
         if self._dispatcher is None:
             njit = teach_compiler().njit
-            self._dispatcher = njit(cache=True, nogil=True, error_model="numpy", _nrt=False)(
-                self._source
-            )
+            from gossamer.protocol.compiler import explain_failures
+
+            dispatcher = njit(cache=True, nogil=True, error_model="numpy", _nrt=False)(self._source)
+            self._dispatcher = explain_failures(dispatcher, self._source)
         return self._dispatcher
 
 
