@@ -115,6 +115,27 @@ class StructError(LocalProtocolError):
         super().__init__(f"field {field} of struct {struct}: {fault}, expected {expected}")
 
 
+class RecordError(ProtocolError):
+    """A record cannot be passed on; it was not, and state is as the rule that wrote it left it.
+
+    Attributes:
+        kind, sender, to: what its header says.
+        population: how many peers there are.
+        fault: what is wrong with it, and what was expected, in words.
+    """
+
+    def __init__(self, kind: int, sender: int, to: int, population: int, fault: str) -> None:
+        self.kind = kind
+        self.sender = sender
+        self.to = to
+        self.population = population
+        self.fault = fault
+        super().__init__(
+            f"record of kind {kind} from peer {sender} to peer {to} among {population} peers: "
+            f"{fault}"
+        )
+
+
 class RuleCompilationError(LocalProtocolError):
     """A rule cannot be compiled; nothing of it ran. The compiler's own error is the cause.
 

@@ -30,6 +30,7 @@ from gossamer.protocol.messages import (
 from gossamer.protocol.rules import Rule, rule
 from gossamer.sim.compilation import keep_compiled_code
 from gossamer.sim.loops import loop_factory
+from gossamer.sim.written_records import check_command, fault_at, find_fault
 
 keep_compiled_code()
 
@@ -120,10 +121,11 @@ def approach_nobody(_state: Any, _row: int) -> None:
 
 
 @loop_factory(inline=False)
-def make_turns(step: Rule, observe: Rule, hint: Rule, approach: Rule) -> Callable[..., None]:
+def make_turns(step: Rule, observe: Rule, hint: Rule, approach: Rule) -> Callable[..., int]:
     """The compiled loop: takes the records in the outbox, then gives nodes their turns.
 
-    One loop serves both, because compiling the protocol into a loop takes long.
+    One loop serves both, because compiling the protocol into a loop takes long. It returns -1, or
+    where in the outbox a record begins that cannot be passed on, with which it stopped.
     """
 
     def turns(
@@ -135,7 +137,7 @@ def make_turns(step: Rule, observe: Rule, hint: Rule, approach: Rule) -> Callabl
         reserve: int,
         order: Any,
         timers: Any,
-    ) -> None:
+    ) -> int:
         words, cursor = out.words, out.cursor
         turn, timer, p = -1, len(timers), 0
         while True:
@@ -183,7 +185,12 @@ def make_turns(step: Rule, observe: Rule, hint: Rule, approach: Rule) -> Callabl
                     network.taken[to] += 1
                 network.counts[PASSED] += 1
                 observe(collector, state, words, at, now)
+            written = cursor[TAIL]
             step(state, to, now, words, at, out)
+            fault = find_fault(out, written, len(network.alive))
+            if fault >= 0:
+                return fault
+        return -1
 
     return turns
 
@@ -214,6 +221,9 @@ class CycleEngine:
     Raises:
         CapacityError: from `run_cycle` and `inject`, when the outbox was too small for the
             records of one turn; the state then lacks what those records would have done.
+        RecordError: from `run_cycle` and `inject`, when a rule wrote a record that cannot be
+            passed on (to a row that there is not), or opened one and did not close it; the cycle
+            ended there.
     """
 
     def __init__(
@@ -266,14 +276,20 @@ class CycleEngine:
         self.cycle += 1
 
     def inject(self, record: npt.NDArray[np.int64]) -> None:
-        """Hand one record (a command) to the node it names, and run what follows from it."""
+        """Hand one record (a command) to the node it names, and run what follows from it.
+
+        Raises:
+            ValueError: its length contradicts; nothing happened.
+            RecordError: it names a node that there is not; nothing happened.
+        """
+        check_command(record, len(self.network.alive))
         out = self._out
         out.words[: len(record)] = record
-        out.cursor[:] = 0, len(record), 0
+        out.cursor[:] = 0, len(record), 0, 0
         self._run(_NOBODY)
 
     def _run(self, order: npt.NDArray[np.int64]) -> None:
-        self._turns(
+        fault = self._turns(
             self.state,
             self.network,
             self._out,
@@ -283,8 +299,7 @@ class CycleEngine:
             order,
             self._timers,
         )
-        self._check()
-
-    def _check(self) -> None:
         if self._out.cursor[REFUSED]:
             raise CapacityError("the engine's outbox", len(self._out.words), "raise outbox_words")
+        if fault >= 0:
+            raise fault_at(self._out, fault, len(self.network.alive))
