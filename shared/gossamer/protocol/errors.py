@@ -115,6 +115,40 @@ class StructError(LocalProtocolError):
         super().__init__(f"field {field} of struct {struct}: {fault}, expected {expected}")
 
 
+class RuleError(ProtocolError):
+    """A rule did in a checked run what rules may not; state is as the rule left it.
+
+    Attributes:
+        rule: its name.
+        file, line: where in its source it happened.
+        row: whose turn it was, -1 for an observer or hint.
+        when: the time in words, such as "cycle 3".
+        record: kind, sender and addressee of the record in hand, None where there was none.
+        fault: what it did, and what was expected, in words.
+    """
+
+    def __init__(
+        self,
+        rule: str,
+        file: str,
+        line: int,
+        row: int,
+        when: str,
+        record: tuple[int, ...] | None,
+        fault: str,
+    ) -> None:
+        self.rule = rule
+        self.file = file
+        self.line = line
+        self.row = row
+        self.when = when
+        self.record = record
+        self.fault = fault
+        place = f"rule {rule} ({file}, line {line}), " + (f"row {row}, " if row >= 0 else "")
+        taken = "record of kind {} from {} to {}: ".format(*record) if record else ""
+        super().__init__(f"{place}{when}{', ' if taken else ': '}{taken}{fault}")
+
+
 class RecordError(ProtocolError):
     """A record cannot be passed on; it was not, and state is as the rule that wrote it left it.
 

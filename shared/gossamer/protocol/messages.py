@@ -17,12 +17,13 @@ FROM with UNREACHABLE added to its kind.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol.rules import inline_rule
+from gossamer.protocol.rules import Rule
 
 Words = npt.NDArray[np.int64]
 
@@ -100,7 +101,20 @@ def make_outbox(capacity: int) -> Outbox:
     return Outbox(np.zeros(capacity, np.int64), np.zeros(CURSORS, np.int64))
 
 
-@inline_rule
+class _OutboxRule(Rule):
+    """A rule of outboxes; one that checks what is done with it brings a form of its own."""
+
+    def __call__(self, out: Any, *args: Any) -> Any:
+        if isinstance(out, Outbox):
+            return super().__call__(out, *args)
+        return getattr(out, self.__name__)(*args)
+
+
+def _outbox_rule(function: Callable[..., Any]) -> Rule:
+    return _OutboxRule(function, function, inline=True)
+
+
+@_outbox_rule
 def open_record(out: Outbox, kind: int, to: int, source: int, body_words: int) -> Any:
     """Begin a record of at most ``body_words`` body words.
 
@@ -119,7 +133,7 @@ def open_record(out: Outbox, kind: int, to: int, source: int, body_words: int) -
     return at
 
 
-@inline_rule
+@_outbox_rule
 def close_record(out: Outbox, at: int, body_words: int) -> None:
     """Finish the record opened at ``at`` with the body words really written."""
     in_order = out.cursor[OPEN] == at + 1 and body_words >= 0
@@ -128,7 +142,7 @@ def close_record(out: Outbox, at: int, body_words: int) -> None:
     out.cursor[TAIL] = at + BODY + body_words
 
 
-@inline_rule
+@_outbox_rule
 def drop_record(out: Outbox, at: int) -> None:
     """Give up the record opened at ``at``: it will not exist."""
     out.cursor[OPEN] = 0 if out.cursor[OPEN] == at + 1 else OUT_OF_ORDER

@@ -75,6 +75,11 @@ class Struct:
     (bool, int of 64 bits, float), tuples (also named ones) of such, or structs. Numbers are read
     when the struct is built; what may change stands in an array.
 
+    Args:
+        shared: as in ``class Work(Struct, shared=True)`` or ``shared=("spare",)``, the fields that
+            all peers may write, such as scratch space; checked runs take every other array that is
+            as long as there are peers to have a row a peer.
+
     Raises:
         StructError: on defining a class, a field's name is one that structs or the compiler use
             themselves; on building a struct, a value is of a kind that compiled rules cannot read.
@@ -87,10 +92,15 @@ class Struct:
     _tells_sizes: bool = False
     # Integers that are no sizes: there is no point in code for each of them.
     _varying: ClassVar[frozenset[str]] = frozenset()
+    _shared: ClassVar[frozenset[str]] = frozenset()
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, shared: bool | tuple[str, ...] = False) -> None:
         super().__init_subclass__()
-        for name in inspect.get_annotations(cls):
+        names = inspect.get_annotations(cls)
+        cls._shared = frozenset(names if shared is True else shared or ())
+        if unknown := sorted(cls._shared - set(names)):
+            raise StructError(cls.__name__, unknown[0], "there is no such field", "one to share")
+        for name in names:
             if name.startswith("_") or name in _TAKEN_BY_COMPILER or hasattr(Struct, name):
                 raise StructError(cls.__name__, name, "the name is taken", "another name")
 
@@ -145,6 +155,10 @@ class Struct:
                 value = value.data
             setattr(view, name, value)
         return view
+
+    def is_shared(self, name: str) -> bool:
+        """Whether a field is declared to have no row a peer, whatever its length."""
+        return name in self._shared
 
     def is_column(self, name: str) -> bool:
         """Whether a field is a column of the rows, which is not contiguous."""

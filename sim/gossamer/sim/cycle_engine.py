@@ -13,6 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from gossamer.protocol.debugging import checked_run
+from gossamer.protocol.debugging.checked_run import (
+    CheckedRun,
+    checked_hint,
+    checked_observer,
+    checked_step,
+)
 from gossamer.protocol.errors import CapacityError
 from gossamer.protocol.messages import (
     BODY,
@@ -217,6 +224,8 @@ class CycleEngine:
         approach: rule called with the row that takes the record after next, ``approach(state,
             row)``, likewise.
         reserve: words that one step may write at most.
+        debug: run the rules interpreted and checked, see `gossamer.protocol.debugging`; by default
+            as the variable GOSSAMER_DEBUG of the environment says.
 
     Raises:
         CapacityError: from `run_cycle` and `inject`, when the outbox was too small for the
@@ -224,6 +233,7 @@ class CycleEngine:
         RecordError: from `run_cycle` and `inject`, when a rule wrote a record that cannot be
             passed on (to a row that there is not), or opened one and did not close it; the cycle
             ended there.
+        RuleError: from the same, in a checked run, when a rule did what rules may not.
     """
 
     def __init__(
@@ -240,6 +250,7 @@ class CycleEngine:
         approach: Rule = approach_nobody,
         reserve: int = 1 << 16,
         outbox_words: int = 1 << 22,
+        debug: bool | None = None,
     ) -> None:
         self.state = state
         self.network = network
@@ -249,6 +260,13 @@ class CycleEngine:
         self._timers = np.array(timers, np.int64)
         self._out = make_outbox(max(outbox_words, 4 * reserve))
         self._reserve = reserve
+        self._checked = None
+        if checked_run.is_wanted(debug):
+            step, observe = checked_step(step), checked_observer(observe)
+            hint, approach = checked_hint(hint), checked_hint(approach)
+            self._checked = CheckedRun(
+                state, collector, len(network.alive), lambda: f"cycle {self.cycle}"
+            )
         self._turns = make_turns(step, observe, hint, approach)
 
     def visiting_order(self) -> npt.NDArray[np.int64]:
@@ -290,7 +308,7 @@ class CycleEngine:
 
     def _run(self, order: npt.NDArray[np.int64]) -> None:
         fault = self._turns(
-            self.state,
+            self._checked or self.state,
             self.network,
             self._out,
             self.cycle,

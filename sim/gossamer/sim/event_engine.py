@@ -13,6 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from gossamer.protocol.debugging import checked_run
+from gossamer.protocol.debugging.checked_run import (
+    CheckedRun,
+    checked_hint,
+    checked_observer,
+    checked_step,
+)
 from gossamer.protocol.errors import CapacityError
 from gossamer.protocol.messages import BODY, HEAD, REFUSED, Words, make_outbox
 from gossamer.protocol.rules import Rule
@@ -97,6 +104,8 @@ class EventEngine:
         reserve: words that one step may write at most.
         queue_words: room for waiting records to begin with; it grows as needed.
         queue_words_limit: room for waiting records at most.
+        debug: run the rules interpreted and checked, see `gossamer.protocol.debugging`; by default
+            as the variable GOSSAMER_DEBUG of the environment says.
 
     Raises:
         ScenarioError: the period has fewer ticks than there are timers, or a transition or timer
@@ -107,6 +116,7 @@ class EventEngine:
             done).
         RecordError: from the same, when a rule wrote a record that cannot be passed on (to a row
             that there is not), or opened one and did not close it; the engine stopped there.
+        RuleError: from the same, in a checked run, when a rule did what rules may not.
     """
 
     def __init__(
@@ -127,6 +137,7 @@ class EventEngine:
         reserve: int = 1 << 16,
         queue_words: int = 1 << 20,
         queue_words_limit: int = 1 << 31,
+        debug: bool | None = None,
     ) -> None:
         nodes = len(network.alive)
         if period < max(len(timers), 1):
@@ -153,6 +164,13 @@ class EventEngine:
             period=period,
             room=2 * SLOT_WORDS_A_WORD * reserve,
         )
+        self._checked = None
+        if checked_run.is_wanted(debug):
+            step, observe = checked_step(step), checked_observer(observe)
+            hint = checked_hint(hint)
+            self._checked = CheckedRun(
+                state, collector, nodes, lambda: f"tick {self.tick} of cycle {self.cycle}"
+            )
         self._run = make_run(step, observe, hint)
         self._settle = make_settle(step, observe)
 
@@ -295,7 +313,9 @@ class EventEngine:
             self._world = self._world._replace(agenda=agenda)
 
     def _complete(self, loop: Callable[..., int], *until: int) -> None:
-        while (ended := loop(self.state, self._world, *until, self.collector)) == NO_ROOM:
+        while (
+            ended := loop(self._checked or self.state, self._world, *until, self.collector)
+        ) == NO_ROOM:
             self._enlarge(self._world.room)
         out = self._world.out
         if out.cursor[REFUSED]:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from gossamer.protocol.debugging.checked_run import CheckedRule
 from gossamer.protocol.rules import Rule, teach_compiler
 
 
@@ -30,9 +31,10 @@ class Loop(Rule):
         super().__init__(loop, loop, inline)
         self._make = make
         self._rules = rules
+        self._checked = any(isinstance(rule, CheckedRule) for rule in rules)
 
     def __call__(self, *args: Any) -> Any:
-        return self.compiled(*args)
+        return self.interpreted(*args) if self._checked else self.run(*args)
 
     def __reduce__(self) -> Any:
         sources = tuple(_fingerprint(rule) for rule in self._rules)

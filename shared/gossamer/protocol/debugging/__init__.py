@@ -2,5 +2,5 @@
 
 - `compile_errors`: why a rule cannot be compiled, in one sentence
 - `checked_arrays`, `checked_structs`, `checked_outbox`: what rules take in a checked run
-- `checked_rules`: the rules themselves there, and the switch `GOSSAMER_DEBUG`
+- `checked_run`: the rules themselves there, and the switch `GOSSAMER_DEBUG`
 """
