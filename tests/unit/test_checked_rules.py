@@ -135,6 +135,7 @@ WRONG = {
     "s.count = 3": "it sets field count of Everything, expected writes into arrays only",
     "s.count[p] = words[at + 4]": "word 4 of words, expected 0 to 3, which are the record",
     "s.count[p] = words[at - 1]": "word -1 of words, expected 0 to 3, which are the record",
+    "s.count[p] = sum(words)": "it goes through all of words, expected the record only",
     "open_record(out, NEWS, 3, p, 1)": "the record of kind 129 to 3 that it opened is not close",
     "open_record(out, NEWS, 4, p, 1)": "it writes a record of kind 129 whose TO is 4, expected ",
     "open_record(out, NEWS, -1, p, 1)": "it writes a record of kind 129 whose TO is -1, expected",

@@ -194,7 +194,7 @@ def make_turns(step: Rule, observe: Rule, hint: Rule, approach: Rule) -> Callabl
                 observe(collector, state, words, at, now)
             written = cursor[TAIL]
             step(state, to, now, words, at, out)
-            fault = find_fault(out, written, len(network.alive))
+            fault: int = find_fault(out, written, len(network.alive))
             if fault >= 0:
                 return fault
         return -1

@@ -277,7 +277,7 @@ def make_run(step: Rule, observe: Rule, hint: Rule) -> Any:
     def run(state: Any, world: World, until: int, collector: Any) -> int:
         while world.queue.marks[NOW] < until:
             apply_transitions(world)
-            ended = fire(state, world, collector)
+            ended: int = fire(state, world, collector)
             if ended == DONE:
                 ended = settle(state, world, collector)
             if ended != DONE:

@@ -186,6 +186,10 @@ class CheckedWords(CheckedArray):
     high = 0
     _called = "the record"
 
+    def __iter__(self) -> Any:
+        # By index it would begin outside of the words there are, and seem to have none.
+        raise RuleFault(f"it goes through all of {self._name}, expected {self._called} only")
+
     def _check(self, index: Any) -> None:
         if isinstance(index, slice):
             first, last = index.start, index.stop

@@ -99,7 +99,7 @@ class CheckedRun:
         place = error.place if isinstance(error, RuleFault) else None
         code = rule._source.__code__
         name, file, line = (
-            place or _place(error) or (rule.__name__, code.co_filename, code.co_firstlineno)
+            place or _place(error) or (code.co_name, code.co_filename, code.co_firstlineno)
         )
         return RuleError(name, file, line, row, self._when(), header, str(error))
 
