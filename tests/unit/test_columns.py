@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from gossamer.protocol.config import Settings
+from gossamer.protocol.errors import StructError
 from gossamer.protocol.rules import rule, teach_compiler
 from gossamer.protocol.state import State, make_state
 from gossamer.protocol.struct import CACHE_LINE_WORDS, WORD_BYTES, Rows, Struct
@@ -192,8 +193,13 @@ def test_structs_share_rows(duplicate: Callable[[Sharing], Sharing]) -> None:
 
 def test_a_column_is_not_given_by_name_as_well() -> None:
     inner = Inner(numbers=np.zeros(1), scale=1)
-    with pytest.raises(TypeError, match="expected"):
-        Table(Rows(2, {"count": ()}), beside=np.zeros(2), inner=inner)
+    fields = {"beside": np.zeros(2), "inner": inner}
+    with pytest.raises(StructError, match=r"^field nothing of struct Table: it is missing, expect"):
+        Table(Rows(2, {"count": (), "pair": ()}), **fields)
+    with pytest.raises(
+        StructError, match=r"^field count of struct Table: it is a column of the ro"
+    ):
+        Table(Rows(2, WIDTHS), count=np.zeros(2), **fields)
     with pytest.raises(AttributeError, match="count cannot be set"):
         make_table(2).count = np.zeros(2)
 

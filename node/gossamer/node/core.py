@@ -18,6 +18,7 @@ from gossamer.protocol.errors import CapacityError
 from gossamer.protocol.messages import (
     BODY,
     CATCH_UP,
+    CURSORS,
     FROM,
     KIND,
     LENGTH,
@@ -78,7 +79,7 @@ class Core:
         self._unboxed = self.state.unboxed()
         # The system gives memory to what is written, a small part of it.
         self._words = np.zeros(rules.largest_step(settings), np.int64).data
-        self._cursor = [0, 0, 0]
+        self._cursor = [0] * CURSORS
         self._out = Outbox(self._words, self._cursor)  # type: ignore[arg-type]
         self._step = rules.step.linked
 
@@ -124,7 +125,7 @@ class Core:
             CapacityError: a step wrote more than any should; its last records are lost.
         """
         words, cursor = self._words, self._cursor
-        cursor[:] = (0, 0, 0)
+        cursor[:] = [0] * CURSORS
         self._step(self._unboxed, SELF, self.now, record, 0, self._out)
         if cursor[REFUSED]:
             raise CapacityError("a peer's outbox", len(words))

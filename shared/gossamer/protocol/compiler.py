@@ -26,6 +26,10 @@ import numba.extending
 import numba.np.arrayobj
 
 from gossamer.protocol import keyed_code
+from gossamer.protocol.debugging.compile_errors import (
+    check_interpreter_is_not_asked,
+    note_failure,
+)
 from gossamer.protocol.rules import Rule
 from gossamer.protocol.struct import Struct
 
@@ -120,7 +124,13 @@ def make_callee(function: Callable[..., Any], inline: bool) -> Any:
         before = generator._library_class
         generator._library_class = LinkedLaterLibrary
         try:
-            return compile_alone(signature)
+            made = compile_alone(signature)
+            for overload in dispatcher.overloads.values():
+                check_interpreter_is_not_asked(overload.library, function)
+            return made
+        except Exception as error:
+            note_failure(error, function)
+            raise
         finally:
             generator._library_class = before
 
@@ -263,11 +273,11 @@ def _load(
         return context.make_tuple(builder, kind, items)
     if isinstance(kind, StructType):
         return builder.inttoptr(word(0), cgutils.voidptr_t)
-    return (
-        builder.trunc(word(0), context.get_value_type(kind))
-        if (context.get_value_type(kind).width < 64)
-        else word(0)
-    )
+    bits, value_type = word(0), context.get_value_type(kind)
+    width = kind.bitwidth if isinstance(kind, types.Float) else value_type.width
+    if width < bits.type.width:
+        bits = builder.trunc(bits, codegen.llvmir.IntType(width))
+    return builder.bitcast(bits, value_type)
 
 
 __all__ = ["StructType", "numba"]

@@ -97,5 +97,95 @@ class ExpressionError(LocalProtocolError):
         super().__init__(f"{reason} at column {column}\n  {text}\n  {' ' * (column - 1)}^")
 
 
+class StructError(LocalProtocolError):
+    """A struct of arrays cannot be defined or built as asked; nothing was built.
+
+    Attributes:
+        struct: name of its class.
+        field: name of the field at fault.
+        fault: what is wrong with it, in words.
+        expected: what would have been accepted, in words.
+    """
+
+    def __init__(self, struct: str, field: str, fault: str, expected: str) -> None:
+        self.struct = struct
+        self.field = field
+        self.fault = fault
+        self.expected = expected
+        super().__init__(f"field {field} of struct {struct}: {fault}, expected {expected}")
+
+
+class RuleError(ProtocolError):
+    """A rule did in a checked run what rules may not; state is as the rule left it.
+
+    Attributes:
+        rule: its name.
+        file, line: where in its source it happened.
+        row: whose turn it was, -1 for an observer or hint.
+        when: the time in words, such as "cycle 3".
+        record: kind, sender and addressee of the record in hand, None where there was none.
+        fault: what it did, and what was expected, in words.
+    """
+
+    def __init__(
+        self,
+        rule: str,
+        file: str,
+        line: int,
+        row: int,
+        when: str,
+        record: tuple[int, ...] | None,
+        fault: str,
+    ) -> None:
+        self.rule = rule
+        self.file = file
+        self.line = line
+        self.row = row
+        self.when = when
+        self.record = record
+        self.fault = fault
+        place = f"rule {rule} ({file}, line {line}), " + (f"row {row}, " if row >= 0 else "")
+        taken = "record of kind {} from {} to {}: ".format(*record) if record else ""
+        super().__init__(f"{place}{when}{', ' if taken else ': '}{taken}{fault}")
+
+
+class RecordError(ProtocolError):
+    """A record cannot be passed on; it was not, and state is as the rule that wrote it left it.
+
+    Attributes:
+        kind, sender, to: what its header says.
+        population: how many peers there are.
+        fault: what is wrong with it, and what was expected, in words.
+    """
+
+    def __init__(self, kind: int, sender: int, to: int, population: int, fault: str) -> None:
+        self.kind = kind
+        self.sender = sender
+        self.to = to
+        self.population = population
+        self.fault = fault
+        super().__init__(
+            f"record of kind {kind} from peer {sender} to peer {to} among {population} peers: "
+            f"{fault}"
+        )
+
+
+class RuleCompilationError(LocalProtocolError):
+    """A rule cannot be compiled; nothing of it ran. The compiler's own error is the cause.
+
+    Attributes:
+        rule: its name.
+        file, line: where in its source the fault is.
+        reason: what is wrong there, in words.
+    """
+
+    def __init__(self, rule: str, file: str, line: int, reason: str) -> None:
+        self.rule = rule
+        self.file = file
+        self.line = line
+        self.reason = reason
+        super().__init__(f"rule {rule} ({file}, line {line}) cannot be compiled: {reason}")
+
+
 class InvariantError(ProtocolError):
     """A defect of this software, never of its input; state is not to be trusted, do not catch."""

@@ -26,6 +26,7 @@ import numba.core.compiler
 
 from gossamer.protocol import rules
 from gossamer.protocol.code_keys import code_key
+from gossamer.protocol.debugging.compile_errors import explain_failures
 
 _log = logging.getLogger(__name__)
 
@@ -52,6 +53,8 @@ def make_entry(function: Callable[..., Any]) -> Any:
     """The function object that Python calls; its code is kept where the host keeps code."""
     key = code_key(function)
     made = _make(function, key, "entry", False, {})
+    if "_compile_for_args" not in vars(made):
+        explain_failures(made, function)
     if key is not None:
         made._cache = _KeyedCache(function.__qualname__, key)
     return made

@@ -17,12 +17,13 @@ FROM with UNREACHABLE added to its kind.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol.rules import inline_rule
+from gossamer.protocol.rules import Rule
 
 Words = npt.NDArray[np.int64]
 
@@ -73,7 +74,11 @@ USER = 128
 # Added to the kind of a record that comes back because its addressee cannot be reached.
 UNREACHABLE = 1 << 20
 
-HEAD, TAIL, REFUSED = 0, 1, 2
+HEAD, TAIL, REFUSED, OPEN, CURSORS = 0, 1, 2, 3, 4
+
+# In place of an open record: one was opened or closed while another was open, or closed with a body
+# of less than no words.
+OUT_OF_ORDER = -1
 
 
 class Outbox(NamedTuple):
@@ -81,8 +86,10 @@ class Outbox(NamedTuple):
 
     Attributes:
         words: int64[capacity], the records one after another.
-        cursor: int64[3]: first word not yet taken, first word not yet written, and how many
-            records found no room (a host raises `CapacityError` when that is not zero).
+        cursor: int64[CURSORS]: first word not yet taken, first word not yet written, how many
+            records found no room (a host raises `CapacityError` when that is not zero), and the
+            offset of the record that is open plus 1, 0 for none (or OUT_OF_ORDER; a host that
+            finds it other than 0 when a step has ended, has met a wrong rule).
     """
 
     words: Words
@@ -91,28 +98,51 @@ class Outbox(NamedTuple):
 
 def make_outbox(capacity: int) -> Outbox:
     """An empty outbox of ``capacity`` words."""
-    return Outbox(np.zeros(capacity, np.int64), np.zeros(3, np.int64))
+    return Outbox(np.zeros(capacity, np.int64), np.zeros(CURSORS, np.int64))
 
 
-@inline_rule
+class _OutboxRule(Rule):
+    """A rule of outboxes; one that checks what is done with it brings a form of its own."""
+
+    def __call__(self, out: Any, *args: Any) -> Any:
+        if isinstance(out, Outbox):
+            return super().__call__(out, *args)
+        return getattr(out, self._source.__name__)(*args)
+
+
+def _outbox_rule(function: Callable[..., Any]) -> Rule:
+    return _OutboxRule(function, function, inline=True)
+
+
+@_outbox_rule
 def open_record(out: Outbox, kind: int, to: int, source: int, body_words: int) -> Any:
     """Begin a record of at most ``body_words`` body words.
 
     Returns the offset of its header, or -1 where there is no room (counted as refused). The
-    record exists only after `close_record`.
+    record exists only after `close_record`, which comes (or `drop_record`) before the next is
+    begun and before the step ends.
     """
     at = out.cursor[TAIL]
     if at + BODY + body_words > len(out.words):
         out.cursor[REFUSED] += 1
         return -1
+    out.cursor[OPEN] = at + 1 if out.cursor[OPEN] == 0 else OUT_OF_ORDER
     out.words[at + KIND] = kind
     out.words[at + TO] = to
     out.words[at + FROM] = source
     return at
 
 
-@inline_rule
+@_outbox_rule
 def close_record(out: Outbox, at: int, body_words: int) -> None:
     """Finish the record opened at ``at`` with the body words really written."""
+    in_order = out.cursor[OPEN] == at + 1 and body_words >= 0
+    out.cursor[OPEN] = 0 if in_order else OUT_OF_ORDER
     out.words[at + LENGTH] = BODY + body_words
     out.cursor[TAIL] = at + BODY + body_words
+
+
+@_outbox_rule
+def drop_record(out: Outbox, at: int) -> None:
+    """Give up the record opened at ``at``: it will not exist."""
+    out.cursor[OPEN] = 0 if out.cursor[OPEN] == at + 1 else OUT_OF_ORDER

@@ -20,7 +20,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-_compiled_calls = False
+# Whether calls take the compiled form; None: those of rules by hand do not, those of loops do.
+_compiled_calls: bool | None = None
 
 
 class CodeStore(Protocol):
@@ -59,6 +60,10 @@ class Rule:
         if _compiled_calls:
             return self.compiled(*args)
         return self.interpreted(*args)
+
+    def run(self, *args: Any) -> Any:
+        """Call it as engines do: compiled, unless within ``use_compiled(False)``."""
+        return (self.interpreted if _compiled_calls is False else self.compiled)(*args)
 
     def __reduce__(self) -> tuple[Callable[[str, str], Rule], tuple[str, str]]:
         # By name: the rule of that name in the process that reads it.
@@ -161,9 +166,18 @@ def rule_with_interpreted_form(
     return mark
 
 
+def calls_are_compiled() -> bool:
+    """Whether rules that are called by hand take their compiled form."""
+    return _compiled_calls is True
+
+
 @contextmanager
 def use_compiled(enabled: bool = True) -> Iterator[None]:
-    """Let direct calls of rules take their compiled (or interpreted) form inside the block."""
+    """Let calls of rules take their compiled (or interpreted) form inside the block.
+
+    Outside of such a block rules that are called by hand are interpreted, and engines run compiled
+    loops. ``use_compiled(False)`` reaches these as well, so that a debugger can step through rules.
+    """
     global _compiled_calls
     before = _compiled_calls
     _compiled_calls = enabled

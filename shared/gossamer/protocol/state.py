@@ -51,7 +51,7 @@ COUNTERS = 8
 LINK_PLACES = 256
 
 
-class Work(Struct):
+class Work(Struct, shared=True):
     """Scratch space of one thread.
 
     Attributes:

@@ -8,14 +8,22 @@ change which array they hold, only the arrays' contents change.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from gossamer.protocol.errors import StructError
+
 CACHE_LINE_WORDS = 8
 WORD_BYTES = 8
+
+# Names of attributes that the compiler takes for a method of arrays, whatever has them.
+_TAKEN_BY_COMPILER = frozenset({"view"})
+_LARGEST = (1 << 63) - 1
+_READABLE = "a NumPy array, a number, a struct, or a tuple of such"
 
 
 class Rows:
@@ -63,8 +71,18 @@ def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 class Struct:
     """Base class; a subclass annotates its fields, which are given by name.
 
-    Fields are C-contiguous arrays, columns of ``rows``, Python integers, tuples (also named
-    ones) of such, or structs.
+    Fields are C-contiguous arrays of booleans, integers or floats, columns of ``rows``, numbers
+    (bool, int of 64 bits, float), tuples (also named ones) of such, or structs. Numbers are read
+    when the struct is built; what may change stands in an array.
+
+    Args:
+        shared: as in ``class Work(Struct, shared=True)`` or ``shared=("spare",)``, the fields that
+            all peers may write, such as scratch space; checked runs take every other array that is
+            as long as there are peers to have a row a peer.
+
+    Raises:
+        StructError: on defining a class, a field's name is one that structs or the compiler use
+            themselves; on building a struct, a value is of a kind that compiled rules cannot read.
     """
 
     _block: np.ndarray[Any, np.dtype[np.int64]] | None = None
@@ -74,13 +92,31 @@ class Struct:
     _tells_sizes: bool = False
     # Integers that are no sizes: there is no point in code for each of them.
     _varying: ClassVar[frozenset[str]] = frozenset()
+    _shared: ClassVar[frozenset[str]] = frozenset()
 
-    def __init__(self, rows: Rows | None = None, **fields: Any) -> None:
+    def __init_subclass__(cls, shared: bool | tuple[str, ...] = False) -> None:
+        super().__init_subclass__()
+        names = inspect.get_annotations(cls)
+        cls._shared = frozenset(names if shared is True else shared or ())
+        if unknown := sorted(cls._shared - set(names)):
+            raise StructError(cls.__name__, unknown[0], "there is no such field", "one to share")
+        for name in names:
+            if name.startswith("_") or name in _TAKEN_BY_COMPILER or hasattr(Struct, name):
+                raise StructError(cls.__name__, name, "the name is taken", "another name")
+
+    def __init__(self, rows: Rows | None = None, /, **fields: Any) -> None:
         expected = set(self.__annotations__)
-        if rows is not None:
-            fields |= self._columns_of(rows)
-        if set(fields) != expected:
-            raise TypeError(f"fields are {sorted(fields)}, expected {sorted(expected)}")
+        columns = {} if rows is None else self._columns_of(rows)
+        for name in sorted(({*fields, *columns} ^ expected) | (fields.keys() & columns.keys())):
+            fault = "it is missing" if name in expected else "there is no such field"
+            if name in columns:
+                fault = "it is a column of the rows and given as well"
+            names = f"each once of {', '.join(sorted(expected))}"
+            raise StructError(type(self).__name__, name, fault, names)
+        for name, value in fields.items():
+            if wrong := _fault(value):
+                raise StructError(type(self).__name__, name, *wrong)
+        fields |= columns
         self.__dict__.update(fields)
         self._rows = rows
 
@@ -119,6 +155,10 @@ class Struct:
                 value = value.data
             setattr(view, name, value)
         return view
+
+    def is_shared(self, name: str) -> bool:
+        """Whether a field is declared to have no row a peer, whatever its length."""
+        return name in self._shared
 
     def is_column(self, name: str) -> bool:
         """Whether a field is a column of the rows, which is not contiguous."""
@@ -176,16 +216,58 @@ class _Word(NamedTuple):
 
 def _words_of(value: Any, is_size: bool) -> Iterator[_Word]:
     if isinstance(value, np.ndarray):
-        if not value.flags.c_contiguous:
-            raise ValueError(f"a struct's arrays are C-contiguous, not of strides {value.strides}")
         yield from _words_of_array(value)
     elif isinstance(value, Struct):
         yield _Word(value.block_address(), is_size=False)
     elif isinstance(value, tuple):
         for item in value:
             yield from _words_of(item, is_size)
+    elif isinstance(value, float | np.floating):
+        yield _Word(_bits_of(value), is_size=False)
     else:
         yield _Word(int(value), is_size)
+
+
+def _bits_of(number: float | np.floating[Any]) -> int:
+    """The bits of a float64, or of a float32 in the low half, as an integer."""
+    if isinstance(number, np.float32):
+        return int(number.view(np.int32))
+    return int(np.float64(number).view(np.int64))
+
+
+def _fault(value: Any) -> tuple[str, str] | None:
+    """What keeps compiled rules from reading a field, and what they can read."""
+    if isinstance(value, Struct):
+        return None
+    if isinstance(value, tuple):
+        return next((wrong for item in value if (wrong := _fault(item))), None)
+    if isinstance(value, np.ndarray):
+        return _fault_of_array(value)
+    if isinstance(value, float | np.float32 | np.integer | np.bool_):
+        number = value if isinstance(value, np.unsignedinteger) else 0
+    elif isinstance(value, int):
+        number = value
+    else:
+        return f"it is of type {type(value).__name__}", _READABLE
+    if not -_LARGEST - 1 <= number <= _LARGEST:
+        return f"it is {value}", "an integer of 64 bits with a sign"
+    return None
+
+
+def _fault_of_array(array: np.ndarray[Any, Any]) -> tuple[str, str] | None:
+    if type(array) not in (np.ndarray, np.memmap):
+        return f"it is of type {type(array).__name__}", _READABLE
+    if array.ndim == 0:
+        return "it is an array of no dimension", "an array of one dimension or more, or a number"
+    if array.dtype.kind not in "biufc" or array.dtype.char in "egG":
+        return f"it is an array of {array.dtype}", "an array of bool, int64, float64 or the like"
+    if not array.dtype.isnative:
+        return f"it is an array of byte-swapped {array.dtype}", "the bytes in this machine's order"
+    if not array.flags.aligned:
+        return "its items are not aligned", "a copy of the array"
+    if not array.flags.c_contiguous:
+        return f"it is an array of strides {array.strides}", "a C-contiguous array"
+    return None
 
 
 def _words_of_array(array: np.ndarray[Any, Any]) -> Iterator[_Word]:

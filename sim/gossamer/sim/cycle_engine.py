@@ -13,6 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from gossamer.protocol.debugging import checked_run
+from gossamer.protocol.debugging.checked_run import (
+    CheckedRun,
+    checked_hint,
+    checked_observer,
+    checked_step,
+)
 from gossamer.protocol.errors import CapacityError
 from gossamer.protocol.messages import (
     BODY,
@@ -29,6 +36,7 @@ from gossamer.protocol.messages import (
 )
 from gossamer.protocol.rules import Rule, rule
 from gossamer.sim.loops import loop_factory
+from gossamer.sim.written_records import check_command, fault_at, find_fault
 
 
 class Network(NamedTuple):
@@ -117,10 +125,11 @@ def approach_nobody(_state: Any, _row: int) -> None:
 
 
 @loop_factory(inline=False)
-def make_turns(step: Rule, observe: Rule, hint: Rule, approach: Rule) -> Callable[..., None]:
+def make_turns(step: Rule, observe: Rule, hint: Rule, approach: Rule) -> Callable[..., int]:
     """The compiled loop: takes the records in the outbox, then gives nodes their turns.
 
-    One loop serves both, because compiling the protocol into a loop takes long.
+    One loop serves both, because compiling the protocol into a loop takes long. It returns -1, or
+    where in the outbox a record begins that cannot be passed on, with which it stopped.
     """
 
     def turns(
@@ -132,7 +141,7 @@ def make_turns(step: Rule, observe: Rule, hint: Rule, approach: Rule) -> Callabl
         reserve: int,
         order: Any,
         timers: Any,
-    ) -> None:
+    ) -> int:
         words, cursor = out.words, out.cursor
         turn, timer, p = -1, len(timers), 0
         while True:
@@ -180,7 +189,12 @@ def make_turns(step: Rule, observe: Rule, hint: Rule, approach: Rule) -> Callabl
                     network.taken[to] += 1
                 network.counts[PASSED] += 1
                 observe(collector, state, words, at, now)
+            written = cursor[TAIL]
             step(state, to, now, words, at, out)
+            fault: int = find_fault(out, written, len(network.alive))
+            if fault >= 0:
+                return fault
+        return -1
 
     return turns
 
@@ -207,10 +221,16 @@ class CycleEngine:
         approach: rule called with the row that takes the record after next, ``approach(state,
             row)``, likewise.
         reserve: words that one step may write at most.
+        debug: run the rules interpreted and checked, see `gossamer.protocol.debugging`; by default
+            as the variable GOSSAMER_DEBUG of the environment says.
 
     Raises:
         CapacityError: from `run_cycle` and `inject`, when the outbox was too small for the
             records of one turn; the state then lacks what those records would have done.
+        RecordError: from `run_cycle` and `inject`, when a rule wrote a record that cannot be
+            passed on (to a row that there is not), or opened one and did not close it; the cycle
+            ended there.
+        RuleError: from the same, in a checked run, when a rule did what rules may not.
     """
 
     def __init__(
@@ -227,6 +247,7 @@ class CycleEngine:
         approach: Rule = approach_nobody,
         reserve: int = 1 << 16,
         outbox_words: int = 1 << 22,
+        debug: bool | None = None,
     ) -> None:
         self.state = state
         self.network = network
@@ -236,6 +257,13 @@ class CycleEngine:
         self._timers = np.array(timers, np.int64)
         self._out = make_outbox(max(outbox_words, 4 * reserve))
         self._reserve = reserve
+        self._checked = None
+        if checked_run.is_wanted(debug):
+            step, observe = checked_step(step), checked_observer(observe)
+            hint, approach = checked_hint(hint), checked_hint(approach)
+            self._checked = CheckedRun(
+                state, collector, len(network.alive), lambda: f"cycle {self.cycle}"
+            )
         self._turns = make_turns(step, observe, hint, approach)
 
     def visiting_order(self) -> npt.NDArray[np.int64]:
@@ -263,15 +291,21 @@ class CycleEngine:
         self.cycle += 1
 
     def inject(self, record: npt.NDArray[np.int64]) -> None:
-        """Hand one record (a command) to the node it names, and run what follows from it."""
+        """Hand one record (a command) to the node it names, and run what follows from it.
+
+        Raises:
+            ValueError: its length contradicts; nothing happened.
+            RecordError: it names a node that there is not; nothing happened.
+        """
+        check_command(record, len(self.network.alive))
         out = self._out
         out.words[: len(record)] = record
-        out.cursor[:] = 0, len(record), 0
+        out.cursor[:] = 0, len(record), 0, 0
         self._run(_NOBODY)
 
     def _run(self, order: npt.NDArray[np.int64]) -> None:
-        self._turns(
-            self.state,
+        fault = self._turns(
+            self._checked or self.state,
             self.network,
             self._out,
             self.cycle,
@@ -280,8 +314,7 @@ class CycleEngine:
             order,
             self._timers,
         )
-        self._check()
-
-    def _check(self) -> None:
         if self._out.cursor[REFUSED]:
             raise CapacityError("the engine's outbox", len(self._out.words), "raise outbox_words")
+        if fault >= 0:
+            raise fault_at(self._out, fault, len(self.network.alive))

@@ -13,13 +13,22 @@ from typing import Any
 
 import numpy as np
 
+from gossamer.protocol.debugging import checked_run
+from gossamer.protocol.debugging.checked_run import (
+    CheckedRun,
+    checked_hint,
+    checked_observer,
+    checked_step,
+)
 from gossamer.protocol.errors import CapacityError
-from gossamer.protocol.messages import BODY, LENGTH, REFUSED, Words, make_outbox
+from gossamer.protocol.messages import BODY, HEAD, REFUSED, Words, make_outbox
 from gossamer.protocol.rules import Rule
 from gossamer.sim.cycle_engine import Network, give_no_hint, observe_nothing
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.event_loop import (
+    FAULT,
     NEXT_TIMER,
+    NO_ROOM,
     ROUND,
     Agenda,
     Transitions,
@@ -40,6 +49,7 @@ from gossamer.sim.event_queue import (
 )
 from gossamer.sim.latency import Int64s
 from gossamer.sim.link_conditions import LinkConditions, make_link_conditions
+from gossamer.sim.written_records import check_command, fault_at
 
 _NO_ROUND = -1
 
@@ -62,6 +72,12 @@ def make_transitions(ticks: Any, rows: Any, up: Any) -> Transitions:
         np.asarray(rows, np.int64)[order],
         np.asarray(up, np.bool_)[order],
     )
+
+
+def _check_rows(field: str, rows: Int64s, nodes: int) -> None:
+    wrong = rows[(rows < 0) | (rows >= nodes)]
+    if wrong.size:
+        raise ScenarioError(None, field, int(wrong[0]), f"a row from 0 to {nodes - 1}")
 
 
 class EventEngine:
@@ -88,13 +104,19 @@ class EventEngine:
         reserve: words that one step may write at most.
         queue_words: room for waiting records to begin with; it grows as needed.
         queue_words_limit: room for waiting records at most.
+        debug: run the rules interpreted and checked, see `gossamer.protocol.debugging`; by default
+            as the variable GOSSAMER_DEBUG of the environment says.
 
     Raises:
-        ScenarioError: the period has fewer ticks than there are timers.
+        ScenarioError: the period has fewer ticks than there are timers, or a transition or timer
+            is of a row that there is not.
         CapacityError: from `run_cycle`, `run_until` and `inject`, when the queue reached its
             limit (state and queue are sound, what is due is still waiting), or when a step wrote
             more than ``reserve`` words (the state lacks what the refused records would have
             done).
+        RecordError: from the same, when a rule wrote a record that cannot be passed on (to a row
+            that there is not), or opened one and did not close it; the engine stopped there.
+        RuleError: from the same, in a checked run, when a rule did what rules may not.
     """
 
     def __init__(
@@ -115,10 +137,13 @@ class EventEngine:
         reserve: int = 1 << 16,
         queue_words: int = 1 << 20,
         queue_words_limit: int = 1 << 31,
+        debug: bool | None = None,
     ) -> None:
         nodes = len(network.alive)
         if period < max(len(timers), 1):
             raise ScenarioError(None, "period", period, f"at least {max(len(timers), 1)} ticks")
+        transitions = transitions or make_transitions((), (), ())
+        _check_rows("transitions.rows", transitions.rows, nodes)
         self.state = state
         self.network = network
         self.links = links or make_link_conditions(nodes)
@@ -134,11 +159,18 @@ class EventEngine:
             queue=make_event_queue(queue_words),
             out=make_outbox(reserve),
             agenda=self._agenda_of(phases if firing_ticks is None else phases[:0]),
-            transitions=transitions or make_transitions((), (), ()),
+            transitions=transitions,
             clock=np.array([_NO_ROUND, 0, 0]),
             period=period,
             room=2 * SLOT_WORDS_A_WORD * reserve,
         )
+        self._checked = None
+        if checked_run.is_wanted(debug):
+            step, observe = checked_step(step), checked_observer(observe)
+            hint = checked_hint(hint)
+            self._checked = CheckedRun(
+                state, collector, nodes, lambda: f"tick {self.tick} of cycle {self.cycle}"
+            )
         self._run = make_run(step, observe, hint)
         self._settle = make_settle(step, observe)
 
@@ -183,9 +215,9 @@ class EventEngine:
 
         Raises:
             ValueError: the tick is past or its record's length contradicts; nothing happened.
+            RecordError: it names a node that there is not; nothing happened.
         """
-        if len(record) < BODY or record[LENGTH] != len(record):
-            raise ValueError(f"record of {len(record)} words, expected as many as it says")
+        check_command(record, len(self.network.alive))
         self._check_time(self.tick if at is None else at)
         if at is None:
             self._begin_round()
@@ -261,6 +293,7 @@ class EventEngine:
             raise ScenarioError(None, "firing_ticks", wrong, f"0 to {self.period - 1}")
         order = np.argsort(firing_ticks, axis=None, kind="stable")
         rows, places = np.divmod(order, max(len(self._timers), 1))
+        _check_rows("firing_ticks", rows, len(self.network.alive))
         return Agenda(
             firing_ticks.ravel()[order], rows, self._timers[places], np.zeros(BODY, np.int64)
         )
@@ -279,11 +312,16 @@ class EventEngine:
             agenda = self._agenda_of(self._firing_ticks(int(clock[ROUND])))
             self._world = self._world._replace(agenda=agenda)
 
-    def _complete(self, loop: Callable[..., bool], *until: int) -> None:
-        while not loop(self.state, self._world, *until, self.collector):
+    def _complete(self, loop: Callable[..., int], *until: int) -> None:
+        while (
+            ended := loop(self._checked or self.state, self._world, *until, self.collector)
+        ) == NO_ROOM:
             self._enlarge(self._world.room)
-        if self._world.out.cursor[REFUSED]:
-            raise CapacityError("the engine's outbox", len(self._world.out.words), "raise reserve")
+        out = self._world.out
+        if out.cursor[REFUSED]:
+            raise CapacityError("the engine's outbox", len(out.words), "raise reserve")
+        if ended == FAULT:
+            raise fault_at(out, int(out.cursor[HEAD]), len(self.network.alive))
 
     def _enlarge(self, room: int) -> None:
         queue = enlarged(self._world.queue, room, self._queue_words_limit)

@@ -53,9 +53,13 @@ from gossamer.sim.link_conditions import (
     send,
 )
 from gossamer.sim.loops import loop_factory
+from gossamer.sim.written_records import all_closed, is_sound
 
 # Places in the clock: the round, its next timer, the next transition.
 ROUND, NEXT_TIMER, NEXT_TRANSITION = 0, 1, 2
+
+# How a loop ended.
+DONE, NO_ROOM, FAULT = 0, 1, 2
 
 
 class Agenda(NamedTuple):
@@ -114,17 +118,27 @@ class World(NamedTuple):
 
 
 @inline_rule
-def dispatch(world: World) -> None:
-    """Send the records that a step has written."""
+def dispatch(world: World) -> bool:
+    """Send the records that a step has written.
+
+    Returns False where one cannot be sent, with HEAD of the outbox at it.
+    """
     words, cursor = world.out.words, world.out.cursor
     tick = world.queue.marks[NOW]
+    population = len(world.network.alive)
+    if not all_closed(world.out, 0):
+        return False
     at = 0
     while at < cursor[TAIL]:
+        if not is_sound(words, at, cursor[TAIL], population):
+            cursor[HEAD] = at
+            return False
         length = words[at + LENGTH]
         send(world.links, world.network.reports_unreachable, world.queue, tick, words, at)
         at += length
     cursor[HEAD] = 0
     cursor[TAIL] = 0
+    return True
 
 
 @inline_rule
@@ -197,23 +211,25 @@ def make_take(step: Rule, observe: Rule) -> Any:
 def make_settle(step: Rule, observe: Rule) -> Any:
     """The compiled loop that takes all records of the present tick.
 
-    It returns False where it stopped because the queue's pool must be enlarged first.
+    It returns DONE; or NO_ROOM where the queue's pool must be enlarged first, after which calling
+    it again continues; or FAULT where a step wrote what cannot be sent.
     """
     take = make_take(step, observe)
 
-    def settle(state: Any, world: World, collector: Any) -> bool:
+    def settle(state: Any, world: World, collector: Any) -> int:
         queue = world.queue
         while has_room(queue, world.room):
             slot = pop(queue)
             if slot < 0:
-                return True
+                return DONE
             p = find_taker(world, slot)
             if p >= 0:
                 size = size_of_slot(queue.words[slot + RECORD + LENGTH])
                 take(state, world, p, queue.words, slot + RECORD, collector)
                 release(queue, slot, size)
-                dispatch(world)
-        return False
+                if not dispatch(world):
+                    return FAULT
+        return NO_ROOM
 
     return settle
 
@@ -223,13 +239,13 @@ def make_fire(step: Rule, observe: Rule, hint: Rule) -> Any:
     """The compiled loop that fires the timers of the present tick; returns as `make_settle`."""
     take = make_take(step, observe)
 
-    def fire(state: Any, world: World, collector: Any) -> bool:
+    def fire(state: Any, world: World, collector: Any) -> int:
         agenda, clock, record = world.agenda, world.clock, world.agenda.record
         timers = len(agenda.offsets)
         offset = world.queue.marks[NOW] - clock[ROUND] * world.period
         while clock[NEXT_TIMER] < timers and agenda.offsets[clock[NEXT_TIMER]] <= offset:
             if not has_room(world.queue, world.room):
-                return False
+                return NO_ROOM
             i = clock[NEXT_TIMER]
             clock[NEXT_TIMER] = i + 1
             if i + HINT_LATER < timers:
@@ -242,8 +258,9 @@ def make_fire(step: Rule, observe: Rule, hint: Rule) -> Any:
                 record[TO] = p
                 record[FROM] = p
                 take(state, world, p, record, 0, collector)
-                dispatch(world)
-        return True
+                if not dispatch(world):
+                    return FAULT
+        return DONE
 
     return fire
 
@@ -252,20 +269,20 @@ def make_fire(step: Rule, observe: Rule, hint: Rule) -> Any:
 def make_run(step: Rule, observe: Rule, hint: Rule) -> Any:
     """The compiled loop over the ticks before ``until``, all of one round.
 
-    It returns False where it stopped because the queue's pool must be enlarged first; calling it
-    again continues.
+    It returns as `make_settle`.
     """
     fire = make_fire(step, observe, hint)
     settle = make_settle(step, observe)
 
-    def run(state: Any, world: World, until: int, collector: Any) -> bool:
+    def run(state: Any, world: World, until: int, collector: Any) -> int:
         while world.queue.marks[NOW] < until:
             apply_transitions(world)
-            if not fire(state, world, collector):
-                return False
-            if not settle(state, world, collector):
-                return False
+            ended: int = fire(state, world, collector)
+            if ended == DONE:
+                ended = settle(state, world, collector)
+            if ended != DONE:
+                return ended
             advance(world.queue)
-        return True
+        return DONE
 
     return run

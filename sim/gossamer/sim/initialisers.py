@@ -33,7 +33,7 @@ def fill_random_views(
     if not 0 <= count <= sampler.view_size:
         raise ValueError(f"count is {count}, expected 0 to view_size, {sampler.view_size}")
     sampler.views[:] = EMPTY
-    fill_rows.compiled(sampler, np.flatnonzero(alive), seed, count)
+    fill_rows.run(sampler, np.flatnonzero(alive), seed, count)
 
 
 @rule

@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from gossamer.protocol.debugging.checked_run import CheckedRule
 from gossamer.protocol.rules import Rule, teach_compiler
 
 
@@ -26,12 +27,13 @@ class Loop(Rule):
         super().__init__(loop, loop, inline)
         self._make = make
         self._rules = rules
+        self._checked = any(isinstance(rule, CheckedRule) for rule in rules)
 
     def __reduce__(self) -> Any:
         return self._make, self._rules
 
     def __call__(self, *args: Any) -> Any:
-        return self.compiled(*args)
+        return self.interpreted(*args) if self._checked else self.run(*args)
 
 
 def loop_factory(*, inline: bool) -> Callable[[Callable[..., Any]], Callable[..., Loop]]:
@@ -49,10 +51,7 @@ def loop_factory(*, inline: bool) -> Callable[[Callable[..., Any]], Callable[...
 
         @functools.wraps(factory)
         def make(*rules: Rule) -> Loop:
-            teach_compiler()
-            from gossamer.protocol.code_keys import code_key
-
-            keys = [code_key(rule) for rule in rules]
+            keys = _keys(rules)
             if rules not in made or made[rules][0] != keys or None in keys:
                 loop = factory(*rules)
                 made[rules] = keys, Loop(loop, make, rules, inline)
@@ -61,3 +60,13 @@ def loop_factory(*, inline: bool) -> Callable[[Callable[..., Any]], Callable[...
         return make
 
     return mark
+
+
+def _keys(rules: tuple[Rule, ...]) -> list[str | None]:
+    """What the code of each rule depends on now; that of checked ones is not compiled."""
+    if any(isinstance(rule, CheckedRule) for rule in rules):
+        return []
+    teach_compiler()
+    from gossamer.protocol.code_keys import code_key
+
+    return [code_key(rule) for rule in rules]

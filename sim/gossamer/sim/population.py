@@ -91,7 +91,7 @@ class Population:
 
     def _join(self, engine: Driver, node: int, contacts: npt.NDArray[np.int64]) -> None:
         state = engine.state
-        restart.compiled(state, node)
+        restart.run(state, node)
         contacts = contacts[engine.network.alive[contacts] & (contacts != node)]
         if len(contacts) == 0:
             contacts = np.flatnonzero(engine.network.alive)

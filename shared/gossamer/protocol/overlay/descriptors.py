@@ -35,7 +35,7 @@ _TABLE_SIZE = 1024
 _TABLE_BITS = 10
 
 
-class SamplerState(Struct):
+class SamplerState(Struct, shared=("spare", "seen", "merges")):
     """Peer sampling state of n peers, one row a peer.
 
     Attributes:

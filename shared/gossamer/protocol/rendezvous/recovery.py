@@ -19,6 +19,7 @@ from gossamer.protocol.messages import (
     REPLAY_WANTED,
     Outbox,
     close_record,
+    drop_record,
     open_record,
 )
 from gossamer.protocol.rules import rule
@@ -160,6 +161,8 @@ def on_replay_offer(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
             wanted += 1
     if wanted > 0:
         close_list(out, reply, wanted)
+    else:
+        drop_record(out, reply)
 
 
 @rule

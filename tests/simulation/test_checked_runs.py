@@ -1,0 +1,186 @@
+"""Checked runs of the protocols that come with the project find nothing and change nothing."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from gossamer.protocol import config, peer
+from gossamer.protocol.messages import OVERLAY_TIMER, SAMPLE_TIMER
+from gossamer.protocol.overlay.sampling import CYCLON, NEWSCAST
+from gossamer.protocol.space.ring import RING_MASK
+from gossamer.protocol.state import make_state
+from gossamer.sim.collector import make_collector, observe
+from gossamer.sim.cycle_engine import CycleEngine, make_network
+from gossamer.sim.event_engine import EventEngine
+from gossamer.sim.initialisers import fill_random_views
+from gossamer.sim.latency import uniform_latency
+from gossamer.sim.link_conditions import make_link_conditions
+from gossamer.sim.overlay_protocol import overlay_step
+from support.overlays import arrays_of, converged, random_identifiers, subscribe_to_box
+from support.sampling_runs import ring_sampler, step_of
+
+NODES, CYCLES, SEED = 12, 5, 5
+PUSH_SUM = Path(__file__).parents[2] / "examples" / "push_sum" / "push_sum.py"
+
+ENGINES = pytest.mark.parametrize("engine", [CycleEngine, EventEngine])
+
+PRESETS: dict[str, config.Settings] = {
+    "paper": config.paper(NODES, attributes=2, seed=SEED),
+    "baseline": config.baseline(NODES, attributes=2, seed=SEED),
+    "resilient": config.resilient(
+        NODES,
+        attributes=2,
+        seed=SEED,
+        small_world_links=2,
+        sampler="newscast",
+        shift_threshold=0.0,
+        event_memory=8,
+        pending_publications=4,
+        held_events=8,
+        retention_rounds=5,
+    ),
+}
+
+
+def conditions(engine: Any) -> dict[str, Any]:
+    """Links that are not perfect, where an engine knows of any."""
+    if engine is CycleEngine:
+        return {}
+    latency = uniform_latency(0, 400)
+    links = make_link_conditions(NODES, seed=SEED, latency=latency, loss=0.05, duplication=0.05)
+    return {"links": links}
+
+
+def run_peers(engine: Any, settings: config.Settings, debug: bool) -> dict[str, npt.NDArray[Any]]:
+    """Peers that publish, leave and join; all arrays there are after some cycles."""
+    state = converged(settings, random_identifiers(NODES, SEED), SEED)
+    draws = np.random.default_rng(SEED)
+    for p in range(NODES):
+        low = draws.integers(0, RING_MASK >> 1, 2).tolist()
+        subscribe_to_box(state, p, *((a, a + (RING_MASK >> 2)) for a in low))
+    network, collector = make_network(NODES), make_collector(NODES, 64, 1024)
+    made = engine(
+        state,
+        peer.step,
+        peer.TIMERS,
+        network,
+        SEED,
+        observe=observe,
+        collector=collector,
+        hint=peer.hint,
+        reserve=peer.largest_step(settings),
+        debug=debug,
+        **({"approach": peer.approach} if engine is CycleEngine else {}),
+        **conditions(engine),
+    )
+    for cycle in range(CYCLES):
+        network.alive[[3, 5]] = cycle != 2
+        made.run_cycle()
+        for i in range(3):
+            made.inject(peer.publish_record(i, 3 * cycle + i, draws.integers(0, RING_MASK, 2)))
+        if cycle == 3:
+            peer.restart(state, 7)
+            made.inject(peer.join_record(7, 0, state.sampler.profile[0].copy()))
+    assert collector.logged[0] > 0
+    return arrays_of(state) | arrays_of(collector, "collector") | {"counts": network.counts}
+
+
+def assert_same(one: dict[str, npt.NDArray[Any]], other: dict[str, npt.NDArray[Any]]) -> None:
+    """Every array of both holds the same bytes."""
+    assert one.keys() == other.keys()
+    for name in one:
+        assert one[name].tobytes() == other[name].tobytes(), name
+
+
+@pytest.mark.slow
+@ENGINES
+@pytest.mark.parametrize("preset", PRESETS)
+def test_peers_do_the_same_checked_and_compiled(engine: Any, preset: str) -> None:
+    settings = PRESETS[preset]
+    assert_same(run_peers(engine, settings, True), run_peers(engine, settings, False))
+
+
+@ENGINES
+@pytest.mark.parametrize("kind", [CYCLON, NEWSCAST])
+def test_samplers_do_the_same_checked_and_compiled(engine: Any, kind: int) -> None:
+    found = []
+    for debug in (True, False):
+        sampler = ring_sampler(NODES, kind, 6, 3, 2, SEED)
+        network = make_network(NODES)
+        made = engine(
+            sampler,
+            step_of(sampler),
+            (SAMPLE_TIMER,),
+            network,
+            SEED,
+            debug=debug,
+            **conditions(engine),
+        )
+        for cycle in range(CYCLES):
+            network.alive[4] = cycle % 2 == 0
+            made.run_cycle()
+        found.append(arrays_of(sampler) | {"counts": network.counts})
+    assert found[0]["counts"][0] > NODES
+    assert_same(*found)
+
+
+@ENGINES
+def test_topology_management_does_the_same_checked_and_compiled(engine: Any) -> None:
+    settings = config.paper(
+        NODES, friend_links=4, ring_links=0, view_size=6, shuffle_length=3, seed=SEED
+    )
+    found = []
+    for debug in (True, False):
+        state, network = make_state(settings, NODES), make_network(NODES)
+        for p in range(NODES):
+            subscribe_to_box(state, p, (p << 50, (p + 3) << 50))
+        fill_random_views(state.sampler, network.alive, SEED, 4)
+        made = engine(
+            state,
+            overlay_step,
+            (SAMPLE_TIMER, OVERLAY_TIMER),
+            network,
+            SEED,
+            reserve=peer.largest_step(settings),
+            debug=debug,
+            **conditions(engine),
+        )
+        for _ in range(CYCLES):
+            made.run_cycle()
+        found.append(arrays_of(state) | {"counts": network.counts})
+    assert (found[0]["state.links"] >= 0).any()
+    assert_same(*found)
+
+
+@ENGINES
+def test_push_sum_does_the_same_checked_and_compiled(engine: Any) -> None:
+    spec = importlib.util.spec_from_file_location("push_sum_checked", PUSH_SUM)
+    assert spec is not None
+    assert spec.loader is not None
+    push_sum = importlib.util.module_from_spec(spec)
+    sys.modules["push_sum_checked"] = push_sum
+    spec.loader.exec_module(push_sum)
+    found = []
+    for debug in (True, False):
+        state = push_sum.Shares(total=np.arange(NODES, dtype=float), weight=np.ones(NODES))
+        made = engine(
+            state,
+            push_sum.step,
+            (push_sum.TURN,),
+            make_network(NODES),
+            SEED,
+            debug=debug,
+            **conditions(engine),
+        )
+        for _ in range(CYCLES):
+            made.run_cycle()
+        found.append(arrays_of(state))
+    assert np.var(found[0]["state.total"]) > 0
+    assert_same(*found)

@@ -1,0 +1,207 @@
+"""Records that no engine can pass on end a run with one sentence, compiled and interpreted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gossamer.protocol.errors import CapacityError, RecordError
+from gossamer.protocol.messages import (
+    BODY,
+    FROM,
+    KIND,
+    LENGTH,
+    TAIL,
+    TO,
+    UNREACHABLE,
+    USER,
+    Outbox,
+    Words,
+    close_record,
+    drop_record,
+    open_record,
+)
+from gossamer.protocol.rules import rule
+from gossamer.protocol.struct import Struct
+from gossamer.sim.cycle_engine import CycleEngine, make_network
+from gossamer.sim.errors import ScenarioError
+from gossamer.sim.event_engine import EventEngine, make_transitions
+from support.ping_protocol import make_pings, ping_step, send_command
+
+TURN, NEWS = USER, USER + 1
+PEERS = 4
+
+ENGINES = pytest.mark.parametrize("engine", [CycleEngine, EventEngine])
+
+# What peer 2 does in its turn.
+WRITE, FORGET, CLOSE_TWICE, OPEN_TWO, TOO_MUCH, MOVE_END, DROP = range(7)
+
+
+class Faults(Struct):
+    """What goes wrong.
+
+    Attributes:
+        fired: int64[n], records taken.
+        what: int64[1], one of the above.
+        header: int64[4], of the record that WRITE writes.
+    """
+
+    fired: Words
+    what: Words
+    header: Words
+
+
+@rule
+def step(
+    state: Faults,
+    p: int,
+    now: int,  # noqa: ARG001  (as every step)
+    words: Words,
+    at: int,
+    out: Outbox,
+) -> None:
+    """Write something wrong as peer 2, in its turn."""
+    state.fired[p] += 1
+    if words[at + KIND] == TURN and p == 2:
+        right = open_record(out, NEWS, 1, p, 0)
+        close_record(out, right, 0)
+        write(state.header, state.what[0], p, out)
+
+
+@rule
+def write(header: Words, what: int, p: int, out: Outbox) -> None:
+    """Write what ``what`` says."""
+    if what == WRITE:
+        one = open_record(out, header[KIND], header[TO], header[FROM], 0)
+        close_record(out, one, header[LENGTH] - BODY)
+        return
+    if what == MOVE_END:
+        out.cursor[TAIL] = len(out.words) + 1
+        return
+    one = open_record(out, NEWS, 3, p, 1 << 30 if what == TOO_MUCH else 1)
+    if what == FORGET:
+        out.words[one + BODY] = 5
+    elif what == OPEN_TWO:
+        other = open_record(out, NEWS, 3, p, 1)
+        close_record(out, other, 1)
+        close_record(out, one, 1)
+    elif what == DROP:
+        drop_record(out, one)
+    else:
+        close_record(out, one, 1)
+        if what == CLOSE_TWICE:
+            close_record(out, one, 1)
+
+
+def run(
+    engine: Any, what: int, header: tuple[int, ...] = (BODY, NEWS, 0, 2), **options: Any
+) -> Any:
+    """A cycle in which peer 2 writes something; returns the engine."""
+    state = Faults(
+        fired=np.zeros(PEERS, np.int64), what=np.array([what]), header=np.array(header, np.int64)
+    )
+    made = engine(state, step, (TURN,), make_network(PEERS), 1, **options)
+    made.run_cycle()
+    return made
+
+
+@ENGINES
+@pytest.mark.parametrize("to", [PEERS, -1, 99, 1 << 40, -(1 << 40)])
+def test_a_record_to_a_peer_that_does_not_exist(engine: Any, to: int) -> None:
+    with pytest.raises(RecordError) as caught:
+        run(engine, WRITE, (BODY, NEWS, to, 2))
+    error = caught.value
+    assert (error.kind, error.sender, error.to, error.population) == (NEWS, 2, to, PEERS)
+    assert str(error) == (
+        f"record of kind {NEWS} from peer 2 to peer {to} among 4 peers: "
+        f"TO is {to}, expected a peer from 0 to 3"
+    )
+
+
+@ENGINES
+@pytest.mark.parametrize(
+    ("header", "fault"),
+    [
+        ((BODY, NEWS, 1, 4), "FROM is 4, expected a peer from 0 to 3"),
+        ((BODY, NEWS, 1, -1), "FROM is -1, expected a peer from 0 to 3"),
+        ((BODY, 0, 1, 2), "KIND is 0, expected 1 to 1048575"),
+        ((BODY, UNREACHABLE, 1, 2), "KIND is 1048576, expected 1 to 1048575"),
+        ((BODY, 1 << 24, 1, 2), "KIND is 16777216, expected 1 to 1048575"),
+    ],
+)
+def test_other_words_of_a_header(engine: Any, header: tuple[int, ...], fault: str) -> None:
+    with pytest.raises(RecordError) as caught:
+        run(engine, WRITE, header)
+    assert caught.value.fault == fault
+
+
+@ENGINES
+@pytest.mark.parametrize("length", [0, 3, -8, 1 << 40])
+def test_a_record_closed_with_an_impossible_length(engine: Any, length: int) -> None:
+    with pytest.raises(RecordError, match=r"^record of kind "):
+        run(engine, WRITE, (length, NEWS, 1, 2))
+
+
+@ENGINES
+@pytest.mark.parametrize(
+    ("what", "fault"),
+    [
+        (FORGET, "it was opened and never closed, expected close_record before the step"),
+        (CLOSE_TWICE, "records were opened and closed in turns or closed with less than a head"),
+        (OPEN_TWO, "records were opened and closed in turns or closed with less than a head"),
+        (MOVE_END, ""),
+    ],
+)
+def test_records_not_opened_and_closed_as_they_should_be(
+    engine: Any, what: int, fault: str
+) -> None:
+    with pytest.raises(RecordError) as caught:
+        run(engine, what)
+    assert caught.value.fault.startswith(fault)
+    if what == FORGET:
+        assert (caught.value.kind, caught.value.sender, caught.value.to) == (NEWS, 2, 3)
+
+
+@ENGINES
+def test_going_on_after_a_refused_record_is_told_as_what_it_is(engine: Any) -> None:
+    with pytest.raises(CapacityError, match="the engine's outbox is full"):
+        run(engine, TOO_MUCH, reserve=64)
+
+
+@ENGINES
+def test_right_records_pass(engine: Any) -> None:
+    assert run(engine, WRITE, (BODY, NEWS, 3, 2)).state.fired.tolist() == [1, 2, 1, 2]
+    assert run(engine, DROP).state.fired.tolist() == [1, 2, 1, 1]
+
+
+@ENGINES
+@pytest.mark.parametrize(
+    ("place", "value"), [(TO, PEERS), (TO, -1), (FROM, PEERS), (FROM, -1), (TO, 1 << 40)]
+)
+def test_commands_of_hosts_are_checked_before_anything_happens(
+    engine: Any, place: int, value: int
+) -> None:
+    made = engine(make_pings(PEERS), ping_step, (), make_network(PEERS), 1)
+    record = send_command(0, 1)
+    record[place] = value
+    with pytest.raises(RecordError, match=rf"{'TO' if place == TO else 'FROM'} is {value}, "):
+        made.inject(record)
+    record = send_command(0, 1)
+    record[LENGTH] += 1
+    with pytest.raises(ValueError, match="record of 6 words"):
+        made.inject(record)
+    assert made.state.taken.tolist() == [0] * PEERS
+    made.inject(send_command(0, 1))
+    assert made.state.taken.tolist() == [0, 1, 0, 0]
+
+
+def test_transitions_and_timers_of_rows_that_there_are_not_are_refused() -> None:
+    parts = (make_pings(PEERS), ping_step, (TURN,), make_network(PEERS), 1)
+    for row in (PEERS, -1):
+        with pytest.raises(ScenarioError, match=rf"^transitions\.rows is {row}, expected a row fr"):
+            EventEngine(*parts, transitions=make_transitions([3], [row], [True]))
+    engine = EventEngine(*parts, firing_ticks=lambda _: np.zeros((PEERS + 1, 1), np.int64))
+    with pytest.raises(ScenarioError, match=r"^firing_ticks is 4, expected a row from 0 to 3"):
+        engine.run_cycle()

@@ -1,0 +1,178 @@
+"""A rule that cannot be compiled is named in one sentence, with file, line and what is wrong."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gossamer.protocol.errors import RuleCompilationError
+from gossamer.protocol.rules import Rule, rule
+from gossamer.sim.cycle_engine import CycleEngine, make_network
+from gossamer.sim.event_engine import EventEngine
+from support.ping_protocol import TICK, make_pings
+
+LIMITS = {"most": 3}
+
+
+def plain(value: int) -> int:
+    """No rule, so rules cannot call it."""
+    return value
+
+
+def read_field(s: Any, p: int) -> None:
+    """Read a field that the struct does not have."""
+    s.fired[p] = s.missing[p]  # fault
+
+
+def make_array(s: Any, p: int) -> None:
+    """Make an array."""
+    s.fired[p] = np.zeros(3)[p]  # fault
+
+
+def make_list(s: Any, p: int) -> None:
+    """Make a list."""
+    s.fired[p] = len([p])  # fault
+
+
+def use_dictionary(s: Any, p: int) -> None:
+    """Read a dictionary of the module."""
+    s.fired[p] = LIMITS["most"]  # fault
+
+
+def call_function(s: Any, p: int) -> None:
+    """Call what is no rule."""
+    s.fired[p] = plain(p)  # fault
+
+
+def index_twice(s: Any, p: int) -> None:
+    """Take an array for a table."""
+    s.fired[p] = s.taken[p, 1]  # fault
+
+
+def call_otherwise(s: Any, p: int) -> None:
+    """Call a rule with more than it takes."""
+    give_one(s, p)  # type: ignore[arg-type]  # fault
+
+
+def raise_with_row(s: Any, p: int) -> None:
+    """Raise what has to be made first."""
+    if s.fired[p] > 5:
+        raise ValueError(p)  # fault
+
+
+def print_row(s: Any, p: int) -> None:
+    """Print."""
+    s.fired[p] += 1
+    print("row", p)  # fault
+
+
+@rule
+def give_one() -> int:
+    """One."""
+    return 1
+
+
+def step_around(fault: Callable[..., Any]) -> Rule:
+    """The step of a protocol whose fault is in a rule that it calls."""
+    inner = rule(fault)
+
+    @rule
+    def step(
+        state: Any,
+        p: int,
+        now: int,  # noqa: ARG001  (as every step)
+        words: Any,  # noqa: ARG001
+        at: int,  # noqa: ARG001
+        out: Any,  # noqa: ARG001
+    ) -> None:
+        inner(state, p)
+
+    return step
+
+
+def line_of_fault(function: Callable[..., Any]) -> int:
+    """The line with the remark "fault"."""
+    lines, first = inspect.getsourcelines(function)
+    return first + next(i for i, line in enumerate(lines) if line.endswith("# fault\n"))
+
+
+@pytest.mark.parametrize("engine", [CycleEngine, EventEngine])
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        (read_field, "Unknown attribute 'missing' of type Struct"),
+        (make_array, "it makes or returns a new array, list, text or other object, and rules al"),
+        (make_list, "it makes or returns a new array, list, text or other object, and rules al"),
+        (use_dictionary, "it uses LIMITS, and of what stands outside of it a rule may use rules,"),
+        (call_function, "it uses plain, and of what stands outside of it a rule may use rules, n"),
+        (index_twice, "compiled code cannot do getitem(array(int64, 1d, C), Tuple(int64"),
+        (call_otherwise, "it calls give_one, which takes (): too many positional arguments"),
+        (raise_with_row, "it makes or returns a new array, list, text or other object, and rules"),
+        (print_row, "print needs Python's interpreter, which compiled rules cannot reach; in a"),
+    ],
+)
+def test_the_sentence_names_rule_file_line_and_reason(
+    engine: Any, fault: Callable[..., Any], reason: str
+) -> None:
+    with pytest.raises(RuleCompilationError) as caught:
+        engine(make_pings(2), step_around(fault), (TICK,), make_network(2), 1).run_cycle()
+    error = caught.value
+    assert (error.rule, error.file) == (fault.__name__, __file__)
+    assert error.line == line_of_fault(fault) or fault in (use_dictionary, call_function)
+    assert error.reason.startswith(reason)
+    assert "\n" not in str(error)
+    assert str(error).startswith(f"rule {error.rule} ({__file__}, line {error.line}) cannot be co")
+    assert error.__cause__ is not None
+
+
+PRINTING = """
+import sys
+import numpy as np
+from gossamer.protocol.rules import rule
+from gossamer.protocol.struct import Struct
+from gossamer.sim.cycle_engine import CycleEngine, make_network
+from gossamer.sim.event_engine import EventEngine
+
+class Seen(Struct):
+    count: np.ndarray
+
+@rule
+def step(state, p, now, words, at, out):
+    {statement}
+    state.count[p] += 1
+
+engine = {{"cycle": CycleEngine, "event": EventEngine}}[sys.argv[1]]
+engine(Seen(count=np.zeros(2)), step, (1,), make_network(2), 1).run_cycle()
+"""
+
+
+@pytest.mark.parametrize("engine", ["cycle", "event"])
+@pytest.mark.parametrize("statement", ["print(p)", "print('row', state.count[p], now)"])
+def test_a_script_that_prints_in_a_rule_ends_with_the_sentence(
+    tmp_path: Path, engine: str, statement: str
+) -> None:
+    """Twice: compiled code that the first run left behind must not print either."""
+    script = tmp_path / "printing.py"
+    script.write_text(PRINTING.format(statement=statement))
+    environment = {**os.environ, "GOSSAMER_CACHE": str(tmp_path / "cache")}
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, str(script), engine],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env=environment,
+            check=False,
+        )
+        assert done.returncode == 1
+        assert done.stdout == ""
+        last = done.stderr.strip().splitlines()[-1]
+        assert f"rule step ({script}, line 14) cannot be compiled: print needs" in last

@@ -1,0 +1,123 @@
+"""What a struct's fields may be named and hold; the rest is refused in one sentence."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gossamer.protocol.errors import StructError
+from gossamer.protocol.rules import rule
+from gossamer.protocol.struct import Struct
+
+
+class Rates(Struct):
+    """Numbers of every kind that a struct may have as fields."""
+
+    rate: float
+    short: np.float32
+    flag: bool
+    count: int
+    pair: tuple[float, int]
+    sums: np.ndarray
+
+
+@rule
+def add_up(s: Any) -> Any:
+    """Read every field; -1 where the flag is not set."""
+    s.sums[0] = s.rate
+    s.sums[1] = s.short
+    s.sums[2] = s.pair[0]
+    return s.count + s.pair[1] if s.flag else -1
+
+
+def make_rates(rate: float, **changes: Any) -> Rates:
+    """Rates whose fields tell each other apart."""
+    fields: dict[str, Any] = {
+        "short": np.float32(0.1),
+        "flag": True,
+        "count": 3,
+        "pair": (rate / 2, 4),
+    }
+    return Rates(**{"rate": rate, "sums": np.zeros(3), **fields, **changes})
+
+
+@pytest.mark.usefixtures("compiled")
+@given(st.floats(allow_nan=True, allow_infinity=True, allow_subnormal=True))
+def test_float_fields_reach_compiled_rules_bit_for_bit(rate: float) -> None:
+    compiled, interpreted = make_rates(rate), make_rates(rate)
+    assert add_up.compiled(compiled) == add_up.interpreted(interpreted) == 7
+    assert compiled.sums.tobytes() == interpreted.sums.tobytes()
+    assert compiled.sums[0] == rate or math.isnan(rate)
+
+
+@pytest.mark.usefixtures("compiled")
+def test_float_fields_are_no_sizes_that_code_is_made_for() -> None:
+    one, other = make_rates(0.25), make_rates(0.5)
+    for rates in (one, other):
+        rates.tell_sizes()
+    assert one.known_words() == other.known_words()
+    assert [add_up.compiled(one), one.sums[0], other.rate] == [7, 0.25, 0.5]
+
+
+@pytest.mark.parametrize(
+    "name", ["view", "unboxed", "known_words", "tell_sizes", "block_address", "is_column", "_own"]
+)
+def test_a_field_of_a_name_that_is_taken_is_refused_with_its_class(name: str) -> None:
+    with pytest.raises(StructError, match=rf"^field {name} of struct Mine: the name is taken, exp"):
+        type("Mine", (Struct,), {"__annotations__": {name: np.ndarray}})
+
+
+@pytest.mark.parametrize("name", ["self", "rows", "data", "shape", "T", "key", "fields", "cls"])
+@pytest.mark.usefixtures("compiled")
+def test_every_other_name_reaches_compiled_rules(name: str) -> None:
+    made: Any = type("Mine", (Struct,), {"__annotations__": {name: np.ndarray}})
+    space: dict[str, Any] = {}
+    exec(f"def read(s):\n    return s.{name}[1]\n", space)
+    import numba
+
+    assert numba.njit(_nrt=False)(space["read"])(made(**{name: np.array([5, 6])})) == 6
+
+
+@pytest.mark.parametrize(
+    ("value", "fault"),
+    [
+        (None, "it is of type NoneType"),
+        ("text", "it is of type str"),
+        ([1, 2], "it is of type list"),
+        (1j, "it is of type complex"),
+        (1 << 63, "it is 9223372036854775808"),
+        (np.uint64(1 << 63), "it is 9223372036854775808"),
+        ((1, (2, None)), "it is of type NoneType"),
+        (np.ma.masked_array([1, 2], [True, False]), "it is of type MaskedArray"),
+        (np.array(3), "it is an array of no dimension"),
+        (np.zeros(2, object), "it is an array of object"),
+        (np.zeros(2, np.float16), "it is an array of float16"),
+        (np.zeros(2, np.longdouble), "it is an array of float128"),
+        (np.zeros(2, "U3"), "it is an array of <U3"),
+        (np.zeros(2, ">i8"), "it is an array of byte-swapped >i8"),
+        (np.frombuffer(bytearray(17), np.int64, 2, 1), "its items are not aligned"),
+        (np.zeros((4, 4))[:, 1], r"it is an array of strides \(32,\)"),
+        ((np.zeros(4)[::2],), r"it is an array of strides \(16,\)"),
+    ],
+)
+@pytest.mark.parametrize("field", ["count", "pair"])
+def test_what_compiled_rules_cannot_read_is_refused_when_the_struct_is_built(
+    field: str, value: object, fault: str
+) -> None:
+    with pytest.raises(
+        StructError, match=rf"^field {field} of struct Rates: {fault}, expected "
+    ) as e:
+        make_rates(0.5, **{field: value})
+    assert (e.value.struct, e.value.field) == ("Rates", field)
+
+
+def test_missing_and_unknown_fields_are_refused() -> None:
+    with pytest.raises(StructError, match=r"^field count of struct Rates: it is missing, expected"):
+        Rates(rate=0.5)
+    with pytest.raises(StructError, match=r"^field more of struct Rates: there is no such field,"):
+        make_rates(0.5, more=2)
