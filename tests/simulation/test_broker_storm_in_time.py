@@ -17,8 +17,12 @@ ROOTS, DEGREE, UNSUBSCRIPTIONS = 12, 12, 6
 CORE = ("A", "B", "C", "D", "E")
 
 
+# Which roots are taken back is random: what the choice sways is judged over several storms.
+SEEDS = (1, 2, 3)
+
+
 @cache
-def storm(covering: str) -> StormResult:
+def storm(covering: str, seed: int = 1) -> StormResult:
     """The same storm under each covering, with the service times of active covering."""
     return run_storm(
         Storm(
@@ -32,6 +36,7 @@ def storm(covering: str) -> StormResult:
             calm=60 * SECOND,
             aftermath=30 * SECOND,
             reach=2.0,
+            seed=seed,
         )
     )
 
@@ -51,16 +56,23 @@ def test_every_covering_delivers_the_same(covering: str) -> None:
 
 
 def test_triggered_messages_rise_towards_the_publishers_and_pruning_stops_that() -> None:
-    active = [storm("active").triggered[name] for name in CORE]
-    assert active == sorted(active)
-    assert active[-1] >= UNSUBSCRIPTIONS * DEGREE
+    for seed in SEEDS:
+        active = [storm("active", seed).triggered[name] for name in CORE]
+        assert active == sorted(active)
+        assert active[-1] >= UNSUBSCRIPTIONS * DEGREE
     for covering in ("selective", "incremental"):
-        assert sum(storm(covering).triggered.values()) < sum(active) / 2
+        assert all_triggered(covering) < all_triggered("active") / 2
+
+
+def all_triggered(covering: str) -> int:
+    return sum(sum(storm(covering, seed).triggered.values()) for seed in SEEDS)
 
 
 def test_pruning_keeps_the_queues_short() -> None:
     coverings = ("active", "selective", "incremental")
-    longest = {name: int(storm(name).queues.max()) for name in coverings}
+    longest = {
+        name: np.mean([storm(name, seed).queues.max() for seed in SEEDS]) for name in coverings
+    }
     assert longest["active"] >= 20
     assert longest["selective"] < longest["active"] / 2
     assert longest["incremental"] < 0.7 * longest["active"]
