@@ -33,7 +33,7 @@ from support.installed_command import (
 )
 
 TRACE = "a 2 0 600 900 3600\nb 1 0 3600\nc 1 120.5 1800\n"
-SCENARIO = 'name = "small"\nseed = 5\nnodes = 50\nrounds = 10\n'
+SCENARIO = 'name = "small"\nseed = 5\nnodes = 50\nrounds = 10\n[events]\nwarm_up_rounds = 5\n'
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ import attrs
 
 from gossamer.sim.churn import ChurnTrace
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.population import load_trace
+from gossamer.sim.preparation import prepare
 from gossamer.sim.records import RunRecord
 from gossamer.sim.scenario import Scenario, System
 from gossamer.sim.system_run import SystemRun
@@ -58,11 +58,12 @@ def simulate(
             long that it would be more than a twentieth of the run.
 
     Raises:
-        ScenarioError: the scenario cannot be run, or the checkpoints are of another one.
+        ScenarioError: the scenario cannot be run, see `prepare`, or the checkpoints are of
+            another one.
         CapacityError: a table was too small for the run.
     """
     started = time.monotonic()
-    trace = load_trace(scenario.churn) if scenario.churn is not None else None
+    trace = prepare(scenario).trace
 
     def run_one(system: System) -> SystemRun:
         file = checkpoint / f"{system.name}.checkpoint" if checkpoint is not None else None
