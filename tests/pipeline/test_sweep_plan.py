@@ -150,6 +150,8 @@ events.per_round = 3
         assert (row["seed"], row["result_hash"], row["hit_ratio"]) == (1, "h", 0.5)
         found = {key: value for key, value in row.items() if key.startswith("measured.")}
         assert found == {
-            **{"measured.nodes": 17, "measured.rounds": 8},
-            **{"measured.seed": 4, "measured.point": 3},
+            "measured.nodes": 17,
+            "measured.rounds": 8,
+            "measured.seed": 4,
+            "measured.point": 3,
         }
