@@ -49,7 +49,8 @@ def simulate(
     Args:
         scenario: what to run.
         text: the file that it was read from, kept with the results.
-        progress: called with a system's name, rounds done and rounds in all.
+        progress: called with a system's name, rounds done and rounds in all; at the beginning
+            and after every round.
         checkpoint: folder for checkpoints, written every ``checkpoint_every_s`` seconds and
             removed by whoever writes the results; none are written if None.
         resume: go on from the checkpoints in that folder.
@@ -111,6 +112,8 @@ def _run_to_end(
 ) -> SystemRun:
     started = saved = time.monotonic()
     pause = every_s
+    if progress is not None:
+        progress(run.system.name, run.engine.cycle, run.rounds)
     try:
         while not run.is_finished:
             run.run_round()
