@@ -94,19 +94,19 @@ def _claimed(scenario: AnyScenario, text: str, options: Options) -> Destination:
     if isinstance(scenario, BrokerScenario):
         broker_preview.check_memory(scenario)
     elif isinstance(scenario, ScotScenario):
-        scot_preview.check_memory(scenario)
+        scot_preview.check_scot(scenario)
     elif isinstance(scenario, TreesScenario):
         check_trees(scenario)
     else:
         preview(scenario)
-    place = new_destination(options.out, _default_name(scenario))
+    place = new_destination(options.out, default_name(scenario))
     place.claim(text)
     return place
 
 
 def _resumed(scenario: AnyScenario, options: Options) -> Destination:
     """The place of the unfinished run of ``scenario``."""
-    place = unfinished_destination(options.out, _default_name(scenario))
+    place = unfinished_destination(options.out, default_name(scenario))
     check_destination(place.out)
     kept, _ = read_scenario(place.scenario, {})
     if kept != scenario:
@@ -206,5 +206,6 @@ def _print_summary(summary: dict[str, Any], place: Destination, options: Options
     console.print(f"Results: {place.out / shown}", highlight=False, soft_wrap=True, markup=False)
 
 
-def _default_name(scenario: AnyScenario) -> str:
+def default_name(scenario: AnyScenario) -> str:
+    """What the result folder of a scenario is called, if nobody says."""
     return file_name(f"{scenario.name}-{scenario.seed}")
