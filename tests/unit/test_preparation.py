@@ -141,6 +141,16 @@ def test_rounds_that_end_before_the_first_event_are_refused(
         prepare(scenario_of(tmp_path, short, events=Events(warm_up_rounds=20)))
 
 
+def test_more_rounds_than_there_is_memory_for_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match=r"^rounds is 1000000000, expected at most \d+, for"):
+        prepare(Scenario(nodes=8, rounds=1_000_000_000))
+    short = scenario_of(tmp_path, trace_of([(0, 0, LENGTH_S)]), round_s=1e-5)
+    with pytest.raises(ScenarioError, match=r"^rounds is 120000000, expected at most"):
+        prepare(short)
+    with pytest.raises(ScenarioError, match=r"^round_s is 1e-09, expected so long that"):
+        prepare(scenario_of(tmp_path, trace_of([(0, 0, LENGTH_S)]), round_s=1e-9))
+
+
 def test_a_missing_latency_matrix_is_seen_before_a_run(tmp_path: Path) -> None:
     link = Link(latency="matrix", matrix=tmp_path / "none.txt")
     for begin in (prepare, preview, simulate):

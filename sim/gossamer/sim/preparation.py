@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 import attrs
+import psutil
 
 from gossamer.sim.churn import ChurnTrace
 from gossamer.sim.driver import make_latency
@@ -16,6 +17,10 @@ from gossamer.sim.errors import ScenarioError
 from gossamer.sim.population import load_trace, size_of
 from gossamer.sim.publications import PARTS, publication_times
 from gossamer.sim.scenario import Scenario
+from gossamer.sim.scenario_checks import check
+
+# What is kept of a round of a system, measured and rounded up.
+ROUND_BYTES = 400
 
 
 @attrs.frozen(eq=False)
@@ -51,7 +56,10 @@ def prepare(scenario: Scenario) -> Prepared:
 
 
 def _check_rounds(scenario: Scenario, rounds: int) -> None:
-    """Refuse runs that are over before anything is published and measured."""
+    """Refuse runs of more rounds than there is memory for, or too few to publish and measure."""
+    most = psutil.virtual_memory().total // (ROUND_BYTES * len(scenario.systems))
+    expected = f"at most {most}, for which this machine has memory"
+    check(rounds <= most, "rounds", rounds, expected)
     events = scenario.events
     if events.per_round == 0:
         return
