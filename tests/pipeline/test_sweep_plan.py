@@ -10,6 +10,7 @@ from gossamer.sim.commands.scenarios import read_scenario
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.scenario import Scenario
 from gossamer.spark.sweep.plan import read_sweep
+from gossamer.spark.sweep.running import point_rows
 
 BASE = "nodes = 50\nrounds = 10\n[events]\nper_round = 2\nwarm_up_rounds = 5\n"
 
@@ -57,7 +58,7 @@ nodes = 20
 nodes = 40
 rounds = 12
 """
-    (tmp_path / "other.toml").write_text("nodes = 60\nrounds = 9\n")
+    (tmp_path / "other.toml").write_text("nodes = 60\nrounds = 9\n[events]\nwarm_up_rounds = 5\n")
     plan = read_sweep(sweep(tmp_path, text))
     shown = [dict(point.values) for point in plan.points]
     assert shown == [
@@ -123,3 +124,34 @@ def test_the_examples_are_sweeps(name: str, points: int) -> None:
     plan = read_sweep(examples / f"{name}.toml")
     assert plan.name == name
     assert len(plan.points) == points
+
+
+def test_no_measure_takes_the_place_of_what_is_varied(tmp_path: Path) -> None:
+    """Nor of any other column, in any row: also in points that leave the key as it is."""
+    text = """
+scenario = "base.toml"
+seeds = [1]
+[[point]]
+nodes = 20
+[[point]]
+rounds = 12
+events.per_round = 3
+"""
+    plan = read_sweep(sweep(tmp_path, text))
+    measures = {"nodes": 17, "hit_ratio": 0.5, "rounds": 8, "seed": 4, "point": 3, "totals": {}}
+    summary = {"result_hash": "h", "systems": {"vinifera": measures, "baseline": measures}}
+    rows = point_rows(plan, {point.name: summary for point in plan.points})
+    assert [(row["point"], row["system"]) for row in rows] == [
+        (point.name, system) for point in plan.points for system in ("vinifera", "baseline")
+    ]
+    assert [row.get("nodes") for row in rows] == [20, 20, None, None]
+    assert [row.get("rounds") for row in rows] == [None, None, 12, 12]
+    for row in rows:
+        assert (row["seed"], row["result_hash"], row["hit_ratio"]) == (1, "h", 0.5)
+        found = {key: value for key, value in row.items() if key.startswith("measured.")}
+        assert found == {
+            "measured.nodes": 17,
+            "measured.rounds": 8,
+            "measured.seed": 4,
+            "measured.point": 3,
+        }

@@ -153,7 +153,9 @@ def test_a_sweep_that_was_killed_is_resumed_and_a_cluster_finds_the_same(
             assert enough <= len(resumed) < len(plan.points)
             arguments = (*arguments, "--resume")
         code, told, complaints = with_executors_killed("sweep", *arguments, cluster=cluster)
-    assert (code, complaints) == (0, "")
+    assert code == 0, complaints
+    name = read_sweep(swept).name
+    assert all(line.startswith(f"gossamer: {name} ") for line in complaints.splitlines())
     assert f"{len(plan.points)} points: {len(plan.points) - len(resumed)} ran" in told
     assert {name: os.stat(again / "runs" / name).st_ino for name in resumed} == resumed
     assert tables(again) == tables(out)

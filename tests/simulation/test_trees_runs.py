@@ -223,7 +223,8 @@ def test_a_run_prints_a_table_and_leaves_results(
     shown = capsys.readouterr()
     assert "SemCast-filtered" in shown.out
     assert shown.out.endswith(f"Results: {Path('results/trees-1/report.html')}\n")
-    assert shown.err == ""
+    assert shown.err.startswith("gossamer: strategies 0 of")
+    assert all(line.startswith("gossamer: strategies ") for line in shown.err.splitlines())
     summary = json.loads((work / "results/trees-1/summary.json").read_text())
     assert summary["scenario"]["workload"]["documents"] == 150
     assert list(summary["systems"]) == list(DEFAULT_STRATEGIES)

@@ -84,6 +84,8 @@ def test_the_duration_comment_is_honoured_and_written_only_if_needed(tmp_path: P
         ("x 1 - 2", "start_s of session 1", "-"),
         ("x 1 1 inf", "end_s of session 1", float("inf")),
         ("x 1 1 1e999", "end_s of session 1", float("inf")),
+        ("x 1 1 1e300", "end_s of session 1", 1e300),
+        ("x 1 1e300 1e301", "start_s of session 1", 1e300),
         ("x 1 -1 2", "start_s of session 1", -1.0),
         ("x 1 5 4", "end_s of session 1", 4.0),
         ("x 1 5 5", "end_s of session 1", 5.0),
@@ -92,6 +94,7 @@ def test_the_duration_comment_is_honoured_and_written_only_if_needed(tmp_path: P
         ("a 1 1 2", "node id", "a"),
         ("# duration_s soon", "duration_s", "soon"),
         ("# duration_s -5", "duration_s", "-5"),
+        ("# duration_s 1e300", "duration_s", "1e300"),
         ("# duration_s", "duration_s", "# duration_s"),
     ],
 )
@@ -231,6 +234,8 @@ def test_parquet_in_several_row_groups_is_read_whole(tmp_path: Path) -> None:
         ({"end_s": [8.0, float("nan")]}, "end_s", 2),
         ({"start_s": [-1.0, 5.0]}, "start_s", 1),
         ({"end_s": [8.0, float("inf")]}, "end_s", 2),
+        ({"end_s": [8.0, 1e300]}, "end_s", 2),
+        ({"end_s": [8, (1 << 63) - 1]}, "end_s", 2),
         ({"node": ["a", "a"], "start_s": [5.0, 0.0], "end_s": [9.0, 6.0]}, "start_s", 1),
     ],
 )
@@ -274,6 +279,12 @@ def test_a_truncated_parquet_is_refused(tmp_path: Path) -> None:
         '{"duration_s": 20, "sessionless": [[0, "y"], [0, "z"]]}',
         '{"duration_s": 20, "sessionless": [[1, "a"]]}',
         '{"duration_s": 0.5, "sessionless": []}',
+        '{"duration_s": 1e300, "sessionless": []}',
+        '{"duration_s": NaN, "sessionless": []}',
+        '{"duration_s": 1' + "0" * 400 + ', "sessionless": []}',
+        '{"duration_s": 20, "sessionless": [[Infinity, "z"]]}',
+        '{"duration_s": 20, "sessionless": [[1, ""]]}',
+        '{"duration_s": 20, "sessionless": ' + "[" * 100_000,
     ],
 )
 def test_parquet_metadata_that_contradicts_the_rows_is_refused(

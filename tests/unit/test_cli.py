@@ -12,6 +12,7 @@ import subprocess
 import sys
 import types
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ from gossamer.protocol.config import paper
 from gossamer.protocol.state import make_state
 from gossamer.sim.commands.destination import file_name
 from gossamer.sim.commands.preview import bytes_per_node
-from gossamer.sim.commands.progress import progress_bars, stops_between_rounds
+from gossamer.sim.commands.progress import ProgressLines, progress_bars, stops_between_rounds
 from gossamer.sim.scenario import Scenario, System
 from gossamer.sim.scenario_file import read_scenario
 from support.installed_command import (
@@ -33,7 +34,7 @@ from support.installed_command import (
 )
 
 TRACE = "a 2 0 600 900 3600\nb 1 0 3600\nc 1 120.5 1800\n"
-SCENARIO = 'name = "small"\nseed = 5\nnodes = 50\nrounds = 10\n'
+SCENARIO = 'name = "small"\nseed = 5\nnodes = 50\nrounds = 10\n[events]\nwarm_up_rounds = 5\n'
 
 
 @pytest.fixture
@@ -98,7 +99,7 @@ def test_a_run_leaves_results_and_prints_a_table(
     shown = capsys.readouterr()
     assert "hit ratio" in shown.out
     assert shown.out.endswith(f"Results: {Path('results/small-5/summary.json')}\n")
-    assert shown.err == ""
+    assert shown.err == "gossamer: vinifera 1 of 2 rounds, after 0 s\n"
     assert simulation.calls == [(read_scenario("s.toml")[0], SCENARIO, False)]
     assert (work / "results/small-5/scenario.toml").read_text() == SCENARIO
     assert os.listdir("results") == ["small-5"]
@@ -305,15 +306,60 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_progress_is_drawn_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_bars_on_a_terminal_and_lines_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("TERM", "xterm")
     for stream in (Terminal(), io.StringIO()):
         monkeypatch.setattr(sys, "stderr", stream)
         with progress_bars() as report:
             report("vinifera", 5, 10)
             report("baseline", 10, 10)
-        assert ("vinifera" in stream.getvalue()) == stream.isatty()
         assert ("5/10" in stream.getvalue()) == stream.isatty()
+        line = "gossamer: vinifera 5 of 10 rounds, after 0 s\n"
+        assert (stream.getvalue() == line) != stream.isatty()
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_lines_of_progress_come_by_tenths_or_minutes_and_never_fast() -> None:
+    clock, lines = Clock(), []
+    report = ProgressLines("rounds", clock=clock, write=lines.append)
+    report("a", 0, 1000)
+    report("b", 0, 1000)
+    assert lines == ["gossamer: a 0 of 1,000 rounds, a first run compiles"]
+    for done in range(1, 401):  # within five seconds of the first
+        clock.now = done / 100
+        report("a", done, 1000)
+    assert len(lines) == 1
+    clock.now = 5.0
+    report("b", 1, 1000)
+    assert lines[1:] == ["gossamer: a 400 of 1,000 rounds, b 1 of 1,000 rounds, after 5 s"]
+    clock.now = 64.9
+    report("b", 2, 1000)
+    assert len(lines) == 2
+    clock.now = 65.0
+    report("b", 3, 1000)
+    assert lines[-1].endswith("b 3 of 1,000 rounds, after 65 s")
+
+
+@pytest.mark.parametrize(("round_s", "rounds"), [(0.001, 5000), (1.0, 400), (30.0, 1000)])
+def test_a_run_of_any_length_writes_few_lines(round_s: float, rounds: int) -> None:
+    clock, times = Clock(), []
+    report = ProgressLines("rounds", clock=clock, write=lambda _line: times.append(clock.now))
+    for done in range(rounds + 1):
+        clock.now = done * round_s
+        report("a", done, rounds)
+    assert times[0] == 0.0
+    assert all(later - sooner >= 5.0 for sooner, later in pairwise(times))
+    assert min(10, clock.now // 6) <= len(times) <= 11 + clock.now / 60
 
 
 @pytest.mark.usefixtures("work", "simulation")
@@ -347,7 +393,9 @@ def test_figures_are_asked_by_name_and_their_claims_printed(
     monkeypatch.setitem(sys.modules, "gossamer.sim.figures", module)
     assert sim("figures vinifera --quick --processes 3") == 0
     assert asked == [(Path("results/figures-vinifera"), True, 3)]
-    assert re.search(r"V1\W+less \[overhead\]\W+0\.5\W+holds", capsys.readouterr().out)
+    shown = capsys.readouterr()
+    assert re.search(r"V1\W+less \[overhead\]\W+0\.5\W+holds", shown.out)
+    assert shown.err == "gossamer: figures 1 of 2 points, after 0 s\n"
     with unchanged(work):
         assert sim("figures vinifera --out results/figures-vinifera") == 2
         assert sim("figures venifera") == 2
@@ -359,8 +407,15 @@ def test_bench_asks_for_names_and_sizes(
 ) -> None:
     assert work.is_dir()
 
-    def measure(names: list[str], sizes: list[int], *, quick: bool) -> list[dict[str, object]]:
+    def measure(
+        names: list[str],
+        sizes: list[int],
+        *,
+        quick: bool,
+        progress: Callable[[str, int, int], None],
+    ) -> list[dict[str, object]]:
         assert quick
+        progress("benchmarks", 0, 2)
         row = {"median_s": 0.25, "runs": 3, "bytes": 2048, "unit": "cycle"}
         return [{"name": name, "size": size, **row} for name in names for size in sizes]
 
@@ -369,7 +424,9 @@ def test_bench_asks_for_names_and_sizes(
     )
     monkeypatch.setitem(sys.modules, "gossamer.sim.benchmarks", module)
     assert sim("bench cyclon --quick --json --sizes 10,20") == 0
-    rows = json.loads(capsys.readouterr().out)
+    told = capsys.readouterr()
+    assert told.err == "gossamer: benchmarks 0 of 2 done, a first run compiles\n"
+    rows = json.loads(told.out)
     assert [(row["name"], row["size"]) for row in rows] == [("cyclon", 10), ("cyclon", 20)]
     assert sim("bench --quick --sizes 1000") == 0
     shown = capsys.readouterr().out

@@ -53,7 +53,11 @@ def test_a_triangular_matrix_is_read_as_a_symmetric_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1\n2 x\n", "line 2: latency 2 is 'x', expected a number of milliseconds of at least 0"),
+        (
+            "1\n2 1e300\n",
+            "line 2: latency 2 is '1e300', expected a number of",
+        ),
+        ("1\n2 x\n", "line 2: latency 2 is 'x', expected a number of milliseconds from 0 to"),
         ("1\n2 -3\n", "line 2: latency 2 is '-3', expected"),
         ("nan\n", "line 1: latency 1 is 'nan', expected"),
         ("1\n\n# c\n2\n", "line 4: number of latencies is 1, expected 2"),

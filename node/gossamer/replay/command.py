@@ -31,6 +31,7 @@ from gossamer.sim.commands.preview import preview
 from gossamer.sim.commands.progress import Callback, progress_bars, stops_between_rounds
 from gossamer.sim.commands.replay import replay_scenario
 from gossamer.sim.population import load_trace
+from gossamer.sim.publications import published_before
 from gossamer.sim.records import RunRecord
 from gossamer.sim.results import write_results
 from gossamer.sim.scenario import Scenario
@@ -115,7 +116,7 @@ def replay(
         with progress_bars() as bars:
             record, interrupted = _run(scenario, options, bars)
         if record is None:
-            print("gossamer: interrupted before the first round", file=sys.stderr)
+            print("gossamer: interrupted before the first event; nothing is kept", file=sys.stderr)
             return EXIT_INTERRUPTED
         summary = write_results(record, place.out, pictures=options.plots and not interrupted)
     except KeyboardInterrupt:
@@ -157,7 +158,7 @@ def _run(scenario: Scenario, options: Options, bars: Callback) -> tuple[RunRecor
     plan = make_plan(scenario, load_trace(scenario.churn))
     started = time.monotonic()
     played = play(plan, options, bars)
-    if played.cycles == 0:
+    if played.cycles == 0 or _before_all_events(scenario, played.cycles):
         return None, True
     if played.interrupted:
         # What was seen is set beside as much of the simulation.
@@ -174,6 +175,12 @@ def _run(scenario: Scenario, options: Options, bars: Callback) -> tuple[RunRecor
         ),
         played.interrupted,
     )
+
+
+def _before_all_events(scenario: Scenario, cycles: int) -> bool:
+    """Whether so few rounds publish nothing, although events are asked for."""
+    events = scenario.events
+    return events.per_round > 0 and not published_before(events, cycles)[-1]
 
 
 def play(plan: Plan, options: Options, bars: Callback) -> Played:

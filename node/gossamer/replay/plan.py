@@ -12,7 +12,7 @@ import numpy.typing as npt
 from gossamer.protocol.config import Settings
 from gossamer.protocol.state import State, make_state
 from gossamer.sim.churn import ChurnTrace
-from gossamer.sim.population import size_of
+from gossamer.sim.population import changes_of, changes_until, size_of
 from gossamer.sim.publications import PARTS, end_of_part, published_before, publisher_of
 from gossamer.sim.scenario import Scenario
 from gossamer.sim.system_run import subscribe_all
@@ -112,15 +112,16 @@ def _steps(
     scenario: Scenario, trace: ChurnTrace, workload: Workload, before: npt.NDArray[np.int64]
 ) -> tuple[tuple[int, ...], tuple[Step, ...]]:
     """Who is online first, and everything after that."""
-    times_s, changed, up = trace.transitions()
+    changes = changes_of(trace)
+    times_s, changed, up = changes
     online = np.zeros(len(trace.names), np.bool_)
-    done = int(np.searchsorted(times_s, 0.0, side="right"))
+    done = changes_until(changes, 0.0)
     online[changed[:done][up[:done]]] = True
     first = tuple(np.flatnonzero(online).tolist())
     steps: list[Step] = []
     for cycle, part in _parts(len(before) - 1):
         end_s = end_of_part(cycle, part, PARTS, scenario.round_s)
-        last = int(np.searchsorted(times_s, end_s, side="left"))
+        last = changes_until(changes, end_s)
         for i in range(done, last):
             node, joins = int(changed[i]), bool(up[i])
             online[node] = joins

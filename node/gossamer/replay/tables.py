@@ -18,7 +18,7 @@ from gossamer.sim.overlay_measures import (
     ring_correctness,
     snapshot,
 )
-from gossamer.sim.publications import due_at, gone_by, matching, per_cycle_sums
+from gossamer.sim.publications import due_at, matching, per_cycle_sums
 from gossamer.sim.records import (
     CYCLE_COLUMNS,
     DELIVERY_COLUMNS,
@@ -102,10 +102,9 @@ class Accounts:
         sessions = [self._session_at(node, time_s) for node in range(self.plan.nodes)]
         online = np.array([one is not None for one in sessions])
         joined_s = np.array([np.inf if one is None else one.joined_s for one in sessions])
-        left_s = np.array([-np.inf if one is None else one.left_s for one in sessions])
+        leaves_s = np.array([-np.inf if one is None else one.left_s for one in sessions])
         wanting = matching(self.plan.state, self.plan.values[made.number])
-        due = due_at(time_s, round_s, online, joined_s, wanting)
-        return np.asarray(due & ~gone_by(time_s, round_s, left_s))
+        return due_at(time_s, round_s, online, joined_s, leaves_s, wanting)
 
     def _session_at(self, node: int, time_s: float) -> Session | None:
         sessions = self.notebook.sessions.get(node, [])

@@ -10,7 +10,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from gossamer.sim.plot_style import GREY, HEIGHT_IN, WIDTH_IN, plot_style, save
+from gossamer.sim.plot_style import (
+    GREY,
+    HEIGHT_IN,
+    WIDTH_IN,
+    legend_below,
+    plot_style,
+    save,
+    system_styles,
+)
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -25,19 +33,23 @@ def plot_growth(rows: Rows, folder: Path) -> None:
         rows: the rows of `bench.json`.
         folder: exists.
     """
+    styles = system_styles(dict.fromkeys(str(row["name"]) for row in rows))
     with plot_style():
         figure = Figure(figsize=(WIDTH_IN * 1.5, HEIGHT_IN))
         time, memory = figure.subplots(1, 2)
-        for name in dict.fromkeys(row["name"] for row in rows):
+        for name, style in styles.items():
             line = sorted((row for row in rows if row["name"] == name), key=lambda r: r["size"])
             sizes = [row["size"] for row in line]
-            per_node = [1e6 * row["median_s"] / row["size"] for row in line]
+            drawn = {"marker": "o", "color": style.colour, "ls": style.dashes, "label": style.label}
             if all(row["unit"] == "cycle" for row in line):
-                time.plot(sizes, per_node, marker="o", label=name)
+                per_node = [1e6 * row["median_s"] / row["size"] for row in line]
+                time.plot(sizes, per_node, **drawn)
             if all(row["bytes"] for row in line):
-                memory.plot(sizes, [row["bytes"] / 1024 for row in line], marker="o", label=name)
+                memory.plot(sizes, [row["bytes"] / 1024 for row in line], **drawn)
         _finish(time, "time of a cycle, µs a node")
         _finish(memory, "state, KiB a node")
+        shown = {line.get_label(): line for line in (*time.lines, *memory.lines)}
+        legend_below(figure, time, list(shown.values()))
         save(figure, folder, "growth")
 
 
@@ -53,5 +65,3 @@ def _finish(axes: Axes, label: str) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
     axes.grid(visible=True, which="both", color=GREY, alpha=0.2)
-    if axes.lines:
-        axes.legend()

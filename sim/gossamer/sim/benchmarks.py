@@ -42,6 +42,7 @@ from gossamer.sim.overlay_protocol import overlay_step
 from gossamer.sim.ping_protocol import START, forward_step, make_ping_counts
 from gossamer.sim.scenario import Subscriptions
 from gossamer.sim.system_run import subscribe_all
+from gossamer.sim.tasks import Progress
 from gossamer.sim.workload import Workload
 
 SIZES = (10_000, 100_000, 1_000_000)
@@ -50,6 +51,8 @@ EVENTS_A_RUN = 4_000_000
 # What a benchmark's seconds are for, where not for a cycle.
 UNITS = {"events": "million events"}
 SEED = 1
+# Of what is counted, in progress.
+NAME = "benchmarks"
 
 
 class Measurement(NamedTuple):
@@ -61,7 +64,11 @@ class Measurement(NamedTuple):
 
 
 def run_benchmarks(
-    names: Sequence[str], sizes: Sequence[int], *, quick: bool
+    names: Sequence[str],
+    sizes: Sequence[int],
+    *,
+    quick: bool,
+    progress: Progress = lambda _name, _done, _all: None,
 ) -> list[dict[str, Any]]:
     """Run benchmarks and return the rows of `bench.json`.
 
@@ -69,9 +76,11 @@ def run_benchmarks(
         names: keys of `BENCHMARKS`.
         sizes: numbers of nodes; the usual ones if empty.
         quick: the smallest usual size and few repetitions.
+        progress: called with "benchmarks", those done and all; before the first and after each.
     """
     sizes = sizes or (QUICK_SIZES if quick else SIZES)
-    rows = []
+    rows: list[dict[str, Any]] = []
+    progress(NAME, 0, len(names) * len(sizes))
     for name in names:
         for size in sizes:
             found = BENCHMARKS[name](size, 3 if quick else 7)
@@ -87,6 +96,7 @@ def run_benchmarks(
                     "machine": machine(),
                 }
             )
+            progress(NAME, len(rows), len(names) * len(sizes))
     return rows
 
 

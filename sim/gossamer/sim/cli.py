@@ -69,18 +69,21 @@ def run(
 @app.command()
 def check(
     scenario: ScenarioFile,
+    out: Out = None,
     trace: Trace = None,
     seed: Seed = None,
     nodes: Nodes = None,
     rounds: Rounds = None,
     changes: Changes = None,
 ) -> None:
-    """Check a scenario and its trace without running them; show what would run."""
+    """Check a scenario, its files and where results would go, without running it; show its size."""
     from rich.console import Console
 
     from gossamer.sim.brokers.scenario import BrokerScenario
     from gossamer.sim.commands.broker_preview import broker_preview_table
+    from gossamer.sim.commands.destination import new_destination
     from gossamer.sim.commands.preview import preview, preview_table
+    from gossamer.sim.commands.run import default_name
     from gossamer.sim.commands.scenarios import read_scenario
     from gossamer.sim.commands.scot_preview import scot_preview_table
     from gossamer.sim.commands.trees_preview import trees_preview_table
@@ -89,6 +92,7 @@ def check(
 
     overrides = _overrides(changes, trace=trace, seed=seed, nodes=nodes, rounds=rounds)
     checked, _ = read_scenario(scenario, overrides)
+    new_destination(out, default_name(checked)).check()
     if isinstance(checked, BrokerScenario):
         Console().print(broker_preview_table(checked))
     elif isinstance(checked, ScotScenario):

@@ -123,8 +123,8 @@ def _read_row(place: str, entries: list[str], count: int) -> list[float]:
             latency_ms = float(entry)
         except ValueError:
             latency_ms = math.nan
-        if not 0 <= latency_ms < math.inf:
-            expected = "a number of milliseconds of at least 0"
+        if not 0 <= latency_ms <= LONGEST_TICKS:
+            expected = f"a number of milliseconds from 0 to {LONGEST_TICKS}"
             raise ScenarioError(place, f"latency {position}", entry, expected)
         row.append(latency_ms)
     return row

@@ -13,7 +13,7 @@ from matplotlib.patches import Circle, PathPatch
 from matplotlib.path import Path as PathOfCurves
 
 from gossamer.protocol.space.ring import RING
-from gossamer.sim.plot_style import GREY, INK, ORANGE, SKY, system_styles
+from gossamer.sim.plot_style import GREY, INK, ORANGE, SKY, legend_below, shortened, system_styles
 from gossamer.sim.records import LINK_KINDS, OverlaySnapshot, SystemRecord
 
 MAX_NODES = 150  # more cannot be told apart
@@ -50,9 +50,9 @@ def plot_overlay(systems: Mapping[str, SystemRecord]) -> Figure | None:
         count = f"{len(shown)} of {size:,} nodes" if len(shown) < size else f"{size} nodes"
         _draw(row[0], overlay, shown, _identifier_angles(overlay)[shown])
         _draw(row[1], overlay, shown, 2 * np.pi * np.arange(len(shown)) / len(shown))
-        row[0].set_title(f"{labels[name].label}: {count} by identifier")
-        row[1].set_title("by subscribed range")
-    figure.legend(handles=_legend(overlays), loc="outside lower center", ncols=6)
+        row[0].set_title(f"{shortened(labels[name].label, 24)}: by identifier")
+        row[1].set_title(f"by subscribed range, {count}")
+    legend_below(figure, panels[0, 0], _legend(overlays))
     return figure
 
 

@@ -22,6 +22,8 @@ from gossamer.sim.plot_style import (
     HEIGHT_IN,
     WIDTH_IN,
     SystemStyle,
+    filled,
+    legend_below,
     per_cent,
     plot_style,
     save,
@@ -102,7 +104,7 @@ def plot_convergence(systems: Systems) -> Figure:
     per_cent(ring.yaxis)
     _whole_ticks(ring)
     _whole_ticks(friends)
-    ring.legend(loc="lower right")
+    legend_below(figure, ring)
     return figure
 
 
@@ -127,7 +129,7 @@ def plot_hit_ratio(systems: Systems) -> Figure:
     hits.set(title="Hit ratio", ylim=(bottom, 1 + 0.03 * (1 - bottom)))
     population.set(title="Nodes online", xlabel=groups.label, ylim=(0, None))
     per_cent(hits.yaxis)
-    _legend(hits)
+    legend_below(figure, hits)
     return figure
 
 
@@ -146,7 +148,7 @@ def plot_overhead(systems: Systems) -> Figure:
     overhead.set(title="Traffic overhead", ylim=(0, None))
     paths.set(title="Mean path length (hops)", ylim=(0, None))
     per_cent(overhead.yaxis)
-    _legend(overhead)
+    legend_below(figure, overhead)
     return figure
 
 
@@ -167,7 +169,7 @@ def plot_load(systems: Systems) -> Figure:
     axes.set_xlim(left=0)
     per_cent(axes.yaxis)
     per_cent(axes.xaxis)
-    _legend(axes)
+    legend_below(figure, axes)
     return figure
 
 
@@ -184,12 +186,13 @@ def plot_path_length(systems: Systems) -> Figure:
         share = np.bincount(hops) / len(hops)
         offset = (index - (len(styles) - 1) / 2) * width
         label = f"{style.label} (mean {hops.mean(dtype=np.float64):.2f})"
-        axes.bar(np.arange(len(share)) + offset, share, width, color=style.colour, label=label)
+        places = np.arange(len(share)) + offset
+        axes.bar(places, share, width, **filled(style), label=label)
     axes.set(title="Share of deliveries by path length", xlabel="hops from publisher to subscriber")
     axes.grid(visible=False, axis="x")
     per_cent(axes.yaxis)
     _whole_ticks(axes)
-    _legend(axes)
+    legend_below(figure, axes)
     return figure
 
 
@@ -264,12 +267,6 @@ def _line(axes: Axes, x: Column, y: Column, style: SystemStyle) -> None:
         markersize=3,
         label=style.label,
     )
-
-
-def _legend(axes: Axes) -> None:
-    """A legend above the plot, level with the title, where it hides nothing."""
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4, borderaxespad=0.2)
 
 
 def _whole_ticks(axes: Axes) -> None:

@@ -2,7 +2,8 @@
 
 A hit is counted as Sec. V-E of the paper needs it to be under churn: an event has to reach every
 subscriber that it matches and that is online from two rounds before the publication to one round
-after it.
+after it. Sessions are half-open, [start, end): a node that leaves at the time of a publication is
+gone, one that joins then is there.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def published_before(spec: Events, rounds: int) -> npt.NDArray[np.int64]:
     return np.floor(warm * spec.per_round).astype(np.int64)
 
 
-def end_of_part(cycle: int, part: int, parts: int, round_s: float) -> float:
+def end_of_part(cycle: Any, part: int, parts: int, round_s: float) -> Any:
     """When part ``part`` of ``parts`` of a round is over, in seconds of the run."""
     return (cycle + (part + 1) / parts) * round_s
 
@@ -41,14 +42,29 @@ def publisher_of(draw: float, online: Bools) -> int | None:
     return int(nodes[int(draw * len(nodes))]) if len(nodes) else None
 
 
-def due_at(time_s: float, round_s: float, online: Bools, joined_s: Times, wanting: Bools) -> Bools:
-    """bool[n]: who has to get an event of this time, unless it leaves too soon (`gone_by`)."""
-    return online & wanting & (joined_s <= time_s - ROUNDS_TO_SETTLE * round_s)
+def due_at(
+    time_s: float, round_s: float, online: Bools, joined_s: Times, leaves_s: Times, wanting: Bools
+) -> Bools:
+    """bool[n]: who has to get an event of this time.
+
+    Args:
+        time_s: of the publication.
+        round_s: length of a round.
+        online: bool[n], who is in a session then: one that begins then is, one that ends is not.
+        joined_s, leaves_s: float64[n], beginning and end of that session; inf if it never ends.
+        wanting: bool[n], who subscribes to it.
+    """
+    long_enough = joined_s <= time_s - ROUNDS_TO_SETTLE * round_s
+    return online & wanting & long_enough & (leaves_s > time_s + ROUNDS_TO_ARRIVE * round_s)
 
 
-def gone_by(time_s: float, round_s: float, left_s: Times) -> Bools:
-    """bool[n]: who left before an event published at ``time_s`` had to arrive."""
-    return (left_s > time_s) & (left_s <= time_s + ROUNDS_TO_ARRIVE * round_s)
+def publication_times(spec: Events, rounds: int, parts: int, round_s: float) -> Times:
+    """float64[k]: the different times at which events are published, in order."""
+    counts = np.diff(published_before(spec, rounds))
+    times = [
+        end_of_part(np.flatnonzero(counts > part), part, parts, round_s) for part in range(parts)
+    ]
+    return np.unique(np.concatenate(times))
 
 
 def matching(s: State, values: npt.NDArray[np.int64]) -> Bools:

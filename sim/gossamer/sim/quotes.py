@@ -10,20 +10,25 @@ from __future__ import annotations
 
 import csv
 import gzip
-from collections.abc import Callable, Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from pathlib import Path
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from gossamer.protocol.content.errors import ContradictionError
 from gossamer.protocol.content.filters import Filter
 from gossamer.protocol.content.operators import Comparison, Operator
+from gossamer.sim.errors import ScenarioError
 
 Quote = dict[str, object]
 
 PRICES: Final = ("open", "high", "low", "close")
 SYMBOLS: Final = 100
+_COLUMNS: Final = ("symbol", "date", *PRICES, "volume")
+# Of a price or volume that is read; whole numbers up to it are exact as floats.
+LARGEST: Final = 1e15
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _FIRST_DAY: Final = date(1996, 1, 2)
 
@@ -58,18 +63,44 @@ def make_quotes(number: int, seed: int, symbols: int = SYMBOLS) -> list[Quote]:
 
 
 def read_quotes(path: Path) -> list[Quote]:
-    """The quotes of a gzipped CSV file with the columns that `make_quotes` has, class aside."""
-    with gzip.open(path, "rt", encoding="utf-8", newline="") as lines:
-        return [
-            {
-                "class": "stock",
-                "symbol": row["symbol"],
-                "date": row["date"],
-                **{name: float(row[name]) for name in PRICES},
-                "volume": int(row["volume"]),
-            }
-            for row in csv.DictReader(lines)
-        ]
+    """The quotes of a gzipped CSV file with the columns that `make_quotes` has, class aside.
+
+    Raises:
+        ScenarioError: the file cannot be read, or a line is no quote.
+    """
+    try:
+        with gzip.open(path, "rt", encoding="utf-8", newline="") as lines:
+            rows = csv.DictReader(lines)
+            return [_quote_of(row, f"{path}, line {rows.line_num}") for row in rows]
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
+        found = f"unreadable ({getattr(error, 'strerror', None) or error})"
+        expected = f"gzipped CSV with the columns {', '.join(_COLUMNS)}"
+        raise ScenarioError(str(path), "the file of quotes", None, expected, found) from None
+
+
+def _quote_of(row: Mapping[str, Any], place: str) -> Quote:
+    """A line of the file at ``place``."""
+    for name in _COLUMNS:
+        if row.get(name) is None:
+            raise ScenarioError(place, name, None, "a value", found="missing")
+    return {
+        "class": "stock",
+        "symbol": str(row["symbol"]),
+        "date": str(row["date"]),
+        **{name: _number_of(row[name], float, name, place) for name in PRICES},
+        "volume": _number_of(row["volume"], int, "volume", place),
+    }
+
+
+def _number_of(text: str, kind: Callable[[str], float], name: str, place: str) -> float:
+    expected = f"a {'whole' if kind is int else 'finite'} number from 0 to {LARGEST:g}"
+    try:
+        number = kind(text)
+    except ValueError:
+        raise ScenarioError(place, name, text, expected) from None
+    if not 0 <= number <= LARGEST:  # nor NaN
+        raise ScenarioError(place, name, text, expected)
+    return number
 
 
 def little_covering(quotes: Sequence[Quote], seed: int) -> Iterator[Filter]:

@@ -60,11 +60,22 @@ class Form:
 
 
 def check_destination(path: Path, *, resumed: bool = False) -> None:
-    """Check, before any work is done, that results could be written to ``path``.
+    """Check, before any work is done, that results could be written to ``path``; make its parent.
 
     Raises:
-        ResultsError: ``path`` is a file, or a folder that is not empty (unless ``resumed``).
-        OSError: its parent folder cannot be made or written to.
+        ResultsError: see `check_place`.
+        OSError: its parent folder cannot be made.
+    """
+    check_place(path, resumed=resumed)
+    Path(path).absolute().parent.mkdir(parents=True, exist_ok=True)
+
+
+def check_place(path: Path, *, resumed: bool = False) -> None:
+    """Check that results could be written to ``path``, and make nothing.
+
+    Raises:
+        ResultsError: ``path`` is a file, or a folder that is not empty (unless ``resumed``), or
+            lies where nothing can be made.
     """
     path = Path(path)
     if path.exists() and not path.is_dir():
@@ -73,10 +84,11 @@ def check_destination(path: Path, *, resumed: bool = False) -> None:
         raise ResultsError(
             path, "already holds results; choose another folder, or move this one away"
         )
-    parent = path.absolute().parent
-    parent.mkdir(parents=True, exist_ok=True)
-    if not os.access(parent, os.W_OK | os.X_OK):
-        raise ResultsError(parent, "is not writable, expected to make the result folder in it")
+    above = next(one for one in path.absolute().parents if one.exists())
+    if not above.is_dir():
+        raise ResultsError(above, "is a file, expected a folder to make the result folder in")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise ResultsError(above, "is not writable, expected to make the result folder in it")
 
 
 def write_results(

@@ -272,14 +272,20 @@ class System:
             raise ScenarioError(None, field, error.value, error.expected) from None
 
 
+def _without_churn(number: int) -> Any:
+    """A default of runs without churn; with it, all of the trace is played (None)."""
+    return attrs.Factory(lambda self: number if self.churn is None else None, takes_self=True)
+
+
 @attrs.frozen(kw_only=True)
 class Scenario:
     """A whole run.
 
     Attributes:
         name: for titles, and for the default name of the result folder.
-        nodes: number of nodes; with churn, nodes of the trace that take part (None: all).
-        rounds: rounds to run; with churn None runs to the end of the trace.
+        nodes: number of nodes; with churn, nodes of the trace that take part. By default 1000,
+            with churn all (None).
+        rounds: rounds to run. By default 100, with churn to the end of the trace (None).
         round_s: length of a gossip round.
         seed: of everything random.
         engine: "cycle" or "event".
@@ -289,8 +295,16 @@ class Scenario:
     """
 
     name: str = attrs.field(default="scenario", validator=of_type(str, "a text"))
-    nodes: int | None = attrs.field(default=1000, validator=whole(2, MOST_NODES, optional=True))
-    rounds: int | None = attrs.field(default=100, validator=whole(1, MOST_ROUNDS, optional=True))
+    # Before what it decides the defaults of.
+    churn: Churn | None = attrs.field(
+        default=None, validator=of_type(Churn, "a Churn object", optional=True)
+    )
+    nodes: int | None = attrs.field(
+        default=_without_churn(1000), validator=whole(2, MOST_NODES, optional=True)
+    )
+    rounds: int | None = attrs.field(
+        default=_without_churn(100), validator=whole(1, MOST_ROUNDS, optional=True)
+    )
     round_s: float = attrs.field(
         default=60.0,
         converter=to_float,
@@ -306,9 +320,6 @@ class Scenario:
         factory=Subscriptions, validator=of_type(Subscriptions, "a Subscriptions object")
     )
     events: Events = attrs.field(factory=Events, validator=of_type(Events, "an Events object"))
-    churn: Churn | None = attrs.field(
-        default=None, validator=of_type(Churn, "a Churn object", optional=True)
-    )
     network: Link = attrs.field(factory=Link, validator=of_type(Link, "a Link object"))
     measure_every: int = attrs.field(default=1, validator=whole(1, MOST_ROUNDS))
 

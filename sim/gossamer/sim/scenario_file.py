@@ -104,8 +104,6 @@ def scenario_from_document(
             fields[name] = section_of(name, kind, document[name])
     if SYSTEM in document:
         fields["systems"] = tuple(_systems(document[SYSTEM]))
-    if "churn" in fields:
-        fields = {"nodes": None, "rounds": None} | fields
     return Scenario(**fields)
 
 

@@ -20,7 +20,7 @@ import attrs
 
 from gossamer.sim.checkpoints import Checkpoints
 from gossamer.sim.churn import ChurnTrace
-from gossamer.sim.population import load_trace
+from gossamer.sim.preparation import prepare
 from gossamer.sim.records import RunRecord
 from gossamer.sim.scenario import Scenario, System
 from gossamer.sim.system_run import SystemRun
@@ -47,7 +47,8 @@ def simulate(
     Args:
         scenario: what to run.
         text: the file that it was read from, kept with the results.
-        progress: called with a system's name, rounds done and rounds in all.
+        progress: called with a system's name, rounds done and rounds in all; at the beginning
+            and after every round.
         checkpoint: folder for checkpoints, written every ``checkpoint_every_s`` seconds and
             removed by whoever writes the results; none are written if None.
         resume: go on from the checkpoints in that folder.
@@ -56,12 +57,13 @@ def simulate(
             long that it would be more than a twentieth of the run.
 
     Raises:
-        ScenarioError: the scenario cannot be run, or the checkpoints are of another one.
+        ScenarioError: the scenario cannot be run, see `prepare`, or the checkpoints are of
+            another one.
         CapacityError: a table was too small for the run.
     """
     started = time.monotonic()
     checkpoints = Checkpoints(checkpoint, scenario) if checkpoint is not None else None
-    trace = load_trace(scenario.churn) if scenario.churn is not None else None
+    trace = prepare(scenario).trace
 
     def run_one(system: System) -> SystemRun:
         kept: SystemRun | None = checkpoints.load(system.name) if checkpoints and resume else None
@@ -95,6 +97,8 @@ def _run_to_end(
 ) -> SystemRun:
     started = saved = time.monotonic()
     pause = every_s
+    if progress is not None:
+        progress(run.system.name, run.engine.cycle, run.rounds)
     try:
         while not run.is_finished:
             run.run_round()

@@ -42,7 +42,6 @@ from gossamer.sim.publications import (
     ROUNDS_TO_SETTLE,
     due_at,
     end_of_part,
-    gone_by,
     matching,
     per_cycle_sums,
     published_before,
@@ -76,7 +75,7 @@ COUNTER_NAMES = (
 
 @attrs.define
 class _Watched:
-    """An event under way: who has to get it, if still online a round later."""
+    """An event under way, and who has to get it."""
 
     event: int
     cycle: int
@@ -164,8 +163,10 @@ class SystemRun:
         slot = event % len(self.collector.reached)
         self.collector.reached[slot] = False
         self.collector.costs[slot] = 0
-        joined_s, wanting = self.population.joined_s, matching(self.state, values)
-        due = due_at(time_s, self.scenario.round_s, alive, joined_s, wanting)
+        online, wanting = self.population, matching(self.state, values)
+        due = due_at(
+            time_s, self.scenario.round_s, alive, online.joined_s, online.leaves_s, wanting
+        )
         self._watched.append(_Watched(event, self.engine.cycle, time_s, publisher, due))
         self.engine.inject(publish_record(publisher, event, values))
         self._flush_log()
@@ -183,8 +184,6 @@ class SystemRun:
         final = cycle + 1 >= self.rounds
         while self._watched and (final or self._watched[0].cycle < cycle):
             watched = self._watched.pop(0)
-            left_s = self.population.left_s
-            due = watched.due & ~gone_by(watched.time_s, self.scenario.round_s, left_s)
             slot = watched.event % len(self.collector.reached)
             costs = self.collector.costs[slot]
             self._event_rows.append(
@@ -193,8 +192,8 @@ class SystemRun:
                     watched.cycle,
                     watched.time_s,
                     watched.publisher,
-                    int(due.sum()),
-                    int((due & self.collector.reached[slot]).sum()),
+                    int(watched.due.sum()),
+                    int((watched.due & self.collector.reached[slot]).sum()),
                     *(int(costs[cost]) for cost in range(COSTS)),
                 )
             )

@@ -75,7 +75,8 @@ def run_tasks(
     Args:
         tasks: what to run; each begins as soon as a process is free, in this order.
         processes: how many run at a time.
-        progress: called with ``name``, tasks done and tasks in all.
+        progress: called with ``name``, tasks done and tasks in all; at the beginning and after
+            each task.
         name: of what is run.
         finished: called with each outcome as it comes.
 
@@ -83,6 +84,8 @@ def run_tasks(
         SimulationError: a task failed, or its process; the others are given up.
     """
     outcomes: dict[int, T] = {}
+    if progress is not None:
+        progress(name, 0, len(tasks))
     elsewhere = _elsewhere.get()
     answers = _answers(tasks, processes) if elsewhere is None else elsewhere(tasks)
     for index, answer in answers:

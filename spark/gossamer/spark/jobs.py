@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +16,7 @@ from urllib.parse import unquote
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from gossamer.sim.commands.progress import ProgressLines
 from gossamer.sim.errors import SimulationError
 from gossamer.spark.errors import NO_WORKERS, ClusterLost, JobError, WorkerLost
 
@@ -126,12 +127,24 @@ def _essence(text: str) -> str:
 
 @contextmanager
 def watched(session: Any, label: str) -> Iterator[None]:
-    """A bar of the tasks done on standard error, if that is a terminal."""
+    """How many tasks are done, on standard error: a bar on a terminal, elsewhere lines."""
     tracker = _tracker(session)
-    if tracker is None or not sys.stderr.isatty():
+    if tracker is None:
         yield
         return
     over = threading.Event()
+    with _bar(label) if sys.stderr.isatty() else _lines(label) as show:
+        watcher = threading.Thread(target=_watch, args=(tracker, show, over))
+        watcher.start()
+        try:
+            yield
+        finally:
+            over.set()
+            watcher.join()
+
+
+@contextmanager
+def _bar(label: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -141,13 +154,14 @@ def watched(session: Any, label: str) -> Iterator[None]:
         console=Console(stderr=True),
         transient=True,
     ) as progress:
-        watcher = threading.Thread(target=_watch, args=(tracker, progress, label, over))
-        watcher.start()
-        try:
-            yield
-        finally:
-            over.set()
-            watcher.join()
+        task = progress.add_task(label, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+@contextmanager
+def _lines(label: str) -> Iterator[Callable[[int, int], None]]:
+    report = ProgressLines("tasks")
+    yield lambda done, total: report(label, done, total)
 
 
 def _tracker(session: Any) -> Any:
@@ -157,11 +171,10 @@ def _tracker(session: Any) -> Any:
         return None
 
 
-def _watch(tracker: Any, progress: Progress, label: str, over: threading.Event) -> None:
-    task = progress.add_task(label, total=None)
+def _watch(tracker: Any, show: Callable[[int, int], None], over: threading.Event) -> None:
     while not over.wait(_LOOKING_S):
         stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
         known = [stage for stage in stages if stage is not None]
         if known:
             done = sum(stage.numCompletedTasks for stage in known)
-            progress.update(task, completed=done, total=sum(stage.numTasks for stage in known))
+            show(done, sum(stage.numTasks for stage in known))

@@ -23,14 +23,17 @@ from gossamer.protocol.content.filters import parse, to_text
 from gossamer.sim.brokers.engine import BrokerNetwork, Links
 from gossamer.sim.brokers.placement import clustered, scattered
 from gossamer.sim.brokers.service import ServiceTimes
-from gossamer.sim.brokers.staircase import Staircase
+from gossamer.sim.brokers.staircase import Staircase, Wanted
 from gossamer.sim.brokers.topology import BrokerOverlay
+from gossamer.sim.brokers.workloads.draws import rows_from, shuffled
 from gossamer.sim.errors import SimulationError
 
 SECOND: Final = 1_000_000
 # Every publication carries its number, by which its deliveries are known.
 NUMBER: Final = "number"
 _OFFER: Final = parse("x >= 0 and present(y) and number >= 0")
+# The seed's stream of which roots are taken back.
+_TAKEN_BACK: Final = 283
 
 Progress = Callable[[int, int], None]
 
@@ -43,7 +46,7 @@ class Storm:
         overlay, workload: who is where, and what is wanted. One client a broker subscribes.
         settings: of all brokers.
         service, links: what messages cost.
-        unsubscriptions: how many roots are taken back.
+        unsubscriptions: how many roots are taken back, random ones.
         subscribe_every, unsubscribe_every, publish_every: time between two; the defaults are those
             of the selective paper.
         calm: for how long there are publications before the first unsubscription.
@@ -53,7 +56,7 @@ class Storm:
         clustered: whether a root and what it covers have their clients at adjacent brokers
             (selective paper, Sec. V-E), or every subscription has one anywhere.
         sample_every: time between two looks at the queues.
-        seed: of who subscribes where.
+        seed: of who subscribes where, and of which roots are taken back.
     """
 
     overlay: BrokerOverlay
@@ -196,6 +199,9 @@ class StormRun:
         new_index: of filters; `compiled_index` for large workloads.
         progress: called with the subscriptions issued so far and all of them.
 
+    Attributes:
+        placed: host and subscription in the order of their issuing.
+
     Raises:
         SimulationError: a broker refused what a client asked for.
     """
@@ -219,7 +225,7 @@ class StormRun:
         self._attach()
         wanted = list(storm.workload.subscriptions())
         place = clustered if storm.clustered else scattered
-        self._placed = list(zip(place(storm.overlay, wanted, storm.seed), wanted, strict=True))
+        self.placed = list(zip(place(storm.overlay, wanted, storm.seed), wanted, strict=True))
         self._subscribe(progress)
 
     def change(self, storm: Storm) -> None:
@@ -283,11 +289,11 @@ class StormRun:
         self.network.run(10 * SECOND)
 
     def _subscribe(self, progress: Progress) -> None:
-        for done, (host, one) in enumerate(self._placed):
+        for done, (host, one) in enumerate(self.placed):
             asked = Subscribe(one.label, one.filter)
             self.network.send(self.network.now, _client(host), host, asked)
             self.network.run(self.network.now + self.storm.subscribe_every)
-            progress(done + 1, len(self._placed))
+            progress(done + 1, len(self.placed))
         self.network.run(self.network.now + 100 * SECOND)
 
     def _publish_for(self, span: int) -> None:
@@ -299,10 +305,21 @@ class StormRun:
             host = hosts[number % len(hosts)]
             self.network.send(at, _client(host), host, Publish(values))
 
+    def taken_back(self) -> list[tuple[str, Wanted]]:
+        """Hosts and roots in the order in which the storm takes them back.
+
+        Random ones: a root that was issued early has quenched more of what it covers than one that
+        came late, so that neither may be preferred. A smaller storm of a seed takes back the first
+        of a larger one.
+        """
+        roots = [(host, one) for host, one in self.placed if one.is_root]
+        number = min(self.storm.unsubscriptions, len(roots))
+        drawn = shuffled(self.storm.seed, _TAKEN_BACK, rows_from(0, number), len(roots))
+        return [roots[place] for place in drawn.tolist()]
+
     def _unsubscribe(self) -> None:
-        roots = [(host, one) for host, one in self._placed if one.is_root]
         at = self.network.now
-        for host, one in roots[: self.storm.unsubscriptions]:
+        for host, one in self.taken_back():
             self.network.send(at, _client(host), host, Unsubscribe(one.label))
             at += self.storm.unsubscribe_every
 

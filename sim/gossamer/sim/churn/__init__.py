@@ -14,9 +14,10 @@ from gossamer.sim.churn.synthetic import (
     StationaryChurn,
     generate,
 )
-from gossamer.sim.churn.trace import ChurnTrace, Transitions
+from gossamer.sim.churn.trace import LONGEST_S, ChurnTrace, Transitions
 
 __all__ = [
+    "LONGEST_S",
     "ChurnSpec",
     "ChurnTrace",
     "CorrelatedFailure",

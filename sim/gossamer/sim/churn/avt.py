@@ -16,7 +16,7 @@ from typing import BinaryIO
 import attrs
 import numpy as np
 
-from gossamer.sim.churn.trace import ChurnTrace, Floats, first_fault
+from gossamer.sim.churn.trace import LONGEST_S, ChurnTrace, Floats, first_fault
 from gossamer.sim.errors import TraceError
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -122,9 +122,10 @@ def _number(lines: _Lines, line: int, field: str, token: bytes) -> float:
     except ValueError:
         number = float("nan")
     # float() takes 1_0 for 10; NaN fails the comparison.
-    if b"_" in token or not 0 <= number < float("inf"):
+    if b"_" in token or not 0 <= number <= LONGEST_S:
         value = token.decode(errors="replace")
-        raise lines.error(line, field, value, "a finite number of seconds of at least 0")
+        expected = f"a finite number of seconds from 0 to {LONGEST_S:g}"
+        raise lines.error(line, field, value, expected)
     return number
 
 

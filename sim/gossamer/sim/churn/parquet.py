@@ -130,11 +130,19 @@ def _read_extras(metadata: dict[bytes, bytes], file: str) -> _Extras:
         return _Extras()
     try:
         extras = json.loads(text)
-        sessionless = tuple((int(index), str(name)) for index, name in extras["sessionless"])
-        return _Extras(float(extras["duration_s"]), sessionless)
-    except (ValueError, KeyError, TypeError):
+        found = _Extras(float(extras["duration_s"]), tuple(map(_named, extras["sessionless"])))
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         expected = "a JSON object with a number duration_s and a list sessionless of [index, name]"
         raise TraceError(file, f"metadata {_METADATA.decode()}", text, expected) from None
+    return found
+
+
+def _named(entry: Any) -> tuple[int, str]:
+    """A node without sessions, of the metadata; raises `ValueError` or `TypeError`."""
+    index, name = entry
+    if type(index) is not int or not isinstance(name, str) or not name:
+        raise ValueError
+    return index, name
 
 
 def _all_names(appeared: list[str], extras: _Extras, file: str) -> tuple[list[str], Nodes]:
@@ -147,5 +155,5 @@ def _all_names(appeared: list[str], extras: _Extras, file: str) -> tuple[list[st
         raise TraceError(file, field, list(sessionless), expected)
     index = np.array([i for i in range(total) if i not in sessionless], dtype=np.int32)
     names_of_rows = iter(appeared)
-    names = [sessionless.get(i) or next(names_of_rows) for i in range(total)]
+    names = [sessionless[i] if i in sessionless else next(names_of_rows) for i in range(total)]
     return names, index

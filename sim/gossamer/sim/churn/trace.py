@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -13,6 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gossamer.sim.errors import ScenarioError, TraceError
+
+# Some 30,000 years. Beyond it a float no longer tells milliseconds apart, and what was written is
+# no time of a trace but a mistake.
+LONGEST_S = 1e12
 
 Floats = NDArray[np.float64]
 Nodes = NDArray[np.int32]
@@ -53,17 +56,18 @@ def first_fault(node: Nodes, start_s: Floats, end_s: Floats) -> SessionFault | N
     next_of_node[1:] = node[1:] == node[:-1]
     free_from_s = np.zeros(len(node))
     free_from_s[1:] = np.where(next_of_node[1:], end_s[:-1], 0.0)
-    sound = (start_s >= free_from_s) & (end_s > start_s) & (end_s < np.inf)  # NaN fails as well
+    sound = (start_s >= free_from_s) & (end_s > start_s) & (end_s <= LONGEST_S)  # NaN fails as well
     if sound.all():
         return None
     session = int(np.argmin(sound))
     start, end, free_from = (float(column[session]) for column in (start_s, end_s, free_from_s))
-    if not 0 <= start < math.inf:
-        return SessionFault(session, "start_s", start, "a finite time of at least 0 s")
+    if not 0 <= start <= LONGEST_S:
+        expected = f"a finite time from 0 to {LONGEST_S:g} s"
+        return SessionFault(session, "start_s", start, expected)
     if not start >= free_from:
         expected = f"a time at or after the end of the node's previous session, {free_from!r}"
         return SessionFault(session, "start_s", start, expected)
-    expected = f"a finite time after the start of the session, {start!r}"
+    expected = f"a finite time after the start of the session, {start!r}, and up to {LONGEST_S:g} s"
     return SessionFault(session, "end_s", end, expected)
 
 
@@ -97,7 +101,7 @@ class ChurnTrace:
         node: int32, shape (sessions,).
         start_s: float64 seconds, at least 0, same shape.
         end_s: float64 seconds, at most `duration_s`, same shape.
-        duration_s: finite and positive.
+        duration_s: positive, at most `LONGEST_S`.
 
     Raises:
         TraceError: the columns break one of these rules; `line` is the 1-based position of the
@@ -117,8 +121,8 @@ class ChurnTrace:
         self._sort_and_freeze()
 
     def _check_shapes(self) -> None:
-        if not 0 < self.duration_s < math.inf:
-            expected = "a finite positive number of seconds"
+        if not 0 < self.duration_s <= LONGEST_S:
+            expected = f"a finite positive number of seconds, at most {LONGEST_S:g}"
             raise TraceError(None, "duration_s", self.duration_s, expected)
         shapes = (self.node.shape, self.start_s.shape, self.end_s.shape)
         if self.node.ndim != 1 or len(set(shapes)) != 1:
@@ -164,7 +168,7 @@ class ChurnTrace:
         Raises:
             ScenarioError: the duration that the factor leads to is not finite and positive.
         """
-        if not 0 < factor * self.duration_s < math.inf:
+        if not 0 < factor * self.duration_s <= LONGEST_S:
             raise ScenarioError(None, "scale factor", factor, "a finite positive number")
         return self._with_sessions(
             self.node, self.start_s * factor, self.end_s * factor, self.duration_s * factor

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import attrs
 
-from gossamer.sim.results import ResultsError, check_destination
+from gossamer.sim.results import ResultsError, check_destination, check_place
 
 RESULTS = Path("results")
 UNFINISHED = ".unfinished"
@@ -54,6 +54,19 @@ class Destination:
         """Whether there is anything to go on from."""
         return self.checkpoint.is_dir() and any(self.checkpoint.glob("*.checkpoint"))
 
+    def check(self) -> None:
+        """Refuse what `claim` would, and make nothing; raises `ResultsError`."""
+        check_place(self.out)
+        if self.unfinished.exists():
+            raise self._held()
+
+    def _held(self) -> ResultsError:
+        return ResultsError(
+            self.unfinished,
+            f"holds an unfinished run; go on with it by '{self.resume_command()}', "
+            "choose another folder, or move it away",
+        )
+
     def claim(self, text: str) -> None:
         """Take the place for a run of the scenario ``text``.
 
@@ -65,11 +78,7 @@ class Destination:
         try:
             self.unfinished.mkdir()
         except FileExistsError:
-            raise ResultsError(
-                self.unfinished,
-                f"holds an unfinished run; go on with it by '{self.resume_command()}', "
-                "choose another folder, or move it away",
-            ) from None
+            raise self._held() from None
         try:
             self.scenario.write_text(text, encoding="utf-8")
         except BaseException:

@@ -16,7 +16,7 @@ from gossamer.protocol.state import make_state
 from gossamer.protocol.struct import Struct
 from gossamer.sim.churn import ChurnTrace
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.population import load_trace, size_of
+from gossamer.sim.preparation import prepare
 from gossamer.sim.scenario import SHARED_SETTINGS, Scenario, System
 
 # Memory of a process with the compiler and all libraries loaded, and what compiling takes beyond
@@ -51,12 +51,11 @@ def preview(scenario: Scenario) -> Preview:
 
     Raises:
         TraceError: the churn trace is missing or impossible.
-        ScenarioError: the scenario asks for more than the trace or the machine has.
+        ScenarioError: the scenario cannot be run, see `prepare`, or asks for more than the machine
+            has.
     """
-    trace = load_trace(scenario.churn) if scenario.churn is not None else None
-    if trace is not None:
-        _check_against(trace, scenario)
-    nodes, rounds = size_of(scenario, trace)
+    prepared = prepare(scenario)
+    trace, nodes, rounds = prepared.trace, prepared.nodes, prepared.rounds
     spec = scenario.subscriptions
     settings = {
         system.name: system.settings_for(nodes, spec.attributes, spec.per_node, scenario.seed)
@@ -103,16 +102,6 @@ def _array_bytes(value: Any) -> int:
     if isinstance(value, tuple):
         return sum(map(_array_bytes, value))
     return 0
-
-
-def _check_against(trace: ChurnTrace, scenario: Scenario) -> None:
-    most_nodes, most_rounds = size_of(attrs.evolve(scenario, nodes=None, rounds=None), trace)
-    if scenario.nodes is not None and scenario.nodes > most_nodes:
-        expected = f"at most {most_nodes}, the nodes of the trace"
-        raise ScenarioError(None, "nodes", scenario.nodes, expected)
-    if scenario.rounds is not None and scenario.rounds > most_rounds:
-        expected = f"at most {most_rounds}, the length of the trace in rounds"
-        raise ScenarioError(None, "rounds", scenario.rounds, expected)
 
 
 def _check_memory(scenario: Scenario, nodes: int, needed: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -23,16 +24,24 @@ from rich.text import Text
 
 Callback = Callable[[str, int, int], None]
 
+# Between two lines of progress there are so many seconds at least, and hardly more than so many.
+LEAST_APART_S = 5.0
+MOST_APART_S = 60.0
+# A line comes as well when so many parts of the whole more are done.
+PARTS = 10
+
 
 @contextmanager
 def progress_bars(unit: str = "rounds") -> Iterator[Callback]:
-    """A callback that draws a bar per system on standard error, if that is a terminal.
+    """A callback that shows how far each system is, on standard error.
+
+    On a terminal that is a bar a system; elsewhere it is a line now and then, see `ProgressLines`.
 
     Args:
         unit: what is counted.
     """
     if not sys.stderr.isatty():
-        yield lambda _system, _done, _total: None
+        yield ProgressLines(unit)
         return
     with Progress(
         TextColumn("{task.description}"),
@@ -49,13 +58,72 @@ def progress_bars(unit: str = "rounds") -> Iterator[Callback]:
 
         def show(system: str, done: int, total: int) -> None:
             with lock:
-                if "" in tasks:
+                if done and "" in tasks:
                     progress.remove_task(tasks.pop(""))
                 if system not in tasks:
                     tasks[system] = progress.add_task(system, total=total)
             progress.update(tasks[system], completed=done)
 
         yield show
+
+
+class ProgressLines:
+    """A callback that writes how far all systems are, as plain lines for logs.
+
+    The first report is a line at once. Later ones are where a tenth of the whole more is done, or a
+    minute has passed, but none within five seconds of another; so a run of any length writes at
+    most ten lines and one a minute more.
+
+    Args:
+        unit: what is counted.
+        clock: the time in seconds.
+        write: takes a line; standard error, as it is then, if None.
+    """
+
+    def __init__(
+        self,
+        unit: str,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        write: Callable[[str], object] | None = None,
+    ) -> None:
+        self._unit = unit
+        self._clock = clock
+        self._write = write or (lambda line: print(line, file=sys.stderr, flush=True))
+        self._begun = clock()
+        self._told_s: float | None = None
+        self._told_part = 0
+        self._systems: dict[str, tuple[int, int]] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, system: str, done: int, total: int) -> None:
+        """Take a report; any thread may."""
+        with self._lock:
+            self._systems[system] = (done, total)
+            now = self._clock()
+            if self._is_due(now):
+                self._told_s, self._told_part = now, self._part()
+                self._write(self._line(now))
+
+    def _is_due(self, now: float) -> bool:
+        if self._told_s is None:
+            return True
+        passed = now - self._told_s
+        further = self._part() != self._told_part
+        return passed >= MOST_APART_S or (passed >= LEAST_APART_S and further)
+
+    def _part(self) -> int:
+        done, total = map(sum, zip(*self._systems.values(), strict=True))
+        return PARTS * done // max(total, 1)
+
+    def _line(self, now: float) -> str:
+        told = ", ".join(
+            f"{system} {done:,} of {total:,} {self._unit}"
+            for system, (done, total) in self._systems.items()
+        )
+        begins = not any(done for done, _ in self._systems.values())
+        when = "a first run compiles" if begins else f"after {now - self._begun:,.0f} s"
+        return f"gossamer: {told}, {when}"
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from gossamer.sim.commands.destination import (
     unfinished_destination,
 )
 from gossamer.sim.commands.preview import preview
-from gossamer.sim.commands.progress import progress_bars, stops_between_rounds
+from gossamer.sim.commands.progress import Callback, progress_bars, stops_between_rounds
 from gossamer.sim.commands.scenarios import AnyScenario, read_scenario
 from gossamer.sim.commands.trees_preview import check_trees
 from gossamer.sim.errors import ScenarioError, SimulationError
@@ -48,6 +49,7 @@ class Options:
         resume: go on with an unfinished run.
         plots: whether to draw plots and write the report.
         threads: systems (coverings, ways of routing, strategies) that run at a time.
+        progress: whether to show how far it is, on standard error.
     """
 
     out: Path | None = None
@@ -55,6 +57,7 @@ class Options:
     resume: bool = False
     plots: bool = True
     threads: int = 2
+    progress: bool = True
 
 
 def run_scenario(scenario: AnyScenario, text: str, options: Options) -> None:
@@ -91,19 +94,19 @@ def _claimed(scenario: AnyScenario, text: str, options: Options) -> Destination:
     if isinstance(scenario, BrokerScenario):
         broker_preview.check_memory(scenario)
     elif isinstance(scenario, ScotScenario):
-        scot_preview.check_memory(scenario)
+        scot_preview.check_scot(scenario)
     elif isinstance(scenario, TreesScenario):
         check_trees(scenario)
     else:
         preview(scenario)
-    place = new_destination(options.out, _default_name(scenario))
+    place = new_destination(options.out, default_name(scenario))
     place.claim(text)
     return place
 
 
 def _resumed(scenario: AnyScenario, options: Options) -> Destination:
     """The place of the unfinished run of ``scenario``."""
-    place = unfinished_destination(options.out, _default_name(scenario))
+    place = unfinished_destination(options.out, default_name(scenario))
     check_destination(place.out)
     kept, _ = read_scenario(place.scenario, {})
     if kept != scenario:
@@ -123,7 +126,7 @@ def _simulate_and_write(
         return _simulate_scot(scenario, text, place, options)
     if isinstance(scenario, TreesScenario):
         return _simulate_trees(scenario, text, place, options)
-    with progress_bars() as bars, stops_between_rounds(bars) as progress:
+    with _shown("rounds", options) as bars, stops_between_rounds(bars) as progress:
         record = simulate(
             scenario,
             text,
@@ -135,11 +138,14 @@ def _simulate_and_write(
     return write_results(record, place.out, pictures=options.plots)
 
 
+def _shown(unit: str, options: Options) -> AbstractContextManager[Callback]:
+    return progress_bars(unit) if options.progress else nullcontext(lambda *_report: None)
+
+
 def _simulate_brokers(
     scenario: BrokerScenario, text: str, place: Destination, options: Options
 ) -> dict[str, Any]:
-    with progress_bars("done") as bars:
-        bars("coverings", 0, len(scenario.coverings))
+    with _shown("done", options) as bars:
         record = simulate_brokers(
             scenario,
             text,
@@ -154,8 +160,7 @@ def _simulate_brokers(
 def _simulate_scot(
     scenario: ScotScenario, text: str, place: Destination, options: Options
 ) -> dict[str, Any]:
-    with progress_bars("done") as bars:
-        bars("routings", 0, len(scenario.routings))
+    with _shown("done", options) as bars:
         record = simulate_scot(
             scenario,
             text,
@@ -170,8 +175,7 @@ def _simulate_scot(
 def _simulate_trees(
     scenario: TreesScenario, text: str, place: Destination, options: Options
 ) -> dict[str, Any]:
-    with progress_bars("done") as bars:
-        bars("strategies", 0, len(scenario.strategies))
+    with _shown("done", options) as bars:
         record = simulate_trees(
             scenario,
             text,
@@ -202,5 +206,6 @@ def _print_summary(summary: dict[str, Any], place: Destination, options: Options
     console.print(f"Results: {place.out / shown}", highlight=False, soft_wrap=True, markup=False)
 
 
-def _default_name(scenario: AnyScenario) -> str:
+def default_name(scenario: AnyScenario) -> str:
+    """What the result folder of a scenario is called, if nobody says."""
     return file_name(f"{scenario.name}-{scenario.seed}")

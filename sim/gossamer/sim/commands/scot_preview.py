@@ -41,13 +41,25 @@ def check_memory(scenario: ScotScenario) -> None:
         raise ScenarioError(None, "workload.subscribers", scenario.workload.subscribers, expected)
 
 
-def scot_preview_table(scenario: ScotScenario) -> Group:
-    """Check a scenario against this machine, and show its size for people.
+def check_scot(scenario: ScotScenario) -> None:
+    """Refuse what can be refused before a run.
 
     Raises:
-        ScenarioError: the machine has not enough memory.
+        ScenarioError: the machine has not enough memory, or the file of quotes is not as it should
+            be.
     """
     check_memory(scenario)
+    # Read, or made up, when they are asked for.
+    _ = scenario.workload.contents(scenario.seed).contents
+
+
+def scot_preview_table(scenario: ScotScenario) -> Group:
+    """Check a scenario, its file and this machine, and show its size for people.
+
+    Raises:
+        ScenarioError: see `check_scot`.
+    """
+    check_scot(scenario)
     table = RichTable(
         title=f"{scenario.name}: would run",
         title_justify="left",

@@ -94,7 +94,9 @@ def measure_speed(
     _check_known("bench", names, benchmarks.BENCHMARKS)
     if out is not None:
         check_destination(out)
-    rows = benchmarks.run_benchmarks(list(names) or list(benchmarks.BENCHMARKS), sizes, quick=quick)
+    chosen = list(names) or list(benchmarks.BENCHMARKS)
+    with progress_bars("done") as show:
+        rows = benchmarks.run_benchmarks(chosen, sizes, quick=quick, progress=show)
     if out is not None:
         write_benchmarks(rows, out)
     if as_json:

@@ -32,7 +32,7 @@ def check_trees(scenario: TreesScenario) -> Topology:
     """
     topology = scenario.topology.build(scenario.seed)
     if scenario.workload.file is not None:
-        scenario.workload.build(topology, scenario.seed)
+        scenario.routed(topology)
     needed, present = memory_bytes(scenario, topology), psutil.virtual_memory().total
     if needed > present:
         expected = f"fewer: {_gib(needed)} would be needed, and this machine has {_gib(present)}"

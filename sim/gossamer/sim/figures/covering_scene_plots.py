@@ -21,6 +21,7 @@ from gossamer.sim.plot_style import (
     VERMILION,
     WIDTH_IN,
     covering_styles,
+    legend_below,
 )
 
 ACTIVE, SELECTIVE, INCREMENTAL = "active", "selective", "incremental"
@@ -85,7 +86,7 @@ def plot_panels(panels: dict[str, Sequence[Seen]], column: str, *, log: bool = F
         else:
             axes.set_ylim(0, None)
         axes.set(title=title, xlabel="time (minutes)")
-    drawn[0].legend(loc="best")
+    legend_below(figure, drawn[0])
     return figure
 
 
@@ -103,7 +104,7 @@ def plot_tiers(runs: Sequence[Seen]) -> Figure:
             axes.bar(tiers + width * place, means, width, color=style.colour, label=style.label)
         axes.set(title=title, xlabel="tier, from the top")
         axes.set_xticks(tiers + width / 2, [f"{tier}" for tier in tiers])
-    figure.axes[0].legend(loc="best")
+    legend_below(figure, figure.axes[0])
     return figure
 
 

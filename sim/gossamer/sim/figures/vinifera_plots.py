@@ -29,6 +29,7 @@ from gossamer.sim.plot_style import (
     GREY,
     HEIGHT_IN,
     WIDTH_IN,
+    legend_below,
     per_cent,
     plot_style,
     save,
@@ -103,7 +104,7 @@ def plot_sweep(found: Measurements, study: str, measure: str, title: str, label:
         _logarithmic(axes, found.places(study, VINIFERA, RANDOM))
     elif study != RATES:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    _legend(axes)
+    legend_below(figure, axes)
     return figure
 
 
@@ -135,7 +136,7 @@ def plot_load(found: Measurements) -> Figure:
                     color=style.colour,
                     linestyle=style.dashes,
                     alpha=alpha,
-                    label=f"{style.label}, {attributes}",
+                    label=f"{style.label}, attributes: {attributes}",
                 )
         axes.set(
             title=f"Nodes up to this load, {kind}",
@@ -145,7 +146,7 @@ def plot_load(found: Measurements) -> Figure:
         )
         per_cent(axes.xaxis)
         per_cent(axes.yaxis)
-    panels[0].legend(loc="lower right", title="attributes")
+    legend_below(figure, panels[0])
     return figure
 
 
@@ -170,7 +171,7 @@ def plot_hours(found: Measurements, trace: Trace, measure: str, title: str) -> F
         hours = found.hours(CHURN, VINIFERA, kind)
         _show_population(axes, hours["hour"] + trace.first_hour, hours["population"])
     panels[1].set(xlabel="time (hours)", ylim=(0, None))
-    _legend(panels[0], columns=3)
+    legend_below(figure, panels[0])
     return figure
 
 
@@ -181,7 +182,3 @@ def _show_population(axes: Axes, hours: Column, population: Column) -> None:
     right.set(ylabel="nodes online", ylim=(0, 1.1 * max(1.0, float(population.max()))))
     right.grid(visible=False)
     right.spines["right"].set_visible(True)
-
-
-def _legend(axes: Axes, columns: int = 2) -> None:
-    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=columns, borderaxespad=0.2)

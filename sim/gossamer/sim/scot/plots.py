@@ -22,6 +22,7 @@ from gossamer.sim.plot_style import (
     VERMILION,
     WIDTH_IN,
     SystemStyle,
+    filled,
     legend_below,
     plot_style,
     save,
@@ -116,7 +117,7 @@ def plot_messages(results: Results) -> Figure:
             one.inter_messages,
         )
         left = np.arange(len(kinds)) - 0.4 + (place + 0.5) * width
-        axes.bar(left, heights, width, color=style.colour, label=name)
+        axes.bar(left, heights, width, **filled(style), label=style.label)
     axes.set_xticks(range(len(kinds)), [*kinds[:2], *(f"notifications,\n{k}" for k in kinds[2:])])
     axes.set(title="Messages between brokers")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")

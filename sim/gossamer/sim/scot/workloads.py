@@ -17,6 +17,7 @@ import attrs
 from gossamer.protocol.content.filters import Filter, parse
 from gossamer.protocol.content.filters import Publication as Values
 from gossamer.protocol.content.operators import Comparison, Operator
+from gossamer.sim.errors import ScenarioError
 from gossamer.sim.quotes import Quote, make_quotes, read_quotes
 
 SELECTIVITY: Final = 0.02
@@ -101,6 +102,9 @@ class Quotes:
             if self.file is None
             else read_quotes(self.file)
         )
+        if self.number > len(quotes):
+            expected = f"at most {len(quotes)}, which the file of quotes has"
+            raise ScenarioError(str(self.file), "workload.quotes", self.number, expected)
         chosen = Random(self.seed).sample(range(len(quotes)), self.number)
         return [_with_ten_attributes(quotes[place]) for place in sorted(chosen)]
 

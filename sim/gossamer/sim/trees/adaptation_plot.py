@@ -16,6 +16,7 @@ from gossamer.sim.plot_style import (
     HEIGHT_IN,
     VERMILION,
     WIDTH_IN,
+    legend_below,
     plot_style,
     save,
 )
@@ -49,7 +50,7 @@ def plot_adaptation(results: Mapping[str, Adaptation], folder: Path, name: str) 
             axes.set_title(title)
             axes.set_ylabel("links per document")
         panels[-1].set_xlabel("seconds (dotted: other trees came into use)")
-        panels[0].legend(ncols=3, loc="lower left", fontsize=8)
+        legend_below(figure, panels[0])
         save(figure, folder, name)
 
 

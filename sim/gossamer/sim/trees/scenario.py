@@ -18,6 +18,7 @@ import numpy as np
 from gossamer.protocol.trees.capacities import read_capacities
 from gossamer.protocol.trees.errors import TreesError
 from gossamer.protocol.trees.graph import Reals
+from gossamer.protocol.trees.sample import Sample
 from gossamer.protocol.trees.semcast import CHANNELS
 from gossamer.protocol.trees.strategies import MANAGEABLE
 from gossamer.sim.errors import ScenarioError
@@ -215,6 +216,19 @@ class TreesScenario:
         check(limited, "topology.capacity", self.topology.capacity, expected)
         object.__setattr__(self, "strategies", tuple(given))
 
+    def routed(self, topology: Topology) -> Sample:
+        """All documents with whom they reach.
+
+        Raises:
+            ScenarioError: the file of the workload cannot be read, or holds what is impossible.
+        """
+        workload = self.workload.build(topology, self.seed)
+        try:
+            return workload.sample(topology.graph)
+        except TreesError as error:
+            file = None if self.workload.file is None else str(self.workload.file)
+            raise ScenarioError(file, "workload", None, "a workload", str(error)) from None
+
     def setting(self) -> Setting:
         """Topology, workload and sample, drawn or read.
 
@@ -222,12 +236,7 @@ class TreesScenario:
             ScenarioError: a file cannot be read, or what it holds is impossible.
         """
         topology = self.topology.build(self.seed)
-        workload = self.workload.build(topology, self.seed)
-        try:
-            routed = workload.sample(topology.graph)
-        except TreesError as error:
-            file = None if self.workload.file is None else str(self.workload.file)
-            raise ScenarioError(file, "workload", None, "a workload", str(error)) from None
+        routed = self.routed(topology)
         return setting_of(
             topology,
             sampled(routed, self.planning.sample_share, self.seed),

@@ -16,11 +16,14 @@ from gossamer.sim.measures import BY_KEY
 from gossamer.sim.plot_style import (
     GREY,
     HEIGHT_IN,
+    LONGEST_LABEL,
     WIDTH_IN,
     SystemStyle,
+    legend_below,
     per_cent,
     plot_style,
     save,
+    shortened,
     system_styles,
 )
 from gossamer.sim.plots import Plot
@@ -43,11 +46,8 @@ _DRAWN: Final = (
 )
 # Curves in a plot beyond which only some are drawn: a plot of hundreds tells nothing.
 _MOST_CURVES: Final = 12
-# Lines of a legend that a plot has room for, and how much higher a further one makes it.
-_LEGEND_LINES: Final = 3
-_LINE_IN: Final = 0.2
-# Letters of a label that two fit beside each other of.
-_LABEL: Final = 40
+# Letters below bars that fit beside each other; longer ones are slanted.
+_ROOM: Final = 60
 _STRONGEST: Final = 0.95
 _WEAKEST: Final = 0.25
 # Above 100 % there is nothing but ends of intervals.
@@ -126,7 +126,7 @@ def _draw_measure(
         places = [dict(one.condition).get(axis) for one in chosen]
         if all(place is None or isinstance(place, int) for place in places):
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        _legend(figure, axes)
+        legend_below(figure, axes)
     axes.set_ylabel(label)
     axes.set_ylim(bottom=0)
     if known and known.kind == "ratio":
@@ -140,7 +140,7 @@ def _draw_measure(
 
 
 def _draw_bars(axes: Axes, chosen: Sequence[Interval], styles: dict[str, SystemStyle]) -> None:
-    names = [_name(one) for one in chosen]
+    names = [shortened(_name(one)) for one in chosen]
     axes.bar(
         range(len(chosen)),
         [one.mean for one in chosen],
@@ -151,6 +151,8 @@ def _draw_bars(axes: Axes, chosen: Sequence[Interval], styles: dict[str, SystemS
         ecolor=GREY,
     )
     axes.set_xticks(range(len(chosen)), names)
+    if sum(map(len, names)) > _ROOM:
+        axes.tick_params(axis="x", labelrotation=90)
 
 
 def _draw_lines(
@@ -165,7 +167,7 @@ def _draw_lines(
     strengths = strengths_of([system for system, _ in lines])
     for place, ((system, rest), line) in enumerate(lines.items()):
         style = styles[system]
-        label = style.label + (f" ({_short(rest)})" if rest else "")
+        label = shortened(style.label + (f" ({_short(rest)})" if rest else ""), 2 * LONGEST_LABEL)
         if all(dict(one.condition).get(axis) is None for one in line):
             flat.append((system, line))  # the axis is a setting that this system does not have
             continue
@@ -297,7 +299,7 @@ def _some(curves: Sequence[Curve], styles: dict[str, SystemStyle]) -> list[tuple
                 "color": styles[curve.system].colour,
                 "linestyle": styles[curve.system].dashes,
                 "alpha": strength,
-                "label": _name(curve, dropped),
+                "label": shortened(_name(curve, dropped), 2 * LONGEST_LABEL),
             },
         )
         for curve, strength in zip(chosen, strengths, strict=True)
@@ -354,14 +356,6 @@ def _short(condition: Condition) -> str:
     )
 
 
-def _legend(figure: Figure, axes: Axes) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    columns = 2 if max(map(len, labels), default=0) <= _LABEL else 1
-    lines = math.ceil(len(labels) / columns)
-    figure.set_figheight(HEIGHT_IN + _LINE_IN * max(lines - _LEGEND_LINES, 0))
-    figure.legend(handles, labels, loc="outside lower center", ncols=columns)
-
-
 def _axes() -> tuple[Figure, Axes]:
     figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN))
     return figure, figure.subplots()
@@ -371,7 +365,7 @@ def _finished(
     figure: Figure, axes: Axes, folder: Path, name: str, title: str, caption: str
 ) -> Plot:
     axes.set_title(title)
-    _legend(figure, axes)
+    legend_below(figure, axes)
     return _saved(figure, folder, name.replace(" ", "-"), title, caption)
 
 

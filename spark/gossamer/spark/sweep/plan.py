@@ -26,15 +26,16 @@ from typing import Any, Final
 import attrs
 
 from gossamer.sim.brokers.scenario import BrokerScenario
-from gossamer.sim.commands import broker_preview, scot_preview
+from gossamer.sim.commands import broker_preview, scot_preview, trees_preview
 from gossamer.sim.commands.destination import file_name
-from gossamer.sim.commands.preview import PROCESS_BYTES, preview
+from gossamer.sim.commands.preview import preview
 from gossamer.sim.commands.scenarios import AnyScenario, read_scenario
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.scenario import Scenario
 from gossamer.sim.scenario_file import scenario_to_toml
 from gossamer.sim.scot.scenario import ScotScenario
 from gossamer.sim.toml_files import check_keys, parse_document, read_text, require_table
+from gossamer.sim.trees.scenario import TreesScenario
 
 SCENARIO, SYSTEM, SEED = "scenario", "system", "seed"
 _KEYS: Final = ("name", SCENARIO, "seeds", "grid", "point")
@@ -194,12 +195,14 @@ def _scenario(file: Path, values: Values, seed: int) -> tuple[AnyScenario, str]:
     return alone, scenario_to_toml(alone)
 
 
-def _memory_bytes(scenario: object) -> int:
-    """What a run needs; of other kinds than these it is not known, and a process is assumed."""
-    if isinstance(scenario, Scenario):
-        return preview(scenario).memory_bytes
+def _memory_bytes(scenario: AnyScenario) -> int:
+    """What a run needs; whatever can be refused before a run is refused here."""
     if isinstance(scenario, BrokerScenario):
+        broker_preview.check_memory(scenario)
         return broker_preview.memory_bytes(scenario)
     if isinstance(scenario, ScotScenario):
+        scot_preview.check_scot(scenario)
         return scot_preview.memory_bytes(scenario)
-    return 2 * PROCESS_BYTES
+    if isinstance(scenario, TreesScenario):
+        return trees_preview.memory_bytes(scenario, trees_preview.check_trees(scenario))
+    return preview(scenario).memory_bytes

@@ -35,11 +35,14 @@ from gossamer.sim.errors import SimulationError
 from gossamer.sim.results import ResultsError, check_destination, read_results, whole_folder
 from gossamer.spark.errors import ClusterLost, WorkerLost
 from gossamer.spark.session import slots
-from gossamer.spark.sweep.plan import Point, SweepPlan
+from gossamer.spark.sweep.plan import SEED, SYSTEM, Point, SweepPlan
 from gossamer.spark.sweep.task import run_on
 
 PLAN_FILE: Final = "sweep.json"
 RUNS: Final = "runs"
+# Columns of the table of points beside what is varied, and what tells measures from all of these.
+POINT, RESULT_HASH = "point", "result_hash"
+MEASURED: Final = "measured."
 # Of the memory that is free when a sweep begins.
 _SHARE: Final = 0.8
 # Jobs that wait at a cluster, which then knows how many workers are wanted.
@@ -248,23 +251,10 @@ def _reason(future: Future[None]) -> str | None:
 
 def _write_points(plan: SweepPlan, folder: Path) -> None:
     """The table of all points, from their summaries."""
-    rows = []
-    for point in plan.points:
-        summary = read_results(folder / RUNS / point.name).summary
-        for system, measures in summary["systems"].items():
-            numbers = {
-                f"{name}": float(value)
-                for name, value in measures.items()
-                if isinstance(value, int | float) and not isinstance(value, bool)
-            }
-            varied = {
-                key: value for key, value in point.values.items() if key not in ("seed", "system")
-            }
-            rows.append(
-                {"point": point.name, **varied, "seed": point.values["seed"], "system": system}
-                | {"result_hash": summary["result_hash"]}
-                | {name: numbers[name] for name in sorted(numbers)}
-            )
+    summaries = {
+        point.name: read_results(folder / RUNS / point.name).summary for point in plan.points
+    }
+    rows = point_rows(plan, summaries)
     names = list(dict.fromkeys(name for row in rows for name in row))
     full = [{name: row.get(name) for name in names} for row in rows]
     pq.write_table(pa.Table.from_pylist(full), folder / "points.parquet", compression="zstd")
@@ -272,6 +262,36 @@ def _write_points(plan: SweepPlan, folder: Path) -> None:
         writer = csv.DictWriter(stream, fieldnames=names)
         writer.writeheader()
         writer.writerows(full)
+
+
+def point_rows(plan: SweepPlan, summaries: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A row a point and system: what was varied, and all measures.
+
+    Args:
+        plan: of the sweep.
+        summaries: the ``summary.json`` of each point, by its name.
+
+    Returns:
+        Rows by column. A measure that is called as what is varied in any point (or as another
+        column) has `MEASURED` before its name, in all rows.
+    """
+    varied = [
+        {key: value for key, value in point.values.items() if key not in (SEED, SYSTEM)}
+        for point in plan.points
+    ]
+    taken = {POINT, SEED, SYSTEM, RESULT_HASH}.union(*varied)
+    rows = []
+    for point, values in zip(plan.points, varied, strict=True):
+        summary = summaries[point.name]
+        for system, measures in summary["systems"].items():
+            numbers = {
+                f"{MEASURED}{name}" if name in taken else name: float(value)
+                for name, value in sorted(measures.items())
+                if isinstance(value, int | float) and not isinstance(value, bool)
+            }
+            row = {POINT: point.name, **values, SEED: point.values[SEED], SYSTEM: system}
+            rows.append(row | {RESULT_HASH: summary["result_hash"]} | numbers)
+    return rows
 
 
 def what_is_kept(sweep: Path, out: Path) -> str:

@@ -63,7 +63,9 @@ def run_apart(text: str) -> dict[str, bytes]:
         file.write_text(text, encoding="utf-8")
         with contextlib.redirect_stdout(io.StringIO()):
             scenario, kept = read_scenario(file, {})
-            run_scenario(scenario, kept, Options(out=out, json=True, plots=False, threads=1))
+            # Its progress is that of the sweep, told by the machine that keeps the results.
+            options = Options(out=out, json=True, plots=False, threads=1, progress=False)
+            run_scenario(scenario, kept, options)
         return {
             path.relative_to(out).as_posix(): path.read_bytes()
             for path in sorted(out.rglob("*"))

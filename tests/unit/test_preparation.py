@@ -1,0 +1,250 @@
+"""Who is online when, what is due to whom, and what is refused before anything runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gossamer.replay.plan import PUBLISH, START, STOP, make_plan
+from gossamer.sim.churn import ChurnTrace, write_trace
+from gossamer.sim.commands.preview import preview
+from gossamer.sim.errors import ScenarioError
+from gossamer.sim.population import Population, load_trace
+from gossamer.sim.preparation import prepare
+from gossamer.sim.publications import due_at
+from gossamer.sim.records import SystemRecord
+from gossamer.sim.scenario import Churn, Events, Link, Scenario, Subscriptions, System
+from gossamer.sim.simulation import simulate
+
+ROUND_S = 60.0
+# The end of the second part of round 10, at which events are published.
+AT_S = 10.5 * ROUND_S
+LENGTH_S = 20 * ROUND_S
+
+
+def trace_of(sessions: list[tuple[int, float, float]], length_s: float = LENGTH_S) -> ChurnTrace:
+    """Sessions as (node, start, end) of nodes numbered from 0."""
+    node, start_s, end_s = zip(*sessions, strict=True) if sessions else ((), (), ())
+    names = [f"n{number}" for number in range(max(node, default=1) + 1)]
+    return ChurnTrace(names, node, start_s, end_s, length_s)
+
+
+def scenario_of(folder: Path, trace: ChurnTrace, **fields: object) -> Scenario:
+    """Everybody wants every event; four of them a round, so that each part of it has one."""
+    file = folder / "t.avt"
+    write_trace(trace, file)
+    settings: dict[str, object] = {
+        "churn": Churn(trace=file),
+        "round_s": ROUND_S,
+        "systems": (System(name="vinifera"),),
+        "subscriptions": Subscriptions(kind="skewed", places=1, spread=0.0),
+        "events": Events(per_round=4, warm_up_rounds=4),
+        **fields,
+    }
+    return Scenario(**settings)  # type: ignore[arg-type]
+
+
+def run_of(scenario: Scenario) -> SystemRecord:
+    return simulate(scenario, threads=1).systems["vinifera"]
+
+
+def test_churn_in_python_means_the_whole_trace_and_all_of_its_nodes(tmp_path: Path) -> None:
+    trace = trace_of([(0, 0, LENGTH_S), (1500, 0, LENGTH_S)], length_s=200 * ROUND_S)
+    scenario = scenario_of(tmp_path, trace)
+    assert (scenario.nodes, scenario.rounds) == (None, None)
+    prepared = prepare(scenario)
+    assert (prepared.nodes, prepared.rounds) == (1501, 200)
+    told = scenario_of(tmp_path, trace, nodes=7, rounds=9)
+    assert (prepare(told).nodes, prepare(told).rounds) == (7, 9)
+    assert (Scenario().nodes, Scenario().rounds) == (1000, 100)
+
+
+@pytest.mark.parametrize(("field", "number"), [("nodes", 4), ("rounds", 21)])
+def test_more_than_the_trace_has_is_refused_in_python_too(
+    tmp_path: Path, field: str, number: int
+) -> None:
+    scenario = scenario_of(tmp_path, trace_of([(2, 0, LENGTH_S)]), **{field: number})
+    for begin in (prepare, preview, simulate):
+        with pytest.raises(ScenarioError, match=rf"^{field} is {number}, expected at most"):
+            begin(scenario)
+
+
+@pytest.mark.parametrize("engine", ["cycle", "event"])
+@pytest.mark.parametrize(
+    ("sessions", "churn"),
+    [
+        # Without any session.
+        ([], {}),
+        # A cut between sessions.
+        ([(0, 0, 100), (1, 900, LENGTH_S)], {"start_s": 300.0, "end_s": 600.0}),
+        # Nobody comes before the run is over.
+        ([(0, 0, 100), (1, 900, LENGTH_S)], {"start_s": 100.0, "end_s": 900.0}),
+    ],
+)
+def test_a_run_over_nobody_is_refused_everywhere(
+    tmp_path: Path, engine: str, sessions: list[tuple[int, float, float]], churn: dict[str, float]
+) -> None:
+    file = tmp_path / "t.avt"
+    scenario = scenario_of(
+        tmp_path, trace_of(sessions), churn=Churn(trace=file, **churn), engine=engine
+    )
+    for begin in (prepare, preview, simulate):
+        with pytest.raises(ScenarioError, match=r"churn is a trace with nobody online, expected"):
+            begin(scenario)
+
+
+def test_nobody_among_the_nodes_or_rounds_that_take_part_is_nobody(tmp_path: Path) -> None:
+    late = trace_of([(0, 900, 1000), (2, 0, LENGTH_S)])
+    for fields in ({"nodes": 2, "rounds": 10}, {"nodes": 2, "rounds": 15}):
+        with pytest.raises(ScenarioError, match=r"nobody online"):
+            prepare(scenario_of(tmp_path, late, **fields))
+    assert prepare(scenario_of(tmp_path, late, nodes=2)).nodes == 2
+
+
+def test_nobody_left_to_publish_is_refused(tmp_path: Path) -> None:
+    gone = trace_of([(node, 0, 4 * ROUND_S) for node in range(5)])
+    with pytest.raises(ScenarioError, match=r"nobody to publish, expected .* from 255 s on"):
+        prepare(scenario_of(tmp_path, gone))
+    last = trace_of([(0, 0, 4 * ROUND_S), (1, 8 * ROUND_S, 8.3 * ROUND_S)])
+    assert prepare(scenario_of(tmp_path, last)).rounds == 20
+
+
+def test_a_population_that_is_empty_for_a_while_is_simulated_as_it_is(tmp_path: Path) -> None:
+    """Nobody at first and in between; everybody leaves at once, and some come back."""
+    sessions = [(node, 2 * ROUND_S, 6 * ROUND_S) for node in range(8)]
+    sessions += [(node, 8 * ROUND_S, 15 * ROUND_S) for node in range(8)]
+    record = run_of(scenario_of(tmp_path, trace_of(sessions)))
+    online = record.cycles["population"].tolist()
+    assert online == [0] + [8] * 4 + [0] * 2 + [8] * 7 + [0] * 6
+    published = set((record.events["time_s"] / ROUND_S).tolist())
+    assert published == {part / 4 for part in range(17, 60) if part / 4 < 6 or 8 <= part / 4 < 15}
+    assert set(record.deliveries["node"].tolist()) <= set(range(8))
+
+
+@pytest.mark.parametrize(
+    ("warm_up", "per_round", "rounds", "least"), [(20, 1.0, 20, 21), (5, 0.25, 8, 9)]
+)
+def test_rounds_that_end_before_the_first_event_are_refused(
+    tmp_path: Path, warm_up: int, per_round: float, rounds: int, least: int
+) -> None:
+    events = Events(per_round=per_round, warm_up_rounds=warm_up)
+    for begin in (prepare, preview, simulate):
+        with pytest.raises(ScenarioError, match=rf"^rounds is {rounds}, expected at least {least}"):
+            begin(Scenario(nodes=8, rounds=rounds, events=events))
+    assert prepare(Scenario(nodes=8, rounds=least, events=events)).rounds == least
+    silent = Events(per_round=0, warm_up_rounds=warm_up)
+    assert prepare(Scenario(nodes=8, rounds=rounds, events=silent)).rounds == rounds
+    short = trace_of([(0, 0, LENGTH_S)])
+    with pytest.raises(ScenarioError, match=r"^rounds is 20, expected at least 21"):
+        prepare(scenario_of(tmp_path, short, events=Events(warm_up_rounds=20)))
+
+
+def test_more_rounds_than_there_is_memory_for_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match=r"^rounds is 1000000000, expected at most \d+, for"):
+        prepare(Scenario(nodes=8, rounds=1_000_000_000))
+    short = scenario_of(tmp_path, trace_of([(0, 0, LENGTH_S)]), round_s=1e-5)
+    with pytest.raises(ScenarioError, match=r"^rounds is 120000000, expected at most"):
+        prepare(short)
+    with pytest.raises(ScenarioError, match=r"^round_s is 1e-09, expected so long that"):
+        prepare(scenario_of(tmp_path, trace_of([(0, 0, LENGTH_S)]), round_s=1e-9))
+
+
+def test_a_missing_latency_matrix_is_seen_before_a_run(tmp_path: Path) -> None:
+    link = Link(latency="matrix", matrix=tmp_path / "none.txt")
+    for begin in (prepare, preview, simulate):
+        with pytest.raises(ScenarioError, match=r"none\.txt: the latency matrix is No such file"):
+            begin(Scenario(nodes=8, engine="event", network=link))
+
+
+@pytest.mark.parametrize(
+    ("joined_s", "leaves_s", "due"),
+    [
+        (0, np.inf, True),
+        (0, AT_S, False),
+        (0, AT_S + 1, False),
+        (0, AT_S + ROUND_S, False),
+        (0, AT_S + ROUND_S + 1, True),
+        (AT_S - 2 * ROUND_S, np.inf, True),
+        (AT_S - 2 * ROUND_S + 1, np.inf, False),
+        (AT_S, np.inf, False),
+    ],
+)
+def test_due_is_who_is_in_one_session_from_two_rounds_before_to_one_after(
+    joined_s: float, leaves_s: float, due: bool
+) -> None:
+    ends = np.array([joined_s], float), np.array([leaves_s], float)
+    yes = np.array([True])
+    assert due_at(AT_S, ROUND_S, yes, *ends, yes).tolist() == [due]
+
+
+@pytest.mark.parametrize("engine", ["cycle", "event"])
+def test_who_leaves_at_a_publication_is_not_due_and_publishes_nothing(
+    tmp_path: Path, engine: str
+) -> None:
+    always = [(node, 0.0, LENGTH_S) for node in range(4)]
+    left = [(node, 0.0, AT_S) for node in range(4, 24)]
+    back = [(node, AT_S, LENGTH_S) for node in range(14, 24)]
+    scenario = scenario_of(tmp_path, trace_of([*always, *left, *back]), engine=engine)
+    events = run_of(scenario).events
+    expected = dict(zip(events["time_s"].tolist(), events["expected"].tolist(), strict=True))
+    # Those that leave a round or less after a publication are not due; those that are back are
+    # due again after two rounds.
+    assert expected[AT_S - ROUND_S - 15] == 24
+    assert {expected[AT_S + late] for late in (-60, -15, 0, 15, 105)} == {4}
+    assert expected[AT_S + 2 * ROUND_S] == 14
+    publishers = dict(zip(events["time_s"].tolist(), events["publisher"].tolist(), strict=True))
+    assert all(not 4 <= who < 14 for at, who in publishers.items() if at >= AT_S)
+
+
+def test_simulated_and_real_peers_leave_and_join_before_what_is_published_then(
+    tmp_path: Path,
+) -> None:
+    trace = trace_of([(0, 0, LENGTH_S), (1, 0, AT_S), (2, AT_S, LENGTH_S)])
+    scenario = scenario_of(tmp_path, trace)
+    steps = [step for step in make_plan(scenario, trace).steps if step.time_s == AT_S]
+    assert [step.do for step in steps] == [STOP, START, PUBLISH]
+    assert [step.node for step in steps[:2]] == [1, 2]
+
+
+def test_leaving_twice_within_two_rounds_does_not_make_a_node_due(tmp_path: Path) -> None:
+    away = (10.6 * ROUND_S, 10.7 * ROUND_S, 11.9 * ROUND_S)
+    sessions = [(node, 0.0, LENGTH_S) for node in range(4)]
+    sessions += [(4, 0.0, away[0]), (4, away[1], away[2])]
+    events = run_of(scenario_of(tmp_path, trace_of(sessions))).events
+    expected = dict(zip(events["time_s"].tolist(), events["expected"].tolist(), strict=True))
+    assert expected[10.25 * ROUND_S] == 4
+
+
+def test_who_is_online_when_the_trace_ends_stays_to_the_end_of_the_round(tmp_path: Path) -> None:
+    length_s = LENGTH_S - 20
+    sessions = [(0, 0.0, length_s), (1, 0.0, length_s), (2, 0.0, length_s - 1)]
+    record = run_of(scenario_of(tmp_path, trace_of(sessions, length_s)))
+    last = record.events["time_s"] == LENGTH_S
+    assert record.events["expected"][last].tolist() == [2]
+
+
+def test_a_steady_population_has_everybody_all_the_time() -> None:
+    everybody = Population(3, None, 1)
+    assert everybody.joined_s.tolist() == [-np.inf] * 3
+    assert everybody.leaves_s.tolist() == [np.inf] * 3
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"start_s": LENGTH_S}, "churn.start_s is 1200.0, expected a time before the end of the"),
+        ({"repeat": 1_000_000}, "churn.repeat is 1000000, expected"),
+        ({"time_scale": 1e308}, "churn.time_scale is 1e+308, expected"),
+    ],
+)
+def test_impossible_parts_of_a_trace_name_the_key(
+    tmp_path: Path, fields: dict[str, float], words: str
+) -> None:
+    file = tmp_path / "t.avt"
+    write_trace(trace_of([(node, 0, 100) for node in range(2000)]), file)
+    with pytest.raises(ScenarioError) as caught:
+        load_trace(Churn(trace=file, **fields))  # type: ignore[arg-type]
+    assert words in str(caught.value)
+    assert str(file) in str(caught.value)
