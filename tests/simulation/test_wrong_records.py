@@ -28,6 +28,8 @@ from gossamer.protocol.struct import Struct
 from gossamer.sim.cycle_engine import CycleEngine, make_network
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.event_engine import EventEngine, make_transitions
+from gossamer.sim.latency import matrix_latency
+from gossamer.sim.link_conditions import make_link_conditions
 from support.ping_protocol import make_pings, ping_step, send_command
 
 TURN, NEWS = USER, USER + 1
@@ -197,11 +199,17 @@ def test_commands_of_hosts_are_checked_before_anything_happens(
     assert made.state.taken.tolist() == [0, 1, 0, 0]
 
 
-def test_transitions_and_timers_of_rows_that_there_are_not_are_refused() -> None:
+def test_transitions_timers_and_links_of_rows_that_there_are_not_are_refused() -> None:
     parts = (make_pings(PEERS), ping_step, (TURN,), make_network(PEERS), 1)
     for row in (PEERS, -1):
         with pytest.raises(ScenarioError, match=rf"^transitions\.rows is {row}, expected a row fr"):
             EventEngine(*parts, transitions=make_transitions([3], [row], [True]))
+    for nodes in (PEERS - 1, PEERS + 1):
+        with pytest.raises(ScenarioError, match=rf"^links is {nodes}, expected those of 4 nodes"):
+            EventEngine(*parts, links=make_link_conditions(nodes))
+    latency = matrix_latency(np.ones((2, 2), np.int64), PEERS - 1, 1)
+    with pytest.raises(ScenarioError, match=r"^latency is 3, expected sites of 4 nodes, or none"):
+        make_link_conditions(PEERS, latency=latency)
     engine = EventEngine(*parts, firing_ticks=lambda _: np.zeros((PEERS + 1, 1), np.int64))
     with pytest.raises(ScenarioError, match=r"^firing_ticks is 4, expected a row from 0 to 3"):
         engine.run_cycle()

@@ -15,7 +15,11 @@ from gossamer.protocol.errors import (
     InvariantError,
     MalformedRecordError,
     ProtocolError,
+    RecordError,
     RemoteProtocolError,
+    RuleCompilationError,
+    RuleError,
+    StructError,
 )
 
 ERRORS = [
@@ -25,6 +29,10 @@ ERRORS = [
     InvariantError("a row vanished"),
     RemoteProtocolError("a frame of 9 bytes"),
     MalformedRecordError(20, "count", 99, "at most 8"),
+    RecordError(129, 2, 99, 4, "TO is 99, expected a peer from 0 to 3"),
+    RuleCompilationError("step", "gossip.py", 31, "print needs Python's interpreter"),
+    RuleError("step", "gossip.py", 31, 3, "cycle 5", (129, 7, 3), "it writes row 7 of total"),
+    StructError("Shares", "view", "the name is taken", "another name"),
 ]
 
 

@@ -109,7 +109,7 @@ class EventEngine:
 
     Raises:
         ScenarioError: the period has fewer ticks than there are timers, or a transition or timer
-            is of a row that there is not.
+            is of a row that there is not, or the links are of another number of nodes.
         CapacityError: from `run_cycle`, `run_until` and `inject`, when the queue reached its
             limit (state and queue are sound, what is due is still waiting), or when a step wrote
             more than ``reserve`` words (the state lacks what the refused records would have
@@ -147,6 +147,8 @@ class EventEngine:
         self.state = state
         self.network = network
         self.links = links or make_link_conditions(nodes)
+        if len(self.links.sent) != nodes:
+            raise ScenarioError(None, "links", len(self.links.sent), f"those of {nodes} nodes")
         self.period = period
         self.collector = collector
         self._timers = np.array(timers, np.int64)

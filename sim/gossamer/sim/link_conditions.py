@@ -107,6 +107,8 @@ def make_link_conditions(
     _check(0 <= loss <= 1, "loss", loss, "a probability from 0 to 1")
     _check(0 <= duplication <= 1, "duplication", duplication, "a probability from 0 to 1")
     _check(queue_limit >= 1, "queue_limit", queue_limit, "a whole number of at least 1")
+    sites = 0 if latency is None else len(latency.site)
+    _check(sites in (0, nodes), "latency", sites, f"sites of {nodes} nodes, or none")
     for part in partitions:
         _check(0 <= part.begin < part.end, "partition", part[:2], "a begin before its end")
         _check(part.groups.shape == (nodes,), "groups", part.groups.shape, f"({nodes},)")

@@ -12,7 +12,6 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,8 @@ from gossamer.protocol.rules import Rule, calls_are_compiled, use_compiled
 VARIABLE = "GOSSAMER_DEBUG"
 
 _NO_ROW = -1
-_OWN_FOLDER = str(Path(__file__).parent)
+# Functions of these folders are nobody's rules.
+_PASSED_OVER = (__file__.removesuffix("checked_run.py"), np.__file__.removesuffix("__init__.py"))
 
 
 def is_wanted(debug: bool | None) -> bool:
@@ -109,7 +109,7 @@ def _place(error: Exception) -> tuple[str, str, int] | None:
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith(_OWN_FOLDER) and frame.name != "__call__"
+        if not frame.filename.startswith(_PASSED_OVER) and frame.name != "__call__"
     ]
     inside = frames[-1] if frames else None
     return inside and (inside.name, inside.filename, inside.lineno or 0)
