@@ -107,7 +107,7 @@ class _OutboxRule(Rule):
     def __call__(self, out: Any, *args: Any) -> Any:
         if isinstance(out, Outbox):
             return super().__call__(out, *args)
-        return getattr(out, self._source.__name__)(*args)
+        return getattr(out, self.source.__name__)(*args)
 
 
 def _outbox_rule(function: Callable[..., Any]) -> Rule:
