@@ -32,6 +32,7 @@ DESCRIPTIONS = {
 # time it is raised, so that the frame need not import it to recognise it.
 USER_ERRORS = frozenset(
     {
+        "gossamer.command.paths.StorageError",
         "gossamer.node.errors.base.NodeError",
         "gossamer.protocol.errors.ProtocolError",
         "gossamer.sim.errors.SimulationError",

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gossamer.command.paths import foreign_storage
 from gossamer.sim.brokers.records import BrokerRunRecord, CoveringRecord
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.records import Column, RunRecord, SystemRecord, Table
@@ -63,9 +64,13 @@ def check_destination(path: Path, *, resumed: bool = False) -> None:
     """Check, before any work is done, that results could be written to ``path``.
 
     Raises:
-        ResultsError: ``path`` is a file, or a folder that is not empty (unless ``resumed``).
+        ResultsError: ``path`` is a file, a folder that is not empty (unless ``resumed``), or on
+            storage that is not this machine's.
         OSError: its parent folder cannot be made or written to.
     """
+    elsewhere = foreign_storage(path)
+    if elsewhere is not None:
+        raise ResultsError(path, elsewhere)
     path = Path(path)
     if path.exists() and not path.is_dir():
         raise ResultsError(path, "is a file, expected a new folder for the results")

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gossamer.command.paths import local_path
+
 if TYPE_CHECKING:
     from gossamer.spark.session import SessionSettings
 
@@ -51,7 +53,10 @@ def workload(
             help="vinifera, siena, covering, keywords, commuters, quotes or churn.",
         ),
     ],
-    out: Annotated[Path, typer.Option(help="New folder for the tables.")],
+    out: Annotated[
+        Path,
+        typer.Option(metavar="FOLDER", help="New folder for the tables.", parser=local_path),
+    ],
     subscriptions: Annotated[
         int, typer.Option(help="Subscriptions; keywords, or nodes of churn.")
     ] = 100_000,
@@ -59,7 +64,12 @@ def workload(
     seed: Seed = 1,
     source: Annotated[
         Path | None,
-        typer.Option("--from", help="Quotes to resample, trace to fit, or graph of brokers."),
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="Quotes to resample, trace to fit, or graph of brokers.",
+            parser=local_path,
+        ),
     ] = None,
     changes: Changes = None,
     partitions: Annotated[
@@ -97,9 +107,16 @@ def workload(
 def crunch(
     results: Annotated[
         list[Path],
-        typer.Argument(metavar="RESULTS...", help="Result folders, or folders of them."),
+        typer.Argument(
+            metavar="RESULTS...", help="Result folders, or folders of them.", parser=local_path
+        ),
     ],
-    out: Annotated[Path, typer.Option(help="New folder for measures, plots and report.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="FOLDER", help="New folder for measures, plots and report.", parser=local_path
+        ),
+    ],
     plots: Annotated[bool, typer.Option(help="Draw plots.")] = True,
     claims: Annotated[
         list[str] | None,
@@ -140,8 +157,15 @@ def crunch(
 
 @app.command()
 def sweep(
-    file: Annotated[Path, typer.Argument(metavar="SWEEP", help="Sweep file, TOML.")],
-    out: Annotated[Path, typer.Option(help="New folder for the results of all points.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="SWEEP", help="Sweep file, TOML.", parser=local_path)
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="FOLDER", help="New folder for the results of all points.", parser=local_path
+        ),
+    ],
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with an unfinished sweep.")
     ] = False,
