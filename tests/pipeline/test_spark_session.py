@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import gossamer.spark.java as java
-import gossamer.spark.session as sessions
 from gossamer.sim.errors import ScenarioError
+from gossamer.spark.configuration import configure_running, options_at_start, python_of
 from gossamer.spark.errors import ClusterError, JobError, SparkMissing, WorkerLost
 from gossamer.spark.java import find_java_home, java_version
 from gossamer.spark.jobs import explained
@@ -148,6 +148,8 @@ def test_one_of_several_masters_is_enough() -> None:
         (log_level_of, "loud", "--log-level is 'loud', expected one of off, fatal"),
         (option_of, "spark.x", "--conf is 'spark.x', expected KEY=VALUE"),
         (option_of, "x=1", "--conf is 'x=1', expected KEY=VALUE with a key that begins with spark"),
+        (option_of, "spark.master=yarn", "--conf is 'spark.master=yarn', expected --master in its"),
+        (option_of, "spark.pyspark.driver.python=p", "expected spark.pyspark.python: the driver"),
     ],
 )
 def test_options_that_are_none_are_refused(read: Any, text: str, sentence: str) -> None:
@@ -203,12 +205,13 @@ def test_an_active_session_is_joined_and_left_running(session: Any) -> None:
 
 
 def test_a_session_is_small_and_keeps_to_its_own_folder(tmp_path: Path) -> None:
-    options = sessions._options(SessionSettings(memory_bytes=2**30), tmp_path)
+    options = options_at_start(SessionSettings(memory_bytes=2**30), tmp_path)
     assert options["spark.driver.memory"] == "1024m"
+    assert options["spark.driver.maxResultSize"] == "512m"
     assert options["spark.local.dir"].startswith(str(tmp_path))
     assert options["spark.ui.enabled"] == "false"
     java = "spark.driver.extraJavaOptions"
-    more = sessions._options(SessionSettings(options={"spark.x": "1", java: "-Da=b"}), tmp_path)
+    more = options_at_start(SessionSettings(options={"spark.x": "1", java: "-Da=b"}), tmp_path)
     assert more["spark.x"] == "1"
     assert more[java] == f"{options[java]} -Da=b"
 
@@ -217,8 +220,82 @@ def test_what_spark_submit_decided_is_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
-    options = sessions._options(SessionSettings(), tmp_path)
+    options = options_at_start(SessionSettings(options={"spark.x": "1"}), tmp_path)
     assert not options.keys() & {"spark.master", "spark.driver.memory", "spark.local.dir"}
+    assert options["spark.x"] == "1"
+    assert not SessionSettings().is_local
+    late = SessionSettings(options={"spark.driver.memory": "2g"})
+    with pytest.raises(ScenarioError, match=r"--conf is 'spark.driver.memory=2g', expected spark-"):
+        options_at_start(late, tmp_path)
+    with pytest.raises(ScenarioError, match="--memory is '1024m', expected spark-submit"):
+        options_at_start(SessionSettings(memory_bytes=2**30), tmp_path)
+
+
+def test_an_option_for_a_session_that_is_joined_is_refused(session: Any) -> None:
+    for settings, sentence in (
+        (SessionSettings(options={"spark.x": "1"}), "--conf is 'spark.x=1', expected none, as a"),
+        (SessionSettings(memory_bytes=2**30), "--memory is '1024m', expected none, as a session"),
+    ):
+        with pytest.raises(ScenarioError) as refused, spark_session(settings):
+            pass
+        assert sentence in str(refused.value)
+    assert session.range(3).count() == 3
+
+
+def test_the_python_of_tasks_is_the_one_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    assert python_of(SessionSettings()) == sys.executable
+    monkeypatch.setenv("PYSPARK_PYTHON", "/usr/bin/other")
+    assert python_of(SessionSettings()) == "/usr/bin/other"
+    asked = SessionSettings(options={"spark.pyspark.python": "/opt/python"})
+    assert python_of(asked) == "/opt/python"
+
+
+class Served:
+    """What a session of Spark Connect says of its options, and does with them."""
+
+    def __init__(self) -> None:
+        self.conf = self
+        self.given: dict[str, str] = {}
+
+    def isModifiable(self, key: str) -> bool:  # noqa: N802
+        """Spark's name."""
+        return key.startswith("spark.sql.")
+
+    def set(self, key: str, value: str) -> None:
+        self.given[key] = value
+
+
+def test_a_session_of_spark_connect_gets_options_or_refuses_them() -> None:
+    served = Served()
+    options = {"spark.sql.shuffle.partitions": "3", "spark.hadoop.a.b": "c"}
+    configure_running(served, SessionSettings(options=options))
+    assert served.given["spark.sql.shuffle.partitions"] == "3"
+    assert served.given["a.b"] == "c"
+    assert served.given["spark.sql.session.timeZone"] == "UTC"
+    assert served.given["parquet.page.verify-checksum.enabled"] == "true"
+    for settings, sentence in (
+        (SessionSettings(options={"spark.executor.memory": "2g"}), "--conf is 'spark.executor.mem"),
+        (SessionSettings(memory_bytes=2**30), "--memory is '1024m', expected none with Spark Conn"),
+    ):
+        with pytest.raises(ScenarioError) as refused:
+            configure_running(Served(), settings)
+        assert sentence in str(refused.value)
+
+
+@needs_spark
+def test_tasks_run_in_the_python_that_an_option_names(tmp_path: Path) -> None:
+    """Before, the option was ignored, and the tables were written by this Python."""
+    asked = tmp_path / "python"
+    used = tmp_path / "used"
+    asked.write_text(f'#!/bin/sh\ntouch "{used}"\nexec "{sys.executable}" "$@"\n')
+    asked.chmod(0o755)
+    out = ("--out", str(tmp_path / "out"), "--subscriptions", "100", "--events", "100")
+    done = run_spark_command(
+        *("workload", "vinifera", *out, "--conf", f"spark.pyspark.python={asked}")
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert used.exists()
 
 
 @needs_spark

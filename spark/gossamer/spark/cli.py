@@ -184,7 +184,7 @@ def sweep(
     """Run scenarios over a grid of values and seeds, one simulation a task."""
     from gossamer.spark.errors import ClusterLost, SweepEnded
     from gossamer.spark.jobs import disk_errors, sentence_of
-    from gossamer.spark.session import require_spark, spark_session
+    from gossamer.spark.session import require_spark, runs_here, spark_session
     from gossamer.spark.sweep.plan import read_sweep
     from gossamer.spark.sweep.running import SweepOptions, run_sweep, what_is_kept
     from gossamer.spark.tables import print_sweep
@@ -192,11 +192,11 @@ def sweep(
     require_spark()
     plan = read_sweep(file)
     settings = _session(master, memory, patience, log_level, conf)
-    options = SweepOptions(
-        resume=resume, at_once=at_once, retries=retries, shares_memory=settings.is_local
-    )
     try:
         with disk_errors(out), spark_session(settings) as session:
+            options = SweepOptions(
+                resume=resume, at_once=at_once, retries=retries, shares_memory=runs_here(session)
+            )
             outcome = run_sweep(session, plan, out, options)
     except KeyboardInterrupt:
         typer.echo(f"gossamer: interrupted; {what_is_kept(file, out)}", err=True)
