@@ -12,9 +12,9 @@ from typing import Annotated
 import typer
 
 from gossamer.command.paths import local_path
+from gossamer.command.signals import interruptible
 
 app = typer.Typer(
-    help="Simulate overlays of up to a million nodes.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -52,6 +52,12 @@ NoPlots = Annotated[bool, typer.Option("--no-plots", help="Draw nothing, write n
 Threads = Annotated[int, typer.Option(min=1, help="Systems that run at a time.")]
 Processes = Annotated[int, typer.Option(min=1, help="Runs that go on at a time.")]
 Quick = Annotated[bool, typer.Option("--quick", help="A reduced version, in minutes.")]
+
+
+@app.callback()
+def begin(context: typer.Context) -> None:
+    """Simulate overlays of up to a million nodes."""
+    context.with_resource(interruptible())
 
 
 @app.command()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -182,8 +183,24 @@ def whole_folder(path: Path, *, replace: bool) -> Iterator[Path]:
         else:
             _rename_to_free(folder, path)
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_folder(folder)
         raise
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder in which others may still be writing, who do not find it any more."""
+    gone = folder.with_name(re.sub(r"[0-9a-f]{12}(?=\.tmp$)", uuid.uuid4().hex[:12], folder.name))
+    try:
+        folder.rename(gone)
+    except OSError:
+        gone = folder
+    shutil.rmtree(gone, ignore_errors=True)
+
+
+def unfinished_siblings(path: Path) -> list[Path]:
+    """What `whole_folder` made for ``path`` in processes that were killed, or are at work."""
+    pattern = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{12}}\.tmp")
+    return [one for one in path.absolute().parent.iterdir() if pattern.fullmatch(one.name)]
 
 
 def _rename_to_free(folder: Path, path: Path) -> None:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gossamer.command.paths import local_path
+from gossamer.command.signals import exit_code_of, interruptible
 
 if TYPE_CHECKING:
     from gossamer.spark.session import SessionSettings
 
 app = typer.Typer(
-    help="Workloads, sweeps and results at scale, on Apache Spark (extra 'spark').",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -42,6 +42,12 @@ Changes = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="A setting, such as exponent=1.5."),
 ]
+
+
+@app.callback()
+def begin(context: typer.Context) -> None:
+    """Workloads, sweeps and results at scale, on Apache Spark (extra 'spark')."""
+    context.with_resource(interruptible())
 
 
 @app.command()
@@ -198,9 +204,9 @@ def sweep(
                 resume=resume, at_once=at_once, retries=retries, shares_memory=runs_here(session)
             )
             outcome = run_sweep(session, plan, out, options)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         typer.echo(f"gossamer: interrupted; {what_is_kept(file, out)}", err=True)
-        raise typer.Exit(130) from None
+        raise typer.Exit(exit_code_of(interrupt)) from None
     except (ClusterLost, OSError) as error:
         raise SweepEnded(f"{sentence_of(error)}; {what_is_kept(file, out)}") from error
     print_sweep(outcome)
