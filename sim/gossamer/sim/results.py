@@ -174,17 +174,23 @@ def read_results(path: Path) -> Results:
 @contextmanager
 def whole_folder(path: Path, *, replace: bool) -> Iterator[Path]:
     """A new folder beside ``path`` that becomes ``path`` at the end, or vanishes on any error."""
-    folder = _sibling(path, "tmp")
-    folder.mkdir()
-    try:
+    with scratch_folder(path) as folder:
         yield folder
         if replace and path.exists():
             _take_place(folder, path)
         else:
-            _rename_to_free(folder, path)
-    except BaseException:
+            rename_to_free(folder, path)
+
+
+@contextmanager
+def scratch_folder(path: Path) -> Iterator[Path]:
+    """A new folder beside ``path``, of a name that is never used again; it is gone at the end."""
+    folder = _sibling(path, "tmp")
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
         remove_folder(folder)
-        raise
 
 
 def remove_folder(folder: Path) -> None:
@@ -192,6 +198,8 @@ def remove_folder(folder: Path) -> None:
     gone = folder.with_name(re.sub(r"[0-9a-f]{12}(?=\.tmp$)", uuid.uuid4().hex[:12], folder.name))
     try:
         folder.rename(gone)
+    except FileNotFoundError:
+        return
     except OSError:
         gone = folder
     shutil.rmtree(gone, ignore_errors=True)
@@ -203,8 +211,12 @@ def unfinished_siblings(path: Path) -> list[Path]:
     return [one for one in path.absolute().parent.iterdir() if pattern.fullmatch(one.name)]
 
 
-def _rename_to_free(folder: Path, path: Path) -> None:
-    """Rename ``folder`` to ``path``, which must not exist or be an empty folder."""
+def rename_to_free(folder: Path, path: Path) -> None:
+    """Rename ``folder`` to ``path``, which must not exist or be an empty folder.
+
+    Raises:
+        ResultsError: it is neither; both are as they were.
+    """
     try:
         folder.rename(path)
     except OSError as error:

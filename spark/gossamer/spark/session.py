@@ -170,11 +170,6 @@ def readable_path(path: Path) -> str:
     return "file://" + re.sub(r"([{}\[\]*?\\])", r"\\\1", str(path.absolute()))
 
 
-def writable_path(path: Path) -> str:
-    """A path of this machine as Spark writes it."""
-    return f"file://{path.absolute()}"
-
-
 def _make(settings: SessionSettings, folder: Path) -> Any:
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession

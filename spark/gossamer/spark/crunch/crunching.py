@@ -22,7 +22,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gossamer.sim.figures.claims import write_claims
-from gossamer.sim.results import ResultsError, check_destination, whole_folder
+from gossamer.sim.held import held
+from gossamer.sim.results import ResultsError, whole_folder
 from gossamer.sim.simulation import versions
 from gossamer.spark.crunch.deliveries import EXACT, ROW_SCHEMA, SKETCH, as_table, delivery_rows
 from gossamer.spark.crunch.folders import Run, SystemTables, notes_on
@@ -108,13 +109,25 @@ def crunch_results(
         claims: of the Vinifera paper that are judged, see `claims`.
 
     Raises:
-        ResultsError: ``out`` is taken, or a table is damaged.
+        ResultsError: ``out`` is taken, another process is at work on it, or a table is damaged.
+        FolderUnseen: workers do not see a run's folder, or another one under its name.
         ScenarioError: a claim is not known here, or no runs decide it.
         JobError: a job failed.
         OSError: the disk is full or not writable.
     """
-    out = Path(out)
-    check_destination(out)
+    with held(out):
+        return _crunch_alone(session, runs, out, plots, exact_up_to, claims)
+
+
+def _crunch_alone(
+    session: Any,
+    runs: Sequence[Run],
+    out: Path,
+    plots: bool,
+    exact_up_to: int,
+    claims: Sequence[str],
+) -> Crunched:
+    """Crunch runs into a folder on which nobody else is at work."""
     systems = [system for run in runs for system in run.systems]
     with job_errors("crunching"), watched(session, "tables"):
         small = _small_tables(session, systems)
