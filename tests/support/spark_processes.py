@@ -9,12 +9,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import attrs
 import psutil
+import pytest
 
 from support.waiting import PATIENCE_S, POLL_S
 
@@ -109,9 +110,39 @@ def _has_children(process: psutil.Process) -> bool:
         return False
 
 
+def apart_from(folder: Path) -> tuple[str, ...]:
+    """What a command begins with to which ``folder`` is another one, empty at first.
+
+    The test is skipped where this user may not make mount namespaces.
+    """
+    inside = 'mount -t tmpfs tmpfs "$0" && exec "$@"'
+    command = ("unshare", "--mount", "sh", "-c", inside, str(folder))
+    try:
+        tried = subprocess.run([*command, "true"], capture_output=True, text=True)
+    except OSError as error:
+        pytest.skip(f"needs mount namespaces: {error}")
+    if tried.returncode:
+        pytest.skip(f"needs mount namespaces: {tried.stderr.strip()}")
+    return command
+
+
+def as_seen_by(process: subprocess.Popen[str], folder: Path) -> Path:
+    """A path by which this process gets at what another sees as ``folder``."""
+    return Path(f"/proc/{process.pid}/root") / folder.relative_to("/")
+
+
 @contextmanager
-def standalone_cluster(folder: Path, java_home: Path, workers: int) -> Iterator[Cluster]:
-    """A master and workers of one core each on this machine."""
+def standalone_cluster(
+    folder: Path, java_home: Path, workers: int, inside: Sequence[str] = ()
+) -> Iterator[Cluster]:
+    """A master and workers of one core each on this machine.
+
+    Args:
+        folder: for the files of workers and executors.
+        java_home: of the Java that they run on.
+        workers: how many.
+        inside: what the commands of workers begin with, such as `apart_from` a folder.
+    """
     running: list[subprocess.Popen[str]] = []
     started: list[subprocess.Popen[str]] = []
     changes = {
@@ -135,6 +166,7 @@ def standalone_cluster(folder: Path, java_home: Path, workers: int) -> Iterator[
                 r"(Successfully registered with master)",
                 changes,
                 running,
+                inside,
             )
             started.append(worker)
         assert master.poll() is None
@@ -152,6 +184,7 @@ def _start(
     sign: str,
     changes: Mapping[str, str],
     running: list[subprocess.Popen[str]],
+    inside: Sequence[str] = (),
 ) -> tuple[subprocess.Popen[str], str]:
     """Start a daemon of Spark and wait for what its log says when it is ready."""
     import pyspark
@@ -160,7 +193,12 @@ def _start(
     name, *others = arguments
     package = {"Master": "master", "Worker": "worker"}[name]
     process = subprocess.Popen(
-        [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{package}.{name}", *others],
+        [
+            *inside,
+            str(home / "bin" / "spark-class"),
+            f"org.apache.spark.deploy.{package}.{name}",
+            *others,
+        ],
         env=environment(SPARK_HOME=str(home), **changes),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

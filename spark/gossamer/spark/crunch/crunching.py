@@ -40,6 +40,7 @@ from gossamer.spark.crunch.statistics import (
 )
 from gossamer.spark.crunch.tables import OTHERS, TABLES
 from gossamer.spark.crunch.workloads import SAMPLE, SAMPLED_EVENTS, workload_rows
+from gossamer.spark.handover import Mark
 from gossamer.spark.jobs import job_errors, watched
 from gossamer.spark.session import slots
 
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
 CRUNCH_FILE: Final = "crunch.json"
 FROM_SUMMARY: Final = "summary"
 _TASKS_A_SLOT: Final = 4
+# Runs that every worker looks at first.
+_LOOKED_AT: Final = 64
 
 
 @attrs.frozen(kw_only=True)
@@ -130,6 +133,7 @@ def _crunch_alone(
     """Crunch runs into a folder on which nobody else is at work."""
     systems = [system for run in runs for system in run.systems]
     with job_errors("crunching"), watched(session, "tables"):
+        _require_seen(session, systems)
         small = _small_tables(session, systems)
     with job_errors("crunching deliveries"), watched(session, "deliveries"):
         large = delivery_rows(session, systems, exact_up_to)
@@ -152,15 +156,42 @@ def _crunch_alone(
 
 
 @attrs.frozen
+class _Looker:
+    """Sees whether the machine of a task sees the same files as this one; makes no rows."""
+
+    marks: Sequence[Mark]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if len(batch):
+                for mark in self.marks:
+                    mark.check()
+                yield batch
+
+
+def _require_seen(session: Any, systems: Sequence[SystemTables]) -> None:
+    """Look, before any work is done, whether the workers see some of the runs.
+
+    Tasks that read tables look again, as more workers may come later; Spark's own do not.
+    """
+    marks = list(dict.fromkeys(one.mark for one in systems))
+    step = -(-len(marks) // _LOOKED_AT)
+    looker = _Looker(marks[:: max(step, 1)])
+    tasks = slots(session)
+    session.range(0, tasks, 1, tasks).mapInArrow(looker, "id long").collect()
+
+
+@attrs.frozen
 class _Reader:
     """Reads the small tables of the systems whose numbers a task gets."""
 
-    systems: Mapping[int, tuple[str, Path]]
+    systems: Mapping[int, tuple[str, Path, Mark]]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                kind, folder = self.systems[number]
+                kind, folder, mark = self.systems[number]
+                mark.check()
                 try:
                     rows = list(rows_of(kind, folder))
                 except (pa.ArrowException, OSError) as error:
@@ -172,7 +203,7 @@ class _Reader:
 def _small_tables(session: Any, systems: Sequence[SystemTables]) -> pa.Table:
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    read = {one.number: (one.kind, one.folder) for one in systems if one.kind in TABLES}
+    read = {one.number: (one.kind, one.folder, one.mark) for one in systems if one.kind in TABLES}
     if not read:
         return ROW_SCHEMA.empty_table()
     tasks = min(len(read), _TASKS_A_SLOT * slots(session))
