@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.command.signals import Stopped, exit_code_of, stopped_by_signals
+from gossamer.command.signals import Stopped, ending_first, exit_code_of, stopped_by_signals
 from gossamer.sim.held import held
 from gossamer.sim.results import ResultsError, remove_folder, whole_folder
 from support.other_processes import another_at_work
@@ -106,6 +106,21 @@ def test_signals_that_end_unwind_once(number: signal.Signals, code: int) -> None
     assert cleared == [True]
     assert exit_code_of(stopped.value) == code
     assert signal.getsignal(number) is before
+
+
+def test_what_fails_after_a_signal_is_the_signals_doing() -> None:
+    def work(*, asked: bool) -> None:
+        with ending_first():
+            try:
+                if asked:
+                    signal.raise_signal(signal.SIGTERM)
+            finally:
+                raise OSError("the other end is gone")
+
+    with pytest.raises(Stopped, match="SIGTERM"), stopped_by_signals():
+        work(asked=True)
+    with pytest.raises(OSError, match="gone"), stopped_by_signals():
+        work(asked=False)
 
 
 def test_a_signal_that_is_ignored_stays_so() -> None:

@@ -13,6 +13,9 @@ from typing import Final
 # What a service manager and `kill` send, and what a terminal sends when it is closed.
 ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
 
+# Signals that have come, of this process as they are.
+_asked: list[int] = []
+
 
 class Stopped(KeyboardInterrupt):
     """The process was asked to end by a signal.
@@ -29,6 +32,21 @@ class Stopped(KeyboardInterrupt):
 def exit_code_of(interrupt: KeyboardInterrupt) -> int:
     """128 and the signal's number, as shells have it; Ctrl-C is SIGINT."""
     return 128 + (interrupt.number if isinstance(interrupt, Stopped) else signal.SIGINT)
+
+
+@contextmanager
+def ending_first() -> Iterator[None]:
+    """Raise `Stopped` in place of an error that comes after a signal to end, and mostly of it.
+
+    Such a signal often goes to all processes of a command, which then fail in each other's eyes;
+    and libraries that clear up after an interrupt may fail in doing so.
+    """
+    try:
+        yield
+    except Exception:
+        if _asked:
+            raise Stopped(_asked[0]) from None
+        raise
 
 
 @contextmanager
@@ -56,7 +74,10 @@ def stopped_by_signals() -> Iterator[None]:
         yield
         return
 
+    _asked.clear()
+
     def stop(number: int, _frame: FrameType | None) -> None:
+        _asked.append(number)
         for each in taken:
             signal.signal(each, signal.SIG_IGN)
         raise Stopped(number)
@@ -73,3 +94,4 @@ def stopped_by_signals() -> Iterator[None]:
     finally:
         for number, before in taken.items():
             signal.signal(number, before)
+        _asked.clear()

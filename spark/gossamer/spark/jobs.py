@@ -78,6 +78,16 @@ def job_errors(what: str) -> Iterator[None]:
         raise explained(what, error) from error
 
 
+@contextmanager
+def java_may_be_gone() -> Iterator[None]:
+    """Let what is asked of Spark fail: a signal to a whole process group ends Java as well."""
+    try:
+        yield
+    except Exception as error:
+        if not is_of_spark(error):
+            raise
+
+
 def sentence_of(error: Exception) -> str:
     """What an error says; of the system's errors the file first, as elsewhere."""
     if isinstance(error, OSError) and error.strerror:
@@ -155,7 +165,7 @@ def watched(session: Any, label: str) -> Iterator[None]:
         console=Console(stderr=True),
         transient=True,
     ) as progress:
-        watcher = threading.Thread(target=_watch, args=(tracker, progress, label, over))
+        watcher = threading.Thread(target=_look, args=(tracker, progress, label, over))
         watcher.start()
         try:
             yield
@@ -169,6 +179,11 @@ def _tracker(session: Any) -> Any:
         return session.sparkContext.statusTracker()
     except Exception:  # a Spark Connect session has none, and says so in many ways
         return None
+
+
+def _look(tracker: Any, progress: Progress, label: str, over: threading.Event) -> None:
+    with java_may_be_gone():
+        _watch(tracker, progress, label, over)
 
 
 def _watch(tracker: Any, progress: Progress, label: str, over: threading.Event) -> None:

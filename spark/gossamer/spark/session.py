@@ -17,6 +17,7 @@ import signal
 import socket
 import tempfile
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +25,7 @@ from typing import Any, Final
 
 import attrs
 
+from gossamer.command.signals import ending_first
 from gossamer.spark.configuration import (
     JAVA_SCRATCH,
     LOG_FILE,
@@ -37,6 +39,7 @@ from gossamer.spark.configuration import (
 from gossamer.spark.errors import CONNECT, INSTALL, ClusterError, JobError, SparkMissing
 from gossamer.spark.gateway import own_java, start_java
 from gossamer.spark.java import find_java_home
+from gossamer.spark.jobs import java_may_be_gone
 from gossamer.spark.workers import workers_watched
 
 PATIENCE_S: Final = 120.0
@@ -104,8 +107,10 @@ def spark_session(settings: SessionSettings | None = None) -> Iterator[Any]:
         yield joined
         return
     with (
+        ending_first(),
         _temporary_folder() as folder,
         _environment(settings, folder),
+        _quiet_bridge(),
         own_java(),
         _own_interrupts() as restore,
     ):
@@ -115,7 +120,14 @@ def spark_session(settings: SessionSettings | None = None) -> Iterator[Any]:
             with workers_watched(session, settings.patience_s):
                 yield session
         finally:
-            session.stop()
+            _stop(session)
+
+
+def _stop(session: Any) -> None:
+    """Stop a session, whose Java may have been ended by what ends us."""
+    with java_may_be_gone(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Unable to cleanly shutdown Spark JVM", RuntimeWarning)
+        session.stop()
 
 
 def require_spark() -> None:
@@ -144,20 +156,28 @@ def slots(session: Any) -> int:
 def _own_interrupts() -> Iterator[Callable[[], None]]:
     """Let Ctrl-C do what it did before; yields what to call when there is a session.
 
-    A session sets a handler that speaks to Java from within whatever else speaks to it, and the
-    bridge to Java logs every interrupt with its traceback.
+    A session sets a handler that speaks to Java from within whatever else speaks to it.
     """
     before = signal.getsignal(signal.SIGINT)
-    root = logging.getLogger()
-    root.addFilter(_not_of_the_bridge)
 
     def restore() -> None:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, before)
 
+    yield restore
+
+
+@contextmanager
+def _quiet_bridge() -> Iterator[None]:
+    """Let the bridge to Java raise and not log: it logs interrupts, and Java's end, at length."""
+    root, bridge = logging.getLogger(), logging.getLogger("py4j")
+    level = bridge.level
+    root.addFilter(_not_of_the_bridge)
+    bridge.setLevel(logging.CRITICAL + 1)
     try:
-        yield restore
+        yield
     finally:
+        bridge.setLevel(level)
         root.removeFilter(_not_of_the_bridge)
 
 

@@ -36,6 +36,7 @@ from gossamer.sim.held import held
 from gossamer.sim.results import ResultsError, read_results, rename_to_free, scratch_folder
 from gossamer.spark.errors import ClusterLost, WorkerLost
 from gossamer.spark.handover import SharedFolder
+from gossamer.spark.jobs import java_may_be_gone
 from gossamer.spark.session import slots
 from gossamer.spark.sweep.plan import Point, SweepPlan
 from gossamer.spark.sweep.task import run_on
@@ -237,10 +238,11 @@ class _Hands:
     def _stop(self) -> None:
         """Let nothing go on; threads end when their jobs do."""
         self._stopped.set()
-        try:
-            self._session.sparkContext.cancelAllJobs()
-        except Exception:  # a Spark Connect session has no context, and says so in many ways
-            self._session.interruptAll()
+        with java_may_be_gone():
+            try:
+                self._session.sparkContext.cancelAllJobs()
+            except Exception:  # a Spark Connect session has no context, and says so in many ways
+                self._session.interruptAll()
 
 
 def _reason(future: Future[None]) -> str | None:
