@@ -16,7 +16,7 @@ import pytest
 import gossamer.spark.java as java
 from gossamer.sim.errors import ScenarioError
 from gossamer.spark.configuration import configure_running, options_at_start, python_of
-from gossamer.spark.errors import ClusterError, JobError, SparkMissing, WorkerLost
+from gossamer.spark.errors import ClusterError, FolderUnseen, JobError, SparkMissing, WorkerLost
 from gossamer.spark.java import find_java_home, java_version
 from gossamer.spark.jobs import explained
 from gossamer.spark.options import log_level_of, memory_of, option_of
@@ -187,6 +187,24 @@ def test_options_are_read() -> None:
             JobError,
             "Spark cannot run the program chmod, expected it on PATH",
         ),
+        (
+            "Total size of serialized results of 2 tasks (2 MiB) is bigger than "
+            "spark.driver.maxResultSize (1 MiB)",
+            JobError,
+            "the results of tasks do not fit into Spark's memory, expected less, or --conf",
+        ),
+        (
+            "x\n  gossamer.spark.errors.FolderUnseen: executors do not see the folder /w\nat",
+            FolderUnseen,
+            "executors do not see the folder /w",
+        ),
+        (
+            "[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file "
+            "file:///a%20b/c.parquet. File does not exist.",
+            FolderUnseen,
+            "executors do not see the folder /a b of the driver (on a worker), expected storage",
+        ),
+        ("An error occurred while calling o7.x.\n: org.x.Bad: why\n\tat y", JobError, "why"),
         ("", JobError, "RuntimeError"),
     ],
 )

@@ -142,7 +142,9 @@ def _essence(text: str) -> str:
     raised = _RAISED.findall(text)
     if raised:
         return str(raised[-1].strip()[:_LONGEST])
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line.strip().removeprefix(": ") for line in text.splitlines() if line.strip()]
+    if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
+        del lines[0]  # the name that the bridge to Java has for what was called
     causes = [line for line in lines if line.startswith("Caused by: ")]
     chosen = causes[-1].removeprefix("Caused by: ") if causes else (lines or [""])[0]
     return re.sub(r"^([\w$]+\.)+[\w$]+: ", "", chosen)[:_LONGEST].rstrip(".")
