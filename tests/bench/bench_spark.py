@@ -34,12 +34,12 @@ from gossamer.sim.benchmarks import machine
 from gossamer.sim.records import CYCLE_COLUMNS, EVENT_COLUMNS, NODE_COLUMNS
 from gossamer.sim.results import write_table
 from gossamer.sim.row_tables.kinds import Wish, make_workload
-from gossamer.sim.row_tables.table import RowTable, write_plainly
+from gossamer.sim.row_tables.table import write_plainly
 from gossamer.spark.crunch.crunching import crunch_results
 from gossamer.spark.crunch.folders import find_runs
-from gossamer.spark.session import spark_session, writable_path
-from gossamer.spark.workload.frames import table_frame
-from gossamer.spark.workload.writing import write_workload
+from gossamer.spark.session import spark_session
+from gossamer.spark.workload.parts import write_row_table
+from gossamer.spark.workload.writing import files_of, write_workload
 
 PEAK_EVERY_S = 0.25
 # Deliveries that are made up at a time.
@@ -110,15 +110,11 @@ def measure_rows(session: Any, kind: str, size: int) -> list[dict[str, Any]]:
             for _ in table.batches():
                 pass
 
-    def carry() -> None:
-        for table in tables:
-            frame = table_frame(session, table, parts(session, table))
-            frame.write.format("noop").mode("overwrite").save()
-
     def write(folder: Path) -> None:
+        folder.mkdir()
         for table in tables:
-            frame = table_frame(session, table, parts(session, table))
-            frame.write.parquet(writable_path(folder / table.name))
+            files = files_of(session, table)
+            write_row_table(session, table, folder / table.name, files, folder)
 
     found = []
     with tempfile.TemporaryDirectory() as scratch:
@@ -130,7 +126,6 @@ def measure_rows(session: Any, kind: str, size: int) -> list[dict[str, Any]]:
         stages = {
             "rows made by NumPy": make,
             "NumPy and PyArrow, one process": plain,
-            "rows carried by Spark": carry,
             "rows written by Spark": lambda: write(Path(scratch) / "written"),
             "the command, checks included": lambda: write_workload(
                 session, kind, wish, Path(scratch) / "out"
@@ -140,11 +135,6 @@ def measure_rows(session: Any, kind: str, size: int) -> list[dict[str, Any]]:
             spent, peak = timed(work)
             found.append(row(f"{kind}: {name}", 2 * size, spent, peak, "row"))
     return found
-
-
-def parts(session: Any, table: RowTable) -> int:
-    """As many tasks as `write_workload` takes."""
-    return max(-(-table.units // 2_000_000), session.sparkContext.defaultParallelism)
 
 
 def measure_crunch(session: Any, deliveries: int, nodes: int) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ from gossamer.sim.row_tables.kinds import Wish
 from gossamer.spark.crunch.crunching import crunch_results
 from gossamer.spark.crunch.folders import find_runs
 from gossamer.spark.errors import ClusterLost, JobError
+from gossamer.spark.handover import SharedFolder
 from gossamer.spark.jobs import disk_errors, explained
 from gossamer.spark.session import SessionSettings, spark_session
 from gossamer.spark.sweep.plan import Point, SweepPlan
@@ -85,10 +86,19 @@ def plan(points: int) -> SweepPlan:
     return SweepPlan(name="made up", points=tuple(made))
 
 
-def large_results(_session: Any, _text: str, label: str) -> dict[str, bytes]:
-    """Results of a point that take up a third of the disk."""
+def small_results(_session: Any, _text: str, label: str, shared: SharedFolder) -> Path:
+    """Results of a point: the summary alone."""
     summary = {"systems": {"a": {"hit_ratio": 1.0}}, "result_hash": label, "seed": 1}
-    return {"summary.json": json.dumps(summary).encode(), "a/events.parquet": bytes(350_000)}
+    results = shared.own_folder()
+    (results / "summary.json").write_text(json.dumps(summary))
+    return results
+
+
+def large_results(session: Any, text: str, label: str, shared: SharedFolder) -> Path:
+    """Results of a point that take up a third of the disk."""
+    results = small_results(session, text, label, shared)
+    (results / "events.parquet").write_bytes(bytes(350_000))
+    return results
 
 
 def test_a_sweep_that_fills_the_disk_keeps_what_was_finished(
@@ -99,14 +109,9 @@ def test_a_sweep_that_fills_the_disk_keeps_what_was_finished(
         run_sweep(Stopping(), plan(5), disk / "out", SweepOptions(at_once=1))
     runs = disk / "out.unfinished" / "runs"
     assert sorted(path.name for path in runs.iterdir()) == ["p0", "p1"]
-    monkeypatch.setattr(running, "run_on", lambda *asked: {"summary.json": large(*asked)})
+    monkeypatch.setattr(running, "run_on", small_results)
     outcome = run_sweep(Stopping(), plan(5), disk / "out", SweepOptions(at_once=1, resume=True))
     assert (outcome.ran, outcome.failed) == (3, {})
-
-
-def large(session: Any, text: str, label: str) -> bytes:
-    """The summary alone."""
-    return large_results(session, text, label)["summary.json"]
 
 
 def test_a_sweep_on_a_full_disk_leaves_nothing(disk: Path) -> None:
@@ -185,7 +190,7 @@ def test_a_sweep_whose_cluster_is_gone_is_not_tried_again(
 ) -> None:
     asked = []
 
-    def run_on(_session: Any, _text: str, label: str) -> Any:
+    def run_on(_session: Any, _text: str, label: str, _shared: SharedFolder) -> Any:
         asked.append(label)
         raise explained(label, RuntimeError(text))
 

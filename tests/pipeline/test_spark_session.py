@@ -5,21 +5,23 @@ from __future__ import annotations
 import importlib.util
 import os
 import socket
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import gossamer.spark.java as java
-import gossamer.spark.session as sessions
 from gossamer.sim.errors import ScenarioError
-from gossamer.spark.errors import ClusterError, JobError, SparkMissing, WorkerLost
+from gossamer.spark.configuration import configure_running, options_at_start, python_of
+from gossamer.spark.errors import ClusterError, FolderUnseen, JobError, SparkMissing, WorkerLost
 from gossamer.spark.java import find_java_home, java_version
 from gossamer.spark.jobs import explained
 from gossamer.spark.options import log_level_of, memory_of, option_of
 from gossamer.spark.session import SessionSettings, check_reachable, spark_session
-from support.spark_processes import run_spark_command
+from support.spark_processes import connect_server, run_spark_command
 
 needs_spark = pytest.mark.skipif(
     importlib.util.find_spec("pyspark") is None,
@@ -61,8 +63,6 @@ def test_an_old_java_is_passed_over_for_a_newer_one(
 def test_the_wrapper_drops_what_java_does_not_know(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import subprocess
-
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "new java", "17.0.1")))
     program = find_java_home(tmp_path / "made") / "bin" / "java"
     given = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "a b", "--add-modules=other"]
@@ -148,6 +148,8 @@ def test_one_of_several_masters_is_enough() -> None:
         (log_level_of, "loud", "--log-level is 'loud', expected one of off, fatal"),
         (option_of, "spark.x", "--conf is 'spark.x', expected KEY=VALUE"),
         (option_of, "x=1", "--conf is 'x=1', expected KEY=VALUE with a key that begins with spark"),
+        (option_of, "spark.master=yarn", "--conf is 'spark.master=yarn', expected --master in its"),
+        (option_of, "spark.pyspark.driver.python=p", "expected spark.pyspark.python: the driver"),
     ],
 )
 def test_options_that_are_none_are_refused(read: Any, text: str, sentence: str) -> None:
@@ -185,6 +187,24 @@ def test_options_are_read() -> None:
             JobError,
             "Spark cannot run the program chmod, expected it on PATH",
         ),
+        (
+            "Total size of serialized results of 2 tasks (2 MiB) is bigger than "
+            "spark.driver.maxResultSize (1 MiB)",
+            JobError,
+            "the results of tasks do not fit into Spark's memory, expected less, or --conf",
+        ),
+        (
+            "x\n  gossamer.spark.errors.FolderUnseen: executors do not see the folder /w\nat",
+            FolderUnseen,
+            "executors do not see the folder /w",
+        ),
+        (
+            "[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file "
+            "file:///a%20b/c.parquet. File does not exist.",
+            FolderUnseen,
+            "executors do not see the folder /a b of the driver (on a worker), expected storage",
+        ),
+        ("An error occurred while calling o7.x.\n: org.x.Bad: why\n\tat y", JobError, "why"),
         ("", JobError, "RuntimeError"),
     ],
 )
@@ -203,12 +223,13 @@ def test_an_active_session_is_joined_and_left_running(session: Any) -> None:
 
 
 def test_a_session_is_small_and_keeps_to_its_own_folder(tmp_path: Path) -> None:
-    options = sessions._options(SessionSettings(memory_bytes=2**30), tmp_path)
+    options = options_at_start(SessionSettings(memory_bytes=2**30), tmp_path)
     assert options["spark.driver.memory"] == "1024m"
+    assert options["spark.driver.maxResultSize"] == "512m"
     assert options["spark.local.dir"].startswith(str(tmp_path))
     assert options["spark.ui.enabled"] == "false"
     java = "spark.driver.extraJavaOptions"
-    more = sessions._options(SessionSettings(options={"spark.x": "1", java: "-Da=b"}), tmp_path)
+    more = options_at_start(SessionSettings(options={"spark.x": "1", java: "-Da=b"}), tmp_path)
     assert more["spark.x"] == "1"
     assert more[java] == f"{options[java]} -Da=b"
 
@@ -217,8 +238,110 @@ def test_what_spark_submit_decided_is_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
-    options = sessions._options(SessionSettings(), tmp_path)
+    options = options_at_start(SessionSettings(options={"spark.x": "1"}), tmp_path)
     assert not options.keys() & {"spark.master", "spark.driver.memory", "spark.local.dir"}
+    assert options["spark.x"] == "1"
+    assert not SessionSettings().is_local
+    late = SessionSettings(options={"spark.driver.memory": "2g"})
+    with pytest.raises(ScenarioError, match=r"--conf is 'spark.driver.memory=2g', expected spark-"):
+        options_at_start(late, tmp_path)
+    with pytest.raises(ScenarioError, match="--memory is '1024m', expected spark-submit"):
+        options_at_start(SessionSettings(memory_bytes=2**30), tmp_path)
+
+
+def test_an_option_for_a_session_that_is_joined_is_refused(session: Any) -> None:
+    for settings, sentence in (
+        (SessionSettings(options={"spark.x": "1"}), "--conf is 'spark.x=1', expected none, as a"),
+        (SessionSettings(memory_bytes=2**30), "--memory is '1024m', expected none, as a session"),
+    ):
+        with pytest.raises(ScenarioError) as refused, spark_session(settings):
+            pass
+        assert sentence in str(refused.value)
+    assert session.range(3).count() == 3
+
+
+def test_the_python_of_tasks_is_the_one_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    assert python_of(SessionSettings()) == sys.executable
+    monkeypatch.setenv("PYSPARK_PYTHON", "/usr/bin/other")
+    assert python_of(SessionSettings()) == "/usr/bin/other"
+    asked = SessionSettings(options={"spark.pyspark.python": "/opt/python"})
+    assert python_of(asked) == "/opt/python"
+
+
+class Served:
+    """What a session of Spark Connect says of its options, and does with them."""
+
+    def __init__(self) -> None:
+        self.conf = self
+        self.given: dict[str, str] = {}
+
+    def isModifiable(self, key: str) -> bool:  # noqa: N802
+        """Spark's name."""
+        return key.startswith("spark.sql.")
+
+    def set(self, key: str, value: str) -> None:
+        self.given[key] = value
+
+
+def test_a_session_of_spark_connect_gets_options_or_refuses_them() -> None:
+    served = Served()
+    options = {"spark.sql.shuffle.partitions": "3", "spark.hadoop.a.b": "c"}
+    configure_running(served, SessionSettings(options=options))
+    assert served.given["spark.sql.shuffle.partitions"] == "3"
+    assert served.given["a.b"] == "c"
+    assert served.given["spark.sql.session.timeZone"] == "UTC"
+    assert served.given["parquet.page.verify-checksum.enabled"] == "true"
+    for settings, sentence in (
+        (SessionSettings(options={"spark.executor.memory": "2g"}), "--conf is 'spark.executor.mem"),
+        (SessionSettings(memory_bytes=2**30), "--memory is '1024m', expected none with Spark Conn"),
+    ):
+        with pytest.raises(ScenarioError) as refused:
+            configure_running(Served(), settings)
+        assert sentence in str(refused.value)
+
+
+@needs_spark
+def test_tasks_run_in_the_python_that_an_option_names(tmp_path: Path) -> None:
+    """Before, the option was ignored, and the tables were written by this Python."""
+    asked = tmp_path / "python"
+    used = tmp_path / "used"
+    asked.write_text(f'#!/bin/sh\ntouch "{used}"\nexec "{sys.executable}" "$@"\n')
+    asked.chmod(0o755)
+    out = ("--out", str(tmp_path / "out"), "--subscriptions", "100", "--events", "100")
+    done = run_spark_command(
+        *("workload", "vinifera", *out, "--conf", f"spark.pyspark.python={asked}")
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert used.exists()
+
+
+@needs_spark
+@pytest.mark.slow
+@pytest.mark.skipif(
+    importlib.util.find_spec("grpc") is None,
+    reason="needs Spark Connect: pip install 'pyspark[connect]'",
+)
+def test_a_server_of_spark_connect_is_given_options(tmp_path: Path) -> None:
+    """Before, every --conf was ignored there."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    small = ("--subscriptions", "100", "--events", "100")
+    with connect_server(scratch, find_java_home(scratch), free_port()) as address:
+
+        def made(name: str, option: str) -> subprocess.CompletedProcess[str]:
+            out = ("--out", str(tmp_path / name), "--master", address)
+            return run_spark_command("workload", "vinifera", *out, *small, "--conf", option)
+
+        refused = made("refused", "spark.executor.memory=3g")
+        done = made("done", "spark.sql.parquet.compression.codec=gzip")
+    assert refused.returncode == 2
+    assert refused.stderr.count("\n") == 1
+    assert "--conf is 'spark.executor.memory=3g', expected an option that" in refused.stderr
+    assert (done.returncode, done.stderr) == (0, "")
+    (file,) = (tmp_path / "done" / "events").iterdir()
+    assert pq.ParquetFile(file).metadata.row_group(0).column(0).compression == "GZIP"
+    assert {path.name for path in tmp_path.iterdir()} == {"scratch", "done"}
 
 
 @needs_spark
@@ -261,8 +384,6 @@ def test_a_master_that_is_gone_ends_a_command_in_a_sentence(tmp_path: Path) -> N
 
 
 def test_help_needs_neither_spark_nor_numbers() -> None:
-    import subprocess
-
     program = (
         "import sys; from gossamer.spark.cli import app; "
         "app(['--help'], standalone_mode=False); "

@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import os
 import signal
+import tempfile
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+import gossamer.spark.workload.parts as parts
 import gossamer.spark.workload.writing as writing
 from gossamer.sim.churn import read_trace
 from gossamer.sim.results import ResultsError
@@ -23,7 +28,7 @@ from gossamer.spark.crunch.folders import find_runs
 from gossamer.spark.crunch.workloads import workload_rows
 from gossamer.spark.errors import JobError
 from gossamer.spark.workload.checks import Check
-from gossamer.spark.workload.frames import table_frame
+from gossamer.spark.workload.parts import write_row_table
 from gossamer.spark.workload.writing import write_workload
 
 WISHES = {
@@ -57,14 +62,49 @@ def test_files_hold_the_rows_of_one_process_and_pass_their_checks(
     assert not list(tmp_path.glob(".out*"))
 
 
-def test_rows_do_not_hang_on_partitions_or_chunks(session: Any) -> None:
-    for table in make_workload("vinifera", COMMON).tables():
-        key = table.fields[0].name
-        whole = table.table()
-        for partitions, chunk in ((1, 10_000), (2, 500), (3, 333)):
-            frame = table_frame(session, table, partitions, chunk)
-            assert frame.rdd.getNumPartitions() == partitions
-            assert frame.toArrow().sort_by(key).cast(whole.schema).equals(whole)
+@pytest.mark.parametrize("files", [1, 7, 32])
+def test_a_table_has_exactly_the_files_asked_for(session: Any, tmp_path: Path, files: int) -> None:
+    """Before, 200,000 rows had four files however many were asked for."""
+    for table in make_workload("vinifera", attrs.evolve(COMMON, subscriptions=200_000)).tables():
+        folder = tmp_path / table.name
+        rows = write_row_table(session, table, folder, files, tmp_path)
+        assert len(list(folder.iterdir())) == files
+        assert rows == table.units
+        found = read(folder)
+        assert found.equals(table.table().cast(found.schema))
+
+
+def test_more_files_than_rows_are_empty_ones(session: Any, tmp_path: Path) -> None:
+    wish = Wish(subscriptions=3, events=0)
+    written = write_workload(session, "vinifera", wish, tmp_path / "out", partitions=5)
+    assert written.rows == {"subscriptions": 3, "events": 0}
+    for name, rows in written.rows.items():
+        files = sorted((tmp_path / "out" / name).iterdir())
+        assert [file.name for file in files] == [f"part-{i:05}.parquet" for i in range(5)]
+        assert sum(pq.ParquetFile(file).metadata.num_rows for file in files) == rows
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    units=st.integers(0, 300),
+    files=st.integers(1, 12),
+    chunk=st.integers(1, 60),
+    groups=st.integers(1, 4),
+)
+def test_rows_do_not_hang_on_files_chunks_or_groups(
+    units: int, files: int, chunk: int, groups: int
+) -> None:
+    table = make_workload("siena", Wish(subscriptions=units, events=0, seed=3)).tables()[0]
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        mock.patch.object(parts, "CHUNK", chunk),
+        mock.patch.object(parts, "GROUP_UNITS", chunk * groups),
+    ):
+        names = [Path(scratch) / parts.file_name(part) for part in range(files)]
+        rows = [parts.write_part(table, name, part, files) for part, name in enumerate(names)]
+        assert sum(rows) == units
+        found = read(Path(scratch))
+    assert found.equals(table.table().cast(found.schema))
 
 
 def test_churn_is_a_trace_that_the_simulator_reads(session: Any, tmp_path: Path) -> None:

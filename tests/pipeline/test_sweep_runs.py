@@ -23,6 +23,7 @@ from gossamer.sim.simulation import simulate
 from gossamer.sim.summary import result_hash
 from gossamer.sim.tasks import run_tasks
 from gossamer.spark.errors import WorkerLost
+from gossamer.spark.handover import SharedFolder
 from gossamer.spark.java import find_java_home
 from gossamer.spark.sweep.plan import Point, SweepPlan, read_sweep
 from gossamer.spark.sweep.runner import tasks_on_spark
@@ -183,7 +184,7 @@ class Worker:
         self.reasons = reasons
         self.asked: list[str] = []
 
-    def run_on(self, _session: Any, _text: str, label: str) -> dict[str, bytes]:
+    def run_on(self, _session: Any, _text: str, label: str, shared: SharedFolder) -> Path:
         self.asked.append(label)
         if label in self.reasons:
             raise self.reasons[label]
@@ -191,7 +192,9 @@ class Worker:
             self.losses[label] -= 1
             raise WorkerLost(f"{label}: a worker was lost while it was at work")
         summary = {"systems": {"a": {"hit_ratio": 1.0}}, "result_hash": label, "seed": 1}
-        return {"summary.json": json.dumps(summary).encode()}
+        results = shared.own_folder()
+        (results / "summary.json").write_text(json.dumps(summary))
+        return results
 
 
 def points(number: int, memory_bytes: int = 1) -> SweepPlan:
@@ -264,11 +267,13 @@ def test_points_that_share_a_memory_wait_for_each_other(
     assert len(alone._next(waiting, [], 0)) == 8
 
 
-def test_a_worker_that_dies_is_a_worker_lost(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_dies_is_a_worker_lost(
+    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import gossamer.spark.sweep.task as task
 
     class Suicide:
-        def __init__(self, _text: str) -> None:
+        def __init__(self, _text: str, _shared: SharedFolder) -> None:
             pass
 
         def __call__(self, _batches: Any) -> Any:
@@ -277,7 +282,7 @@ def test_a_worker_that_dies_is_a_worker_lost(session: Any, monkeypatch: pytest.M
 
     monkeypatch.setattr(task, "_Task", Suicide)
     with pytest.raises(WorkerLost, match="p0: a worker was lost"):
-        task.run_on(session, "", "p0")
+        task.run_on(session, "", "p0", SharedFolder(tmp_path, tmp_path))
 
 
 @attrs.frozen

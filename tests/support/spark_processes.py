@@ -9,12 +9,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import attrs
 import psutil
+import pytest
 
 from support.waiting import PATIENCE_S, POLL_S
 
@@ -46,8 +47,10 @@ def environment(**changes: str | None) -> dict[str, str]:
 
 def start_spark_command(*arguments: str, **changes: str | None) -> subprocess.Popen[str]:
     """Start `gossamer spark` with these arguments, in a process group of its own."""
+    has_own_java = not any(argument.startswith("sc://") for argument in arguments)
+    conf = _CONF if has_own_java else []
     return subprocess.Popen(
-        [sys.executable, "-c", _RUN, *arguments, *_CONF],
+        [sys.executable, "-c", _RUN, *arguments, *conf],
         env=environment(**changes),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -109,9 +112,39 @@ def _has_children(process: psutil.Process) -> bool:
         return False
 
 
+def apart_from(folder: Path) -> tuple[str, ...]:
+    """What a command begins with to which ``folder`` is another one, empty at first.
+
+    The test is skipped where this user may not make mount namespaces.
+    """
+    inside = 'mount -t tmpfs tmpfs "$0" && exec "$@"'
+    command = ("unshare", "--mount", "sh", "-c", inside, str(folder))
+    try:
+        tried = subprocess.run([*command, "true"], capture_output=True, text=True)
+    except OSError as error:
+        pytest.skip(f"needs mount namespaces: {error}")
+    if tried.returncode:
+        pytest.skip(f"needs mount namespaces: {tried.stderr.strip()}")
+    return command
+
+
+def as_seen_by(process: subprocess.Popen[str], folder: Path) -> Path:
+    """A path by which this process gets at what another sees as ``folder``."""
+    return Path(f"/proc/{process.pid}/root") / folder.relative_to("/")
+
+
 @contextmanager
-def standalone_cluster(folder: Path, java_home: Path, workers: int) -> Iterator[Cluster]:
-    """A master and workers of one core each on this machine."""
+def standalone_cluster(
+    folder: Path, java_home: Path, workers: int, inside: Sequence[str] = ()
+) -> Iterator[Cluster]:
+    """A master and workers of one core each on this machine.
+
+    Args:
+        folder: for the files of workers and executors.
+        java_home: of the Java that they run on.
+        workers: how many.
+        inside: what the commands of workers begin with, such as `apart_from` a folder.
+    """
     running: list[subprocess.Popen[str]] = []
     started: list[subprocess.Popen[str]] = []
     changes = {
@@ -122,7 +155,7 @@ def standalone_cluster(folder: Path, java_home: Path, workers: int) -> Iterator[
     }
     try:
         master, found = _start(
-            ("Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"),
+            ("master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"),
             r"(spark://127\.0\.0\.1:\d+)",
             changes,
             running,
@@ -131,10 +164,11 @@ def standalone_cluster(folder: Path, java_home: Path, workers: int) -> Iterator[
             scratch = folder / f"worker-{number}"
             arguments = ("--cores", "1", "--memory", "1g", "--work-dir", str(scratch))
             worker, _ = _start(
-                ("Worker", "--webui-port", "0", *arguments, found),
+                ("worker.Worker", "--webui-port", "0", *arguments, found),
                 r"(Successfully registered with master)",
                 changes,
                 running,
+                inside,
             )
             started.append(worker)
         assert master.poll() is None
@@ -147,20 +181,61 @@ def standalone_cluster(folder: Path, java_home: Path, workers: int) -> Iterator[
             process.stderr.close()
 
 
+@contextmanager
+def connect_server(folder: Path, java_home: Path, port: int) -> Iterator[str]:
+    """A server of Spark Connect on this machine; its address."""
+    running: list[subprocess.Popen[str]] = []
+    conf = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": f"{port}",
+        "spark.driver.extraJavaOptions": f"{SHORT_LIVED} -Djava.io.tmpdir={folder}",
+        "spark.local.dir": str(folder),
+        "spark.ui.enabled": "false",
+    }
+    options = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
+    server = "org.apache.spark.sql.connect.service.SparkConnectServer"
+    what = ("--class", server, "--master", "local[1]", "--driver-memory", "1g")
+    changes = {
+        "JAVA_HOME": str(java_home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+        "TMPDIR": str(folder),
+    }
+    try:
+        _start(
+            ("SparkSubmit", *what, *options, "spark-internal"),
+            r"(Spark Connect server started)",
+            changes,
+            running,
+        )
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        for process in running:
+            if process.poll() is None:
+                kill_group(process)
+            assert process.stderr is not None
+            process.stderr.close()
+
+
 def _start(
     arguments: tuple[str, ...],
     sign: str,
     changes: Mapping[str, str],
     running: list[subprocess.Popen[str]],
+    inside: Sequence[str] = (),
 ) -> tuple[subprocess.Popen[str], str]:
     """Start a daemon of Spark and wait for what its log says when it is ready."""
     import pyspark
 
     home = Path(pyspark.__file__).parent
     name, *others = arguments
-    package = {"Master": "master", "Worker": "worker"}[name]
     process = subprocess.Popen(
-        [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{package}.{name}", *others],
+        [
+            *inside,
+            str(home / "bin" / "spark-class"),
+            f"org.apache.spark.deploy.{name}",
+            *others,
+        ],
         env=environment(SPARK_HOME=str(home), **changes),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

@@ -23,6 +23,7 @@ from gossamer.protocol.state import make_state
 from gossamer.sim.commands.destination import file_name
 from gossamer.sim.commands.preview import bytes_per_node
 from gossamer.sim.commands.progress import ProgressLines, progress_bars, stops_between_rounds
+from gossamer.sim.results import whole_folder
 from gossamer.sim.scenario import Scenario, System
 from gossamer.sim.scenario_file import read_scenario
 from support.installed_command import (
@@ -32,6 +33,7 @@ from support.installed_command import (
     replace_simulation,
     unchanged,
 )
+from support.other_processes import another_at_work
 
 TRACE = "a 2 0 600 900 3600\nb 1 0 3600\nc 1 120.5 1800\n"
 SCENARIO = 'name = "small"\nseed = 5\nnodes = 50\nrounds = 10\n[events]\nwarm_up_rounds = 5\n'
@@ -196,11 +198,19 @@ def test_memory_is_estimated_from_the_arrays_that_are_allocated() -> None:
     assert bytes_per_node(wider) - bytes_per_node(settings) == grown
 
 
-def test_ctrl_c_before_a_checkpoint_leaves_nothing(
-    work: Path, simulation: MadeUpSimulation, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_a_signal_before_a_checkpoint_leaves_nothing(
+    work: Path,
+    simulation: MadeUpSimulation,
+    capsys: pytest.CaptureFixture[str],
+    number: signal.Signals,
+    code: int,
 ) -> None:
-    simulation.meanwhile = lambda: signal.raise_signal(signal.SIGINT)
-    assert sim("run s.toml --out o") == 130
+    """Before, SIGTERM and SIGHUP ended the process at once, with its folder half-written."""
+    simulation.meanwhile = lambda: signal.raise_signal(number)
+    assert sim("run s.toml --out o") == code
     told = capsys.readouterr().err.splitlines()[-1]
     assert told == "gossamer: interrupted; there was no checkpoint yet, nothing is kept"
     assert set(content_of(work)) == {"s.toml", "t.avt"}
@@ -283,6 +293,48 @@ def test_what_cannot_be_resumed_or_begun_says_why(
     assert words in told
     assert told.count("\n") == 1
     assert len(simulation.calls) == done
+
+
+def test_a_signal_is_told_by_commands_that_keep_nothing(
+    work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before, SIGTERM left the folder half-written, and Ctrl-C was not told."""
+
+    def half_written(out: Path, **_: object) -> None:
+        with whole_folder(out, replace=False):
+            signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr("gossamer.sim.figures.FIGURES", {"vinifera": half_written})
+    with unchanged(work):
+        assert sim("figures vinifera --out o") == 143
+    assert capsys.readouterr().err == "gossamer: interrupted\n"
+
+
+@pytest.mark.parametrize("line", ["run s.toml --out o", "run s.toml --out o --resume"])
+def test_a_run_beside_a_live_one_is_refused(
+    work: Path, simulation: MadeUpSimulation, capsys: pytest.CaptureFixture[str], line: str
+) -> None:
+    """Before, what was resumed beside the run that went on used its checkpoints as well."""
+    interrupt(simulation, "run s.toml --out o")
+    done = len(simulation.calls)
+    capsys.readouterr()
+    with another_at_work(work / "o") as process, unchanged(work):
+        assert sim(line) == 2
+    told = capsys.readouterr().err
+    assert f"is being worked on by process {process.pid}, expected to be alone with it" in told
+    assert told.count("\n") == 1
+    assert len(simulation.calls) == done
+    assert sim("run s.toml --out o --resume --no-plots") == 0
+    assert sorted(path.name for path in work.iterdir()) == ["o", "s.toml", "t.avt"]
+
+
+def test_figures_and_benchmarks_beside_others_are_refused(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with another_at_work(work / "o") as process, unchanged(work):
+        for line in ("figures vinifera --out o", "bench --out o"):
+            assert sim(line) == 2
+            assert f"is being worked on by process {process.pid}" in capsys.readouterr().err
 
 
 def test_a_second_ctrl_c_interrupts_at_once() -> None:

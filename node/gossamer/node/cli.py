@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from gossamer.command.paths import local_path
 from gossamer.node.starting import EDGE, NEIGHBOUR, OPTIONS, list_changes, run_peers
 
 SETTINGS: Final[dict[str, Any]] = {
@@ -28,14 +29,26 @@ sub_app = typer.Typer(**SETTINGS)
 pub_app = typer.Typer(**SETTINGS)
 top_app = typer.Typer(**SETTINGS)
 
-NewFolder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder to be made.")]
+NewFolder = Annotated[
+    Path, typer.Argument(metavar="FOLDER", help="Folder to be made.", parser=local_path)
+]
 Folder = Annotated[
     Path | None,
-    typer.Argument(metavar="[FOLDER]", help="The peer's folder; the current one if none."),
+    typer.Argument(
+        metavar="[FOLDER]",
+        help="The peer's folder; the current one if none.",
+        parser=local_path,
+    ),
 ]
 FolderOption = Annotated[
     Path | None,
-    typer.Option("--folder", "-f", help="The peer's folder; the current one if none."),
+    typer.Option(
+        "--folder",
+        "-f",
+        metavar="FOLDER",
+        help="The peer's folder; the current one if none.",
+        parser=local_path,
+    ),
 ]
 Changes = Annotated[
     list[str] | None,
@@ -54,7 +67,11 @@ def init(
     name: Annotated[str, typer.Option(help="What this peer is called.")] = "first",
     schema: Annotated[
         Path | None,
-        typer.Option(help="TOML file of what events are made of; stock quotes if none."),
+        typer.Option(
+            metavar="FILE",
+            help="TOML file of what events are made of; stock quotes if none.",
+            parser=local_path,
+        ),
     ] = None,
     preset: Preset = None,
     peers: Annotated[
@@ -147,6 +164,7 @@ def run(
         typer.Argument(
             metavar="[FOLDER]...",
             help="The peer's folder, the current one if none; each of several runs on its own.",
+            parser=local_path,
         ),
     ] = None,
     changes: Changes = None,
@@ -184,7 +202,10 @@ def run(
 
 @app.command()
 def replay(
-    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="Churn trace: .avt, .parquet.")],
+    trace: Annotated[
+        Path,
+        typer.Argument(metavar="TRACE", help="Churn trace: .avt, .parquet.", parser=local_path),
+    ],
     peers: Annotated[int, typer.Option(help="Real peers: the first nodes of the trace.")] = 40,
     speed: Annotated[float, typer.Option(help="Seconds of the trace that pass in one.")] = 600.0,
     round_s: Annotated[
@@ -203,7 +224,12 @@ def replay(
     processes: Annotated[
         int | None, typer.Option(min=1, help="Processes that hold the peers.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Result folder, which must not exist.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Result folder, which must not exist.", parser=local_path
+        ),
+    ] = None,
     json: Json = False,
     no_plots: Annotated[bool, typer.Option("--no-plots", help="Draw nothing.")] = False,
 ) -> None:

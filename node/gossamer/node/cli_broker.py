@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from gossamer.command.paths import local_path
 from gossamer.node.cli import SETTINGS, FolderOption
 
 advertise_app = typer.Typer(**SETTINGS)
@@ -58,7 +59,9 @@ def unsub(
 
 @batch_app.command()
 def batch(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="One operation a line.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="One operation a line.", parser=local_path)
+    ],
     name: Annotated[
         str | None, typer.Option(help="The client; one that is gone at the end if none.")
     ] = None,

@@ -10,6 +10,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from gossamer.command.paths import local_path
+
 NEIGHBOUR, EDGE = "--neighbour", "--edge"
 # Options of `run`, and the change of a setting that they begin.
 OPTIONS = {
@@ -57,7 +59,7 @@ def read_plain_run(args: Sequence[str]) -> tuple[list[Path], list[str]] | None:
         elif argument.startswith("-"):
             return None
         else:
-            folders.append(Path(argument))
+            folders.append(local_path(argument))
     return folders, [*changes, *list_changes(several)]
 
 

@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
 from typing import Any
 
+from gossamer.command.signals import exit_code_of
+
 COMMAND_GROUP = "gossamer.commands"
 
 DESCRIPTIONS = {
@@ -32,6 +34,7 @@ DESCRIPTIONS = {
 # time it is raised, so that the frame need not import it to recognise it.
 USER_ERRORS = frozenset(
     {
+        "gossamer.command.paths.StorageError",
         "gossamer.node.errors.base.NodeError",
         "gossamer.protocol.errors.ProtocolError",
         "gossamer.sim.errors.SimulationError",
@@ -41,7 +44,6 @@ DEFECTS = frozenset({"gossamer.protocol.errors.InvariantError"})
 
 EXIT_OK = 0
 EXIT_USER_ERROR = 2
-EXIT_INTERRUPTED = 130  # 128 + SIGINT, the shells' convention
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -87,9 +89,9 @@ def run_command(command: EntryPoint, arguments: Sequence[str]) -> int:
         app(args=list(arguments), prog_name=f"gossamer {command.name}")
     except SystemExit as end:
         return _exit_code(end)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         _fail("interrupted")
-        return EXIT_INTERRUPTED
+        return exit_code_of(interrupt)
     except OSError as error:
         return _fail(_os_error_sentence(error))
     except Exception as error:

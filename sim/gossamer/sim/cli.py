@@ -11,19 +11,30 @@ from typing import Annotated
 
 import typer
 
+from gossamer.command.paths import local_path
+from gossamer.command.signals import interruptible
+
 app = typer.Typer(
-    help="Simulate overlays of up to a million nodes.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 
-ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="Scenario file, TOML.")]
+ScenarioFile = Annotated[
+    Path, typer.Argument(metavar="SCENARIO", help="Scenario file, TOML.", parser=local_path)
+]
 Out = Annotated[
     Path | None,
-    typer.Option(help="Result folder, which must not exist (default: a free one under results)."),
+    typer.Option(
+        metavar="FOLDER",
+        help="Result folder, which must not exist (default: a free one under results).",
+        parser=local_path,
+    ),
 ]
-Trace = Annotated[Path | None, typer.Option(help="Churn trace in place of the scenario's.")]
+Trace = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Churn trace in place of the scenario's.", parser=local_path),
+]
 Seed = Annotated[int | None, typer.Option(help="Seed of everything random.")]
 Nodes = Annotated[int | None, typer.Option(help="Number of nodes.")]
 Rounds = Annotated[int | None, typer.Option(help="Number of rounds.")]
@@ -41,6 +52,12 @@ NoPlots = Annotated[bool, typer.Option("--no-plots", help="Draw nothing, write n
 Threads = Annotated[int, typer.Option(min=1, help="Systems that run at a time.")]
 Processes = Annotated[int, typer.Option(min=1, help="Runs that go on at a time.")]
 Quick = Annotated[bool, typer.Option("--quick", help="A reduced version, in minutes.")]
+
+
+@app.callback()
+def begin(context: typer.Context) -> None:
+    """Simulate overlays of up to a million nodes."""
+    context.with_resource(interruptible())
 
 
 @app.command()
@@ -105,7 +122,10 @@ def check(
 
 @app.command()
 def replay(
-    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="Churn trace to run under.")],
+    trace: Annotated[
+        Path,
+        typer.Argument(metavar="TRACE", help="Churn trace to run under.", parser=local_path),
+    ],
     round_s: Annotated[float, typer.Option(help="Length of a gossip round, seconds.")] = 60.0,
     preset: Annotated[str, typer.Option(help="Preset of Vinifera.")] = "resilient",
     out: Out = None,
@@ -152,7 +172,12 @@ def bench(
     ] = None,
     sizes: Annotated[str, typer.Option(help="Numbers of nodes, such as 10000,100000.")] = "",
     out: Annotated[
-        Path | None, typer.Option(help="New folder for bench.json and a plot of how costs grow.")
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="New folder for bench.json and a plot of how costs grow.",
+            parser=local_path,
+        ),
     ] = None,
     quick: Quick = False,
     json: Annotated[
@@ -167,7 +192,10 @@ def bench(
 
 @app.command()
 def compare(
-    results: Annotated[list[Path], typer.Argument(metavar="RESULTS...", help="Result folders.")],
+    results: Annotated[
+        list[Path],
+        typer.Argument(metavar="RESULTS...", help="Result folders.", parser=local_path),
+    ],
 ) -> None:
     """Set the results of runs side by side, the first as the reference."""
     from rich.console import Console

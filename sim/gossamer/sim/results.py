@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gossamer.command.paths import foreign_storage
 from gossamer.sim.brokers.records import BrokerRunRecord, CoveringRecord
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.records import Column, RunRecord, SystemRecord, Table
@@ -74,9 +76,12 @@ def check_place(path: Path, *, resumed: bool = False) -> None:
     """Check that results could be written to ``path``, and make nothing.
 
     Raises:
-        ResultsError: ``path`` is a file, or a folder that is not empty (unless ``resumed``), or
-            lies where nothing can be made.
+        ResultsError: ``path`` is a file, a folder that is not empty (unless ``resumed``), on
+            storage that is not this machine's, or lies where nothing can be made.
     """
+    elsewhere = foreign_storage(path)
+    if elsewhere is not None:
+        raise ResultsError(path, elsewhere)
     path = Path(path)
     if path.exists() and not path.is_dir():
         raise ResultsError(path, "is a file, expected a new folder for the results")
@@ -180,21 +185,49 @@ def read_results(path: Path) -> Results:
 @contextmanager
 def whole_folder(path: Path, *, replace: bool) -> Iterator[Path]:
     """A new folder beside ``path`` that becomes ``path`` at the end, or vanishes on any error."""
-    folder = _sibling(path, "tmp")
-    folder.mkdir()
-    try:
+    with scratch_folder(path) as folder:
         yield folder
         if replace and path.exists():
             _take_place(folder, path)
         else:
-            _rename_to_free(folder, path)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
+            rename_to_free(folder, path)
 
 
-def _rename_to_free(folder: Path, path: Path) -> None:
-    """Rename ``folder`` to ``path``, which must not exist or be an empty folder."""
+@contextmanager
+def scratch_folder(path: Path) -> Iterator[Path]:
+    """A new folder beside ``path``, of a name that is never used again; it is gone at the end."""
+    folder = _sibling(path, "tmp")
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        remove_folder(folder)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder in which others may still be writing, who do not find it any more."""
+    gone = folder.with_name(re.sub(r"[0-9a-f]{12}(?=\.tmp$)", uuid.uuid4().hex[:12], folder.name))
+    try:
+        folder.rename(gone)
+    except FileNotFoundError:
+        return
+    except OSError:
+        gone = folder
+    shutil.rmtree(gone, ignore_errors=True)
+
+
+def unfinished_siblings(path: Path) -> list[Path]:
+    """What `whole_folder` made for ``path`` in processes that were killed, or are at work."""
+    pattern = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{12}}\.tmp")
+    return [one for one in path.absolute().parent.iterdir() if pattern.fullmatch(one.name)]
+
+
+def rename_to_free(folder: Path, path: Path) -> None:
+    """Rename ``folder`` to ``path``, which must not exist or be an empty folder.
+
+    Raises:
+        ResultsError: it is neither; both are as they were.
+    """
     try:
         folder.rename(path)
     except OSError as error:

@@ -105,6 +105,7 @@ def _answers(tasks: Sequence[Task[T]], processes: int) -> Iterator[tuple[int, T 
         return
     # Spawned, not forked: a fork of a process with threads may hang.
     context = multiprocessing.get_context("spawn")
+    others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(processes, mp_context=context, initializer=_stop_silently)
     try:
         if tasks:
@@ -116,6 +117,11 @@ def _answers(tasks: Sequence[Task[T]], processes: int) -> Iterator[tuple[int, T 
         raise SimulationError(
             "a process of the run ended before its time; perhaps the memory does not suffice"
         ) from None
+    except KeyboardInterrupt:
+        # Ctrl-C has reached them as well; other signals come to this process alone.
+        for child in set(multiprocessing.active_children()) - others:
+            child.terminate()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 

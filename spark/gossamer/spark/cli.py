@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gossamer.command.paths import local_path
+from gossamer.command.signals import exit_code_of, interruptible
+
 if TYPE_CHECKING:
     from gossamer.spark.session import SessionSettings
 
 app = typer.Typer(
-    help="Workloads, sweeps and results at scale, on Apache Spark (extra 'spark').",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -42,6 +44,12 @@ Changes = Annotated[
 ]
 
 
+@app.callback()
+def begin(context: typer.Context) -> None:
+    """Workloads, sweeps and results at scale, on Apache Spark (extra 'spark')."""
+    context.with_resource(interruptible())
+
+
 @app.command()
 def workload(
     kind: Annotated[
@@ -51,7 +59,10 @@ def workload(
             help="vinifera, siena, covering, keywords, commuters, quotes or churn.",
         ),
     ],
-    out: Annotated[Path, typer.Option(help="New folder for the tables.")],
+    out: Annotated[
+        Path,
+        typer.Option(metavar="FOLDER", help="New folder for the tables.", parser=local_path),
+    ],
     subscriptions: Annotated[
         int, typer.Option(help="Subscriptions; keywords, or nodes of churn.")
     ] = 100_000,
@@ -59,7 +70,12 @@ def workload(
     seed: Seed = 1,
     source: Annotated[
         Path | None,
-        typer.Option("--from", help="Quotes to resample, trace to fit, or graph of brokers."),
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="Quotes to resample, trace to fit, or graph of brokers.",
+            parser=local_path,
+        ),
     ] = None,
     changes: Changes = None,
     partitions: Annotated[
@@ -97,9 +113,16 @@ def workload(
 def crunch(
     results: Annotated[
         list[Path],
-        typer.Argument(metavar="RESULTS...", help="Result folders, or folders of them."),
+        typer.Argument(
+            metavar="RESULTS...", help="Result folders, or folders of them.", parser=local_path
+        ),
     ],
-    out: Annotated[Path, typer.Option(help="New folder for measures, plots and report.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="FOLDER", help="New folder for measures, plots and report.", parser=local_path
+        ),
+    ],
     plots: Annotated[bool, typer.Option(help="Draw plots.")] = True,
     claims: Annotated[
         list[str] | None,
@@ -140,8 +163,15 @@ def crunch(
 
 @app.command()
 def sweep(
-    file: Annotated[Path, typer.Argument(metavar="SWEEP", help="Sweep file, TOML.")],
-    out: Annotated[Path, typer.Option(help="New folder for the results of all points.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="SWEEP", help="Sweep file, TOML.", parser=local_path)
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="FOLDER", help="New folder for the results of all points.", parser=local_path
+        ),
+    ],
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with an unfinished sweep.")
     ] = False,
@@ -160,7 +190,7 @@ def sweep(
     """Run scenarios over a grid of values and seeds, one simulation a task."""
     from gossamer.spark.errors import ClusterLost, SweepEnded
     from gossamer.spark.jobs import disk_errors, sentence_of
-    from gossamer.spark.session import require_spark, spark_session
+    from gossamer.spark.session import require_spark, runs_here, spark_session
     from gossamer.spark.sweep.plan import read_sweep
     from gossamer.spark.sweep.running import SweepOptions, run_sweep, what_is_kept
     from gossamer.spark.tables import print_sweep
@@ -168,15 +198,15 @@ def sweep(
     require_spark()
     plan = read_sweep(file)
     settings = _session(master, memory, patience, log_level, conf)
-    options = SweepOptions(
-        resume=resume, at_once=at_once, retries=retries, shares_memory=settings.is_local
-    )
     try:
         with disk_errors(out), spark_session(settings) as session:
+            options = SweepOptions(
+                resume=resume, at_once=at_once, retries=retries, shares_memory=runs_here(session)
+            )
             outcome = run_sweep(session, plan, out, options)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         typer.echo(f"gossamer: interrupted; {what_is_kept(file, out)}", err=True)
-        raise typer.Exit(130) from None
+        raise typer.Exit(exit_code_of(interrupt)) from None
     except (ClusterLost, OSError) as error:
         raise SweepEnded(f"{sentence_of(error)}; {what_is_kept(file, out)}") from error
     print_sweep(outcome)

@@ -37,6 +37,10 @@ class ClusterLost(JobError):
     """A cluster has no workers, or is gone itself: nothing that is tried again there can help."""
 
 
+class FolderUnseen(ClusterLost):
+    """Machines of a cluster do not share a folder with the driver; they have written nothing."""
+
+
 class SweepEnded(JobError):
     """A sweep cannot go on; points that were finished are kept."""
 

@@ -6,9 +6,11 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
+
+from gossamer.spark.jobs import java_may_be_gone
 
 _ENDING_S: Final = 20.0
 _UNCAUGHT: Final = re.compile(r'^Exception in thread "main" [\w.$]+: (.+)$', re.M)
@@ -34,8 +36,10 @@ def own_java() -> Iterator[None]:
         started = getattr(gateway, "proc", None)  # None of a Java that another process started
         if before is None and gateway is not None and started is not None:
             SparkContext._gateway = SparkContext._jvm = None
-            gateway.shutdown()
-            started.stdin.close()  # by which it learns that it is to end
+            with java_may_be_gone():
+                gateway.shutdown()
+            with suppress(BrokenPipeError):
+                started.stdin.close()  # by which it learns that it is to end
             try:
                 started.wait(_ENDING_S)
             except subprocess.TimeoutExpired:

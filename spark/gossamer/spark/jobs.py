@@ -18,11 +18,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from gossamer.sim.commands.progress import ProgressLines
 from gossamer.sim.errors import SimulationError
-from gossamer.spark.errors import NO_WORKERS, ClusterLost, JobError, WorkerLost
+from gossamer.spark.errors import NO_WORKERS, ClusterLost, FolderUnseen, JobError, WorkerLost
+from gossamer.spark.handover import unseen_sentence
 
 _LOOKING_S: Final = 0.3
 
 _OWN_ERROR: Final = re.compile(r"gossamer\.[\w.]+(?:Error|Lost|Missing): ([^\n]+)")
+_UNSEEN: Final = re.compile(r"gossamer\.spark\.errors\.FolderUnseen: ([^\n]+)")
+_NOT_THERE: Final = re.compile(r"FILE_NOT_EXIST|FileNotFoundException")
+_TOO_LARGE: Final = re.compile(r"bigger than spark\.driver\.maxResultSize")
 # The last line of a traceback of a task.
 _RAISED: Final = re.compile(r"^\s*((?:OSError|[A-Z]\w*(?:Error|Exception|Interrupt)): .*)$", re.M)
 _LONGEST: Final = 400
@@ -62,6 +66,7 @@ def job_errors(what: str) -> Iterator[None]:
     Raises:
         WorkerLost: the process or machine of a task is gone.
         ClusterLost: there is no worker at all, or no master.
+        FolderUnseen: workers do not see a folder of this machine.
         JobError: anything else of Spark's.
     """
     try:
@@ -72,6 +77,16 @@ def job_errors(what: str) -> Iterator[None]:
         if not is_of_spark(error):
             raise
         raise explained(what, error) from error
+
+
+@contextmanager
+def java_may_be_gone() -> Iterator[None]:
+    """Let what is asked of Spark fail: a signal to a whole process group ends Java as well."""
+    try:
+        yield
+    except Exception as error:
+        if not is_of_spark(error):
+            raise
 
 
 def sentence_of(error: Exception) -> str:
@@ -93,6 +108,9 @@ def explained(what: str, error: BaseException) -> JobError:
     no_workers = _NO_WORKERS.search(text)
     if no_workers:
         return ClusterLost(f"{what}: {no_workers[0]}, expected some to come (--patience)")
+    unseen = _UNSEEN.findall(text)
+    if unseen:
+        return FolderUnseen(f"{what}: {unseen[-1].strip()}")
     own = _OWN_ERROR.findall(text)
     if own:
         return JobError(f"{what}: {own[-1].strip()}")
@@ -100,8 +118,14 @@ def explained(what: str, error: BaseException) -> JobError:
         return JobError(f"{what}: no space is left on the device")
     if "OutOfMemoryError" in text or re.search(r"\bMemoryError\b", text):
         return JobError(f"{what}: the memory does not suffice; give Spark more with --memory")
+    if _TOO_LARGE.search(text):
+        expected = "expected less, or --conf spark.driver.maxResultSize=SIZE with --memory"
+        return JobError(f"{what}: the results of tasks do not fit into Spark's memory, {expected}")
+    file = _FILE.search(text)
+    if file and _NOT_THERE.search(text):
+        folder = Path("/" + unquote(file[1]).lstrip("/")).parent
+        return FolderUnseen(f"{what}: {unseen_sentence(folder, 'a worker')}")
     if _DAMAGED.search(text):
-        file = _FILE.search(text)
         named = "/" + unquote(file[1]).lstrip("/") if file else "a file"
         return JobError(f"{what}: {named} is damaged, expected a whole Parquet table")
     program = _NO_PROGRAM.search(text)
@@ -119,7 +143,9 @@ def _essence(text: str) -> str:
     raised = _RAISED.findall(text)
     if raised:
         return str(raised[-1].strip()[:_LONGEST])
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line.strip().removeprefix(": ") for line in text.splitlines() if line.strip()]
+    if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
+        del lines[0]  # the name that the bridge to Java has for what was called
     causes = [line for line in lines if line.startswith("Caused by: ")]
     chosen = causes[-1].removeprefix("Caused by: ") if causes else (lines or [""])[0]
     return re.sub(r"^([\w$]+\.)+[\w$]+: ", "", chosen)[:_LONGEST].rstrip(".")
@@ -172,6 +198,11 @@ def _tracker(session: Any) -> Any:
 
 
 def _watch(tracker: Any, show: Callable[[int, int], None], over: threading.Event) -> None:
+    with java_may_be_gone():
+        _look(tracker, show, over)
+
+
+def _look(tracker: Any, show: Callable[[int, int], None], over: threading.Event) -> None:
     while not over.wait(_LOOKING_S):
         stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
         known = [stage for stage in stages if stage is not None]

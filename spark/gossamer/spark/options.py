@@ -10,6 +10,12 @@ from gossamer.sim.errors import ScenarioError
 LOG_LEVELS: Final = ("off", "fatal", "error", "warn", "info", "debug")
 _UNITS: Final = {"m": 2**20, "g": 2**30}
 _LEAST_BYTES: Final = 512 * 2**20
+# Options that are asked for in another way, or not at all.
+_ELSEWHERE: Final = {
+    "spark.master": "--master in its place",
+    "spark.remote": "--master in its place",
+    "spark.pyspark.driver.python": "spark.pyspark.python: the driver is this command itself",
+}
 
 
 def memory_of(text: str | None) -> int | None:
@@ -35,4 +41,6 @@ def option_of(text: str) -> tuple[str, str]:
     if not equals or not key.strip().startswith("spark."):
         expected = "KEY=VALUE with a key that begins with spark."
         raise ScenarioError(None, "--conf", text, expected)
+    if key.strip() in _ELSEWHERE:
+        raise ScenarioError(None, "--conf", text, _ELSEWHERE[key.strip()])
     return key.strip(), value.strip()

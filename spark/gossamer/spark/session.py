@@ -15,32 +15,38 @@ import re
 import shutil
 import signal
 import socket
-import sys
 import tempfile
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import attrs
-import psutil
 
+from gossamer.command.signals import ending_first
+from gossamer.spark.configuration import (
+    JAVA_SCRATCH,
+    LOG_FILE,
+    check_nothing_is_asked,
+    configure_running,
+    is_submitted,
+    options_at_start,
+    python_of,
+    remote_of,
+)
 from gossamer.spark.errors import CONNECT, INSTALL, ClusterError, JobError, SparkMissing
 from gossamer.spark.gateway import own_java, start_java
 from gossamer.spark.java import find_java_home
+from gossamer.spark.jobs import java_may_be_gone
 from gossamer.spark.workers import workers_watched
 
 PATIENCE_S: Final = 120.0
 _DIALLING_S: Final = 5.0
-_GIB: Final = 2**30
 _MIB: Final = 2**20
 _LEAST_SCRATCH: Final = 64 * _MIB
-# Of a task that fails for no fault of its own, on one machine.
-_ATTEMPTS: Final = 3
 
-_JAVA_SCRATCH: Final = "java-scratch"
-_JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _LOGGING: Final = """rootLogger.level = {level}
 rootLogger.appenderRef.console.ref = console
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
@@ -63,7 +69,7 @@ class SessionSettings:
         memory_bytes: of the Java process on this machine; a quarter of what the machine has, from
             1 to 4 GiB, if None.
         log_level: of Spark's log on standard error.
-        options: any further options of Spark.
+        options: any further options of Spark; those without effect are refused.
         patience_s: how long a job waits for workers where a cluster has none.
     """
 
@@ -75,8 +81,10 @@ class SessionSettings:
 
     @property
     def is_local(self) -> bool:
-        """Whether tasks run on this machine only."""
-        return self.master is None or self.master.startswith("local")
+        """Whether a session that is made for these runs its tasks on this machine only."""
+        if self.master is None:
+            return remote_of(self) is None and not is_submitted(self)
+        return self.master.startswith("local")
 
 
 @contextmanager
@@ -86,6 +94,7 @@ def spark_session(settings: SessionSettings | None = None) -> Iterator[Any]:
     Raises:
         SparkMissing: Spark or Java is not installed.
         ClusterError: the master does not answer, or its address is none.
+        ScenarioError: an option has no effect on that session.
         JobError: there is no room for temporary files.
     """
     settings = settings or SessionSettings()
@@ -94,11 +103,14 @@ def spark_session(settings: SessionSettings | None = None) -> Iterator[Any]:
 
     joined = SparkSession.getActiveSession()
     if joined is not None and settings.master is None:
+        check_nothing_is_asked(settings)
         yield joined
         return
     with (
+        ending_first(),
         _temporary_folder() as folder,
         _environment(settings, folder),
+        _quiet_bridge(),
         own_java(),
         _own_interrupts() as restore,
     ):
@@ -108,13 +120,28 @@ def spark_session(settings: SessionSettings | None = None) -> Iterator[Any]:
             with workers_watched(session, settings.patience_s):
                 yield session
         finally:
-            session.stop()
+            _stop(session)
+
+
+def _stop(session: Any) -> None:
+    """Stop a session, whose Java may have been ended by what ends us."""
+    with java_may_be_gone(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Unable to cleanly shutdown Spark JVM", RuntimeWarning)
+        session.stop()
 
 
 def require_spark() -> None:
     """Raise `SparkMissing` unless Spark is installed."""
     if importlib.util.find_spec("pyspark") is None:
         raise SparkMissing(f'`gossamer spark` needs Spark, which is not installed: "{INSTALL}"')
+
+
+def runs_here(session: Any) -> bool:
+    """Whether the tasks of a session share this machine, and its memory."""
+    try:
+        return bool(session.sparkContext.master.startswith("local"))
+    except Exception:  # a Spark Connect session has no context, and says so in many ways
+        return False
 
 
 def slots(session: Any) -> int:
@@ -129,20 +156,28 @@ def slots(session: Any) -> int:
 def _own_interrupts() -> Iterator[Callable[[], None]]:
     """Let Ctrl-C do what it did before; yields what to call when there is a session.
 
-    A session sets a handler that speaks to Java from within whatever else speaks to it, and the
-    bridge to Java logs every interrupt with its traceback.
+    A session sets a handler that speaks to Java from within whatever else speaks to it.
     """
     before = signal.getsignal(signal.SIGINT)
-    root = logging.getLogger()
-    root.addFilter(_not_of_the_bridge)
 
     def restore() -> None:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, before)
 
+    yield restore
+
+
+@contextmanager
+def _quiet_bridge() -> Iterator[None]:
+    """Let the bridge to Java raise and not log: it logs interrupts, and Java's end, at length."""
+    root, bridge = logging.getLogger(), logging.getLogger("py4j")
+    level = bridge.level
+    root.addFilter(_not_of_the_bridge)
+    bridge.setLevel(logging.CRITICAL + 1)
     try:
-        yield restore
+        yield
     finally:
+        bridge.setLevel(level)
         root.removeFilter(_not_of_the_bridge)
 
 
@@ -155,30 +190,29 @@ def readable_path(path: Path) -> str:
     return "file://" + re.sub(r"([{}\[\]*?\\])", r"\\\1", str(path.absolute()))
 
 
-def writable_path(path: Path) -> str:
-    """A path of this machine as Spark writes it."""
-    return f"file://{path.absolute()}"
-
-
 def _make(settings: SessionSettings, folder: Path) -> Any:
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    remote = _remote(settings)
+    remote = remote_of(settings)
     builder = SparkSession.builder.appName("gossamer")
+    options: dict[str, str] = {}
     if remote is not None:
         check_reachable(remote)
         builder = builder.remote(remote)
     else:
+        options = options_at_start(settings, folder)
         if settings.master is not None:
             check_reachable(settings.master)
-    options = _options(settings, folder) if remote is None else {}
     for key, value in options.items():
         builder = builder.config(key, value)
     try:
         if remote is None:
             start_java(options, folder / "complaints" if settings.log_level == "off" else None)
-        return builder.getOrCreate()
+        session = builder.getOrCreate()
+        if remote is not None:
+            _configured(session, settings)
+        return session
     except ImportError as error:
         reason = f'but Spark Connect is not installed ({error.name or error}): "{CONNECT}"'
         raise ClusterError(remote or "", reason) from None
@@ -190,6 +224,15 @@ def _make(settings: SessionSettings, folder: Path) -> Any:
             raise
         reason = f"where no session can be had ({_first_line(error)})"
         raise ClusterError(settings.master or "local[*]", reason) from error
+
+
+def _configured(session: Any, settings: SessionSettings) -> None:
+    """Give a session of Spark Connect its options, or stop it again."""
+    try:
+        configure_running(session, settings)
+    except BaseException:
+        session.stop()
+        raise
 
 
 def _first_line(error: BaseException) -> str:
@@ -205,13 +248,6 @@ def _innermost(cause: Any) -> Any:
     while cause.getCause() is not None:
         cause = cause.getCause()
     return cause
-
-
-def _remote(settings: SessionSettings) -> str | None:
-    """The address of a Spark Connect server, if one is asked for."""
-    if settings.master is not None:
-        return settings.master if settings.master.startswith("sc://") else None
-    return os.environ.get("SPARK_REMOTE")
 
 
 def check_reachable(master: str) -> None:
@@ -239,56 +275,6 @@ def check_reachable(master: str) -> None:
     raise ClusterError(master, f"where nobody answers ({'; '.join(reasons)})")
 
 
-def _options(settings: SessionSettings, folder: Path) -> dict[str, str]:
-    """Spark's options; `spark-submit` has decided some of them already."""
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ and settings.master is None
-    found = {
-        "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.sql.execution.pythonUDF.arrow.enabled": "true",
-        "spark.sql.parquet.compression.codec": "zstd",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.files.ignoreCorruptFiles": "false",
-        # Damage within a page is else read as other numbers.
-        "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
-        "spark.driver.maxResultSize": "0",
-        "spark.ui.showConsoleProgress": "false",
-    }
-    if not submitted:
-        found |= {
-            "spark.master": settings.master or f"local[*,{_ATTEMPTS}]",
-            "spark.driver.memory": f"{_memory_bytes(settings) // _MIB}m",
-            _JAVA_OPTIONS: (
-                f"-Dlog4j2.configurationFile={_log_file(folder)} "
-                f'"-Djava.io.tmpdir={folder / _JAVA_SCRATCH}"'
-            ),
-            "spark.local.dir": str(folder / "scratch"),
-            "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
-            "spark.ui.enabled": "false",
-        }
-    if not submitted and settings.is_local:
-        cores = os.cpu_count() or 1
-        found |= {
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.sql.shuffle.partitions": str(2 * cores),
-        }
-    given = dict(settings.options)
-    if _JAVA_OPTIONS in given and _JAVA_OPTIONS in found:
-        given[_JAVA_OPTIONS] = f"{found[_JAVA_OPTIONS]} {given[_JAVA_OPTIONS]}"
-    return found | given
-
-
-def _memory_bytes(settings: SessionSettings) -> int:
-    if settings.memory_bytes is not None:
-        return settings.memory_bytes
-    quarter = int(psutil.virtual_memory().total) // 4
-    return min(max(quarter, _GIB), 4 * _GIB)
-
-
-def _log_file(folder: Path) -> str:
-    return (folder / "log4j2.properties").as_uri()
-
-
 @contextmanager
 def _temporary_folder() -> Iterator[Path]:
     above = Path(tempfile.gettempdir())
@@ -298,7 +284,7 @@ def _temporary_folder() -> Iterator[Path]:
         expected = f"expected {_LEAST_SCRATCH // _MIB} MiB for Spark's files (TMPDIR)"
         raise JobError(f"{above} has room for {free // _MIB} MiB more, {expected}")
     folder = Path(tempfile.mkdtemp(prefix="gossamer-spark-"))
-    (folder / _JAVA_SCRATCH).mkdir()
+    (folder / JAVA_SCRATCH).mkdir()
     try:
         yield folder
     finally:
@@ -308,12 +294,13 @@ def _temporary_folder() -> Iterator[Path]:
 @contextmanager
 def _environment(settings: SessionSettings, folder: Path) -> Iterator[None]:
     """Where Spark's processes find Java and this Python; as it was, at the end."""
-    (folder / "log4j2.properties").write_text(_LOGGING.format(level=settings.log_level))
-    wanted = {"PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable)}
+    (folder / LOG_FILE).write_text(_LOGGING.format(level=settings.log_level))
+    # Spark itself heeds the option of this name only where `spark-submit` starts Python.
+    wanted = {"PYSPARK_PYTHON": python_of(settings)}
     if settings.is_local:
         # Else Spark looks the host's name up, which may fail, and warns of what it finds.
         wanted["SPARK_LOCAL_HOSTNAME"] = os.environ.get("SPARK_LOCAL_HOSTNAME", "localhost")
-    if _remote(settings) is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
+    if remote_of(settings) is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
         wanted["JAVA_HOME"] = str(find_java_home(folder))
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)

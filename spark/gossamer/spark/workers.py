@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from gossamer.spark.errors import NO_WORKERS
+from gossamer.spark.jobs import java_may_be_gone
 
 _LOOKING_S: Final = 0.5
 
@@ -25,7 +26,7 @@ def workers_watched(session: Any, patience_s: float) -> Iterator[None]:
         yield
         return
     over = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(context, patience_s, over), daemon=True)
+    watcher = threading.Thread(target=_look, args=(context, patience_s, over), daemon=True)
     watcher.start()
     try:
         yield
@@ -39,6 +40,11 @@ def _context(session: Any) -> Any:
         return session.sparkContext
     except Exception:  # a Spark Connect session has none, and says so in many ways
         return None
+
+
+def _look(context: Any, patience_s: float, over: threading.Event) -> None:
+    with java_may_be_gone():
+        _watch(context, patience_s, over)
 
 
 def _watch(context: Any, patience_s: float, over: threading.Event) -> None:

@@ -22,6 +22,8 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from gossamer.command.signals import ENDING, Stopped
+
 Callback = Callable[[str, int, int], None]
 
 # Between two lines of progress there are so many seconds at least, and hardly more than so many.
@@ -128,28 +130,35 @@ class ProgressLines:
 
 @contextmanager
 def stops_between_rounds(progress: Callback) -> Iterator[Callback]:
-    """``progress``, but raising `KeyboardInterrupt` at the next report after Ctrl-C.
+    """``progress``, but raising `Stopped` at the next report after Ctrl-C or a signal to end.
 
     Systems run in threads, which no signal reaches; they stop where their state is whole. A
     second Ctrl-C interrupts the process as usual.
     """
-    interrupted = threading.Event()
+    asked: list[int] = []
 
-    def note(_number: int, _frame: FrameType | None) -> None:
-        interrupted.set()
+    def note(number: int, _frame: FrameType | None) -> None:
+        asked.append(number)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         print("\nstopping after this round; Ctrl-C again stops at once", file=sys.stderr)
 
     def report(system: str, done: int, total: int) -> None:
         progress(system, done, total)
-        if interrupted.is_set():
-            raise KeyboardInterrupt
+        if asked:
+            raise Stopped(asked[0])
 
-    previous = signal.signal(signal.SIGINT, note)
+    previous = {
+        number: before
+        for number in (signal.SIGINT, *ENDING)
+        if (before := signal.getsignal(number)) is not signal.SIG_IGN
+    }
+    for number in previous:
+        signal.signal(number, note)
     try:
         yield report
     finally:
-        signal.signal(signal.SIGINT, previous)
+        for number, before in previous.items():
+            signal.signal(number, before)
 
 
 class _Rate(ProgressColumn):

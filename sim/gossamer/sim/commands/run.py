@@ -11,6 +11,7 @@ import attrs
 import typer
 from rich.console import Console
 
+from gossamer.command.signals import exit_code_of
 from gossamer.sim.brokers.results import write_broker_results
 from gossamer.sim.brokers.scenario import BrokerScenario
 from gossamer.sim.brokers.simulation import simulate_brokers
@@ -26,7 +27,8 @@ from gossamer.sim.commands.progress import Callback, progress_bars, stops_betwee
 from gossamer.sim.commands.scenarios import AnyScenario, read_scenario
 from gossamer.sim.commands.trees_preview import check_trees
 from gossamer.sim.errors import ScenarioError, SimulationError
-from gossamer.sim.results import ResultsError, check_destination, write_results
+from gossamer.sim.held import held
+from gossamer.sim.results import ResultsError, write_results
 from gossamer.sim.scot.results import write_scot_results
 from gossamer.sim.scot.scenario import ScotScenario
 from gossamer.sim.scot.simulation import simulate_scot
@@ -35,8 +37,6 @@ from gossamer.sim.tables import print_json, summary_table
 from gossamer.sim.trees.results import write_trees_results
 from gossamer.sim.trees.scenario import TreesScenario
 from gossamer.sim.trees.simulation import simulate_trees
-
-EXIT_INTERRUPTED = 130
 
 
 @attrs.frozen(kw_only=True)
@@ -68,14 +68,28 @@ def run_scenario(scenario: AnyScenario, text: str, options: Options) -> None:
             to a checkpoint can be resumed, of any other nothing is left behind.
         typer.Exit: the user interrupted the run.
     """
-    place = _resumed(scenario, options) if options.resume else _claimed(scenario, text, options)
+    if options.resume:
+        place = unfinished_destination(options.out, default_name(scenario))
+    else:
+        _check(scenario)
+        place = new_destination(options.out, default_name(scenario))
+    with held(place.out):
+        _take(place, scenario, text, options)
+        summary = _run_at(place, scenario, text, options)
+    _print_summary(summary, place, options)
+
+
+def _run_at(
+    place: Destination, scenario: AnyScenario, text: str, options: Options
+) -> dict[str, Any]:
+    """Run a scenario at the place that was taken for it; the summary."""
     finished = False
     try:
         summary = _simulate_and_write(scenario, text, place, options)
         finished = True
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         print(f"gossamer: interrupted; {_what_is_kept(place)}", file=sys.stderr)
-        raise typer.Exit(EXIT_INTERRUPTED) from None
+        raise typer.Exit(exit_code_of(interrupt)) from None
     except OSError as error:
         reason = f"could not be written ({error.strerror or error}); {_what_is_kept(place)}"
         raise ResultsError(place.out, reason) from error
@@ -86,11 +100,11 @@ def run_scenario(scenario: AnyScenario, text: str, options: Options) -> None:
     finally:
         if finished or not place.has_checkpoint:
             place.release()
-    _print_summary(summary, place, options)
+    return summary
 
 
-def _claimed(scenario: AnyScenario, text: str, options: Options) -> Destination:
-    """A place for a new run; whatever can be refused is, before anything is written."""
+def _check(scenario: AnyScenario) -> None:
+    """Refuse whatever can be, before anything is written."""
     if isinstance(scenario, BrokerScenario):
         broker_preview.check_memory(scenario)
     elif isinstance(scenario, ScotScenario):
@@ -99,22 +113,19 @@ def _claimed(scenario: AnyScenario, text: str, options: Options) -> Destination:
         check_trees(scenario)
     else:
         preview(scenario)
-    place = new_destination(options.out, default_name(scenario))
-    place.claim(text)
-    return place
 
 
-def _resumed(scenario: AnyScenario, options: Options) -> Destination:
-    """The place of the unfinished run of ``scenario``."""
-    place = unfinished_destination(options.out, default_name(scenario))
-    check_destination(place.out)
+def _take(place: Destination, scenario: AnyScenario, text: str, options: Options) -> None:
+    """Make a place for a new run, or check that the unfinished one there is of ``scenario``."""
+    if not options.resume:
+        place.claim(text)
+        return
     kept, _ = read_scenario(place.scenario, {})
     if kept != scenario:
         expected = f"an unfinished run of this scenario; '{place.resume_command()}' goes on with it"
         raise ScenarioError(
             str(place.scenario), "the scenario", kept.name, expected, found="another one"
         )
-    return place
 
 
 def _simulate_and_write(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -17,7 +17,8 @@ from rich.table import Table as RichTable
 from gossamer.sim.commands.destination import file_name, free_folder
 from gossamer.sim.commands.progress import progress_bars
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.results import check_destination, whole_folder
+from gossamer.sim.held import held
+from gossamer.sim.results import whole_folder
 
 # Loaded by name when asked for: no other subcommand needs them.
 FIGURES_MODULE = "gossamer.sim.figures"
@@ -59,8 +60,7 @@ def reproduce(name: str, out: Path | None, *, quick: bool, processes: int) -> No
     figures = import_module(FIGURES_MODULE).FIGURES
     _check_known("figures", [name], figures)
     folder = out if out is not None else free_folder(file_name(f"figures-{name}"))
-    check_destination(folder)
-    with progress_bars("points") as show:
+    with held(folder), progress_bars("points") as show:
         figures[name](folder, quick=quick, processes=processes, progress=show)
     claims = json.loads((folder / CLAIMS_FILE).read_text(encoding="utf-8"))
     console = Console()
@@ -92,13 +92,12 @@ def measure_speed(
     """
     benchmarks = import_module(BENCHMARKS_MODULE)
     _check_known("bench", names, benchmarks.BENCHMARKS)
-    if out is not None:
-        check_destination(out)
-    chosen = list(names) or list(benchmarks.BENCHMARKS)
-    with progress_bars("done") as show:
-        rows = benchmarks.run_benchmarks(chosen, sizes, quick=quick, progress=show)
-    if out is not None:
-        write_benchmarks(rows, out)
+    with nullcontext() if out is None else held(out):
+        chosen = list(names) or list(benchmarks.BENCHMARKS)
+        with progress_bars("done") as show:
+            rows = benchmarks.run_benchmarks(chosen, sizes, quick=quick, progress=show)
+        if out is not None:
+            write_benchmarks(rows, out)
     if as_json:
         json.dump(rows, sys.stdout, indent=2)
         sys.stdout.write("\n")

@@ -22,7 +22,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gossamer.sim.figures.claims import write_claims
-from gossamer.sim.results import ResultsError, check_destination, whole_folder
+from gossamer.sim.held import held
+from gossamer.sim.results import ResultsError, whole_folder
 from gossamer.sim.simulation import versions
 from gossamer.spark.crunch.deliveries import EXACT, ROW_SCHEMA, SKETCH, as_table, delivery_rows
 from gossamer.spark.crunch.folders import Run, SystemTables, notes_on
@@ -39,6 +40,7 @@ from gossamer.spark.crunch.statistics import (
 )
 from gossamer.spark.crunch.tables import OTHERS, TABLES
 from gossamer.spark.crunch.workloads import SAMPLE, SAMPLED_EVENTS, workload_rows
+from gossamer.spark.handover import Mark
 from gossamer.spark.jobs import job_errors, watched
 from gossamer.spark.session import slots
 
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
 CRUNCH_FILE: Final = "crunch.json"
 FROM_SUMMARY: Final = "summary"
 _TASKS_A_SLOT: Final = 4
+# Runs that every worker looks at first.
+_LOOKED_AT: Final = 64
 
 
 @attrs.frozen(kw_only=True)
@@ -108,15 +112,28 @@ def crunch_results(
         claims: of the Vinifera paper that are judged, see `claims`.
 
     Raises:
-        ResultsError: ``out`` is taken, or a table is damaged.
+        ResultsError: ``out`` is taken, another process is at work on it, or a table is damaged.
+        FolderUnseen: workers do not see a run's folder, or another one under its name.
         ScenarioError: a claim is not known here, or no runs decide it.
         JobError: a job failed.
         OSError: the disk is full or not writable.
     """
-    out = Path(out)
-    check_destination(out)
+    with held(out):
+        return _crunch_alone(session, runs, out, plots, exact_up_to, claims)
+
+
+def _crunch_alone(
+    session: Any,
+    runs: Sequence[Run],
+    out: Path,
+    plots: bool,
+    exact_up_to: int,
+    claims: Sequence[str],
+) -> Crunched:
+    """Crunch runs into a folder on which nobody else is at work."""
     systems = [system for run in runs for system in run.systems]
     with job_errors("crunching"), watched(session, "tables"):
+        _require_seen(session, systems)
         small = _small_tables(session, systems)
     with job_errors("crunching deliveries"), watched(session, "deliveries"):
         large = delivery_rows(session, systems, exact_up_to)
@@ -139,15 +156,42 @@ def crunch_results(
 
 
 @attrs.frozen
+class _Looker:
+    """Sees whether the machine of a task sees the same files as this one; makes no rows."""
+
+    marks: Sequence[Mark]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if len(batch):
+                for mark in self.marks:
+                    mark.check()
+                yield batch
+
+
+def _require_seen(session: Any, systems: Sequence[SystemTables]) -> None:
+    """Look, before any work is done, whether the workers see some of the runs.
+
+    Tasks that read tables look again, as more workers may come later; Spark's own do not.
+    """
+    marks = list(dict.fromkeys(one.mark for one in systems))
+    step = -(-len(marks) // _LOOKED_AT)
+    looker = _Looker(marks[:: max(step, 1)])
+    tasks = slots(session)
+    session.range(0, tasks, 1, tasks).mapInArrow(looker, "id long").collect()
+
+
+@attrs.frozen
 class _Reader:
     """Reads the small tables of the systems whose numbers a task gets."""
 
-    systems: Mapping[int, tuple[str, Path]]
+    systems: Mapping[int, tuple[str, Path, Mark]]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                kind, folder = self.systems[number]
+                kind, folder, mark = self.systems[number]
+                mark.check()
                 try:
                     rows = list(rows_of(kind, folder))
                 except (pa.ArrowException, OSError) as error:
@@ -159,7 +203,7 @@ class _Reader:
 def _small_tables(session: Any, systems: Sequence[SystemTables]) -> pa.Table:
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    read = {one.number: (one.kind, one.folder) for one in systems if one.kind in TABLES}
+    read = {one.number: (one.kind, one.folder, one.mark) for one in systems if one.kind in TABLES}
     if not read:
         return ROW_SCHEMA.empty_table()
     tasks = min(len(read), _TASKS_A_SLOT * slots(session))

@@ -25,6 +25,7 @@ from gossamer.sim.summary import percentile
 from gossamer.spark.crunch.folders import SystemTables
 from gossamer.spark.crunch.small import CDF, MEASURE, PER_CENTS, Row
 from gossamer.spark.crunch.tables import BROKERS, PEERS
+from gossamer.spark.handover import Mark
 from gossamer.spark.session import slots
 
 EXACT, SKETCH = "exact", "sketch"
@@ -65,7 +66,7 @@ def delivery_rows(session: Any, systems: Sequence[SystemTables], exact_up_to: in
         exact_up_to: deliveries of all systems up to which every delay is counted.
     """
     groups = [
-        _Group(number=one.number, kind=one.kind, folder=one.folder, place=place)
+        _Group(number=one.number, kind=one.kind, folder=one.folder, mark=one.mark, place=place)
         for one in systems
         if one.kind in (PEERS, BROKERS) and one.deliveries
         for place in range(_row_groups(one))
@@ -85,11 +86,13 @@ class _Group:
     number: int
     kind: str
     folder: Path
+    mark: Mark
     place: int
 
     def deliveries(self, with_delays: bool) -> pa.Table:
         """Hops, tree hops and delay of each; null where that is not known, or not asked for."""
         file = self.folder / "deliveries.parquet"
+        self.mark.check()
         try:
             with pq.ParquetFile(file, page_checksum_verification=True) as opened:
                 wanted = ("event", "hops", "tree_hops", "time_s", "delay_s")

@@ -10,6 +10,7 @@ import attrs
 
 from gossamer.sim.results import SUMMARY_FILE, ResultsError, read_results
 from gossamer.spark.crunch.tables import OTHERS, TABLES, WORKLOADS, check_file, kind_of
+from gossamer.spark.handover import Mark, mark_of
 from gossamer.spark.workload.reading import WORKLOAD_FILE, check_table, read_description
 
 
@@ -23,6 +24,7 @@ class SystemTables:
         system: its name.
         folder: of its tables.
         kind: of its tables, see `tables`.
+        mark: by which tasks tell that they see the same run as this process.
         deliveries: rows of that table.
         lacking: columns that are missing, as table.column.
         table_rows: of a workload, the rows of each table.
@@ -33,6 +35,7 @@ class SystemTables:
     system: str
     folder: Path
     kind: str
+    mark: Mark
     deliveries: int
     lacking: tuple[str, ...] = ()
     table_rows: Mapping[str, int] = attrs.field(factory=dict)
@@ -107,8 +110,9 @@ def _read(name: str, folder: Path, number: int) -> Run:
         if not isinstance(summary.get(field), kind):
             file = folder / SUMMARY_FILE
             raise ResultsError(file, f"has no {field}, expected the summary of a run")
+    mark = mark_of(folder.absolute() / SUMMARY_FILE)
     systems = tuple(
-        _system(number + place, name, system, folder / system)
+        _system(number + place, name, system, folder / system, mark)
         for place, system in enumerate(summary["systems"])
     )
     return Run(name=name, path=folder, summary=summary, systems=systems)
@@ -123,6 +127,7 @@ def _read_workload(name: str, folder: Path, number: int) -> Run:
         system=kind,
         folder=folder.absolute(),
         kind=WORKLOADS,
+        mark=mark_of(folder.absolute() / WORKLOAD_FILE),
         deliveries=0,
         table_rows={
             table: check_table(folder, table, one) for table, one in told["tables"].items()
@@ -133,7 +138,7 @@ def _read_workload(name: str, folder: Path, number: int) -> Run:
     return Run(name=name, path=folder, summary=summary, systems=(system,))
 
 
-def _system(number: int, run: str, system: str, folder: Path) -> SystemTables:
+def _system(number: int, run: str, system: str, folder: Path, mark: Mark) -> SystemTables:
     kind = kind_of(folder)
     deliveries, lacking = 0, []
     for table, expected in TABLES.get(kind, {}).items():
@@ -147,6 +152,7 @@ def _system(number: int, run: str, system: str, folder: Path) -> SystemTables:
         system=system,
         folder=folder.absolute(),
         kind=kind,
+        mark=mark,
         deliveries=deliveries,
         lacking=tuple(lacking),
     )

@@ -25,6 +25,7 @@ from typing import Any, Final
 
 import attrs
 
+from gossamer.command.paths import StorageError, local_path
 from gossamer.sim.brokers.scenario import BrokerScenario
 from gossamer.sim.commands import broker_preview, scot_preview, trees_preview
 from gossamer.sim.commands.destination import file_name
@@ -130,7 +131,11 @@ def _files(given: object, folder: Path) -> list[Path]:
         found = "missing" if given is None else None
         expected = "the path of a scenario file, or a list of such"
         raise ScenarioError(None, SCENARIO, given, expected, found=found)
-    return [folder / name for name in names]
+    try:
+        return [folder / local_path(name) for name in names]
+    except StorageError as error:
+        expected = "the path of a file of this machine"
+        raise ScenarioError(None, SCENARIO, error.path, expected) from None
 
 
 def _seeds(given: object) -> list[int]:

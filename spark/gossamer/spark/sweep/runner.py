@@ -14,7 +14,7 @@ import pyarrow as pa
 from gossamer.sim.tasks import Answers, Task, answered_by, attempt
 from gossamer.spark.errors import WorkerLost
 from gossamer.spark.jobs import job_errors
-from gossamer.spark.session import SessionSettings, slots, spark_session
+from gossamer.spark.session import SessionSettings, runs_here, slots, spark_session
 
 _RETRIES: Final = 2
 _MOST_WAITING: Final = 256
@@ -29,7 +29,7 @@ def tasks_on_spark(master: str | None) -> Iterator[None]:
     """
     settings = SessionSettings(master=master)
     with spark_session(settings) as session:
-        at_once = slots(session) if settings.is_local else _MOST_WAITING
+        at_once = slots(session) if runs_here(session) else _MOST_WAITING
         with answered_by(lambda tasks: run_on_spark(session, tasks, at_once)):
             yield
 

@@ -32,8 +32,11 @@ import pyarrow.parquet as pq
 from gossamer.sim.commands.destination import UNFINISHED
 from gossamer.sim.commands.progress import progress_bars
 from gossamer.sim.errors import SimulationError
-from gossamer.sim.results import ResultsError, check_destination, read_results, whole_folder
+from gossamer.sim.held import held
+from gossamer.sim.results import ResultsError, read_results, rename_to_free, scratch_folder
 from gossamer.spark.errors import ClusterLost, WorkerLost
+from gossamer.spark.handover import SharedFolder
+from gossamer.spark.jobs import java_may_be_gone
 from gossamer.spark.session import slots
 from gossamer.spark.sweep.plan import SEED, SYSTEM, Point, SweepPlan
 from gossamer.spark.sweep.task import run_on
@@ -87,19 +90,27 @@ def run_sweep(session: Any, plan: SweepPlan, out: Path, options: SweepOptions) -
     """Run the points of a sweep that are not there yet.
 
     Args:
-        session: of Spark. Its workers need gossamer installed; no file system is shared.
+        session: of Spark. Its workers need gossamer installed, and to see the folder of ``out``.
         plan: what to run.
         out: the new folder.
         options: how to run it.
 
     Raises:
-        ResultsError: ``out`` is taken, holds an unfinished sweep, or one of another plan.
-        ClusterLost: there is no worker, or no session any more; what is finished is kept.
+        ResultsError: ``out`` is taken, another process is at work on it, or it holds an unfinished
+            sweep, or one of another plan.
+        ClusterLost: there is no worker, no session any more, or workers do not see the folder
+            (`FolderUnseen`); what is finished is kept.
         OSError: the disk is full or not writable; what is finished is kept.
     """
     out = Path(out)
+    with held(out):
+        return _run_alone(session, plan, out, options)
+
+
+def _run_alone(session: Any, plan: SweepPlan, out: Path, options: SweepOptions) -> SweepOutcome:
+    """Run a sweep on whose folder nobody else is at work."""
     unfinished = out.with_name(out.name + UNFINISHED)
-    _claim(plan, out, unfinished, options.resume)
+    _claim(plan, unfinished, options.resume)
     runs = unfinished / RUNS
     left = [point for point in plan.points if not (runs / point.name).is_dir()]
     try:
@@ -116,9 +127,8 @@ def run_sweep(session: Any, plan: SweepPlan, out: Path, options: SweepOptions) -
     return SweepOutcome(folder=out, points=len(plan.points), ran=ran, failed={})
 
 
-def _claim(plan: SweepPlan, out: Path, unfinished: Path, resume: bool) -> None:
+def _claim(plan: SweepPlan, unfinished: Path, resume: bool) -> None:
     """Make the folder of the sweep, or check that the one there is of this plan."""
-    check_destination(out)
     told = json.dumps(_told(plan), indent=2) + "\n"
     if not resume:
         try:
@@ -216,26 +226,26 @@ class _Hands:
 
     def _keep(self, point: Point) -> None:
         """Run a point, again if its worker was lost, and keep its results."""
-        for attempt in range(self._options.retries + 1):
-            try:
-                files = run_on(self._session, point.text, point.name)
-                break
-            except WorkerLost:
-                if attempt == self._options.retries or self._stopped.is_set():
-                    raise
-        with whole_folder(self._runs / point.name, replace=False) as folder:
-            for name, content in files.items():
-                target = folder / name
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(content)
+        place = self._runs / point.name
+        with scratch_folder(place) as folder:
+            shared = SharedFolder(folder, self._runs.parent.absolute())
+            for attempt in range(self._options.retries + 1):
+                try:
+                    found = run_on(self._session, point.text, point.name, shared)
+                    break
+                except WorkerLost:
+                    if attempt == self._options.retries or self._stopped.is_set():
+                        raise
+            rename_to_free(found, place)
 
     def _stop(self) -> None:
         """Let nothing go on; threads end when their jobs do."""
         self._stopped.set()
-        try:
-            self._session.sparkContext.cancelAllJobs()
-        except Exception:  # a Spark Connect session has no context, and says so in many ways
-            self._session.interruptAll()
+        with java_may_be_gone():
+            try:
+                self._session.sparkContext.cancelAllJobs()
+            except Exception:  # a Spark Connect session has no context, and says so in many ways
+                self._session.interruptAll()
 
 
 def _reason(future: Future[None]) -> str | None:

@@ -17,16 +17,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from gossamer.sim.results import check_destination, whole_folder
+from gossamer.sim.held import held
+from gossamer.sim.results import whole_folder
 from gossamer.sim.row_tables.churn import ChurnRows
 from gossamer.sim.row_tables.kinds import RowWorkload, Wish, make_workload
 from gossamer.sim.row_tables.table import RowTable
 from gossamer.sim.simulation import versions
-from gossamer.spark.errors import JobError
 from gossamer.spark.jobs import job_errors, watched
-from gossamer.spark.session import slots, writable_path
+from gossamer.spark.session import slots
 from gossamer.spark.workload.checks import Check, check_workload
-from gossamer.spark.workload.frames import table_frame
+from gossamer.spark.workload.parts import write_row_table
 from gossamer.spark.workload.reading import WORKLOAD_FILE
 
 TRACE_FILE: Final = "trace.parquet"
@@ -57,21 +57,21 @@ def write_workload(
         kind: one of `gossamer.sim.row_tables.kinds.KINDS`.
         wish: what it is to be like.
         out: the new folder; on any error it is not made.
-        partitions: files of each table; chosen by size if None.
+        partitions: files of each table, exactly; chosen by size if None.
 
     Raises:
-        ResultsError: ``out`` is taken.
+        ResultsError: ``out`` is taken, or another process is at work on it.
         ScenarioError: the workload is impossible.
+        FolderUnseen: workers do not see the folder of ``out``.
         JobError: a job failed.
         OSError: the disk is full or not writable.
     """
     out = Path(out)
-    check_destination(out)
     workload = make_workload(kind, wish)
-    with whole_folder(out, replace=False) as folder:
+    with held(out), whole_folder(out, replace=False) as folder:
         rows = {}
         for table in workload.tables():
-            rows[table.name] = _write_table(session, table, folder, partitions)
+            rows[table.name] = _write_table(session, table, folder, partitions, out)
         if isinstance(workload, ChurnRows):
             _write_trace(workload, folder)
         with job_errors("checking the workload"), watched(session, "checking"):
@@ -81,23 +81,17 @@ def write_workload(
     return Written(folder=out, rows=rows, checks=checks)
 
 
-def _write_table(session: Any, table: RowTable, folder: Path, partitions: int | None) -> int:
+def _write_table(
+    session: Any, table: RowTable, folder: Path, partitions: int | None, out: Path
+) -> int:
     """Write the table's files; returns its rows."""
-    target = folder.absolute() / table.name
-    enough = partitions or max(_at_least(session, table), 1)
+    files = partitions or max(files_of(session, table), 1)
     with job_errors(f"writing {table.name}"), watched(session, table.name):
-        table_frame(session, table, enough).write.parquet(writable_path(target))
-    if not target.is_dir():
-        raise JobError(
-            f"{target} is not there, expected a folder that this machine and all workers see"
-        )
-    for left in (*target.glob("_SUCCESS"), *target.glob(".*.crc")):
-        left.unlink()
-    return sum(pq.ParquetFile(file).metadata.num_rows for file in _files(target))
+        return write_row_table(session, table, folder / table.name, files, out.absolute())
 
 
-def _at_least(session: Any, table: RowTable) -> int:
-    """As many partitions as keep all cores busy, and files small."""
+def files_of(session: Any, table: RowTable) -> int:
+    """As many files as keep all cores busy, and none large."""
     by_size = -(-table.units // 2_000_000)
     return max(by_size, slots(session)) if table.units > 200_000 else 1
 

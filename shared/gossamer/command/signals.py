@@ -1,0 +1,97 @@
+"""Signals that end a command: like Ctrl-C, they let it clear up; only its exit code differs."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Final
+
+# What a service manager and `kill` send, and what a terminal sends when it is closed.
+ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
+
+# Signals that have come, of this process as they are.
+_asked: list[int] = []
+
+
+class Stopped(KeyboardInterrupt):
+    """The process was asked to end by a signal.
+
+    Attributes:
+        number: of the signal.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        super().__init__(signal.Signals(number).name)
+
+
+def exit_code_of(interrupt: KeyboardInterrupt) -> int:
+    """128 and the signal's number, as shells have it; Ctrl-C is SIGINT."""
+    return 128 + (interrupt.number if isinstance(interrupt, Stopped) else signal.SIGINT)
+
+
+@contextmanager
+def ending_first() -> Iterator[None]:
+    """Raise `Stopped` in place of an error that comes after a signal to end, and mostly of it.
+
+    Such a signal often goes to all processes of a command, which then fail in each other's eyes;
+    and libraries that clear up after an interrupt may fail in doing so.
+    """
+    try:
+        yield
+    except Exception:
+        if _asked:
+            raise Stopped(_asked[0]) from None
+        raise
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """A command that Ctrl-C and signals end with one sentence, by an exit code that tells which.
+
+    Raises:
+        SystemExit: it was ended, and has said nothing of it itself.
+    """
+    with stopped_by_signals():
+        try:
+            yield
+        except KeyboardInterrupt as interrupt:
+            print("gossamer: interrupted", file=sys.stderr)
+            raise SystemExit(exit_code_of(interrupt)) from None
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[None]:
+    """Raise `Stopped` in the main thread at SIGTERM or SIGHUP, once; what is ignored stays so.
+
+    More of them, which a service manager sends by the way, do not disturb the clearing up.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    _asked.clear()
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        _asked.append(number)
+        for each in taken:
+            signal.signal(each, signal.SIG_IGN)
+        raise Stopped(number)
+
+    taken = {
+        number: before
+        for number in ENDING
+        if (before := signal.getsignal(number)) is not signal.SIG_IGN
+    }
+    for number in taken:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, before in taken.items():
+            signal.signal(number, before)
+        _asked.clear()
