@@ -194,6 +194,13 @@ def drop_link(s: Any, p: int, handle: int) -> None:
     k = slot_of(s, p, handle)
     if k >= 0:
         s.links[p, k] = -1
+    remember_failure(s, p, handle)
+    settle_ring(s, p)
+
+
+@rule
+def remember_failure(s: Any, p: int, handle: int) -> None:
+    """Note that ``handle`` failed, in place of what failed longest ago where there is no room."""
     slots = s.failed.shape[1]
     if slots > 0:
         oldest = 0
@@ -204,12 +211,14 @@ def drop_link(s: Any, p: int, handle: int) -> None:
             if s.failed[p, f] >> AGE_SHIFT < s.failed[p, oldest] >> AGE_SHIFT:
                 oldest = f
         s.failed[p, oldest] = s.round[p] << AGE_SHIFT | handle
-    settle_ring(s, p)
 
 
 @rule
 def age_links(s: Any, p: int) -> None:
-    """Let a round pass for every link, and drop those without news for too long (Sec. IV-C)."""
+    """Let a round pass for every link, and drop those without news for too long (Sec. IV-C).
+
+    They count as failed: others, who have not waited as long, would bring them back for ever.
+    """
     oldest = 0
     for k in range(s.links.shape[1]):
         word = s.links[index(p), index(k)]
@@ -219,5 +228,6 @@ def age_links(s: Any, p: int) -> None:
     if oldest > s.params.failure_age:
         for k in range(s.links.shape[1]):
             if age_in(s.links[p, k]) > s.params.failure_age:
+                remember_failure(s, p, handle_in(s.links[p, k]))
                 s.links[p, k] = -1
         settle_ring(s, p)
