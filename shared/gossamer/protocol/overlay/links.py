@@ -12,6 +12,7 @@ from gossamer.protocol.overlay.descriptors import index
 from gossamer.protocol.overlay.profile import ARC_START, IDENTIFIER, RANGES_OF_FRIENDS_ALONE
 from gossamer.protocol.rules import inline_rule, rule, rule_with_interpreted_form
 from gossamer.protocol.space.ring import clockwise
+from gossamer.protocol.state import FAILURES_FORGOTTEN
 from gossamer.protocol.struct import as_array
 
 AGE_SHIFT = 32
@@ -210,6 +211,12 @@ def remember_failure(s: Any, p: int, handle: int) -> None:
                 break
             if s.failed[p, f] >> AGE_SHIFT < s.failed[p, oldest] >> AGE_SHIFT:
                 oldest = f
+        held = s.failed[p, oldest]
+        if held >= 0 and handle_in(held) != handle:
+            # Descriptors of before the failure are too old by themselves after `failure_age`.
+            s.counters[p, FAILURES_FORGOTTEN] += (
+                held >> AGE_SHIFT
+            ) + s.params.failure_age >= s.round[p]
         s.failed[p, oldest] = s.round[p] << AGE_SHIFT | handle
 
 
