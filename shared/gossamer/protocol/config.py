@@ -23,6 +23,8 @@ RENDEZVOUS = ("value", "attribute")
 
 MAX_VIEW_SIZE = 256
 MAX_EVENT_MEMORY = 1 << 16
+# Tables of deliveries hold hops in 16 bits.
+MAX_HOPS = (1 << 15) - 1
 MAX_SHIFT_THRESHOLD = 1 << 18
 
 
@@ -124,7 +126,7 @@ class Settings:
             "pending_publications": (0, 1 << 16),
             "held_events": (0, 1 << 20),
             "retention_rounds": (0, 1 << 30),
-            "hop_limit": (1, 1 << 20),
+            "hop_limit": (1, MAX_HOPS),
             "seed": (0, (1 << 62) - 1),
         }
         for field, (low, high) in bounds.items():
