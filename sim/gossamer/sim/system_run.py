@@ -61,6 +61,8 @@ from gossamer.sim.workload import Workload
 
 _LARGEST_PICTURE = 20_000
 _SMALLEST_LOG, _LARGEST_LOG = 1 << 16, 1 << 22
+# As many events are watched as fit, so that whoever takes one again, late, is not counted again.
+_WATCHED_BYTES = 1 << 24
 
 
 @attrs.define
@@ -97,11 +99,11 @@ class SystemRun:
         self._parts = 1 if steady else PARTS
         self._events = published_before(scenario.events, self.rounds)
         per_round = int(np.diff(self._events).max(initial=0))
-        # Events are watched until the round is over in which they have to arrive.
-        slots = per_round * (ROUNDS_TO_ARRIVE + 1) + 1
-        self.collector = make_collector(
-            self.nodes, slots, int(self._events[-1]), self._log_rows(per_round)
-        )
+        events = int(self._events[-1])
+        # Events are watched until the round is over in which they have to arrive, at least.
+        needed = per_round * (ROUNDS_TO_ARRIVE + 1) + 1
+        slots = max(needed, min(events, _WATCHED_BYTES // self.nodes))
+        self.collector = make_collector(self.nodes, slots, events, self._log_rows(per_round))
         self.engine = make_driver(scenario, self.settings, self.state, self.collector)
         self.population.start(self.state, self.engine.network.alive)
         self._watched: list[_Watched] = []
