@@ -9,7 +9,7 @@ import attrs
 
 from gossamer.node.application import Inside, Peer
 from gossamer.node.core import SELF, Record
-from gossamer.protocol.messages import BODY, DELIVER, EVENT, KIND
+from gossamer.protocol.messages import BODY, DELIVER, EVENT_MESSAGES, KIND
 from gossamer.protocol.rendezvous.delivery import is_interested
 from gossamer.protocol.rendezvous.recovery import EVENT_VALUES
 
@@ -34,7 +34,7 @@ class Traffic:
         self._inside = peer.observe(self._see)
 
     def _see(self, record: Record) -> None:
-        if record[KIND] == EVENT:
+        if record[KIND] in EVENT_MESSAGES:
             assert self._inside is not None
             self.received += 1
             state, values = self._inside.state, BODY + EVENT_VALUES

@@ -41,7 +41,7 @@ WHOLE_NUMBERS = {
     "pending_publications": (0, 1 << 16),
     "held_events": (0, 1 << 20),
     "retention_rounds": (0, 1 << 30),
-    "hop_limit": (1, 1 << 20),
+    "hop_limit": (1, (1 << 15) - 1),
     "seed": (0, (1 << 62) - 1),
 }
 SWITCHES = ["cascade", "load_shifting", "join_lookup", "stabilise", "reroute"]

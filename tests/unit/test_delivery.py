@@ -24,11 +24,13 @@ from gossamer.protocol.messages import (
     UNREACHABLE,
 )
 from gossamer.protocol.overlay.links import put_link
+from gossamer.protocol.rendezvous.delivery import is_false_positive
 from gossamer.protocol.rendezvous.recovery import FINAL, GREEDY, OFFERED_AT_ONCE, REPLICA, TREE
 from gossamer.protocol.rendezvous.showering import anchor
 from gossamer.protocol.space.ring import RING_MASK
 from gossamer.protocol.state import (
     FALSE_POSITIVES,
+    FORGOTTEN,
     HOPS_EXCEEDED,
     REPEATED,
     REPLAYED,
@@ -207,6 +209,43 @@ def test_a_false_positive_is_counted_where_it_ends() -> None:
     hosts = overlay()
     assert hosts.step(2, event_record(2, 3, 5, [475], mode=TREE)) == []
     assert hosts.state.counters[2, FALSE_POSITIVES] == 1
+
+
+def test_a_host_is_told_of_a_false_positive_before_it_is_counted() -> None:
+    hosts = overlay(hop_limit=9)
+    subscribe_to_box(hosts.state, 3, (400, 500))
+    hosts.step(5, install_record(hosts.state, INSTALL, 5, 4, [(0, ((475, 585),))]))
+
+    def told(p: int, source: int, event: int, value: int, **changes: int) -> bool:
+        words = event_record(p, source, event, [value], **{"mode": TREE, **changes})
+        told = bool(is_false_positive.interpreted(hosts.state, p, words, 0))
+        before = int(hosts.state.counters[p, FALSE_POSITIVES])
+        hosts.step(p, words)
+        assert hosts.state.counters[p, FALSE_POSITIVES] - before == told
+        return told
+
+    assert told(2, 3, 1, 475)
+    assert not told(2, 3, 1, 475), "a copy that comes again is repeated"
+    assert not told(2, 3, 2, 475, mode=GREEDY), "it comes down no tree"
+    assert not told(2, 3, 3, 475, hops=9), "it is dropped"
+    assert not told(3, 4, 4, 475), "it is wanted"
+    assert not told(5, 6, 5, 550), "it goes on"
+    assert told(5, 4, 6, 550), "it goes on to nobody but whom it came from"
+
+
+@pytest.mark.parametrize(("replay_rounds", "soon"), [(0, 1), (3, 3)])
+def test_copies_forgotten_too_soon_are_counted(replay_rounds: int, soon: int) -> None:
+    hosts = overlay(event_memory=2, replay_rounds=replay_rounds)
+    state = hosts.state
+    for event in (1, 2):
+        hosts.step(2, event_record(2, 3, event, [475], mode=TREE))
+    assert state.counters[2, FORGOTTEN] == 0
+    state.round[2] += soon
+    hosts.step(2, event_record(2, 3, 3, [475], mode=TREE))
+    assert state.counters[2, FORGOTTEN] == 1
+    state.round[2] += 1
+    hosts.step(2, event_record(2, 3, 4, [475], mode=TREE))
+    assert state.counters[2, FORGOTTEN] == 1
 
 
 def test_an_event_does_not_go_back_where_it_came_from() -> None:

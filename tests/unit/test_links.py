@@ -38,7 +38,7 @@ from gossamer.protocol.overlay.utility import friend_utility
 from gossamer.protocol.peer import join_record, restart
 from gossamer.protocol.rendezvous.showering import own_arc_begins
 from gossamer.protocol.space.ring import RING_MASK, clockwise
-from gossamer.protocol.state import LINK_PLACES, State, make_state
+from gossamer.protocol.state import FAILURES_FORGOTTEN, LINK_PLACES, State, make_state
 from support.overlays import (
     HANDLE,
     Hosts,
@@ -233,6 +233,8 @@ def test_links_without_news_are_dropped_at_the_failure_age() -> None:
     for age in range(1, 6):
         hosts.step(0, record(OVERLAY_TIMER, 0, 0))
         assert (silent in neighbours(state, 0)) == (age <= 4)
+    # Others have not waited as long; it was last heard of five rounds ago.
+    assert offer(state, [(4, silent)]) == []
 
 
 def test_a_heartbeat_makes_a_link_young_again() -> None:
@@ -312,6 +314,10 @@ def test_the_failures_remembered_are_the_latest() -> None:
         state.round[0] += 1
         hosts.step(0, record(TMAN_REQUEST + UNREACHABLE, gone, 0, [0]))
     assert sorted(int(w) & HANDLE for w in state.failed[0]) == [2, 3]
+    assert state.counters[0, FAILURES_FORGOTTEN] == 1
+    state.round[0] += state.params.failure_age + 1
+    hosts.step(0, record(TMAN_REQUEST + UNREACHABLE, 4, 0, [0]))
+    assert state.counters[0, FAILURES_FORGOTTEN] == 1
 
 
 def test_failed_peers_leave_every_table() -> None:

@@ -23,6 +23,7 @@ from gossamer.protocol.peer import join_record, publish_record, restart
 from gossamer.protocol.rendezvous.publication import RETRY_ROUNDS
 from gossamer.protocol.rendezvous.recovery import EVENT_MODE, TREE
 from gossamer.protocol.space.ring import RING_MASK
+from gossamer.protocol.state import NOT_TAKEN
 from support.overlays import (
     Hosts,
     converged,
@@ -139,6 +140,7 @@ def test_more_publications_than_can_be_remembered_are_refused() -> None:
     for event in (1, 2, 3):
         hosts.publish(0, event, VALUE)
     assert told(hosts, NOT_PUBLISHED) == [(0, 3)]
+    assert hosts.state.counters[0, NOT_TAKEN] == 1
     hosts.losing = 0
     for _ in range(RETRY_ROUNDS):
         hosts.cycle()

@@ -31,9 +31,10 @@ from gossamer.protocol.messages import (
 )
 from gossamer.protocol.overlay.profile import IDENTIFIER
 from gossamer.protocol.peer import join_record, restart
+from gossamer.protocol.rendezvous.giving_back import GIVEN_BACK
 from gossamer.protocol.rendezvous.retention import ASK_AGAIN_ROUNDS, PAGE_EVENTS
 from gossamer.protocol.space.ring import RING_MASK
-from gossamer.protocol.state import SUBSCRIPTION
+from gossamer.protocol.state import NOT_GIVEN_BACK, PUSHED_OUT, SUBSCRIPTION
 from support.overlays import (
     Hosts,
     converged,
@@ -222,6 +223,30 @@ def test_the_oldest_makes_room() -> None:
     assert sorted(hosts.state.held_copies[holder].tolist()) == [2, 3, 4, 5]
     told = [int(w[BODY]) for w in hosts.passed if w[KIND] == HELD and w[TO] == holder]
     assert told == list(range(6))
+    assert hosts.state.counters[holder, PUSHED_OUT] == 2
+
+
+def test_what_makes_room_after_the_retention_time_is_not_counted() -> None:
+    hosts = overlay(held_events=1, retention_rounds=2)
+    holder = true_rendezvous(hosts.identifiers().tolist(), 7)
+    hosts.publish(0, 1, 7)
+    for _ in range(3):
+        hosts.cycle()
+    hosts.publish(0, 2, 7)
+    assert hosts.state.counters[holder, PUSHED_OUT] == 0
+
+
+def test_copies_that_a_predecessor_is_not_given_at_once_are_counted() -> None:
+    hosts = overlay(held_events=4 * GIVEN_BACK)
+    successor = published_while_misplaced(hosts)
+    there = int(hosts.identifiers()[AWAY])
+    for event in range(2, GIVEN_BACK + 4):
+        hosts.publish(successor, event, there - 5)
+    assert hosts.state.counters[successor, NOT_GIVEN_BACK] == 0
+    hosts.handle(record(ACKNOWLEDGE, successor, AWAY, descriptor(hosts.state, AWAY)))
+    held = int(hosts.state.held_next[successor])
+    assert hosts.state.counters[successor, NOT_GIVEN_BACK] == held - GIVEN_BACK
+    assert len(events_of(hosts, AWAY)) == GIVEN_BACK
 
 
 def test_a_copy_that_comes_again_is_held_once() -> None:

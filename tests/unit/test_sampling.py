@@ -239,3 +239,39 @@ def test_a_contact_is_seated_as_fresh(
     sampler = sampler_with(protocol, [view])
     add_contact(sampler, 0, 6, handle, NO_PROFILE, 0)
     assert descriptors_of(sampler, 0) == expected
+
+
+def test_two_cyclon_peers_keep_knowing_each_other_in_their_own_turns() -> None:
+    sampler = sampler_with(CYCLON, [[(0, 1)], [(0, 0)]])
+    for _ in range(3):
+        for p in (0, 1):
+            (request,) = take(sampler, p, timer_record(p))
+            (reply,) = take(sampler, 1 - p, request)
+            take(sampler, p, reply)
+            assert descriptors_of(sampler, p) == [(0, 1 - p)]
+
+
+def test_who_knows_nobody_gives_itself_to_a_cyclon_peer() -> None:
+    sampler = sampler_with(CYCLON, [[(3, 1), (2, 2)], []])
+    (request,) = take(sampler, 0, timer_record(0))
+    (reply,) = take(sampler, 1, request)
+    assert list(reply[BODY:]) == [1, pack(0, 1)]
+    assert (0, 0) in descriptors_of(sampler, 1)
+
+
+def test_the_last_cyclon_descriptor_stays_without_an_answer_but_not_for_ever() -> None:
+    sampler = sampler_with(CYCLON, [[(0, 9)]])
+    asked = 0
+    while descriptors_of(sampler, 0):
+        (request,) = take(sampler, 0, timer_record(0))
+        assert request[TO] == 9
+        asked += 1
+    assert asked == 17
+
+
+def test_a_useless_answer_leaves_the_last_cyclon_descriptor() -> None:
+    sampler = sampler_with(CYCLON, [[(5, 9)]])
+    take(sampler, 0, record(SAMPLE_REPLY, 0, 9, [1, pack(0, 0)]))
+    assert descriptors_of(sampler, 0) == [(5, 9)]
+    take(sampler, 0, record(SAMPLE_REPLY, 0, 9, [2, pack(0, 0), pack(1, 7)]))
+    assert descriptors_of(sampler, 0) == [(1, 7)]

@@ -37,6 +37,15 @@ DROP_CAUSES: Final = (
     "stale",  # a descriptor older than the one known
     "expired",  # an event kept longer than the retention time
 )
+# Tables of the protocol that may be too small for what comes.
+TABLES: Final = (
+    "event memory",  # copies forgotten that may still come again or be asked for
+    "held events",  # copies that made room before the retention time was over
+    "giving back",  # copies that a predecessor was not given at once
+    "routing table",  # subscriptions that found no room
+    "boxes",  # subscriptions merged with a loss of precision
+    "failures",  # failed peers forgotten whom others may still name
+)
 REFUSAL_CAUSES: Final = (
     "certificate",
     "revoked",
@@ -109,6 +118,7 @@ class Counters:
     page_requests: int = 0
     page_refused: int = 0
     dropped: dict[str, int] = attrs.field(factory=_counts(DROP_CAUSES))
+    outgrown: dict[str, int] = attrs.field(factory=_counts(TABLES))
     refused: dict[str, int] = attrs.field(factory=_counts(REFUSAL_CAUSES))
     closed: dict[str, int] = attrs.field(factory=_counts(CLOSE_CAUSES))
     delivery_latency: Histogram = attrs.field(factory=Histogram)
@@ -230,6 +240,7 @@ METRICS: Final = (
     Metric("page_requests", "counter", "page_requests", "Requests to the page and to /metrics."),
     Metric("page_refused", "counter", "page_refused", "Requests to the page that were refused."),
     Metric("dropped", "counter", "dropped", "Frames, events and descriptors dropped.", "cause"),
+    Metric("outgrown", "counter", "outgrown", "What found no room in a table.", "table"),
     Metric("peers_refused", "counter", "refused", "Peers not admitted.", "cause"),
     Metric("connections_closed", "counter", "closed", "Connections that ended.", "cause"),
     Metric(

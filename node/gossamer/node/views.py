@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 import attrs
@@ -10,6 +11,7 @@ import trio
 
 from gossamer.node.book import AddressBook, Entry
 from gossamer.node.core import SELF, Core
+from gossamer.node.logs import log
 from gossamer.node.metrics import LINKS, NO_LINK, Counters, Gauges, RateMeter
 from gossamer.node.outlet import PoolOutlet
 from gossamer.node.page.snapshot import PeerView, Queues, Rates, Snapshot, ring_fraction
@@ -19,10 +21,32 @@ from gossamer.node.transport.links import ConnectionPool
 from gossamer.protocol.config import LOAD_UNIT, LOAD_WINDOW
 from gossamer.protocol.overlay.links import HANDLE_MASK
 from gossamer.protocol.overlay.profile import IDENTIFIER, LOAD
-from gossamer.protocol.state import HOPS_EXCEEDED, REPEATED
+from gossamer.protocol.state import (
+    FAILURES_FORGOTTEN,
+    FORGOTTEN,
+    HOPS_EXCEEDED,
+    MERGED,
+    NOT_GIVEN_BACK,
+    PUSHED_OUT,
+    REFUSED_ENTRIES,
+    REPEATED,
+)
 
 _RING, _SMALL_WORLD, _FRIEND, _RANDOM = LINKS
 _EVENTS_A_ROUND: Final = LOAD_UNIT * LOAD_WINDOW
+# Where the protocol counts what found no room, by table.
+_OUTGROWN: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        "event memory": FORGOTTEN,
+        "held events": PUSHED_OUT,
+        "giving back": NOT_GIVEN_BACK,
+        "routing table": REFUSED_ENTRIES,
+        "boxes": MERGED,
+        "failures": FAILURES_FORGOTTEN,
+    }
+)
+# Of these, the tables by which no event is lost.
+_HARMLESS: Final = frozenset({"boxes", "failures"})
 
 
 @attrs.define(eq=False)
@@ -55,6 +79,16 @@ class PeerViews:
         while True:
             await trio.sleep(self.round_s)
             self.count_link_frames()
+            self.note_outgrown()
+
+    def note_outgrown(self) -> None:
+        """Count what found no room since the last time; log it where events may be lost by it."""
+        told = self.core.counters
+        for table, column in _OUTGROWN.items():
+            more = told[column] - self.counters.outgrown[table]
+            self.counters.outgrown[table] = told[column]
+            if more > 0 and table not in _HARMLESS:
+                log.warning("a table is too small", table=table, without_room=more)
 
     def gauges(self) -> Gauges:
         """What is the case right now; what others count joins the counters."""

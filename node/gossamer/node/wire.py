@@ -33,7 +33,7 @@ from gossamer.node.transport.schema import (
 from gossamer.node.vouching import KEY_BYTES, Told, Vouching
 from gossamer.protocol.codec import Codec
 from gossamer.protocol.errors import CapacityError
-from gossamer.protocol.messages import BODY, EVENT, KIND, RECALLED
+from gossamer.protocol.messages import BODY, EVENT_MESSAGES, KIND
 from gossamer.protocol.overlay.links import AGE_SHIFT, HANDLE_MASK
 from gossamer.protocol.rendezvous.recovery import EVENT_ID, EVENT_ORIGIN
 
@@ -43,8 +43,6 @@ CERTIFICATES_AT_ONCE: Final = 64
 MAX_CERTIFICATE_BYTES: Final = 4096
 # Publishers remembered within a round.
 MAX_PUBLISHERS: Final = 1024
-# Kinds of record beside which an event's exact values travel.
-EVENTS: Final = (EVENT, RECALLED)
 
 # Which list of revoked peers the sender has, and that list where it was asked for.
 REVOCATION_FRAMES: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
@@ -113,7 +111,7 @@ class Wire:
 
         None for an event whose values are not remembered any more.
         """
-        if record[KIND] in EVENTS:
+        if record[KIND] in EVENT_MESSAGES:
             return self._encode_event(record[KIND], record[BODY:], profile)
         swap = _Outward(self._book, self._vouching, profile)
         body = self._codec.rewrite(record[KIND], record[BODY:], swap)
@@ -149,7 +147,7 @@ class Wire:
         words = _unpack(frame["words"])
         kind = frame["kind"]
         source = self._book.handle_of(sender)
-        if kind in EVENTS:
+        if kind in EVENT_MESSAGES:
             return self._decode_event(sender, source, words, frame)
         swap = _Inward(self._book, self._vouching, sender, frame["peers"])
         body = self._codec.rewrite(kind, words, swap, profiles=self._vouching.in_words)

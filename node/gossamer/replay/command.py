@@ -15,12 +15,12 @@ from typing import Any, Final
 
 import attrs
 import trio
-from rich.console import Console
 
 from gossamer.node.commands.membership import MAX_LOCAL_PEERS
 from gossamer.node.errors import ConfigurationError
 from gossamer.node.security import commands as security
 from gossamer.node.unwrap import unwrapped
+from gossamer.protocol.state import COUNTER_NAMES
 from gossamer.replay.conductor import Conductor, Played, interrupts_noted
 from gossamer.replay.crew import Crew
 from gossamer.replay.lines import Setup
@@ -37,7 +37,7 @@ from gossamer.sim.results import write_results
 from gossamer.sim.scenario import Scenario
 from gossamer.sim.scenario_file import scenario_to_toml
 from gossamer.sim.simulation import peak_memory_bytes, simulate
-from gossamer.sim.tables import print_json, summary_table
+from gossamer.sim.tables import print_json, print_summary
 from gossamer.sim.toml_files import parse_override
 
 SIMULATED: Final = "simulated"
@@ -234,6 +234,7 @@ def _totals(played: Played) -> dict[str, int | float]:
         "unpublished_events": len(played.notebook.unpublished),
         "rounds": counts["rounds"],
         "rounds_late": counts["rounds_late"],
+        **{name: counts[name] for name in COUNTER_NAMES},
     }
 
 
@@ -241,12 +242,7 @@ def _print(summary: Mapping[str, Any], place: Destination, options: Options) -> 
     if options.json:
         print_json(summary, sys.stdout)
         return
-    console = Console()
-    console.print(summary_table(summary))
-    for line in notes(summary):
-        console.print(line, highlight=False, soft_wrap=True, markup=False)
-    shown = place.out / "summary.json"
-    console.print(f"Results: {shown}", highlight=False, soft_wrap=True, markup=False)
+    print_summary(summary, place.out / "summary.json", notes(summary))
 
 
 def notes(summary: Mapping[str, Any]) -> list[str]:

@@ -37,7 +37,7 @@ class Passage:
     Attributes:
         received: copies taken.
         uninterested: of these, by peers that did not want it.
-        false_positives: of these, by peers from which it went nowhere.
+        false_positives: of these, new to peers from which it went nowhere.
     """
 
     received: Counter[int] = attrs.field(factory=Counter)
@@ -141,7 +141,7 @@ class Notebook:
         passage.received[node] += 1
         if not report["interested"]:
             passage.uninterested[node] += 1
-            passage.false_positives += report["dead_end"]
+            passage.false_positives += report["false_positive"]
 
     def _on_delivered(self, node: int, time_s: float, report: Line) -> None:
         event = report["id"]

@@ -12,12 +12,13 @@ import trio
 from gossamer.node.application import Inside, Peer
 from gossamer.node.core import SELF, Record
 from gossamer.node.events import Event
-from gossamer.protocol.messages import BODY, DELIVER, EVENT, KIND, PUBLISH
+from gossamer.protocol.messages import BODY, DELIVER, EVENT_MESSAGES, KIND, PUBLISH
 from gossamer.protocol.overlay.links import HANDLE_MASK
-from gossamer.protocol.rendezvous.delivery import is_interested
+from gossamer.protocol.rendezvous.delivery import is_false_positive, is_interested
 from gossamer.protocol.rendezvous.recovery import EVENT_ID, EVENT_VALUES
+from gossamer.protocol.state import COUNTER_NAMES
 from gossamer.replay.lines import encode
-from gossamer.sim.collector import KINDS, NOT_CONTROL, is_dead_end
+from gossamer.sim.collector import KINDS, NOT_CONTROL
 
 # Reports are written together this often, so that they cost little.
 FLUSH_S: Final = 0.05
@@ -66,7 +67,7 @@ class Observer:
     def see(self, record: Record) -> None:
         """Count a record that the peer is about to take."""
         kind = record[KIND]
-        if kind == EVENT:
+        if kind in EVENT_MESSAGES:
             self._see_event(record)
         elif kind == PUBLISH:
             self._see_publication(record)
@@ -78,12 +79,11 @@ class Observer:
     def _see_event(self, record: Record) -> None:
         state, values = self.inside.state, BODY + EVENT_VALUES
         interested = is_interested.interpreted(state, SELF, record, values)
-        dead_end = not interested and is_dead_end.interpreted(state, SELF, record, 0)
         self._tell(
             "taken",
             id=record[BODY + EVENT_ID],
             interested=bool(interested),
-            dead_end=bool(dead_end),
+            false_positive=bool(is_false_positive.interpreted(state, SELF, record, 0)),
         )
 
     def expect(self, number: int, values: Iterable[int], begun: Callable[[], None]) -> None:
@@ -128,6 +128,7 @@ class Observer:
             forwarded=counters.events_forwarded,
             rounds=counters.rounds,
             rounds_late=counters.rounds_late,
+            **dict(zip(COUNTER_NAMES, self.inside.state.counters[SELF].tolist(), strict=True)),
         )
         if counts != self._told:
             self._tell("tally", counts=counts - self._told)

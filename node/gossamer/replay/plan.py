@@ -91,7 +91,7 @@ def make_plan(scenario: Scenario, trace: ChurnTrace) -> Plan:
     nodes, rounds = size_of(scenario, trace)
     spec, workload = scenario.subscriptions, Workload(scenario.subscriptions, scenario.seed)
     (system,) = scenario.systems
-    settings = system.settings_for(nodes, spec.attributes, spec.per_node, scenario.seed)
+    settings = system.settings_for(nodes, spec, scenario.events, scenario.seed)
     state = make_state(settings, nodes)
     subscribe_all(state, *workload.subscriptions(nodes))
     before = published_before(scenario.events, rounds)

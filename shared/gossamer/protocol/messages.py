@@ -61,6 +61,9 @@ RECALLED = 31
 REPLAY_OFFER = 32
 REPLAY_WANTED = 33
 
+# Those that carry an event.
+EVENT_MESSAGES = (EVENT, RECALLED)
+
 # Effects for the host.
 DELIVER = 48
 PUBLISHED = 49

@@ -37,7 +37,7 @@ SUBSCRIPTION, SINCE, FROM_VALUE, ARC_LENGTH, TRAVELLED, FURTHER = 0, 1, 2, 3, 4,
 PAGE_FROM, ANSWERER, ASKED_IN, NEXT_SINCE, RECALL_WORDS = 6, 7, 8, 9, 10
 
 # Columns of `State.counters`: things that happen to a peer and that its owner should know.
-FALSE_POSITIVES = 0  # events taken from a tree that nothing here wanted
+FALSE_POSITIVES = 0  # events taken from a tree, the first time, that nothing here wanted
 MERGED = 1  # subscriptions merged with a loss of precision
 REFUSED_ENTRIES = 2  # subscriptions that found no room
 HOPS_EXCEEDED = 3  # event copies dropped at the hop limit
@@ -45,7 +45,28 @@ REPLAYED = 4  # remembered events handed to new subscriptions
 MALFORMED = 5  # records ignored because their lengths contradict
 SHIFTED = 6  # moves of the identifier
 REPEATED = 7  # event copies taken a second time and dropped
-COUNTERS = 8
+FORGOTTEN = 8  # event copies forgotten that may still come again or be asked for
+PUSHED_OUT = 9  # held copies that made room before their time was over
+NOT_GIVEN_BACK = 10  # copies that a predecessor was not given, there were too many
+NOT_TAKEN = 11  # publications of its own that found no room to wait in
+FAILURES_FORGOTTEN = 12  # failed peers forgotten whose old descriptors may still come
+# What those who collect them call them.
+COUNTER_NAMES = (
+    "false_positives",
+    "merged_subscriptions",
+    "refused_subscriptions",
+    "hop_limit_drops",
+    "replayed_events",
+    "malformed_records",
+    "identifier_shifts",
+    "repeated_copies",
+    "forgotten_copies",
+    "pushed_out_copies",
+    "copies_not_given_back",
+    "publications_not_taken",
+    "forgotten_failures",
+)
+COUNTERS = len(COUNTER_NAMES)
 
 # Places of `Work.link_place`, a power of two, many times the links of a peer.
 LINK_PLACES = 256

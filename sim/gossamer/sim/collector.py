@@ -16,7 +16,7 @@ from gossamer.protocol.messages import (
     CATCH_UP,
     CAUGHT_UP,
     DELIVER,
-    EVENT,
+    EVENT_MESSAGES,
     FROM,
     HELD,
     INSTALL_TIMER,
@@ -27,19 +27,12 @@ from gossamer.protocol.messages import (
     OVERLAY_TIMER,
     PUBLISH,
     PUBLISHED,
-    RECALLED,
     SAMPLE_TIMER,
     TO,
     WITHDRAW,
 )
-from gossamer.protocol.rendezvous.content_routing_table import source_of
-from gossamer.protocol.rendezvous.delivery import is_interested, matching_entries
-from gossamer.protocol.rendezvous.recovery import (
-    EVENT_ID,
-    EVENT_MODE,
-    EVENT_VALUES,
-    TREE,
-)
+from gossamer.protocol.rendezvous.delivery import is_false_positive, is_interested
+from gossamer.protocol.rendezvous.recovery import EVENT_ID, EVENT_VALUES
 from gossamer.protocol.rules import rule
 from gossamer.protocol.struct import Struct
 
@@ -47,14 +40,14 @@ Int64s = npt.NDArray[np.int64]
 
 KINDS = 64
 # Columns of `Collector.costs`, in the order of the events table.
-RECEIVED, UNINTERESTED, DUPLICATES, FALSE_POSITIVES = 0, 1, 2, 3
-COSTS = 4
+RECEIVED, UNINTERESTED, FALSE_POSITIVES = 0, 1, 2
+COSTS = ("received", "uninterested", "false_positives")
 
 # Records that are no control messages: timers, commands, events and effects.
 NOT_CONTROL = (
     *(SAMPLE_TIMER, OVERLAY_TIMER, INSTALL_TIMER),
     *(JOIN, PUBLISH, WITHDRAW, CATCH_UP, LINK_BROKE),
-    *(EVENT, RECALLED),
+    *EVENT_MESSAGES,
     *(DELIVER, PUBLISHED, NOT_PUBLISHED, HELD, CAUGHT_UP),
 )
 LOG_EVENT, LOG_NODE, LOG_HOPS, LOG_TREE_HOPS, LOG_CYCLE = 0, 1, 2, 3, 4
@@ -64,41 +57,48 @@ WRITTEN, UNWRITTEN = 0, 1
 class Collector(Struct):
     """What the observer writes; n nodes, ``slots`` events watched at a time.
 
+    Messages may come long after the event they carry, and count all the same.
+
     Attributes:
-        reached: bool[slots, n], who the event in a slot (event modulo slots) was delivered to.
-        costs: int64[slots, COSTS], messages received with an event, of these uninterested, second
-            deliveries, and messages that nothing at or below their receiver asked for.
+        watched: int64[slots], the event in each slot (its number modulo slots), -1 none.
+        reached: bool[slots, n], who the event in a slot was delivered to.
+        burdens: bool[slots, n], who took it without interest.
+        costs: int64[events, COSTS], by event, messages received with it, of these uninterested,
+            and those that nothing at or below their receiver asked for.
         kinds: int64[64], records taken, by kind.
         received, uninterested, forwarded: int64[n], event messages a node took and caused.
-        burdened: int64[n], events that a node took without interest in them, each counted once.
-        last_burden: int64[n], the last such event.
-        log: int64[rows, 5], deliveries: event, node, hops, hops from the rendezvous node, cycle.
+        burdened: int64[n], events that a node took without interest in them, each counted once
+            while it is watched.
+        log: int64[rows, 5], all deliveries, also second ones: event, node, hops, hops from the
+            rendezvous node, cycle.
         logged: int64[2], rows written, and rows that found no room.
     """
 
+    watched: Int64s
     reached: npt.NDArray[np.bool_]
+    burdens: npt.NDArray[np.bool_]
     costs: Int64s
     kinds: Int64s
     received: Int64s
     uninterested: Int64s
     forwarded: Int64s
     burdened: Int64s
-    last_burden: Int64s
     log: Int64s
     logged: Int64s
 
 
-def make_collector(nodes: int, slots: int, log_rows: int) -> Collector:
-    """A collector that has seen nothing."""
+def make_collector(nodes: int, slots: int, events: int, log_rows: int) -> Collector:
+    """A collector that has seen nothing, for events numbered below ``events``."""
     return Collector(
+        watched=np.full(slots, -1, np.int64),
         reached=np.zeros((slots, nodes), np.bool_),
-        costs=np.zeros((slots, COSTS), np.int64),
+        burdens=np.zeros((slots, nodes), np.bool_),
+        costs=np.zeros((events, len(COSTS)), np.int64),
         kinds=np.zeros(KINDS, np.int64),
         received=np.zeros(nodes, np.int64),
         uninterested=np.zeros(nodes, np.int64),
         forwarded=np.zeros(nodes, np.int64),
         burdened=np.zeros(nodes, np.int64),
-        last_burden=np.full(nodes, -1, np.int64),
         log=np.zeros((log_rows, 5), np.int64),
         logged=np.zeros(2, np.int64),
     )
@@ -111,7 +111,7 @@ def observe(c: Any, s: Any, words: Any, at: int, now: int) -> None:
     if kind >= KINDS:
         return
     c.kinds[kind] += 1
-    if kind == EVENT:
+    if kind in EVENT_MESSAGES:
         observe_event(c, s, words, at)
     elif kind == DELIVER:
         observe_delivery(c, words, at, now)
@@ -122,42 +122,29 @@ def observe_event(c: Any, s: Any, words: Any, at: int) -> None:
     """Count an event message and, if its receiver does not want it, the burden."""
     event = words[at + BODY + EVENT_ID]
     node = words[at + TO]
-    slot = event % c.reached.shape[0]
-    c.costs[slot, RECEIVED] += 1
+    c.costs[event, RECEIVED] += 1
     c.received[node] += 1
     c.forwarded[words[at + FROM]] += 1
     if not is_interested(s, node, words, at + BODY + EVENT_VALUES):
-        c.costs[slot, UNINTERESTED] += 1
+        c.costs[event, UNINTERESTED] += 1
         c.uninterested[node] += 1
-        if is_dead_end(s, node, words, at):
-            c.costs[slot, FALSE_POSITIVES] += 1
-        if c.last_burden[node] != event:
-            c.last_burden[node] = event
+        c.costs[event, FALSE_POSITIVES] += is_false_positive(s, node, words, at)
+        slot = event % c.watched.shape[0]
+        if c.watched[slot] != event:
+            c.burdened[node] += 1
+        elif not c.burdens[slot, node]:
+            c.burdens[slot, node] = True
             c.burdened[node] += 1
 
 
 @rule
-def is_dead_end(s: Any, node: int, words: Any, at: int) -> bool:
-    """Whether an event came down a tree to a node from which it will go nowhere."""
-    body = at + BODY
-    if words[body + EVENT_MODE] != TREE:
-        return False
-    for i in range(matching_entries(s, node, words, body)):
-        if source_of(s, node, s.work.found[i]) != words[at + FROM]:
-            return False
-    return True
-
-
-@rule
 def observe_delivery(c: Any, words: Any, at: int, now: int) -> None:
-    """Log a delivery; a second one of the same event to a node is a duplicate."""
+    """Log a delivery, and note whom a watched event has reached."""
     event = words[at + BODY]
     node = words[at + TO]
-    slot = event % c.reached.shape[0]
-    if c.reached[slot, node]:
-        c.costs[slot, DUPLICATES] += 1
-        return
-    c.reached[slot, node] = True
+    slot = event % c.watched.shape[0]
+    if c.watched[slot] == event:
+        c.reached[slot, node] = True
     row = c.logged[WRITTEN]
     if row == c.log.shape[0]:
         c.logged[UNWRITTEN] += 1

@@ -35,8 +35,8 @@ MEASURES: tuple[Measure, ...] = (
         "traffic overhead",
         "ratio",
         "lower",
-        "Of all messages that carried an event to a node, the share that reached a node without "
-        "a matching subscription.",
+        "Of all messages that carried an event to a node, first copies and further ones, however "
+        "late, the share that reached a node without a matching subscription.",
         brief=True,
     ),
     Measure(
@@ -131,7 +131,8 @@ MEASURES: tuple[Measure, ...] = (
         "duplicate deliveries",
         "count",
         "lower",
-        "Deliveries of an event to an application that already had it; the protocol allows none.",
+        "Deliveries of an event to an application that already had it; there are none unless "
+        "peers forget too soon what they have seen (event_memory).",
         brief=True,
     ),
     Measure(
@@ -139,7 +140,9 @@ MEASURES: tuple[Measure, ...] = (
         "false positives",
         "count",
         "lower",
-        "Event messages sent only because a routing table had merged ranges or subscriptions.",
+        "Events that came down a tree to a node, for the first time, which neither wanted them nor "
+        "passed them on: only because a routing table had merged subscriptions, or was not up to "
+        "date.",
     ),
     Measure(
         "ring_correct_final",
@@ -163,7 +166,8 @@ MEASURES: tuple[Measure, ...] = (
         "event messages",
         "count",
         None,
-        "Messages that carried an event to a node, on any part of its way.",
+        "Messages that carried an event to a node, on any part of its way, repeated and late ones "
+        "included.",
     ),
 )
 

@@ -19,8 +19,8 @@ from gossamer.protocol.errors import InvariantError
 Column = npt.NDArray[Any]
 Table = Mapping[str, Column]
 
-# One row per published event. Messages that carry the event on its way to the rendezvous nodes
-# count as received, like those of the delivery trees.
+# One row per published event. All messages that carry the event to a node count as received: on its
+# way to the rendezvous nodes, down the delivery trees, and again, until the end of the run.
 EVENT_COLUMNS: dict[str, str] = {
     "event": "int64",
     "cycle": "int32",
@@ -30,8 +30,9 @@ EVENT_COLUMNS: dict[str, str] = {
     "delivered": "int32",  # of those, how many did
     "received": "int32",  # messages carrying the event that nodes received
     "uninterested": "int32",  # of those, received by nodes without a matching subscription
-    "duplicates": "int32",  # second deliveries to an application
-    "false_positives": "int32",  # of the uninterested, sent only because tables had merged ranges
+    "duplicates": "int32",  # further deliveries to an application
+    # Of the uninterested, first copies that came down a tree to nodes which pass them to nobody.
+    "false_positives": "int32",
 }
 
 # One row per delivery of an event to a subscriber.

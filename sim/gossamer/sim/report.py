@@ -8,6 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from gossamer.sim.bounds import outgrown
 from gossamer.sim.brokers.records import BrokerRunRecord
 from gossamer.sim.measures import all_measures
 from gossamer.sim.plots import Plot
@@ -70,6 +71,7 @@ def report_html(
         [
             "<h2>Measures</h2>",
             _measures(summary),
+            _bounds(summary),
             "<h2>Plots</h2>",
             plots_html(plots),
             more,
@@ -129,6 +131,12 @@ def _measures(summary: Mapping[str, Any]) -> str:
             f'<td class="meaning">{escape(measure.meaning)}</td></tr>'
         )
     return table_html(f"<th>measure</th>{head}<th>what it means</th>", rows)
+
+
+def _bounds(summary: Mapping[str, Any]) -> str:
+    """What the run has outgrown, nothing where there is none."""
+    items = "".join(f"<li>{escape(told)}</li>" for told in outgrown(summary["systems"]))
+    return f"<h2>Tables that were too small</h2><ul>{items}</ul>" if items else ""
 
 
 def _settings(systems: Mapping[str, Mapping[str, Any]]) -> str:

@@ -261,12 +261,20 @@ class System:
         check(matches_type(value, kind), field, value, TYPE_NAMES[kind])
 
     def settings_for(
-        self, nodes: int, attributes: int, per_node: int, seed: int
+        self, nodes: int, subscriptions: Subscriptions, events: Events, seed: int
     ) -> config.Settings:
-        """The system's settings for a run; raises `ScenarioError`."""
-        common = {"attributes": attributes, "subscriptions": per_node, "seed": seed}
+        """The system's settings for a run; raises `ScenarioError`.
+
+        Event copies are remembered as the rate of events asks for, unless the system says how many.
+        """
+        attributes = subscriptions.attributes
+        common = {"attributes": attributes, "subscriptions": subscriptions.per_node, "seed": seed}
         try:
-            return PRESETS[self.preset](nodes, **{**common, **self.settings})
+            settings = PRESETS[self.preset](nodes, **{**common, **self.settings})
+            if "event_memory" in self.settings:
+                return settings
+            memory = config.event_memory_for(events.per_round, attributes, settings.replay_rounds)
+            return attrs.evolve(settings, event_memory=memory)
         except ConfigError as error:
             field = f"system.{self.name}.{error.field}"
             raise ScenarioError(None, field, error.value, error.expected) from None
@@ -350,9 +358,4 @@ class Scenario:
         distinct = len({name.casefold() for name in names}) == len(names)
         check(distinct, "system.name", names, "a different name for every system")
         for system in self.systems:
-            system.settings_for(
-                self.nodes or 1000,
-                self.subscriptions.attributes,
-                self.subscriptions.per_node,
-                self.seed,
-            )
+            system.settings_for(self.nodes or 1000, self.subscriptions, self.events, self.seed)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from gossamer.protocol.errors import CapacityError
 from gossamer.protocol.overlay.profile import coarse_range
 from gossamer.protocol.peer import publish_record, subscribe
-from gossamer.protocol.state import State, identifiers, make_state
+from gossamer.protocol.state import COUNTER_NAMES, State, identifiers, make_state
 from gossamer.sim.churn import ChurnTrace
 from gossamer.sim.collector import (
     COSTS,
@@ -39,7 +39,7 @@ from gossamer.sim.overlay_measures import (
 from gossamer.sim.population import Population, size_of
 from gossamer.sim.publications import (
     PARTS,
-    ROUNDS_TO_SETTLE,
+    ROUNDS_TO_ARRIVE,
     due_at,
     end_of_part,
     matching,
@@ -59,18 +59,9 @@ from gossamer.sim.scenario import Scenario, System
 from gossamer.sim.workload import Workload
 
 _LARGEST_PICTURE = 20_000
-
-# Counters of the protocol, by their column in `State.counters`.
-COUNTER_NAMES = (
-    "false_positives",
-    "merged_subscriptions",
-    "refused_subscriptions",
-    "hop_limit_drops",
-    "replayed_events",
-    "malformed_records",
-    "identifier_shifts",
-    "repeated_copies",
-)
+_SMALLEST_LOG, _LARGEST_LOG = 1 << 16, 1 << 22
+# As many events are watched as fit, so that whoever takes one again, late, is not counted again.
+_WATCHED_BYTES = 1 << 24
 
 
 @attrs.define
@@ -98,9 +89,7 @@ class SystemRun:
         self.system = system
         self.nodes, self.rounds = size_of(scenario, trace)
         spec = scenario.subscriptions
-        self.settings = system.settings_for(
-            self.nodes, spec.attributes, spec.per_node, scenario.seed
-        )
+        self.settings = system.settings_for(self.nodes, spec, scenario.events, scenario.seed)
         self.workload = Workload(spec, scenario.seed)
         self.state = make_state(self.settings, self.nodes)
         subscribe_all(self.state, *self.workload.subscriptions(self.nodes))
@@ -109,15 +98,22 @@ class SystemRun:
         self._parts = 1 if steady else PARTS
         self._events = published_before(scenario.events, self.rounds)
         per_round = int(np.diff(self._events).max(initial=0))
-        slots = (per_round + 1) * (self.settings.replay_rounds + ROUNDS_TO_SETTLE + 4)
-        log_rows = max(4 * self.nodes, 1 << 16)
-        self.collector = make_collector(self.nodes, slots, log_rows)
+        events = int(self._events[-1])
+        # Events are watched until the round is over in which they have to arrive, at least.
+        needed = per_round * (ROUNDS_TO_ARRIVE + 1) + 1
+        slots = max(needed, min(events, _WATCHED_BYTES // self.nodes))
+        self.collector = make_collector(self.nodes, slots, events, self._log_rows(per_round))
         self.engine = make_driver(scenario, self.settings, self.state, self.collector)
         self.population.start(self.state, self.engine.network.alive)
         self._watched: list[_Watched] = []
         self._logs: list[npt.NDArray[np.int64]] = []
         self._event_rows: list[tuple[float, ...]] = []
         self._cycle_rows: list[tuple[float, ...]] = []
+
+    def _log_rows(self, per_round: int) -> int:
+        """How many deliveries there may be before the log is emptied, which is once a part."""
+        together = -(-per_round // self._parts) * self.nodes
+        return max(4 * self.nodes, _SMALLEST_LOG, min(together, _LARGEST_LOG))
 
     def __getstate__(self) -> dict[str, Any]:
         kept = dict(self.__dict__)
@@ -160,9 +156,10 @@ class SystemRun:
         if publisher is None:
             return
         values = self.workload.events(event, 1)[0]
-        slot = event % len(self.collector.reached)
+        slot = event % len(self.collector.watched)
+        self.collector.watched[slot] = event
         self.collector.reached[slot] = False
-        self.collector.costs[slot] = 0
+        self.collector.burdens[slot] = False
         online, wanting = self.population, matching(self.state, values)
         due = due_at(
             time_s, self.scenario.round_s, alive, online.joined_s, online.leaves_s, wanting
@@ -184,8 +181,7 @@ class SystemRun:
         final = cycle + 1 >= self.rounds
         while self._watched and (final or self._watched[0].cycle < cycle):
             watched = self._watched.pop(0)
-            slot = watched.event % len(self.collector.reached)
-            costs = self.collector.costs[slot]
+            slot = watched.event % len(self.collector.watched)
             self._event_rows.append(
                 (
                     watched.event,
@@ -194,7 +190,6 @@ class SystemRun:
                     watched.publisher,
                     int(watched.due.sum()),
                     int((watched.due & self.collector.reached[slot]).sum()),
-                    *(int(costs[cost]) for cost in range(COSTS)),
                 )
             )
 
@@ -220,8 +215,8 @@ class SystemRun:
 
     def record(self) -> SystemRecord:
         """What has happened so far, as tables."""
-        deliveries = self._delivery_table()
-        events = table_of_rows(self._event_rows, EVENT_COLUMNS)
+        deliveries, repeated = self._deliveries()
+        events = self._event_table(repeated)
         cycles = self._cycle_table(events, deliveries)
         counters = self.state.counters.sum(axis=0)
         totals: dict[str, int | float] = {
@@ -239,8 +234,28 @@ class SystemRun:
             totals=totals,
         )
 
-    def _delivery_table(self) -> dict[str, npt.NDArray[Any]]:
+    def _event_table(self, repeated: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[Any]]:
+        """The table of events, with what they have cost so far; ``repeated`` are deliveries."""
+        kinds = {
+            name: kind
+            for name, kind in EVENT_COLUMNS.items()
+            if name not in COSTS and name != "duplicates"
+        }
+        table = table_of_rows(self._event_rows, kinds)
+        costs = dict(zip(COSTS, self.collector.costs[table["event"]].T, strict=True))
+        costs["duplicates"] = np.bincount(repeated, minlength=len(self.collector.costs))[
+            table["event"]
+        ]
+        table |= {name: cost.astype(EVENT_COLUMNS[name]) for name, cost in costs.items()}
+        return {name: table[name] for name in EVENT_COLUMNS}
+
+    def _deliveries(self) -> tuple[dict[str, npt.NDArray[Any]], npt.NDArray[np.int64]]:
+        """The table of first deliveries, and the event of every further one."""
         log = np.concatenate(self._logs) if self._logs else np.empty((0, 5), np.int64)
+        _, first = np.unique(log[:, LOG_EVENT] * self.nodes + log[:, LOG_NODE], return_index=True)
+        is_first = np.zeros(len(log), np.bool_)
+        is_first[first] = True
+        repeated, log = log[~is_first, LOG_EVENT], log[is_first]
         columns = {
             "event": log[:, LOG_EVENT],
             "node": log[:, LOG_NODE],
@@ -248,7 +263,8 @@ class SystemRun:
             "tree_hops": log[:, LOG_TREE_HOPS],
             "time_s": log[:, LOG_CYCLE] * self.scenario.round_s,
         }
-        return {name: columns[name].astype(kind) for name, kind in DELIVERY_COLUMNS.items()}
+        table = {name: columns[name].astype(kind) for name, kind in DELIVERY_COLUMNS.items()}
+        return table, repeated
 
     def _cycle_table(
         self, events: dict[str, npt.NDArray[Any]], deliveries: dict[str, npt.NDArray[Any]]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
+from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from gossamer.sim.bounds import outgrown
 from gossamer.sim.measures import BY_KEY, all_measures
 from gossamer.sim.results import Comparison
 from gossamer.sim.summary import dump_json
@@ -44,6 +46,15 @@ def summary_table(summary: Mapping[str, Any]) -> RichTable:
         values = [measure.format(system.get(measure.key)) for system in systems.values()]
         table.add_row(measure.label, *values)
     return table
+
+
+def print_summary(summary: Mapping[str, Any], shown: Path, notes: Iterable[str] = ()) -> None:
+    """Print the short table, what was too small for the run, notes, and where results are."""
+    console = Console()
+    console.print(summary_table(summary))
+    small = (f"Too small: {told}" for told in outgrown(summary["systems"], losing_alone=True))
+    for line in (*small, *notes, f"Results: {shown}"):
+        console.print(line, highlight=False, soft_wrap=True, markup=False)
 
 
 def comparison_table(comparison: Comparison) -> RichTable:

@@ -2,6 +2,12 @@
 
 Once a round a peer trades a few descriptors with the one of its view that it has known longest:
 what one gives away the other keeps, so that the number of descriptors of each peer stays even.
+
+The paper has overlays in mind whose views are full. In those of a few peers, or where messages are
+lost, what is given away may come back from nobody: two peers would take each other's only
+descriptor away by turns, and never know each other in their own turn. So the last descriptor of a
+view stays for some rounds, unless an answer brings another one, and who knows nobody but the asker
+gives itself.
 """
 
 from __future__ import annotations
@@ -55,10 +61,17 @@ from gossamer.protocol.rules import inline_rule, rule
 _FRACTION_BITS = 54
 _PICKS_A_DRAW = 4
 
+# Up to this age the last descriptor of a view is kept though its peer has not answered: of messages
+# that are lost every other time, one arrives within it but for once in 2^16 times.
+_LAST_KEPT_AGE = 16
+
 
 @inline_rule
 def cyclon_on_timer(v: SamplerState, p: int, out: Outbox) -> None:
-    """Age row p's view and trade with the oldest of it, which leaves the view (Sec. 3.2)."""
+    """Age row p's view and trade with the oldest of it, which leaves the view (Sec. 3.2).
+
+    The last one known leaves when it answers (`cyclon_on_reply`), or has not done so for long.
+    """
     length = view_length(v, p)
     if length == 0:
         return
@@ -66,8 +79,9 @@ def cyclon_on_timer(v: SamplerState, p: int, out: Outbox) -> None:
     oldest = find_oldest(v, p, length)
     partner = handle_of(v.views[p, oldest])
     length -= 1
-    move(v, p, length, oldest)
-    v.views[p, length] = EMPTY
+    if length > 0 or age_of(v.views[p, 0]) > _LAST_KEPT_AGE:
+        move(v, p, length, oldest)
+        v.views[p, length] = EMPTY
 
     offered = min(v.shuffle_length - 1, length)
     bring_random_last(v, p, length, offered)
@@ -91,16 +105,26 @@ def cyclon_on_request(v: SamplerState, p: int, words: Words, at: int, out: Outbo
     if count < 0 or words[at + FROM] == v.handle[p]:
         return
     length = view_length(v, p)
-    given = min(v.shuffle_length, length)
-    bring_random_last(v, p, length, given)
+    knows_others = knows_others_than(v, p, length, words[at + FROM])
+    given = min(v.shuffle_length, length) if knows_others else 1
     body_words = 1 + given * (1 + v.view_profile.shape[2])
     reply = open_record(out, SAMPLE_REPLY, words[at + FROM], v.handle[p], body_words)
     if reply < 0:
         return
     out.words[reply + BODY] = given
-    write_slots(v, p, length - given, length, out.words, reply + BODY + 1)
+    if knows_others:
+        bring_random_last(v, p, length, given)
+        write_slots(v, p, length - given, length, out.words, reply + BODY + 1)
+    else:
+        write_own(v, p, 0, out.words, reply + BODY + 1)
     close_record(out, reply, body_words)
-    take_in(v, p, words, at, count, length - given, 0)
+    take_in(v, p, words, at, count, length - given if knows_others else length, 0)
+
+
+@inline_rule
+def knows_others_than(v: SamplerState, p: int, length: int, asker: int) -> Any:
+    """Whether row p's view holds anybody whom ``asker`` does not know to be there."""
+    return length > 1 or (length == 1 and handle_of(v.views[p, 0]) != asker)
 
 
 @inline_rule
@@ -109,7 +133,13 @@ def cyclon_on_reply(v: SamplerState, p: int, words: Words, at: int) -> None:
     count = count_descriptors(v, words, at)
     if count < 0:
         return
+    last = v.views[p, 0]
+    if view_length(v, p) == 1 and handle_of(last) == words[at + FROM]:
+        v.views[p, 0] = EMPTY
     take_in(v, p, words, at, count, 0, OFFERED)
+    if v.views[p, 0] == EMPTY:
+        # Nothing was seated, so that the profile still stands there.
+        v.views[p, 0] = last
 
 
 @inline_rule

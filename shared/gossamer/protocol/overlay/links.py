@@ -12,6 +12,7 @@ from gossamer.protocol.overlay.descriptors import index
 from gossamer.protocol.overlay.profile import ARC_START, IDENTIFIER, RANGES_OF_FRIENDS_ALONE
 from gossamer.protocol.rules import inline_rule, rule, rule_with_interpreted_form
 from gossamer.protocol.space.ring import clockwise
+from gossamer.protocol.state import FAILURES_FORGOTTEN
 from gossamer.protocol.struct import as_array
 
 AGE_SHIFT = 32
@@ -194,6 +195,13 @@ def drop_link(s: Any, p: int, handle: int) -> None:
     k = slot_of(s, p, handle)
     if k >= 0:
         s.links[p, k] = -1
+    remember_failure(s, p, handle)
+    settle_ring(s, p)
+
+
+@rule
+def remember_failure(s: Any, p: int, handle: int) -> None:
+    """Note that ``handle`` failed, in place of what failed longest ago where there is no room."""
     slots = s.failed.shape[1]
     if slots > 0:
         oldest = 0
@@ -203,13 +211,21 @@ def drop_link(s: Any, p: int, handle: int) -> None:
                 break
             if s.failed[p, f] >> AGE_SHIFT < s.failed[p, oldest] >> AGE_SHIFT:
                 oldest = f
+        held = s.failed[p, oldest]
+        if held >= 0 and handle_in(held) != handle:
+            # Descriptors of before the failure are too old by themselves after `failure_age`.
+            s.counters[p, FAILURES_FORGOTTEN] += (
+                held >> AGE_SHIFT
+            ) + s.params.failure_age >= s.round[p]
         s.failed[p, oldest] = s.round[p] << AGE_SHIFT | handle
-    settle_ring(s, p)
 
 
 @rule
 def age_links(s: Any, p: int) -> None:
-    """Let a round pass for every link, and drop those without news for too long (Sec. IV-C)."""
+    """Let a round pass for every link, and drop those without news for too long (Sec. IV-C).
+
+    They count as failed: others, who have not waited as long, would bring them back for ever.
+    """
     oldest = 0
     for k in range(s.links.shape[1]):
         word = s.links[index(p), index(k)]
@@ -219,5 +235,6 @@ def age_links(s: Any, p: int) -> None:
     if oldest > s.params.failure_age:
         for k in range(s.links.shape[1]):
             if age_in(s.links[p, k]) > s.params.failure_age:
+                remember_failure(s, p, handle_in(s.links[p, k]))
                 s.links[p, k] = -1
         settle_ring(s, p)

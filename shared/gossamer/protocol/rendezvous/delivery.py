@@ -157,6 +157,26 @@ def forward_down(
 
 
 @rule
+def is_false_positive(s: Any, p: int, words: Any, at: int) -> bool:
+    """Whether ``p`` is about to take an event from a tree that it neither wants nor passes on.
+
+    Only somebody's merged ranges brought it here. Copies that ``p`` has seen before are not false
+    positives, but repeated. A host asks this before `step`, which then counts FALSE_POSITIVES.
+    """
+    body = at + BODY
+    if words[body + EVENT_MODE] != TREE or words[body + EVENT_HOPS] >= s.params.hop_limit:
+        return False
+    if is_interested(s, p, words, body + EVENT_VALUES):
+        return False
+    for i in range(matching_entries(s, p, words, body)):
+        if source_of(s, p, s.work.found[i]) != words[at + FROM]:
+            return False
+    return not has_seen(
+        s, p, words[body + EVENT_ID] * s.params.attributes + words[body + EVENT_ATTRIBUTE]
+    )
+
+
+@rule
 def disseminate(
     s: Any, p: int, source: int, words: Any, body: int, tree_hops: int, out: Outbox
 ) -> int:

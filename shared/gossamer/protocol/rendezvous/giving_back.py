@@ -20,7 +20,7 @@ from gossamer.protocol.rendezvous.retention import first_since, send_held
 from gossamer.protocol.rendezvous.showering import handle_of_slot, next_hop, rendezvous_value
 from gossamer.protocol.rules import inline_rule, rule
 from gossamer.protocol.space.ring import RING_MASK, clockwise
-from gossamer.protocol.state import MALFORMED
+from gossamer.protocol.state import MALFORMED, NOT_GIVEN_BACK
 
 # Events given back at once, at most: what a second or two bring.
 GIVEN_BACK = 128
@@ -74,7 +74,9 @@ def give_back(s: Any, p: int, after: int, out: Outbox) -> None:
     size = s.held_copies.shape[1]
     attributes = s.params.attributes
     oldest = s.round[p] - s.params.replay_rounds
-    number = max(first_since(s, p, oldest), s.held_next[p] - GIVEN_BACK) if size > 0 else 0
+    first = first_since(s, p, oldest) if size > 0 else 0
+    number = max(first, s.held_next[p] - GIVEN_BACK)
+    s.counters[p, NOT_GIVEN_BACK] += number - first
     while number < s.held_next[p]:
         place = number % size
         attribute = s.held_copies[p, place] % attributes

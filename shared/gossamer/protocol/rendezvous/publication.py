@@ -30,7 +30,7 @@ from gossamer.protocol.rendezvous.recovery import (
 )
 from gossamer.protocol.rules import rule
 from gossamer.protocol.scans import position_in_column
-from gossamer.protocol.state import MALFORMED
+from gossamer.protocol.state import MALFORMED, NOT_TAKEN
 
 NOBODY = -1
 
@@ -67,6 +67,7 @@ def await_answers(s: Any, p: int, words: Any, body: int, out: Outbox) -> bool:
     if place < 0:
         place = pending_place(s, p, NOBODY)
     if place < 0:
+        s.counters[p, NOT_TAKEN] += 1
         tell_application(s, p, NOT_PUBLISHED, words[body + EVENT_ID], out)
         return False
     words[body + EVENT_ORIGIN] = s.sampler.handle[p]

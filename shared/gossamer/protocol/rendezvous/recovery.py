@@ -24,7 +24,7 @@ from gossamer.protocol.messages import (
 )
 from gossamer.protocol.rules import rule
 from gossamer.protocol.scans import mark_points, position
-from gossamer.protocol.state import MALFORMED, REPLAYED
+from gossamer.protocol.state import FORGOTTEN, MALFORMED, REPLAYED
 
 # Words of an event record's body.
 EVENT_ID, EVENT_ATTRIBUTE, EVENT_MODE, EVENT_HOPS, EVENT_TREE_HOPS = 0, 1, 2, 3, 4
@@ -49,8 +49,15 @@ def has_seen(s: Any, p: int, copy: int) -> bool:
 
 @rule
 def remember(s: Any, p: int, copy: int, tree_hops: int, words: Any, at: int) -> None:
-    """Remember an event copy whose values stand at ``words[at:]``."""
+    """Remember an event copy whose values stand at ``words[at:]``.
+
+    Where the memory is too small for the rate of events it counts what it forgets too soon: copies
+    of this round and the last, which may come again, and those still to be offered.
+    """
     m = s.event_next[p]
+    if s.event_copies[p, m] >= 0:
+        needed_until = s.event_rounds[p, m] + max(s.params.replay_rounds, 1)
+        s.counters[p, FORGOTTEN] += needed_until >= s.round[p]
     s.event_copies[p, m] = copy
     s.event_rounds[p, m] = s.round[p]
     s.event_hops[p, m] = tree_hops

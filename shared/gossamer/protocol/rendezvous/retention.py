@@ -57,6 +57,7 @@ from gossamer.protocol.state import (
     MALFORMED,
     NEXT_SINCE,
     PAGE_FROM,
+    PUSHED_OUT,
     SINCE,
     SUBSCRIPTION,
     TRAVELLED,
@@ -94,6 +95,9 @@ def hold(s: Any, p: int, copy: int, again: bool, words: Any, at: int, out: Outbo
     if size == 0 or (again and holds(s, p, copy)):
         return
     place = s.held_next[p] % size
+    if s.held_next[p] >= size:
+        held_until = s.held_rounds[p, place] + s.params.retention_rounds
+        s.counters[p, PUSHED_OUT] += held_until >= s.round[p]
     s.held_copies[p, place] = copy
     s.held_rounds[p, place] = s.round[p]
     for a in range(s.params.attributes):

@@ -58,7 +58,7 @@ def preview(scenario: Scenario) -> Preview:
     trace, nodes, rounds = prepared.trace, prepared.nodes, prepared.rounds
     spec = scenario.subscriptions
     settings = {
-        system.name: system.settings_for(nodes, spec.attributes, spec.per_node, scenario.seed)
+        system.name: system.settings_for(nodes, spec, scenario.events, scenario.seed)
         for system in scenario.systems
     }
     needed = PROCESS_BYTES + nodes * sum(map(bytes_per_node, settings.values()))
@@ -146,9 +146,8 @@ def _size_rows(seen: Preview) -> list[tuple[str, str]]:
 
 def _differences(seen: Preview, system: System) -> str:
     """The settings in which a system differs from the preset `paper`, as `name = value`."""
-    spec = seen.scenario.subscriptions
     paper = System(name="paper").settings_for(
-        seen.nodes, spec.attributes, spec.per_node, seen.scenario.seed
+        seen.nodes, seen.scenario.subscriptions, seen.scenario.events, seen.scenario.seed
     )
     own = attrs.asdict(seen.settings[system.name])
     changed = [

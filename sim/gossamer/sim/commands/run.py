@@ -9,7 +9,6 @@ from typing import Any
 
 import attrs
 import typer
-from rich.console import Console
 
 from gossamer.command.signals import exit_code_of
 from gossamer.sim.brokers.results import write_broker_results
@@ -33,7 +32,7 @@ from gossamer.sim.scot.results import write_scot_results
 from gossamer.sim.scot.scenario import ScotScenario
 from gossamer.sim.scot.simulation import simulate_scot
 from gossamer.sim.simulation import simulate
-from gossamer.sim.tables import print_json, summary_table
+from gossamer.sim.tables import print_json, print_summary
 from gossamer.sim.trees.results import write_trees_results
 from gossamer.sim.trees.scenario import TreesScenario
 from gossamer.sim.trees.simulation import simulate_trees
@@ -211,10 +210,7 @@ def _print_summary(summary: dict[str, Any], place: Destination, options: Options
     if options.json:
         print_json(summary, sys.stdout)
         return
-    console = Console()
-    console.print(summary_table(summary))
-    shown = "report.html" if options.plots else "summary.json"
-    console.print(f"Results: {place.out / shown}", highlight=False, soft_wrap=True, markup=False)
+    print_summary(summary, place.out / ("report.html" if options.plots else "summary.json"))
 
 
 def default_name(scenario: AnyScenario) -> str:
