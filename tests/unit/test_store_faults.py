@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -114,11 +115,13 @@ def test_a_file_locked_by_another_process_is_not_waited_for_forever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "BUSY_S", 0.01)
-    with Store(tmp_path / "state.db") as one, Store(tmp_path / "state.db") as two:
-        with one.transaction(), pytest.raises(StoreBusyError, match="locked by another process"):
-            two.set_meta("a", b"2")
-        two.set_meta("a", b"3")
-        assert one.get_meta("a") == b"3"
+    with Store(tmp_path / "state.db") as store:
+        with closing(sqlite3.connect(tmp_path / "state.db")) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(StoreBusyError, match="locked by another process"):
+                store.set_meta("a", b"2")
+        store.set_meta("a", b"3")
+        assert store.get_meta("a") == b"3"
 
 
 def test_a_full_disk_fails_the_write_whole_and_reading_goes_on(tmp_path: Path) -> None:

@@ -110,11 +110,15 @@ def join(
 def revoke(
     who: Annotated[str, typer.Argument(metavar="PEER", help="Its name or key.")],
     folder: FolderOption = None,
+    unrecorded: Annotated[
+        bool,
+        typer.Option("--unrecorded", help="Take a key of which there is no record here any more."),
+    ] = False,
 ) -> None:
     """Let a peer belong no more."""
     from gossamer.node.commands.membership import revoke as shut_out
 
-    print(shut_out(folder, who))
+    print(shut_out(folder, who, unrecorded=unrecorded))
 
 
 @app.command()

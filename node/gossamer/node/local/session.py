@@ -158,19 +158,20 @@ class Session(Requests):
         history = self._services.history
         with suppress(*GONE):
             while True:
-                await client.known.wait()
+                known = client.known
+                await known.wait()
                 position = history.place(client.name)
-                while client.known.is_set():
+                while client.known is known:  # a client that is forgotten gets another one
                     position = await self._send_kept_batch(client, position)
 
     async def _send_kept_batch(self, client: DurableClient, position: int) -> int:
         """Send what is next in the log, or wait for it; return the position reached."""
         history = self._services.history
         grown = history.grown
-        batch = history.read(position, self._services.schema)
-        for kept in batch:
+        batch = await history.read(client.name, position, self._services.schema)
+        for kept, got in batch:
             ids = client.matching(kept.values)
-            if ids and not history.got(client.name, kept.id):
+            if ids and not got:
                 await self._send_kept(kept, ids)
             elif not self._unacknowledged:
                 history.skip(client.name, kept.position)
