@@ -65,7 +65,7 @@ def run_batch(folder: Path | None, name: str | None, file: Path) -> str:
     operations = read_batch(file)
 
     async def run() -> str:
-        async with open_client(address_of(folder), name, aside=True) as client:
+        async with open_client(address_of(folder), name, aside=True, patience_s=0) as client:
             with _progress(len(operations)) as show:
                 await _carry_out(client, operations, file, show)
         return f"done: {len(operations)} lines of {file}"
@@ -93,7 +93,7 @@ def _with_client(
     folder: Path | None, name: str, work: Callable[[LocalClient], Awaitable[None]]
 ) -> None:
     async def run() -> None:
-        async with open_client(address_of(folder), name, aside=True) as client:
+        async with open_client(address_of(folder), name, aside=True, patience_s=0) as client:
             await work(client)
 
     with unwrapped():

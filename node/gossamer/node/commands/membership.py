@@ -147,7 +147,7 @@ async def _ask_addresses(config: NodeConfig) -> list[str]:
     from gossamer.node.local.client import open_client
 
     with trio.fail_after(ASK_S):
-        async with open_client(address_of(config.identity.folder)) as client:
+        async with open_client(address_of(config.identity.folder), patience_s=0) as client:
             return list((await client.status())["join_addresses"])
 
 

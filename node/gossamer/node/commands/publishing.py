@@ -75,7 +75,7 @@ def publish_one(folder: Path | None, arguments: Sequence[str], name: str | None 
     """
 
     async def run(address: LocalAddress) -> str:
-        async with open_client(address, name, aside=True) as client:
+        async with open_client(address, name, aside=True, patience_s=0) as client:
             _check_name(client, name)
             return await client.publish(event_of_arguments(client.schema, arguments))
 
@@ -130,7 +130,7 @@ async def publish_all(
         room.release()
 
     async with (
-        open_client(address, name, aside=True) as client,
+        open_client(address, name, aside=True, patience_s=0) as client,
         aclosing(_batches(file)) as batches,
         trio.open_nursery() as nursery,
     ):

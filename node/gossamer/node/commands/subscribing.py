@@ -59,7 +59,7 @@ def forget(folder: Path | None, name: str) -> None:
     """
 
     async def run() -> None:
-        async with open_client(address_of(folder), name) as client:
+        async with open_client(address_of(folder), name, patience_s=0) as client:
             await client.forget()
 
     with unwrapped():
