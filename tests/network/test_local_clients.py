@@ -18,8 +18,8 @@ from gossamer.node.errors import (
     RefusedByNodeError,
     TransportBroken,
 )
-from gossamer.node.local.client import LocalClient, ReceivedEvent, open_client
-from gossamer.node.local.follower import CONNECTED, Follower, follow
+from gossamer.node.local.client import CONNECTED, LocalClient, ReceivedEvent, open_client
+from gossamer.node.local.follower import Follower, follow
 from gossamer.node.local.frames import RETAINED, id_text
 from gossamer.node.local.history import steady_clock
 from gossamer.node.store import StoreLimits

@@ -266,7 +266,7 @@ def test_pub_ends_with_code_1_where_events_may_be_lost(
     def one(*_: object) -> str:
         raise UnacknowledgedError(["7"], 1, "event 7 was not acknowledged")
 
-    monkeypatch.setattr(publishing, "publish_lines", lambda *_: False)
+    monkeypatch.setattr(publishing, "publish_lines", lambda *_: publishing.EXIT_UNACKNOWLEDGED)
     monkeypatch.setattr(publishing, "publish_one", one)
     assert main(["pub", *arguments]) == 1
     assert capsys.readouterr().out == ""

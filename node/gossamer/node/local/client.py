@@ -17,14 +17,12 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, TypeVar
 
 import trio
-from attrs import frozen
 
 from gossamer.node.errors import (
-    NodeError,
     PublicationUncertainError,
     RefusedByNodeError,
     UnacknowledgedError,
@@ -40,6 +38,7 @@ from gossamer.node.local.frames import (
 )
 from gossamer.node.local.link import GONE, Introduction, Link, Resume
 from gossamer.node.local.links import CONNECTED, Links
+from gossamer.node.local.results import Outcome, ReceivedEvent, outcome_of
 from gossamer.node.transport.base import Farewell
 from gossamer.node.transport.schema import Frame
 from gossamer.node.unwrap import unwrapped
@@ -71,43 +70,6 @@ PATIENCE_S: Final = 60.0
 _STOPPED: Final = "PeerStopped"
 
 
-@frozen
-class ReceivedEvent:
-    """An event that an application gets.
-
-    Attributes:
-        id: unique in the overlay.
-        values: by attribute, canonical.
-        publisher: permanent key of the peer that it names as its publisher, as text.
-        published_at: by the publisher's clock, Unix seconds.
-        subscriptions: ids of the client's subscriptions that it matches.
-        position: in the node's history; 0 for clients without a name.
-        history: id of that history; "" for clients without a name.
-    """
-
-    id: str
-    values: Mapping[str, Any]
-    publisher: str
-    published_at: float
-    subscriptions: tuple[str, ...]
-    position: int
-    history: str = ""
-
-
-@frozen
-class Outcome:
-    """What became of an event that was to be published.
-
-    Attributes:
-        id: of the event; "" where it was not published.
-        error: None where it is acknowledged; an `UnacknowledgedError` where it was published, and
-            nobody acknowledged it in time; else why it was not published.
-    """
-
-    id: str
-    error: NodeError | ContentError | None = None
-
-
 class LocalClient:
     """A client of a node; made by `open_client`.
 
@@ -129,7 +91,8 @@ class LocalClient:
     ) -> None:
         self.peer, self.role, self.history = "", PEER, ""
         self.schema: Schema | None = None
-        self._send, self.events = trio.open_memory_channel[ReceivedEvent](EVENTS_AHEAD)
+        self._send, self.events = trio.open_memory_channel[ReceivedEvent](0)
+        self._take, self._taken = trio.open_memory_channel[ReceivedEvent](EVENTS_AHEAD)
         self._links = Links(address, who, self, patience_s, on_change)
         self._resume = resume
         # What is asked for again over the next connection, by the names that the client gave.
@@ -298,10 +261,10 @@ class LocalClient:
 
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
         """Stay connected; `open_client` has this done."""
-        try:
-            await self._links.run(task_status=task_status)
-        finally:
-            self._send.close()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._hand_on)
+            with self._take:
+                await self._links.run(task_status=task_status)
 
     async def shutdown(self) -> None:
         """Stop the node."""
@@ -337,7 +300,7 @@ class LocalClient:
         if answer["type"] == "published":
             return [Outcome(event) for event in answer["ids"]]
         found = zip(answer["ids"], answer["causes"], answer["reasons"], strict=True)
-        return [_outcome(*one) for one in found]
+        return [outcome_of(*one) for one in found]
 
     async def _publish(self, kind: str, count: int, **fields: object) -> Frame:
         """A request that publishes, made again only where it is known that nothing came of it."""
@@ -411,10 +374,15 @@ class LocalClient:
             frame["position"],
             self.history,
         )
-        try:
-            await self._send.send(event)
-        except trio.BrokenResourceError:  # the application takes no events any more
-            return
+        with suppress(trio.BrokenResourceError):  # the application takes no events any more
+            await self._take.send(event)
+
+    async def _hand_on(self) -> None:
+        """Give events to the application, those of a new connection once all is in force again."""
+        with self._send, self._taken, suppress(trio.BrokenResourceError):
+            async for event in self._taken:
+                await self._links.settled()
+                await self._send.send(event)
 
     def _is_known(self, event_id: str, position: int) -> bool:
         if 0 < position <= self._handed_on:
@@ -426,15 +394,6 @@ class LocalClient:
         if len(self._recent) > REMEMBERED:
             self._recent.popitem(last=False)
         return False
-
-
-def _outcome(event_id: str, cause: str, reason: str) -> Outcome:
-    """What the node's answer says of one event of many."""
-    if not cause:
-        return Outcome(event_id)
-    if event_id:
-        return Outcome(event_id, UnacknowledgedError([event_id], 1, reason))
-    return Outcome("", RefusedByNodeError(cause, reason))
 
 
 @asynccontextmanager

@@ -75,7 +75,8 @@ class Links:
         self._owner = owner
         self._tell = on_change or self._log
         self._link: Link | None = None
-        self._changed = trio.Event()  # of `_link`
+        self._changed = trio.Event()  # of `_link` and `_taking_up`
+        self._taking_up = False
         self._ended: Exception | None = None
         self._farewell: Farewell | None = None
 
@@ -171,15 +172,16 @@ class Links:
     async def _hold(self, link: Link, taken_up: Callable[[], None]) -> bool:
         """Serve ``link`` until it ends; return whether all was asked for again before that."""
         self._owner.adopt(link)
+        self._taking_up = True
         over, was_up = trio.Event(), False
         with unwrapped():
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._serve, link, over)
                 try:
                     await self._owner.ask_again(link)
+                    taken_up()
                     self._change(link)
                     was_up = True
-                    taken_up()
                     await over.wait()
                 except (NotSentError, *GONE):
                     pass
@@ -196,8 +198,14 @@ class Links:
             self._farewell = link.farewell
             over.set()
 
+    async def settled(self) -> None:
+        """Wait while what was asked for is asked for again."""
+        while self._taking_up:
+            await self._changed.wait()
+
     def _change(self, link: Link | None) -> None:
         self._link = link
+        self._taking_up = False
         self._changed.set()
         self._changed = trio.Event()
 
