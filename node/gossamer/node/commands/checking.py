@@ -21,11 +21,10 @@ from gossamer.node.doctor.remote import Greeting, Probes, diagnose
 from gossamer.node.errors import (
     CertificateError,
     ConfigurationError,
-    NodeRunningError,
     PeerRefused,
     StoreVersionError,
 )
-from gossamer.node.local.address import local_address, locked
+from gossamer.node.local.address import is_locked, local_address
 from gossamer.node.notes import cluster_schema, schema_fingerprint
 from gossamer.node.security.certificates import verify_peer
 from gossamer.node.security.cluster import (
@@ -159,18 +158,10 @@ def _here(config: NodeConfig, member: Membership) -> Here:
         state=folder.state,
         state_version=read_version,
         newest_version=len(MIGRATIONS),
-        listen=None if _runs(folder.path) else config.listen.endpoints,
+        listen=None if is_locked(folder.path) else config.listen.endpoints,
         interface=config.listen.interface,
         multicast=config.discovery.multicast,
     )
-
-
-def _runs(folder: Path) -> bool:
-    try:
-        with locked(folder):
-            return False
-    except NodeRunningError:
-        return True
 
 
 def _parse(text: str) -> tuple[str, int]:
