@@ -67,7 +67,8 @@ class Published:
         if self.unacknowledged:
             text += f"; {self.unacknowledged} more were not acknowledged and may be lost"
         if self.refused:
-            text += f"; {self.refused} lines were not published"
+            lines = "1 line was" if self.refused == 1 else f"{self.refused} lines were"
+            text += f"; {lines} not published"
         return text
 
 
@@ -136,7 +137,7 @@ class Report:
         if self._under_way:
             which = _ranges(sorted(self._under_way))
             self._say(f"{which}: it is not known whether they were published")
-        if early:
+        if early and self._last:
             self._say(f"nothing after line {self._last} was published")
         self._say(self.done.summary())
 

@@ -182,7 +182,7 @@ class BatchLineError(NodeError):
 
 
 class BatchStoppedError(NodeError):
-    """The node refused an operation of a batch file; those before it were carried out.
+    """An operation of a batch file was refused, or interrupted; those before it were carried out.
 
     Attributes:
         path: the file.
