@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from support.node_processes import Shell, end, free_ports, wait_for_line, wait_for_log
+from support.node_processes import PATIENCE_S, Shell, end, free_ports, wait_for_line, wait_for_log
 
 pytestmark = pytest.mark.slow
 
@@ -193,6 +193,7 @@ def test_whoever_interrupts_pub_knows_what_was_published(shell: Shell) -> None:
         assert [number for number, _ in printed] == ["1", "3"]
         assert all(re.fullmatch("[0-9a-f]{16}", event) for _, event in printed)
         publisher.send_signal(signal.SIGINT)
+        publisher.wait(PATIENCE_S)
         code, out, err = end(publisher)
         assert (code, out) == (130, "")
         named, rest, summary = err.splitlines()

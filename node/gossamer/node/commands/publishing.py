@@ -299,6 +299,8 @@ async def _batches(
             reason = f"cannot be read ({error.strerror or error}), nor what follows"
             yield [(last + 1, EventInputError(f"line {last + 1}", reason))]
             return
+        if not (data or rest or too_long):
+            return
         parts = (rest + data).split(b"\n")
         rest = parts.pop() if data else b""
         lines: list[tuple[int, bytes | EventInputError]] = []
