@@ -39,6 +39,8 @@ COMMAND_KILLS = 0.3
 # Commands that would never end are killed after so long.
 ENDLESS_S = 2.0
 ENDLESS = ("sub", "top")
+# Typed more often than others: whoever joins is to be revoked at the end.
+OFTEN = ("node invite", "node invite", "node join", "node join", "node revoke", "pub")
 BAD_LINES = ('{"symbol": 1}', "no event", '{"volume": 1, "volume": 2}', "")
 LINES = 12
 PAUSE_S = 0.5
@@ -110,7 +112,7 @@ class MutatedCluster:
         if self._draws.random() < NODE_KILLS:
             await self.kill_node(self._draws.choice(NODES))
             return
-        command = self._draws.choice(sorted(COMMANDS))
+        command = self._draws.choice([*sorted(COMMANDS), *OFTEN])
         arguments = self._draws.choice(COMMANDS[command])
         node = self._draws.choice((1, 1, 2, 3))
         seconds = ENDLESS_S if command in ENDLESS else float(PATIENCE_S)
