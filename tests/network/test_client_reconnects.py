@@ -226,6 +226,15 @@ async def test_a_node_that_takes_the_client_no_more_ends_it(tmp_path: Path) -> N
             await use(running)
 
 
+async def test_a_request_that_ends_the_connection_is_not_made_again(tmp_path: Path) -> None:
+    node, changes = LocalNode(tmp_path), Changes()
+    async with node.running(), open_client(node.address, on_change=changes) as client:
+        with trio.fail_after(PATIENCE_S), pytest.raises(TransportBroken, match="characters"):
+            await client.subscribe("long", "price > 80 " + 9000 * " ")
+        assert (await client.status())["cluster"] == "desk"
+    assert not changes.told
+
+
 async def test_a_node_that_is_not_there_at_first_is_an_error_at_once(tmp_path: Path) -> None:
     with pytest.raises(NodeNotRunningError):
         async with open_client(LocalNode(tmp_path).address):

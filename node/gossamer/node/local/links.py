@@ -105,7 +105,7 @@ class Links:
                 except NotSentError:
                     pass
                 except GONE:
-                    if not (repeat and self.reconnects):
+                    if not (repeat and self.reconnects) or _broke_a_rule(link):
                         raise
             await self.until_another(link)
 
@@ -129,7 +129,6 @@ class Links:
             while True:
                 connected_at = trio.current_time()
                 was_up = await self._hold(link, taken_up)
-                taken_up = partial(self._tell, CONNECTED)
                 reason = str(link.farewell)
                 if not self.reconnects:
                     self._ended = TransportBroken("the node", reason)
@@ -137,7 +136,9 @@ class Links:
                 if was_up:
                     lost_at = trio.current_time()
                     failures = 0 if lost_at - connected_at > _BACK_OFF.longest_s else failures
-                    self._tell(reason)
+                    tell = _unheard if _broke_a_rule(link) else self._tell
+                    taken_up = partial(tell, CONNECTED)
+                    tell(reason)
                 link, failures = await self._find_again(reason, lost_at, failures, draws)
         except Exception as error:
             self._ended = error
@@ -217,3 +218,16 @@ class Links:
                 "without the node in %s (%s); trying again for %g s",
                 *(self._address.folder, change, self.patience_s),
             )
+
+
+def _unheard(_: str) -> None:
+    """Nobody has to be told."""
+
+
+def _broke_a_rule(link: Link) -> bool:
+    """Whether the node ended a connection because of a request, which would end the next one too.
+
+    Whoever made that request is told by an error.
+    """
+    farewell = link.farewell
+    return farewell is not None and farewell.cause is Cause.BAD_FRAME and not farewell.by_us
