@@ -40,7 +40,8 @@ COMMAND_KILLS = 0.3
 ENDLESS_S = 2.0
 ENDLESS = ("sub", "top")
 # Typed more often than others: whoever joins is to be revoked at the end.
-OFTEN = ("node invite", "node invite", "node join", "node join", "node revoke", "pub")
+MEMBERSHIP = ("node invite", "node join", "node revoke")
+OFTEN = (*MEMBERSHIP, *MEMBERSHIP, "pub")
 BAD_LINES = ('{"symbol": 1}', "no event", '{"volume": 1, "volume": 2}', "")
 LINES = 12
 PAUSE_S = 0.5
@@ -115,6 +116,8 @@ class MutatedCluster:
         command = self._draws.choice([*sorted(COMMANDS), *OFTEN])
         arguments = self._draws.choice(COMMANDS[command])
         node = self._draws.choice((1, 1, 2, 3))
+        if command in MEMBERSHIP and self._draws.random() < 0.5:  # what comes of it is of interest
+            arguments, node = COMMANDS[command][0], 1
         seconds = ENDLESS_S if command in ENDLESS else float(PATIENCE_S)
         if self._draws.random() < COMMAND_KILLS:
             seconds = min(seconds, self._draws.uniform(0.05, 1.5))
