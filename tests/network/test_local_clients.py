@@ -18,8 +18,8 @@ from gossamer.node.errors import (
     RefusedByNodeError,
     TransportBroken,
 )
-from gossamer.node.local.client import LocalClient, ReceivedEvent, open_client
-from gossamer.node.local.follower import CONNECTED, Follower, follow
+from gossamer.node.local.client import CONNECTED, LocalClient, ReceivedEvent, open_client
+from gossamer.node.local.follower import Follower, follow
 from gossamer.node.local.frames import RETAINED, id_text
 from gossamer.node.local.history import steady_clock
 from gossamer.node.store import StoreLimits
@@ -187,7 +187,10 @@ async def test_without_a_node_the_folder_is_named(tmp_path: Path) -> None:
 
 async def test_the_end_of_a_node_ends_its_clients(tmp_path: Path) -> None:
     node = LocalNode(tmp_path)
-    async with node.restartable() as running, open_client(node.address) as client:
+    async with (
+        node.restartable() as running,
+        open_client(node.address, patience_s=0) as client,
+    ):
         await running.stop()
         with pytest.raises(TransportBroken):
             await client.status()

@@ -57,7 +57,7 @@ async def answers(stream: trio.SocketStream) -> list[Frame]:
 @pytest.mark.parametrize(
     ("first", "cause", "words"),
     [
-        (encode_frame("attach", version=VERSION + 1, new=1), "version", "version 2"),
+        (encode_frame("attach", version=VERSION + 1, new=1), "version", f"version {VERSION + 1}"),
         (encode_frame("status", number=1), "bad frame", "attach first"),
         (encode_frame("attach", version=VERSION), "bad frame", "software"),
         (encode_frame("attach", **ATTACH, client="\n"), "refused", "not printable"),

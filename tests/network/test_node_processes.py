@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from support.node_processes import Shell, end, free_ports, wait_for_line, wait_for_log
+from support.node_processes import PATIENCE_S, Shell, end, free_ports, wait_for_line, wait_for_log
 
 pytestmark = pytest.mark.slow
 
@@ -178,3 +178,56 @@ def publish_prices(shell: Shell, *prices: int) -> None:
 def price_of_next(subscriber: subprocess.Popen[str]) -> int:
     assert subscriber.stdout is not None
     return int(json.loads(subscriber.stdout.readline())["values"]["price"])
+
+
+def test_whoever_interrupts_pub_knows_what_was_published(shell: Shell) -> None:
+    shell.ok("node", "init", "desk", "--preset", "local")
+    line = '{"symbol": "IBM", "price": 81, "volume": 1}\n'
+    with shell.node("desk"):
+        publisher = shell.start("pub", "--folder", "desk", "--jsonl", "-", stdin=subprocess.PIPE)
+        assert publisher.stdin is not None
+        assert publisher.stdout is not None
+        publisher.stdin.write(line + "no event\n" + line)
+        publisher.stdin.flush()
+        printed = [publisher.stdout.readline().split() for _ in range(2)]
+        assert [number for number, _ in printed] == ["1", "3"]
+        assert all(re.fullmatch("[0-9a-f]{16}", event) for _, event in printed)
+        publisher.send_signal(signal.SIGINT)
+        publisher.wait(PATIENCE_S)
+        code, out, err = end(publisher)
+        assert (code, out) == (130, "")
+        named, rest, summary = err.splitlines()
+        assert named.startswith("gossamer: line 2: no JSON")
+        assert rest == "gossamer: nothing after line 3 was published"
+        assert summary.endswith("; 1 line was not published")
+
+
+def test_pub_of_lines_ends_as_it_went(shell: Shell) -> None:
+    shell.ok("node", "init", "desk", "--preset", "local")
+    line = '{"symbol": "IBM", "price": 81, "volume": 1}'
+    with shell.node("desk") as node:
+        good = shell.run("pub", "--folder", "desk", "--jsonl", "-", text=f"{line}\n\n{line}")
+        assert (good.returncode, [one.split()[0] for one in good.stdout.splitlines()]) == (
+            0,
+            ["1", "3"],
+        )
+        bad = shell.run("pub", "--folder", "desk", "--jsonl", "-", text=f"x\n{line}\n")
+        assert bad.returncode == 2
+        assert bad.stdout.startswith("2 ")
+        assert bad.stderr.startswith("gossamer: line 1: no JSON")
+        closed = shell.run("pub", "--folder", "desk", "--jsonl", str(shell.folder))
+        assert closed.returncode == 2
+        assert "line 1: cannot be read (Is a directory)" in closed.stderr
+        publisher = shell.start("pub", "--folder", "desk", "--jsonl", "-", stdin=subprocess.PIPE)
+        assert publisher.stdin is not None
+        assert publisher.stdout is not None
+        publisher.stdin.write(f"{line}\n")
+        publisher.stdin.flush()
+        assert publisher.stdout.readline().startswith("1 ")
+        node.kill()
+        node.wait()
+        publisher.stdin.write(f"{line}\n")
+        publisher.stdin.flush()
+        code, out, err = end(publisher)
+        assert (code, out) == (2, "")
+        assert "gossamer: line 2: not published: the connection to the node broke" in err

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import trio
 
-from gossamer.node.commands.publishing import LINE_BYTES, Published, publish_all
+from gossamer.node.commands.publishing import LINE_BYTES, Published, Report, publish_all
 from gossamer.node.commands.subscribing import Wanted, print_events
-from gossamer.node.errors import EventInputError, TransportBroken, UnacknowledgedError
+from gossamer.node.errors import RefusedByNodeError, TransportBroken, UnacknowledgedError
 from gossamer.node.local.client import open_client
 from gossamer.node.local.follower import CONNECTED
 from support.local_nodes import LocalNode
@@ -27,10 +27,29 @@ def lines_of(count: int) -> list[str]:
 async def publish(node: LocalNode, path: Path, text: str) -> tuple[Published, list[int]]:
     """Publish the lines of ``text``; give what was counted, and what was shown meanwhile."""
     path.write_text(text)
-    done, shown = Published(), []
-    with path.open("rb") as file:
-        await publish_all(node.address, file.fileno(), done, shown.append)
+    done, shown, _, _ = await publish_bytes(node, path, text.encode())
     return done, shown
+
+
+async def publish_bytes(
+    node: LocalNode, path: Path, content: bytes
+) -> tuple[Published, list[int], dict[int, str], list[str]]:
+    """As `publish`; also ids by line as printed, and the sentences that were printed."""
+    path.write_bytes(content)
+    shown: list[int] = []
+    out, err = io.StringIO(), io.StringIO()
+    report = Report(out, err, shown.append)
+    with path.open("rb") as file:
+        await publish_all(node.address, file.fileno(), report)
+    return report.done, shown, ids_of(out.getvalue()), err.getvalue().splitlines()
+
+
+def ids_of(printed: str) -> dict[int, str]:
+    """Ids by number of line, each of them once."""
+    pairs = [line.split() for line in printed.splitlines()]
+    ids = {int(number): event for number, event in pairs}
+    assert len(ids) == len(pairs)
+    return ids
 
 
 async def test_every_line_is_published_once_and_counted(tmp_path: Path) -> None:
@@ -47,40 +66,101 @@ async def test_every_line_is_published_once_and_counted(tmp_path: Path) -> None:
     assert done.summary().startswith("published 3000 events in ")
 
 
-async def test_a_bad_line_is_named_by_its_number(tmp_path: Path) -> None:
+async def test_bad_lines_are_named_and_all_others_are_published(tmp_path: Path) -> None:
     node = LocalNode(tmp_path)
-    lines = lines_of(700)
-    lines[555] = '{"prize": 1}'
+    lines = [line.encode() for line in lines_of(700)]
+    bad = {
+        1: (b'{"prize": 1}', "there is no attribute 'prize'"),
+        2: (b'{"symbol": "A", "price": "dear"}', "attribute 'price' takes"),
+        100: (b"\x00\x00\x00{", "no JSON"),
+        101: (b'{"symbol": "\xff"}', "no UTF-8 text at byte 13"),
+        300: (b'{"price": 1, "price": 2, "symbol": "A"}', '"price" has two values'),
+        301: (b'{"price": NaN, "symbol": "A"}', "NaN is no number"),
+        302: (b"x" * (LINE_BYTES + 1), f"longer than {LINE_BYTES} bytes"),
+        555: (b"{" + b" " * (3 * LINE_BYTES) + b"}", f"longer than {LINE_BYTES} bytes"),
+        556: (b"[1]", "no object"),
+        700: (b'{"symbol": "A', "no JSON"),
+    }
+    for number, (line, _) in bad.items():
+        lines[number - 1] = line
     async with node.running():
-        with pytest.raises(EventInputError, match="line 556: there is no attribute 'prize'"):
-            await publish(node, tmp_path / "events", "\n".join(lines))
-    assert all(event.values["price"] != 556 for event in node.peer.published)
+        done, _, ids, said = await publish_bytes(node, tmp_path / "events", b"\n".join(lines))
+    assert (done.events, done.refused) == (690, 10)
+    assert sorted(ids) == [number for number in range(1, 701) if number not in bad]
+    prices = {event.id: event.values["price"] for event in node.peer.published}
+    assert {number: prices[int(event, 16)] + 1 for number, event in ids.items()} == {
+        number: number for number in ids
+    }
+    assert len(said) == len(bad)
+    for sentence, (number, (_, words)) in zip(sorted(said, key=place), bad.items(), strict=True):
+        assert sentence.startswith(f"gossamer: line {number}: ")
+        assert words in sentence
+    assert done.summary().endswith("; 10 lines were not published")
 
 
-async def test_a_line_without_end_is_not_kept(tmp_path: Path) -> None:
+def place(sentence: str) -> int:
+    return int(sentence.split("line ")[1].split(":")[0])
+
+
+async def test_of_a_node_that_stops_it_is_told_which_lines_may_be_lost(tmp_path: Path) -> None:
     node = LocalNode(tmp_path)
-    text = "\n".join([*lines_of(2), "x" * (2 * LINE_BYTES)])
-    async with node.running():
-        with pytest.raises(EventInputError, match="line 3: longer than"):
-            await publish(node, tmp_path / "events", text)
-
-
-async def test_a_node_that_stops_ends_publishing(tmp_path: Path) -> None:
-    node = LocalNode(tmp_path)
-    node.peer.hold = trio.Event()
+    path = tmp_path / "events"
+    path.write_text("\n".join(lines_of(2000)))
     failures: list[BaseException] = []
+    out, err = io.StringIO(), io.StringIO()
+    report = Report(out, err)
 
     async def try_to_publish() -> None:
-        try:
-            await publish(node, tmp_path / "events", "\n".join(lines_of(2000)))
-        except TransportBroken as error:
-            failures.append(error)
+        with path.open("rb") as file:
+            try:
+                await publish_all(node.address, file.fileno(), report)
+            except TransportBroken as error:
+                failures.append(error)
 
     async with node.restartable() as running, trio.open_nursery() as nursery:
         nursery.start_soon(try_to_publish)
+        await node.peer.changes.until(lambda: len(node.peer.published) > 300)
+        node.peer.hold = trio.Event()
         await node.peer.changes.until(lambda: node.peer.waiting > 0)
         await running.stop()
     assert len(failures) == 1
+    report.end(early=True)
+    ids = ids_of(out.getvalue())
+    assert report.done.events == len(ids) > 0
+    *_, unknown, rest, summary = err.getvalue().splitlines()
+    assert summary.startswith(f"gossamer: published {len(ids)} events in")
+    known, last = numbers_of(unknown), int(rest.split()[4])
+    assert "it is not known whether they were published" in unknown
+    assert rest == f"gossamer: nothing after line {last} was published"
+    refused = {place(one) for one in err.getvalue().splitlines()[:-3]}
+    assert set(ids) | known | refused == set(range(1, last + 1))
+    assert not set(ids) & (known | refused)
+    published = {event.values["price"] + 1 for event in node.peer.published}
+    assert published <= set(ids) | known
+    assert report.exit_code != 0
+
+
+def numbers_of(sentence: str) -> set[int]:
+    """The numbers in such as "lines 3-7, 9: ..."."""
+    found: set[int] = set()
+    for part in sentence.split("lines ")[1].split(":")[0].split(", "):
+        first, _, last = part.partition("-")
+        found |= set(range(int(first), int(last or first) + 1))
+    return found
+
+
+async def test_one_event_that_the_node_refuses_takes_no_other_with_it(tmp_path: Path) -> None:
+    node = LocalNode(tmp_path)
+    node.peer.too_large = frozenset({7})
+    async with node.running():
+        text = "\n".join(lines_of(20)).encode()
+        done, _, ids, said = await publish_bytes(node, tmp_path / "events", text)
+        async with open_client(node.address) as client:
+            with pytest.raises(RefusedByNodeError, match=r"7000 bytes.*\(2 of 3 published\)"):
+                await client.publish_many([{**IBM, "price": price} for price in (6, 7, 8)])
+    assert (done.events, done.refused) == (19, 1)
+    assert sorted(ids) == [number for number in range(1, 21) if number != 8]
+    assert place(said[0]) == 8
 
 
 async def test_what_is_printed_is_acknowledged(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ from gossamer.node.security.joining import (
     serve_joins,
 )
 from gossamer.node.security.tokens import Token
-from gossamer.node.store.writer import open_writer
+from gossamer.node.store.writer import writing_to
 from gossamer.protocol.errors import ConfigError
 from support.clusters import MadeCluster, made_cluster
 
@@ -59,7 +59,7 @@ async def open_desk(
     cluster: MadeCluster, *, limits: JoinLimits | None = None, host: str = LOOPBACK
 ) -> AsyncIterator[tuple[JoinDesk, int]]:
     """A desk of the first peer, and its port."""
-    async with open_writer(cluster.first.folder.state) as writer:
+    async with writing_to(cluster.store) as writer:
         desk = JoinDesk(cluster.first, admit_with(cluster.registrar, writer), limits)
         async with serving(desk, host) as port:
             yield desk, port
@@ -308,7 +308,7 @@ async def test_a_replayed_request_is_refused(cluster: MadeCluster, tmp_path: Pat
 
         return admit_and_record
 
-    async with open_writer(cluster.first.folder.state) as writer:
+    async with writing_to(cluster.store) as writer:
         desk = JoinDesk(cluster.first, recording(admit_with(cluster.registrar, writer)))
         async with serving(desk) as port:
             await join(invitation(cluster, port).to_text(), tmp_path / "new", "kitchen")

@@ -35,6 +35,8 @@ class MadeCluster:
         folder: the folder of that peer; those of others are beside it.
         now: when it was made, Unix seconds.
         draws: of its key pairs, so that members have the same places on the ring in every run.
+        registrar: of the first peer.
+        store: tokens and certificates that were given out.
     """
 
     folder: Path
@@ -47,7 +49,8 @@ class MadeCluster:
         self.draws = random.Random(self.folder.name)
         first = make_cluster(self.folder, "desk", "first", self.now, new_identity=self.new_identity)
         self.registrar = open_registrar(first)
-        self.store = Store(first.folder.state)
+        # Not the first peer's state file, which the peer itself has open while it runs here.
+        self.store = Store(self.folder.with_name(f"{self.folder.name}-issued.db"))
         record_certificate(self.store, first.certificate)
 
     @property

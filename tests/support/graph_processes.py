@@ -147,7 +147,7 @@ class Subscriber:
         asked = False
         while True:
             try:
-                async with open_client(address, self.name) as client:
+                async with open_client(address, self.name, patience_s=0) as client:
                     if not asked:
                         for label, text in self.filters.items():
                             await client.subscribe(label, text)

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import trio
 from attrs import define, evolve, field, frozen
 
-from gossamer.node.errors import NotAcknowledged
+from gossamer.node.errors import EventTooLarge, NotAcknowledged
 from gossamer.node.page.snapshot import PeerView, Queues, Rates, Snapshot
 from gossamer.protocol.content.language import parse_subscription
 from gossamer.protocol.content.schema import Schema
@@ -70,6 +70,7 @@ class LoopbackPeer:
         hold: while it is not set, publishing waits.
         changes: says when there are more subscribers, or more that wait to publish.
         unheld: prices of events that nobody acknowledges, though they are published.
+        too_large: prices of events that are refused.
     """
 
     schema: Schema = SCHEMA
@@ -78,6 +79,7 @@ class LoopbackPeer:
     ahead: int = 10_000
     hold: trio.Event | None = None
     unheld: frozenset[object] = frozenset()
+    too_large: frozenset[object] = frozenset()
     waiting: int = 0
     published: list[LoopbackEvent] = field(factory=list)
     subscribers: list[tuple[Subscription, trio.MemorySendChannel[LoopbackEvent]]] = field(
@@ -101,6 +103,8 @@ class LoopbackPeer:
 
     async def publish(self, values: Mapping[str, object]) -> int:
         checked = self.schema.check_event(values)
+        if checked["price"] in self.too_large:
+            raise EventTooLarge(7000, 4096)
         if self.hold is not None:
             self.waiting += 1
             self.changes.changed()
@@ -115,6 +119,7 @@ class LoopbackPeer:
     def deliver(self, event: LoopbackEvent) -> None:
         """Give ``event`` to whom it matches; once more, if it was given before."""
         self.published.append(event)
+        self.changes.changed()
         for subscription, send in self.subscribers:
             if subscription.matches(event.values):
                 send.send_nowait(event)

@@ -104,12 +104,12 @@ class Fleet:
         with trio.fail_after(PATIENCE_S):
             while True:
                 try:
-                    async with open_client(address_of(self.folder(name))) as client:
+                    async with open_client(address_of(self.folder(name)), patience_s=0) as client:
                         break
                 except NodeError:
                     self._check_running([name])
                     await trio.sleep(LOOK_S)
-        async with open_client(address_of(self.folder(name))) as client:
+        async with open_client(address_of(self.folder(name)), patience_s=0) as client:
             yield client
 
     async def ready(self, names: Iterable[str] | None = None) -> float:

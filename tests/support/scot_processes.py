@@ -143,7 +143,9 @@ class ScotProcesses:
             patience.deadline = trio.current_time() + PATIENCE_S
             while not begun:
                 try:
-                    async with open_client(address_of(self.folder(label)), name) as client:
+                    async with open_client(
+                        address_of(self.folder(label)), name, patience_s=0
+                    ) as client:
                         begun, patience.deadline = True, math.inf
                         await work(client)
                 except NodeError:

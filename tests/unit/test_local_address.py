@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
+import threading
 from pathlib import Path
 
 import pytest
@@ -18,9 +20,11 @@ from gossamer.node.errors import (
     NodeRunningError,
 )
 from gossamer.node.local.address import (
+    LOCK_NAME,
     PATH_BYTES,
     LocalAddress,
     close_door,
+    is_locked,
     knock,
     local_address,
     locked,
@@ -105,6 +109,21 @@ def test_the_token_file_tells_port_and_token(tmp_path: Path) -> None:
             await knock(address)
 
     trio.run(run)
+
+
+def test_looking_whether_a_node_runs_keeps_none_from_starting(tmp_path: Path) -> None:
+    assert not is_locked(tmp_path)
+    assert not list(tmp_path.iterdir())
+    with locked(tmp_path):
+        assert is_locked(tmp_path)
+    assert not is_locked(tmp_path)
+    # As a command does that looks at the very moment.
+    looking = os.open(tmp_path / LOCK_NAME, os.O_RDONLY)
+    fcntl.flock(looking, fcntl.LOCK_SH)
+    closing = threading.Timer(0.1, os.close, [looking])
+    closing.start()
+    with locked(tmp_path):
+        closing.join()
 
 
 def test_a_folder_has_one_node_at_a_time(tmp_path: Path) -> None:

@@ -15,14 +15,14 @@ from rich.console import Console, RenderableType
 
 from gossamer.command.main import main
 from gossamer.node.commands import publishing
-from gossamer.node.commands.checking import state_version
 from gossamer.node.commands.watching import picture, status_table
 from gossamer.node.config_file import load_config
-from gossamer.node.errors import StoreDamagedError, UnacknowledgedError
+from gossamer.node.errors import StoreDamagedError, StoreError, UnacknowledgedError
 from gossamer.node.page.snapshot import PeerView
 from gossamer.node.security.cluster import open_membership
 from gossamer.node.security.tokens import read_token
 from gossamer.node.store import Store
+from gossamer.node.store.database import read_version
 from support.installed_command import install
 from support.loopback_peer import EMPTY
 
@@ -227,12 +227,12 @@ def test_revoking_says_who_is_shut_out(capsys: CaptureFixture) -> None:
 def test_the_version_of_a_state_file_is_read_without_changing_it(tmp_path: Path) -> None:
     path = tmp_path / "odd name?.db"
     Store(path).close()
-    assert state_version(path) == 2
+    assert read_version(path) == 2
     (tmp_path / "text.db").write_text("nothing of the kind")
     with pytest.raises(StoreDamagedError):
-        state_version(tmp_path / "text.db")
-    with pytest.raises(StoreDamagedError):
-        state_version(tmp_path / "none.db")
+        read_version(tmp_path / "text.db")
+    with pytest.raises(StoreError, match="cannot be used: unable to open"):
+        read_version(tmp_path / "none.db")
     assert not (tmp_path / "none.db").exists()
 
 
@@ -266,7 +266,7 @@ def test_pub_ends_with_code_1_where_events_may_be_lost(
     def one(*_: object) -> str:
         raise UnacknowledgedError(["7"], 1, "event 7 was not acknowledged")
 
-    monkeypatch.setattr(publishing, "publish_lines", lambda *_: False)
+    monkeypatch.setattr(publishing, "publish_lines", lambda *_: publishing.EXIT_UNACKNOWLEDGED)
     monkeypatch.setattr(publishing, "publish_one", one)
     assert main(["pub", *arguments]) == 1
     assert capsys.readouterr().out == ""

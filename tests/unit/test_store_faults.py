@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
+import stat
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -110,15 +112,82 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
         Store(tmp_path / "no" / "state.db")
 
 
+def test_a_process_opens_a_file_once_by_whatever_name(tmp_path: Path) -> None:
+    path, other_name = tmp_path / "state.db", tmp_path / "link.db"
+    with Store(path) as store:
+        other_name.symlink_to(path)
+        for again in (path, other_name):
+            with pytest.raises(StoreError, match="is open in this process already"):
+                Store(again)
+        store.set_meta("a", b"1")
+    store.close()
+    with Store(other_name) as store:
+        assert store.get_meta("a") == b"1"
+
+
+def test_a_file_that_cannot_be_used_can_be_opened_again(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    path.write_text("nothing of the kind, and longer than a header of a database would be" * 20)
+    for _ in range(2):
+        with pytest.raises(StoreDamagedError):
+            Store(path)
+    path.unlink()
+    Store(path).close()
+
+
+COMMAND = """
+import sys
+from pathlib import Path
+from gossamer.node.store import Store
+from gossamer.node.store.database import read_version
+
+read_version(Path(sys.argv[1]))
+with Store(Path(sys.argv[1])) as store:
+    store.set_meta("command", b"1")
+"""
+
+
+def test_a_command_beside_a_running_process_leaves_it_its_log(tmp_path: Path) -> None:
+    """SQLite removes the log with what it takes for the last connection, unless locks forbid it."""
+    path = tmp_path / "state.db"
+    log = tmp_path / "state.db-wal"
+    with Store(path) as store:
+        with pytest.raises(StoreError):
+            Store(path)
+        store.set_meta("before", b"1")
+        number = log.stat().st_ino
+        for _ in range(2):
+            subprocess.run([sys.executable, "-c", COMMAND, str(path)], check=True, timeout=60)
+            assert log.stat().st_ino == number
+        store.set_meta("after", b"1")
+        assert store.get_meta("command") == b"1"
+        with closing(sqlite3.connect(path)) as other:
+            names = {name for (name,) in other.execute("SELECT name FROM meta")}
+        assert names == {"before", "after", "command"}
+
+
+def test_nobody_else_can_read_a_file_or_what_lies_beside_it(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        with Store(tmp_path / "state.db") as store:
+            store.set_meta("a", b"1")
+            modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    finally:
+        os.umask(before)
+    assert modes == {"state.db": 0o600, "state.db-wal": 0o600, "state.db-shm": 0o600}
+
+
 def test_a_file_locked_by_another_process_is_not_waited_for_forever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "BUSY_S", 0.01)
-    with Store(tmp_path / "state.db") as one, Store(tmp_path / "state.db") as two:
-        with one.transaction(), pytest.raises(StoreBusyError, match="locked by another process"):
-            two.set_meta("a", b"2")
-        two.set_meta("a", b"3")
-        assert one.get_meta("a") == b"3"
+    with Store(tmp_path / "state.db") as store:
+        with closing(sqlite3.connect(tmp_path / "state.db")) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(StoreBusyError, match="locked by another process"):
+                store.set_meta("a", b"2")
+        store.set_meta("a", b"3")
+        assert store.get_meta("a") == b"3"
 
 
 def test_a_full_disk_fails_the_write_whole_and_reading_goes_on(tmp_path: Path) -> None:

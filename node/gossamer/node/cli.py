@@ -21,9 +21,6 @@ SETTINGS: Final[dict[str, Any]] = {
     "pretty_exceptions_enable": False,
 }
 
-# Exit code of `pub` where what was published may be lost.
-UNACKNOWLEDGED: Final = 1
-
 app = typer.Typer(help="Run peers that find each other.", no_args_is_help=True, **SETTINGS)
 sub_app = typer.Typer(**SETTINGS)
 pub_app = typer.Typer(**SETTINGS)
@@ -127,11 +124,15 @@ def join(
 def revoke(
     who: Annotated[str, typer.Argument(metavar="PEER", help="Its name or key.")],
     folder: FolderOption = None,
+    unrecorded: Annotated[
+        bool,
+        typer.Option("--unrecorded", help="Take a key of which there is no record here any more."),
+    ] = False,
 ) -> None:
     """Let a peer belong no more."""
     from gossamer.node.commands.membership import revoke as shut_out
 
-    print(shut_out(folder, who))
+    print(shut_out(folder, who, unrecorded=unrecorded))
 
 
 @app.command()
@@ -334,22 +335,21 @@ def pub(
 ) -> None:
     """Publish an event, or every line of a file, and wait until other peers hold it.
 
-    Exit code 1 says that some were published and not acknowledged.
+    Prints the id, of every line its number and id. Exit code 1 says that some were not
+    acknowledged, and may be lost; 2 that there were lines that are no events, and not published.
     """
     from gossamer.node.commands import publishing
-    from gossamer.node.errors import UnacknowledgedError
+    from gossamer.node.errors import PublicationUncertainError, UnacknowledgedError
 
     if (jsonl is None) == (not values):
         raise typer.BadParameter("expected either values such as price=80.5, or --jsonl")
     if jsonl is not None:
-        if not publishing.publish_lines(folder, jsonl, name):
-            raise typer.Exit(UNACKNOWLEDGED)
-        return
+        raise typer.Exit(publishing.publish_lines(folder, jsonl, name))
     try:
         print(publishing.publish_one(folder, values or (), name))
-    except UnacknowledgedError as error:
+    except (PublicationUncertainError, UnacknowledgedError) as error:
         print(f"gossamer: {error}", file=sys.stderr)
-        raise typer.Exit(UNACKNOWLEDGED) from None
+        raise typer.Exit(publishing.EXIT_UNACKNOWLEDGED) from None
 
 
 @top_app.command()

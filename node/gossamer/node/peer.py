@@ -20,7 +20,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Final
 
 from gossamer.node.application import Peer
@@ -57,10 +57,14 @@ _KEY_BITS: Final = 62
 
 
 @asynccontextmanager
-async def open_peer(config: NodeConfig) -> AsyncIterator[Peer]:
+async def open_peer(config: NodeConfig, state: StoreWriter | None = None) -> AsyncIterator[Peer]:
     """A running peer of the cluster whose membership lies in ``config.identity.folder``.
 
     Leaving, cancelled or not, says goodbye to the others and stops it within two seconds.
+
+    Args:
+        config: its configuration.
+        state: writes its state file, where that is open already (`open_state`).
 
     Raises:
         ConfigurationError: there is no schema.
@@ -73,10 +77,25 @@ async def open_peer(config: NodeConfig) -> AsyncIterator[Peer]:
     folder = ClusterFolder(config.identity.folder)
     member = None if config.listen.plain_text else open_membership(folder.path)
     with unwrapped():
-        async with open_writer(folder.state) as writer:
+        async with nullcontext(state) if state is not None else open_state(config) as writer:
             key = await plain_key(writer) if member is None else member.identity.key
             async with run_peer(_parts(config, config.schema, member, key, writer)) as peer:
                 yield peer
+
+
+@asynccontextmanager
+async def open_state(config: NodeConfig) -> AsyncIterator[StoreWriter]:
+    """The state file of a node, for all of its parts: a process opens a state file once.
+
+    Raises:
+        SecurityError: the folder holds no usable membership; it is left as it is.
+        StoreError: the state file in it cannot be used.
+    """
+    folder = ClusterFolder(config.identity.folder)
+    if not config.listen.plain_text:
+        open_membership(folder.path)
+    async with open_writer(folder.state) as writer:
+        yield writer
 
 
 def _parts(

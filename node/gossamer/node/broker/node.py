@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 
 import attrs
 
@@ -14,9 +14,9 @@ from gossamer.node.broker.kinds import Kind, TreeKind
 from gossamer.node.broker.scot_kind import ScotKind
 from gossamer.node.config import NodeConfig
 from gossamer.node.config_broker import SCOT, TREES
-from gossamer.node.peer import PLAIN_CLUSTER, advertised, plain_key, transport_of
+from gossamer.node.peer import PLAIN_CLUSTER, advertised, open_state, plain_key, transport_of
 from gossamer.node.security.cluster import ClusterFolder, Membership, open_membership
-from gossamer.node.store.writer import StoreWriter, open_writer
+from gossamer.node.store.writer import StoreWriter
 from gossamer.node.transport.base import Address
 from gossamer.node.transport.limits import Limits
 from gossamer.node.unwrap import unwrapped
@@ -27,8 +27,14 @@ UNUSED_S = 86_400.0
 
 
 @asynccontextmanager
-async def open_broker(config: NodeConfig) -> AsyncIterator[BrokerNode]:
+async def open_broker(
+    config: NodeConfig, state: StoreWriter | None = None
+) -> AsyncIterator[BrokerNode]:
     """A running broker of the cluster whose membership lies in ``config.identity.folder``.
+
+    Args:
+        config: its configuration.
+        state: writes its state file, where that is open already (`open_state`).
 
     Raises:
         SecurityError: the folder holds no usable membership.
@@ -40,7 +46,7 @@ async def open_broker(config: NodeConfig) -> AsyncIterator[BrokerNode]:
     folder = ClusterFolder(config.identity.folder)
     member = None if config.listen.plain_text else open_membership(folder.path)
     with unwrapped():
-        async with open_writer(folder.state) as writer:
+        async with nullcontext(state) if state is not None else open_state(config) as writer:
             key = await plain_key(writer) if member is None else member.identity.key
             async with run_broker(_parts(config, member, key, writer)) as node:
                 yield node

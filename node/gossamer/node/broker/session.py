@@ -129,26 +129,19 @@ class BrokerSession(Requests):
     async def _publish(self, number: int, events: list[Any], *, single: bool) -> None:
         """Publish ``events`` in their order; none of them if the values of one are none."""
         try:
-            ids = await self._publish_all(events)
+            messages = [Publish(self._read(one, place)) for place, one in enumerate(events, 1)]
+            outcomes = await self._services.members.ask_all(self._member, messages)
         except REFUSALS as error:
             await self._refuse(number, error)
             return
-        if single:
-            await self._reply(encode_frame("done", number=number, result=ids[0]))
+        errors = {place: one.error for place, one in enumerate(outcomes) if one.error}
+        ids = ["" if one.error else id_text(one.id) for one in outcomes]
+        if not single:
+            await self._tell_outcomes(number, ids, errors)
+        elif errors:
+            await self._refuse(number, errors[0])
         else:
-            await self._reply(encode_frame("published", number=number, ids=ids))
-
-    async def _publish_all(self, events: list[Any]) -> list[str]:
-        messages = [Publish(self._read(one, place)) for place, one in enumerate(events, 1)]
-        outcomes = await self._services.members.ask_all(self._member, messages)
-        refused = [(place, one.error) for place, one in enumerate(outcomes, 1) if one.error]
-        if refused:
-            place, error = refused[0]
-            if len(events) == 1:
-                raise error
-            done = len(events) - len(refused)
-            raise ClientRequestError(f"event {place} of {len(events)}: {error} ({done} published)")
-        return [id_text(one.id) for one in outcomes]
+            await self._reply(encode_frame("done", number=number, result=ids[0]))
 
     def _read(self, data: dict[str, Any], place: int) -> Publication:
         try:

@@ -14,12 +14,15 @@ from attrs import frozen
 from gossamer.node.commands.batch_text import Operation, read_batch
 from gossamer.node.commands.folder import address_of
 from gossamer.node.errors import BatchStoppedError, NodeError
-from gossamer.node.local.client import LocalClient, open_client
+from gossamer.node.local.client import GONE, LocalClient, open_client
 from gossamer.node.unwrap import unwrapped
 from gossamer.protocol.errors import ProtocolError
 
 # Operations after which a bar is drawn anew.
 SHOWN: Final = 100
+
+# Of an operation that was under way when the connection or the command ended.
+UNKNOWN: Final = "it is not known whether this was done"
 
 
 @frozen(kw_only=True)
@@ -59,30 +62,42 @@ def run_batch(folder: Path | None, name: str | None, file: Path) -> str:
 
     Raises:
         BatchLineError: a line is no operation; nothing was done.
-        BatchStoppedError: the broker refused one; those before it were done.
+        BatchStoppedError: the broker refused one, or went away; those before it were done.
         NodeError: no broker runs there.
     """
     operations = read_batch(file)
+    begun: list[Operation] = []
 
     async def run() -> str:
-        async with open_client(address_of(folder), name, aside=True) as client:
+        async with open_client(address_of(folder), name, aside=True, patience_s=0) as client:
             with _progress(len(operations)) as show:
-                await _carry_out(client, operations, file, show)
+                await _carry_out(client, operations, file, begun, show)
         return f"done: {len(operations)} lines of {file}"
 
-    with unwrapped():
-        return trio.run(run)
+    try:
+        with unwrapped():
+            return trio.run(run)
+    except KeyboardInterrupt:
+        if begun:
+            stopped = BatchStoppedError(file, begun[-1].line, UNKNOWN, len(begun) - 1)
+            print(f"gossamer: {stopped}", file=sys.stderr)
+        raise
 
 
 async def _carry_out(
     client: LocalClient,
     operations: Sequence[Operation],
     file: Path,
+    begun: list[Operation],
     show: Callable[[int], None],
 ) -> None:
+    """Carry out operations; each is added to ``begun`` before."""
     for done, one in enumerate(operations):
+        begun.append(one)
         try:
             await one.carry_out(client)
+        except GONE as error:
+            raise BatchStoppedError(file, one.line, f"{error}; {UNKNOWN}", done) from None
         except (NodeError, ProtocolError) as error:
             raise BatchStoppedError(file, one.line, str(error), done) from None
         if done % SHOWN == 0:
@@ -93,7 +108,7 @@ def _with_client(
     folder: Path | None, name: str, work: Callable[[LocalClient], Awaitable[None]]
 ) -> None:
     async def run() -> None:
-        async with open_client(address_of(folder), name, aside=True) as client:
+        async with open_client(address_of(folder), name, aside=True, patience_s=0) as client:
             await work(client)
 
     with unwrapped():

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote
 
 import trio
 from rich.console import Console
@@ -23,11 +21,10 @@ from gossamer.node.doctor.remote import Greeting, Probes, diagnose
 from gossamer.node.errors import (
     CertificateError,
     ConfigurationError,
-    NodeRunningError,
     PeerRefused,
-    StoreDamagedError,
+    StoreVersionError,
 )
-from gossamer.node.local.address import local_address, locked
+from gossamer.node.local.address import is_locked, local_address
 from gossamer.node.notes import cluster_schema, schema_fingerprint
 from gossamer.node.security.certificates import verify_peer
 from gossamer.node.security.cluster import (
@@ -36,7 +33,7 @@ from gossamer.node.security.cluster import (
     client_context,
     open_membership,
 )
-from gossamer.node.store import Database
+from gossamer.node.store.database import read_version
 from gossamer.node.store.schema import MIGRATIONS
 from gossamer.node.transport.base import Address, Hello, LocalPeer, PeerIdentity
 from gossamer.node.transport.handshake import PROTOCOL_VERSION, introduce
@@ -69,7 +66,7 @@ def check(folder: Path | None, changes: Iterable[str] | None) -> None:
         )
         state = member.folder.state
         if state.exists():
-            Database(state).close()
+            _check_state(state)
     said.append(f"clients at {local_address(config.identity.folder, config.local)}")
     for line in said:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
@@ -146,21 +143,11 @@ def probes(member: Membership, schema: str) -> Probes:
     )
 
 
-def state_version(path: Path) -> int:
-    """How many migrations a state file has seen; nothing is changed.
-
-    Raises:
-        StoreDamagedError: it is no state file.
-    """
-    try:
-        connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)
-        try:
-            ((version,),) = connection.execute("SELECT count(*) FROM migrations").fetchall()
-        finally:
-            connection.close()
-    except sqlite3.Error as error:
-        raise StoreDamagedError(path, f"is no usable state file ({error})") from None
-    return int(version)
+def _check_state(path: Path) -> None:
+    """Refuse a state file with which the node would not start; nothing is changed."""
+    version = read_version(path)
+    if version > len(MIGRATIONS):
+        raise StoreVersionError(path, version, len(MIGRATIONS))
 
 
 def _here(config: NodeConfig, member: Membership) -> Here:
@@ -169,20 +156,12 @@ def _here(config: NodeConfig, member: Membership) -> Here:
         key=folder.peer_key,
         certificate=folder.peer_certificate,
         state=folder.state,
-        state_version=state_version,
+        state_version=read_version,
         newest_version=len(MIGRATIONS),
-        listen=None if _runs(folder.path) else config.listen.endpoints,
+        listen=None if is_locked(folder.path) else config.listen.endpoints,
         interface=config.listen.interface,
         multicast=config.discovery.multicast,
     )
-
-
-def _runs(folder: Path) -> bool:
-    try:
-        with locked(folder):
-            return False
-    except NodeRunningError:
-        return True
 
 
 def _parse(text: str) -> tuple[str, int]:

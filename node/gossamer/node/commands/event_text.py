@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 from gossamer.node.errors import EventInputError
 from gossamer.node.local.client import ReceivedEvent
@@ -62,7 +63,10 @@ def event_of_line(schema: Schema | None, line: str | bytes, number: int) -> dict
     """
     place = f"line {number}"
     try:
-        content = json.loads(line)
+        text = line if isinstance(line, str) else line.decode("utf-8-sig")
+        content = json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant)
+    except UnicodeDecodeError as error:
+        raise EventInputError(place, f"no UTF-8 text at byte {error.start + 1}") from None
     except (ValueError, RecursionError) as error:
         raise EventInputError(place, f"no JSON ({error}), expected one event a line") from None
     if isinstance(content, dict) and "id" in content and isinstance(content.get("values"), dict):
@@ -76,6 +80,20 @@ def event_of_line(schema: Schema | None, line: str | bytes, number: int) -> dict
     return _checked(schema, values, place)
 
 
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object; one that gives a name two values would lose one of them."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"{quoted(name[:60])} has two values, expected one")
+        found[name] = value
+    return found
+
+
+def _no_constant(text: str) -> object:
+    raise ValueError(f"{text} is no number of JSON")
+
+
 def line_of_event(event: ReceivedEvent) -> str:
     """An event as a line of JSON."""
     return json.dumps(
@@ -87,6 +105,18 @@ def line_of_event(event: ReceivedEvent) -> str:
         },
         ensure_ascii=False,
     )
+
+
+def write_text(out: TextIO, text: str) -> bool:
+    """Write text at once; return whether anybody reads it, False from then on."""
+    try:
+        out.write(text)
+        out.flush()
+    except BrokenPipeError:
+        # Python would complain when it closes the stream at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
+        return False
+    return True
 
 
 def _free_event(arguments: Sequence[str]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from gossamer.node.errors import ListenFailed
 from gossamer.node.security.admission import open_registrar
 from gossamer.node.security.cluster import ClusterFolder, open_membership
 from gossamer.node.security.joining import JoinDesk, admit_with, serve_joins
-from gossamer.node.store.writer import open_writer
+from gossamer.node.store.writer import StoreWriter
 from gossamer.node.transport.base import Address
 
 # What the system says of the address of an IP version that it lacks.
@@ -24,22 +24,25 @@ _BACKLOG: Final = 16
 
 
 def open_join_desk(
-    config: NodeConfig, peers: Sequence[Address]
+    config: NodeConfig, peers: Sequence[Address], writer: StoreWriter
 ) -> AbstractAsyncContextManager[Sequence[Address]] | None:
     """The desk as a context that gives its addresses; None where this peer cannot admit anybody.
 
     Args:
         config: of the peer.
         peers: where it can be reached as a peer, told to those who join.
+        writer: of its state file, where tokens and certificates are noted.
     """
     holds_authority = ClusterFolder(config.identity.folder).authority_key.exists()
     if config.listen.plain_text or not holds_authority or not config.listen.join_addresses:
         return None
-    return _opened(config, peers)
+    return _opened(config, peers, writer)
 
 
 @asynccontextmanager
-async def _opened(config: NodeConfig, peers: Sequence[Address]) -> AsyncIterator[Sequence[Address]]:
+async def _opened(
+    config: NodeConfig, peers: Sequence[Address], writer: StoreWriter
+) -> AsyncIterator[Sequence[Address]]:
     """Answer those who want to join while the context is open.
 
     Raises:
@@ -48,15 +51,13 @@ async def _opened(config: NodeConfig, peers: Sequence[Address]) -> AsyncIterator
     """
     registrar = open_registrar(open_membership(config.identity.folder))
     notes = join_material(config, peers)
-    # A writer of its own: its waits are in threads, and joins are few.
-    async with open_writer(registrar.member.folder.state) as writer:
-        desk = JoinDesk(registrar.member, admit_with(registrar, writer, notes))
-        async with trio.open_nursery() as nursery:
-            listeners = await _listen(config.listen.join_endpoints)
-            nursery.start_soon(serve_joins, desk, listeners)
-            bound = [one.socket.getsockname()[:2] for one in listeners]
-            yield [Address(*one) for one in reachable(bound, config)]
-            nursery.cancel_scope.cancel()
+    desk = JoinDesk(registrar.member, admit_with(registrar, writer, notes))
+    async with trio.open_nursery() as nursery:
+        listeners = await _listen(config.listen.join_endpoints)
+        nursery.start_soon(serve_joins, desk, listeners)
+        bound = [one.socket.getsockname()[:2] for one in listeners]
+        yield [Address(*one) for one in reachable(bound, config)]
+        nursery.cancel_scope.cancel()
 
 
 async def _listen(endpoints: Sequence[tuple[str, int]]) -> list[trio.SocketListener]:

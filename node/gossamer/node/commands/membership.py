@@ -85,13 +85,13 @@ def join(token: str, folder: Path, *, name: str, preset: str | None) -> list[str
     return [said, f"now: gossamer node run {folder}"]
 
 
-def revoke(folder: Path | None, who: str) -> str:
-    """Let a peer belong no more.
+def revoke(folder: Path | None, who: str, *, unrecorded: bool = False) -> str:
+    """Let a peer belong no more; ``unrecorded`` as of the security layer.
 
     Raises:
         NodeError: this peer cannot do that, or knows no such peer.
     """
-    return security.revoke(load(folder).config.identity.folder, who)
+    return security.revoke(load(folder).config.identity.folder, who, unrecorded=unrecorded)
 
 
 def _init_several(folder: Path, cluster: str, notes: Notes, peers: int, port: int) -> list[str]:
@@ -147,7 +147,7 @@ async def _ask_addresses(config: NodeConfig) -> list[str]:
     from gossamer.node.local.client import open_client
 
     with trio.fail_after(ASK_S):
-        async with open_client(address_of(config.identity.folder)) as client:
+        async with open_client(address_of(config.identity.folder), patience_s=0) as client:
             return list((await client.status())["join_addresses"])
 
 

@@ -24,7 +24,7 @@ from gossamer.node.logs import configure_logs, log
 from gossamer.node.metrics import metrics_text
 from gossamer.node.notes import cluster_schema, schema_fingerprint
 from gossamer.node.page.server import serve_page
-from gossamer.node.peer import Peer, open_peer
+from gossamer.node.peer import Peer, open_peer, open_state
 from gossamer.node.security.identity import key_text
 from gossamer.node.transport.base import Address
 from gossamer.node.unwrap import unwrapped
@@ -72,12 +72,13 @@ class RunningNode(NodeProcess):
     async def _open(self, stack: AsyncExitStack, nursery: trio.Nursery) -> Peer:
         """Start everything; what was started last stops first."""
         config = self._config
-        peer = await stack.enter_async_context(open_peer(config))
+        state = await stack.enter_async_context(open_state(config))
+        peer = await stack.enter_async_context(open_peer(config, state))
         where = ", ".join(map(str, peer.addresses))
         log.info("peer listens", peer=key_text(peer.key), name=self._name(peer), at=where)
         if config.page.enabled:
             await self._open_page(peer, nursery)
-        desk = open_join_desk(config, peer.addresses)
+        desk = open_join_desk(config, peer.addresses, state)
         if desk is not None:
             self._join_addresses = await stack.enter_async_context(desk)
             log.info(

@@ -21,6 +21,7 @@ from gossamer.node.config_broker import BROKER, CLUSTER, SCOT, TREES
 from gossamer.node.logs import log
 from gossamer.node.notes import cluster_schema
 from gossamer.node.page.server import serve_page
+from gossamer.node.peer import open_state
 from gossamer.node.security.identity import key_text
 from gossamer.node.transport.base import Address
 
@@ -40,12 +41,13 @@ class RunningBroker(NodeProcess):
 
     async def _work(self, stack: AsyncExitStack, nursery: trio.Nursery) -> None:
         config = self._config
-        node = await stack.enter_async_context(open_broker(config))
+        state = await stack.enter_async_context(open_state(config))
+        node = await stack.enter_async_context(open_broker(config, state))
         where = ", ".join(map(str, node.addresses))
         log.info("broker listens", broker=key_text(node.key), name=node.name, at=where)
         if config.page.enabled:
             await self._open_page(node, nursery)
-        desk = open_join_desk(config, node.addresses)
+        desk = open_join_desk(config, node.addresses, state)
         if desk is not None:
             self._join_addresses = await stack.enter_async_context(desk)
         await self._open_socket(node, stack)

@@ -20,7 +20,7 @@ def stop(folder: Path | None) -> None:
     """
 
     async def run() -> None:
-        async with open_client(address_of(folder)) as client:
+        async with open_client(address_of(folder), patience_s=0) as client:
             with suppress(*GONE):  # it may be gone before it has answered
                 await client.shutdown()
             async for _ in client.events:

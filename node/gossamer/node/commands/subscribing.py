@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,11 +10,11 @@ from typing import Final, TextIO
 import trio
 from attrs import frozen
 
-from gossamer.node.commands.event_text import line_of_event
+from gossamer.node.commands.event_text import line_of_event, write_text
 from gossamer.node.commands.folder import address_of
 from gossamer.node.local.address import LocalAddress
-from gossamer.node.local.client import open_client
-from gossamer.node.local.follower import CONNECTED, follow
+from gossamer.node.local.client import CONNECTED, open_client
+from gossamer.node.local.follower import follow
 from gossamer.node.local.frames import NEW, RETAINED
 from gossamer.node.unwrap import unwrapped
 
@@ -59,7 +58,7 @@ def forget(folder: Path | None, name: str) -> None:
     """
 
     async def run() -> None:
-        async with open_client(address_of(folder), name) as client:
+        async with open_client(address_of(folder), name, patience_s=0) as client:
             await client.forget()
 
     with unwrapped():
@@ -76,22 +75,10 @@ async def print_events(
     async with follow(address, expressions, wanted.name, start, tell) as events:
         while left is None or left > 0:
             event = await anext(events)
-            if not _write(out, line_of_event(event)):
+            if not write_text(out, line_of_event(event) + "\n"):
                 return
             await events.acknowledge(event)
             left = None if left is None else left - 1
-
-
-def _write(out: TextIO, line: str) -> bool:
-    """Write a line; return whether anybody reads it."""
-    try:
-        out.write(line + "\n")
-        out.flush()
-    except BrokenPipeError:
-        # Python would complain when it closes the stream at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
-        return False
-    return True
 
 
 def _tell(change: str) -> None:

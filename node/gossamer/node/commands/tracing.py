@@ -30,7 +30,7 @@ def trace(folder: Path | None, event: str | None, *, as_json: bool) -> None:
     """
 
     async def ask() -> Any:
-        async with open_client(address_of(folder)) as client:
+        async with open_client(address_of(folder), patience_s=0) as client:
             return await (client.tables() if event is None else client.trace(event))
 
     with unwrapped():

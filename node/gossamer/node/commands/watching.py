@@ -39,7 +39,7 @@ def status(folder: Path | None, *, as_json: bool) -> None:
     """
 
     async def ask(address: LocalAddress) -> dict[str, Any]:
-        async with open_client(address) as client:
+        async with open_client(address, patience_s=0) as client:
             return await client.status()
 
     with unwrapped():
@@ -89,7 +89,7 @@ def picture(snapshot: Mapping[str, Any]) -> Group:
 
 
 async def _snapshot(address: LocalAddress) -> dict[str, Any]:
-    async with open_client(address) as client:
+    async with open_client(address, patience_s=0) as client:
         return await client.snapshot()
 
 
@@ -98,7 +98,7 @@ async def _show(address: LocalAddress, interval_s: float, live: Live) -> None:
     live.update(picture(await _snapshot(address)))
     while True:
         try:
-            async with open_client(address) as client:
+            async with open_client(address, patience_s=0) as client:
                 while True:
                     live.update(picture(await client.snapshot()))
                     await trio.sleep(interval_s)

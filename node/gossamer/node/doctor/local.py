@@ -140,6 +140,8 @@ def check_state(path: Path, read_version: Callable[[Path], int], newest: int) ->
         version = read_version(path)
     except (NodeError, OSError) as error:
         advice = f"Move {path.name} away: the node starts without its memory, with its identity."
+        if path.with_name("ca.key").exists():
+            advice += " Peers are revoked by key then: 'gossamer node revoke KEY --unrecorded'."
         return Finding(name, False, f"{path} cannot be used ({error})", advice)
     if version > newest:
         what = f"{path} is of version {version}, and this software knows up to {newest}"

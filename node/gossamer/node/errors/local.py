@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gossamer.node.errors.base import NodeError
+from gossamer.node.errors.transport import TransportBroken
 from gossamer.protocol.errors import LocalProtocolError
 
 
@@ -83,6 +84,41 @@ class UnacknowledgedError(NodeError):
         super().__init__(reason)
 
 
+class PublicationUncertainError(TransportBroken):
+    """The connection ended before the node told what became of events; nothing is tried again.
+
+    Each of them may have been published, and acknowledged, or not.
+
+    Attributes:
+        events: how many there are.
+    """
+
+    def __init__(self, events: int, reason: str) -> None:
+        self.events = events
+        super().__init__("the node", reason)
+        what = "an event" if events == 1 else f"{events} events"
+        self.args = (f"{self} before it was known whether {what} had been published",)
+
+
+class NodeLostError(NodeError):
+    """The connection to the node ended and could not be had again in time.
+
+    Attributes:
+        folder: of the node.
+        patience_s: seconds for which that was tried.
+        reason: what was found last.
+    """
+
+    def __init__(self, folder: object, patience_s: float, reason: str) -> None:
+        self.folder = folder
+        self.patience_s = patience_s
+        self.reason = reason
+        super().__init__(
+            f"the node in {folder} was away for more than {patience_s:g} s ({reason}), "
+            "expected it to come back"
+        )
+
+
 class ClientRequestError(NodeError, LocalProtocolError):
     """A client asked for what its connection cannot have; nothing changed.
 
@@ -146,7 +182,7 @@ class BatchLineError(NodeError):
 
 
 class BatchStoppedError(NodeError):
-    """The node refused an operation of a batch file; those before it were carried out.
+    """An operation of a batch file was refused, or interrupted; those before it were carried out.
 
     Attributes:
         path: the file.

@@ -12,6 +12,7 @@ import hashlib
 import os
 import secrets
 import socket
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,6 +39,8 @@ LOCK_NAME: Final = "node.lock"
 # Of the path of a Unix socket; 103 on the BSDs, and 107 on Linux.
 PATH_BYTES: Final = 103
 TOKEN_BYTES: Final = 24
+# Longer than a command holds the lock that looks whether a node has it.
+LOOK_S: Final = 0.5
 BACKLOG: Final = 16
 _TOKEN_FILE_LIMIT: Final = 512
 
@@ -119,13 +122,40 @@ def locked(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise ClusterFolderError(path, f"cannot be opened: {error.strerror}") from error
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise NodeRunningError(folder) from None
+        if not _take_lock(descriptor):
+            raise NodeRunningError(folder)
         yield
     finally:
         os.close(descriptor)
+
+
+def is_locked(folder: Path) -> bool:
+    """Whether a node runs in ``folder``; keeps one that starts meanwhile waiting for an instant."""
+    try:
+        descriptor = os.open(folder / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _take_lock(descriptor: int) -> bool:
+    """Take the lock of a node; a command that looks whether there is one may have it just now."""
+    deadline = time.monotonic() + LOOK_S
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(LOOK_S / 10)
+        else:
+            return True
 
 
 def open_door(address: LocalAddress) -> Door:

@@ -94,7 +94,7 @@ class DurableClients:
 
     async def restore(self) -> None:
         """Take up the subscriptions that were kept; one that is none any more is dropped."""
-        for kept in self._history.subscriptions():
+        for kept in await self._history.subscriptions():
             client = self._client(kept.client)
             try:
                 await self._activate(client, kept.id, kept.expression)

@@ -39,13 +39,15 @@ from gossamer.node.transport.schema import (
 from gossamer.protocol.content.schema import MAX_ATTRIBUTES, Schema
 from gossamer.protocol.content.values import Value, literal
 
-VERSION: Final = 1
+VERSION: Final = 2
 
 # Events of one `publish_many`: with 16 attributes each, their values are within `Limits.items`.
 MAX_EVENTS: Final = 256
 MAX_EXPRESSION: Final = 8192
 MAX_ID: Final = 64
 MAX_ANSWER: Final = 1 << 19
+# Why one event of many was not published, or not acknowledged: 256 of them fit into a frame.
+MAX_REASON: Final = 1024
 
 NEW, RETAINED = "new", "retained"
 # What a node is to its clients.
@@ -110,6 +112,12 @@ LOCAL_TYPES: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
             "ids": ListOf(_EVENT_ID, MAX_EVENTS),
             "published": Integer(1, MAX_EVENTS),
             "reason": Text(1 << 15),
+        },
+        "outcomes": {
+            "number": _NUMBER,
+            "ids": ListOf(_EVENT_ID, MAX_EVENTS),
+            "causes": ListOf(Text(64), MAX_EVENTS),
+            "reasons": ListOf(Text(MAX_REASON), MAX_EVENTS),
         },
         "refused": {"number": _NUMBER, "cause": Text(64), "reason": Text(1 << 15)},
         "event": {

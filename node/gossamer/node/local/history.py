@@ -68,21 +68,27 @@ class History:
     """
 
     def __init__(
-        self, store: Store, writer: StoreWriter, retention_s: float, now: Callable[[], float]
+        self,
+        path: Path,
+        writer: StoreWriter,
+        log_id: str,
+        places: Mapping[str, int],
+        retention_s: float,
+        now: Callable[[], float],
     ) -> None:
-        self._store = store
+        self.id = log_id
+        self._path = path
         self._writer = writer
         self._retention_s = retention_s
         self._now = now
         self._send, self._receive = trio.open_memory_channel[EventLike](PENDING)
         self._grown = trio.Event()
         self._closing = False
-        self._places: dict[str, int] = _read_places(store)
-        self.id = (store.get_meta(_LOG_ID) or b"").decode()
+        self._places: dict[str, int] = dict(places)
 
-    def subscriptions(self) -> list[StoredSubscription]:
+    async def subscriptions(self) -> list[StoredSubscription]:
         """Those of all clients."""
-        return self._store.subscriptions.all()
+        return await self._writer.read(lambda store: store.subscriptions.all())
 
     def is_known(self, client: str) -> bool:
         """Whether the client has a place."""
@@ -113,16 +119,16 @@ class History:
             CapacityError: there are as many subscriptions or clients as allowed.
         """
         client = subscription.client
-        start = 0 if from_start else self._store.events.last_position()
-        places = {client: start, **self._places}
+        places = dict(self._places)
 
-        def keep(store: Store) -> None:
+        def keep(store: Store) -> int:
+            start = 0 if from_start else store.events.last_position()
             store.deliveries.mark_all(client, [])
             store.subscriptions.add(subscription)
-            _write_places(store, places)
+            _write_places(store, {client: start, **places})
+            return start
 
-        await self._writer.run(keep)
-        self._places.setdefault(client, start)
+        self._places.setdefault(client, await self._writer.run(keep))
 
     async def unsubscribe(self, client: str, subscription_id: str) -> bool:
         """Drop a client's subscription; returns whether there was one."""
@@ -161,17 +167,19 @@ class History:
         if client in self._places:
             self._places[client] = max(position, self._places[client])
 
-    def read(self, after: int, schema: Schema) -> list[KeptEvent]:
-        """The next events after a position, at most `BATCH`."""
-        events = self._store.events.after(after, self._now(), BATCH)
-        return [_unpack(event, schema, self._store.path) for event in events]
+    async def read(self, client: str, after: int, schema: Schema) -> list[tuple[KeptEvent, bool]]:
+        """The next events after a position, at most `BATCH`, and which the client has got.
 
-    def got(self, client: str, event_id: int) -> bool:
-        """Whether the client is known to have got the event.
-
-        It is in the log again if it came again after its first copy had left.
+        An event that it has got is in the log again if it came again after its first copy had left.
         """
-        return self._store.deliveries.has(client, _key(event_id))
+        now = self._now()
+
+        def look(store: Store) -> list[tuple[RetainedEvent, bool]]:
+            events = store.events.after(after, now, BATCH)
+            return [(one, store.deliveries.has(client, one.event_id)) for one in events]
+
+        found = await self._writer.read(look)
+        return [(_unpack(event, schema, self._path), got) for event, got in found]
 
     async def prune(self) -> int:
         """Drop what has expired; returns how many that were."""
@@ -244,20 +252,24 @@ async def open_history(
     """
     now = steady_clock() if now is None else now
     async with open_writer(path, limits) as writer:
-        await writer.run(_give_id)
-        with Store(path, limits) as store:
-            history = History(store, writer, retention_s, now)
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(history.keep_appending)
-                try:
-                    yield history
-                finally:
-                    history.close()
+        log_id = await writer.run(_id)
+        places = await writer.read(_read_places)
+        history = History(path, writer, log_id, places, retention_s, now)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(history.keep_appending)
+            try:
+                yield history
+            finally:
+                history.close()
 
 
-def _give_id(store: Store) -> None:
-    if store.get_meta(_LOG_ID) is None:
-        store.set_meta(_LOG_ID, secrets.token_hex(8).encode())
+def _id(store: Store) -> str:
+    """The log's id, given to it where it has none."""
+    found = store.get_meta(_LOG_ID)
+    if found is None:
+        found = secrets.token_hex(8).encode()
+        store.set_meta(_LOG_ID, found)
+    return found.decode()
 
 
 def _read_places(store: Store) -> dict[str, int]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
 from gossamer.node.errors import BadFrame, TransportBroken, TransportClosed
+from gossamer.node.local.frames import MAX_REASON
 from gossamer.node.local.services import REFUSALS, NodeServices, check_refusal
 from gossamer.node.transport.connection import Connection
 from gossamer.node.transport.frames import encode_frame
@@ -52,6 +53,30 @@ class Requests:
     async def _publish(self, number: int, events: list[Any], *, single: bool) -> None:
         """Publish ``events``, and answer the request of that number."""
         raise NotImplementedError
+
+    async def _tell_outcomes(
+        self, number: int, ids: Sequence[str], errors: Mapping[int, Exception]
+    ) -> None:
+        """Answer a `publish_many`.
+
+        Args:
+            number: of the request.
+            ids: of its events, "" of those that were not published.
+            errors: by place in ``ids``, of what was not published or not acknowledged.
+        """
+        if not errors:
+            await self._reply(encode_frame("published", number=number, ids=list(ids)))
+            return
+        causes, reasons = [""] * len(ids), [""] * len(ids)
+        for place, error in errors.items():
+            check_refusal(error)
+            causes[place] = type(error).__name__
+            reasons[place] = str(error)[:MAX_REASON]
+            if not ids[place]:
+                self._services.counts.refused[causes[place]] += 1
+        await self._reply(
+            encode_frame("outcomes", number=number, ids=list(ids), causes=causes, reasons=reasons)
+        )
 
     async def _answer(self, number: int, handle: Callable[[], Awaitable[str | None]]) -> None:
         try:

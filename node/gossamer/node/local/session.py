@@ -46,8 +46,7 @@ class _Batch:
     ids: list[str]
     left: int
     single: bool
-    failure: Exception | None = field(default=None)
-    unacknowledged: list[NotAcknowledged] = field(factory=list)
+    errors: dict[int, Exception] = field(factory=dict)
 
 
 class Session(Requests):
@@ -158,19 +157,20 @@ class Session(Requests):
         history = self._services.history
         with suppress(*GONE):
             while True:
-                await client.known.wait()
+                known = client.known
+                await known.wait()
                 position = history.place(client.name)
-                while client.known.is_set():
+                while client.known is known:  # a client that is forgotten gets another one
                     position = await self._send_kept_batch(client, position)
 
     async def _send_kept_batch(self, client: DurableClient, position: int) -> int:
         """Send what is next in the log, or wait for it; return the position reached."""
         history = self._services.history
         grown = history.grown
-        batch = history.read(position, self._services.schema)
-        for kept in batch:
+        batch = await history.read(client.name, position, self._services.schema)
+        for kept, got in batch:
             ids = client.matching(kept.values)
-            if ids and not history.got(client.name, kept.id):
+            if ids and not got:
                 await self._send_kept(kept, ids)
             elif not self._unacknowledged:
                 history.skip(client.name, kept.position)
@@ -203,7 +203,7 @@ class Session(Requests):
     # Publishing
 
     async def _publish(self, number: int, events: list[Any], *, single: bool) -> None:
-        """Publish ``events``, all of them or none: nothing is published unless all are in order."""
+        """Publish ``events``, none of them unless the values of all are in order."""
         try:
             checked = [self._check(values, place) for place, values in enumerate(events, 1)]
         except REFUSALS as error:
@@ -226,10 +226,12 @@ class Session(Requests):
         try:
             batch.ids[place] = id_text(await self._services.peer.publish(values))
         except NotAcknowledged as error:
-            batch.unacknowledged.append(error)
+            batch.ids[place] = id_text(error.event)
+            batch.errors[place] = error
+            self._services.counts.unacknowledged += 1
         except REFUSALS as error:
             check_refusal(error)
-            batch.failure = batch.failure or error
+            batch.errors[place] = error
         finally:
             self._publishing.release()
         batch.left -= 1
@@ -237,24 +239,22 @@ class Session(Requests):
             await self._finish(batch)
 
     async def _finish(self, batch: _Batch) -> None:
-        if batch.failure is not None:
-            await self._refuse(batch.number, batch.failure)
-        elif batch.unacknowledged:
-            await self._regret(batch)
-        elif batch.single:
-            await self._reply(encode_frame("done", number=batch.number, result=batch.ids[0]))
-        else:
-            await self._reply(encode_frame("published", number=batch.number, ids=batch.ids))
-
-    async def _regret(self, batch: _Batch) -> None:
-        """Say which events were published, but not acknowledged."""
-        self._services.counts.unacknowledged += len(batch.unacknowledged)
-        await self._reply(
-            encode_frame(
+        """Answer for a batch of which everything has been tried."""
+        if not batch.single:
+            await self._tell_outcomes(batch.number, batch.ids, batch.errors)
+            return
+        (event_id,) = batch.ids
+        error = batch.errors.get(0)
+        if error is None:
+            await self._reply(encode_frame("done", number=batch.number, result=event_id))
+        elif event_id:
+            regret = encode_frame(
                 "unacknowledged",
                 number=batch.number,
-                ids=[id_text(error.event) for error in batch.unacknowledged],
-                published=len(batch.ids),
-                reason=str(batch.unacknowledged[0]),
+                ids=[event_id],
+                published=1,
+                reason=str(error),
             )
-        )
+            await self._reply(regret)
+        else:
+            await self._refuse(batch.number, error)

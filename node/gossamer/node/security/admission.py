@@ -114,10 +114,17 @@ class Registrar:
             record_certificate(store, certificate)
             return certificate
 
-    def revoke(self, store: Store, who: str, now: float) -> Revocation:
+    def revoke(self, store: Store, who: str, now: float, *, unrecorded: bool = False) -> Revocation:
         """Let the peer ``who``, a name or a key of 16 hexadecimal digits, belong no more.
 
         Its entry joins the list in the member's folder, from where it spreads by gossip.
+
+        Args:
+            store: this member's state.
+            who: the peer.
+            now: Unix seconds.
+            unrecorded: take a key although no certificate of it is on record, as after the state
+                file was lost.
 
         Raises:
             ClusterFolderError: nobody, or several, are meant by ``who``, or this member is.
@@ -125,12 +132,14 @@ class Registrar:
         """
         # The transaction keeps two commands from writing lists of the same sequence number.
         with store.transaction():
-            issued = self._issued_to(store, who)
-            key = issued[0].key
+            key = self._key_of(store, who, unrecorded)
+            issued = store.admissions.certificates_of_key(key)
             if key == self.member.identity.key:
                 reason = "is the membership that holds the authority; it cannot be revoked"
                 raise ClusterFolderError(self.member.folder.path, reason)
-            last = max(certificate.not_after for certificate in issued)
+            # The record may have been lost; no certificate outlives the authority.
+            ends = [certificate.not_after for certificate in issued]
+            last = max(ends, default=self.member.authority.not_after)
             serials = tuple(certificate.serial for certificate in issued)
             entry = Revocation(key, serials, int(last))
             revoked = self.revoked().with_entry(entry, self.signer, now)
@@ -144,23 +153,26 @@ class Registrar:
     def _issue(self, public_key: bytes, name: str, now: float) -> PeerCertificate:
         return issue_certificate(self.member.authority, self.signer, public_key, name, now)
 
-    def _issued_to(self, store: Store, who: str) -> list[IssuedCertificate]:
-        """The certificates of the one peer that is meant by ``who``."""
+    def _key_of(self, store: Store, who: str, unrecorded: bool) -> int:
+        """The key of the one peer that is meant by ``who``."""
         folder = self.member.folder.path
         keys = {issued.key for issued in store.admissions.certificates_of_name(who)}
         if not keys and _is_key(who):
-            keys = {int(who, 16)}
+            key = int(who, 16)
+            if unrecorded or store.admissions.certificates_of_key(key):
+                keys = {key}
         if len(keys) > 1:
             texts = ", ".join(sorted(map(key_text, keys)))
             raise ClusterFolderError(
                 folder, f"has several peers named {who!r}, expected one of these keys: {texts}"
             )
-        issued = [entry for key in keys for entry in store.admissions.certificates_of_key(key)]
-        if not issued:
+        if not keys:
             raise ClusterFolderError(
-                folder, f"has issued nothing to {who!r}, expected a peer's name or key"
+                folder,
+                f"has issued nothing to {who!r}, expected a peer's name or key; if the record was"
+                " lost, its key of 16 hexadecimal digits and --unrecorded",
             )
-        return issued
+        return keys.pop()
 
 
 def open_registrar(member: Membership) -> Registrar:

@@ -73,8 +73,8 @@ def join(token: str, folder: Path, name: str) -> str:
     )
 
 
-def revoke(folder: Path, who: str) -> str:
-    """Let the peer ``who``, a name or a key, belong no more.
+def revoke(folder: Path, who: str, *, unrecorded: bool = False) -> str:
+    """Let the peer ``who``, a name or a key, belong no more; see `Registrar.revoke`.
 
     Raises:
         ClusterFolderError: the folder lacks the authority's key, or no single peer is meant.
@@ -82,11 +82,14 @@ def revoke(folder: Path, who: str) -> str:
     """
     registrar = open_registrar(open_membership(folder))
     with Store(registrar.member.folder.state) as store:
-        entry = registrar.revoke(store, who, time.time())
-    return (
+        entry = registrar.revoke(store, who, time.time(), unrecorded=unrecorded)
+    said = (
         f"peer {key_text(entry.key)} is revoked; running peers learn of it from this one,"
         " as soon as its node runs"
     )
+    if not entry.serials:
+        said += "\nno certificate of it is on record here: make sure that this is its key"
+    return said
 
 
 def admit_here(folder: Path, peers: Sequence[tuple[Path, str]]) -> None:

@@ -3,8 +3,8 @@
 `Store` is the door; its parts are `peers`, `subscriptions`, `events`, `deliveries` and
 `admissions`. Every method that writes is one transaction: after a crash at any instant it is there
 as a whole or not at all. Calls are short and block, which suits a command; a running node reads
-through a `Store` and writes through `writer.open_writer`, which commits many writes at once in a
-thread.
+and writes through `writer.open_writer`, which commits many writes at once in a thread. A process
+has one connection to a file, and commands beside a running node have theirs in their own processes.
 
 The file keeps a write-ahead log with `synchronous=FULL`: a commit is on the disk when it returns.
 The cheaper NORMAL would survive a crash of the process too, but a power cut could take back leased

@@ -1,12 +1,18 @@
 """A SQLite file that is opened, brought up to date, and written in transactions.
 
 What SQLite reports becomes an error of `gossamer.node.errors` that names the file.
+
+SQLite's locks are POSIX advisory locks, which a process loses as a whole as soon as it closes any
+descriptor of the file, SQLite's or not. Another process then takes itself for the only one, and
+removes the write-ahead log when it is done. So a process has one connection to a file
+(`_OpenFiles`), and never opens the file by any other means while it has one.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -26,6 +32,51 @@ BUSY_S: Final = 5.0
 
 Row = tuple[Any, ...]
 
+# What tells a file of a process: the process, the file's device, and its number there.
+_FileId = tuple[int, int, int]
+
+
+class _OpenFiles:
+    """The files that this process has a connection to; threads may use it at once."""
+
+    def __init__(self) -> None:
+        self._ids: set[_FileId] = set()
+        self._lock = threading.Lock()
+
+    def connect(self, path: Path) -> tuple[sqlite3.Connection, _FileId]:
+        """The one connection to ``path``, which is made, with mode 600, where it is missing.
+
+        Raises:
+            StoreError: this process has one already, or may not write to the file.
+            OSError, sqlite3.Error: the file cannot be opened.
+        """
+        with self._lock:
+            file_id = _made(path)
+            if file_id in self._ids:
+                raise StoreError(path, "is open in this process already, expected one connection")
+            if not os.access(path, os.R_OK | os.W_OK):
+                raise StoreError(path, "cannot be opened: expected a file that this user can write")
+            # "rw": SQLite itself would make a missing file that others can read. Statements run
+            # in the event loop, commits in a thread, never both at a time.
+            connection = sqlite3.connect(
+                _uri(path, "rw"),
+                uri=True,
+                timeout=BUSY_S,
+                isolation_level=None,
+                check_same_thread=False,
+            )
+            self._ids.add(file_id)
+            return connection, file_id
+
+    def close(self, connection: sqlite3.Connection, file_id: _FileId) -> None:
+        """End a connection; more than once does no harm."""
+        with self._lock:
+            connection.close()
+            self._ids.discard(file_id)
+
+
+_OPEN: Final = _OpenFiles()
+
 
 class Database:
     """One connection to a state file; used by one thread at a time.
@@ -44,40 +95,35 @@ class Database:
         Raises:
             StoreVersionError: a newer version wrote the file; it is untouched.
             StoreDamagedError: the file is no state file; it is untouched.
-            StoreError: the file cannot be opened.
+            StoreError: the file cannot be opened, or this process has it open already.
         """
         self.path = path
         self._depth = 0
-        with self._translated():
-            # Made here, because SQLite would make a file that others can read.
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-            # Statements run in the event loop, commits in a thread, never both at a time.
-            self._connection = sqlite3.connect(
-                path, timeout=BUSY_S, isolation_level=None, check_same_thread=False
-            )
+        with _translated(path):
+            self._connection, self._file_id = _OPEN.connect(path)
         try:
             self._prepare(max_pages)
         except BaseException:
-            self._connection.close()
+            self.close()
             raise
 
     def close(self) -> None:
         """Close the file; what was committed stays."""
-        self._connection.close()
+        _OPEN.close(self._connection, self._file_id)
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> int:
         """Run a statement; return how many rows it changed."""
-        with self._translated():
+        with _translated(self.path):
             return self._connection.execute(sql, parameters).rowcount
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         """The rows that a query finds."""
-        with self._translated():
+        with _translated(self.path):
             return self._connection.execute(sql, parameters).fetchall()
 
     def row(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
         """The first row that a query finds, or None."""
-        with self._translated():
+        with _translated(self.path):
             found: Row | None = self._connection.execute(sql, parameters).fetchone()
             return found
 
@@ -151,19 +197,12 @@ class Database:
 
     def _check_owner(self) -> None:
         """Refuse a database of another program, before anything is written to it."""
-        ((owner,),) = self.rows("PRAGMA application_id")
-        tables = self.row("SELECT count(*) FROM sqlite_master")
-        if owner != APPLICATION_ID and tables != (0,):
-            raise StoreDamagedError(self.path, "is a database of another program")
         if self._version() > len(MIGRATIONS):
             raise StoreVersionError(self.path, self._version(), len(MIGRATIONS))
 
     def _version(self) -> int:
-        """How many migrations the file has seen."""
-        if self.row("SELECT 1 FROM sqlite_master WHERE name = 'migrations'") is None:
-            return 0
-        ((version,),) = self.rows("SELECT count(*) FROM migrations")
-        return int(version)
+        with _translated(self.path):
+            return _version(self._connection, self.path)
 
     def _migrate(self) -> None:
         """Carry out what is missing; asks again, because another process may have been faster."""
@@ -177,14 +216,56 @@ class Database:
                 self.execute(statement)
             self.execute("INSERT INTO migrations (version) VALUES (?)", (version,))
 
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
+
+def read_version(path: Path) -> int:
+    """How many migrations a state file has seen; nothing is written, whether a node runs or not.
+
+    Not to be called in a process that has the file open.
+
+    Raises:
+        StoreDamagedError: it is no state file.
+        StoreError: it cannot be read.
+    """
+    with _translated(path):
+        connection = sqlite3.connect(_uri(path, "ro"), uri=True, timeout=BUSY_S)
         try:
-            yield
-        except sqlite3.Error as error:
-            raise _store_error(self.path, error) from error
-        except OSError as error:
-            raise StoreError(self.path, f"cannot be opened: {error.strerror}") from error
+            return _version(connection, path)
+        finally:
+            connection.close()
+
+
+def _version(connection: sqlite3.Connection, path: Path) -> int:
+    ((owner,),) = connection.execute("PRAGMA application_id").fetchall()
+    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    if owner != APPLICATION_ID and names:
+        raise StoreDamagedError(path, "is a database of another program")
+    if "migrations" not in names:
+        return 0
+    ((version,),) = connection.execute("SELECT count(*) FROM migrations").fetchall()
+    return int(version)
+
+
+def _made(path: Path) -> _FileId:
+    """The identity of the file ``path``, which is made with mode 600 where it is missing."""
+    with suppress(FileExistsError):
+        # Only a file that is new is opened and closed here: nobody in this process has it open.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    status = os.stat(path)
+    return os.getpid(), status.st_dev, status.st_ino
+
+
+def _uri(path: Path, mode: str) -> str:
+    return f"{path.absolute().as_uri()}?mode={mode}"
+
+
+@contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _store_error(path, error) from error
+    except OSError as error:
+        raise StoreError(path, f"cannot be opened: {error.strerror}") from error
 
 
 def _store_error(path: Path, error: sqlite3.Error) -> StoreError:

@@ -60,6 +60,18 @@ class StoreWriter:
         self._urgent = trio.Event()
         self._first_failure: StoreError | CapacityError | None = None
         self._aside = _in_a_thread() if aside is None else aside
+        # Held while a group is written: the connection then shows what is not on the disk yet.
+        self._turn = trio.Lock()
+
+    async def read(
+        self, method: Callable[Concatenate[Store, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """The result of ``method(store, ...)``, which only reads what is on the disk by now.
+
+        It waits for the commit under way, and not for the writes behind it.
+        """
+        async with self._turn:
+            return method(self._store, *args, **kwargs)
 
     async def write(
         self, method: Callable[Concatenate[Store, P], object], *args: P.args, **kwargs: P.kwargs
@@ -117,7 +129,8 @@ class StoreWriter:
                 with trio.move_on_after(GATHER_S):
                     await self._urgent.wait()
                 self._urgent = trio.Event()
-                await self._commit(self._gather(first))
+                async with self._turn:
+                    await self._commit(self._gather(first))
 
     def _gather(self, first: _Write) -> list[_Write]:
         group = [first]
@@ -193,10 +206,10 @@ async def open_writer(
     max_pages: int | None = None,
     aside: Aside | None = None,
 ) -> AsyncIterator[StoreWriter]:
-    """A writer of the state file ``path``, on a connection of its own.
+    """A writer of the state file ``path``, on the one connection that this process has to it.
 
-    Leaving, cancelled or not, commits what was taken. While it is open, write through it only:
-    another connection would wait for its lock in the event loop.
+    Leaving, cancelled or not, commits what was taken. While it is open, read and write through it
+    only.
 
     Args:
         path: the state file.
@@ -209,10 +222,19 @@ async def open_writer(
         StoreError: the file cannot be used.
     """
     with Store(path, limits, max_pages=max_pages) as store:
-        writer = StoreWriter(store, pending, aside)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(writer._serve)
-            try:
-                yield writer
-            finally:
-                writer._close()
+        async with writing_to(store, pending=pending, aside=aside) as writer:
+            yield writer
+
+
+@asynccontextmanager
+async def writing_to(
+    store: Store, *, pending: int = 4096, aside: Aside | None = None
+) -> AsyncIterator[StoreWriter]:
+    """A writer of a store that is open; arguments as of `open_writer`."""
+    writer = StoreWriter(store, pending, aside)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(writer._serve)
+        try:
+            yield writer
+        finally:
+            writer._close()

@@ -1,0 +1,282 @@
+"""A client goes on over restarts of its node: what it asked for, and what it was publishing."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from gossamer.node.commands.folder import address_of
+from gossamer.node.errors import (
+    NodeLostError,
+    NodeNotRunningError,
+    PublicationUncertainError,
+    RefusedByNodeError,
+    TransportBroken,
+    UnacknowledgedError,
+)
+from gossamer.node.local.client import CONNECTED, LocalClient, open_client
+from support.local_nodes import LocalNode, RunningNode
+from support.loopback_peer import IBM
+from support.node_processes import Shell
+from support.waiting import PATIENCE_S, Changing
+
+pytestmark = pytest.mark.trio
+
+
+class Changes(Changing):
+    """What a client is told of its connection."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[str] = []
+
+    def __call__(self, change: str) -> None:
+        self.told.append(change)
+        self.changed()
+
+    async def until_connected(self, times: int = 1) -> None:
+        await self.until(lambda: self.told.count(CONNECTED) >= times)
+
+
+def quote(price: float) -> dict[str, object]:
+    return {**IBM, "price": price}
+
+
+async def prices(client: LocalClient, count: int) -> list[float]:
+    with trio.fail_after(PATIENCE_S):
+        events = [await client.events.receive() for _ in range(count)]
+    return [event.values["price"] for event in events]
+
+
+async def test_subscriptions_and_requests_go_on_after_a_restart(tmp_path: Path) -> None:
+    node, changes = LocalNode(tmp_path), Changes()
+    async with node.restartable() as running, open_client(node.address, on_change=changes) as one:
+        await one.subscribe("dear", "price > 80")
+        await one.subscribe("cheap", "price < 20")
+        await one.unsubscribe("cheap")
+        await one.publish(quote(81))
+        assert await prices(one, 1) == [81]
+        for times in (1, 2):
+            await running.stop()
+            assert not node.peer.subscribers
+            await running.start()
+            await changes.until_connected(times)
+            assert (await one.status())["cluster"] == "desk"
+            await one.publish(quote(10))
+            await one.publish(quote(82 + times))
+            assert await prices(one, 1) == [82 + times]
+    assert changes.told[1::2] == [CONNECTED, CONNECTED]
+    assert len(changes.told) == 4
+
+
+async def test_requests_wait_while_the_node_is_away(tmp_path: Path) -> None:
+    node = LocalNode(tmp_path)
+    async with node.restartable() as running, open_client(node.address) as client:
+        await running.stop()
+        published: list[str] = []
+
+        async def publish() -> None:
+            published.append(await client.publish(quote(81)))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(publish)
+            nursery.start_soon(client.subscribe, "dear", "price > 80")
+            await trio.testing.wait_all_tasks_blocked()
+            assert not published
+            await running.start()
+        assert len(node.peer.published) == 1
+        await client.publish(quote(82))
+        with trio.fail_after(PATIENCE_S):
+            while (await client.events.receive()).values["price"] != 82:
+                continue
+
+
+async def test_a_named_client_misses_nothing_and_gets_nothing_twice(tmp_path: Path) -> None:
+    node, changes = LocalNode(tmp_path), Changes()
+    async with (
+        node.restartable() as running,
+        open_client(node.address, "ada", on_change=changes) as ada,
+    ):
+        await ada.subscribe("all", "price >= 0")
+        for price in (1, 2):
+            await node.peer.publish(quote(price))
+        with trio.fail_after(PATIENCE_S):
+            first, second = [await ada.events.receive() for _ in range(2)]
+        await ada.acknowledge(first)
+        await running.stop()
+        await ada.acknowledge(second)
+        await running.start()
+        await changes.until_connected()
+        await node.peer.publish(quote(3))
+        assert await prices(ada, 1) == [3]
+    async with node.running(), open_client(node.address, "ada") as ada:
+        assert await prices(ada, 1) == [3]
+
+
+async def test_an_acknowledgement_of_a_history_that_was_lost_is_not_taken_for_another(
+    tmp_path: Path,
+) -> None:
+    node, changes = LocalNode(tmp_path), Changes()
+    async with (
+        node.restartable() as running,
+        open_client(node.address, "ada", on_change=changes) as ada,
+    ):
+        await ada.subscribe("all", "price >= 0")
+        for price in range(5):
+            await node.peer.publish(quote(price))
+        with trio.fail_after(PATIENCE_S):
+            old = [await ada.events.receive() for _ in range(5)]
+        await running.stop()
+        for path in tmp_path.glob("clients.db*"):
+            path.unlink()
+        await running.start()
+        await changes.until_connected()
+        await node.peer.publish(quote(9))
+        assert await prices(ada, 1) == [9]
+        await ada.acknowledge(old[-1])
+    async with node.running(), open_client(node.address, "ada") as ada:
+        assert await prices(ada, 1) == [9]
+
+
+async def test_what_was_being_published_is_reported_and_not_published_again(
+    tmp_path: Path,
+) -> None:
+    node, changes = LocalNode(tmp_path), Changes()
+    outcomes: list[object] = []
+
+    async def publish(client: LocalClient, price: float) -> None:
+        try:
+            outcomes.append(await client.publish(quote(price)))
+        except (PublicationUncertainError, UnacknowledgedError) as error:
+            outcomes.append(error)
+
+    async with (
+        node.restartable() as running,
+        open_client(node.address, on_change=changes) as client,
+    ):
+        node.peer.hold = trio.Event()
+        async with trio.open_nursery() as nursery:
+            for price in range(3):
+                nursery.start_soon(publish, client, price)
+            await node.peer.changes.until(lambda: node.peer.waiting == 3)
+            await running.stop()
+            await running.start()
+            await changes.until_connected()
+            node.peer.hold = None
+        assert [type(one) for one in outcomes] == [PublicationUncertainError] * 3
+        assert isinstance(outcomes[0], TransportBroken)
+        assert "before it was known whether an event had been published" in str(outcomes[0])
+        assert not node.peer.published
+        await client.publish(quote(3))
+        assert [event.values["price"] for event in node.peer.published] == [3]
+
+
+async def test_the_patience_with_a_node_has_an_end(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert autojump_clock.rate == 0
+    node = LocalNode(tmp_path)
+    asked: list[Exception] = []
+
+    async def ask(client: LocalClient) -> None:
+        try:
+            await client.status()
+        except NodeLostError as error:
+            asked.append(error)
+
+    async def use(running: RunningNode, outside: trio.Nursery) -> None:
+        async with open_client(node.address, patience_s=90) as client:
+            await client.subscribe("dear", "price > 80")
+            await running.stop()
+            gone_at.append(trio.current_time())
+            outside.start_soon(ask, client)
+            await trio.sleep_forever()
+
+    gone_at: list[float] = []
+    async with node.restartable() as running, trio.open_nursery() as outside:
+        caplog.set_level(logging.WARNING)
+        with pytest.raises(NodeLostError, match=r"was away for more than 90 s \(.*\)") as lost:
+            await use(running, outside)
+        assert lost.value.folder == tmp_path
+        assert 90 <= trio.current_time() - gone_at[0] < 91
+    assert asked == [lost.value]
+    (told,) = caplog.messages
+    assert told.startswith(f"without the node in {tmp_path} (")
+    assert told.endswith("trying again for 90 s")
+
+
+async def test_a_node_that_takes_the_client_no_more_ends_it(tmp_path: Path) -> None:
+    node = LocalNode(tmp_path)
+
+    async def use(running: RunningNode) -> None:
+        async with open_client(node.address) as client:
+            await client.subscribe("dear", "price > 80")
+            node.peer.capacity = 0
+            await running.stop()
+            await running.start()
+            await trio.sleep_forever()
+
+    async with node.restartable() as running:
+        with pytest.raises(RefusedByNodeError, match="subscriptions is full"):
+            await use(running)
+
+
+async def test_a_request_that_ends_the_connection_is_not_made_again(tmp_path: Path) -> None:
+    node, changes = LocalNode(tmp_path), Changes()
+    async with node.running(), open_client(node.address, on_change=changes) as client:
+        with trio.fail_after(PATIENCE_S), pytest.raises(TransportBroken, match="characters"):
+            await client.subscribe("long", "price > 80 " + 9000 * " ")
+        assert (await client.status())["cluster"] == "desk"
+    assert not changes.told
+
+
+async def test_a_node_that_is_not_there_at_first_is_an_error_at_once(tmp_path: Path) -> None:
+    with pytest.raises(NodeNotRunningError):
+        async with open_client(LocalNode(tmp_path).address):
+            raise AssertionError("there is no node")
+
+
+async def test_leaving_while_the_node_is_away_takes_no_time(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    assert autojump_clock.rate == 0
+    node, changes = LocalNode(tmp_path), Changes()
+    async with node.restartable() as running:
+        async with open_client(node.address, on_change=changes):
+            await running.stop()
+            await changes.until(lambda: bool(changes.told))
+            began = trio.current_time()
+        assert trio.current_time() == began
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("role", ["peer", "broker"])
+async def test_a_client_of_a_node_that_is_killed_goes_on_with_the_next_one(
+    tmp_path: Path, role: str
+) -> None:
+    shell, changes = Shell(tmp_path), Changes()
+    shell.ok("node", "init", "desk", "--preset", "local")
+    address = address_of(tmp_path / "desk")
+    with ExitStack() as nodes:
+        node = nodes.enter_context(shell.node("desk", "--role", role))
+        async with open_client(address, on_change=changes) as client:
+            if role == "broker":
+                await client.advertise("all", "present(price) and present(symbol)")
+            await client.subscribe("dear", "price > 80")
+            event = {"symbol": "IBM", "price": 81, "volume": 1}
+            if role == "broker":
+                del event["volume"]
+            await client.publish(event)
+            assert await prices(client, 1) == [81]
+            node.kill()
+            node.wait()
+            await changes.until(lambda: bool(changes.told))
+            nodes.enter_context(shell.node("desk", "--role", role))
+            await changes.until_connected()
+            await client.publish({**event, "price": 82})
+            assert await prices(client, 1) == [82]

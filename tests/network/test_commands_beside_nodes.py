@@ -1,0 +1,160 @@
+"""Every command beside a running node: nothing that it has stored is lost, whatever is typed."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import stat
+import subprocess
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from support.node_commands import (
+    COMMANDS,
+    Done,
+    deleted_files,
+    filled,
+    known_commands,
+    run_for,
+)
+from support.node_processes import PATIENCE_S, Shell, free_ports, wait_for_line
+
+pytestmark = pytest.mark.slow
+
+ROLES = {
+    "peer": (),
+    "tree": ("--role", "broker"),
+    "scot": ("--role", "broker", "--overlay", "scot", "--region", "a"),
+    "trees": ("--role", "broker", "--overlay", "trees"),
+}
+# Commands that would never end are killed after so long.
+ENDLESS_S = 3.0
+ENDLESS = ("sub", "top")
+STOP = "node stop {folder}"
+EVENTS = 20
+AT_ONCE = 4
+# What the client whose events are counted asks for; those of the commands are of volume 0.
+WANTED = "volume > 0"
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+def test_every_command_is_tried_beside_nodes() -> None:
+    assert set(COMMANDS) == known_commands()
+
+
+@contextmanager
+def running(shell: Shell, role: str, port: int) -> Iterator[subprocess.Popen[str]]:
+    settings = ("--set", f'listen.join_addresses=["127.0.0.1:{port}"]')
+    with shell.node("desk", *ROLES[role], *settings) as node:
+        yield node
+
+
+def events(first: int, count: int) -> str:
+    lines = [
+        json.dumps({"symbol": "IBM", "price": 81, "volume": first + number})
+        for number in range(count)
+    ]
+    return "".join(line + "\n" for line in lines)
+
+
+def publish(shell: Shell, role: str, first: int, count: int) -> None:
+    """Publish, and see to it that all was acknowledged."""
+    name = () if role == "peer" else ("--name", "writer")
+    text = events(first, count)
+    printed = shell.ok("pub", "--folder", "desk", *name, "--jsonl", "-", text=text)
+    assert [int(line.split()[0]) for line in printed.splitlines()] == list(range(1, count + 1))
+
+
+def wait_for_rows(path: Path, count: int) -> None:
+    """Wait until another process finds so many events to be counted in a node's history."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as other:
+            ((found,),) = other.execute("SELECT count(*) FROM events").fetchall()
+        if found >= count:
+            return
+        assert time.monotonic() < deadline, f"{found} rows of {count}"
+        time.sleep(0.1)
+
+
+def volumes(shell: Shell, count: int) -> list[int]:
+    """What the client with the name gets."""
+    printed = shell.ok(
+        *("sub", WANTED, "--folder", "desk", "--name", "ledger", "--count", str(count))
+    )
+    return [json.loads(line)["values"]["volume"] for line in printed.splitlines()]
+
+
+def files_for_commands(shell: Shell) -> dict[str, object]:
+    (shell.folder / "lines").write_text(3 * events(0, 1) + "no event\n")
+    (shell.folder / "batch").write_text("advertise b present(symbol)\nsubscribe s symbol == 'x'\n")
+    return {"folder": "desk", "lines": "lines", "batch": "batch", "member": "nobody", "volume": 0}
+
+
+def run_all(shell: Shell, token: str) -> list[Done]:
+    """Every command with every kind of argument but the one that ends the node, some at once."""
+    values = files_for_commands(shell)
+    typed = [
+        (command, arguments)
+        for command, kinds in COMMANDS.items()
+        for arguments in kinds
+        if f"{command} {arguments}" != STOP
+    ]
+
+    def run(number: int) -> Done:
+        command, arguments = typed[number]
+        words = filled(command, arguments, {**values, "new": f"new{number}", "token": token})
+        return run_for(shell, words, ENDLESS_S if command in ENDLESS else PATIENCE_S)
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(run, range(len(typed))))
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_command_leaves_a_running_node_all_that_it_has_stored(
+    shell: Shell, role: str
+) -> None:
+    shell.ok("node", "init", "desk", "--preset", "local", "--name", "desk")
+    port = free_ports(1)
+    with ExitStack() as stack:
+        node = stack.enter_context(running(shell, role, port))
+        first, second, third = [shell.ok("node", "invite", "-f", "desk").strip() for _ in range(3)]
+        shell.ok("node", "join", first, "kitchen")
+        if role != "peer":
+            filter_text = "present(symbol) and present(price) and present(volume)"
+            shell.ok("advertise", filter_text, "--name", "writer", "--folder", "desk")
+        subscriber = shell.start("sub", WANTED, "--folder", "desk", "--name", "ledger")
+        wait_for_line(subscriber, "subscribed")
+        subscriber.kill()
+        subscriber.communicate()
+        publish(shell, role, 1, EVENTS)
+        done = run_all(shell, second)
+        for one in done:
+            assert "Traceback" not in one.err, (one.words, one.err)
+            assert one.code in (0, 1, 2) or one.was_killed, (one.words, one.code, one.err)
+        assert node.poll() is None
+        assert not deleted_files(node.pid)
+        for path in (shell.folder / "desk").glob("*.db*"):
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+        publish(shell, role, 1 + EVENTS, EVENTS)
+        if role == "peer":
+            # Nobody else holds them: they are safe once they are kept for the client.
+            wait_for_rows(shell.folder / "desk/clients.db", 2 * EVENTS)
+        node.kill()
+        node.wait()
+        stack.enter_context(running(shell, role, port))
+        assert sorted(volumes(shell, 2 * EVENTS)) == list(range(1, 2 * EVENTS + 1))
+        shell.ok("node", "join", third, "hall")
+        joined = [one.words[3] for one in done if one.words[1] == "join" and one.code == 0]
+        assert len(joined) == 1
+        for member in ("kitchen", *joined, "hall"):
+            assert "is revoked" in shell.ok("node", "revoke", member, "--folder", "desk")
