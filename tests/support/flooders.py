@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import time
-from functools import partial
 from pathlib import Path
 
 import attrs
@@ -27,7 +26,7 @@ from gossamer.protocol.codec import Codec
 from gossamer.protocol.config import Settings
 from gossamer.protocol.content.encoding import encode_event
 from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.messages import BODY, EVENT, KIND, STORED
+from gossamer.protocol.messages import EVENT, STORED
 from gossamer.protocol.overlay.profile import NOTHING, RANGES
 from gossamer.protocol.rendezvous.recovery import GREEDY
 from gossamer.protocol.space.hashing import uniform_hashes

@@ -16,8 +16,8 @@ from gossamer.node.metrics import Counters
 from gossamer.node.outlet import MAX_WAITING, PoolOutlet
 from gossamer.node.rounds import SteadyRounds
 from gossamer.node.security.descriptors import DescriptorBook
-from gossamer.node.transport.frames import FrameDecoder
 from gossamer.node.transport.fair_queue import Backlog, Flow
+from gossamer.node.transport.frames import FrameDecoder
 from gossamer.node.transport.limits import HEADER_BYTES, Limits
 from gossamer.protocol import config
 from gossamer.protocol.errors import CapacityError

@@ -102,9 +102,7 @@ class _Assembly:
         )
         self.runtime.on_held = self.events.hold
         backlog = Backlog()
-        self.overloads = Overloads(
-            backlog, self.counters, self.book, self.runtime.report_loss
-        )
+        self.overloads = Overloads(backlog, self.counters, self.book, self.runtime.report_loss)
         self.absence = Absence(
             self.runtime,
             round_s=parts.round_s,

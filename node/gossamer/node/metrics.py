@@ -262,9 +262,7 @@ METRICS: Final = (
     Metric("clients", "gauge", "clients", "Applications connected to the local socket."),
     Metric("queue_bytes", "gauge", "queued_bytes", "Bytes waiting to be sent to peers."),
     Metric("queue_frames", "gauge", "queued_frames", "Frames waiting to be sent to peers."),
-    Metric(
-        "overloading", "gauge", "overloading", "Who sends more events than can be dealt with."
-    ),
+    Metric("overloading", "gauge", "overloading", "Who sends more events than can be dealt with."),
     Metric("stored_events", "gauge", "stored_events", "Events kept for absent subscribers."),
     Metric("load", "gauge", "load", "Events a round, as load shifting counts them."),
     Metric("ring_position", "gauge", "position", "Position on the identifier ring, 0 to 1."),

@@ -22,6 +22,7 @@ T = TypeVar("T")
 # Flows of one neighbour that are told apart in a queue; more share the last place.
 FLOWS_TOLD_APART: Final = 64
 
+
 class Flow(NamedTuple):
     """Whose an item is.
 
