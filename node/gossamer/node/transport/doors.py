@@ -29,6 +29,7 @@ class Guest:
         group: the address that it counts as.
         scope: for what it is waited for; cancelled once it has to make room.
         is_turned_out: whether it had to.
+        stays: whether it makes room only where nobody else can.
     """
 
     def __init__(self, doors: Doors, group: str) -> None:
@@ -36,17 +37,12 @@ class Guest:
         self.scope = trio.CancelScope()
         self.is_turned_out = False
         self._doors = doors
-        self._stays = False
-
-    @property
-    def stays(self) -> bool:
-        """Whether it makes room only where nobody else can."""
-        return self._stays
+        self.stays = False
 
     def let_stay(self, most: int) -> bool:
         """Let others make room first, if fewer than ``most`` of its address are let; whether."""
-        self._stays = self._doors.staying(self.group) < most
-        return self._stays
+        self.stays = self._doors.staying(self.group) < most
+        return self.stays
 
     def turn_out(self) -> None:
         """Let it make room for another."""
@@ -100,13 +96,22 @@ class Doors:
         """How many of an address others make room for."""
         return sum(guest.stays for guest in self._groups.get(group, ()))
 
+    def has_room_for(self, group: str) -> bool:
+        """Whether one more of ``group`` gets in at the cost of no other of that address."""
+        there = len(self._groups.get(group, ()))
+        if there >= self._per_address:
+            return False
+        return len(self) < self._room or there < max(map(len, self._groups.values()))
+
     def _make_room(self, group: str) -> None:
         """Turn somebody out if there is no room for one of ``group``."""
         own = self._groups.get(group, {})
         if len(own) >= self._per_address:
             self._turn_out_oldest(group)
         elif len(self) >= self._room:
-            self._turn_out_oldest(max(self._groups, key=lambda one: len(self._groups[one])))
+            # Of several with as many, one of the others.
+            crowds = {one: (len(there), one != group) for one, there in self._groups.items()}
+            self._turn_out_oldest(max(crowds, key=crowds.__getitem__))
 
     def _turn_out_oldest(self, group: str) -> None:
         guests = self._groups[group]
