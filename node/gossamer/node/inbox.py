@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 import trio
 
@@ -24,8 +24,10 @@ from gossamer.protocol.errors import RemoteProtocolError
 # Events that may be dealt with at once before others have their turn: a few milliseconds' worth.
 TURN: Final = 16
 TURN_S: Final = 0.004
-# Bytes that may wait of one publisher's events by one neighbour, some 200 events, and of all that
-# this neighbour brings, before what is new is not taken.
+# For how long the first of one publisher's new events by one neighbour may have waited, and how
+# many bytes of its events, some 200, and of all that this neighbour brings may wait, before what is
+# new is not taken. What waits for longer has been published again by then.
+LONGEST_S: Final = 1.0
 MOST_OF_A_FLOW: Final = 64 << 10
 MOST_OF_NEW: Final = 256 << 10
 # Bytes that may wait of all that one neighbour brings, before no more is read from it.
@@ -36,6 +38,14 @@ REFUSAL_PAUSE_S: Final = 0.02
 
 # Takes an event from the peer of a key; raises `RemoteProtocolError` where that broke a rule.
 Deal = Callable[[int, Frame], None]
+
+
+class _Waiting(NamedTuple):
+    """An event, who sent it, and since when it waits, by trio's clock."""
+
+    sender: int
+    frame: Frame
+    since: float
 
 
 class Inbox:
@@ -54,7 +64,7 @@ class Inbox:
         self._overloads = overloads
         self._cut = cut
         self._backlog = Backlog()
-        self._waiting: FairQueue[tuple[int, Frame]] = FairQueue(self._backlog)
+        self._waiting: FairQueue[_Waiting] = FairQueue(self._backlog)
         self._dealt_with = 0
         self._refused: Counter[int] = Counter()
         self._work = trio.lowlevel.ParkingLot()
@@ -78,7 +88,7 @@ class Inbox:
             self._deal(sender, frame)
             return
         size = len(frame["words"]) + len(frame.get("event", b""))
-        self._waiting.put((sender, frame), size, flow)
+        self._waiting.put(_Waiting(sender, frame, trio.current_time()), size, flow)
         self._work.unpark()
         while self._waiting.size_of(sender) >= MOST_OF_ALL:
             await self._progress.park()
@@ -89,8 +99,10 @@ class Inbox:
 
     def _has_room(self, flow: Flow) -> bool:
         """Whether a new event is taken; one that is not is counted."""
+        first = self._waiting.first_of(flow)
         full = (
-            self._backlog.of(flow) >= MOST_OF_A_FLOW
+            (first is not None and trio.current_time() - first.since > LONGEST_S)
+            or self._backlog.of(flow) >= MOST_OF_A_FLOW
             or self._waiting.size_of(flow.source) >= MOST_OF_NEW
         )
         if full:
@@ -118,8 +130,8 @@ class Inbox:
             await trio.lowlevel.checkpoint()
 
     def _deal_with_next(self) -> None:
-        sender, frame = self._waiting.take()
+        one = self._waiting.take()
         try:
-            self._deal(sender, frame)
+            self._deal(one.sender, one.frame)
         except RemoteProtocolError as error:
-            self._cut(sender, error)
+            self._cut(one.sender, error)

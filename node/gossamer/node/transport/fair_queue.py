@@ -140,6 +140,12 @@ class FairQueue(Generic[T]):
         """The size of the item that is next."""
         return self._next()[3].items[0][1]
 
+    def first_of(self, flow: Flow) -> T | None:
+        """The item of a flow that is next of its line, None where nothing of it waits."""
+        lines = self._sources.get(flow.source)
+        line = None if lines is None else lines.lines.get(flow[1:])
+        return None if line is None else line.items[0][0]
+
     def take(self) -> T:
         """Take out the item that is next."""
         source, lines, key, line = self._next()
