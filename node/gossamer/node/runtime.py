@@ -257,6 +257,7 @@ class Runtime:
     def forget(self, key: int) -> None:
         """A peer is connected no more."""
         self._greeted.pop(key, None)
+        self._budgets.forget(key)
         if self._events_read is not None:
             self._events_read.forget(key)
         if self._desk is not None:

@@ -29,7 +29,7 @@ class Flow(NamedTuple):
     Attributes:
         source: who brought here what it follows from.
         publisher: whose event that is, as far as is known.
-        cost: for how many bytes each of its bytes counts when it is its turn.
+        cost: for how many bytes each of its bytes counts when sources take turns.
     """
 
     source: Hashable
@@ -151,9 +151,8 @@ class FairQueue(Generic[T]):
         source, lines, key, line = self._next()
         self._clock, lines.clock = lines.given, line.given
         item, size, flow = line.items.popleft()
-        cost = size if flow is None else size * flow.cost
-        line.given += cost
-        lines.given += cost
+        line.given += size
+        lines.given += size if flow is None else size * flow.cost
         self._taken_out(source, key, size, flow)
         return item
 
