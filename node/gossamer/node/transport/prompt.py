@@ -52,11 +52,10 @@ class TcpStream(PromptStream):
     def __init__(self, stream: trio.SocketStream) -> None:
         self._socket = socket.socket(fileno=stream.socket.detach())
         self._socket.setblocking(False)
-        self._hold_little()
         self._left = b""
         self._closed = False
 
-    def _hold_little(self) -> None:
+    def hold_little(self) -> None:
         """Keep the system from letting more wait than it has to, where it knows how."""
         with suppress(OSError):
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)

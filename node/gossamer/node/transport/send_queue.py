@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import trio
 
 from gossamer.node.transport.base import CHUNK_BYTES
 from gossamer.node.transport.fair_queue import Backlog, FairQueue, Flow
 
-# Written at once while flows wait, whose order counts until they are written: one record of TLS.
+# Frames that go out together without turns being taken, which would cost more than all else that a
+# queue does: one record of TLS. So much is written at once while flows wait, too.
 FAIR_BATCH_BYTES = 1 << 14
 
 
@@ -24,6 +27,8 @@ class SendQueue:
     def __init__(self, capacity: int, backlog: Backlog | None = None) -> None:
         self.high_water = 0
         self._capacity = capacity
+        self._next: deque[bytes] = deque()
+        self._next_bytes = 0
         self._frames: FairQueue[bytes] = FairQueue(backlog)
         self._under_way = 0
         self._frames_under_way = 0
@@ -31,17 +36,17 @@ class SendQueue:
 
     def __len__(self) -> int:
         """Frames queued, those being written not included."""
-        return len(self._frames)
+        return len(self._next) + len(self._frames)
 
     @property
     def size(self) -> int:
         """Bytes queued, those being written included."""
-        return self._frames.size + self._under_way
+        return self._next_bytes + self._frames.size + self._under_way
 
     @property
     def unsent(self) -> int:
         """Frames queued, those being written included."""
-        return len(self._frames) + self._frames_under_way
+        return len(self) + self._frames_under_way
 
     def fits(self, frame: bytes) -> bool:
         """Whether there is room for ``frame``."""
@@ -52,8 +57,14 @@ class SendQueue:
 
         Returns of which flows a frame was dropped instead, this one's perhaps.
         """
-        self._frames.put(frame, len(frame), flow)
-        dropped = [] if flow is None else self._make_room()
+        dropped: list[Flow] = []
+        if not self._frames and self._next_bytes + len(frame) <= FAIR_BATCH_BYTES:
+            self._next.append(frame)
+            self._next_bytes += len(frame)
+        else:
+            self._frames.put(frame, len(frame), flow)
+            if flow is not None:
+                dropped = self._make_room()
         self.high_water = max(self.high_water, self.size)
         return dropped
 
@@ -90,10 +101,11 @@ class SendQueue:
 
         They count as queued until `written` is called.
         """
+        frames, size = [*self._next], self._next_bytes
+        self._next.clear()
+        self._next_bytes = 0
         most = FAIR_BATCH_BYTES if self._frames.flow_items else CHUNK_BYTES
-        frames = [self._frames.take()]
-        size = len(frames[0])
-        while self._frames and size + self._frames.first_size() <= most:
+        while self._frames and (not frames or size + self._frames.first_size() <= most):
             frame = self._frames.take()
             size += len(frame)
             frames.append(frame)
@@ -111,7 +123,9 @@ class SendQueue:
 
     def drop(self) -> int:
         """Forget all frames that are not being written; return how many."""
-        dropped = len(self._frames)
+        dropped = len(self)
+        self._next.clear()
+        self._next_bytes = 0
         self._frames.clear()
         self.wake()
         return dropped

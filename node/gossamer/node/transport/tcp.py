@@ -75,7 +75,10 @@ class TcpTransport:
         verify: Verify,
         credentials: Credentials | None,
         stagger_s: float = STAGGER_SECONDS,
+        *,
+        fair: bool = False,
     ) -> None:
+        """A transport that is ``fair`` lets little wait where no turns are taken, in the system."""
         self.me = me
         self.credentials = credentials
         self.refusals: Counter[str] = Counter()
@@ -83,6 +86,7 @@ class TcpTransport:
         self._limits = limits
         self._verify = verify
         self._stagger_s = stagger_s
+        self._fair = fair
         self._inside = 0
         self._doors = Doors(limits.strangers, limits.per_address, warn_of_crowd)
 
@@ -144,8 +148,10 @@ class TcpTransport:
         self, tcp: trio.SocketStream, remote: Address, *, dialled: bool, expected: int | None = None
     ) -> Admitted:
         """Run TLS and the hello on ``tcp``, which is taken over; it is closed if that fails."""
-        stream: PromptStream = TcpStream(tcp)
-        plain = stream
+        plain = TcpStream(tcp)
+        if self._fair:
+            plain.hold_little()
+        stream: PromptStream = plain
         certificate: bytes | None = None
         try:
             if self.credentials is not None:
