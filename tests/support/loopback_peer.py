@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Hashable, Mapping
 from contextlib import asynccontextmanager
 
 import trio
@@ -99,7 +99,8 @@ class LoopbackPeer:
             self.subscribers.remove(entry)
             send.close()
 
-    async def publish(self, values: Mapping[str, object]) -> int:
+    async def publish(self, values: Mapping[str, object], *, application: Hashable = None) -> int:
+        del application
         checked = self.schema.check_event(values)
         if self.hold is not None:
             self.waiting += 1

@@ -197,6 +197,22 @@ async def test_places_are_given_in_order_and_come_back_from_who_gives_up() -> No
 
 
 @on_jumping_clock
+async def test_applications_take_turns_however_many_publications_one_has() -> None:
+    window, order = Window(1, 3.0), []
+
+    async def hold(whose: str) -> None:
+        async with window.place(whose):
+            order.append(whose)
+            await trio.sleep(1)
+
+    async with trio.open_nursery() as nursery:
+        for whose in "gggggghhi":
+            nursery.start_soon(hold, whose)
+            await trio.sleep(0.01)
+    assert "".join(order) == "gghighggg"
+
+
+@on_jumping_clock
 async def test_an_application_that_gives_up_leaves_its_slot() -> None:
     desk = Desk()
     for event in range(3 * SLOTS):

@@ -6,7 +6,7 @@ how many of its publications may wait at a time: more wait for their turn (`wind
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Final
 
 import attrs
@@ -59,9 +59,12 @@ class Publications:
         self._stopped = False
         runtime.on_publication = self._on_publication
 
-    async def publish(self, event: int, values: bytes, hashed: Sequence[int]) -> None:
+    async def publish(
+        self, event: int, values: bytes, hashed: Sequence[int], application: Hashable = None
+    ) -> None:
         """Publish an event of these values; return once it is acknowledged.
 
+        While it has to wait for its turn, those of each ``application`` take turns.
         Where the settings have no publication acknowledged, that is at once.
 
         Raises:
@@ -72,14 +75,16 @@ class Publications:
             self._events.keep(event, values)
             self._send(event, hashed)
             return
-        async with self._window.place():
+        async with self._window.place(application):
             if self._stopped:
                 raise PeerStopped
             began = trio.current_time()
             try:
                 await self._publish_and_wait(event, values, hashed)
-            finally:
+            except NotAcknowledged:
                 self._window.note(trio.current_time() - began)
+                raise
+            self._window.note(trio.current_time() - began)
 
     def stop(self) -> None:
         """Let nobody wait any longer."""

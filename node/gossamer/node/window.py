@@ -10,7 +10,8 @@ windows do (Jacobson 1988).
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -21,7 +22,7 @@ FEWEST: Final = 4
 
 
 class Window:
-    """Places for publications, given in the order in which they are asked for.
+    """Places for publications, given to applications in turn, and to each in the order it asks.
 
     Attributes:
         size: how many there are now.
@@ -40,13 +41,13 @@ class Window:
         self._careful_from = float(most)
         self._shrunk_at = -math.inf
         self._taken = 0
-        self._lot = trio.lowlevel.ParkingLot()
+        self._lots: OrderedDict[Hashable, trio.lowlevel.ParkingLot] = OrderedDict()
 
     @asynccontextmanager
-    async def place(self) -> AsyncIterator[None]:
-        """A place for the time of the context, once there is one."""
-        if self._lot or self._taken >= self._places:
-            await self._lot.park()
+    async def place(self, whose: Hashable = None) -> AsyncIterator[None]:
+        """A place for the time of the context, once it is the turn of ``whose`` it is to be."""
+        if self._lots or self._taken >= self._places:
+            await self._wait(whose)
         else:
             self._taken += 1
         try:
@@ -71,7 +72,20 @@ class Window:
     def _places(self) -> int:
         return int(self.size)
 
+    async def _wait(self, whose: Hashable) -> None:
+        lot = self._lots.setdefault(whose, trio.lowlevel.ParkingLot())
+        try:
+            await lot.park()
+        finally:
+            # Who gave up may have been the last of its own.
+            if not lot and self._lots.get(whose) is lot:
+                del self._lots[whose]
+
     def _give_places(self) -> None:
-        while self._lot and self._taken < self._places:
+        while self._lots and self._taken < self._places:
+            whose, lot = next(iter(self._lots.items()))
+            self._lots.move_to_end(whose)
             self._taken += 1
-            self._lot.unpark()
+            lot.unpark()
+            if not lot:
+                del self._lots[whose]
