@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import attrs
 import trio
 
 from gossamer.node.commands.folder import load
-from gossamer.node.errors import NodeError
+from gossamer.node.errors import NodeError, TransportBroken, TransportClosed
 from gossamer.node.events import EVENT_ID_BITS, EventFormat
 from gossamer.node.notes import cluster_schema, schema_fingerprint
 from gossamer.node.peer import transport_of
@@ -89,14 +90,20 @@ class Flooder:
                 nursery.start_soon(self._flood_one, target)
 
     async def _flood_one(self, target: Address) -> None:
+        """Flood one peer; come back where the connection ends, its own pings being late as well."""
         while True:
             try:
-                await self._flood_until_cut(target)
+                connection = await self._connect(target)
             except NodeError as error:
                 self.ends.append(str(error))
+            else:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._send, connection)
+                    self.ends.append(str(await connection.run(self._on_frame)))
+                    nursery.cancel_scope.cancel()
             await trio.sleep(REDIAL_S)
 
-    async def _flood_until_cut(self, target: Address) -> None:
+    async def _connect(self, target: Address) -> Connection:
         certificate = self.member.certificate
         me = LocalPeer(
             certificate.key,
@@ -106,19 +113,15 @@ class Flooder:
             schema=schema_fingerprint(self.schema),
         )
         admitted = await transport_of(self.member, Limits())(me, _believe).dial([target])
-        connection = Connection(admitted, Limits(), frame_types(Codec(self.settings)))
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._read, connection, nursery.cancel_scope)
+        return Connection(admitted, Limits(), frame_types(Codec(self.settings)))
+
+    async def _send(self, connection: Connection) -> None:
+        with suppress(TransportBroken, TransportClosed):
             while True:
                 for _ in range(TURN):
                     await connection.send(self.event())
                     self.sent += 1
                 await trio.lowlevel.checkpoint()
-
-    async def _read(self, connection: Connection, scope: trio.CancelScope) -> None:
-        farewell = await connection.run(self._on_frame)
-        self.ends.append(str(farewell))
-        scope.cancel()
 
     async def _on_frame(self, frame: Frame) -> None:
         if frame["type"] == "record" and frame["kind"] == STORED:

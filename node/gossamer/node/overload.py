@@ -26,7 +26,7 @@ from gossamer.node.transport.fair_queue import Backlog, Flow
 # Who publishes waits for acknowledgements and has `delivery.publications` of them under way.
 MOST_WAITING: Final = 256 << 10
 # Seconds without anything dropped or refused after which it is over.
-QUIET_S: Final = 3.0
+QUIET_S: Final = 5.0
 PASSING_ON: Final = "its events wait to be passed on"
 # Publishers told apart of one source while its overload lasts.
 MAX_PUBLISHERS: Final = 64
