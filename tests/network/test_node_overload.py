@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.trio]
 FLOOD_S = 90.0 if os.environ.get("GOSSAMER_FULL_FAULTS") else 12.0
 RATE = 10
 BEFORE_S, RECOVERY_S, AFTER_S = 3.0, 10.0, 5.0
-# Part of what is published during a flood that may go without an acknowledgement, on a busy machine.
+# Part of what is published during a flood that may go unacknowledged, on a busy machine.
 LOST = 0.1
 # Publications that a greedy application does not wait for.
 AT_ONCE = 300
