@@ -4,8 +4,9 @@ Goes beyond the paper, where whoever publishes hears nothing more of it. An even
 its publisher is answered by the last of the rendezvous node's k successors that take it
 (`replicas`), or by the rendezvous node itself where there are none: by then all of them hold it.
 The publisher remembers what is not answered and publishes it again, after pauses that grow; peers
-that hold a copy drop it and answer. With `replay_rounds`, those who hold an event hand it to subscribers whose path broke
-with a peer that failed, so that an acknowledged event survives k failures at once.
+that hold a copy drop it and answer. With `replay_rounds`, those who hold an event hand it to
+subscribers whose path broke with a peer that failed, so that an acknowledged event survives k
+failures at once.
 """
 
 from __future__ import annotations
@@ -152,6 +153,4 @@ def is_due_again(s: Any, p: int, i: int) -> bool:
 def note_try(s: Any, p: int, i: int) -> None:
     """Publication ``i`` is tried again now; the pause after this try is twice as long."""
     s.pending[p, i, TRIED_AT] = s.round[p]
-    s.pending[p, i, NEXT_TRY_AFTER] = min(
-        2 * s.pending[p, i, NEXT_TRY_AFTER], LONGEST_RETRY_ROUNDS
-    )
+    s.pending[p, i, NEXT_TRY_AFTER] = min(2 * s.pending[p, i, NEXT_TRY_AFTER], LONGEST_RETRY_ROUNDS)
