@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -101,6 +101,19 @@ async def test_a_stranger_that_says_nothing_is_not_waited_for(
     async with node.running(), stranger(node) as stream:
         (goodbye,) = await answers(stream)
     assert goodbye["reason"] == "silent"
+
+
+async def test_silent_connections_keep_no_client_out(tmp_path: Path) -> None:
+    """More than there may be clients; the oldest are told to try again."""
+    node = LocalNode(tmp_path, local=Local(clients=2))
+    async with node.running() as server, AsyncExitStack() as stack:
+        for _ in range(100):
+            await stack.enter_async_context(stranger(node))
+        async with open_client(node.address) as one, open_client(node.address) as other:
+            assert await one.status()
+            assert await other.status()
+            assert server.clients == 2
+        await soon(lambda: node.counts.turned_away["busy"] >= 50)
 
 
 async def test_only_so_many_clients_are_let_in(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import attrs
@@ -17,6 +17,7 @@ import trio.testing
 from gossamer.node.errors import ListenFailed
 from gossamer.node.metrics import Counters
 from gossamer.node.page.server import PageLimits, serve_page
+from support.other_hosts import from_host
 
 HOST = "127.0.0.1"
 METRICS = b"# HELP gossamer_up x\ngossamer_up 1.0\n"
@@ -256,6 +257,7 @@ async def test_a_client_that_takes_nothing_is_cut_and_its_place_is_free_again() 
 
 @pytest.mark.trio
 async def test_there_is_a_bound_to_connections_and_to_open_pages() -> None:
+    """Who waits for nothing makes room; who watches does not, for others of its address."""
     async with served(PageLimits(connections=2, streams=1)) as page:
         watching = await page.connect()
         async with watching:
@@ -267,17 +269,44 @@ async def test_there_is_a_bound_to_connections_and_to_open_pages() -> None:
             async with idle:
                 await idle.send_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 assert (await read_answer(idle))[0] == 200
-                assert (await page.send(b""))[0] == 503
+                assert (await page.ask("/healthz"))[0] == 200
+                assert await closed(idle)
+            assert await watching.receive_some()
         assert page.counts.page_refused == 2
 
 
 @pytest.mark.trio
+async def test_silent_connections_keep_nobody_out() -> None:
+    """Of one address or of many, of the own or of others."""
+    async with served() as page, AsyncExitStack() as stack:
+        for host in (HOST, *(f"127.0.0.{number}" for number in range(2, 40))):
+            for _ in range(70 if host in (HOST, "127.0.0.2") else 1):
+                await stack.enter_async_context(await from_host(host, page.port))
+        for path in PATHS:
+            assert (await page.ask(path))[0] == 200
+
+
+@pytest.mark.trio
+async def test_whoever_watches_from_one_address_keeps_no_other_from_watching() -> None:
+    async with served(QUICK) as page, AsyncExitStack() as stack:
+        streams = []
+        for host in ["127.0.0.2"] * QUICK.streams + [HOST]:
+            stream = await stack.enter_async_context(await from_host(host, page.port))
+            await stream.send_all(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert (await stream.receive_some()).startswith(b"HTTP/1.1 200")
+            streams.append(stream)
+        assert await closed(streams[0])
+        assert await streams[1].receive_some()
+        assert await streams[-1].receive_some()
+
+
+@pytest.mark.trio
 async def test_far_too_many_connections_are_closed_without_a_word() -> None:
-    async with served(PageLimits(connections=0)) as page:
-        stream = await page.connect()
-        async with stream:
-            assert await stream.receive_some() == b""
-    assert page.counts.page_refused == 1
+    async with served(PageLimits(connections=1)) as page:
+        first, second = await page.connect(), await page.connect()
+        async with first, second:
+            assert await first.receive_some() == b""
+            assert page.counts.page_refused == 1
 
 
 @pytest.mark.trio

@@ -6,7 +6,7 @@ import socket
 import ssl
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -33,7 +33,6 @@ from gossamer.node.security.joining import (
     Attempts,
     JoinDesk,
     JoinLimits,
-    address_group,
     admit_with,
     join,
     receive_message,
@@ -44,6 +43,7 @@ from gossamer.node.security.tokens import Token
 from gossamer.node.store.writer import writing_to
 from gossamer.protocol.errors import ConfigError
 from support.clusters import MadeCluster, made_cluster
+from support.other_hosts import from_host
 
 LOOPBACK = "127.0.0.1"
 
@@ -259,20 +259,63 @@ async def test_a_bad_name_or_token_asks_nobody(cluster: MadeCluster, tmp_path: P
 
 
 @pytest.mark.trio
-async def test_too_many_refusals_are_throttled_and_then_forgiven(
-    cluster: MadeCluster, tmp_path: Path
+async def test_a_right_token_after_many_wrong_ones_waits_and_is_heard(
+    cluster: MadeCluster, tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
-    limits = JoinLimits(refusals=2, refusal_s=1000.0)
-    async with open_desk(cluster, limits=limits) as (desk, port):
-        good = invitation(cluster, port)
-        bad = evolve(good, secret=b"?" * 16).to_text()
-        for _ in range(2):
+    """However many were wrong; after a while of peace it does not even wait."""
+    async with open_desk(cluster) as (desk, port):
+        bad = evolve(invitation(cluster, port), secret=b"?" * 16).to_text()
+        autojump_clock.autojump_threshold = 1.0  # signatures and the disk are waited for
+        for _ in range(25):
             with pytest.raises(TokenUnknownError):
                 await join(bad, tmp_path / "bad", "kitchen")
-        for text in (bad, good.to_text()):
-            with pytest.raises(JoinRefusedError, match="too many attempts"):
-                await join(text, tmp_path / "bad", "kitchen")
-    assert desk.counts == {"unknown": 2, "throttled": 2}
+        begun = trio.current_time()
+        assert await join(invitation(cluster, port).to_text(), tmp_path / "good", "kitchen")
+        assert 4.0 <= trio.current_time() - begun < 5.0
+        await trio.sleep(120.0)
+        begun = trio.current_time()
+        assert await join(invitation(cluster, port).to_text(), tmp_path / "late", "bath")
+        assert trio.current_time() - begun < 0.5
+    assert desk.counts == {"unknown": 25, "admitted": 2}
+
+
+@pytest.mark.trio
+async def test_who_guesses_all_the_time_keeps_nobody_else_out(
+    cluster: MadeCluster, tmp_path: Path
+) -> None:
+    """From the same address, as fast as it is answered, and more at a time than are heard."""
+    limits = JoinLimits(refusals=2, first_wait_s=0.02, longest_wait_s=0.1, asking=2)
+    async with open_desk(cluster, limits=limits) as (desk, port), trio.open_nursery() as nursery:
+        bad = evolve(invitation(cluster, port), secret=b"?" * 16).to_text()
+
+        async def guess(folder: Path) -> None:
+            while True:
+                with pytest.raises((TokenUnknownError, JoinRefusedError, JoinFailedError)):
+                    await join(bad, folder, "kitchen")
+
+        for number in range(6):
+            nursery.start_soon(guess, tmp_path / f"bad {number}")
+        while desk.counts["unknown"] < 20:
+            await trio.sleep(0.01)
+        assert await join(invitation(cluster, port).to_text(), tmp_path / "good", "kitchen")
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.trio
+async def test_silent_connections_keep_nobody_from_joining(
+    cluster: MadeCluster, tmp_path: Path
+) -> None:
+    """From one address and from many, that of the one who joins among them."""
+    async with open_desk(cluster) as (desk, port), AsyncExitStack() as stack:
+        for host in (LOOPBACK, *(f"127.0.0.{number}" for number in range(2, 50))):
+            for _ in range(40 if host in (LOOPBACK, "127.0.0.2") else 1):
+                await stack.enter_async_context(await from_host(host, port))
+        for name in ("kitchen", "bath"):
+            token = invitation(cluster, port).to_text()
+            assert await join(token, tmp_path / name, name)
+        assert desk.connections <= JoinLimits().connections
+        assert desk.counts["admitted"] == 2
+        assert desk.counts["busy"] >= 40
 
 
 @pytest.mark.trio
@@ -335,13 +378,16 @@ async def test_whoever_dawdles_is_cut_off_and_others_are_served(
 
 
 @pytest.mark.trio
-async def test_connections_are_bounded(cluster: MadeCluster) -> None:
+async def test_connections_are_bounded_and_the_oldest_makes_room(cluster: MadeCluster) -> None:
     async with open_desk(cluster, limits=JoinLimits(connections=1)) as (desk, port):
-        async with call(port) as tls:
-            challenge = await receive_message(tls, join_protocol.CHALLENGE_LIMIT)
-            assert join_protocol.unpack(Challenge, challenge)
-            async with await trio.open_tcp_stream(LOOPBACK, port) as second:
-                assert await second.receive_some(1) == b""
+        async with await trio.open_tcp_stream(LOOPBACK, port) as first:
+            while desk.connections == 0:
+                await trio.lowlevel.checkpoint()
+            async with call(port) as tls:
+                challenge = await receive_message(tls, join_protocol.CHALLENGE_LIMIT)
+                assert join_protocol.unpack(Challenge, challenge)
+                assert await first.receive_some(1) == b""
+                assert desk.connections == 1
         assert desk.counts["busy"] == 1
 
 
@@ -394,30 +440,21 @@ async def test_a_message_longer_than_allowed_is_not_read() -> None:
         await receive_message(right, 255)
 
 
-def test_attempts_come_back_with_time_and_addresses_are_bounded() -> None:
-    attempts = Attempts(JoinLimits(refusals=2, refusal_s=10.0, addresses=2))
-    attempts.spend("a", 0.0)
-    assert not attempts.exhausted("a", 0.0)
-    attempts.spend("a", 0.0)
-    assert attempts.exhausted("a", 9.9)
-    assert not attempts.exhausted("a", 10.0)
-    assert not attempts.exhausted("b", 0.0)
+def test_waits_grow_are_bounded_and_end_and_so_are_addresses() -> None:
+    limits = JoinLimits(
+        refusals=2, refusal_s=10.0, first_wait_s=1.0, longest_wait_s=4.0, addresses=2
+    )
+    attempts = Attempts(limits)
+    waits = []
+    for _ in range(100):
+        waits.append(attempts.wait_s("a", 0.0))
+        attempts.spend("a", 0.0)
+    assert waits == [0.0, 0.0, 1.0, 2.0, *[4.0] * 96]
+    assert [attempts.wait_s("a", at) for at in (10.0, 20.0, 30.0)] == [2.0, 1.0, 0.0]
+    assert attempts.wait_s("b", 0.0) == 0.0
     attempts.spend("b", 0.0)
     attempts.spend("c", 0.0)
-    assert not attempts.exhausted("a", 0.0)
-
-
-@pytest.mark.parametrize(
-    ("host", "group"),
-    [
-        ("192.168.1.20", "192.168.1.20"),
-        ("::ffff:192.168.1.20", "192.168.1.20"),
-        ("2001:db8::1:2:3", "2001:db8::/64"),
-        ("fe80::1%eth0", "fe80::/64"),
-    ],
-)
-def test_an_ipv6_network_counts_as_one_address(host: str, group: str) -> None:
-    assert address_group(host) == group
+    assert attempts.wait_s("a", 0.0) == 0.0
 
 
 def test_the_joining_side_needs_no_certificate_of_its_own() -> None:

@@ -6,7 +6,7 @@ import datetime
 import socket
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from hashlib import sha256
 
 import pytest
@@ -21,6 +21,7 @@ from gossamer.node.transport.limits import Limits
 from gossamer.node.transport.prompt import PromptStream, TcpStream
 from gossamer.node.transport.tcp import Credentials, TcpTransport
 from gossamer.node.transport.tls import TlsStream
+from support.other_hosts import from_host
 from support.transport_peers import (
     LOOPBACK,
     authority,
@@ -37,6 +38,7 @@ from support.waiting import soon
 pytestmark = pytest.mark.trio
 
 LIMITS = Limits()
+MEMBERS = 20
 
 
 @asynccontextmanager
@@ -239,23 +241,62 @@ async def stranger(address: Address) -> trio.SocketStream:
 
 
 @pytest.mark.parametrize("limit", ["strangers", "per_address"])
-async def test_strangers_beyond_the_limit_are_turned_away(limit: str) -> None:
+async def test_the_oldest_stranger_makes_room_for_one_more(limit: str) -> None:
     transport = tls_transport(2, Limits(**{limit: 3}))
     async with listening(transport) as (address, _):
-        waiting = [await stranger(address) for _ in range(3)]
+        waiting = []
+        for _ in range(3):
+            waiting.append(await stranger(address))
+            await soon(lambda: transport.strangers == len(waiting))
         one_too_many = await stranger(address)
-        assert await one_too_many.receive_some(1) == b"", "closed at once"
-        assert transport.refusals["busy"] == 1
+        assert await waiting[0].receive_some(1) == b"", "closed at once"
+        await soon(lambda: transport.refusals["busy"] == 1)
+        assert transport.strangers == 3
         for stream in [*waiting, one_too_many]:
             await stream.aclose()
         await soon(lambda: transport.refusals.total() == 4)
         admitted = await tls_transport(1, LIMITS).dial([address])
-        assert admitted.identity.key == 2, "there is room again"
+        assert admitted.identity.key == 2
         await trio.aclose_forcefully(admitted.stream)
 
 
+async def test_silent_strangers_keep_no_member_out() -> None:
+    """Neither those from the members' own address, of all members, nor those from many others."""
+    transport = tls_transport(999, Limits())
+    async with listening(transport) as (address, came), AsyncExitStack() as stack:
+        for host in ("127.0.0.1", *(f"127.0.0.{number}" for number in range(2, 100))):
+            for _ in range(200 if host in ("127.0.0.1", "127.0.0.2") else 2):
+                await stack.enter_async_context(await from_host(host, address.port))
+        for key in range(1, MEMBERS + 1):
+            admitted = await tls_transport(key, LIMITS).dial([address])
+            stack.push_async_callback(trio.aclose_forcefully, admitted.stream)
+        await soon(lambda: len(came) == MEMBERS)
+        assert transport.strangers <= Limits().strangers
+
+
+async def test_who_knocks_all_the_time_keeps_no_member_out() -> None:
+    """A stranger that comes back as soon as it had to make room."""
+    transport = tls_transport(999, Limits(strangers=16, per_address=8))
+    async with listening(transport) as (address, came), trio.open_nursery() as nursery:
+
+        async def knock(host: str) -> None:
+            while True:
+                async with await from_host(host, address.port) as stream:
+                    with suppress(trio.BrokenResourceError):
+                        await stream.receive_some(1)
+
+        for number in range(40):
+            nursery.start_soon(knock, f"127.0.0.{1 + number % 4}")
+        await soon(lambda: transport.refusals["busy"] > 100)
+        for key in range(1, 6):
+            admitted = await tls_transport(key, LIMITS).dial([address])
+            await trio.aclose_forcefully(admitted.stream)
+        await soon(lambda: len(came) == 5)
+        nursery.cancel_scope.cancel()
+
+
 async def test_admitted_peers_are_no_strangers() -> None:
-    transport = tls_transport(9, Limits(strangers=1))
+    transport = tls_transport(9, Limits(strangers=1, per_address=1))
     async with listening(transport) as (address, came):
         streams = []
         for key in (1, 2, 3):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Hashable, Mapping
 from contextlib import asynccontextmanager
 
 import trio
@@ -101,7 +101,8 @@ class LoopbackPeer:
             self.subscribers.remove(entry)
             send.close()
 
-    async def publish(self, values: Mapping[str, object]) -> int:
+    async def publish(self, values: Mapping[str, object], *, application: Hashable = None) -> int:
+        del application
         checked = self.schema.check_event(values)
         if checked["price"] in self.too_large:
             raise EventTooLarge(7000, 4096)

@@ -22,6 +22,7 @@ from gossamer.node.core import Core, Record
 from gossamer.node.events import EventMemory
 from gossamer.node.metrics import Counters
 from gossamer.node.runtime import Delivery, Runtime
+from gossamer.node.transport.fair_queue import Flow
 from gossamer.node.transport.frames import FrameReader
 from gossamer.node.transport.limits import Limits
 from gossamer.node.transport.schema import FrameTypes
@@ -76,7 +77,13 @@ class TimedNode:
         vouching = PlainVouching(key, self.book)
         wire = Wire(network.codec, self.book, vouching, self.events)
         self.runtime = Runtime(
-            self.core, self.book, wire, vouching, self.counters, self._on_delivery
+            self.core,
+            self.book,
+            wire,
+            vouching,
+            self.events,
+            self.counters,
+            self._on_delivery,
         )
         self.core.observe = self._observe
         self.runtime.attach(self)
@@ -100,7 +107,7 @@ class TimedNode:
 
     # As outlet
 
-    def send(self, key: int, frame: bytes, record: Record) -> None:
+    def send(self, key: int, frame: bytes, record: Record, _: Flow | None = None) -> None:
         self.network.send(self, self.network.rows[key], frame, record)
 
     def held(self) -> Iterator[Record]:

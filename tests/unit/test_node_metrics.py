@@ -33,6 +33,7 @@ GAUGES = Gauges(
     clients=1,
     queued_bytes=700,
     queued_frames=7,
+    overloading=1,
     stored_events=8,
     load=1.5,
     position=0.25,

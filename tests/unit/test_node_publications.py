@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import deque
 from collections.abc import Callable
 
 import attrs
@@ -13,6 +15,7 @@ from gossamer.node.errors import NotAcknowledged, PeerStopped
 from gossamer.node.events import EventMemory, ValueMemory
 from gossamer.node.metrics import Counters
 from gossamer.node.publications import Publications
+from gossamer.node.window import FEWEST, Window
 from gossamer.protocol import config
 from gossamer.protocol.messages import KIND, PUBLISH, WITHDRAW
 from gossamer.protocol.rendezvous.publication import PENDING_EVENT
@@ -103,6 +106,110 @@ async def test_more_publications_than_slots_wait_for_their_turn() -> None:
             desk.runtime.on_publication(event, True)
             await trio.sleep(0.1)
     assert desk.outcomes == dict.fromkeys(range(5), "acknowledged")
+
+
+@on_jumping_clock
+@pytest.mark.parametrize("capacity", [2, 20, 200])
+async def test_what_is_published_faster_than_it_is_acknowledged_waits_here(capacity: int) -> None:
+    """An overlay deals with so many copies a second, in order, those that come again included.
+
+    It takes none while the first has waited for a second. Half of what it can do is of use at
+    least, however much more is published.
+    """
+    overlay, window = SlowOverlay(), Window(128, 3.0)
+    seconds = 100
+
+    async def publish() -> None:
+        async with window.place():
+            window.note(await overlay.publish())
+
+    async with trio.open_nursery() as nursery:
+        for tick in range(2 * seconds * capacity):
+            while len(nursery.child_tasks) < 256:
+                nursery.start_soon(publish)
+            await trio.sleep(1 / capacity)
+            if tick == seconds * capacity:
+                overlay.acknowledged = 0
+            overlay.deal_with_one()
+        nursery.cancel_scope.cancel()
+    print(f"{overlay.acknowledged} of {seconds * capacity} acknowledged, window {window.size:.0f}")
+    assert overlay.acknowledged >= seconds * capacity / 2
+
+
+@attrs.define(eq=False)
+class SlowOverlay:
+    """A queue of copies; who publishes sends another after pauses that double."""
+
+    copies: deque[tuple[float, trio.Event]] = attrs.field(factory=deque)
+    acknowledged: int = 0
+
+    async def publish(self) -> float:
+        """Publish an event; return when it is acknowledged, or given up, and after how long."""
+        answer, began = trio.Event(), trio.current_time()
+        with trio.move_on_after(PATIENCE_S):
+            for pause_s in itertools.chain((1.0, 2.0), itertools.repeat(4.0)):
+                if not self.copies or trio.current_time() - self.copies[0][0] <= 1.0:
+                    self.copies.append((trio.current_time(), answer))
+                with trio.move_on_after(pause_s):
+                    await answer.wait()
+                    self.acknowledged += 1
+                    break
+        return trio.current_time() - began
+
+    def deal_with_one(self) -> None:
+        if self.copies:
+            self.copies.popleft()[1].set()
+
+
+@on_jumping_clock
+async def test_the_window_shrinks_once_for_what_was_sent_together_and_grows_again() -> None:
+    window = Window(64, 3.0)
+    for _ in range(64):
+        window.note(5.0)
+    assert window.size == 32
+    await trio.sleep(3)
+    window.note(5.0)
+    assert window.size == 16
+    for _ in range(10):
+        await trio.sleep(3)
+        window.note(10.0)
+    assert window.size == FEWEST
+    for _ in range(64 * 64):
+        window.note(0.1)
+    assert window.size == 64
+
+
+@on_jumping_clock
+async def test_places_are_given_in_order_and_come_back_from_who_gives_up() -> None:
+    window, order = Window(1, 3.0), []
+
+    async def hold(number: int, patience_s: float) -> None:
+        with trio.move_on_after(patience_s):
+            async with window.place():
+                order.append(number)
+                await trio.sleep(1)
+
+    async with trio.open_nursery() as nursery:
+        for number, patience_s in enumerate((10, 10, 0.5, 1.5, 10)):
+            nursery.start_soon(hold, number, patience_s)
+            await trio.sleep(0.01)
+    assert order == [0, 1, 4]
+
+
+@on_jumping_clock
+async def test_applications_take_turns_however_many_publications_one_has() -> None:
+    window, order = Window(1, 3.0), []
+
+    async def hold(whose: str) -> None:
+        async with window.place(whose):
+            order.append(whose)
+            await trio.sleep(1)
+
+    async with trio.open_nursery() as nursery:
+        for whose in "gggggghhi":
+            nursery.start_soon(hold, whose)
+            await trio.sleep(0.01)
+    assert "".join(order) == "gghighggg"
 
 
 @on_jumping_clock

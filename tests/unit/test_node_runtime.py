@@ -16,6 +16,7 @@ from gossamer.node.metrics import Counters
 from gossamer.node.outlet import MAX_WAITING, PoolOutlet
 from gossamer.node.rounds import SteadyRounds
 from gossamer.node.security.descriptors import DescriptorBook
+from gossamer.node.transport.fair_queue import Backlog, Flow
 from gossamer.node.transport.frames import FrameDecoder
 from gossamer.node.transport.limits import HEADER_BYTES, Limits
 from gossamer.protocol import config
@@ -62,15 +63,16 @@ class Pool:
         self.sent: list[tuple[int, bytes]] = []
         self.dialled: Counter[int] = Counter()
         self.changed = trio.Event()
+        self.backlog = Backlog()
 
-    def try_send(self, key: int, frame: bytes) -> bool:
+    def try_send(self, key: int, frame: bytes, _: Flow | None = None) -> bool:
         if len(frame) > 10:
             raise FrameTooLarge(len(frame), 10)
         if key in self.up:
             self.sent.append((key, frame))
         return key in self.up
 
-    async def send(self, key: int, frame: bytes) -> None:
+    async def send(self, key: int, frame: bytes, _: Flow | None = None) -> None:
         self.dialled[key] += 1
         await self.changed.wait()
         if not self.try_send(key, frame):
@@ -84,8 +86,12 @@ class Sending:
         self.pool = Pool()
         self.counters = Counters()
         self.back: list[list[int]] = []
+        self.dropped: list[tuple[int, Flow]] = []
         pool: Any = self.pool
-        self.outlet = PoolOutlet(pool, self.counters, self.back.append)
+        self.outlet = PoolOutlet(pool, self.counters, self.back.append, self._on_dropped)
+
+    def _on_dropped(self, key: int, flow: Flow) -> None:
+        self.dropped.append((key, flow))
 
 
 @pytest.mark.trio

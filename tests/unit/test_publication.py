@@ -20,7 +20,7 @@ from gossamer.protocol.messages import (
     Words,
 )
 from gossamer.protocol.peer import join_record, publish_record, restart
-from gossamer.protocol.rendezvous.publication import RETRY_ROUNDS
+from gossamer.protocol.rendezvous.publication import RETRY_ROUNDS, TRIED_AT
 from gossamer.protocol.rendezvous.recovery import EVENT_MODE, TREE
 from gossamer.protocol.space.ring import RING_MASK
 from gossamer.protocol.state import NOT_TAKEN
@@ -80,6 +80,10 @@ def told(hosts: Hosts, kind: int) -> list[tuple[int, int]]:
     return [(int(w[2]), int(w[BODY])) for w in hosts.passed if w[KIND] == kind]
 
 
+def rendezvous_of(hosts: Hosts) -> int:
+    return true_rendezvous(hosts.identifiers().tolist(), VALUE)
+
+
 def holders(hosts: Hosts, event: int) -> set[int]:
     """Who remembers an event of one attribute."""
     return set(np.flatnonzero((hosts.state.event_copies == event).any(axis=1)).tolist())
@@ -127,10 +131,27 @@ def test_what_is_not_answered_is_published_again_and_served_once(kind: int) -> N
     for _ in range(RETRY_ROUNDS + 1):
         hosts.cycle()
     hosts.losing = 0
-    for _ in range(RETRY_ROUNDS):
+    for _ in range(2 * RETRY_ROUNDS):
         hosts.cycle()
     assert told(hosts, PUBLISHED) == [(publisher, 7)]
     assert sorted(p for p, *_ in hosts.served) == sorted(wanting)
+
+
+def test_the_pauses_between_tries_double_up_to_the_longest() -> None:
+    """Until there is an answer; the next publication begins anew."""
+    hosts = overlay()
+    hosts.losing = EVENT
+    publisher = next(p for p in range(NODES) if p != rendezvous_of(hosts))
+    for event in (7, 8):
+        published_in = int(hosts.state.round[publisher])
+        hosts.publish(publisher, event, VALUE)
+        rounds = []
+        for _ in range(30):
+            hosts.cycle()
+            rounds.append(int(hosts.state.pending[publisher, 0, TRIED_AT]) - published_in)
+        assert sorted(set(rounds) - {0}) == [2, 6, 14, 22, 30]
+        hosts.handle(record(STORED, publisher, 5, [event, 0]))
+        assert (publisher, event) in told(hosts, PUBLISHED)
 
 
 def test_more_publications_than_can_be_remembered_are_refused() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -148,11 +148,12 @@ class Peer:
         self._check()
         return self.subscribers.remove(expression, name)
 
-    async def publish(self, values: Mapping[str, object]) -> int:
+    async def publish(self, values: Mapping[str, object], *, application: Hashable = None) -> int:
         """Publish an event; return its identifier once it is acknowledged.
 
         Its rendezvous nodes and their successors hold it then: see `gossamer.node.peer` for what
-        that promises. Waits for its turn while many others wait for their acknowledgement.
+        that promises. Waits for its turn while many others wait for their acknowledgement; those
+        of each ``application`` take turns then.
 
         Raises:
             NotAcknowledged: nobody acknowledged it in time; it may reach all, some or none.
@@ -168,7 +169,7 @@ class Peer:
             raise EventTooLarge(len(data), MAX_EVENT_BYTES)
         event = self._draws.getrandbits(EVENT_ID_BITS)
         hashed = encode_event(self.schema, self._hashes, exact)
-        await self._publications.publish(event, data, hashed)
+        await self._publications.publish(event, data, hashed, application)
         return event
 
     def snapshot(self) -> Snapshot:

@@ -31,6 +31,7 @@ from gossamer.node.logs import log
 from gossamer.node.metrics import Counters
 from gossamer.node.notes import schema_fingerprint
 from gossamer.node.outlet import PoolOutlet
+from gossamer.node.overload import Overloads
 from gossamer.node.parts import Parts
 from gossamer.node.revoking import RevocationDesk
 from gossamer.node.rounds import SteadyRounds
@@ -46,13 +47,14 @@ from gossamer.node.transport.base import (
     LocalPeer,
     PeerIdentity,
 )
+from gossamer.node.transport.fair_queue import Backlog
 from gossamer.node.transport.links import ConnectionPool, PoolEvents
 from gossamer.node.unwrap import unwrapped
 from gossamer.node.views import PeerViews
 from gossamer.node.vouching import PlainVouching, SignedVouching
 from gossamer.node.wire import Wire, frame_types
 from gossamer.protocol.codec import Codec
-from gossamer.protocol.errors import CapacityError, ExpressionError
+from gossamer.protocol.errors import CapacityError, ExpressionError, RemoteProtocolError
 from gossamer.protocol.space.hashing import uniform_hashes
 from gossamer.protocol.state import profile_words
 
@@ -94,10 +96,13 @@ class _Assembly:
             self.book,
             Wire(codec, self.book, self.vouching, self.events),
             self.vouching,
+            self.events,
             self.counters,
             _nobody_listens,
         )
         self.runtime.on_held = self.events.hold
+        backlog = Backlog()
+        self.overloads = Overloads(backlog, self.counters, self.book, self.runtime.report_loss)
         self.absence = Absence(
             self.runtime,
             round_s=parts.round_s,
@@ -116,13 +121,17 @@ class _Assembly:
                 on_down=self._on_down,
                 on_loss=self._on_loss,
                 on_busy=partial(count_refusal, self.counters),
+                on_dropped=self.overloads.note_dropped,
             ),
             self.book.addresses_of,
             draws=parts.draws,
+            backlog=backlog,
         )
-        self.outlet = PoolOutlet(self.pool, self.counters, self.runtime.hand_back)
+        self.outlet = PoolOutlet(
+            self.pool, self.counters, self.runtime.hand_back, self.overloads.note_dropped
+        )
         desk, self.revocations = self._make_desks()
-        self.runtime.attach(self.outlet, desk, self.revocations)
+        self.runtime.attach(self.outlet, desk, self.revocations, self.overloads, self._cut)
         self.contacts = Contacts(
             self.runtime,
             self.book,
@@ -203,6 +212,7 @@ class _Assembly:
             self.book,
             self.pool,
             self.outlet,
+            self.overloads,
             peer.subscribers,
             self.counters,
             name=parts.name,
@@ -277,6 +287,11 @@ class _Assembly:
             self.runtime.report_failure(identity.key)
         elif farewell.cause is Cause.LOST:
             self._nursery.start_soon(self._look_after, identity.key)
+
+    def _cut(self, key: int, error: RemoteProtocolError) -> None:
+        connection = self.pool.get(key)
+        if connection is not None:
+            connection.expel(Cause.BAD_FRAME, str(error))
 
     def _on_loss(self, identity: PeerIdentity) -> None:
         self.absence.lost(identity.key)

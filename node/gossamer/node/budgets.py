@@ -7,7 +7,6 @@ the next round's gossip does not bring.
 
 from __future__ import annotations
 
-from collections import Counter
 from types import MappingProxyType
 from typing import Final
 
@@ -44,8 +43,13 @@ A_ROUND: Final = MappingProxyType(
 )
 
 
+# Rounds of which a peer may use what it has not used: under load, what it sent in several of its
+# rounds comes at once, or is dealt with at once.
+SAVED: Final = 8
+
+
 class Budgets:
-    """How much of its budget each peer has used up in this round.
+    """How much of its budget each peer has left in this round.
 
     Args:
         counters: where what is too much is counted.
@@ -53,19 +57,27 @@ class Budgets:
 
     def __init__(self, counters: Counters) -> None:
         self._counters = counters
-        self._used: Counter[tuple[int, int]] = Counter()
+        self._left: dict[tuple[int, int], int] = {}
 
     def new_round(self) -> None:
-        """Everybody has all of it again."""
-        self._used.clear()
+        """Everybody has as much more, up to what may be saved."""
+        for (sender, kind), left in self._left.items():
+            most = A_ROUND[kind]
+            self._left[sender, kind] = min(left + most, SAVED * most)
 
     def allows(self, sender: int, kind: int) -> bool:
         """Whether to take one more record of that kind; one that is not taken is counted."""
         most = A_ROUND.get(kind)
         if most is None:
             return True
-        self._used[sender, kind] += 1
-        if self._used[sender, kind] <= most:
+        left = self._left.get((sender, kind), most)
+        self._left[sender, kind] = max(0, left - 1)
+        if left > 0:
             return True
         self._counters.drop("flood")
         return False
+
+    def forget(self, sender: int) -> None:
+        """A peer is connected no more; should it come back, it has saved nothing."""
+        for kind in A_ROUND:
+            self._left.pop((sender, kind), None)

@@ -42,6 +42,20 @@ class Event:
     published_at: float
 
 
+# An event's bytes are a list of three, and the first is a key, which mostly takes eight bytes.
+_BEGINS_WITH_KEY: Final = b"\x83\x1b"
+
+
+def publisher_of(data: bytes) -> int:
+    """The key of the publisher that an event's bytes name, without reading the rest.
+
+    -1 where they name none, and where its key is shorter than one key in a billion is.
+    """
+    if data[:2] != _BEGINS_WITH_KEY or len(data) < 10:
+        return -1
+    return int.from_bytes(data[2:10], "big")
+
+
 class EventFormat:
     """Exact values of events of one schema, to bytes and back."""
 

@@ -32,6 +32,7 @@ DROP_CAUSES: Final = (
     "too large",
     "flood",  # more frames a second than allowed
     "queue full",  # the addressee takes them too slowly
+    "overload",  # new events of a publisher of whom too many wait to be passed on
     "unreachable",
     "forged",  # a descriptor that its owner did not sign
     "stale",  # a descriptor older than the one known
@@ -110,6 +111,7 @@ class Counters:
     events_forwarded: int = 0
     events_delivered: int = 0
     events_recovered: int = 0
+    overloads: int = 0
     rounds: int = 0
     rounds_late: int = 0
     dials: int = 0
@@ -145,6 +147,7 @@ class Gauges:
         links: how many of each of LINKS.
         connections, known_peers, subscriptions, routing_entries, clients: how many.
         queued_bytes, queued_frames: waiting to be sent, over all peers.
+        overloading: who sends more events than can be dealt with, how many.
         stored_events: kept for subscribers that are away.
         load: events seen a round, as load shifting counts them.
         position: on the ring, 0 to 1.
@@ -159,6 +162,7 @@ class Gauges:
     clients: int
     queued_bytes: int
     queued_frames: int
+    overloading: int
     stored_events: int
     load: float
     position: float
@@ -232,6 +236,12 @@ METRICS: Final = (
         "events_recovered",
         "Events given to applications that had missed them while away.",
     ),
+    Metric(
+        "overloads",
+        "counter",
+        "overloads",
+        "Times that somebody began to send more events than can be dealt with.",
+    ),
     Metric("rounds", "counter", "rounds", "Gossip rounds."),
     Metric("rounds_late", "counter", "rounds_late", "Rounds begun more than half a round late."),
     Metric("dials", "counter", "dials", "Attempts to connect to a peer."),
@@ -263,6 +273,7 @@ METRICS: Final = (
     Metric("clients", "gauge", "clients", "Applications connected to the local socket."),
     Metric("queue_bytes", "gauge", "queued_bytes", "Bytes waiting to be sent to peers."),
     Metric("queue_frames", "gauge", "queued_frames", "Frames waiting to be sent to peers."),
+    Metric("overloading", "gauge", "overloading", "Who sends more events than can be dealt with."),
     Metric("stored_events", "gauge", "stored_events", "Events kept for absent subscribers."),
     Metric("load", "gauge", "load", "Events a round, as load shifting counts them."),
     Metric("ring_position", "gauge", "position", "Position on the identifier ring, 0 to 1."),

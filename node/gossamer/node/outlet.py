@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Final, Protocol
 
@@ -16,18 +15,24 @@ from gossamer.node.errors import (
     TransportClosed,
 )
 from gossamer.node.metrics import Counters
+from gossamer.node.transport.fair_queue import FairQueue, Flow
 from gossamer.node.transport.links import ConnectionPool
 
 # Frames that wait for one peer beside those in its connection's queue: a few rounds' worth of
 # gossip while it is dialled. What is beyond that is late anyway.
 MAX_WAITING: Final = 256
 
+Waiting = tuple[bytes, Record, Flow | None]
+
 
 class Outlet(Protocol):
     """Where frames leave."""
 
-    def send(self, key: int, frame: bytes, record: Record) -> None:
-        """Bring ``frame`` to peer ``key``; what cannot be brought is handed back as ``record``."""
+    def send(self, key: int, frame: bytes, record: Record, flow: Flow | None = None) -> None:
+        """Bring ``frame`` to peer ``key``; what cannot be brought is handed back as ``record``.
+
+        Frames of flows are dropped where too many wait, of the longest flow first.
+        """
         ...
 
     def held(self) -> Iterator[Record]:
@@ -42,15 +47,22 @@ class PoolOutlet:
         pool: the connections.
         counters: where frames that are dropped are counted.
         hand_back: takes records whose addressee cannot be reached.
+        on_dropped: told that a frame of a flow to a peer was dropped.
     """
 
     def __init__(
-        self, pool: ConnectionPool, counters: Counters, hand_back: Callable[[Record], None]
+        self,
+        pool: ConnectionPool,
+        counters: Counters,
+        hand_back: Callable[[Record], None],
+        on_dropped: Callable[[int, Flow], None],
     ) -> None:
         self._pool = pool
         self._counters = counters
         self._hand_back = hand_back
-        self._waiting: dict[int, deque[tuple[bytes, Record]]] = {}
+        self._on_dropped = on_dropped
+        self._waiting: dict[int, FairQueue[Waiting]] = {}
+        self._under_way: dict[int, Record] = {}
         self._nursery: trio.Nursery | None = None
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -66,9 +78,9 @@ class PoolOutlet:
     @property
     def waiting(self) -> int:
         """Frames that wait for a connection, or for room in its queue."""
-        return sum(map(len, self._waiting.values()))
+        return sum(map(len, self._waiting.values())) + len(self._under_way)
 
-    def send(self, key: int, frame: bytes, record: Record) -> None:
+    def send(self, key: int, frame: bytes, record: Record, flow: Flow | None = None) -> None:
         """Queue ``frame``, or let it wait until it can be.
 
         It is dropped where too many wait, and where nothing waits any more: the peer stops.
@@ -76,7 +88,7 @@ class PoolOutlet:
         waiting = self._waiting.get(key)
         try:
             # What waits already goes first.
-            if waiting is None and self._pool.try_send(key, frame):
+            if waiting is None and self._pool.try_send(key, frame, flow):
                 return
         except FrameTooLarge:
             self._counters.drop("too large")
@@ -85,31 +97,39 @@ class PoolOutlet:
             if self._nursery is None:
                 self._counters.drop("unreachable")
                 return
-            waiting = self._waiting[key] = deque()
+            waiting = self._waiting[key] = FairQueue(self._pool.backlog)
             self._nursery.start_soon(self._serve, key, waiting)
-        if len(waiting) >= MAX_WAITING:
+        if len(waiting) < MAX_WAITING:
+            waiting.put((frame, record, flow), len(frame), flow)
+        elif flow is None:
             self._counters.drop("queue full")
-            return
-        waiting.append((frame, record))
+        else:
+            waiting.put((frame, record, flow), len(frame), flow)
+            dropped = waiting.drop_longest()
+            assert dropped is not None
+            self._on_dropped(key, dropped[1])
 
     def held(self) -> Iterator[Record]:
+        yield from self._under_way.values()
         for waiting in self._waiting.values():
-            for _, record in waiting:
+            for _, record, _ in waiting:
                 yield record
 
-    async def _serve(self, key: int, waiting: deque[tuple[bytes, Record]]) -> None:
-        """Send what waits for peer ``key`` in its order, or hand all of it back."""
+    async def _serve(self, key: int, waiting: FairQueue[Waiting]) -> None:
+        """Send what waits for peer ``key``, or hand all of it back."""
         lost: list[Record] = []
         try:
             while waiting:
+                frame, self._under_way[key], flow = waiting.take()
                 try:
-                    await self._pool.send(key, waiting[0][0])
+                    await self._pool.send(key, frame, flow)
                 except FrameTooLarge:
                     self._counters.drop("too large")
-                waiting.popleft()
         except (PeerUnreachable, TransportClosed, TransportBroken):
-            lost = [record for _, record in waiting]
+            lost = [self._under_way[key], *(record for _, record, _ in waiting)]
         finally:
+            self._under_way.pop(key, None)
+            waiting.clear()
             del self._waiting[key]
         for record in lost:
             self._counters.drop("unreachable")

@@ -120,7 +120,7 @@ def _parts(
         round_s=config.protocol.round_s,
         acknowledge_s=config.delivery.acknowledge_s,
         limits=limits,
-        make_transport=transport_of(member, limits),
+        make_transport=transport_of(member, limits, fair=True),
         listen=[Address(host, port) for host, port in config.listen.endpoints],
         advertise=advertise,
         writer=writer,
@@ -133,15 +133,18 @@ def _parts(
 
 
 def transport_of(
-    member: Membership | None, limits: Limits
+    member: Membership | None, limits: Limits, *, fair: bool = False
 ) -> Callable[[LocalPeer, Verify], Transport]:
-    """What makes the transport: TCP, with TLS for a member of a cluster."""
+    """What makes the transport: TCP, with TLS for a member of a cluster.
+
+    A ``fair`` one is for peers, whose frames take turns; those of brokers keep their order.
+    """
 
     def make(me: LocalPeer, verify: Verify) -> Transport:
         credentials = None
         if member is not None:
             credentials = Credentials(server_context(member), client_context(member))
-        return TcpTransport(me, limits, verify, credentials)
+        return TcpTransport(me, limits, verify, credentials, fair=fair)
 
     return make
 

@@ -1,12 +1,13 @@
 """Publications of this peer's applications, until they are acknowledged.
 
 The protocol publishes again what is not answered; here is how long an application waits for it, and
-how many of its publications may wait at a time: more wait for their turn.
+how many of its publications may wait at a time: more wait for their turn (`window`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from typing import Final
 
 import attrs
 import trio
@@ -15,7 +16,11 @@ from gossamer.node.errors import NotAcknowledged, PeerStopped
 from gossamer.node.events import EventMemory
 from gossamer.node.metrics import Counters
 from gossamer.node.runtime import Runtime
+from gossamer.node.window import Window
 from gossamer.protocol.errors import InvariantError
+
+# An acknowledgement that takes this part of the time that it may take is slow.
+SLOW: Final = 0.3
 
 
 @attrs.define(eq=False)
@@ -49,28 +54,37 @@ class Publications:
         self._patience_s = patience_s
         self._counters = counters
         slots = runtime.core.settings.pending_publications
-        self._slots = trio.Semaphore(slots) if slots else None
+        self._window = Window(slots, SLOW * patience_s) if slots else None
         self._waiting: dict[int, _Waiting] = {}
         self._stopped = False
         runtime.on_publication = self._on_publication
 
-    async def publish(self, event: int, values: bytes, hashed: Sequence[int]) -> None:
+    async def publish(
+        self, event: int, values: bytes, hashed: Sequence[int], application: Hashable = None
+    ) -> None:
         """Publish an event of these values; return once it is acknowledged.
 
+        While it has to wait for its turn, those of each ``application`` take turns.
         Where the settings have no publication acknowledged, that is at once.
 
         Raises:
             NotAcknowledged: it was not in time, or the peer stops; it is not published again.
             PeerStopped: the peer stopped before its turn came; nothing was published.
         """
-        if self._slots is None:
+        if self._window is None:
             self._events.keep(event, values)
             self._send(event, hashed)
             return
-        async with self._slots:
+        async with self._window.place(application):
             if self._stopped:
                 raise PeerStopped
-            await self._publish_and_wait(event, values, hashed)
+            began = trio.current_time()
+            try:
+                await self._publish_and_wait(event, values, hashed)
+            except NotAcknowledged:
+                self._window.note(trio.current_time() - began)
+                raise
+            self._window.note(trio.current_time() - began)
 
     def stop(self) -> None:
         """Let nobody wait any longer."""

@@ -17,14 +17,18 @@ from gossamer.node.book import AddressBook
 from gossamer.node.budgets import Budgets
 from gossamer.node.certificates import CertificateDesk
 from gossamer.node.core import SELF, Core, Record, unreachable
+from gossamer.node.events import EventMemory
+from gossamer.node.flows import Cause, flow_of_frame, is_new
+from gossamer.node.inbox import Inbox
 from gossamer.node.metrics import Counters
 from gossamer.node.outlet import Outlet
+from gossamer.node.overload import Overloads
 from gossamer.node.revoking import RevocationDesk
 from gossamer.node.rounds import Rounds
 from gossamer.node.transport.base import PeerIdentity
 from gossamer.node.transport.schema import Frame
 from gossamer.node.vouching import Vouching
-from gossamer.node.wire import Wire
+from gossamer.node.wire import EVENTS, Wire
 from gossamer.protocol.codec import held_handles
 from gossamer.protocol.errors import CapacityError, RemoteProtocolError
 from gossamer.protocol.messages import (
@@ -85,6 +89,7 @@ class Runtime:
         book: AddressBook,
         wire: Wire,
         vouching: Vouching,
+        events: EventMemory,
         counters: Counters,
         on_delivery: Callable[[Delivery], None],
     ) -> None:
@@ -99,8 +104,11 @@ class Runtime:
         self._book = book
         self._wire = wire
         self._vouching = vouching
+        self._events = events
         self._counters = counters
         self._outlet: Outlet | None = None
+        self._events_read: Inbox | None = None
+        self._overloads: Overloads | None = None
         self._desk: CertificateDesk | None = None
         self._revocations: RevocationDesk | None = None
         self._inbox: deque[Record] = deque()
@@ -115,9 +123,18 @@ class Runtime:
         outlet: Outlet,
         desk: CertificateDesk | None = None,
         revocations: RevocationDesk | None = None,
+        overloads: Overloads | None = None,
+        cut: Callable[[int, RemoteProtocolError], None] = lambda _key, _error: None,
     ) -> None:
-        """Send by ``outlet``; where there are certificates, get them and their end by the desks."""
+        """Send by ``outlet``; where there are certificates, get them and their end by the desks.
+
+        What is too much is told to ``overloads``. A peer that broke a rule by what it sent a while
+        ago is cut by ``cut``.
+        """
         self._outlet, self._desk, self._revocations = outlet, desk, revocations
+        if overloads is not None:
+            self._overloads = overloads
+            self._events_read = Inbox(self.receive, overloads, cut)
 
     def held(self) -> Iterator[int]:
         """Handles that must keep their meaning: the protocol's, and those of records under way."""
@@ -134,9 +151,12 @@ class Runtime:
     # What happens to this peer
 
     async def run(self, rounds: Rounds) -> None:
-        """Let timers fire, until cancelled."""
-        while True:
-            self.fire(*await rounds.next_timer())
+        """Let timers fire, and deal with events that had to wait, until cancelled."""
+        async with trio.open_nursery() as nursery:
+            if self._events_read is not None:
+                nursery.start_soon(self._events_read.run)
+            while True:
+                self.fire(*await rounds.next_timer())
 
     def fire(self, number: int, kind: int) -> None:
         """Let one timer of round ``number`` fire."""
@@ -145,6 +165,8 @@ class Runtime:
             self._vouching.new_round()
             self._wire.new_round()
             self._budgets.new_round()
+            if self._overloads is not None:
+                self._overloads.new_round()
             self._take_late_frames()
         self.handle(self.core.timer(kind))
 
@@ -160,8 +182,9 @@ class Runtime:
                 if self.observer is not None:
                     self.observer(record)
                 self._counting_recovered = record[KIND] == RECALLED
+                cause = Cause(record, self._book, self._events)
                 for written in self.core.take(record):
-                    self._carry_out(written)
+                    self._carry_out(written, cause)
                 self._book.settle()
         finally:
             self._working = False
@@ -203,7 +226,12 @@ class Runtime:
         self._taken += 1
         if self._taken % TURN == 0:
             await trio.lowlevel.checkpoint()
-        self.receive(identity.key, frame)
+        key = identity.key
+        if self._events_read is None or frame["type"] != "record" or frame["kind"] not in EVENTS:
+            self.receive(key, frame)
+        else:
+            flow = flow_of_frame(key, frame)
+            await self._events_read.take(key, frame, flow, new=is_new(frame))
 
     def receive(self, sender: int, frame: Frame) -> None:
         """Take a frame from the peer ``sender``; raises as `on_frame`."""
@@ -229,6 +257,9 @@ class Runtime:
     def forget(self, key: int) -> None:
         """A peer is connected no more."""
         self._greeted.pop(key, None)
+        self._budgets.forget(key)
+        if self._events_read is not None:
+            self._events_read.forget(key)
         if self._desk is not None:
             self._desk.forget(key)
         if self._revocations is not None:
@@ -236,9 +267,9 @@ class Runtime:
 
     # How it is done
 
-    def _carry_out(self, record: Record) -> None:
+    def _carry_out(self, record: Record, cause: Cause) -> None:
         if record[TO] != SELF:
-            self._send(record)
+            self._send(record, cause)
         elif record[KIND] == DELIVER:
             if self.observer is not None:
                 self.observer(record)
@@ -253,7 +284,7 @@ class Runtime:
         else:
             self._inbox.append(record)
 
-    def _send(self, record: Record) -> None:
+    def _send(self, record: Record, cause: Cause) -> None:
         frame = self._wire.encode(record, self.core.profile)
         if frame is None:
             self._counters.drop("expired")
@@ -262,7 +293,8 @@ class Runtime:
             self._counters.events_forwarded += 1
         self._counters.frames_sent += 1
         assert self._outlet is not None
-        self._outlet.send(self._book.key_of(record[TO]), frame, record)
+        flow = cause.flow_of(record)
+        self._outlet.send(self._book.key_of(record[TO]), frame, record, flow)
 
     def _take_record(self, sender: int, frame: Frame, *, patient: bool) -> None:
         """Take a record; a ``patient`` one may wait for certificates first."""

@@ -14,6 +14,7 @@ from gossamer.node.core import SELF, Core
 from gossamer.node.logs import log
 from gossamer.node.metrics import LINKS, NO_LINK, Counters, Gauges, RateMeter
 from gossamer.node.outlet import PoolOutlet
+from gossamer.node.overload import Overloads
 from gossamer.node.page.snapshot import PeerView, Queues, Rates, Snapshot, ring_fraction
 from gossamer.node.subscriptions import Subscribers
 from gossamer.node.transport.connection import Connection
@@ -63,6 +64,7 @@ class PeerViews:
     book: AddressBook
     pool: ConnectionPool
     outlet: PoolOutlet
+    overloads: Overloads
     subscribers: Subscribers
     counters: Counters
     name: str
@@ -107,6 +109,7 @@ class PeerViews:
             clients=len({one.name for one in self.subscribers if one.name}),
             queued_bytes=sum(queued),
             queued_frames=self.outlet.waiting,
+            overloading=len(self.overloads),
             stored_events=0,
             load=int(self.core.state.load[SELF]) / _EVENTS_A_ROUND,
             position=ring_fraction(self.core.identifier),

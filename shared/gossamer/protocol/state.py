@@ -171,7 +171,7 @@ class State(Struct):
         event_next: int64[n], the slot that the next one takes.
         delivered: int64[n, L], events handed to the application, -1 none.
         delivered_next: int64[n].
-        pending: int64[n, P, 3 + A], publications not yet acknowledged (see `publication`).
+        pending: int64[n, P, 4 + A], publications not yet acknowledged (see `publication`).
         held_copies, held_rounds: int64[n, M], a log of the event copies held for peers that are
             away, and when they came; place i % M has the i-th.
         held_values: int64[n, M, A].
@@ -346,7 +346,7 @@ def make_state(
         event_values=np.zeros((nodes, memory, a), np.int64),
         event_hops=np.zeros((nodes, memory), np.int64),
         delivered=_empty(nodes, memory),
-        pending=_empty(nodes, settings.pending_publications, 3 + a),
+        pending=_empty(nodes, settings.pending_publications, 4 + a),
         # Zeros, which take no memory until something is held.
         held_copies=np.zeros((nodes, settings.held_events), np.int64),
         held_rounds=np.zeros((nodes, settings.held_events), np.int64),

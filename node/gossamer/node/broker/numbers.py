@@ -78,6 +78,7 @@ def broker_gauges(node: BrokerNode, clients: int) -> Gauges:
         clients=clients,
         queued_bytes=_queued_bytes(node),
         queued_frames=sum(len(one.waiting) for one in node.neighbours.known.values()),
+        overloading=0,
         stored_events=node.members.letters,
         load=0.0,
         position=0.0,

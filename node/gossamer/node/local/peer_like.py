@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Hashable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
@@ -52,8 +52,10 @@ class PeerLike(Protocol):
         """
         ...
 
-    async def publish(self, values: Mapping[str, object]) -> int:
+    async def publish(self, values: Mapping[str, object], *, application: Hashable = None) -> int:
         """Publish an event; return its id once others hold it.
+
+        Where too many wait for that, those of each ``application`` take turns.
 
         Raises:
             ContentError: the values do not fit the schema.

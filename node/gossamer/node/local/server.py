@@ -17,6 +17,7 @@ from gossamer.node.local.session import Session
 from gossamer.node.logs import log
 from gossamer.node.transport.base import Cause, Farewell
 from gossamer.node.transport.connection import Connection
+from gossamer.node.transport.doors import Doors, warn_of_crowd
 from gossamer.node.transport.frames import MAX_DETAIL, FrameReader, encode_frame
 from gossamer.node.transport.linger import linger
 from gossamer.node.transport.schema import Frame
@@ -24,6 +25,10 @@ from gossamer.node.transport.schema import Frame
 # Read at once from a client that has not said yet who it is.
 _CHUNK = 4096
 _BROKEN = (trio.BrokenResourceError, trio.ClosedResourceError)
+# Connections that have not attached: 32 commands that start at once. All are of this machine, so
+# that there is no telling whose they are.
+_STRANGERS = 32
+_HERE = "the local socket"
 
 
 class FrontDesk:
@@ -31,7 +36,7 @@ class FrontDesk:
 
     Attributes:
         address: where.
-        clients: how many are connected, those included that have not attached yet.
+        clients: how many have attached.
     """
 
     def __init__(self, door: Door, services: NodeServices) -> None:
@@ -40,16 +45,14 @@ class FrontDesk:
         self._token = door.token
         self._services = services
         self._limits = transport_limits(services.limits)
+        self._doors = Doors(_STRANGERS, _STRANGERS, warn_of_crowd)
 
     async def serve(self, stream: trio.SocketStream) -> None:
         """Serve one client until it leaves or breaks a rule."""
-        self.clients += 1
         counts = self._services.counts
         try:
-            if self.clients > self._services.limits.clients:
-                limit = self._services.limits.clients
-                raise PeerRefused(f"more than {limit} clients (local.clients)", Cause.BUSY)
-            await self._admit(stream)
+            reader = FrameReader(self._limits, self._limits.hello_bytes)
+            await self._admit(stream, reader, await self._receive(stream, reader))
         except PeerRefused as error:
             counts.turned_away[error.cause] += 1
             await self._say_why(stream, error.cause, error.reason)
@@ -59,21 +62,33 @@ class FrontDesk:
         except (HandshakeFailed, *_BROKEN):
             counts.turned_away[Cause.LOST] += 1
         finally:
-            self.clients -= 1
             await trio.aclose_forcefully(stream)
 
-    async def _admit(self, stream: trio.SocketStream) -> None:
-        """Let a client in that introduces itself in time, and serve it."""
-        reader = FrameReader(self._limits, self._limits.hello_bytes)
-        with trio.move_on_after(self._limits.handshake_seconds) as patience:
-            frame = await _first_frame(stream, reader)
-        if patience.cancelled_caught:
-            raise PeerRefused("it did not attach in time", Cause.SILENT)
-        self._check(frame)
+    async def _receive(self, stream: trio.SocketStream, reader: FrameReader) -> Frame:
+        """The introduction of a client that comes in time, and before it has to make room."""
+        with self._doors.enter(_HERE) as guest:
+            if guest is not None:
+                with guest.scope, trio.move_on_after(self._limits.handshake_seconds):
+                    frame = await _first_frame(stream, reader)
+                    self._check(frame)
+                    return frame
+                if not guest.is_turned_out:
+                    raise PeerRefused("it did not attach in time", Cause.SILENT)
+            reason = f"more than {_STRANGERS} connections had not attached; try again"
+            raise PeerRefused(reason, Cause.BUSY)
+
+    async def _admit(self, stream: trio.SocketStream, reader: FrameReader, frame: Frame) -> None:
+        """Serve a client that introduced itself by ``frame``."""
+        limit = self._services.limits.clients
+        if self.clients >= limit:
+            raise PeerRefused(f"more than {limit} clients (local.clients)", Cause.BUSY)
+        self.clients += 1
         try:
             await self._welcome(stream, reader, frame)
         except trio.TooSlowError:
             raise HandshakeFailed("it does not read") from None
+        finally:
+            self.clients -= 1
 
     async def _welcome(self, stream: trio.SocketStream, reader: FrameReader, frame: Frame) -> None:
         """Serve a client that introduced itself by ``frame``.

@@ -224,7 +224,8 @@ class Session(Requests):
 
     async def _publish_one(self, batch: _Batch, place: int, values: Mapping[str, Value]) -> None:
         try:
-            batch.ids[place] = id_text(await self._services.peer.publish(values))
+            event = await self._services.peer.publish(values, application=self)
+            batch.ids[place] = id_text(event)
         except NotAcknowledged as error:
             batch.ids[place] = id_text(error.event)
             batch.errors[place] = error

@@ -15,6 +15,7 @@ import trio
 
 from gossamer.node.errors import ListenFailed
 from gossamer.node.logs import log
+from gossamer.node.transport.doors import Doors, Guest, address_group, warn_of_crowd
 
 Headers = list[tuple[str, str]]
 
@@ -48,8 +49,10 @@ class PageLimits:
     """What clients may cost.
 
     Attributes:
-        connections: open at a time; a browser needs 2, and 32 leave room for forgotten tabs.
-        streams: of those, on ``/events``; each costs a snapshot's bytes every second.
+        connections: open at a time; a browser needs 2, and 32 leave room for forgotten tabs. One
+            that waits for a request makes room for one more, of the address with most of them.
+        streams: of those, on ``/events``; each costs a snapshot's bytes every second. Where all
+            are taken, the oldest of the address with most makes room for one of another.
         header_bytes: of a request; browsers send less than 2 KiB to a host without cookies.
         header_s: for a request to arrive, also the pause allowed between two of them.
         write_s: for a client to take one answer or one event.
@@ -143,8 +146,8 @@ class _Page:
         self.limits = limits
         self._hosts = frozenset(host.lower().rstrip(".") for host in hosts) | {"localhost"}
         self._counts = counts
-        self._connections = 0
-        self._streams = 0
+        self._doors = Doors(limits.connections, limits.connections, warn_of_crowd)
+        self._streams = Doors(limits.streams, limits.streams, warn_of_crowd)
         self._state = _Latest(lambda: _compact_json(snapshot()), limits.interval_s)
         self._metrics = _Latest(metrics_text, limits.interval_s)
         folder = files(__package__)
@@ -155,26 +158,27 @@ class _Page:
 
     async def serve(self, stream: trio.SocketStream) -> None:
         """Serve one client until it leaves or exceeds a limit."""
-        self._connections += 1
-        client = _Client(stream, self.limits)
         try:
-            if self._connections > 2 * self.limits.connections:
-                self._counts.page_refused += 1  # and not a word: words take time, and memory
-            elif self._connections > self.limits.connections:
-                await client.refuse(self._refusal(503, "too many connections"))
-            else:
-                await self._converse(client)
+            host, *_ = stream.socket.getpeername()
+            with self._doors.enter(address_group(host)) as guest:
+                if guest is not None:
+                    with guest.scope:
+                        await self._converse(_Client(stream, self.limits), guest)
+                if guest is None or guest.is_turned_out:
+                    self._counts.page_refused += 1  # and not a word: words take time, and memory
+        except OSError:
+            pass  # it has gone again already
         except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
             pass  # the client left, or let us wait too long: nothing to tell it
         except Exception:
             # A page that fails is a defect, and no reason to stop the peer.
             log.exception("page failed")
         finally:
-            self._connections -= 1
             await trio.aclose_forcefully(stream)
 
-    async def _converse(self, client: _Client) -> None:
+    async def _converse(self, client: _Client, guest: Guest) -> None:
         for _ in range(self.limits.requests):
+            guest.stays = False
             try:
                 request = await client.next_request()
             except h11.RemoteProtocolError as error:
@@ -183,10 +187,11 @@ class _Page:
                 return
             if request is None:
                 return
+            guest.stays = True
             self._counts.page_requests += 1
-            answer = self._answer(request)
+            answer = self._answer(request, guest.group)
             if answer.stream and request.method == b"GET":
-                await self._stream(client, answer)
+                await self._stream(client, answer, guest.group)
                 return
             if answer.status in (400, 413):
                 await client.refuse(answer)
@@ -194,7 +199,7 @@ class _Page:
             if not await client.answer(answer):
                 return
 
-    def _answer(self, request: h11.Request) -> _Answer:
+    def _answer(self, request: h11.Request, group: str) -> _Answer:
         headers = dict(request.headers)
         if b"transfer-encoding" in headers or headers.get(b"content-length", b"0") != b"0":
             return self._refusal(413, "requests have no body here")
@@ -203,9 +208,9 @@ class _Page:
         if request.method not in (b"GET", b"HEAD"):
             return self._refusal(405, "only GET and HEAD", ("Allow", "GET, HEAD"))
         path = request.target.partition(b"?")[0].decode("ascii", "replace")
-        return self._resource(path)
+        return self._resource(path, group)
 
-    def _resource(self, path: str) -> _Answer:
+    def _resource(self, path: str, group: str) -> _Answer:
         if path in self._files:
             return self._files[path]
         if path == "/state.json":
@@ -215,20 +220,20 @@ class _Page:
         if path == "/healthz":
             return _Answer(200, "text/plain; charset=utf-8", b"ok\n")
         if path == "/events":
-            if self._streams >= self.limits.streams:
+            if not self._streams.has_room_for(group):
                 return self._refusal(503, "too many pages are open", ("Retry-After", "10"))
             return _Answer(200, "text/event-stream", b"", stream=True)
         return self._refusal(404, "there is nothing of that name")
 
-    async def _stream(self, client: _Client, answer: _Answer) -> None:
-        self._streams += 1
-        try:
-            await client.begin(answer)
-            while True:
-                await client.send(b"data: " + self._state.get() + b"\n\n")
-                await trio.sleep(self.limits.interval_s)
-        finally:
-            self._streams -= 1
+    async def _stream(self, client: _Client, answer: _Answer, group: str) -> None:
+        with self._streams.enter(group) as watcher:
+            if watcher is None:
+                return
+            with watcher.scope:
+                await client.begin(answer)
+                while True:
+                    await client.send(b"data: " + self._state.get() + b"\n\n")
+                    await trio.sleep(self.limits.interval_s)
 
     def _is_our_name(self, header: bytes) -> bool:
         """Whether a web site of another name cannot have led the browser here.

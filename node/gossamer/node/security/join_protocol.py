@@ -69,7 +69,7 @@ FAILED: Final = "failed"
 
 _SENTENCES: Final = {
     NO_AUTHORITY: "the inviter holds no ca.key; ask for an invitation where the cluster was made",
-    THROTTLED: "too many attempts from this address were refused; wait a minute",
+    THROTTLED: "too many requests from this address wait to be heard; try again in a minute",
     BAD_REQUEST: "the inviter takes the request for malformed; is this the same gossamer version?",
     REVOKED: "this peer's key is revoked; remove its peer.key to join as a new peer",
     FAILED: "the inviter could not issue a certificate; its log says why",

@@ -5,8 +5,8 @@ The desk has a port of its own. The peer port never sees anybody without a certi
 
 from __future__ import annotations
 
-import ipaddress
 import logging
+import math
 import secrets
 import ssl
 import time
@@ -22,6 +22,7 @@ from gossamer.node.errors import (
     CertificateError,
     ClusterFolderError,
     JoinFailedError,
+    JoinRefusedError,
     JoinRequestError,
     NodeError,
     RevokedCertificateError,
@@ -54,11 +55,17 @@ from gossamer.node.security.revocation import RevocationList
 from gossamer.node.security.tokens import Token, read_token
 from gossamer.node.store import Store
 from gossamer.node.store.writer import StoreWriter
+from gossamer.node.transport.doors import Doors, Guest, address_group, warn_of_crowd
 from gossamer.protocol.errors import ConfigError, ProtocolError
 
 Admit = Callable[[Request], Awaitable[Answer]]
 
 _log = logging.getLogger(__name__)
+
+# Who is not heard, since too many others from its address wait for that, asks again so often, and
+# for so long, which is less than an exchange may take.
+ASK_AGAIN_S: Final = 0.5
+HEARD_AFTER_S: Final = 5.0
 
 _LENGTH_BYTES: Final = 4
 _BROKEN: Final = (OSError, ssl.SSLError, trio.BrokenResourceError, trio.ClosedResourceError)
@@ -75,37 +82,56 @@ class JoinLimits:
     """What the desk puts up with.
 
     Attributes:
-        connections: at a time; more are closed at once.
-        exchange_s: seconds for a whole exchange.
-        refusals: refused attempts that an address may make in a row.
-        refusal_s: seconds after which it may make one more.
+        connections: at a time; the oldest makes room for one more.
+        per_address: of those, from one address.
+        asking: of those, with a request that waits to be heard.
+        exchange_s: seconds for a whole exchange, beside the wait for being heard.
+        refusals: refused attempts of an address after which it has to wait.
+        refusal_s: seconds after which one of them is forgotten.
+        first_wait_s, longest_wait_s: how long the next request of that address waits to be heard:
+            twice as long with each more that was refused. Shorter than an exchange, for which the
+            other side waits.
         addresses: addresses whose refused attempts are remembered.
     """
 
-    connections: int = field(default=16)
+    connections: int = field(default=32)
+    per_address: int = field(default=16)
+    asking: int = field(default=8)
     exchange_s: float = field(default=10.0)
     refusals: int = field(default=10)
     refusal_s: float = field(default=6.0)
+    first_wait_s: float = field(default=0.5)
+    longest_wait_s: float = field(default=4.0)
     addresses: int = field(default=1024)
 
 
 class Attempts:
-    """How many refused attempts each address has left; at most so many addresses are known."""
+    """How many attempts of each address were refused; at most so many addresses are known."""
 
     def __init__(self, limits: JoinLimits) -> None:
         self._limits = limits
-        # When, in the clock's seconds, an address will have all its attempts back.
+        self._longest_s = limits.longest_wait_s
+        doublings = math.ceil(math.log2(limits.longest_wait_s / limits.first_wait_s))
+        self._most = limits.refusals + max(0, doublings)
+        # When, in the clock's seconds, all attempts of an address will be forgotten.
         self._whole_at: OrderedDict[str, float] = OrderedDict()
 
-    def exhausted(self, address: str, now: float) -> bool:
-        """Whether ``address`` has to wait."""
-        spent_s = self._whole_at.get(address, now) - now
-        return spent_s > (self._limits.refusals - 1) * self._limits.refusal_s
+    def wait_s(self, address: str, now: float) -> float:
+        """For how long a request from ``address`` has to wait."""
+        limits = self._limits
+        refused = math.ceil((self._whole_at.get(address, now) - now) / limits.refusal_s)
+        if refused < limits.refusals:
+            return 0.0
+        return float(min(limits.first_wait_s * 2 ** (refused - limits.refusals), self._longest_s))
 
     def spend(self, address: str, now: float) -> None:
-        """Note a refused attempt; the address heard of longest ago is forgotten."""
-        whole_at = max(now, self._whole_at.pop(address, now))
-        self._whole_at[address] = whole_at + self._limits.refusal_s
+        """Note a refused attempt; the address heard of longest ago is forgotten.
+
+        More than make it wait for the longest are not remembered: they would only make that last.
+        """
+        limits = self._limits
+        whole_at = max(now, self._whole_at.pop(address, now)) + limits.refusal_s
+        self._whole_at[address] = min(whole_at, now + self._most * limits.refusal_s)
         if len(self._whole_at) > self._limits.addresses:
             self._whole_at.popitem(last=False)
 
@@ -114,7 +140,6 @@ class JoinDesk:
     """Answers those who want to join.
 
     Attributes:
-        connections: how many are open.
         counts: outcomes: "admitted", "busy", "broken", "slow", and refusals by cause.
     """
 
@@ -131,44 +156,61 @@ class JoinDesk:
         self._limits = limits or JoinLimits()
         self._context = join_server_context(member)
         self._attempts = Attempts(self._limits)
-        self.connections = 0
+        self._doors = Doors(self._limits.connections, self._limits.per_address, warn_of_crowd)
+
+    @property
+    def connections(self) -> int:
+        """How many are open."""
+        return len(self._doors)
 
     async def serve(self, connection: trio.SocketStream) -> None:
         """Serve one connection and close it; whatever it does, this returns in time."""
-        if self.connections >= self._limits.connections:
-            self.counts["busy"] += 1
-            await trio.aclose_forcefully(connection)
-            return
-        self.connections += 1
         try:
-            with trio.move_on_after(self._limits.exchange_s) as scope:
-                await self._exchange(connection)
-            if scope.cancelled_caught:
-                self.counts["slow"] += 1
+            host, *_ = connection.socket.getpeername()
+            with self._doors.enter(address_group(host)) as guest:
+                if guest is not None:
+                    await self._serve_guest(connection, guest)
+                if guest is None or guest.is_turned_out:
+                    self.counts["busy"] += 1
         except _BROKEN:
             self.counts["broken"] += 1
         finally:
-            self.connections -= 1
             await trio.aclose_forcefully(connection)
 
-    async def _exchange(self, connection: trio.SocketStream) -> None:
-        host, *_ = connection.socket.getpeername()
-        address = address_group(host)
+    async def _serve_guest(self, connection: trio.SocketStream, guest: Guest) -> None:
+        """Serve a connection until it has to make room for another."""
+        with guest.scope:
+            with trio.move_on_after(self._limits.exchange_s) as patience:
+                await self._exchange(connection, guest, patience)
+            if patience.cancelled_caught:
+                self.counts["slow"] += 1
+
+    async def _exchange(
+        self, connection: trio.SocketStream, guest: Guest, patience: trio.CancelScope
+    ) -> None:
         tls = trio.SSLStream(connection, self._context, server_side=True, https_compatible=False)
         await tls.do_handshake()
-        if self._attempts.exhausted(address, trio.current_time()):
-            outcome, reply = join_protocol.THROTTLED, None
-        else:
-            outcome, reply = await self._hear(tls)
+        outcome, reply = await self._hear(tls, guest, patience)
         self.counts[outcome] += 1
         if reply is None:
             if outcome != join_protocol.THROTTLED:
-                self._attempts.spend(address, trio.current_time())
+                self._attempts.spend(guest.group, trio.current_time())
             reply = join_protocol.pack_refusal(outcome)
         await send_message(tls, reply)
         await tls.aclose()
 
-    async def _hear(self, tls: trio.SSLStream[trio.SocketStream]) -> tuple[str, bytes | None]:
+    async def _wait_for_turn(self, guest: Guest, patience: trio.CancelScope) -> bool:
+        """Let a request wait if others from its address were refused; False if too many wait."""
+        if not guest.let_stay(self._limits.asking):
+            return False
+        wait_s = self._attempts.wait_s(guest.group, trio.current_time())
+        patience.deadline += wait_s
+        await trio.sleep(wait_s)
+        return True
+
+    async def _hear(
+        self, tls: trio.SSLStream[trio.SocketStream], guest: Guest, patience: trio.CancelScope
+    ) -> tuple[str, bytes | None]:
         """The outcome of a request, and what to answer unless it is a refusal."""
         if self._admit is None:
             return join_protocol.NO_AUTHORITY, None
@@ -182,6 +224,8 @@ class JoinDesk:
             request = join_protocol.unpack(Request, data)
             join_protocol.check_request(request, challenge.nonce, self._member.certificate.der)
             check_name(request.name)
+            if not await self._wait_for_turn(guest, patience):
+                return join_protocol.THROTTLED, None
             answer = await self._admit(request)
         except (TokenError, RevokedCertificateError) as error:
             return _CAUSES[type(error)], None
@@ -244,7 +288,7 @@ async def join(text: str, path: Path, name: str, limits: JoinLimits | None = Non
     for host, port in token.addresses:
         try:
             with trio.fail_after((limits or JoinLimits()).exchange_s):
-                found = await _ask(token, (host, port), identity, name)
+                found = await _ask_until_heard(token, (host, port), identity, name)
         except (*_BROKEN, CertificateError, trio.TooSlowError) as error:
             attempts.append(f"{_address_text(host, port)}: {_why(error)}")
         else:
@@ -253,15 +297,6 @@ async def join(text: str, path: Path, name: str, limits: JoinLimits | None = Non
             save_membership(folder, *found[:3])
             return open_membership(path)
     raise JoinFailedError(tuple(attempts))
-
-
-def address_group(host: str) -> str:
-    """Whose attempts those from ``host`` count as: its own, or all of its IPv6 network's (/64)."""
-    address = ipaddress.ip_address(host.partition("%")[0])
-    if address.version == 4:
-        return str(address)
-    mapped = address.ipv4_mapped
-    return str(mapped or ipaddress.ip_network((address.packed, 64), strict=False))
 
 
 async def send_message(stream: trio.abc.SendStream, message: bytes) -> None:
@@ -290,6 +325,20 @@ async def _receive_exactly(stream: trio.abc.ReceiveStream, count: int) -> bytes:
             raise trio.BrokenResourceError("the connection was closed")
         data += piece
     return bytes(data)
+
+
+async def _ask_until_heard(
+    token: Token, address: Address, identity: Identity, name: str
+) -> tuple[Authority, PeerCertificate, RevocationList, bytes]:
+    """As `_ask`, again and again for a while if too many others from this address ask as well."""
+    give_up_at = trio.current_time() + HEARD_AFTER_S
+    while True:
+        try:
+            return await _ask(token, address, identity, name)
+        except JoinRefusedError as error:
+            if error.cause != join_protocol.THROTTLED or trio.current_time() >= give_up_at:
+                raise
+        await trio.sleep(ASK_AGAIN_S)
 
 
 async def _ask(

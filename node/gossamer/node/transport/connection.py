@@ -20,6 +20,7 @@ import trio
 from gossamer.node.errors import BadFrame, FrameTooLarge, TransportBroken, TransportClosed
 from gossamer.node.transport.base import CHUNK_BYTES, Admitted, Cause, Farewell, PeerIdentity
 from gossamer.node.transport.caretaker import Caretaker
+from gossamer.node.transport.fair_queue import Backlog, Flow
 from gossamer.node.transport.frames import CONTROL_FRAMES, MAX_DETAIL, FrameReader, encode_frame
 from gossamer.node.transport.limits import HEADER_BYTES, Limits
 from gossamer.node.transport.linger import linger
@@ -78,8 +79,14 @@ class Connection:
         limits: Limits,
         types: FrameTypes,
         caretaker: Caretaker | None = None,
+        backlog: Backlog | None = None,
+        on_dropped: Callable[[Flow], None] = lambda _: None,
     ) -> None:
-        """A connection that ``caretaker`` is to serve, who runs; without one it has its own."""
+        """A connection that ``caretaker`` is to serve, who runs; without one it has its own.
+
+        What waits of flows counts in ``backlog``, and of each of their frames that is dropped for
+        want of room ``on_dropped`` is told.
+        """
         now = trio.current_time()
         self.admitted = admitted
         self.stats = ConnectionStats()
@@ -89,7 +96,8 @@ class Connection:
         self._limits = limits
         self._types = types
         self._state = State.OPEN
-        self._queue = SendQueue(limits.queue_bytes)
+        self._queue = SendQueue(limits.queue_bytes, backlog)
+        self._on_dropped = on_dropped
         self._caretaker = Caretaker(limits.ping_seconds) if caretaker is None else caretaker
         self._takes_care = caretaker is None
         self._writer = Writer(
@@ -131,11 +139,11 @@ class Connection:
         """Most bytes that ever waited to be written."""
         return self._queue.high_water
 
-    async def send(self, frame: bytes) -> None:
+    async def send(self, frame: bytes, flow: Flow | None = None) -> None:
         """Queue ``frame``, waiting while the queue is full; where there is room, not at all.
 
         Order is kept among the sends of one task. A frame that was queued may still get lost if
-        the connection breaks.
+        the connection breaks. One of a flow does not wait: see `try_send`.
 
         Raises:
             TransportClosed: we closed the connection.
@@ -143,22 +151,25 @@ class Connection:
             FrameTooLarge: the peer would not take it; the connection goes on.
         """
         self._check(frame)
-        while not self._queue.fits(frame):
+        while flow is None and not self._queue.fits(frame):
             await self._queue.wait_for_room()
             self._check(frame)
-        self._put(frame)
+        self._put(frame, flow)
 
-    def try_send(self, frame: bytes) -> bool:
+    def try_send(self, frame: bytes, flow: Flow | None = None) -> bool:
         """Queue ``frame`` if there is room for it now; return whether there was.
+
+        For a frame of a flow room is made: a frame of the longest flow is dropped, which may be
+        this one.
 
         Raises:
             TransportClosed, TransportBroken, FrameTooLarge: as in `send`.
         """
         self._check(frame)
-        if not self._queue.fits(frame):
+        if flow is None and not self._queue.fits(frame):
             self.stats.refused += 1
             return False
-        self._put(frame)
+        self._put(frame, flow)
         return True
 
     async def close(self, cause: Cause = Cause.SHUTDOWN, detail: str = "") -> None:
@@ -235,8 +246,10 @@ class Connection:
         if len(frame) > self._limits.frame_bytes + HEADER_BYTES:
             raise FrameTooLarge(len(frame) - HEADER_BYTES, self._limits.frame_bytes)
 
-    def _put(self, frame: bytes) -> None:
-        self._queue.put(frame)
+    def _put(self, frame: bytes, flow: Flow | None) -> None:
+        for dropped in self._queue.put(frame, flow):
+            self.stats.refused += 1
+            self._on_dropped(dropped)
         self.last_used_at = trio.current_time()
         self._writer.write_soon()
 

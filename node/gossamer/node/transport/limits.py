@@ -66,8 +66,9 @@ class Limits:
         close_seconds: how long an orderly end may take before it is made; half of the two
             seconds within which a node stops.
         connections: connections to admitted peers.
-        strangers: connections from peers not yet admitted.
-        per_address: connections from one remote address; a test machine runs 40 peers.
+        strangers: connections from peers not yet admitted; the oldest makes room for one more.
+        per_address: of those, from one address, or one IPv6 network (/64); a test machine runs 40
+            peers, which may all start at once.
     """
 
     frame_bytes: int = attrs.field(default=1 << 20, validator=_whole(1024, 1 << 28))
@@ -85,7 +86,7 @@ class Limits:
     unused_seconds: float = attrs.field(default=300.0, validator=_seconds(0.01, 86_400))
     close_seconds: float = attrs.field(default=1.0, validator=_seconds(0.01, 60))
     connections: int = attrs.field(default=512, validator=_whole(1, 1 << 16))
-    strangers: int = attrs.field(default=64, validator=_whole(1, 1 << 16))
+    strangers: int = attrs.field(default=128, validator=_whole(1, 1 << 16))
     per_address: int = attrs.field(default=64, validator=_whole(1, 1 << 16))
 
     def __attrs_post_init__(self) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import NamedTuple
+from functools import partial
 
 import attrs
 import trio
@@ -28,8 +28,10 @@ from gossamer.node.transport.base import (
 )
 from gossamer.node.transport.caretaker import Caretaker
 from gossamer.node.transport.connection import Connection
+from gossamer.node.transport.fair_queue import Backlog, Flow
 from gossamer.node.transport.limits import Limits
 from gossamer.node.transport.schema import Frame, FrameTypes
+from gossamer.node.transport.writer import Traffic
 
 # How often connections without use are looked for, in parts of the time they may stay.
 SWEEPS_PER_LIFETIME = 4
@@ -50,6 +52,7 @@ class PoolEvents:
         on_loss: a connection to a peer ended such that frames under way may be lost, whether or
             not there is another; called before `on_down`.
         on_busy: a peer was turned away since all connections are in use.
+        on_dropped: a frame of a flow was dropped since too much waits for the peer of that key.
     """
 
     on_frame: Callable[[PeerIdentity, Frame], Awaitable[None]]
@@ -57,6 +60,7 @@ class PoolEvents:
     on_down: Callable[[PeerIdentity, Farewell], None]
     on_loss: Callable[[PeerIdentity], None] = lambda _: None
     on_busy: Callable[[], None] = lambda: None
+    on_dropped: Callable[[int, Flow], None] = lambda _key, _flow: None
 
 
 class _Dial:
@@ -67,28 +71,6 @@ class _Dial:
         self.error: PeerUnreachable | None = None
 
 
-class Traffic(NamedTuple):
-    """What went over connections.
-
-    Attributes:
-        taken, written: bytes, before TLS, headers included.
-        throttled: how often reading paused because a peer sent more than it may.
-    """
-
-    taken: int = 0
-    written: int = 0
-    throttled: int = 0
-
-    def with_that_of(self, connection: Connection) -> Traffic:
-        """The sum of this and what went over ``connection``."""
-        stats = connection.stats
-        return Traffic(
-            self.taken + stats.bytes_in,
-            self.written + stats.bytes_out,
-            self.throttled + stats.throttled,
-        )
-
-
 class ConnectionPool:
     """All connections of this peer; `run` owns them.
 
@@ -96,6 +78,7 @@ class ConnectionPool:
         ends: connections that ended, counted by cause.
         dials, dials_failed: attempts to connect, and those that led to nobody.
         listeners: what `run` listens on; empty before it started.
+        backlog: what waits to be written of each flow.
     """
 
     def __init__(
@@ -108,10 +91,12 @@ class ConnectionPool:
         *,
         draws: random.Random,
         back_off: BackOff | None = None,
+        backlog: Backlog | None = None,
     ) -> None:
         self.ends: Counter[Cause] = Counter()
         self.dials = self.dials_failed = 0
         self.listeners: Sequence[Listener] = ()
+        self.backlog = Backlog() if backlog is None else backlog
         self._transport = transport
         self._limits = limits
         self._types = types
@@ -181,7 +166,7 @@ class ConnectionPool:
         """The connection to peer ``key``, None while there is none."""
         return self._links.get(key)
 
-    async def send(self, key: int, frame: bytes) -> None:
+    async def send(self, key: int, frame: bytes, flow: Flow | None = None) -> None:
         """Queue ``frame`` for peer ``key``, dialling it if need be and waiting for room.
 
         Raises:
@@ -191,19 +176,21 @@ class ConnectionPool:
         """
         connection = await self.connect(key)
         try:
-            await connection.send(frame)
+            await connection.send(frame, flow)
         except (TransportClosed, TransportBroken):
             # It ended, or was replaced, since it was looked up.
-            await (await self.connect(key)).send(frame)
+            await (await self.connect(key)).send(frame, flow)
 
-    def try_send(self, key: int, frame: bytes) -> bool:
+    def try_send(self, key: int, frame: bytes, flow: Flow | None = None) -> bool:
         """Queue ``frame`` if peer ``key`` is connected and has room; return whether it was.
+
+        If it is connected, a frame of a flow always is, or is dropped for others.
 
         Raises:
             FrameTooLarge: nobody would take it.
         """
         connection = self._links.get(key)
-        return connection is not None and connection.is_open and connection.try_send(frame)
+        return connection is not None and connection.is_open and connection.try_send(frame, flow)
 
     async def connect(self, key: int) -> Connection:
         """The connection to peer ``key``, dialled if there is none; who asks at once shares it.
@@ -262,7 +249,7 @@ class ConnectionPool:
         """What went over all connections so far."""
         total = self._traffic_of_ended
         for connection in self._serving:
-            total = total.with_that_of(connection)
+            total = total.plus(connection.stats)
         return total
 
     # Dialling
@@ -323,7 +310,14 @@ class ConnectionPool:
     async def _serve(self, admitted: Admitted, dial: _Dial | None = None) -> None:
         """Serve one admitted peer to its end, unless another connection to it is to stay."""
         key = admitted.identity.key
-        connection = Connection(admitted, self._limits, self._types, self._caretaker)
+        connection = Connection(
+            admitted,
+            self._limits,
+            self._types,
+            self._caretaker,
+            self.backlog,
+            partial(self._events.on_dropped, key),
+        )
         refusal, replaced = self._place(connection)
         if dial is not None:
             self._end_dial(key, dial)
@@ -338,7 +332,7 @@ class ConnectionPool:
             await connection.run(self._frame_handler(admitted.identity))
         finally:
             self._serving.discard(connection)
-            self._traffic_of_ended = self._traffic_of_ended.with_that_of(connection)
+            self._traffic_of_ended = self._traffic_of_ended.plus(connection.stats)
             self._take_out(connection)
 
     def _frame_handler(self, identity: PeerIdentity) -> Callable[[Frame], Awaitable[None]]:

@@ -21,6 +21,7 @@ from gossamer.node.errors import (
     RefusedByPeer,
 )
 from gossamer.node.transport.base import Address, Admitted, Handler, LocalPeer, Verify
+from gossamer.node.transport.doors import Doors, address_group, warn_of_crowd
 from gossamer.node.transport.handshake import broken_handshake, introduce
 from gossamer.node.transport.limits import Limits
 from gossamer.node.transport.linger import linger
@@ -74,7 +75,10 @@ class TcpTransport:
         verify: Verify,
         credentials: Credentials | None,
         stagger_s: float = STAGGER_SECONDS,
+        *,
+        fair: bool = False,
     ) -> None:
+        """A transport that is ``fair`` lets little wait where no turns are taken, in the system."""
         self.me = me
         self.credentials = credentials
         self.refusals: Counter[str] = Counter()
@@ -82,7 +86,14 @@ class TcpTransport:
         self._limits = limits
         self._verify = verify
         self._stagger_s = stagger_s
-        self._doors = _Doors(limits)
+        self._fair = fair
+        self._inside = 0
+        self._doors = Doors(limits.strangers, limits.per_address, warn_of_crowd)
+
+    @property
+    def strangers(self) -> int:
+        """How many came in and have not shown yet who they are."""
+        return len(self._doors)
 
     async def listen(self, addresses: Sequence[Address]) -> Sequence[TcpListener]:
         """Open all of ``addresses``, or none; port 0 lets the system choose.
@@ -137,8 +148,10 @@ class TcpTransport:
         self, tcp: trio.SocketStream, remote: Address, *, dialled: bool, expected: int | None = None
     ) -> Admitted:
         """Run TLS and the hello on ``tcp``, which is taken over; it is closed if that fails."""
-        stream: PromptStream = TcpStream(tcp)
-        plain = stream
+        plain = TcpStream(tcp)
+        if self._fair:
+            plain.hold_little()
+        stream: PromptStream = plain
         certificate: bytes | None = None
         try:
             if self.credentials is not None:
@@ -188,21 +201,30 @@ class TcpTransport:
             await tcp.aclose()  # it has gone again already
             return
         async with tcp:
-            with self._doors.enter(remote.host) as ticket:
-                if ticket is None:
-                    self.refusals["busy"] += 1
-                    self.on_refusal(None)
-                    return
+            admitted = await self._receive(tcp, remote)
+            if admitted is not None:
+                self._inside += 1
                 try:
-                    with _deadline(self._limits.handshake_seconds):
-                        admitted = await self._secure(tcp, remote, dialled=False)
+                    async with admitted.stream:
+                        await handler(admitted)
+                finally:
+                    self._inside -= 1
+
+    async def _receive(self, tcp: trio.SocketStream, remote: Address) -> Admitted | None:
+        """Who is behind ``tcp``; None, and counted, where nobody is let in."""
+        most = self._limits.connections + self._limits.strangers
+        with self._doors.enter(address_group(remote.host)) as guest:
+            if guest is not None and self._inside < most:
+                try:
+                    with guest.scope, _deadline(self._limits.handshake_seconds):
+                        return await self._secure(tcp, remote, dialled=False)
                 except NodeError as error:
                     self.refusals[_word_for(error)] += 1
                     self.on_refusal(error)
-                    return
-                ticket.admit()
-                async with admitted.stream:
-                    await handler(admitted)
+                    return None
+        self.refusals["busy"] += 1
+        self.on_refusal(None)
+        return None
 
 
 class TcpListener:
@@ -228,54 +250,6 @@ class TcpListener:
     async def aclose(self) -> None:
         """Listen no more."""
         await self._listener.aclose()
-
-
-class _Ticket:
-    """A place taken by one connection that came in."""
-
-    def __init__(self, doors: _Doors) -> None:
-        self._doors = doors
-        self.admitted = False
-
-    def admit(self) -> None:
-        """It is no stranger any more."""
-        self.admitted = True
-        self._doors.strangers -= 1
-
-
-class _Doors:
-    """Counts who comes in: in all, not yet admitted, and by address."""
-
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self.inside = 0
-        self.strangers = 0
-        self.by_host: Counter[str] = Counter()
-
-    @contextmanager
-    def enter(self, host: str) -> Iterator[_Ticket | None]:
-        """A place for the time of the block, None where there is none left."""
-        limits = self._limits
-        if (
-            self.strangers >= limits.strangers
-            or self.by_host[host] >= limits.per_address
-            or self.inside >= limits.connections + limits.strangers
-        ):
-            yield None
-            return
-        ticket = _Ticket(self)
-        self.inside += 1
-        self.strangers += 1
-        self.by_host[host] += 1
-        try:
-            yield ticket
-        finally:
-            self.inside -= 1
-            if not ticket.admitted:
-                self.strangers -= 1
-            self.by_host[host] -= 1
-            if not self.by_host[host]:
-                del self.by_host[host]
 
 
 async def _open(address: Address) -> list[trio.SocketListener]:

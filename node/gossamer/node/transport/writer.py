@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 
 import attrs
 import trio
@@ -36,6 +37,27 @@ class ConnectionStats:
     dropped: int = 0
     throttled: int = 0
     round_trip_s: float | None = None
+
+
+class Traffic(NamedTuple):
+    """What went over connections.
+
+    Attributes:
+        taken, written: bytes, before TLS, headers included.
+        throttled: how often reading paused because a peer sent more than it may.
+    """
+
+    taken: int = 0
+    written: int = 0
+    throttled: int = 0
+
+    def plus(self, stats: ConnectionStats) -> Traffic:
+        """The sum of this and what went over one connection."""
+        return Traffic(
+            self.taken + stats.bytes_in,
+            self.written + stats.bytes_out,
+            self.throttled + stats.throttled,
+        )
 
 
 class Writer:

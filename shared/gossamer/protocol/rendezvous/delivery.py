@@ -27,11 +27,11 @@ from gossamer.protocol.rendezvous.publication import (
     NOBODY,
     PENDING_EVENT,
     PENDING_VALUES,
-    TRIED_AT,
     UNANSWERED,
     answer_publisher,
     await_answers,
     is_due_again,
+    note_try,
 )
 from gossamer.protocol.rendezvous.recovery import (
     EVENT_ATTRIBUTE,
@@ -333,7 +333,7 @@ def publish_again(s: Any, p: int, out: Outbox) -> None:
     """Send what has gone unanswered for too long once more."""
     for i in range(s.pending.shape[1]):
         if is_due_again(s, p, i):
-            s.pending[p, i, TRIED_AT] = s.round[p]
+            note_try(s, p, i)
             event = s.work.event
             event[EVENT_ID] = s.pending[p, i, PENDING_EVENT]
             event[EVENT_ORIGIN] = s.sampler.handle[p]

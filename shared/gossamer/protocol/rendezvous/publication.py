@@ -3,9 +3,10 @@
 Goes beyond the paper, where whoever publishes hears nothing more of it. An event copy that names
 its publisher is answered by the last of the rendezvous node's k successors that take it
 (`replicas`), or by the rendezvous node itself where there are none: by then all of them hold it.
-The publisher remembers what is not answered and publishes it again; peers that hold a copy drop it
-and answer. With `replay_rounds`, those who hold an event hand it to subscribers whose path broke
-with a peer that failed, so that an acknowledged event survives k failures at once.
+The publisher remembers what is not answered and publishes it again, after pauses that grow; peers
+that hold a copy drop it and answer. With `replay_rounds`, those who hold an event hand it to
+subscribers whose path broke with a peer that failed, so that an acknowledged event survives k
+failures at once.
 """
 
 from __future__ import annotations
@@ -35,12 +36,16 @@ from gossamer.protocol.state import MALFORMED, NOT_TAKEN
 NOBODY = -1
 
 # Words of a publication in `State.pending`, before its values: the event (-1 where the place is
-# free), a bit for each attribute whose rendezvous node has not answered, the round of the last try.
-PENDING_EVENT, UNANSWERED, TRIED_AT, PENDING_VALUES = 0, 1, 2, 3
+# free), a bit for each attribute whose rendezvous node has not answered, the round of the last try,
+# and how many rounds after it comes the next.
+PENDING_EVENT, UNANSWERED, TRIED_AT, NEXT_TRY_AFTER, PENDING_VALUES = 0, 1, 2, 3, 4
 
 # Rounds without an answer after which a publication is tried again: longer than it takes to find
-# out that a neighbour failed, and to route around it.
+# out that a neighbour failed, and to route around it. Each further try waits twice as long, since
+# what is late because too much is under way is only delayed by more of it; up to the longest pause,
+# at which what was lost comes soon enough after the overlay has been repaired.
 RETRY_ROUNDS = 2
+LONGEST_RETRY_ROUNDS = 8
 
 
 @rule
@@ -74,6 +79,7 @@ def await_answers(s: Any, p: int, words: Any, body: int, out: Outbox) -> bool:
     s.pending[p, place, PENDING_EVENT] = words[body + EVENT_ID]
     s.pending[p, place, UNANSWERED] = (1 << s.params.attributes) - 1
     s.pending[p, place, TRIED_AT] = s.round[p]
+    s.pending[p, place, NEXT_TRY_AFTER] = RETRY_ROUNDS
     for a in range(s.params.attributes):
         s.pending[p, place, PENDING_VALUES + a] = words[body + EVENT_VALUES + a]
     return True
@@ -140,5 +146,12 @@ def is_due_again(s: Any, p: int, i: int) -> bool:
     """Whether publication ``i`` has gone unanswered for so long that it is tried again."""
     return (
         s.pending[p, i, PENDING_EVENT] >= 0
-        and s.pending[p, i, TRIED_AT] + RETRY_ROUNDS <= s.round[p]
+        and s.pending[p, i, TRIED_AT] + s.pending[p, i, NEXT_TRY_AFTER] <= s.round[p]
     )
+
+
+@rule
+def note_try(s: Any, p: int, i: int) -> None:
+    """Publication ``i`` is tried again now; the pause after this try is twice as long."""
+    s.pending[p, i, TRIED_AT] = s.round[p]
+    s.pending[p, i, NEXT_TRY_AFTER] = min(2 * s.pending[p, i, NEXT_TRY_AFTER], LONGEST_RETRY_ROUNDS)

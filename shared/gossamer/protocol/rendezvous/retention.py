@@ -77,7 +77,7 @@ PAGE_PLACES = 1024
 # Peers past the end of its arc that a walk goes on to; of halves that were apart, the nearest
 # holder is further away than that once in 2^16 times.
 BEYOND = 16
-# Rounds without an answer after which a question is asked again, as of a publication.
+# Rounds without an answer after which a question is asked again.
 ASK_AGAIN_ROUNDS = 2
 # Rounds within which a copy that comes a second time is recognised as held.
 RECENT_ROUNDS = 16

@@ -1,0 +1,145 @@
+"""A member that sends events as fast as they are taken from it, without running a peer."""
+
+from __future__ import annotations
+
+import random
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import attrs
+import trio
+
+from gossamer.node.commands.folder import load
+from gossamer.node.errors import NodeError, TransportBroken, TransportClosed
+from gossamer.node.events import EVENT_ID_BITS, EventFormat
+from gossamer.node.notes import cluster_schema, schema_fingerprint
+from gossamer.node.peer import transport_of
+from gossamer.node.security.cluster import Membership, open_membership
+from gossamer.node.security.descriptors import Descriptor, sign_descriptor
+from gossamer.node.transport.base import Address, Hello, LocalPeer, PeerIdentity
+from gossamer.node.transport.connection import Connection
+from gossamer.node.transport.frames import encode_frame
+from gossamer.node.transport.limits import Limits
+from gossamer.node.transport.schema import Frame
+from gossamer.node.wire import WORD_BYTES, frame_types
+from gossamer.protocol.codec import Codec
+from gossamer.protocol.config import Settings
+from gossamer.protocol.content.encoding import encode_event
+from gossamer.protocol.content.schema import Schema
+from gossamer.protocol.messages import EVENT, STORED
+from gossamer.protocol.overlay.profile import NOTHING, RANGES
+from gossamer.protocol.rendezvous.recovery import GREEDY
+from gossamer.protocol.space.hashing import uniform_hashes
+from gossamer.protocol.state import profile_words
+
+# Events after which others have their turn, and pause before it dials again where it was cut.
+TURN = 16
+REDIAL_S = 0.2
+# The events that it makes up; they are sent again and again under new names.
+KINDS = 64
+
+
+@attrs.define(eq=False)
+class Flooder:
+    """One who holds a membership, and floods.
+
+    Attributes:
+        member: as whom.
+        schema, settings: of its cluster.
+        draws: of the events that it makes up.
+        sent: events; each is a copy for every attribute.
+        answered: how many copies were acknowledged.
+        ends: how its connections ended.
+    """
+
+    member: Membership
+    schema: Schema
+    settings: Settings
+    draws: random.Random = attrs.field(factory=lambda: random.Random(1))
+    sent: int = 0
+    answered: int = 0
+    ends: list[str] = attrs.field(factory=list)
+    _entry: bytes = attrs.field(init=False)
+    _made_up: list[tuple[bytes, tuple[int, ...]]] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        profile = (1 << 60, 1 << 60, 0, *[NOTHING] * (profile_words(self.settings) - RANGES))
+        key, serial = self.member.certificate.key, self.member.certificate.serial
+        told = Descriptor(key, serial, (("127.0.0.1", 1),), profile, 1, int(time.time()))
+        self._entry = sign_descriptor(self.member.authority, self.member.identity, told).packed
+        self._made_up = [self._make_up(number) for number in range(KINDS)]
+
+    @classmethod
+    def of_folder(cls, folder: Path) -> Flooder:
+        """One that uses the membership in ``folder``, whose peer does not run."""
+        config = load(folder).config
+        schema = cluster_schema(config)
+        return cls(open_membership(folder), schema, config.settings(schema))
+
+    def _make_up(self, number: int) -> tuple[bytes, tuple[int, ...]]:
+        values = {"symbol": "IBM", "price": self.draws.uniform(0, 500), "volume": number}
+        exact = self.schema.check_event(values)
+        data = EventFormat(self.schema).to_bytes(exact, self.member.identity.key, time.time())
+        return data, encode_event(self.schema, uniform_hashes(self.schema), exact)
+
+    async def flood(self, *targets: Address) -> None:
+        """Send events to the peers at ``targets``, each in turn, until cancelled."""
+        async with trio.open_nursery() as nursery:
+            for target in targets:
+                nursery.start_soon(self._flood_one, target)
+
+    async def _flood_one(self, target: Address) -> None:
+        """Flood one peer; come back where the connection ends, its own pings being late as well."""
+        while True:
+            try:
+                connection = await self._connect(target)
+            except NodeError as error:
+                self.ends.append(str(error))
+            else:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._send, connection)
+                    self.ends.append(str(await connection.run(self._on_frame)))
+                    nursery.cancel_scope.cancel()
+            await trio.sleep(REDIAL_S)
+
+    async def _connect(self, target: Address) -> Connection:
+        certificate = self.member.certificate
+        me = LocalPeer(
+            certificate.key,
+            self.member.authority.cluster,
+            "flooder",
+            fingerprint=certificate.fingerprint,
+            schema=schema_fingerprint(self.schema),
+        )
+        admitted = await transport_of(self.member, Limits())(me, _believe).dial([target])
+        return Connection(admitted, Limits(), frame_types(Codec(self.settings)))
+
+    async def _send(self, connection: Connection) -> None:
+        with suppress(TransportBroken, TransportClosed):
+            while True:
+                for _ in range(TURN):
+                    await connection.send(self.event())
+                    self.sent += 1
+                await trio.lowlevel.checkpoint()
+
+    async def _on_frame(self, frame: Frame) -> None:
+        if frame["type"] == "record" and frame["kind"] == STORED:
+            self.answered += 1
+
+    def event(self) -> bytes:
+        """The frames of one event."""
+        data, hashed = self._made_up[self.sent % KINDS]
+        number = self.draws.getrandbits(EVENT_ID_BITS)
+        frames = []
+        for attribute in range(len(self.schema)):
+            words = [number, attribute, GREEDY, 1, 0, 0, *hashed]
+            packed = b"".join(word.to_bytes(WORD_BYTES, "little", signed=True) for word in words)
+            frames.append(
+                encode_frame("record", kind=EVENT, words=packed, peers=[self._entry], event=data)
+            )
+        return b"".join(frames)
+
+
+def _believe(_: bytes | None, hello: Hello) -> PeerIdentity:
+    return PeerIdentity(hello.key)

@@ -1,0 +1,215 @@
+"""Events that are too many: whose have to wait, whose are not taken, and what the log says."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from gossamer.node.book import AddressBook
+from gossamer.node.core import SELF
+from gossamer.node.errors import BadFrame
+from gossamer.node.events import publisher_of
+from gossamer.node.flows import flow_of_frame, is_new
+from gossamer.node.inbox import MOST_OF_A_FLOW, MOST_OF_ALL, TURN, Inbox
+from gossamer.node.metrics import Counters
+from gossamer.node.overload import MOST_WAITING, QUIET_S, Overloads
+from gossamer.node.security.encoding import encode
+from gossamer.node.transport.fair_queue import Backlog, Flow
+from gossamer.node.transport.schema import Frame
+from gossamer.node.wire import WORD_BYTES
+from gossamer.protocol.errors import RemoteProtocolError
+from gossamer.protocol.messages import EVENT
+from gossamer.protocol.rendezvous.recovery import GREEDY, TREE
+
+HONEST, FLOODER, RELAY = 11 << 50, 12 << 50, 13 << 50
+VALUES = 300
+
+
+def frame(publisher: int, mode: int = GREEDY, filler: int = VALUES) -> Frame:
+    """An event of a publisher."""
+    words = b"".join(word.to_bytes(WORD_BYTES, "little") for word in (5, 0, mode, 1, 0, 0))
+    event = encode([publisher, 0, ["x" * filler]])
+    return {"type": "record", "kind": EVENT, "words": words, "peers": [], "event": event}
+
+
+class Desk:
+    """An inbox, and what it has had dealt with."""
+
+    def __init__(self) -> None:
+        self.counters = Counters()
+        self.backlog = Backlog()
+        self.lost: list[int] = []
+        self.book = AddressBook(1, 100, set, trio.current_time)
+        self.book.learn(FLOODER, (), "eve")
+        self.overloads = Overloads(self.backlog, self.counters, self.book, self.lost.append)
+        self.dealt: list[tuple[int, int]] = []
+        self.cuts: list[int] = []
+        self.inbox = Inbox(self._deal, self.overloads, self._cut)
+
+    def _deal(self, sender: int, taken: Frame) -> None:
+        if taken["words"] == b"":
+            raise BadFrame("record", "words", "none", "some")
+        self.dealt.append((sender, publisher_of(taken["event"])))
+
+    def _cut(self, sender: int, error: RemoteProtocolError) -> None:
+        assert "words" in str(error)
+        self.cuts.append(sender)
+
+    async def take(self, sender: int, taken: Frame) -> None:
+        await self.inbox.take(sender, taken, flow_of_frame(sender, taken), new=is_new(taken))
+
+
+def test_an_event_names_its_publisher() -> None:
+    event: Any = frame(HONEST)["event"]
+    assert publisher_of(event) == HONEST
+    assert [publisher_of(event[:size]) for size in range(10)] == [-1] * 10
+    assert publisher_of(encode([5, 0, []])) == -1
+    assert publisher_of(encode(["x" * 20])) == -1
+
+
+def test_what_is_on_its_way_to_its_rendezvous_node_is_new() -> None:
+    assert is_new(frame(HONEST, GREEDY))
+    assert not is_new(frame(HONEST, TREE))
+    assert not is_new(frame(HONEST, TREE + 3))
+    assert is_new({"kind": EVENT, "words": b""})
+
+
+@pytest.mark.trio
+async def test_few_events_are_dealt_with_at_once(autojump_clock: trio.testing.MockClock) -> None:
+    del autojump_clock
+    desk = Desk()
+    for _ in range(TURN):
+        await desk.take(RELAY, frame(HONEST))
+    assert len(desk.dealt) == TURN
+
+
+@pytest.mark.trio
+async def test_an_honest_event_overtakes_a_flood(autojump_clock: trio.testing.MockClock) -> None:
+    """One that comes by its publisher's connection, and one that the flood's relay brings."""
+    del autojump_clock
+    desk = Desk()
+    for _ in range(TURN + 100):
+        await desk.take(FLOODER, frame(FLOODER))
+        await desk.take(RELAY, frame(FLOODER, TREE))
+    before = len(desk.dealt)
+    await desk.take(HONEST, frame(HONEST))
+    await desk.take(RELAY, frame(HONEST))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(desk.inbox.run)
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    places = [place for place, (_, whose) in enumerate(desk.dealt[before:]) if whose == HONEST]
+    assert len(places) == 2
+    assert places[-1] < 10
+    assert len(desk.overloads) == 0
+
+
+@pytest.mark.trio
+async def test_new_events_of_whom_too_much_waits_are_not_taken(
+    autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of the flooder, by the flooder and by whoever relays it; and the log says who it is."""
+    del autojump_clock
+    desk = Desk()
+    for _ in range(1000):
+        await desk.take(FLOODER, frame(FLOODER))
+        await desk.take(RELAY, frame(FLOODER))
+    await desk.take(RELAY, frame(HONEST))
+    refused = desk.counters.dropped["overload"]
+    assert refused >= 2 * (1000 - MOST_OF_A_FLOW // VALUES - TURN)
+    assert trio.current_time() >= refused / 16 * 0.02 / 2
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(desk.inbox.run)
+        await trio.testing.wait_all_tasks_blocked()
+        assert (RELAY, HONEST) in desk.dealt
+        assert len(desk.dealt) == 2001 - refused
+        desk.overloads.new_round()
+        assert len(desk.overloads) == 2
+        await trio.sleep(QUIET_S)
+        desk.overloads.new_round()
+        assert len(desk.overloads) == 0
+        nursery.cancel_scope.cancel()
+    said = [(record.message, record.fields) for record in caplog.records]  # type: ignore[attr-defined]
+    assert [message for message, _ in said] == ["overload begins"] * 2 + ["overload ends"] * 2
+    for (_, fields), source in zip(said, (FLOODER, RELAY) * 2, strict=True):
+        assert f"{source:016x}" in fields["peer"]
+        assert fields["publisher"] == f"eve ({FLOODER:016x})"
+    assert sum(fields["dropped"] for _, fields in said[2:]) == refused
+    assert desk.counters.overloads == 2
+
+
+@pytest.mark.trio
+async def test_who_brings_too_much_that_was_promised_is_not_read_for_a_while(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    del autojump_clock
+    desk = Desk()
+    count = 2 * MOST_OF_ALL // VALUES
+    async with trio.open_nursery() as nursery:
+
+        async def bring() -> None:
+            for _ in range(count):
+                await desk.take(RELAY, frame(FLOODER, TREE))
+
+        nursery.start_soon(bring)
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(desk.dealt) == TURN
+        nursery.start_soon(desk.inbox.run)
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(desk.dealt) == count
+        nursery.cancel_scope.cancel()
+    assert desk.counters.dropped["overload"] == 0
+
+
+@pytest.mark.trio
+async def test_a_rule_broken_by_an_event_that_had_to_wait_costs_the_connection(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    del autojump_clock
+    desk = Desk()
+    bad = frame(HONEST) | {"words": b""}
+    with pytest.raises(BadFrame):
+        await desk.take(RELAY, bad)
+    for _ in range(TURN):
+        await desk.take(RELAY, frame(HONEST))
+    await desk.take(FLOODER, bad)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(desk.inbox.run)
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    assert desk.cuts == [FLOODER]
+
+
+@pytest.mark.trio
+async def test_what_waits_to_be_passed_on_keeps_more_from_being_taken(
+    autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    del autojump_clock
+    desk = Desk()
+    caplog.set_level(logging.WARNING)
+    flow = Flow(RELAY, FLOODER)
+    desk.backlog.add(flow, MOST_WAITING)
+    await desk.take(RELAY, frame(FLOODER))
+    await desk.take(RELAY, frame(FLOODER, TREE))
+    await desk.take(RELAY, frame(HONEST))
+    desk.overloads.note_dropped(HONEST, flow)
+    assert desk.dealt == [(RELAY, FLOODER), (RELAY, HONEST)]
+    assert (desk.counters.dropped["overload"], desk.counters.dropped["queue full"]) == (1, 1)
+    await trio.sleep(QUIET_S)
+    desk.overloads.new_round()
+    assert desk.lost == [HONEST], "what it may have missed can be asked for"
+
+
+@pytest.mark.trio
+async def test_this_peers_own_applications_are_named_as_such(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    desk = Desk()
+    own = desk.book.key_of(SELF)
+    desk.overloads.note_dropped(HONEST, Flow(own, own))
+    (record,) = caplog.records
+    assert record.fields["peer"] == "applications here (0000000000000001)"  # type: ignore[attr-defined]
