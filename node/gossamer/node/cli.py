@@ -208,21 +208,23 @@ def replay(
     no_plots: Annotated[bool, typer.Option("--no-plots", help="Draw nothing.")] = False,
 ) -> None:
     """Replay churn on real peers of this machine, beside a simulation of the same."""
+    from gossamer.node.commands.signals import ended_as_by_interrupt
     from gossamer.replay.command import Options
     from gossamer.replay.command import replay as play
 
     options = Options(
         peers=peers, speed=speed, processes=processes, out=out, json=json, plots=not no_plots
     )
-    code = play(
-        trace,
-        options,
-        preset=preset,
-        round_s=round_s,
-        events_per_hour=events_per_hour,
-        seed=seed,
-        changes=changes or (),
-    )
+    with ended_as_by_interrupt():
+        code = play(
+            trace,
+            options,
+            preset=preset,
+            round_s=round_s,
+            events_per_hour=events_per_hour,
+            seed=seed,
+            changes=changes or (),
+        )
     raise SystemExit(code)
 
 
@@ -278,6 +280,7 @@ def sub(
 ) -> None:
     """Print the events that match, one line of JSON each."""
     from gossamer.node.commands import subscribing
+    from gossamer.node.commands.signals import ended_as_by_interrupt
 
     if forget:
         if name is None or expression:
@@ -289,7 +292,8 @@ def sub(
     wanted = subscribing.Wanted(
         expression=expression, name=name, count=count, retained=retained, label=label
     )
-    subscribing.subscribe(folder, wanted)
+    with ended_as_by_interrupt():
+        subscribing.subscribe(folder, wanted)
 
 
 @pub_app.command()
@@ -311,12 +315,15 @@ def pub(
     Exit code 1 says that some were published and not acknowledged.
     """
     from gossamer.node.commands import publishing
+    from gossamer.node.commands.signals import ended_as_by_interrupt
     from gossamer.node.errors import UnacknowledgedError
 
     if (jsonl is None) == (not values):
         raise typer.BadParameter("expected either values such as price=80.5, or --jsonl")
     if jsonl is not None:
-        if not publishing.publish_lines(folder, jsonl, name):
+        with ended_as_by_interrupt():
+            acknowledged = publishing.publish_lines(folder, jsonl, name)
+        if not acknowledged:
             raise typer.Exit(UNACKNOWLEDGED)
         return
     try:
@@ -333,9 +340,11 @@ def top(
     once: Annotated[bool, typer.Option("--once", help="Print one picture and end.")] = False,
 ) -> None:
     """Watch a running peer: links, load, rates, queues and drops."""
+    from gossamer.node.commands.signals import ended_as_by_interrupt
     from gossamer.node.commands.watching import top as watch
 
-    watch(folder, interval, once=once)
+    with ended_as_by_interrupt():
+        watch(folder, interval, once=once)
 
 
 def _print(lines: Sequence[str]) -> None:
