@@ -16,6 +16,7 @@ from rich.console import Console, RenderableType
 from gossamer.command.main import main
 from gossamer.node.commands import publishing
 from gossamer.node.commands.checking import state_version
+from gossamer.node.commands.publishing import Published
 from gossamer.node.commands.watching import picture, status_table
 from gossamer.node.config_file import load_config
 from gossamer.node.errors import StoreDamagedError, UnacknowledgedError
@@ -263,10 +264,22 @@ def test_a_status_is_shown_in_words() -> None:
 def test_pub_ends_with_code_1_where_events_may_be_lost(
     monkeypatch: pytest.MonkeyPatch, capsys: CaptureFixture, arguments: Sequence[str]
 ) -> None:
-    def one(*_: object) -> str:
+    def one(*_: object) -> tuple[str, bool]:
         raise UnacknowledgedError(["7"], 1, "event 7 was not acknowledged")
 
-    monkeypatch.setattr(publishing, "publish_lines", lambda *_: False)
+    lost = Published(events=1, unacknowledged=1)
+    monkeypatch.setattr(publishing, "publish_lines", lambda *_: lost)
     monkeypatch.setattr(publishing, "publish_one", one)
     assert main(["pub", *arguments]) == 1
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("arguments", [("--jsonl", "-"), ("price=1",)])
+def test_pub_ends_with_code_3_where_this_peer_alone_holds_events(
+    monkeypatch: pytest.MonkeyPatch, capsys: CaptureFixture, arguments: Sequence[str]
+) -> None:
+    held = Published(events=1, alone=1)
+    monkeypatch.setattr(publishing, "publish_lines", lambda *_: held)
+    monkeypatch.setattr(publishing, "publish_one", lambda *_: ("7", True))
+    assert main(["pub", *arguments]) == 3
+    assert "by this peer alone: 1; no other peer is reached" in capsys.readouterr().err

@@ -12,6 +12,7 @@ import attrs
 import trio
 
 from gossamer.node.absence import Absence
+from gossamer.node.admitting import admit
 from gossamer.node.application import Inside, Peer, Views
 from gossamer.node.book import AddressBook
 from gossamer.node.causes import count_end, count_refusal
@@ -19,12 +20,7 @@ from gossamer.node.certificates import CertificateDesk
 from gossamer.node.contacts import Contacts
 from gossamer.node.core import Core
 from gossamer.node.discovery import REMEMBERED, Found, Source, discover
-from gossamer.node.errors import (
-    CertificateError,
-    PeerRefused,
-    PeerUnreachable,
-    RevokedCertificateError,
-)
+from gossamer.node.errors import PeerUnreachable, RefusedByPeer
 from gossamer.node.events import EventMemory, ValueMemory
 from gossamer.node.keeping import Keeper
 from gossamer.node.logs import log
@@ -37,6 +33,7 @@ from gossamer.node.rounds import SteadyRounds
 from gossamer.node.runtime import Delivery, Runtime
 from gossamer.node.security.certificates import PeerCertificate
 from gossamer.node.security.descriptors import DescriptorBook
+from gossamer.node.standing import Standing
 from gossamer.node.transport.base import (
     Address,
     Admitted,
@@ -106,6 +103,8 @@ class _Assembly:
         )
         self.transport = parts.make_transport(self._introduction(), self._verify)
         self.transport.on_refusal = partial(count_refusal, self.counters)
+        self.transport.on_refused_by = self._on_refused_by
+        self.standing = Standing(parts.key, reaches_nobody=self._reaches_nobody)
         self.pool = ConnectionPool(
             self.transport,
             parts.limits,
@@ -168,9 +167,8 @@ class _Assembly:
         if member is None or self.descriptors is None:
             return None, None
         own = (parts.key, member.certificate.der)
-        return CertificateDesk(
-            self.descriptors, own, self.pool.try_send, parts.now
-        ), RevocationDesk(
+        certificates = CertificateDesk(self.descriptors, own, self.pool.try_send, parts.now)
+        revocations = RevocationDesk(
             member,
             parts.writer,
             self.descriptors,
@@ -181,6 +179,8 @@ class _Assembly:
             now=parts.now,
             report_failure=self.runtime.report_failure,
         )
+        revocations.on_own = self._on_own_revocation
+        return certificates, revocations
 
     def _make_peer(self) -> Peer:
         parts = self.parts
@@ -196,6 +196,7 @@ class _Assembly:
             mark=self.keeper.mark,
             keep=self.keeper.note_subscription,
             acknowledge_s=parts.acknowledge_s,
+            standing=self.standing,
         )
         certificate = self._certificate()
         self.views = views = PeerViews(
@@ -209,6 +210,7 @@ class _Assembly:
             cluster=parts.cluster,
             version=parts.version,
             round_s=parts.round_s,
+            standing=self.standing,
             certificate_expires_s=None if certificate is None else certificate.not_after,
         )
         inside = Inside(self.core.state, self.book.key_of)
@@ -234,13 +236,30 @@ class _Assembly:
     def _verify(self, certificate: bytes | None, hello: Hello) -> PeerIdentity:
         if certificate is None or self.descriptors is None:
             return PeerIdentity(hello.key)
-        try:
-            peer = self.descriptors.learn(certificate, hello.key, self.parts.now())
-        except CertificateError as error:
-            revoked = isinstance(error, RevokedCertificateError)
-            self.counters.refuse("revoked" if revoked else "certificate")
-            raise PeerRefused(str(error)) from error
-        return PeerIdentity(peer.key, peer.fingerprint, peer.name)
+        assert self.revocations is not None
+        return admit(
+            certificate,
+            hello,
+            self.descriptors,
+            self.revocations.revoked,
+            self.counters,
+            self.parts.now(),
+        )
+
+    def _on_refused_by(self, error: RefusedByPeer) -> None:
+        if self.revocations is not None:
+            self.revocations.hear(error.proof)
+
+    def _on_own_revocation(self) -> None:
+        self.standing.revoked = True
+
+    def _reaches_nobody(self) -> bool:
+        """Whether others are known, and none is a neighbour on the ring to hold anything."""
+        core = self.core
+        ring = core.neighbours()[: 2 * core.settings.ring_links]
+        if len(self.pool) > 0 and max(ring, default=-1) >= 0:
+            return False
+        return self.contacts.knows_others
 
     async def _identify(self, address: Address) -> int:
         """Connect to whoever listens at ``address``; its key."""
@@ -271,6 +290,8 @@ class _Assembly:
     def _on_down(self, identity: PeerIdentity, farewell: Farewell) -> None:
         self.runtime.forget(identity.key)
         count_end(self.counters, farewell.cause)
+        if self.revocations is not None and not farewell.by_us:
+            self.revocations.hear(farewell.proof)
         if farewell.by_us or self._nursery is None:
             return
         if farewell.cause is Cause.SHUTDOWN:

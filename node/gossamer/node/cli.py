@@ -20,8 +20,9 @@ SETTINGS: Final[dict[str, Any]] = {
     "pretty_exceptions_enable": False,
 }
 
-# Exit code of `pub` where what was published may be lost.
+# Exit codes of `pub` where what was published may be lost, and where this peer alone holds it.
 UNACKNOWLEDGED: Final = 1
+HELD_ALONE: Final = 3
 
 app = typer.Typer(help="Run peers that find each other.", no_args_is_help=True, **SETTINGS)
 sub_app = typer.Typer(**SETTINGS)
@@ -312,7 +313,8 @@ def pub(
 ) -> None:
     """Publish an event, or every line of a file, and wait until other peers hold it.
 
-    Exit code 1 says that some were published and not acknowledged.
+    Exit code 1 says that some were published and not acknowledged, 3 that all were acknowledged,
+    but some by this peer alone: it knows others, and reaches none.
     """
     from gossamer.node.commands import publishing
     from gossamer.node.commands.signals import ended_as_by_interrupt
@@ -322,12 +324,18 @@ def pub(
         raise typer.BadParameter("expected either values such as price=80.5, or --jsonl")
     if jsonl is not None:
         with ended_as_by_interrupt():
-            acknowledged = publishing.publish_lines(folder, jsonl, name)
-        if not acknowledged:
+            done = publishing.publish_lines(folder, jsonl, name)
+        if done.unacknowledged:
             raise typer.Exit(UNACKNOWLEDGED)
+        if done.alone:
+            raise _held_alone(done.alone)
         return
     try:
-        print(publishing.publish_one(folder, values or (), name))
+        with ended_as_by_interrupt():
+            id_, alone = publishing.publish_one(folder, values or (), name)
+        print(id_)
+        if alone:
+            raise _held_alone(1)
     except UnacknowledgedError as error:
         print(f"gossamer: {error}", file=sys.stderr)
         raise typer.Exit(UNACKNOWLEDGED) from None
@@ -345,6 +353,14 @@ def top(
 
     with ended_as_by_interrupt():
         watch(folder, interval, once=once)
+
+
+def _held_alone(events: int) -> typer.Exit:
+    """Say that nobody else holds what was published."""
+    from gossamer.node.standing import ALONE
+
+    print(f"gossamer: events acknowledged by this peer alone: {events}; {ALONE}", file=sys.stderr)
+    return typer.Exit(HELD_ALONE)
 
 
 def _print(lines: Sequence[str]) -> None:

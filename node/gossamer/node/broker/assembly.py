@@ -12,6 +12,7 @@ from typing import Any, Final
 import attrs
 import trio
 
+from gossamer.node.admitting import admit
 from gossamer.node.book import AddressBook
 from gossamer.node.broker.dialling import Dialler
 from gossamer.node.broker.engine import MICROSECONDS, Delivery, Engine, Input
@@ -25,13 +26,14 @@ from gossamer.node.broker.scot_links import ScotNeighbours
 from gossamer.node.broker.wire import OVERLAY_FRAMES, SCOT_FRAMES
 from gossamer.node.causes import count_end, count_refusal
 from gossamer.node.config_broker import GRAPH_BROKERS
-from gossamer.node.errors import CertificateError, PeerRefused, RevokedCertificateError
+from gossamer.node.errors import RefusedByPeer
 from gossamer.node.metrics import Counters
 from gossamer.node.revoking import RevocationDesk
 from gossamer.node.security.certificates import PeerCertificate
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import DescriptorBook
 from gossamer.node.security.identity import key_text
+from gossamer.node.standing import Standing
 from gossamer.node.store import Store
 from gossamer.node.store.broker import Letter
 from gossamer.node.store.writer import StoreWriter
@@ -117,6 +119,7 @@ class BrokerNode:
         members: its clients.
         neighbours: its neighbours.
         pool: its connections.
+        standing: whether it belongs to its cluster and reaches others.
         counters: what every node counts.
     """
 
@@ -145,6 +148,8 @@ class BrokerNode:
         self._book = AddressBook(parts.key, BOOK_CAPACITY, tuple, trio.current_time)
         self.transport = parts.make_transport(self._introduction(), self._verify)
         self.transport.on_refusal = partial(count_refusal, self.counters)
+        self.transport.on_refused_by = self._on_refused_by
+        self.standing = Standing(parts.key, reaches_nobody=self._reaches_nobody)
         self.pool = self.neighbours.pool = ConnectionPool(
             self.transport,
             parts.limits,
@@ -248,19 +253,29 @@ class BrokerNode:
     def _verify(self, certificate: bytes | None, hello: Hello) -> PeerIdentity:
         if certificate is None or self._descriptors is None:
             return PeerIdentity(hello.key)
-        try:
-            peer = self._descriptors.learn(certificate, hello.key, self._parts.now())
-        except CertificateError as error:
-            revoked = isinstance(error, RevokedCertificateError)
-            self.counters.refuse("revoked" if revoked else "certificate")
-            raise PeerRefused(str(error)) from error
-        return PeerIdentity(peer.key, peer.fingerprint, peer.name)
+        assert self._revocations is not None
+        revoked, now = self._revocations.revoked, self._parts.now()
+        return admit(certificate, hello, self._descriptors, revoked, self.counters, now)
+
+    def _on_refused_by(self, error: RefusedByPeer) -> None:
+        if self._revocations is not None:
+            self._revocations.hear(error.proof)
+
+    def _on_own_revocation(self) -> None:
+        self.standing.revoked = True
+
+    def _reaches_nobody(self) -> bool:
+        """Whether there are to be neighbours, and none is connected."""
+        wanted = bool(self._parts.neighbours) or any(
+            not one.refused for one in self.neighbours.known.values()
+        )
+        return wanted and len(self.pool) == 0
 
     def _make_desk(self) -> RevocationDesk | None:
         parts = self._parts
         if parts.member is None or self._descriptors is None:
             return None
-        return RevocationDesk(
+        desk = RevocationDesk(
             parts.member,
             parts.writer,
             self._descriptors,
@@ -271,6 +286,8 @@ class BrokerNode:
             now=parts.now,
             report_failure=lambda _: None,  # its connection ends, which is news enough
         )
+        desk.on_own = self._on_own_revocation
+        return desk
 
     def _on_up(self, identity: PeerIdentity) -> None:
         self._book.learn(identity.key, (), identity.name)
@@ -285,6 +302,8 @@ class BrokerNode:
         count_end(self.counters, farewell.cause)
         if self._revocations is not None:
             self._revocations.forget(identity.key)
+            if not farewell.by_us:
+                self._revocations.hear(farewell.proof)
         self.neighbours.on_down(identity, farewell)
 
     async def _on_frame(self, identity: PeerIdentity, frame: Frame) -> None:

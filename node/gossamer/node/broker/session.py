@@ -19,7 +19,7 @@ from gossamer.node.broker.routes import Passage
 from gossamer.node.broker.tables import id_text
 from gossamer.node.errors import BadFrame, ClientRequestError
 from gossamer.node.local.frames import NEW
-from gossamer.node.local.requests import GONE, Requests
+from gossamer.node.local.requests import GONE, Requests, published_frame
 from gossamer.node.local.services import REFUSALS, NodeServices
 from gossamer.node.store.broker import Letter
 from gossamer.node.transport.base import Cause, Farewell
@@ -133,12 +133,11 @@ class BrokerSession(Requests):
         except REFUSALS as error:
             await self._refuse(number, error)
             return
-        if single:
-            await self._reply(encode_frame("done", number=number, result=ids[0]))
-        else:
-            await self._reply(encode_frame("published", number=number, ids=ids))
+        alone = len(ids) if self._services.standing.alone else 0
+        await self._reply(published_frame(number, ids, alone, single=single))
 
     async def _publish_all(self, events: list[Any]) -> list[str]:
+        self._services.standing.check()
         messages = [Publish(self._read(one, place)) for place, one in enumerate(events, 1)]
         outcomes = await self._services.members.ask_all(self._member, messages)
         refused = [(place, one.error) for place, one in enumerate(outcomes, 1) if one.error]

@@ -168,6 +168,7 @@ def _here(config: NodeConfig, member: Membership) -> Here:
     return Here(
         key=folder.peer_key,
         certificate=folder.peer_certificate,
+        revoked=member.is_revoked,
         state=folder.state,
         state_version=state_version,
         newest_version=len(MIGRATIONS),

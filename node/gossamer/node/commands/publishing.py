@@ -43,11 +43,13 @@ class Published:
     Attributes:
         events: how many were published and acknowledged.
         unacknowledged: how many were published, and not acknowledged in time.
+        alone: of those acknowledged, how many were so by the node alone, out of reach of others.
         started_at: monotonic seconds.
     """
 
     events: int = 0
     unacknowledged: int = 0
+    alone: int = 0
     started_at: float = 0.0
 
     def summary(self) -> str:
@@ -60,8 +62,12 @@ class Published:
         return text
 
 
-def publish_one(folder: Path | None, arguments: Sequence[str], name: str | None = None) -> str:
-    """Publish the event that ``key=value`` arguments describe; return its id once others hold it.
+def publish_one(
+    folder: Path | None, arguments: Sequence[str], name: str | None = None
+) -> tuple[str, bool]:
+    """Publish the event that ``key=value`` arguments describe; wait until others hold it.
+
+    Returns its id, and whether the node alone holds it since it reaches nobody.
 
     Args:
         folder: of the node.
@@ -74,21 +80,20 @@ def publish_one(folder: Path | None, arguments: Sequence[str], name: str | None 
         NodeError: no node runs there, or it refuses.
     """
 
-    async def run(address: LocalAddress) -> str:
+    async def run(address: LocalAddress) -> tuple[str, bool]:
         async with open_client(address, name, aside=True) as client:
             _check_name(client, name)
-            return await client.publish(event_of_arguments(client.schema, arguments))
+            id_ = await client.publish(event_of_arguments(client.schema, arguments))
+            return id_, client.alone > 0
 
     with unwrapped():
         return trio.run(run, address_of(folder))
 
 
-def publish_lines(folder: Path | None, source: str, name: str | None = None) -> bool:
+def publish_lines(folder: Path | None, source: str, name: str | None = None) -> Published:
     """Publish the events of a file of JSON lines, or of standard input; tell how it went.
 
     ``name`` is the client's, as of `publish_one`.
-
-    Returns whether all were acknowledged.
 
     Raises:
         EventInputError: a line is no event; those before it may have been published.
@@ -101,7 +106,7 @@ def publish_lines(folder: Path | None, source: str, name: str | None = None) -> 
             trio.run(partial(publish_all, address, file, done, show, name))
         finally:
             print(f"gossamer: {done.summary()}", file=sys.stderr)
-    return done.unacknowledged == 0
+    return done
 
 
 async def publish_all(
@@ -126,6 +131,7 @@ async def publish_all(
             failures.append(error)
             nursery.cancel_scope.cancel()
             return
+        done.alone = client.alone
         show(done.events)
         room.release()
 

@@ -114,6 +114,7 @@ class RunningNode(NodeProcess):
             metrics_text=self._metrics(peer),
             stop=self.stop,
             counts=self._counts,
+            standing=peer.standing,
         )
         opened = open_local_server(self._address, services, retention_s)
         self._server = await stack.enter_async_context(opened)
@@ -157,6 +158,7 @@ class RunningNode(NodeProcess):
             "connections": sum(one.connected for one in snapshot.peers),
             "subscriptions": snapshot.subscriptions,
             "clients": self._clients,
+            "troubles": list(peer.standing.troubles()),
             "local": self._counts.to_json(),
         }
 

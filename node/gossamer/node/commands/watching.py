@@ -85,8 +85,10 @@ def status_table(said: Mapping[str, Any]) -> Table:
 
 def picture(snapshot: Mapping[str, Any]) -> Group:
     """A snapshot of a peer as tables."""
+    troubles = [Text(printable(one), "bold red") for one in snapshot["troubles"]]
     return Group(
         Panel(_headline(snapshot), title=Text(printable(_title(snapshot)))),
+        *troubles,
         _side_by_side(_links_table(snapshot), _rates_table(snapshot), _drops_table(snapshot)),
         _peers_table(snapshot),
     )

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from gossamer.node.errors import NodeError
+from gossamer.node.errors import NodeError, RefusedByPeer
+from gossamer.node.transport.base import Cause as End
 
 Cause = tuple[str, str]  # what happened, and what to do about it
 
@@ -18,6 +19,10 @@ _FIREWALL: Final = (
 )
 _ROUTE: Final = "Check cable, Wi-Fi or VPN of this machine, and the address."
 _CLOCK: Final = "Set the clocks of both machines (NTP) and try again."
+REVOKED_ADVICE: Final = (
+    "Ask where the cluster was made. If it was a mistake: 'gossamer node join' with a fresh "
+    "invitation, in a new folder."
+)
 _RENEW: Final = "Get a new certificate: 'gossamer node join' with a fresh invitation."
 
 _CONNECT: Final[Mapping[int, Cause]] = MappingProxyType(
@@ -126,6 +131,8 @@ def handshake_cause(error: BaseException) -> Cause:
         if known is not None:
             return known
         behind = behind.__cause__ or behind.__context__
+    if isinstance(error, RefusedByPeer) and error.cause == End.REVOKED:
+        return ("it says that this peer is revoked", REVOKED_ADVICE)
     if isinstance(error, NodeError):
         return (str(error), "Look in that peer's log for its side of it.")
     return _HUNG_UP

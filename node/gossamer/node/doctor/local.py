@@ -14,6 +14,7 @@ from typing import Final
 import attrs
 import trio
 
+from gossamer.node.doctor.causes import REVOKED_ADVICE
 from gossamer.node.doctor.findings import Finding
 from gossamer.node.errors import InterfaceError, NodeError
 from gossamer.node.interfaces import InterfaceAddress, choose, local_addresses
@@ -30,6 +31,7 @@ class Here:
     Attributes:
         key: file of the private key.
         certificate: file of the certificate, PEM.
+        revoked: whether the peer belongs to its cluster no more.
         state: the state file.
         state_version: reads the version of a state file; raises `NodeError` or `OSError` where
             it cannot.
@@ -41,6 +43,7 @@ class Here:
 
     key: Path | None = None
     certificate: Path | None = None
+    revoked: bool | None = None
     state: Path | None = None
     state_version: Callable[[Path], int] | None = None
     newest_version: int = 0
@@ -56,6 +59,8 @@ async def diagnose_here(here: Here) -> list[Finding]:
         findings.append(check_key_file(here.key))
     if here.certificate is not None:
         findings.append(check_certificate(here.certificate, datetime.now(UTC)))
+    if here.revoked is not None:
+        findings.append(check_membership(here.revoked))
     if here.state is not None and here.state_version is not None:
         findings.append(check_state(here.state, here.state_version, here.newest_version))
     findings += [check_port(host, port) for host, port in here.listen or ()]
@@ -104,6 +109,15 @@ def check_certificate(path: Path, now: datetime) -> Finding:
         return Finding(name, False, f"it expired on {end:%Y-%m-%d %H:%M} UTC", advice)
     what = f"it is valid until {end:%Y-%m-%d %H:%M} UTC, {(end - now).days} more days"
     return Finding(name, True, what, advice if end - now < RENEW_BEFORE else "")
+
+
+def check_membership(revoked: bool) -> Finding:
+    """Whether the peer belongs to its cluster, as far as it has heard."""
+    name = "membership"
+    if not revoked:
+        return Finding(name, True, "nobody has shown this peer that it is revoked")
+    what = "this peer is revoked: the cluster's authority has said so, and no peer deals with it"
+    return Finding(name, False, what, REVOKED_ADVICE)
 
 
 def check_port(host: str, port: int) -> Finding:

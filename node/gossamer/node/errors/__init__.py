@@ -30,6 +30,7 @@ from gossamer.node.errors.local import (
 from gossamer.node.errors.runtime import (
     EventTooLarge,
     NotAcknowledged,
+    PeerRevoked,
     PeerStopped,
     SubscriptionInUse,
 )
@@ -104,6 +105,7 @@ __all__ = [
     "NodeRunningError",
     "NotAcknowledged",
     "PeerRefused",
+    "PeerRevoked",
     "PeerStopped",
     "PeerUnreachable",
     "PlainTextRefused",

@@ -104,6 +104,8 @@ class LocalClient:
         schema: what events are made of; None: at a broker, of anything.
         history: id of the node's history; "" for clients without a name.
         events: what the subscriptions bring; ends with the connection.
+        alone: how many events were acknowledged so far while the node knew other nodes and reached
+            none, so that it alone holds them.
     """
 
     def __init__(self, connection: Connection, attached: Frame) -> None:
@@ -116,6 +118,7 @@ class LocalClient:
         self._connection = connection
         self._requests: dict[int, _Request] = {}
         self._number = 0
+        self.alone = 0
         self._send, self.events = trio.open_memory_channel[ReceivedEvent](EVENTS_AHEAD)
 
     @property
@@ -282,6 +285,7 @@ class LocalClient:
         if request.answer["type"] == "unacknowledged":
             answer = request.answer
             raise UnacknowledgedError(answer["ids"], answer["published"], answer["reason"])
+        self.alone += request.answer.get("alone", 0)
         return request.answer
 
     async def _take(self, frame: Frame) -> None:

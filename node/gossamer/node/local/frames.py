@@ -62,6 +62,8 @@ _NUMBER: Final = Integer(0, 1 << 53)
 _ID: Final = Text(MAX_ID)
 _POSITION: Final = Integer(0)
 _LOG_ID: Final = Text(32)
+# How many events of a request were acknowledged while the node reached nobody it knows.
+_ALONE: Final = Integer(1, MAX_EVENTS)
 
 LOCAL_TYPES: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
     {
@@ -103,8 +105,16 @@ LOCAL_TYPES: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
             "history": Optional(_LOG_ID),
             "role": Optional(Text(16)),
         },
-        "done": {"number": _NUMBER, "result": Optional(Text(MAX_ANSWER))},
-        "published": {"number": _NUMBER, "ids": ListOf(_EVENT_ID, MAX_EVENTS)},
+        "done": {
+            "number": _NUMBER,
+            "result": Optional(Text(MAX_ANSWER)),
+            "alone": Optional(_ALONE),
+        },
+        "published": {
+            "number": _NUMBER,
+            "ids": ListOf(_EVENT_ID, MAX_EVENTS),
+            "alone": Optional(_ALONE),
+        },
         "unacknowledged": {
             "number": _NUMBER,
             "ids": ListOf(_EVENT_ID, MAX_EVENTS),

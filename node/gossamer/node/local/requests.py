@@ -19,6 +19,21 @@ GONE: Final = (TransportClosed, TransportBroken)
 Handler = Callable[[Frame], Awaitable[str | None]]
 
 
+def published_frame(number: int, ids: list[str], alone: int, *, single: bool) -> bytes:
+    """The answer where all events of a request were published, and acknowledged.
+
+    Args:
+        number: of the request.
+        ids: of the events.
+        alone: how many of them were acknowledged while the node reached nobody.
+        single: whether the request was for one event.
+    """
+    more = {"alone": alone} if alone else {}
+    if single:
+        return encode_frame("done", number=number, result=ids[0], **more)
+    return encode_frame("published", number=number, ids=ids, **more)
+
+
 class Requests:
     """Answers a client's requests; subclasses know more of them."""
 

@@ -25,7 +25,7 @@ from gossamer.node.local.durable import (
 from gossamer.node.local.frames import NEW, RETAINED, event_frame, id_text, values_from_wire
 from gossamer.node.local.history import KeptEvent
 from gossamer.node.local.peer_like import EventLike
-from gossamer.node.local.requests import GONE, Requests
+from gossamer.node.local.requests import GONE, Requests, published_frame
 from gossamer.node.local.services import REFUSALS, Services, check_refusal, feed
 from gossamer.node.transport.base import Cause, Farewell
 from gossamer.node.transport.connection import Connection
@@ -47,6 +47,7 @@ class _Batch:
     left: int
     single: bool
     failure: Exception | None = field(default=None)
+    alone: int = 0
     unacknowledged: list[NotAcknowledged] = field(factory=list)
 
 
@@ -225,6 +226,7 @@ class Session(Requests):
     async def _publish_one(self, batch: _Batch, place: int, values: Mapping[str, Value]) -> None:
         try:
             batch.ids[place] = id_text(await self._services.peer.publish(values))
+            batch.alone += self._services.standing.alone
         except NotAcknowledged as error:
             batch.unacknowledged.append(error)
         except REFUSALS as error:
@@ -241,10 +243,9 @@ class Session(Requests):
             await self._refuse(batch.number, batch.failure)
         elif batch.unacknowledged:
             await self._regret(batch)
-        elif batch.single:
-            await self._reply(encode_frame("done", number=batch.number, result=batch.ids[0]))
         else:
-            await self._reply(encode_frame("published", number=batch.number, ids=batch.ids))
+            answer = published_frame(batch.number, batch.ids, batch.alone, single=batch.single)
+            await self._reply(answer)
 
     async def _regret(self, batch: _Batch) -> None:
         """Say which events were published, but not acknowledged."""

@@ -5,6 +5,7 @@
     ca.pem        the certificate of the cluster's authority
     ca.key        the authority's key pair, mode 600; only where the cluster was made
     revoked.json  who belongs no more, signed by the authority
+    revoked.proof only of a peer that was revoked itself: the authority's word of it
     notes.json    what all members know of the cluster (`gossamer.node.notes`)
     state.db      what the peer remembers (`gossamer.node.store`)
 
@@ -34,13 +35,14 @@ from gossamer.node.security.certificates import (
 )
 from gossamer.node.security.files import make_folder, read_file, write_file
 from gossamer.node.security.identity import (
+    SIGNATURE_BYTES,
     Identity,
     load_identity,
     make_identity,
     save_identity,
 )
 from gossamer.node.security.issuing import issue_certificate, make_authority
-from gossamer.node.security.revocation import RevocationList, load_list, save_list
+from gossamer.node.security.revocation import RevocationList, load_list, proves, save_list
 
 _PEM_LIMIT: Final = 2 * CERTIFICATE_LIMIT
 
@@ -81,6 +83,11 @@ class ClusterFolder:
         return self.path / "revoked.json"
 
     @property
+    def proof(self) -> Path:
+        """The proof that this peer is revoked, where it is."""
+        return self.path / "revoked.proof"
+
+    @property
     def notes(self) -> Path:
         """What all members know of the cluster."""
         return self.path / "notes.json"
@@ -108,6 +115,18 @@ class Membership:
     identity: Identity
     certificate: PeerCertificate
     revoked: RevocationList
+
+    @property
+    def is_revoked(self) -> bool:
+        """Whether this peer itself belongs no more, by the files in its folder as they are now."""
+        key = self.identity.key
+        if self.revoked.forbids(key, self.certificate.serial):
+            return True
+        try:
+            proof = read_file(self.folder.proof, SIGNATURE_BYTES)
+        except ClusterFolderError:
+            return False
+        return proves(self.authority, key, proof)
 
 
 def make_cluster(

@@ -65,6 +65,7 @@ class TcpTransport:
         credentials: TLS for the next connections; may be replaced, but not by None.
         refusals: what came in and was not admitted, counted by cause.
         on_refusal: told of each such, as of `Transport`.
+        on_refused_by: told of peers that do not admit us.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class TcpTransport:
         self.credentials = credentials
         self.refusals: Counter[str] = Counter()
         self.on_refusal: Callable[[NodeError | None], None] = lambda _: None
+        self.on_refused_by: Callable[[RefusedByPeer], None] = lambda _: None
         self._limits = limits
         self._verify = verify
         self._stagger_s = stagger_s
@@ -131,7 +133,11 @@ class TcpTransport:
                 tcp = await trio.open_tcp_stream(address.host, address.port)
             except OSError as error:
                 raise _what_happened(error) from None
-            return await self._secure(tcp, address, dialled=True, expected=key)
+            try:
+                return await self._secure(tcp, address, dialled=True, expected=key)
+            except RefusedByPeer as error:
+                self.on_refused_by(error)
+                raise
 
     async def _secure(
         self, tcp: trio.SocketStream, remote: Address, *, dialled: bool, expected: int | None = None
@@ -199,6 +205,8 @@ class TcpTransport:
                 except NodeError as error:
                     self.refusals[_word_for(error)] += 1
                     self.on_refusal(error)
+                    if isinstance(error, RefusedByPeer):
+                        self.on_refused_by(error)
                     return
                 ticket.admit()
                 async with admitted.stream:
