@@ -19,6 +19,7 @@ from gossamer.node.causes import count_end, count_refusal
 from gossamer.node.certificates import CertificateDesk
 from gossamer.node.contacts import Contacts
 from gossamer.node.core import Core
+from gossamer.node.desks import make_desks, show_certificate
 from gossamer.node.discovery import REMEMBERED, Found, Source, discover
 from gossamer.node.errors import PeerUnreachable, RefusedByPeer
 from gossamer.node.events import EventMemory, ValueMemory
@@ -28,10 +29,12 @@ from gossamer.node.metrics import Counters
 from gossamer.node.notes import schema_fingerprint
 from gossamer.node.outlet import PoolOutlet
 from gossamer.node.parts import Parts
+from gossamer.node.renewing import RenewalDesk
 from gossamer.node.revoking import RevocationDesk
 from gossamer.node.rounds import SteadyRounds
 from gossamer.node.runtime import Delivery, Runtime
 from gossamer.node.security.certificates import PeerCertificate
+from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import DescriptorBook
 from gossamer.node.standing import Standing
 from gossamer.node.transport.base import (
@@ -120,8 +123,8 @@ class _Assembly:
             draws=parts.draws,
         )
         self.outlet = PoolOutlet(self.pool, self.counters, self.runtime.hand_back)
-        desk, self.revocations = self._make_desks()
-        self.runtime.attach(self.outlet, desk, self.revocations)
+        self._make_desks()
+        self.runtime.attach(self.outlet, self.certificates, self.revocations, self.renewals)
         self.contacts = Contacts(
             self.runtime,
             self.book,
@@ -162,25 +165,37 @@ class _Assembly:
             load_step=parts.settings.parameters().shift_threshold // LOAD_STEPS,
         )
 
-    def _make_desks(self) -> tuple[CertificateDesk | None, RevocationDesk | None]:
+    def _make_desks(self) -> None:
         parts, member = self.parts, self.parts.member
+        self.certificates: CertificateDesk | None = None
+        self.revocations: RevocationDesk | None = None
+        self.renewals: RenewalDesk | None = None
         if member is None or self.descriptors is None:
-            return None, None
+            return
         own = (parts.key, member.certificate.der)
-        certificates = CertificateDesk(self.descriptors, own, self.pool.try_send, parts.now)
-        revocations = RevocationDesk(
+        self.certificates = CertificateDesk(self.descriptors, own, self.pool.try_send, parts.now)
+        self.revocations, self.renewals = make_desks(
             member,
             parts.writer,
             self.descriptors,
             self.book,
             self.pool,
             self.counters,
+            self.standing,
             draws=parts.draws,
             now=parts.now,
             report_failure=self.runtime.report_failure,
+            install=self._install,
         )
-        revocations.on_own = self._on_own_revocation
-        return certificates, revocations
+
+    def _install(self, member: Membership) -> None:
+        """Put a renewed certificate in place; connections that there are go on."""
+        assert self.certificates is not None
+        assert isinstance(self.vouching, SignedVouching)
+        show_certificate(self.transport, self.parts.present, member)
+        self.certificates.renew(member.certificate.der)
+        self.vouching.renew(member.certificate)
+        self.views.certificate_expires_s = member.certificate.not_after
 
     def _make_peer(self) -> Peer:
         parts = self.parts
@@ -250,9 +265,6 @@ class _Assembly:
         if self.revocations is not None:
             self.revocations.hear(error.proof)
 
-    def _on_own_revocation(self) -> None:
-        self.standing.revoked = True
-
     def _reaches_nobody(self) -> bool:
         """Whether others are known, and none is a neighbour on the ring to hold anything."""
         core = self.core
@@ -277,6 +289,8 @@ class _Assembly:
         self.absence.found(identity.key)
         if self.revocations is not None:
             self.revocations.greet(identity.key)
+        if self.renewals is not None:
+            self.renewals.greet(identity.key)
         connection = self.pool.get(identity.key)
         if connection is None or not connection.admitted.dialled:
             self.counters.accepted += 1
@@ -341,6 +355,8 @@ class _Assembly:
         nursery.start_soon(self.keeper.run)
         if self.revocations is not None:
             nursery.start_soon(self.revocations.run)
+        if self.renewals is not None:
+            nursery.start_soon(self.renewals.run)
         nursery.start_soon(self.views.run)
         nursery.start_soon(self.runtime.run, rounds)
         nursery.start_soon(self._search, parts.sources(listening))

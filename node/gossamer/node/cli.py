@@ -119,6 +119,32 @@ def revoke(
 
 
 @app.command()
+def renew(
+    folder: Folder = None,
+    at: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOST:PORT", help="Where the peer that made the cluster takes join requests."
+        ),
+    ] = None,
+    request: Annotated[
+        bool, typer.Option("--request", help="Print a request to be carried there.")
+    ] = False,
+    grant: Annotated[
+        str | None, typer.Option(metavar="FILE", help="There: print the answer to a request.")
+    ] = None,
+    take: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Put the answer in place; - is stdin.")
+    ] = None,
+) -> None:
+    """Renew a certificate, an expired one too; running nodes do so by themselves in time."""
+    from gossamer.node.commands.renewing import Way
+    from gossamer.node.commands.renewing import renew as extend
+
+    print(extend(folder, Way(at=at or (), request=request, grant=grant, take=take)))
+
+
+@app.command()
 def check(folder: Folder = None, changes: Changes = None) -> None:
     """Check configuration, schema and membership; show every setting and where it comes from."""
     from gossamer.node.commands.checking import check as look

@@ -212,11 +212,19 @@ class RevocationDesk:
 
     def greet(self, key: int) -> None:
         """Take note of a peer that is newly connected, and tell it which list is known here."""
+        self._note_end(key)
+        self._announce(key)
+
+    def refresh(self, key: int) -> None:
+        """A peer's certificate was renewed: if it is connected, that goes on."""
+        if key in self._good_until:
+            self._note_end(key)
+
+    def _note_end(self, key: int) -> None:
         der = self._descriptors.find_certificate(key)
         if der is not None:
             left_s = read_certificate(der).not_after - self._now()
             self._good_until[key] = trio.current_time() + left_s
-        self._announce(key)
 
     def _announce(self, key: int) -> None:
         if self.revoked.sequence > 0:

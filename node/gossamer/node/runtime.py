@@ -19,12 +19,13 @@ from gossamer.node.certificates import CertificateDesk
 from gossamer.node.core import SELF, Core, Record, unreachable
 from gossamer.node.metrics import Counters
 from gossamer.node.outlet import Outlet
+from gossamer.node.renewing import RenewalDesk
 from gossamer.node.revoking import RevocationDesk
 from gossamer.node.rounds import Rounds
 from gossamer.node.transport.base import PeerIdentity
 from gossamer.node.transport.schema import Frame
 from gossamer.node.vouching import Vouching
-from gossamer.node.wire import Wire
+from gossamer.node.wire import RENEWAL_FRAMES, Wire
 from gossamer.protocol.codec import held_handles
 from gossamer.protocol.errors import CapacityError, RemoteProtocolError
 from gossamer.protocol.messages import (
@@ -103,6 +104,7 @@ class Runtime:
         self._outlet: Outlet | None = None
         self._desk: CertificateDesk | None = None
         self._revocations: RevocationDesk | None = None
+        self._renewals: RenewalDesk | None = None
         self._inbox: deque[Record] = deque()
         self._working = False
         self._counting_recovered = False
@@ -115,9 +117,11 @@ class Runtime:
         outlet: Outlet,
         desk: CertificateDesk | None = None,
         revocations: RevocationDesk | None = None,
+        renewals: RenewalDesk | None = None,
     ) -> None:
         """Send by ``outlet``; where there are certificates, get them and their end by the desks."""
-        self._outlet, self._desk, self._revocations = outlet, desk, revocations
+        self._outlet, self._desk = outlet, desk
+        self._revocations, self._renewals = revocations, renewals
 
     def held(self) -> Iterator[int]:
         """Handles that must keep their meaning: the protocol's, and those of records under way."""
@@ -219,6 +223,8 @@ class Runtime:
         elif self._desk is not None and kind == "certificates":
             for waiting in self._desk.take(sender, frame["certificates"]):
                 self._take_record(sender, waiting, patient=False)
+        elif self._renewals is not None and kind in RENEWAL_FRAMES:
+            self._renewals.receive(sender, frame)
         elif self._revocations is not None:
             self._revocations.receive(sender, frame)
 
@@ -233,6 +239,8 @@ class Runtime:
             self._desk.forget(key)
         if self._revocations is not None:
             self._revocations.forget(key)
+        if self._renewals is not None:
+            self._renewals.forget(key)
 
     # How it is done
 

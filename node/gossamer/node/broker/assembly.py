@@ -26,8 +26,10 @@ from gossamer.node.broker.scot_links import ScotNeighbours
 from gossamer.node.broker.wire import OVERLAY_FRAMES, SCOT_FRAMES
 from gossamer.node.causes import count_end, count_refusal
 from gossamer.node.config_broker import GRAPH_BROKERS
+from gossamer.node.desks import Present, make_desks, show_certificate
 from gossamer.node.errors import RefusedByPeer
 from gossamer.node.metrics import Counters
+from gossamer.node.renewing import RenewalDesk
 from gossamer.node.revoking import RevocationDesk
 from gossamer.node.security.certificates import PeerCertificate
 from gossamer.node.security.cluster import Membership
@@ -83,6 +85,7 @@ class BrokerParts:
         listen: where to listen.
         advertise: where others reach it, from where it really listens.
         member: its membership; None without certificates.
+        present: has the transport show a renewed certificate on the next connections.
         writer: of its state file.
         draws: what is left to chance: how long to wait before dialling again.
         now: Unix seconds.
@@ -103,6 +106,7 @@ class BrokerParts:
     listen: Sequence[Address]
     advertise: Callable[[Sequence[Address]], Sequence[Address]]
     member: Membership | None = None
+    present: Present = lambda _transport, _member: None
     writer: StoreWriter
     draws: random.Random
     now: Callable[[], float]
@@ -139,6 +143,7 @@ class BrokerNode:
         )
         self.neighbours = _neighbours_of(parts.kind, nursery, self._engine)
         self._parts = parts
+        self._renewals: RenewalDesk | None = None
         self._nursery = nursery
         self._descriptors = (
             None
@@ -173,7 +178,7 @@ class BrokerNode:
             nursery,
             cyclic=parts.kind.cyclic,
         )
-        self._revocations = self._make_desk()
+        self._make_desks()
 
     def _engine(self) -> Engine:
         return self.engine
@@ -197,6 +202,8 @@ class BrokerNode:
     @property
     def certificate(self) -> PeerCertificate | None:
         """By which it belongs to its cluster; None without certificates."""
+        if self._renewals is not None:
+            return self._renewals.member.certificate
         return None if self._parts.member is None else self._parts.member.certificate
 
     # What the engine wants done
@@ -261,9 +268,6 @@ class BrokerNode:
         if self._revocations is not None:
             self._revocations.hear(error.proof)
 
-    def _on_own_revocation(self) -> None:
-        self.standing.revoked = True
-
     def _reaches_nobody(self) -> bool:
         """Whether there are to be neighbours, and none is connected."""
         wanted = bool(self._parts.neighbours) or any(
@@ -271,35 +275,40 @@ class BrokerNode:
         )
         return wanted and len(self.pool) == 0
 
-    def _make_desk(self) -> RevocationDesk | None:
+    def _make_desks(self) -> None:
         parts = self._parts
+        self._revocations: RevocationDesk | None = None
         if parts.member is None or self._descriptors is None:
-            return None
-        desk = RevocationDesk(
+            return
+        self._revocations, self._renewals = make_desks(
             parts.member,
             parts.writer,
             self._descriptors,
             self._book,
             self.pool,
             self.counters,
+            self.standing,
             draws=parts.draws,
             now=parts.now,
             report_failure=lambda _: None,  # its connection ends, which is news enough
+            install=lambda member: show_certificate(self.transport, parts.present, member),
         )
-        desk.on_own = self._on_own_revocation
-        return desk
 
     def _on_up(self, identity: PeerIdentity) -> None:
         self._book.learn(identity.key, (), identity.name)
         self.neighbours.on_up(identity)
         if self._revocations is not None:
             self._revocations.greet(identity.key)
+        if self._renewals is not None:
+            self._renewals.greet(identity.key)
         connection = self.pool.get(identity.key)
         if connection is None or not connection.admitted.dialled:
             self.counters.accepted += 1
 
     def _on_down(self, identity: PeerIdentity, farewell: Farewell) -> None:
         count_end(self.counters, farewell.cause)
+        if self._renewals is not None:
+            self._renewals.forget(identity.key)
         if self._revocations is not None:
             self._revocations.forget(identity.key)
             if not farewell.by_us:
@@ -313,6 +322,8 @@ class BrokerNode:
                 await self.neighbours.on_frame(identity, frame)
             case "route wanted" | "route":
                 self._route_desk.receive(identity.key, frame)
+            case "renewal wanted" | "renewed" if self._renewals is not None:
+                self._renewals.receive(identity.key, frame)
             case _ if self._revocations is not None:
                 self._revocations.receive(identity.key, frame)
 
@@ -362,6 +373,8 @@ class BrokerNode:
         self.transport.me = attrs.evolve(self.transport.me, addresses=self.addresses)
         if self._revocations is not None:
             self._nursery.start_soon(self._revocations.run)
+        if self._renewals is not None:
+            self._nursery.start_soon(self._renewals.run)
         for address in parts.neighbours:
             dialler = Dialler(address, self.pool, self.neighbours, parts.draws)
             self._nursery.start_soon(dialler.run)

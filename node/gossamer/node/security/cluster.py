@@ -2,6 +2,7 @@
 
     peer.key      this peer's key pair, PEM (PKCS #8), mode 600; never leaves the machine
     peer.pem      this peer's certificate; its presence makes the folder a membership
+    peer.old.pem  the one before it was renewed, for clocks that turn out to have been ahead
     ca.pem        the certificate of the cluster's authority
     ca.key        the authority's key pair, mode 600; only where the cluster was made
     revoked.json  who belongs no more, signed by the authority
@@ -21,14 +22,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
-from gossamer.node.errors import ClusterFolderError
+from gossamer.node.errors import CertificateError, ClusterFolderError
 from gossamer.node.security.certificates import (
     CERTIFICATE_LIMIT,
     Authority,
     PeerCertificate,
     check_name,
+    check_time,
     der_of_pem,
     read_authority,
     read_certificate,
@@ -66,6 +68,11 @@ class ClusterFolder:
     def peer_certificate(self) -> Path:
         """This peer's certificate."""
         return self.path / "peer.pem"
+
+    @property
+    def previous_certificate(self) -> Path:
+        """The certificate that this peer had before."""
+        return self.path / "peer.old.pem"
 
     @property
     def authority_certificate(self) -> Path:
@@ -177,6 +184,47 @@ def save_membership(
     write_file(folder.authority_certificate, authority.pem)
     save_list(folder.revoked, revoked)
     write_file(folder.peer_certificate, certificate.pem)
+
+
+def stamp_of(folder: ClusterFolder) -> tuple[tuple[int, ...], ...]:
+    """What changes whenever a certificate in ``folder`` is replaced."""
+    found = []
+    for path in (folder.peer_certificate, folder.authority_certificate):
+        try:
+            status = path.stat()
+        except OSError:
+            found.append((-1,))
+        else:
+            found.append((status.st_ino, status.st_size, status.st_mtime_ns))
+    return tuple(found)
+
+
+def save_renewed(member: Membership) -> None:
+    """Write a renewed certificate, of the peer or of the authority, in place of the old one.
+
+    Raises:
+        OSError: it could not be written; each file is the old one or the new one.
+    """
+    folder, pem = member.folder, member.certificate.pem
+    write_file(folder.authority_certificate, member.authority.pem)
+    present = read_file(folder.peer_certificate, _PEM_LIMIT)
+    if present != pem:
+        write_file(folder.previous_certificate, present)
+        write_file(folder.peer_certificate, pem)
+
+
+def previous_membership(member: Membership, now: float) -> Membership | None:
+    """``member`` with the certificate that it had before, where that is valid at ``now``.
+
+    One that was renewed by a clock which was ahead is not valid yet once the clock is right.
+    """
+    folder = member.folder
+    try:
+        found = read_certificate(_read_pem(folder.previous_certificate))
+        check_time(found, now)
+    except (ClusterFolderError, CertificateError):
+        return None
+    return evolve(member, certificate=found) if found.key == member.identity.key else None
 
 
 def open_membership(path: Path) -> Membership:

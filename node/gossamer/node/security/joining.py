@@ -24,6 +24,7 @@ from gossamer.node.errors import (
     JoinFailedError,
     JoinRequestError,
     NodeError,
+    RenewalError,
     RevokedCertificateError,
     TokenError,
     TokenExpiredError,
@@ -33,7 +34,13 @@ from gossamer.node.errors import (
 from gossamer.node.security import join_protocol
 from gossamer.node.security.addresses import Address
 from gossamer.node.security.admission import Registrar
-from gossamer.node.security.certificates import Authority, PeerCertificate, check_name
+from gossamer.node.security.certificates import (
+    Authority,
+    PeerCertificate,
+    check_name,
+    read_certificate,
+    verify_peer,
+)
 from gossamer.node.security.cluster import (
     ClusterFolder,
     Membership,
@@ -41,7 +48,9 @@ from gossamer.node.security.cluster import (
     join_server_context,
     open_membership,
     save_membership,
+    stamp_of,
 )
+from gossamer.node.security.extending import renew_peer
 from gossamer.node.security.files import make_folder, write_file
 from gossamer.node.security.identity import (
     Identity,
@@ -49,14 +58,21 @@ from gossamer.node.security.identity import (
     make_identity,
     save_identity,
 )
-from gossamer.node.security.join_protocol import Answer, Challenge, Request
+from gossamer.node.security.join_protocol import Answer, Challenge, Renewal, Request
+from gossamer.node.security.renewal import (
+    RenewalRequest,
+    Renewed,
+    accept,
+    ask,
+    newer_authority,
+)
 from gossamer.node.security.revocation import RevocationList
 from gossamer.node.security.tokens import Token, read_token
 from gossamer.node.store import Store
 from gossamer.node.store.writer import StoreWriter
 from gossamer.protocol.errors import ConfigError, ProtocolError
 
-Admit = Callable[[Request], Awaitable[Answer]]
+Admit = Callable[[Request | RenewalRequest], Awaitable[Answer]]
 
 _log = logging.getLogger(__name__)
 
@@ -127,6 +143,7 @@ class JoinDesk:
         """
         self.counts: Counter[str] = Counter()
         self._member = member
+        self._stamp = stamp_of(member.folder)
         self._admit = admit
         self._limits = limits or JoinLimits()
         self._context = join_server_context(member)
@@ -152,6 +169,7 @@ class JoinDesk:
             await trio.aclose_forcefully(connection)
 
     async def _exchange(self, connection: trio.SocketStream) -> None:
+        self._look()
         host, *_ = connection.socket.getpeername()
         address = address_group(host)
         tls = trio.SSLStream(connection, self._context, server_side=True, https_compatible=False)
@@ -168,24 +186,44 @@ class JoinDesk:
         await send_message(tls, reply)
         await tls.aclose()
 
+    def _look(self) -> None:
+        """Go by the files in the folder as they are: certificates may have been renewed."""
+        stamp = stamp_of(self._member.folder)
+        if stamp != self._stamp:
+            self._stamp = stamp
+            try:
+                member = open_membership(self._member.folder.path)
+                self._context = join_server_context(member)
+                self._member = member
+            except (NodeError, OSError) as error:
+                _log.error("the membership in the folder cannot be used: %s", error)
+
     async def _hear(self, tls: trio.SSLStream[trio.SocketStream]) -> tuple[str, bytes | None]:
         """The outcome of a request, and what to answer unless it is a refusal."""
+        own = self._member
         if self._admit is None:
             return join_protocol.NO_AUTHORITY, None
         challenge = Challenge(
             nonce=secrets.token_bytes(join_protocol.NONCE_BYTES),
-            authority=self._member.authority.der,
+            authority=own.authority.der,
         )
         await send_message(tls, join_protocol.pack(challenge))
         try:
             data = await receive_message(tls, join_protocol.REQUEST_LIMIT)
-            request = join_protocol.unpack(Request, data)
-            join_protocol.check_request(request, challenge.nonce, self._member.certificate.der)
-            check_name(request.name)
-            answer = await self._admit(request)
+            asked = join_protocol.unpack_asked(data)
+            if isinstance(asked, Renewal):
+                answer = await self._admit(
+                    join_protocol.check_renewal(asked, challenge.nonce, own.certificate.der)
+                )
+                return "renewed", join_protocol.pack(answer)
+            join_protocol.check_request(asked, challenge.nonce, own.certificate.der)
+            check_name(asked.name)
+            answer = await self._admit(asked)
         except (TokenError, RevokedCertificateError) as error:
             return _CAUSES[type(error)], None
-        except (JoinRequestError, ConfigError):
+        except RenewalError as error:
+            return error.cause or join_protocol.BAD_REQUEST, None
+        except (JoinRequestError, CertificateError, ConfigError):
             return join_protocol.BAD_REQUEST, None
         except (NodeError, ProtocolError) as error:
             _log.error("a join failed here: %s", error)
@@ -199,17 +237,24 @@ def admit_with(registrar: Registrar, writer: StoreWriter, notes: bytes = b"") ->
     ``notes`` go with every answer; see `gossamer.node.notes`.
     """
 
-    async def admit(request: Request) -> Answer:
-        def redeem(store: Store) -> PeerCertificate:
-            return registrar.redeem(
-                store, request.secret, request.public_key, request.name, time.time()
-            )
-
-        certificate = await writer.run(redeem)
-        revoked = registrar.revoked().to_bytes()
+    async def admit(request: Request | RenewalRequest) -> Answer:
+        holder = registrar.current()
+        revoked = holder.revoked().to_bytes()
+        if isinstance(request, RenewalRequest):
+            renewed = await writer.run(_renew, holder, request)
+            return Answer(certificate=renewed.certificate, revoked=revoked)
+        certificate = await writer.run(_redeem, holder, request)
         return Answer(certificate=certificate.der, revoked=revoked, notes=notes)
 
     return admit
+
+
+def _redeem(store: Store, registrar: Registrar, request: Request) -> PeerCertificate:
+    return registrar.redeem(store, request.secret, request.public_key, request.name, time.time())
+
+
+def _renew(store: Store, registrar: Registrar, request: RenewalRequest) -> Renewed:
+    return renew_peer(registrar, store, request, time.time())
 
 
 async def serve_joins(desk: JoinDesk, listeners: Sequence[trio.SocketListener]) -> None:
@@ -253,6 +298,48 @@ async def join(text: str, path: Path, name: str, limits: JoinLimits | None = Non
             save_membership(folder, *found[:3])
             return open_membership(path)
     raise JoinFailedError(tuple(attempts))
+
+
+async def renew_at(
+    member: Membership, addresses: Sequence[Address], limits: JoinLimits | None = None
+) -> Membership:
+    """``member`` with a new certificate from a desk at one of ``addresses``; nothing is written.
+
+    Raises:
+        JoinRefusedError: the holder of the authority's key does not renew it.
+        JoinFailedError: no holder of this cluster was found at any of them.
+        CertificateError, RenewalError: what was answered is of no use.
+    """
+    attempts = []
+    for host, port in addresses:
+        try:
+            with trio.fail_after((limits or JoinLimits()).exchange_s):
+                renewed = await _ask_anew(member, (host, port))
+        except (*_BROKEN, CertificateError, JoinRequestError, trio.TooSlowError) as error:
+            attempts.append(f"{_address_text(host, port)}: {_why(error)}")
+        else:
+            return accept(member, renewed, time.time())
+    raise JoinFailedError(tuple(attempts))
+
+
+async def _ask_anew(member: Membership, address: Address) -> Renewed:
+    """The member's side of one exchange with the holder at ``address``."""
+    async with await trio.open_tcp_stream(*address) as connection:
+        tls = trio.SSLStream(connection, join_client_context(), https_compatible=False)
+        await tls.do_handshake()
+        shown = tls.getpeercert(binary_form=True)
+        data = await receive_message(tls, join_protocol.CHALLENGE_LIMIT)
+        challenge = join_protocol.unpack(Challenge, data)
+        authority = newer_authority(member.authority, challenge.authority)
+        holder = read_certificate(shown).key
+        verify_peer(authority, shown, holder, member.revoked, time.time())
+        request = ask(member.identity, member.certificate)
+        renewal = join_protocol.make_renewal(member.identity, request, challenge, shown)
+        await send_message(tls, join_protocol.pack(renewal))
+        data = await receive_message(tls, join_protocol.ANSWER_LIMIT)
+        answer = join_protocol.unpack(Answer, data)
+        await tls.aclose()
+        return Renewed(answer.certificate, authority.der)
 
 
 def address_group(host: str) -> str:

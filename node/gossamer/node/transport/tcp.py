@@ -143,15 +143,18 @@ class TcpTransport:
         self, tcp: trio.SocketStream, remote: Address, *, dialled: bool, expected: int | None = None
     ) -> Admitted:
         """Run TLS and the hello on ``tcp``, which is taken over; it is closed if that fails."""
+        # Both may be replaced while this goes on, and have to fit each other.
+        me, credentials = self.me, self.credentials
         stream: PromptStream = TcpStream(tcp)
         plain = stream
         certificate: bytes | None = None
         try:
-            if self.credentials is not None:
-                stream, certificate = await self._handshake_tls(stream, remote, dialled)
+            if credentials is not None:
+                context = credentials.client if dialled else credentials.server
+                stream, certificate = await self._handshake_tls(stream, context, remote, dialled)
             return await introduce(
                 stream,
-                self.me,
+                me,
                 self._limits,
                 self._verify,
                 certificate=certificate,
@@ -164,10 +167,8 @@ class TcpTransport:
             raise
 
     async def _handshake_tls(
-        self, tcp: PromptStream, remote: Address, dialled: bool
+        self, tcp: PromptStream, context: ssl.SSLContext, remote: Address, dialled: bool
     ) -> tuple[TlsStream, bytes]:
-        assert self.credentials is not None
-        context = self.credentials.client if dialled else self.credentials.server
         hostname = remote.host if dialled and context.check_hostname else None
         tls = TlsStream(tcp, context, server_side=not dialled, server_hostname=hostname)
         try:
