@@ -69,9 +69,12 @@ from gossamer.protocol.errors import CapacityError
 # Seconds between two looks at the files and the clock.
 LOOK_S: Final = 2.0
 # A peer asks between DUE and this part of its certificate's time, so that those that were made
-# together do not ask together; and again after a hundredth of what is left, within these bounds.
+# together do not ask together; and again after the first of these times, then twice as long, up to
+# the last and to a hundredth of what is left.
 LATEST_DUE: Final = 0.8
 FIRST_RETRY_S, LAST_RETRY_S = 30.0, 6 * 3600.0
+# Unanswered requests after which people are told.
+IN_VAIN: Final = 3
 # A peer's request is passed on once in this time, and its answer awaited for as long.
 FORWARD_S: Final = 60.0
 # Requests under way at a time, and peers that are answered for each.
@@ -191,7 +194,7 @@ class RenewalDesk:
                 f"this peer's certificate is not valid before {date_text(certificate.not_before)},"
                 f" and {clock}: set the clock"
             )
-        if self._asked_in_vain > 1:
+        if self._asked_in_vain > IN_VAIN:
             return (
                 f"this peer's certificate expires at {date_text(certificate.not_after)}, and nobody"
                 f" who can renew it has answered; {way} explains other ways"
@@ -214,7 +217,8 @@ class RenewalDesk:
 
     async def _renew(self) -> None:
         left_s = max(0.0, self.member.certificate.not_after - self._now())
-        wait_s = min(max(left_s / 100, FIRST_RETRY_S), LAST_RETRY_S)
+        longest_s = min(max(left_s / 100, FIRST_RETRY_S), LAST_RETRY_S)
+        wait_s = min(FIRST_RETRY_S * 2 ** min(self._asked_in_vain, 16), longest_s)
         self._ask_at = trio.current_time() + wait_s * self._draws.uniform(0.75, 1.25)
         if self._is_holder:
             await self._renew_here()

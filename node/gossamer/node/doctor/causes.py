@@ -23,7 +23,10 @@ REVOKED_ADVICE: Final = (
     "Ask where the cluster was made. If it was a mistake: 'gossamer node join' with a fresh "
     "invitation, in a new folder."
 )
-_RENEW: Final = "Get a new certificate: 'gossamer node join' with a fresh invitation."
+RENEW: Final = (
+    "If the clock is right, get a new certificate by 'gossamer node renew'; where there is none, "
+    "by 'gossamer node join' with a fresh invitation."
+)
 
 _CONNECT: Final[Mapping[int, Cause]] = MappingProxyType(
     {
@@ -90,11 +93,11 @@ _VERIFY: Final[Mapping[int, Cause]] = MappingProxyType(
 # What OpenSSL says otherwise; an ALERT is what the other side found wrong with ours.
 _REASONS: Final[tuple[tuple[str, Cause], ...]] = (
     ("ALERT_UNKNOWN_CA", ("it does not know the authority of our certificate", _FOREIGN[1])),
-    ("ALERT_CERTIFICATE_EXPIRED", ("it finds our certificate expired", _RENEW)),
-    ("ALERT_CERTIFICATE_REVOKED", ("it knows that our certificate was revoked", _RENEW)),
-    ("ALERT_CERTIFICATE_REQUIRED", ("it wants a certificate and we showed none", _RENEW)),
-    ("ALERT_BAD_CERTIFICATE", ("it refuses our certificate", f"{_CLOCK} {_RENEW}")),
-    ("ALERT_CERTIFICATE_UNKNOWN", ("it refuses our certificate", f"{_CLOCK} {_RENEW}")),
+    ("ALERT_CERTIFICATE_EXPIRED", ("it finds our certificate expired", RENEW)),
+    ("ALERT_CERTIFICATE_REVOKED", ("it knows that our certificate was revoked", REVOKED_ADVICE)),
+    ("ALERT_CERTIFICATE_REQUIRED", ("it wants a certificate and we showed none", RENEW)),
+    ("ALERT_BAD_CERTIFICATE", ("it refuses our certificate", f"{_CLOCK} {RENEW}")),
+    ("ALERT_CERTIFICATE_UNKNOWN", ("it refuses our certificate", f"{_CLOCK} {RENEW}")),
     ("ALERT_PROTOCOL_VERSION", ("it speaks only another version of TLS", "Update that peer.")),
     ("UNSUPPORTED_PROTOCOL", ("it speaks only another version of TLS", "Update that peer.")),
     ("HANDSHAKE_FAILURE", ("the two sides share no way to encrypt", "Update the older of both.")),

@@ -47,6 +47,8 @@ from gossamer.node.security.issuing import issue_certificate, make_authority
 from gossamer.node.security.revocation import RevocationList, load_list, proves, save_list
 
 _PEM_LIMIT: Final = 2 * CERTIFICATE_LIMIT
+# OpenSSL's X509_V_FLAG_NO_CHECK_TIME, which the module ssl has no name for.
+_NO_CHECK_TIME: Final = 0x200000
 
 
 @frozen
@@ -283,6 +285,16 @@ def server_context(member: Membership) -> ssl.SSLContext:
 def client_context(member: Membership) -> ssl.SSLContext:
     """TLS for connecting to peers: both sides show certificates of the cluster."""
     return _mutual(ssl.PROTOCOL_TLS_CLIENT, member)
+
+
+def timeless_context(member: Membership) -> ssl.SSLContext:
+    """As `client_context`, but whenever certificates are valid: to find out whose clock is wrong.
+
+    Nothing is to be believed of a peer met by it.
+    """
+    context = client_context(member)
+    context.verify_flags |= ssl.VerifyFlags(_NO_CHECK_TIME)
+    return context
 
 
 def join_server_context(member: Membership) -> ssl.SSLContext:
