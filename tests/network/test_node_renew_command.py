@@ -11,6 +11,7 @@ import pytest
 from gossamer.node.security.admission import open_registrar, record_certificate
 from gossamer.node.security.cluster import ClusterFolder, Membership, open_membership
 from gossamer.node.security.files import write_file
+from gossamer.node.security.identity import key_text
 from gossamer.node.security.issuing import CLOCK_SLACK_S, issue_certificate
 from gossamer.node.store import Store
 from support.clusters import DAY_S
@@ -99,6 +100,36 @@ def test_an_expired_peer_is_back_with_its_folder_and_the_names_of_its_applicatio
             kept = ("sub", "--folder", "kitchen", "--name", "ada", "--count", "1", "price >= 0")
             assert json.loads(shell.ok(*kept))["values"]["symbol"] == "IBM"
     assert days_left(shell, "kitchen") > 700
+
+
+@pytest.mark.parametrize("role", ["peer", "broker"])
+def test_running_nodes_renew_in_time_and_use_what_they_got(shell: Shell, role: str) -> None:
+    """Over TLS: the next connection is made with the new certificate, and the old one ends."""
+    made(shell)
+    address = f"127.0.0.1:{free_ports(1)}"
+    options = ("--role", role, *QUIET)
+    other = ("--neighbour", address) if role == "broker" else ()
+    other += ("--set", f'discovery.peers=["{address}"]')
+    listen = ("--set", f'listen.addresses=["{address}"]')
+    old = certify(shell, 5 * DAY_S).certificate
+    with shell.node("kitchen", *options, *other) as node:
+        with shell.node("desk", *options, *listen) as holder:
+            assert wait_for_log(holder, "a certificate is renewed")["peer"] == key_text(old.key)
+            wait_for_log(node, "certificate is renewed")
+            assert connections(shell, "kitchen") == 1
+        with shell.node("desk", *options, *listen):
+            for _ in range(200):
+                if connections(shell, "kitchen") == 1:
+                    break
+            assert connections(shell, "kitchen") == 1
+    new = open_membership(shell.folder / "kitchen").certificate
+    assert new.key == old.key
+    assert new.serial != old.serial
+    assert days_left(shell, "kitchen") > 700
+
+
+def connections(shell: Shell, folder: str) -> int:
+    return int(json.loads(shell.ok("node", "status", folder, "--json"))["connections"])
 
 
 def test_a_renewal_is_carried_by_hand_where_there_is_no_network(shell: Shell) -> None:

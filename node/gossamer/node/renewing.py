@@ -23,7 +23,6 @@ import trio
 from attrs import define, evolve, field
 
 from gossamer.node.errors import (
-    CertificateError,
     EarlyCertificateError,
     ExpiredCertificateError,
     FrameTooLarge,
@@ -241,7 +240,7 @@ class RenewalDesk:
             if found is not None:
                 try:
                     save_renewed(found)
-                except OSError as error:
+                except (SecurityError, OSError) as error:
                     log.warning("the earlier certificate cannot be kept", cause=str(error))
                 self._put_in_place(found)
 
@@ -265,7 +264,7 @@ class RenewalDesk:
             await self._writer.run(lambda _: save_renewed(found))
         except RenewalError:
             return  # it came by several ways
-        except (CertificateError, StoreError, OSError) as error:
+        except (SecurityError, StoreError, OSError) as error:
             log.warning("a renewed certificate is of no use", cause=str(error))
             return
         self._put_in_place(found)
@@ -403,7 +402,7 @@ class RenewalDesk:
             try:
                 save_renewed(member)
                 self._install(member)
-            except OSError as error:
+            except (SecurityError, OSError) as error:
                 log.warning("the authority's new certificate cannot be kept", cause=str(error))
                 return
             log.info("the authority's certificate is renewed", until=date_text(found.not_after))

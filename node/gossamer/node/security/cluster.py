@@ -190,7 +190,7 @@ def save_membership(
 
 def stamp_of(folder: ClusterFolder) -> tuple[tuple[int, ...], ...]:
     """What changes whenever a certificate in ``folder`` is replaced."""
-    found = []
+    found: list[tuple[int, ...]] = []
     for path in (folder.peer_certificate, folder.authority_certificate):
         try:
             status = path.stat()
