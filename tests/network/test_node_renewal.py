@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from gossamer.node.errors import RevokedCertificateError
-from gossamer.node.renewing import BURST
+from gossamer.node.renewal_requests import BURST
 from gossamer.node.security.certificates import PeerCertificate, verify_peer
 from gossamer.node.security.cluster import Membership, open_membership, save_renewed
 from gossamer.node.security.extending import renew_peer

@@ -2,7 +2,7 @@
 
 Once two thirds of a certificate's time are over, its peer asks whoever it is connected to, and
 asks again until it has a new one. Who holds the authority's key answers; others pass the request
-on, each peer's at most once in `FORWARD_S`, and the answer back by the way on which the request
+on, each peer's at most once a minute, and the answer back by the way on which the request
 came. So it takes no address of the holder, and works for brokers, which connect to their neighbours
 only.
 
@@ -15,12 +15,12 @@ certificate travels with every answer; a newer one is told to all.
 from __future__ import annotations
 
 import random
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
 import trio
-from attrs import define, evolve, field
+from attrs import evolve
 
 from gossamer.node.errors import (
     EarlyCertificateError,
@@ -33,6 +33,7 @@ from gossamer.node.errors import (
     StoreError,
 )
 from gossamer.node.logs import log
+from gossamer.node.renewal_requests import MAX_PENDING, RenewalRequests
 from gossamer.node.revoking import RevocationDesk
 from gossamer.node.security.admission import Registrar, open_registrar
 from gossamer.node.security.certificates import Authority, date_text, read_certificate
@@ -74,41 +75,6 @@ LATEST_DUE: Final = 0.8
 FIRST_RETRY_S, LAST_RETRY_S = 30.0, 6 * 3600.0
 # Unanswered requests after which people are told.
 IN_VAIN: Final = 3
-# A peer's request is passed on once in this time, and its answer awaited for as long.
-FORWARD_S: Final = 60.0
-# Requests under way at a time, and peers that are answered for each.
-MAX_PENDING: Final = 256
-MAX_ASKERS: Final = 16
-# Frames about renewals that one peer may send at once, and seconds until it may send one more:
-# each costs two signatures to verify.
-BURST: Final = 32
-REFILL_S: Final = 1.0
-
-
-@define
-class _Pending:
-    """A request that is being answered, or was passed on: about which certificate, for whom."""
-
-    serial: int
-    until: float
-    askers: list[int] = field(factory=list)
-
-
-@define
-class _Allowance:
-    """How many frames a peer may still send."""
-
-    left: float = BURST
-    at: float = field(factory=trio.current_time)
-
-    def take(self) -> bool:
-        now = trio.current_time()
-        self.left = min(BURST, self.left + (now - self.at) / REFILL_S)
-        self.at = now
-        if self.left < 1:
-            return False
-        self.left -= 1
-        return True
 
 
 class RenewalDesk:
@@ -160,8 +126,7 @@ class RenewalDesk:
         self._news = trio.Event()
         self._inbox: deque[tuple[int, RenewalRequest]] = deque(maxlen=MAX_PENDING)
         self._renewed: Renewed | None = None
-        self._pending: OrderedDict[int, _Pending] = OrderedDict()
-        self._allowances: dict[int, _Allowance] = {}
+        self._requests = RenewalRequests()
 
     async def run(self) -> None:
         """Renew what has to be renewed, until cancelled."""
@@ -174,7 +139,7 @@ class RenewalDesk:
                 await self._renew()
             while self._inbox:
                 await self._grant(*self._inbox.popleft())
-            self._forget_late()
+            self._requests.forget_late()
             with trio.move_on_after(LOOK_S):
                 await self._news.wait()
 
@@ -315,7 +280,7 @@ class RenewalDesk:
 
     def forget(self, key: int) -> None:
         """A peer is connected no more."""
-        self._allowances.pop(key, None)
+        self._requests.forget(key)
 
     def receive(self, sender: int, frame: Frame) -> None:
         """Take a frame about renewals.
@@ -323,7 +288,7 @@ class RenewalDesk:
         Raises:
             RemoteProtocolError: what it brings is nothing of this cluster.
         """
-        if not self._allowances.setdefault(sender, _Allowance()).take():
+        if not self._requests.allows(sender):
             self._count_drop("flood")
         elif frame["type"] == "renewal wanted":
             self._take_request(sender, RenewalRequest(frame["certificate"], frame["signature"]))
@@ -332,21 +297,14 @@ class RenewalDesk:
 
     def _take_request(self, sender: int, request: RenewalRequest) -> None:
         certificate = read_certificate(request.certificate)
-        key = certificate.key
-        pending = self._pending.get(key)
-        if pending is not None and pending.serial == certificate.serial:
-            if sender not in pending.askers and len(pending.askers) < MAX_ASKERS:
-                pending.askers.append(sender)
-            return
-        if key == self.member.identity.key or len(self._pending) >= MAX_PENDING:
+        key, serial = certificate.key, certificate.serial
+        if key == self.member.identity.key or self._requests.joins(key, serial, sender):
             return
         try:
             check_request(self.member.authority, request, key, self._revocations.revoked)
         except RevokedCertificateError:
             return  # the sender may not know yet
-        self._pending.pop(key, None)
-        until = trio.current_time() + FORWARD_S
-        self._pending[key] = _Pending(certificate.serial, until, [sender])
+        self._requests.begin(key, serial, sender)
         if self._is_holder:
             self._inbox.append((key, request))
             self._news.set()
@@ -366,8 +324,7 @@ class RenewalDesk:
         self._answer(key, renewed)
 
     def _answer(self, key: int, renewed: Renewed) -> None:
-        pending = self._pending.get(key)
-        for asker in pending.askers if pending is not None else ():
+        for asker in self._requests.askers(key):
             self._send(asker, self._renewed_frame(renewed.certificate))
 
     def _take_renewed(self, sender: int, renewed: Renewed) -> None:
@@ -375,7 +332,7 @@ class RenewalDesk:
         key = read_certificate(renewed.certificate).key
         if key == self.member.identity.key:
             self._take_for_own(renewed)
-        elif key == sender or key in self._pending:
+        elif key == sender or key in self._requests:
             try:
                 self._descriptors.learn(renewed.certificate, key, self._now())
             except (ExpiredCertificateError, EarlyCertificateError, RevokedCertificateError):
@@ -409,11 +366,6 @@ class RenewalDesk:
             self.member = member
             self._stamp = stamp_of(member.folder)
             self._tell_all()
-
-    def _forget_late(self) -> None:
-        now = trio.current_time()
-        while self._pending and next(iter(self._pending.values())).until <= now:
-            self._pending.popitem(last=False)
 
     # Frames
 

@@ -20,7 +20,7 @@ from gossamer.node.security.admission import open_registrar
 from gossamer.node.security.certificates import date_text
 from gossamer.node.security.cluster import Membership, open_membership, save_renewed
 from gossamer.node.security.extending import renew_here, renew_peer, request_of
-from gossamer.node.security.joining import renew_at
+from gossamer.node.security.late_renewal import renew_at
 from gossamer.node.security.renewal import TEXT_LIMIT, RenewalRequest, Renewed, accept
 from gossamer.node.store import Store
 from gossamer.node.unwrap import unwrapped

@@ -38,8 +38,6 @@ from gossamer.node.security.certificates import (
     Authority,
     PeerCertificate,
     check_name,
-    read_certificate,
-    verify_peer,
 )
 from gossamer.node.security.cluster import (
     ClusterFolder,
@@ -62,9 +60,6 @@ from gossamer.node.security.join_protocol import Answer, Challenge, Renewal, Req
 from gossamer.node.security.renewal import (
     RenewalRequest,
     Renewed,
-    accept,
-    ask,
-    newer_authority,
 )
 from gossamer.node.security.revocation import RevocationList
 from gossamer.node.security.tokens import Token, read_token
@@ -77,7 +72,7 @@ Admit = Callable[[Request | RenewalRequest], Awaitable[Answer]]
 _log = logging.getLogger(__name__)
 
 _LENGTH_BYTES: Final = 4
-_BROKEN: Final = (OSError, ssl.SSLError, trio.BrokenResourceError, trio.ClosedResourceError)
+BROKEN: Final = (OSError, ssl.SSLError, trio.BrokenResourceError, trio.ClosedResourceError)
 _CAUSES: Final = {
     TokenUnknownError: join_protocol.UNKNOWN,
     TokenExpiredError: join_protocol.EXPIRED,
@@ -162,7 +157,7 @@ class JoinDesk:
                 await self._exchange(connection)
             if scope.cancelled_caught:
                 self.counts["slow"] += 1
-        except _BROKEN:
+        except BROKEN:
             self.counts["broken"] += 1
         finally:
             self.connections -= 1
@@ -290,56 +285,14 @@ async def join(text: str, path: Path, name: str, limits: JoinLimits | None = Non
         try:
             with trio.fail_after((limits or JoinLimits()).exchange_s):
                 found = await _ask(token, (host, port), identity, name)
-        except (*_BROKEN, CertificateError, trio.TooSlowError) as error:
-            attempts.append(f"{_address_text(host, port)}: {_why(error)}")
+        except (*BROKEN, CertificateError, trio.TooSlowError) as error:
+            attempts.append(f"{address_text(host, port)}: {why(error)}")
         else:
             if notes := found[3]:
                 write_file(folder.notes, notes)
             save_membership(folder, *found[:3])
             return open_membership(path)
     raise JoinFailedError(tuple(attempts))
-
-
-async def renew_at(
-    member: Membership, addresses: Sequence[Address], limits: JoinLimits | None = None
-) -> Membership:
-    """``member`` with a new certificate from a desk at one of ``addresses``; nothing is written.
-
-    Raises:
-        JoinRefusedError: the holder of the authority's key does not renew it.
-        JoinFailedError: no holder of this cluster was found at any of them.
-        CertificateError, RenewalError: what was answered is of no use.
-    """
-    attempts = []
-    for host, port in addresses:
-        try:
-            with trio.fail_after((limits or JoinLimits()).exchange_s):
-                renewed = await _ask_anew(member, (host, port))
-        except (*_BROKEN, CertificateError, JoinRequestError, trio.TooSlowError) as error:
-            attempts.append(f"{_address_text(host, port)}: {_why(error)}")
-        else:
-            return accept(member, renewed, time.time())
-    raise JoinFailedError(tuple(attempts))
-
-
-async def _ask_anew(member: Membership, address: Address) -> Renewed:
-    """The member's side of one exchange with the holder at ``address``."""
-    async with await trio.open_tcp_stream(*address) as connection:
-        tls = trio.SSLStream(connection, join_client_context(), https_compatible=False)
-        await tls.do_handshake()
-        shown = tls.getpeercert(binary_form=True)
-        data = await receive_message(tls, join_protocol.CHALLENGE_LIMIT)
-        challenge = join_protocol.unpack(Challenge, data)
-        authority = newer_authority(member.authority, challenge.authority)
-        holder = read_certificate(shown).key
-        verify_peer(authority, shown, holder, member.revoked, time.time())
-        request = ask(member.identity, member.certificate)
-        renewal = join_protocol.make_renewal(member.identity, request, challenge, shown)
-        await send_message(tls, join_protocol.pack(renewal))
-        data = await receive_message(tls, join_protocol.ANSWER_LIMIT)
-        answer = join_protocol.unpack(Answer, data)
-        await tls.aclose()
-        return Renewed(answer.certificate, authority.der)
 
 
 def address_group(host: str) -> str:
@@ -408,11 +361,13 @@ def _own_identity(folder: ClusterFolder) -> Identity:
     return identity
 
 
-def _address_text(host: str, port: int) -> str:
+def address_text(host: str, port: int) -> str:
+    """An address for people."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _why(error: BaseException) -> str:
+def why(error: BaseException) -> str:
+    """What went wrong at one address, in words."""
     if isinstance(error, trio.TooSlowError):
         return "no answer in time"
     if isinstance(error, OSError) and error.strerror:
