@@ -252,7 +252,8 @@ def test_a_revoked_broker_says_so_and_publishes_nothing(shell: Shell) -> None:
         assert_sentence(shell.run(*event), "is revoked")
 
 
-def test_a_broker_that_reaches_none_of_its_neighbours_says_so_on_publishing(shell: Shell) -> None:
+def test_a_broker_that_reaches_none_of_its_neighbours_says_so(shell: Shell) -> None:
+    """Though what it acknowledges is safe: it is on its disk until neighbours come."""
     shell.ok("node", "init", "desk", "--preset", "local")
     absent = f"127.0.0.1:{free_ports(1)}"
     event = ("pub", "--folder", "desk", "--name", "ada", "price=1")
@@ -260,5 +261,13 @@ def test_a_broker_that_reaches_none_of_its_neighbours_says_so_on_publishing(shel
     with shell.node("desk", *quiet):
         shell.ok("advertise", "--folder", "desk", "--name", "ada", "price > 0")
         shell.ok(*event)
+        assert troubles(shell, "desk") == []
     with shell.node("desk", *quiet, "--neighbour", absent):
-        assert shell.run(*event).returncode == 3
+        shell.ok(*event)
+        (trouble,) = troubles(shell, "desk")
+        assert "no other peer is reached" in trouble
+
+
+def troubles(shell: Shell, folder: str) -> list[str]:
+    """What a running node says is wrong."""
+    return list(json.loads(shell.ok("node", "status", folder, "--json"))["troubles"])

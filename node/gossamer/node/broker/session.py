@@ -133,8 +133,8 @@ class BrokerSession(Requests):
         except REFUSALS as error:
             await self._refuse(number, error)
             return
-        alone = len(ids) if self._services.standing.alone else 0
-        await self._reply(published_frame(number, ids, alone, single=single))
+        # What a broker acknowledges is on its own disk, whether or not neighbours are connected.
+        await self._reply(published_frame(number, ids, 0, single=single))
 
     async def _publish_all(self, events: list[Any]) -> list[str]:
         self._services.standing.check()
