@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import trio
 
+from gossamer.node.keeping import LAST_GAP, read_gap
+from gossamer.node.store import Store
 from support.clusters import DAY_S, MadeCluster, made_cluster
 from support.memory_members import member_peers
 from support.memory_peers import ring_errors
@@ -68,3 +70,21 @@ async def test_a_peer_whose_clock_was_wrong_is_back_once_it_is_right(
         assert all(not one.links for one in crowd.peers[keys[2]].snapshot().peers)
         crowd.offsets_s = {}
         await eventually(lambda: not ring_errors(crowd.peers), PATIENCE_S)
+
+
+@on_jumping_clock
+async def test_a_peer_notes_from_when_to_when_its_clock_was_set(cluster: MadeCluster) -> None:
+    """The doctor judges the clock by it."""
+    async with member_peers(cluster, 1) as crowd:
+        (key,) = crowd.peers
+        await trio.sleep(15)
+        before = crowd.now()
+        crowd.offset_s = 1000 * DAY_S
+        await trio.sleep(25)
+        await crowd.stop(key)
+        with Store(cluster.folder.parent / f"{key}.db") as store:
+            raw = store.get_meta(LAST_GAP)
+    assert raw is not None
+    began, ended = (moment.timestamp() for moment in read_gap(raw))
+    assert before - 15 <= began <= before
+    assert before + 1000 * DAY_S <= ended <= before + 1000 * DAY_S + 25

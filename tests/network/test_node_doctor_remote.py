@@ -20,7 +20,13 @@ import trio.testing
 import trustme
 
 from gossamer.node.doctor.findings import Finding, all_well
-from gossamer.node.doctor.remote import Greeting, Probes, SocketAddress, diagnose
+from gossamer.node.doctor.remote import (
+    Greeting,
+    Probes,
+    SocketAddress,
+    check_greeting,
+    diagnose,
+)
 from gossamer.node.errors import DiscoveryError
 
 HOST = "127.0.0.1"
@@ -307,3 +313,14 @@ async def test_the_next_address_is_tried_where_one_does_not_connect() -> None:
     assert findings[-1] == Finding(
         "version", True, "peer 0000000000000007 speaks version 1 as well"
     )
+
+
+def test_who_accepts_a_certificate_that_has_expired_by_this_clock_proves_it_wrong() -> None:
+    def faults(**timely: bool) -> dict[str, str]:
+        greeting = attrs.evolve(GREETING, **timely)
+        found = check_greeting(greeting, probes())
+        return {one.check: one.what for one in found if not one.ok}
+
+    assert faults() == {}
+    assert "this machine's clock is wrong" in faults(ours_timely=False)["clock"]
+    assert "its certificate is not valid" in faults(theirs_timely=False)["certificate"]

@@ -24,6 +24,7 @@ from gossamer.node.local.frames import LOCAL_TYPES
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import Descriptor, sign_descriptor
 from gossamer.node.security.encoding import decode
+from gossamer.node.security.extending import request_of
 from gossamer.node.security.identity import SIGNATURE_BYTES
 from gossamer.node.transport.frames import CONTROL_FRAMES
 from gossamer.node.transport.limits import HEADER_BYTES
@@ -162,6 +163,9 @@ class Member:
         answer = struct.pack("<4q", 5, 0, 6, 0)
         copies = struct.pack("<3q", 2, 8, 9)
         recalled = struct.pack(f"<{6 + attributes}q", 7, 0, 0, 1, 1, -1, *[5] * attributes)
+        certificate, authority = self.membership.certificate.der, self.membership.authority.der
+        signature = request_of(self.membership).signature
+        wanted = {"certificate": certificate, "signature": signature}
         introduction = {"version": 1, "software": "", "cluster": "", "key": 1, "addresses": []}
         return [
             {"type": "record", "kind": LOAD_SHIFTED, "words": shifted, "peers": own},
@@ -174,6 +178,9 @@ class Member:
             {"type": "revocations", "number": 5},
             {"type": "revocations", "number": 5, "list": b"{}"},
             {"type": "revocations wanted"},
+            {"type": "renewal wanted", **wanted},
+            {"type": "renewed", "certificate": certificate, "authority": authority},
+            {"type": "goodbye", "reason": "revoked", "detail": "", "proof": bytes(64)},
             {"type": "welcome", "echo": bytes(16)},
             {"type": "hello", "nonce": bytes(16), **introduction},
         ]

@@ -231,3 +231,96 @@ def test_pub_of_lines_ends_as_it_went(shell: Shell) -> None:
         code, out, err = end(publisher)
         assert (code, out) == (2, "")
         assert "gossamer: line 2: not published: the connection to the node broke" in err
+
+
+def revoked_member(shell: Shell) -> None:
+    """A cluster of `desk` and `kitchen`, which is revoked while neither runs."""
+    shell.ok("node", "init", "desk", "--preset", "local")
+    with shell.node("desk"):
+        token = shell.ok("node", "invite", "--folder", "desk").strip()
+        shell.ok("node", "join", token, "kitchen")
+    shell.ok("node", "revoke", "kitchen", "--folder", "desk")
+
+
+def test_a_revoked_peer_says_so_and_publishes_nothing(shell: Shell) -> None:
+    revoked_member(shell)
+    event = ("symbol=IBM", "price=79", "volume=1")
+    address = f"127.0.0.1:{free_ports(1)}"
+    with shell.node("desk", "--set", f'listen.addresses=["{address}"]'):
+        peers = f'discovery.peers=["{address}"]'
+        with shell.node("kitchen", "--set", peers, "--set", "page.enabled=false") as node:
+            wait_for_log(node, "this peer is revoked")
+            refused = shell.run("pub", "--folder", "kitchen", *event)
+            assert refused.stdout == ""
+            assert_sentence(refused, r"this peer \([0-9a-f]{16}\) is revoked")
+            lines = '{"symbol": "IBM", "price": 90, "volume": 1}\n'
+            batch = shell.run("pub", "--folder", "kitchen", "--jsonl", "-", text=lines)
+            assert_sentence(batch, "is revoked")
+            said = json.loads(shell.ok("node", "status", "kitchen", "--json"))
+            assert "is revoked" in said["troubles"][0]
+            assert "is revoked" in shell.ok("top", "kitchen", "--once")
+            found = shell.run("node", "doctor", "--folder", "kitchen", address, "--json")
+            assert found.returncode == 1
+            faults = {
+                one["check"]: one["what"]
+                for one in json.loads(found.stdout)["findings"]
+                if not one["ok"]
+            }
+            assert "this peer is revoked" in faults["membership"]
+            assert faults["hello"] == "it says that this peer is revoked"
+
+
+def test_a_peer_that_has_lost_its_cluster_says_so_on_publishing(shell: Shell) -> None:
+    shell.ok("node", "init", "demo", "--peers", "2", "--port", str(free_ports(2)))
+    event = ("symbol=IBM", "price=79", "volume=1")
+    with shell.node("demo/peer1", "--set", "page.enabled=false"):
+        with shell.node("demo/peer2", "--set", "page.enabled=false") as other:
+            shell.ok("pub", "--folder", "demo/peer1", *event)
+            shell.ok("node", "stop", "demo/peer2")
+            assert end(other)[0] == 0
+        for _ in range(ATTEMPTS):
+            done = shell.run("pub", "--folder", "demo/peer1", *event)
+            if done.returncode == 3:
+                break
+        assert done.returncode == 3
+        assert re.fullmatch(r"[0-9a-f]{16}\n", done.stdout)
+        assert "no other peer is reached, though others are known" in done.stderr
+        line = '{"symbol": "IBM", "price": 90, "volume": 1}\n'
+        batch = shell.run("pub", "--folder", "demo/peer1", "--jsonl", "-", text=2 * line)
+        assert batch.returncode == 3
+        assert "by this peer alone: 2" in batch.stderr
+
+
+def test_a_revoked_broker_says_so_and_publishes_nothing(shell: Shell) -> None:
+    revoked_member(shell)
+    address = f"127.0.0.1:{free_ports(1)}"
+    quiet = ("--role", "broker", "--set", "page.enabled=false")
+    with (
+        shell.node("desk", *quiet, "--set", f'listen.addresses=["{address}"]'),
+        shell.node("kitchen", *quiet, "--neighbour", address) as node,
+    ):
+        wait_for_log(node, "this peer is revoked")
+        shell.ok("advertise", "--folder", "kitchen", "--name", "ada", "price > 0")
+        event = ("pub", "--folder", "kitchen", "--name", "ada", "price=1")
+        assert_sentence(shell.run(*event), "is revoked")
+
+
+def test_a_broker_that_reaches_none_of_its_neighbours_says_so(shell: Shell) -> None:
+    """Though what it acknowledges is safe: it is on its disk until neighbours come."""
+    shell.ok("node", "init", "desk", "--preset", "local")
+    absent = f"127.0.0.1:{free_ports(1)}"
+    event = ("pub", "--folder", "desk", "--name", "ada", "price=1")
+    quiet = ("--role", "broker", "--set", "page.enabled=false")
+    with shell.node("desk", *quiet):
+        shell.ok("advertise", "--folder", "desk", "--name", "ada", "price > 0")
+        shell.ok(*event)
+        assert troubles(shell, "desk") == []
+    with shell.node("desk", *quiet, "--neighbour", absent):
+        shell.ok(*event)
+        (trouble,) = troubles(shell, "desk")
+        assert "no other peer is reached" in trouble
+
+
+def troubles(shell: Shell, folder: str) -> list[str]:
+    """What a running node says is wrong."""
+    return list(json.loads(shell.ok("node", "status", folder, "--json"))["troubles"])

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 import trio
 
+from gossamer.node.errors import PeerRevoked
 from gossamer.node.security.cluster import open_membership
 from gossamer.node.security.identity import make_identity
-from gossamer.node.security.revocation import Revocation, RevocationList, save_list
+from gossamer.node.security.revocation import Revocation, RevocationList, proves, save_list
 from support.attackers import attacker
 from support.clusters import DAY_S, MadeCluster, made_cluster
 from support.memory_members import MemberPeers, member_peers
@@ -71,6 +72,103 @@ async def test_who_is_revoked_is_cut_off_by_everybody_and_the_others_go_on(
         assert connected(crowd, bad) == set()
         refused = [crowd.peers[key].counters.refused["revoked"] for key in rest]
         assert sum(refused) > 0
+
+
+@on_jumping_clock
+async def test_who_is_revoked_learns_it_and_publishes_no_more(cluster: MadeCluster) -> None:
+    async with member_peers(cluster, 4) as crowd:
+        bad = list(crowd.peers)[2]
+        await acquainted(crowd)
+        revoke(crowd, bad)
+        peer = crowd.peers[bad]
+        await eventually(lambda: peer.standing.revoked, PATIENCE_S)
+        with pytest.raises(PeerRevoked, match=f"this peer \\({bad:016x}\\) is revoked"):
+            await peer.publish({"price": 6, "symbol": "A"})
+        assert peer.snapshot().troubles == (str(PeerRevoked(bad)),)
+        assert peer.gauges().revoked == 1
+        assert not peer.standing.alone
+        folder = crowd.members[bad].folder
+        await eventually(folder.proof.exists, PATIENCE_S)
+        assert proves(cluster.first.authority, bad, folder.proof.read_bytes())
+        assert open_membership(folder.path).is_revoked
+        others = [crowd.peers[key].standing for key in crowd.peers if key != bad]
+        assert not any(standing.revoked for standing in others)
+
+
+@on_jumping_clock
+async def test_who_was_revoked_while_away_learns_it_at_the_first_contact_and_knows_it_from_then_on(
+    cluster: MadeCluster,
+) -> None:
+    async with member_peers(cluster, 3) as crowd:
+        first, bad, _ = crowd.peers
+        await acquainted(crowd)
+        await crowd.stop(bad)
+        revoke(crowd, bad)
+        await rounds_pass(crowd.peers[first], rounds=8)
+        await crowd.add(bad)
+        await eventually(lambda: crowd.peers[bad].standing.revoked, PATIENCE_S)
+        await eventually(crowd.members[bad].folder.proof.exists, PATIENCE_S)
+        await crowd.stop(bad)
+        crowd.network.isolate(bad)
+        await crowd.add(bad)
+        await eventually(lambda: crowd.peers[bad].standing.revoked, 5)
+
+
+@on_jumping_clock
+async def test_nobody_is_talked_into_being_revoked(cluster: MadeCluster) -> None:
+    """By a proof of somebody else's revocation, or one that the authority did not sign."""
+    async with member_peers(cluster, 2) as crowd:
+        first, other = crowd.peers
+        revoke(crowd, cluster.admit("bad").identity.key)
+        proofs = [forged_list(crowd, other).proof_of(other)]
+        proofs += [entry.proof for entry in cluster.registrar.revoked().entries]
+        assert [len(proof) for proof in proofs] == [64, 64]
+        for proof in proofs:
+            async with attacker(crowd, other, cluster.admit(proof.hex()[:8])) as attack:
+                await attack.send("goodbye", reason="revoked", detail="", proof=proof)
+                await trio.sleep(5)
+        assert not crowd.peers[other].standing.revoked
+        assert not crowd.members[other].folder.proof.exists()
+        assert other in linked(crowd.peers[first])
+
+
+@on_jumping_clock
+async def test_a_peer_that_has_lost_all_others_says_so(cluster: MadeCluster) -> None:
+    async with member_peers(cluster, 3) as crowd:
+        left, *gone = crowd.peers
+        await acquainted(crowd)
+        peer = crowd.peers[left]
+        await peer.publish({"price": 6, "symbol": "A"})
+        assert not peer.standing.alone
+        for key in gone:
+            await crowd.stop(key)
+        await eventually(lambda: peer.standing.alone, PATIENCE_S)
+        await peer.publish({"price": 6, "symbol": "A"})
+        assert peer.standing.alone
+        (trouble,) = peer.snapshot().troubles
+        assert "no other peer is reached, though others are known" in trouble
+        await crowd.add(gone[0])
+        await eventually(lambda: not peer.standing.alone, PATIENCE_S)
+
+
+@on_jumping_clock
+async def test_a_peer_that_never_had_others_is_not_alone(cluster: MadeCluster) -> None:
+    async with member_peers(cluster, 1) as crowd:
+        (peer,) = crowd.peers.values()
+        await peer.publish({"price": 6, "symbol": "A"})
+        assert not peer.standing.alone
+        assert peer.snapshot().troubles == ()
+
+
+@on_jumping_clock
+async def test_a_peer_all_of_whose_others_are_revoked_is_not_alone(cluster: MadeCluster) -> None:
+    async with member_peers(cluster, 2) as crowd:
+        first, bad = crowd.peers
+        await acquainted(crowd)
+        revoke(crowd, bad)
+        await eventually(lambda: crowd.peers[bad].standing.revoked, PATIENCE_S)
+        await rounds_pass(crowd.peers[first], rounds=8)
+        assert not crowd.peers[first].standing.alone
 
 
 @on_jumping_clock

@@ -13,7 +13,7 @@ from gossamer.node.assembly import Parts
 from gossamer.node.discovery import static_peers
 from gossamer.node.security.cluster import Membership
 from gossamer.node.store.writer import StoreWriter
-from gossamer.node.transport.base import Address
+from gossamer.node.transport.base import Address, Transport
 from support.clusters import MadeCluster
 from support.memory_peers import MemoryPeers
 from support.memory_transport import MemoryNetwork
@@ -65,8 +65,13 @@ class MemberPeers(MemoryPeers):
             listen=[self.address_of(key)],
             sources=lambda _: [static_peers(contacts)],
             now=lambda: self.now(key),
+            present=self._present,
         )
         return self.change(key, parts)
+
+    def _present(self, _: Transport, member: Membership) -> None:
+        self.members[member.identity.key] = member
+        self.network.certificates[member.identity.key] = member.certificate.der
 
 
 @asynccontextmanager

@@ -23,6 +23,7 @@ from gossamer.node.errors import (
     ListenFailed,
     NodeError,
     PeerUnreachable,
+    RefusedByPeer,
 )
 from gossamer.node.transport.base import Address, Admitted, Handler, LocalPeer, Verify
 from gossamer.node.transport.frames import CONTROL_FRAMES
@@ -292,6 +293,8 @@ class MemoryListener:
             admitted = await self.transport.introduce(stream, remote, dialled=False)
         except NodeError as error:
             self.transport.on_refusal(error)
+            if isinstance(error, RefusedByPeer):
+                self.transport.on_refused_by(error)
             return
         await handler(admitted)
         await stream.aclose()
@@ -311,6 +314,7 @@ class MemoryTransport:
         self.me = me
         self.network = network
         self.on_refusal: Callable[[NodeError | None], None] = lambda _: None
+        self.on_refused_by: Callable[[RefusedByPeer], None] = lambda _: None
         self._limits = limits
         self._verify = verify
 
@@ -349,7 +353,11 @@ class MemoryTransport:
             raise HandshakeFailed(f"no answer within {self._limits.handshake_seconds} s")
         near, far = self.network.pair(self.me.key, there)
         listener.arrivals.send_nowait(far)
-        return await self.introduce(near, address, dialled=True, expected=key)
+        try:
+            return await self.introduce(near, address, dialled=True, expected=key)
+        except RefusedByPeer as error:
+            self.on_refused_by(error)
+            raise
 
     async def introduce(
         self, stream: MemoryStream, remote: Address, *, dialled: bool, **more: Any

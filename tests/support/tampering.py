@@ -8,7 +8,7 @@ import attrs
 import trio
 
 from gossamer.node.assembly import Parts
-from gossamer.node.errors import NodeError
+from gossamer.node.errors import NodeError, RefusedByPeer
 from gossamer.node.transport.base import (
     Address,
     Admitted,
@@ -61,6 +61,14 @@ class _Transport:
     @on_refusal.setter
     def on_refusal(self, told: Callable[[NodeError | None], None]) -> None:
         self.inner.on_refusal = told
+
+    @property
+    def on_refused_by(self) -> Callable[[RefusedByPeer], None]:
+        return self.inner.on_refused_by
+
+    @on_refused_by.setter
+    def on_refused_by(self, told: Callable[[RefusedByPeer], None]) -> None:
+        self.inner.on_refused_by = told
 
     async def listen(self, addresses: Sequence[Address]) -> Sequence[Listener]:
         return [_Listener(one, self.rewrite) for one in await self.inner.listen(addresses)]

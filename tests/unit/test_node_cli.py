@@ -263,10 +263,20 @@ def test_a_status_is_shown_in_words() -> None:
 def test_pub_ends_with_code_1_where_events_may_be_lost(
     monkeypatch: pytest.MonkeyPatch, capsys: CaptureFixture, arguments: Sequence[str]
 ) -> None:
-    def one(*_: object) -> str:
+    def one(*_: object) -> tuple[str, bool]:
         raise UnacknowledgedError(["7"], 1, "event 7 was not acknowledged")
 
-    monkeypatch.setattr(publishing, "publish_lines", lambda *_: publishing.EXIT_UNACKNOWLEDGED)
+    monkeypatch.setattr(publishing, "publish_lines", lambda *_: (publishing.EXIT_UNACKNOWLEDGED, 0))
     monkeypatch.setattr(publishing, "publish_one", one)
     assert main(["pub", *arguments]) == 1
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("arguments", [("--jsonl", "-"), ("price=1",)])
+def test_pub_ends_with_code_3_where_this_peer_alone_holds_events(
+    monkeypatch: pytest.MonkeyPatch, capsys: CaptureFixture, arguments: Sequence[str]
+) -> None:
+    monkeypatch.setattr(publishing, "publish_lines", lambda *_: (publishing.EXIT_OK, 1))
+    monkeypatch.setattr(publishing, "publish_one", lambda *_: ("7", True))
+    assert main(["pub", *arguments]) == 3
+    assert "by this peer alone: 1; no other peer is reached" in capsys.readouterr().err

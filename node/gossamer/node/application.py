@@ -17,6 +17,7 @@ from gossamer.node.metrics import Counters, Gauges
 from gossamer.node.page.snapshot import Snapshot
 from gossamer.node.publications import Publications
 from gossamer.node.runtime import Delivery, Runtime
+from gossamer.node.standing import Standing
 from gossamer.node.subscriptions import DEFAULT_ROOM, Mark, Subscribers, Subscription
 from gossamer.node.transport.base import Address
 from gossamer.protocol.content.encoding import encode_event
@@ -68,6 +69,7 @@ class Peer:
         schema: what events are made of.
         counters: what has happened; see `gossamer.node.metrics`.
         subscribers: all subscriptions.
+        standing: whether it belongs to its cluster and reaches others.
     """
 
     def __init__(
@@ -84,8 +86,10 @@ class Peer:
         mark: Mark,
         keep: Callable[[str, str, bool], None],
         acknowledge_s: float,
+        standing: Standing | None = None,
     ) -> None:
         self.key = key
+        self.standing = Standing(key) if standing is None else standing
         self.addresses: tuple[Address, ...] = ()
         self.schema = schema
         self.counters = counters
@@ -153,16 +157,19 @@ class Peer:
 
         Its rendezvous nodes and their successors hold it then: see `gossamer.node.peer` for what
         that promises. Waits for its turn while many others wait for their acknowledgement; those
-        of each ``application`` take turns then.
+        of each ``application`` take turns then. While `standing.alone`, an acknowledgement says
+        that this peer holds it, and nobody else.
 
         Raises:
             NotAcknowledged: nobody acknowledged it in time; it may reach all, some or none.
             UnknownAttributeError, WrongValueError: the values do not fit the schema.
             EventTooLarge: they take more bytes than peers carry.
+            PeerRevoked: the peer belongs to its cluster no more; nothing was published.
             PeerStopped: the peer runs no more.
         """
         await trio.lowlevel.checkpoint()
         self._check()
+        self.standing.check()
         exact = self.schema.check_event(values)
         data = self._format.to_bytes(exact, self.key, self._now())
         if len(data) > MAX_EVENT_BYTES:

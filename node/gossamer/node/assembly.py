@@ -12,19 +12,16 @@ import attrs
 import trio
 
 from gossamer.node.absence import Absence
+from gossamer.node.admitting import admit
 from gossamer.node.application import Inside, Peer, Views
 from gossamer.node.book import AddressBook
 from gossamer.node.causes import count_end, count_refusal
 from gossamer.node.certificates import CertificateDesk
 from gossamer.node.contacts import Contacts
 from gossamer.node.core import Core
+from gossamer.node.desks import make_desks, show_certificate
 from gossamer.node.discovery import REMEMBERED, Found, Source, discover
-from gossamer.node.errors import (
-    CertificateError,
-    PeerRefused,
-    PeerUnreachable,
-    RevokedCertificateError,
-)
+from gossamer.node.errors import PeerUnreachable, RefusedByPeer
 from gossamer.node.events import EventMemory, ValueMemory
 from gossamer.node.keeping import Keeper
 from gossamer.node.logs import log
@@ -33,11 +30,14 @@ from gossamer.node.notes import schema_fingerprint
 from gossamer.node.outlet import PoolOutlet
 from gossamer.node.overload import Overloads
 from gossamer.node.parts import Parts
+from gossamer.node.renewing import RenewalDesk
 from gossamer.node.revoking import RevocationDesk
 from gossamer.node.rounds import SteadyRounds
 from gossamer.node.runtime import Delivery, Runtime
 from gossamer.node.security.certificates import PeerCertificate
+from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import DescriptorBook
+from gossamer.node.standing import Standing
 from gossamer.node.transport.base import (
     Address,
     Admitted,
@@ -111,6 +111,8 @@ class _Assembly:
         )
         self.transport = parts.make_transport(self._introduction(), self._verify)
         self.transport.on_refusal = partial(count_refusal, self.counters)
+        self.transport.on_refused_by = self._on_refused_by
+        self.standing = Standing(parts.key, reaches_nobody=self._reaches_nobody)
         self.pool = ConnectionPool(
             self.transport,
             parts.limits,
@@ -130,8 +132,15 @@ class _Assembly:
         self.outlet = PoolOutlet(
             self.pool, self.counters, self.runtime.hand_back, self.overloads.note_dropped
         )
-        desk, self.revocations = self._make_desks()
-        self.runtime.attach(self.outlet, desk, self.revocations, self.overloads, self._cut)
+        self._make_desks()
+        self.runtime.attach(
+            self.outlet,
+            self.certificates,
+            self.revocations,
+            self.renewals,
+            self.overloads,
+            self._cut,
+        )
         self.contacts = Contacts(
             self.runtime,
             self.book,
@@ -172,24 +181,37 @@ class _Assembly:
             load_step=parts.settings.parameters().shift_threshold // LOAD_STEPS,
         )
 
-    def _make_desks(self) -> tuple[CertificateDesk | None, RevocationDesk | None]:
+    def _make_desks(self) -> None:
         parts, member = self.parts, self.parts.member
+        self.certificates: CertificateDesk | None = None
+        self.revocations: RevocationDesk | None = None
+        self.renewals: RenewalDesk | None = None
         if member is None or self.descriptors is None:
-            return None, None
+            return
         own = (parts.key, member.certificate.der)
-        return CertificateDesk(
-            self.descriptors, own, self.pool.try_send, parts.now
-        ), RevocationDesk(
+        self.certificates = CertificateDesk(self.descriptors, own, self.pool.try_send, parts.now)
+        self.revocations, self.renewals = make_desks(
             member,
             parts.writer,
             self.descriptors,
             self.book,
             self.pool,
             self.counters,
+            self.standing,
             draws=parts.draws,
             now=parts.now,
             report_failure=self.runtime.report_failure,
+            install=self._install,
         )
+
+    def _install(self, member: Membership) -> None:
+        """Put a renewed certificate in place; connections that there are go on."""
+        assert self.certificates is not None
+        assert isinstance(self.vouching, SignedVouching)
+        show_certificate(self.transport, self.parts.present, member)
+        self.certificates.renew(member.certificate.der)
+        self.vouching.renew(member.certificate)
+        self.views.certificate_expires_s = member.certificate.not_after
 
     def _make_peer(self) -> Peer:
         parts = self.parts
@@ -205,6 +227,7 @@ class _Assembly:
             mark=self.keeper.mark,
             keep=self.keeper.note_subscription,
             acknowledge_s=parts.acknowledge_s,
+            standing=self.standing,
         )
         certificate = self._certificate()
         self.views = views = PeerViews(
@@ -219,6 +242,7 @@ class _Assembly:
             cluster=parts.cluster,
             version=parts.version,
             round_s=parts.round_s,
+            standing=self.standing,
             certificate_expires_s=None if certificate is None else certificate.not_after,
         )
         inside = Inside(self.core.state, self.book.key_of)
@@ -244,13 +268,27 @@ class _Assembly:
     def _verify(self, certificate: bytes | None, hello: Hello) -> PeerIdentity:
         if certificate is None or self.descriptors is None:
             return PeerIdentity(hello.key)
-        try:
-            peer = self.descriptors.learn(certificate, hello.key, self.parts.now())
-        except CertificateError as error:
-            revoked = isinstance(error, RevokedCertificateError)
-            self.counters.refuse("revoked" if revoked else "certificate")
-            raise PeerRefused(str(error)) from error
-        return PeerIdentity(peer.key, peer.fingerprint, peer.name)
+        assert self.revocations is not None
+        return admit(
+            certificate,
+            hello,
+            self.descriptors,
+            self.revocations.revoked,
+            self.counters,
+            self.parts.now(),
+        )
+
+    def _on_refused_by(self, error: RefusedByPeer) -> None:
+        if self.revocations is not None:
+            self.revocations.hear(error.proof)
+
+    def _reaches_nobody(self) -> bool:
+        """Whether others are known, and none is a neighbour on the ring to hold anything."""
+        core = self.core
+        ring = core.neighbours()[: 2 * core.settings.ring_links]
+        if len(self.pool) > 0 and max(ring, default=-1) >= 0:
+            return False
+        return self.contacts.knows_others
 
     async def _identify(self, address: Address) -> int:
         """Connect to whoever listens at ``address``; its key."""
@@ -268,6 +306,8 @@ class _Assembly:
         self.absence.found(identity.key)
         if self.revocations is not None:
             self.revocations.greet(identity.key)
+        if self.renewals is not None:
+            self.renewals.greet(identity.key)
         connection = self.pool.get(identity.key)
         if connection is None or not connection.admitted.dialled:
             self.counters.accepted += 1
@@ -281,6 +321,8 @@ class _Assembly:
     def _on_down(self, identity: PeerIdentity, farewell: Farewell) -> None:
         self.runtime.forget(identity.key)
         count_end(self.counters, farewell.cause)
+        if self.revocations is not None and not farewell.by_us:
+            self.revocations.hear(farewell.proof)
         if farewell.by_us or self._nursery is None:
             return
         if farewell.cause is Cause.SHUTDOWN:
@@ -335,6 +377,8 @@ class _Assembly:
         nursery.start_soon(self.keeper.run)
         if self.revocations is not None:
             nursery.start_soon(self.revocations.run)
+        if self.renewals is not None:
+            nursery.start_soon(self.renewals.run)
         nursery.start_soon(self.views.run)
         nursery.start_soon(self.runtime.run, rounds)
         nursery.start_soon(self._search, parts.sources(listening))

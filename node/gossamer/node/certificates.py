@@ -55,6 +55,10 @@ class CertificateDesk:
         self._now = now
         self._asked: dict[int, _Asked] = {}
 
+    def renew(self, certificate: bytes) -> None:
+        """This peer's own certificate is another one from now on."""
+        self._own = (self._own[0], certificate)
+
     def hold(self, sender: int, frame: Frame, missing: Iterable[int]) -> bool:
         """Ask ``sender`` for certificates, and hold its frame until the answer; False if full."""
         asked = self._asked.setdefault(sender, _Asked())

@@ -21,6 +21,9 @@ SETTINGS: Final[dict[str, Any]] = {
     "pretty_exceptions_enable": False,
 }
 
+# Exit code of `pub` where this peer alone holds what was published.
+HELD_ALONE: Final = 3
+
 app = typer.Typer(help="Run peers that find each other.", no_args_is_help=True, **SETTINGS)
 sub_app = typer.Typer(**SETTINGS)
 pub_app = typer.Typer(**SETTINGS)
@@ -136,6 +139,32 @@ def revoke(
 
 
 @app.command()
+def renew(
+    folder: Folder = None,
+    at: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOST:PORT", help="Where the peer that made the cluster takes join requests."
+        ),
+    ] = None,
+    request: Annotated[
+        bool, typer.Option("--request", help="Print a request to be carried there.")
+    ] = False,
+    grant: Annotated[
+        str | None, typer.Option(metavar="FILE", help="There: print the answer to a request.")
+    ] = None,
+    take: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Put the answer in place; - is stdin.")
+    ] = None,
+) -> None:
+    """Renew a certificate, an expired one too; running nodes do so by themselves in time."""
+    from gossamer.node.commands.renewing import Way
+    from gossamer.node.commands.renewing import renew as extend
+
+    print(extend(folder, Way(at=at or (), request=request, grant=grant, take=take)))
+
+
+@app.command()
 def check(folder: Folder = None, changes: Changes = None) -> None:
     """Check configuration, schema and membership; show every setting and where it comes from."""
     from gossamer.node.commands.checking import check as look
@@ -235,21 +264,23 @@ def replay(
     no_plots: Annotated[bool, typer.Option("--no-plots", help="Draw nothing.")] = False,
 ) -> None:
     """Replay churn on real peers of this machine, beside a simulation of the same."""
+    from gossamer.node.commands.signals import ended_as_by_interrupt
     from gossamer.replay.command import Options
     from gossamer.replay.command import replay as play
 
     options = Options(
         peers=peers, speed=speed, processes=processes, out=out, json=json, plots=not no_plots
     )
-    code = play(
-        trace,
-        options,
-        preset=preset,
-        round_s=round_s,
-        events_per_hour=events_per_hour,
-        seed=seed,
-        changes=changes or (),
-    )
+    with ended_as_by_interrupt():
+        code = play(
+            trace,
+            options,
+            preset=preset,
+            round_s=round_s,
+            events_per_hour=events_per_hour,
+            seed=seed,
+            changes=changes or (),
+        )
     raise SystemExit(code)
 
 
@@ -305,6 +336,7 @@ def sub(
 ) -> None:
     """Print the events that match, one line of JSON each."""
     from gossamer.node.commands import subscribing
+    from gossamer.node.commands.signals import ended_as_by_interrupt
 
     if forget:
         if name is None or expression:
@@ -316,7 +348,8 @@ def sub(
     wanted = subscribing.Wanted(
         expression=expression, name=name, count=count, retained=retained, label=label
     )
-    subscribing.subscribe(folder, wanted)
+    with ended_as_by_interrupt():
+        subscribing.subscribe(folder, wanted)
 
 
 @pub_app.command()
@@ -336,17 +369,28 @@ def pub(
     """Publish an event, or every line of a file, and wait until other peers hold it.
 
     Prints the id, of every line its number and id. Exit code 1 says that some were not
-    acknowledged, and may be lost; 2 that there were lines that are no events, and not published.
+    acknowledged, and may be lost; 2 that there were lines that are no events, and not published;
+    3 that all were acknowledged, but some by this peer alone: it knows others, and reaches none.
     """
     from gossamer.node.commands import publishing
+    from gossamer.node.commands.signals import ended_as_by_interrupt
     from gossamer.node.errors import PublicationUncertainError, UnacknowledgedError
 
     if (jsonl is None) == (not values):
         raise typer.BadParameter("expected either values such as price=80.5, or --jsonl")
     if jsonl is not None:
-        raise typer.Exit(publishing.publish_lines(folder, jsonl, name))
+        with ended_as_by_interrupt():
+            code, alone = publishing.publish_lines(folder, jsonl, name)
+        if alone:
+            left = _held_alone(alone)
+            raise left if code == 0 else typer.Exit(code)
+        raise typer.Exit(code)
     try:
-        print(publishing.publish_one(folder, values or (), name))
+        with ended_as_by_interrupt():
+            id_, held_alone = publishing.publish_one(folder, values or (), name)
+        print(id_)
+        if held_alone:
+            raise _held_alone(1)
     except (PublicationUncertainError, UnacknowledgedError) as error:
         print(f"gossamer: {error}", file=sys.stderr)
         raise typer.Exit(publishing.EXIT_UNACKNOWLEDGED) from None
@@ -359,9 +403,19 @@ def top(
     once: Annotated[bool, typer.Option("--once", help="Print one picture and end.")] = False,
 ) -> None:
     """Watch a running peer: links, load, rates, queues and drops."""
+    from gossamer.node.commands.signals import ended_as_by_interrupt
     from gossamer.node.commands.watching import top as watch
 
-    watch(folder, interval, once=once)
+    with ended_as_by_interrupt():
+        watch(folder, interval, once=once)
+
+
+def _held_alone(events: int) -> typer.Exit:
+    """Say that nobody else holds what was published."""
+    from gossamer.node.standing import ALONE
+
+    print(f"gossamer: events acknowledged by this peer alone: {events}; {ALONE}", file=sys.stderr)
+    return typer.Exit(HELD_ALONE)
 
 
 def _print(lines: Sequence[str]) -> None:

@@ -78,6 +78,11 @@ class Contacts:
         self._called: set[int] = set()
         self._news = trio.Event()
 
+    @property
+    def knows_others(self) -> bool:
+        """Whether there are peers that this one could reach, as far as it ever heard."""
+        return bool(self._anonymous) or any(one.addresses for one in self._book)
+
     def add(self, found: Found) -> None:
         """Somebody may be a peer."""
         addresses = [Address(*address) for address in found.addresses]

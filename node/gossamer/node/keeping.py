@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Final, TypeVar
 
 import trio
@@ -27,6 +29,10 @@ MAX_MET: Final = 1024
 # How often it is noted that this peer runs: what it misses while it does not is asked for.
 ALIVE_S: Final = 10.0
 _ALIVE_AT: Final = "alive at"
+# The last time of more than `GAP_S` in which the peer did not run, or by which its clock was set:
+# from when to when, by its own clock. `gossamer node doctor` judges the clock by it.
+LAST_GAP: Final = "last gap"
+GAP_S: Final = 86_400.0
 
 
 class Keeper:
@@ -57,6 +63,7 @@ class Keeper:
         self._met: dict[int, KnownPeer] = {}
         self._asked: dict[tuple[str, str], bool] = {}
         self._work = trio.Event()
+        self._last_noted: float | None = None
 
     async def open(self, key: int) -> None:
         """Check that the file is that of peer ``key``, and make numbers ready.
@@ -94,10 +101,21 @@ class Keeper:
 
         What fails is told by the writer's next `flush`.
         """
+        now = self._now()
+        await self._note_gap(now)
         if not self._is_whole():
             return
-        now = repr(self._now()).encode()
-        await self._writer.write(lambda store: store.set_meta(_ALIVE_AT, now))
+        alive_at = repr(now).encode()
+        await self._writer.write(lambda store: store.set_meta(_ALIVE_AT, alive_at))
+
+    async def _note_gap(self, now: float) -> None:
+        before, self._last_noted = self._last_noted, now
+        if before is None:
+            raw = await self._writer.run(lambda store: store.get_meta(_ALIVE_AT))
+            before = now if raw is None else float(raw)
+        if now - before > GAP_S:
+            gap = json.dumps([before, now]).encode()
+            await self._writer.write(lambda store: store.set_meta(LAST_GAP, gap))
 
     async def _write_on(self) -> None:
         while True:
@@ -159,6 +177,15 @@ class Keeper:
     async def _lease(self) -> None:
         while len(self._leases) < 2:
             self._leases.append(await self._writer.run(Store.lease_sequence, LEASE))
+
+
+def read_gap(raw: bytes) -> tuple[datetime, datetime]:
+    """What was kept as `LAST_GAP`; raises ValueError or OverflowError for anything else."""
+    try:
+        before, after = json.loads(raw)
+        return datetime.fromtimestamp(before, UTC), datetime.fromtimestamp(after, UTC)
+    except (TypeError, OSError) as error:
+        raise ValueError("no gap") from error
 
 
 def _remember(store: Store, peer: KnownPeer) -> None:

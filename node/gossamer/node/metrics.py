@@ -152,6 +152,7 @@ class Gauges:
         load: events seen a round, as load shifting counts them.
         position: on the ring, 0 to 1.
         certificate_expires_s: seconds since 1970, None without TLS.
+        revoked: 1 once this peer belongs to its cluster no more.
     """
 
     links: Mapping[str, int]
@@ -167,6 +168,7 @@ class Gauges:
     load: float
     position: float
     certificate_expires_s: float | None = None
+    revoked: int = 0
 
 
 @attrs.frozen
@@ -283,6 +285,7 @@ METRICS: Final = (
         "certificate_expires_s",
         "When this peer's certificate expires, seconds since 1970.",
     ),
+    Metric("revoked", "gauge", "revoked", "1 once this peer is known to be revoked, 0 before."),
 )
 
 

@@ -64,14 +64,19 @@ class Notes:
     Attributes:
         schema: text of the schema, TOML.
         peers: addresses of peers to try first.
+        desks: where join requests were taken, by which a certificate can be renewed late.
     """
 
     schema: str
     peers: tuple[str, ...] = ()
+    desks: tuple[str, ...] = ()
 
     def to_bytes(self) -> bytes:
         """As they are kept and travel."""
-        return json.dumps({"schema": self.schema, "peers": list(self.peers[:MAX_PEERS])}).encode()
+        content: dict[str, Any] = {"schema": self.schema, "peers": list(self.peers[:MAX_PEERS])}
+        if self.desks:
+            content["desks"] = list(self.desks[:MAX_PEERS])
+        return json.dumps(content).encode()
 
 
 def read_notes(folder: ClusterFolder) -> Notes:
@@ -83,11 +88,11 @@ def read_notes(folder: ClusterFolder) -> Notes:
     path = folder.notes
     try:
         content = json.loads(read_file(path, _NOTES_LIMIT))
-        notes = Notes(content["schema"], tuple(content["peers"]))
-    except (ValueError, TypeError, KeyError, RecursionError):
+        notes = Notes(content["schema"], tuple(content["peers"]), tuple(content.get("desks", ())))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         reason = "is not readable, expected what 'gossamer node init' or 'join' wrote"
         raise ClusterFolderError(path, reason) from None
-    if not all(isinstance(text, str) for text in (notes.schema, *notes.peers)):
+    if not all(isinstance(text, str) for text in (notes.schema, *notes.peers, *notes.desks)):
         raise ClusterFolderError(path, "holds something else than text")
     return notes
 

@@ -32,6 +32,7 @@ class Parts:
         listen: where to listen.
         advertise: where others reach it, from where it really listens.
         member: its membership; None without certificates.
+        present: has the transport show a renewed certificate on the next connections.
         writer: of its state file.
         sources: where other peers are looked for, from where it really listens.
         remember: whether peers known before a restart are tried.
@@ -53,6 +54,7 @@ class Parts:
     advertise: Callable[[Sequence[Address]], Sequence[Address]]
     writer: StoreWriter
     member: Membership | None = None
+    present: Callable[[Transport, Membership], None] = lambda _transport, _member: None
     sources: Callable[[Sequence[Address]], Sequence[Source]] = lambda _: ()
     remember: bool = True
     draws: random.Random

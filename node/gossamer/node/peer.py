@@ -125,6 +125,7 @@ def _parts(
         advertise=advertise,
         writer=writer,
         member=member,
+        present=present,
         sources=sources,
         remember=config.discovery.remember,
         draws=random.SystemRandom(),
@@ -147,6 +148,12 @@ def transport_of(
         return TcpTransport(me, limits, verify, credentials, fair=fair)
 
     return make
+
+
+def present(transport: Transport, member: Membership) -> None:
+    """Show the certificate of ``member`` on the next connections; raises OSError if it cannot."""
+    if isinstance(transport, TcpTransport):
+        transport.credentials = Credentials(server_context(member), client_context(member))
 
 
 def advertised(config: NodeConfig, listening: Sequence[Address]) -> Sequence[Address]:

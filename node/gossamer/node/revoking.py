@@ -4,6 +4,10 @@ Peers tell each other the number of the list that they have, on every new connec
 has grown; who is behind asks for the list. It is signed by the authority, so that it does not
 matter who passes it on. Nothing is said while nobody has ever been revoked.
 
+A peer that is revoked itself learns of it from a list, or from whoever refuses it, who shows the
+authority's word for it: a proof, which is short, while lists may be long. It keeps the proof in its
+folder.
+
 Connections end with the certificate, too. When that is was told by the clock when they began; what
 the clock says later does not matter, so that setting it does not end them all.
 """
@@ -19,16 +23,29 @@ from typing import Final
 import trio
 
 from gossamer.node.book import AddressBook
-from gossamer.node.errors import BadFrame, ClusterFolderError, FrameTooLarge, StoreError
+from gossamer.node.errors import (
+    BadFrame,
+    ClusterFolderError,
+    FrameTooLarge,
+    PeerRevoked,
+    StoreError,
+)
 from gossamer.node.logs import log
 from gossamer.node.metrics import Counters
 from gossamer.node.security.certificates import Authority, read_certificate
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import DescriptorBook
-from gossamer.node.security.revocation import RevocationList, load_list, read_list, save_list
+from gossamer.node.security.files import write_file
+from gossamer.node.security.revocation import (
+    RevocationList,
+    load_list,
+    proves,
+    read_list,
+    save_list,
+)
 from gossamer.node.store import Store
 from gossamer.node.store.writer import StoreWriter
-from gossamer.node.transport.base import Cause
+from gossamer.node.transport.base import Cause, Farewell
 from gossamer.node.transport.frames import encode_frame
 from gossamer.node.transport.links import ConnectionPool
 from gossamer.node.transport.schema import Frame
@@ -95,6 +112,7 @@ class RevocationDesk:
 
     Attributes:
         revoked: the newest list met.
+        on_own: called once when it turns out that this peer itself is revoked.
     """
 
     def __init__(
@@ -124,6 +142,11 @@ class RevocationDesk:
             report_failure: lets the overlay know that a peer is gone.
         """
         self.revoked = member.revoked
+        self.on_own: Callable[[], None] = lambda: None
+        self._member = member
+        self._writer = writer
+        self._is_out = False
+        self._proof = b""
         self._authority = member.authority
         self._file = RevocationFile(member.folder.revoked, member.authority, writer)
         self._descriptors = descriptors
@@ -144,8 +167,12 @@ class RevocationDesk:
 
     async def run(self) -> None:
         """Follow the file, and write to it what peers have brought, until cancelled."""
+        if self._member.is_revoked:
+            self._leave("the files in its folder")
         while True:
             self._news = trio.Event()
+            if self._proof:
+                await self._keep_proof()
             self._look()
             if self.revoked.sequence > self._kept:
                 await self._keep()
@@ -154,15 +181,50 @@ class RevocationDesk:
             with trio.move_on_after(LOOK_S):
                 await self._news.wait()
 
+    # This peer itself
+
+    def hear(self, proof: bytes) -> None:
+        """Take what a peer that refuses this one has shown as the proof of its revocation."""
+        key = self._member.identity.key
+        if not self._is_out and proof and proves(self._authority, key, proof):
+            self._proof = proof
+            self._leave("a peer that refused it, with the authority's signature")
+            self._news.set()
+
+    def _leave(self, source: str) -> None:
+        """Note that this peer belongs no more."""
+        if self._is_out:
+            return
+        self._is_out = True
+        error = PeerRevoked(self._member.identity.key)
+        log.error("this peer is revoked", cause=str(error), told_by=source)
+        self.on_own()
+
+    async def _keep_proof(self) -> None:
+        proof, self._proof = self._proof, b""
+        try:
+            # In the writer's thread, as nobody waits for it.
+            await self._writer.run(lambda _: write_file(self._member.folder.proof, proof))
+        except (StoreError, OSError) as error:
+            log.warning("the proof of being revoked cannot be kept", cause=str(error))
+
     # Talking
 
     def greet(self, key: int) -> None:
         """Take note of a peer that is newly connected, and tell it which list is known here."""
+        self._note_end(key)
+        self._announce(key)
+
+    def refresh(self, key: int) -> None:
+        """A peer's certificate was renewed: if it is connected, that goes on."""
+        if key in self._good_until:
+            self._note_end(key)
+
+    def _note_end(self, key: int) -> None:
         der = self._descriptors.find_certificate(key)
         if der is not None:
             left_s = read_certificate(der).not_after - self._now()
             self._good_until[key] = trio.current_time() + left_s
-        self._announce(key)
 
     def _announce(self, key: int) -> None:
         if self.revoked.sequence > 0:
@@ -263,22 +325,26 @@ class RevocationDesk:
                 self._shut_out(entry.key)
         for connection in self._pool:
             self._announce(connection.identity.key)
+        if found.forbids(self._member.identity.key, self._member.certificate.serial):
+            self._leave("the list of revoked peers")
 
     def _shut_out(self, key: int) -> None:
         """Break off with a peer that is revoked; it is not to be found again."""
         self._book.disown(key)
-        self._expel(key, "revoked", REVOKED)
+        self._expel(
+            key, "revoked", Farewell(Cause.REVOKED, True, REVOKED, self.revoked.proof_of(key))
+        )
         self._report_failure(key)
 
     def _expel_expired(self) -> None:
         now = trio.current_time()
         for key in [key for key, until in self._good_until.items() if until <= now]:
             del self._good_until[key]
-            self._expel(key, "certificate", EXPIRED)
+            self._expel(key, "certificate", Farewell(Cause.REFUSED, True, EXPIRED))
             self._report_failure(key)
 
-    def _expel(self, key: int, cause: str, reason: str) -> None:
+    def _expel(self, key: int, cause: str, farewell: Farewell) -> None:
         connection = self._pool.get(key)
         if connection is not None:
             self._counters.refuse(cause)
-            connection.expel(Cause.REFUSED, reason)
+            connection.expel(farewell.cause, farewell.detail, farewell.proof)

@@ -23,12 +23,13 @@ from gossamer.node.inbox import Inbox
 from gossamer.node.metrics import Counters
 from gossamer.node.outlet import Outlet
 from gossamer.node.overload import Overloads
+from gossamer.node.renewing import RenewalDesk
 from gossamer.node.revoking import RevocationDesk
 from gossamer.node.rounds import Rounds
 from gossamer.node.transport.base import PeerIdentity
 from gossamer.node.transport.schema import Frame
 from gossamer.node.vouching import Vouching
-from gossamer.node.wire import EVENTS, Wire
+from gossamer.node.wire import RENEWAL_FRAMES, Wire
 from gossamer.protocol.codec import held_handles
 from gossamer.protocol.errors import CapacityError, RemoteProtocolError
 from gossamer.protocol.messages import (
@@ -37,6 +38,7 @@ from gossamer.protocol.messages import (
     CAUGHT_UP,
     DELIVER,
     EVENT,
+    EVENT_MESSAGES,
     FROM,
     HELD,
     KIND,
@@ -111,6 +113,7 @@ class Runtime:
         self._overloads: Overloads | None = None
         self._desk: CertificateDesk | None = None
         self._revocations: RevocationDesk | None = None
+        self._renewals: RenewalDesk | None = None
         self._inbox: deque[Record] = deque()
         self._working = False
         self._counting_recovered = False
@@ -123,6 +126,7 @@ class Runtime:
         outlet: Outlet,
         desk: CertificateDesk | None = None,
         revocations: RevocationDesk | None = None,
+        renewals: RenewalDesk | None = None,
         overloads: Overloads | None = None,
         cut: Callable[[int, RemoteProtocolError], None] = lambda _key, _error: None,
     ) -> None:
@@ -131,7 +135,8 @@ class Runtime:
         What is too much is told to ``overloads``. A peer that broke a rule by what it sent a while
         ago is cut by ``cut``.
         """
-        self._outlet, self._desk, self._revocations = outlet, desk, revocations
+        self._outlet, self._desk = outlet, desk
+        self._revocations, self._renewals = revocations, renewals
         if overloads is not None:
             self._overloads = overloads
             self._events_read = Inbox(self.receive, overloads, cut)
@@ -227,7 +232,11 @@ class Runtime:
         if self._taken % TURN == 0:
             await trio.lowlevel.checkpoint()
         key = identity.key
-        if self._events_read is None or frame["type"] != "record" or frame["kind"] not in EVENTS:
+        if (
+            self._events_read is None
+            or frame["type"] != "record"
+            or frame["kind"] not in EVENT_MESSAGES
+        ):
             self.receive(key, frame)
         else:
             flow = flow_of_frame(key, frame)
@@ -247,6 +256,8 @@ class Runtime:
         elif self._desk is not None and kind == "certificates":
             for waiting in self._desk.take(sender, frame["certificates"]):
                 self._take_record(sender, waiting, patient=False)
+        elif self._renewals is not None and kind in RENEWAL_FRAMES:
+            self._renewals.receive(sender, frame)
         elif self._revocations is not None:
             self._revocations.receive(sender, frame)
 
@@ -264,6 +275,8 @@ class Runtime:
             self._desk.forget(key)
         if self._revocations is not None:
             self._revocations.forget(key)
+        if self._renewals is not None:
+            self._renewals.forget(key)
 
     # How it is done
 

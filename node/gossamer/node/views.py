@@ -16,6 +16,7 @@ from gossamer.node.metrics import LINKS, NO_LINK, Counters, Gauges, RateMeter
 from gossamer.node.outlet import PoolOutlet
 from gossamer.node.overload import Overloads
 from gossamer.node.page.snapshot import PeerView, Queues, Rates, Snapshot, ring_fraction
+from gossamer.node.standing import Standing
 from gossamer.node.subscriptions import Subscribers
 from gossamer.node.transport.connection import Connection
 from gossamer.node.transport.links import ConnectionPool
@@ -57,6 +58,7 @@ class PeerViews:
     Attributes:
         name, cluster, version: of the peer, its cluster and its software.
         round_s: seconds of a round.
+        standing: of the peer in its cluster.
         certificate_expires_s: Unix seconds, None without certificates.
     """
 
@@ -71,6 +73,7 @@ class PeerViews:
     cluster: str
     version: str
     round_s: float
+    standing: Standing = attrs.field(factory=Standing)
     certificate_expires_s: float | None = None
     _started_at: float = attrs.field(factory=trio.current_time)
     _meters: dict[str, RateMeter] = attrs.field(factory=dict)
@@ -114,6 +117,7 @@ class PeerViews:
             load=int(self.core.state.load[SELF]) / _EVENTS_A_ROUND,
             position=ring_fraction(self.core.identifier),
             certificate_expires_s=self.certificate_expires_s,
+            revoked=int(self.standing.revoked),
         )
 
     def _gather_counts(self) -> None:
@@ -173,6 +177,7 @@ class PeerViews:
             dropped=dict(counters.dropped),
             known_peers=gauges.known_peers,
             peers=tuple(self._peer_views()),
+            troubles=self.standing.troubles(),
         )
 
     def _rate(self, name: str, count: int) -> float:

@@ -164,6 +164,11 @@ class SignedVouching:
         """The own descriptor may be signed anew if the profile changes."""
         self._signings_left = SIGNINGS_A_ROUND
 
+    def renew(self, certificate: PeerCertificate) -> None:
+        """Name another certificate from now on: the next descriptor is signed anew."""
+        self._certificate = certificate
+        self._signed = b""
+
     def own(self, profile: tuple[int, ...]) -> bytes:
         if not self._signed or self._deserves_signing(profile):
             self._sign(profile)

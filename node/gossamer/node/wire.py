@@ -19,6 +19,7 @@ from gossamer.node.book import AddressBook
 from gossamer.node.core import SELF, Record, header
 from gossamer.node.errors import BadFrame
 from gossamer.node.events import MAX_EVENT_BYTES, EventMemory
+from gossamer.node.security.identity import SIGNATURE_BYTES
 from gossamer.node.security.revocation import LIST_LIMIT
 from gossamer.node.transport.frames import CONTROL_FRAMES, KEY_HIGH, encode_frame
 from gossamer.node.transport.schema import (
@@ -51,11 +52,23 @@ REVOCATION_FRAMES: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
         "revocations wanted": {},
     }
 )
+# A peer asks for a new certificate, see `gossamer.node.security.renewal`; and what a peer's
+# certificate, and the authority's, are from now on.
+_CERTIFICATE: Final = Bytes(MAX_CERTIFICATE_BYTES)
+RENEWAL_FRAMES: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
+    {
+        "renewal wanted": {
+            "certificate": _CERTIFICATE,
+            "signature": Bytes(SIGNATURE_BYTES, SIGNATURE_BYTES),
+        },
+        "renewed": {"certificate": _CERTIFICATE, "authority": _CERTIFICATE},
+    }
+)
 
 
 def frame_types(codec: Codec) -> FrameTypes:
     """The frames that nodes send each other once they are connected."""
-    return CONTROL_FRAMES.extended(REVOCATION_FRAMES).extended(
+    return CONTROL_FRAMES.extended({**REVOCATION_FRAMES, **RENEWAL_FRAMES}).extended(
         {
             "record": {
                 "kind": Integer(min(codec.kinds), max(codec.kinds)),

@@ -239,8 +239,12 @@ async def _main() -> None:
 
 
 def main() -> None:
-    """Hold peers until standard input ends; Ctrl-C at the terminal is not for this process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Hold peers until standard input ends.
+
+    Ctrl-C at the terminal, and that it is closed, are not for this process.
+    """
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     configure_logs("error", "text", stream=sys.stderr)
     trio.run(_main)
 

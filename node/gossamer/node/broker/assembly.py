@@ -12,6 +12,7 @@ from typing import Any, Final
 import attrs
 import trio
 
+from gossamer.node.admitting import admit
 from gossamer.node.book import AddressBook
 from gossamer.node.broker.dialling import Dialler
 from gossamer.node.broker.engine import MICROSECONDS, Delivery, Engine, Input
@@ -25,13 +26,16 @@ from gossamer.node.broker.scot_links import ScotNeighbours
 from gossamer.node.broker.wire import OVERLAY_FRAMES, SCOT_FRAMES
 from gossamer.node.causes import count_end, count_refusal
 from gossamer.node.config_broker import GRAPH_BROKERS
-from gossamer.node.errors import CertificateError, PeerRefused, RevokedCertificateError
+from gossamer.node.desks import Present, make_desks, show_certificate
+from gossamer.node.errors import RefusedByPeer
 from gossamer.node.metrics import Counters
+from gossamer.node.renewing import RenewalDesk
 from gossamer.node.revoking import RevocationDesk
 from gossamer.node.security.certificates import PeerCertificate
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import DescriptorBook
 from gossamer.node.security.identity import key_text
+from gossamer.node.standing import Standing
 from gossamer.node.store import Store
 from gossamer.node.store.broker import Letter
 from gossamer.node.store.writer import StoreWriter
@@ -81,6 +85,7 @@ class BrokerParts:
         listen: where to listen.
         advertise: where others reach it, from where it really listens.
         member: its membership; None without certificates.
+        present: has the transport show a renewed certificate on the next connections.
         writer: of its state file.
         draws: what is left to chance: how long to wait before dialling again.
         now: Unix seconds.
@@ -101,6 +106,7 @@ class BrokerParts:
     listen: Sequence[Address]
     advertise: Callable[[Sequence[Address]], Sequence[Address]]
     member: Membership | None = None
+    present: Present = lambda _transport, _member: None
     writer: StoreWriter
     draws: random.Random
     now: Callable[[], float]
@@ -117,6 +123,7 @@ class BrokerNode:
         members: its clients.
         neighbours: its neighbours.
         pool: its connections.
+        standing: whether it belongs to its cluster and reaches others.
         counters: what every node counts.
     """
 
@@ -136,6 +143,7 @@ class BrokerNode:
         )
         self.neighbours = _neighbours_of(parts.kind, nursery, self._engine)
         self._parts = parts
+        self._renewals: RenewalDesk | None = None
         self._nursery = nursery
         self._descriptors = (
             None
@@ -145,6 +153,8 @@ class BrokerNode:
         self._book = AddressBook(parts.key, BOOK_CAPACITY, tuple, trio.current_time)
         self.transport = parts.make_transport(self._introduction(), self._verify)
         self.transport.on_refusal = partial(count_refusal, self.counters)
+        self.transport.on_refused_by = self._on_refused_by
+        self.standing = Standing(parts.key, reaches_nobody=self._reaches_nobody)
         self.pool = self.neighbours.pool = ConnectionPool(
             self.transport,
             parts.limits,
@@ -168,7 +178,7 @@ class BrokerNode:
             nursery,
             cyclic=parts.kind.cyclic,
         )
-        self._revocations = self._make_desk()
+        self._make_desks()
 
     def _engine(self) -> Engine:
         return self.engine
@@ -192,6 +202,8 @@ class BrokerNode:
     @property
     def certificate(self) -> PeerCertificate | None:
         """By which it belongs to its cluster; None without certificates."""
+        if self._renewals is not None:
+            return self._renewals.member.certificate
         return None if self._parts.member is None else self._parts.member.certificate
 
     # What the engine wants done
@@ -248,28 +260,38 @@ class BrokerNode:
     def _verify(self, certificate: bytes | None, hello: Hello) -> PeerIdentity:
         if certificate is None or self._descriptors is None:
             return PeerIdentity(hello.key)
-        try:
-            peer = self._descriptors.learn(certificate, hello.key, self._parts.now())
-        except CertificateError as error:
-            revoked = isinstance(error, RevokedCertificateError)
-            self.counters.refuse("revoked" if revoked else "certificate")
-            raise PeerRefused(str(error)) from error
-        return PeerIdentity(peer.key, peer.fingerprint, peer.name)
+        assert self._revocations is not None
+        revoked, now = self._revocations.revoked, self._parts.now()
+        return admit(certificate, hello, self._descriptors, revoked, self.counters, now)
 
-    def _make_desk(self) -> RevocationDesk | None:
+    def _on_refused_by(self, error: RefusedByPeer) -> None:
+        if self._revocations is not None:
+            self._revocations.hear(error.proof)
+
+    def _reaches_nobody(self) -> bool:
+        """Whether there are to be neighbours, and none is connected."""
+        wanted = bool(self._parts.neighbours) or any(
+            not one.refused for one in self.neighbours.known.values()
+        )
+        return wanted and len(self.pool) == 0
+
+    def _make_desks(self) -> None:
         parts = self._parts
+        self._revocations: RevocationDesk | None = None
         if parts.member is None or self._descriptors is None:
-            return None
-        return RevocationDesk(
+            return
+        self._revocations, self._renewals = make_desks(
             parts.member,
             parts.writer,
             self._descriptors,
             self._book,
             self.pool,
             self.counters,
+            self.standing,
             draws=parts.draws,
             now=parts.now,
             report_failure=lambda _: None,  # its connection ends, which is news enough
+            install=lambda member: show_certificate(self.transport, parts.present, member),
         )
 
     def _on_up(self, identity: PeerIdentity) -> None:
@@ -277,14 +299,20 @@ class BrokerNode:
         self.neighbours.on_up(identity)
         if self._revocations is not None:
             self._revocations.greet(identity.key)
+        if self._renewals is not None:
+            self._renewals.greet(identity.key)
         connection = self.pool.get(identity.key)
         if connection is None or not connection.admitted.dialled:
             self.counters.accepted += 1
 
     def _on_down(self, identity: PeerIdentity, farewell: Farewell) -> None:
         count_end(self.counters, farewell.cause)
+        if self._renewals is not None:
+            self._renewals.forget(identity.key)
         if self._revocations is not None:
             self._revocations.forget(identity.key)
+            if not farewell.by_us:
+                self._revocations.hear(farewell.proof)
         self.neighbours.on_down(identity, farewell)
 
     async def _on_frame(self, identity: PeerIdentity, frame: Frame) -> None:
@@ -294,6 +322,8 @@ class BrokerNode:
                 await self.neighbours.on_frame(identity, frame)
             case "route wanted" | "route":
                 self._route_desk.receive(identity.key, frame)
+            case "renewal wanted" | "renewed" if self._renewals is not None:
+                self._renewals.receive(identity.key, frame)
             case _ if self._revocations is not None:
                 self._revocations.receive(identity.key, frame)
 
@@ -343,6 +373,8 @@ class BrokerNode:
         self.transport.me = attrs.evolve(self.transport.me, addresses=self.addresses)
         if self._revocations is not None:
             self._nursery.start_soon(self._revocations.run)
+        if self._renewals is not None:
+            self._nursery.start_soon(self._renewals.run)
         for address in parts.neighbours:
             dialler = Dialler(address, self.pool, self.neighbours, parts.draws)
             self._nursery.start_soon(dialler.run)

@@ -139,7 +139,7 @@ class Neighbours:
         one = self.known.get(identity.key)
         if one is None:
             return
-        gone = farewell.cause is Cause.REFUSED
+        gone = farewell.cause in (Cause.REFUSED, Cause.REVOKED)
         if gone and not one.refused:
             one.refused = farewell.detail or str(farewell)
         name = key_text(one.key)

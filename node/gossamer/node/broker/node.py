@@ -14,7 +14,14 @@ from gossamer.node.broker.kinds import Kind, TreeKind
 from gossamer.node.broker.scot_kind import ScotKind
 from gossamer.node.config import NodeConfig
 from gossamer.node.config_broker import SCOT, TREES
-from gossamer.node.peer import PLAIN_CLUSTER, advertised, open_state, plain_key, transport_of
+from gossamer.node.peer import (
+    PLAIN_CLUSTER,
+    advertised,
+    open_state,
+    plain_key,
+    present,
+    transport_of,
+)
 from gossamer.node.security.cluster import ClusterFolder, Membership, open_membership
 from gossamer.node.store.writer import StoreWriter
 from gossamer.node.transport.base import Address
@@ -94,6 +101,7 @@ def _parts(
         listen=[Address(host, port) for host, port in config.listen.endpoints],
         advertise=advertise,
         member=member,
+        present=present,
         writer=writer,
         draws=random.SystemRandom(),
         now=time.time,

@@ -83,6 +83,7 @@ def broker_gauges(node: BrokerNode, clients: int) -> Gauges:
         load=0.0,
         position=0.0,
         certificate_expires_s=None if certificate is None else certificate.not_after,
+        revoked=int(node.standing.revoked),
     )
 
 
@@ -110,6 +111,7 @@ def broker_snapshot(node: BrokerNode, clients: int) -> Snapshot:
         dropped=node.counters.dropped,
         known_peers=len(known),
         peers=tuple(_view(one, (i + 1) / (len(known) + 1)) for i, one in enumerate(known)),
+        troubles=node.standing.troubles(),
     )
 
 

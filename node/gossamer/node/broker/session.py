@@ -129,11 +129,13 @@ class BrokerSession(Requests):
     async def _publish(self, number: int, events: list[Any], *, single: bool) -> None:
         """Publish ``events`` in their order; none of them if the values of one are none."""
         try:
+            self._services.standing.check()
             messages = [Publish(self._read(one, place)) for place, one in enumerate(events, 1)]
             outcomes = await self._services.members.ask_all(self._member, messages)
         except REFUSALS as error:
             await self._refuse(number, error)
             return
+        # What a broker acknowledges is on its own disk, whether or not neighbours are connected.
         errors = {place: one.error for place, one in enumerate(outcomes) if one.error}
         ids = ["" if one.error else id_text(one.id) for one in outcomes]
         if not single:

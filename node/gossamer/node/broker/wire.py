@@ -24,7 +24,7 @@ from gossamer.node.transport.schema import (
     ListOf,
     Text,
 )
-from gossamer.node.wire import REVOCATION_FRAMES
+from gossamer.node.wire import RENEWAL_FRAMES, REVOCATION_FRAMES
 from gossamer.protocol.broker.codec import plain_frame, read_frame
 from gossamer.protocol.broker.messages import Frame as BrokerFrame
 from gossamer.protocol.broker.plain import MAX_NAME
@@ -48,7 +48,9 @@ MAX_WAYS: Final = 64
 MAX_OVERLAY: Final = 1 << 16
 
 _WHO: Final = Text(MAX_NAME + 16)
-OVERLAY_FRAMES: Final[FrameTypes] = CONTROL_FRAMES.extended(REVOCATION_FRAMES).extended(
+OVERLAY_FRAMES: Final[FrameTypes] = CONTROL_FRAMES.extended(
+    {**REVOCATION_FRAMES, **RENEWAL_FRAMES}
+).extended(
     {
         "broker": {"session": Integer(0), "part": Bytes(PART_BYTES), "last": Flag()},
         "route wanted": {

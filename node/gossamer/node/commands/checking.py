@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,7 @@ from gossamer.node.config import NodeConfig
 from gossamer.node.config_broker import BROKER, BROKERS, SCOT, SCOT_BROKERS
 from gossamer.node.config_checks import DEFAULT_PORT, parse_address
 from gossamer.node.config_file import config_table
+from gossamer.node.doctor.clock import Signs, signs_of_files
 from gossamer.node.doctor.findings import all_well, findings_json, findings_table
 from gossamer.node.doctor.local import Here, diagnose_here
 from gossamer.node.doctor.remote import Greeting, Probes, diagnose
@@ -22,18 +24,26 @@ from gossamer.node.errors import (
     CertificateError,
     ConfigurationError,
     PeerRefused,
+    StoreError,
     StoreVersionError,
 )
+from gossamer.node.keeping import LAST_GAP, read_gap
 from gossamer.node.local.address import is_locked, local_address
+from gossamer.node.local.history import FILE_NAME as HISTORY
 from gossamer.node.notes import cluster_schema, schema_fingerprint
-from gossamer.node.security.certificates import verify_peer
+from gossamer.node.security.certificates import (
+    PeerCertificate,
+    check_time,
+    read_certificate,
+    verify_issued,
+)
 from gossamer.node.security.cluster import (
     ClusterFolder,
     Membership,
-    client_context,
     open_membership,
+    timeless_context,
 )
-from gossamer.node.store.database import read_version
+from gossamer.node.store.database import read_meta, read_version
 from gossamer.node.store.schema import MIGRATIONS
 from gossamer.node.transport.base import Address, Hello, LocalPeer, PeerIdentity
 from gossamer.node.transport.handshake import PROTOCOL_VERSION, introduce
@@ -98,7 +108,7 @@ def doctor(folder: Path | None, peers: Sequence[str], *, as_json: bool) -> bool:
 
 def probes(member: Membership, schema: str) -> Probes:
     """How the doctor speaks to peers: as this one."""
-    context = client_context(member)
+    context = timeless_context(member)
     me = LocalPeer(
         key=member.identity.key,
         cluster=member.authority.cluster,
@@ -114,21 +124,20 @@ def probes(member: Membership, schema: str) -> Probes:
 
     def identify(certificate: bytes | None, hello: Hello) -> PeerIdentity:
         try:
-            found = verify_peer(
-                member.authority, certificate or b"", hello.key, member.revoked, time.time()
-            )
+            found = verify_issued(member.authority, certificate or b"", hello.key, member.revoked)
         except CertificateError as error:
             raise PeerRefused(str(error)) from error
         return PeerIdentity(found.key, found.fingerprint, found.name)
 
     async def greet(stream: trio.abc.Stream) -> Greeting:
         assert isinstance(stream, TlsStream)
+        certificate = stream.peer_certificate()
         admitted = await introduce(
             stream,
             me,
             Limits(),
             identify,
-            certificate=stream.peer_certificate(),
+            certificate=certificate,
             dialled=True,
             remote=Address("", 0),
         )
@@ -136,6 +145,8 @@ def probes(member: Membership, schema: str) -> Probes:
             cluster=admitted.hello.cluster,
             key=admitted.hello.key,
             version=admitted.hello.version,
+            ours_timely=_is_timely(member.certificate),
+            theirs_timely=_is_timely(read_certificate(certificate or b"")),
         )
 
     return Probes(
@@ -150,11 +161,40 @@ def _check_state(path: Path) -> None:
         raise StoreVersionError(path, version, len(MIGRATIONS))
 
 
+def _is_timely(certificate: PeerCertificate) -> bool:
+    try:
+        check_time(certificate, time.time())
+    except CertificateError:
+        return False
+    return True
+
+
+def _signs(folder: ClusterFolder) -> Signs:
+    """When the peer is known to have run, by its files and by what it notes in its state."""
+    paths = (folder.state, folder.path / HISTORY, folder.revoked, folder.notes)
+    seen = signs_of_files([*paths, folder.state.with_name(f"{folder.state.name}-wal")])
+    gap = None
+    if folder.state.exists():
+        gap = _gap(folder.state)
+    return Signs(seen, gap)
+
+
+def _gap(state: Path) -> tuple[datetime, datetime] | None:
+    """The last time in which the peer did not run, or its clock was set, by its state file."""
+    try:
+        found = read_meta(state, LAST_GAP)
+        return None if found is None else read_gap(found)
+    except (StoreError, ValueError, OverflowError):
+        return None  # another check says what is wrong with the file
+
+
 def _here(config: NodeConfig, member: Membership) -> Here:
     folder: ClusterFolder = member.folder
     return Here(
         key=folder.peer_key,
         certificate=folder.peer_certificate,
+        revoked=member.is_revoked,
+        signs=_signs(folder),
         state=folder.state,
         state_version=read_version,
         newest_version=len(MIGRATIONS),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+import attrs
 import trio
 
 from gossamer.node.commands.config_text import FirstConfig, write_config
@@ -19,6 +20,7 @@ from gossamer.node.security import commands as security
 from gossamer.node.security.addresses import ADDRESSES, Address
 from gossamer.node.security.cluster import ClusterFolder, open_membership
 from gossamer.node.security.tokens import read_token
+from gossamer.node.transport.base import Address as HostAndPort
 
 # Where the peers of `init --peers` listen; beside the ports of a peer of the preset lan.
 FIRST_PORT: Final = 7720
@@ -77,7 +79,8 @@ def join(token: str, folder: Path, *, name: str, preset: str | None) -> list[str
         raise ConfigurationError("", "--preset", preset, nearest(preset, PRESETS))
     inviter = read_token(token).addresses
     said = security.join(token, folder, name)
-    notes = read_notes(ClusterFolder(folder))
+    desks = tuple(str(HostAndPort(*one)) for one in inviter)
+    notes = attrs.evolve(read_notes(ClusterFolder(folder)), desks=desks)
     write_notes(ClusterFolder(folder), notes)
     alone = all(is_loopback(host) for host, _ in inviter)
     chosen = preset or ("local" if alone else "lan")
@@ -154,7 +157,6 @@ async def _ask_addresses(config: NodeConfig) -> list[str]:
 def reachable(listening: Sequence[Address], config: NodeConfig) -> tuple[Address, ...]:
     """Where others reach what listens there; an address that means all of them is replaced."""
     from gossamer.node.peer import advertised
-    from gossamer.node.transport.base import Address as HostAndPort
 
     # What is advertised is the peers' port, so that only the listening addresses count here.
     found = advertised(_not_advertising(config), [HostAndPort(*one) for one in listening])
@@ -162,8 +164,6 @@ def reachable(listening: Sequence[Address], config: NodeConfig) -> tuple[Address
 
 
 def _not_advertising(config: NodeConfig) -> NodeConfig:
-    import attrs
-
     return attrs.evolve(config, listen=attrs.evolve(config.listen, advertise=()))
 
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 import signal
 import time
 from contextlib import AsyncExitStack
-from typing import Final
 
 import trio
 
+from gossamer.node.commands.signals import EXIT_INTERRUPTED, ending_signals
 from gossamer.node.config import NodeConfig
 from gossamer.node.local.address import LocalAddress, local_address
 from gossamer.node.local.server import FrontDesk
 from gossamer.node.local.services import LocalCounts
 from gossamer.node.logs import Repetitions, log
-
-EXIT_INTERRUPTED: Final = 128 + signal.SIGINT
 
 
 class NodeProcess:
@@ -63,7 +61,7 @@ class NodeProcess:
         return round(time.monotonic() - self._started_at, 1)
 
     async def _watch_signals(self, *, task_status: trio.TaskStatus[None]) -> None:
-        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        with trio.open_signal_receiver(signal.SIGINT, *ending_signals()) as signals:
             task_status.started()
             async for number in signals:
                 self.exit_code = EXIT_INTERRUPTED if number == signal.SIGINT else 0

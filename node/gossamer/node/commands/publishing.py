@@ -51,12 +51,14 @@ class Published:
         events: how many were published and acknowledged.
         unacknowledged: how many were published, and not acknowledged in time.
         refused: how many were not published, since they are no events or the node refused them.
+        alone: of those acknowledged, how many were so by the node alone, out of reach of others.
         started_at: monotonic seconds.
     """
 
     events: int = 0
     unacknowledged: int = 0
     refused: int = 0
+    alone: int = 0
     started_at: float = 0.0
 
     def summary(self) -> str:
@@ -161,8 +163,12 @@ def _ranges(numbers: Sequence[int]) -> str:
     return "lines " + ", ".join(f"{a}-{b}" if b > a else f"{a}" for a, b in found)
 
 
-def publish_one(folder: Path | None, arguments: Sequence[str], name: str | None = None) -> str:
-    """Publish the event that ``key=value`` arguments describe; return its id once others hold it.
+def publish_one(
+    folder: Path | None, arguments: Sequence[str], name: str | None = None
+) -> tuple[str, bool]:
+    """Publish the event that ``key=value`` arguments describe; wait until others hold it.
+
+    Returns its id, and whether the node alone holds it since it reaches nobody.
 
     Args:
         folder: of the node.
@@ -175,16 +181,17 @@ def publish_one(folder: Path | None, arguments: Sequence[str], name: str | None 
         NodeError: no node runs there, or it refuses.
     """
 
-    async def run(address: LocalAddress) -> str:
+    async def run(address: LocalAddress) -> tuple[str, bool]:
         async with open_client(address, name, aside=True, patience_s=0) as client:
             _check_name(client, name)
-            return await client.publish(event_of_arguments(client.schema, arguments))
+            id_ = await client.publish(event_of_arguments(client.schema, arguments))
+            return id_, client.alone > 0
 
     with unwrapped():
         return trio.run(run, address_of(folder))
 
 
-def publish_lines(folder: Path | None, source: str, name: str | None = None) -> int:
+def publish_lines(folder: Path | None, source: str, name: str | None = None) -> tuple[int, int]:
     """Publish the events of a file of JSON lines, or of standard input; tell how it went.
 
     Number and id of each line that was acknowledged go to standard output as soon as they are
@@ -196,7 +203,8 @@ def publish_lines(folder: Path | None, source: str, name: str | None = None) -> 
         name: the client's, as of `publish_one`.
 
     Returns the exit code: 0 if all were acknowledged, `EXIT_BAD_INPUT` if there were lines that
-    are no events or that the node refused, else `EXIT_UNACKNOWLEDGED`.
+    are no events or that the node refused, else `EXIT_UNACKNOWLEDGED`. And how many events the
+    node alone holds.
 
     Raises:
         NodeError: no node runs there, or it refuses this client.
@@ -213,7 +221,8 @@ def publish_lines(folder: Path | None, source: str, name: str | None = None) -> 
             print(f"gossamer: {error}", file=sys.stderr)
         finally:
             report.end(early=not whole)
-    return report.exit_code if whole else max(report.exit_code, EXIT_UNACKNOWLEDGED)
+    code = report.exit_code if whole else max(report.exit_code, EXIT_UNACKNOWLEDGED)
+    return code, report.done.alone
 
 
 async def publish_all(
@@ -240,6 +249,7 @@ async def publish_all(
             if isinstance(error, GONE):
                 failures.append(error)
                 nursery.cancel_scope.cancel()
+        report.done.alone = client.alone
         room.release()
 
     async with (

@@ -115,6 +115,7 @@ class RunningNode(NodeProcess):
             metrics_text=self._metrics(peer),
             stop=self.stop,
             counts=self._counts,
+            standing=peer.standing,
         )
         opened = open_local_server(self._address, services, retention_s)
         self._server = await stack.enter_async_context(opened)
@@ -158,6 +159,7 @@ class RunningNode(NodeProcess):
             "connections": sum(one.connected for one in snapshot.peers),
             "subscriptions": snapshot.subscriptions,
             "clients": self._clients,
+            "troubles": list(peer.standing.troubles()),
             "local": self._counts.to_json(),
         }
 

@@ -79,6 +79,7 @@ class RunningBroker(NodeProcess):
             metrics_text=lambda: self._metrics(node),
             stop=self.stop,
             counts=self._counts,
+            standing=node.standing,
         )
         opened = open_broker_server(self._address, services, key_text(node.key), node.mail)
         self._server = await stack.enter_async_context(opened)
@@ -120,5 +121,6 @@ class RunningBroker(NodeProcess):
             **{name: size for name, (size, _) in sizes.items() if name in _TOLD},
             "clients": self._clients,
             "letters": node.members.letters,
+            "troubles": list(node.standing.troubles()),
             "local": self._counts.to_json(),
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import time
 from collections import Counter
@@ -67,6 +68,9 @@ def top(folder: Path | None, interval_s: float, *, once: bool) -> None:
                 trio.run(_show, address, interval_s, live)
         except KeyboardInterrupt:
             return  # how people end it
+        except OSError as error:
+            if error.errno != errno.EIO:  # else nobody looks: the terminal was closed
+                raise
 
 
 def status_table(said: Mapping[str, Any]) -> Table:
@@ -81,8 +85,10 @@ def status_table(said: Mapping[str, Any]) -> Table:
 
 def picture(snapshot: Mapping[str, Any]) -> Group:
     """A snapshot of a peer as tables."""
+    troubles = [Text(printable(one), "bold red") for one in snapshot["troubles"]]
     return Group(
         Panel(_headline(snapshot), title=Text(printable(_title(snapshot)))),
+        *troubles,
         _side_by_side(_links_table(snapshot), _rates_table(snapshot), _drops_table(snapshot)),
         _peers_table(snapshot),
     )

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from gossamer.node.errors import NodeError
+from gossamer.node.errors import NodeError, RefusedByPeer
+from gossamer.node.transport.base import Cause as End
 
 Cause = tuple[str, str]  # what happened, and what to do about it
 
@@ -18,7 +19,14 @@ _FIREWALL: Final = (
 )
 _ROUTE: Final = "Check cable, Wi-Fi or VPN of this machine, and the address."
 _CLOCK: Final = "Set the clocks of both machines (NTP) and try again."
-_RENEW: Final = "Get a new certificate: 'gossamer node join' with a fresh invitation."
+REVOKED_ADVICE: Final = (
+    "Ask where the cluster was made. If it was a mistake: 'gossamer node join' with a fresh "
+    "invitation, in a new folder."
+)
+RENEW: Final = (
+    "If the clock is right, get a new certificate by 'gossamer node renew'; where there is none, "
+    "by 'gossamer node join' with a fresh invitation."
+)
 
 _CONNECT: Final[Mapping[int, Cause]] = MappingProxyType(
     {
@@ -85,11 +93,11 @@ _VERIFY: Final[Mapping[int, Cause]] = MappingProxyType(
 # What OpenSSL says otherwise; an ALERT is what the other side found wrong with ours.
 _REASONS: Final[tuple[tuple[str, Cause], ...]] = (
     ("ALERT_UNKNOWN_CA", ("it does not know the authority of our certificate", _FOREIGN[1])),
-    ("ALERT_CERTIFICATE_EXPIRED", ("it finds our certificate expired", _RENEW)),
-    ("ALERT_CERTIFICATE_REVOKED", ("it knows that our certificate was revoked", _RENEW)),
-    ("ALERT_CERTIFICATE_REQUIRED", ("it wants a certificate and we showed none", _RENEW)),
-    ("ALERT_BAD_CERTIFICATE", ("it refuses our certificate", f"{_CLOCK} {_RENEW}")),
-    ("ALERT_CERTIFICATE_UNKNOWN", ("it refuses our certificate", f"{_CLOCK} {_RENEW}")),
+    ("ALERT_CERTIFICATE_EXPIRED", ("it finds our certificate expired", RENEW)),
+    ("ALERT_CERTIFICATE_REVOKED", ("it knows that our certificate was revoked", REVOKED_ADVICE)),
+    ("ALERT_CERTIFICATE_REQUIRED", ("it wants a certificate and we showed none", RENEW)),
+    ("ALERT_BAD_CERTIFICATE", ("it refuses our certificate", f"{_CLOCK} {RENEW}")),
+    ("ALERT_CERTIFICATE_UNKNOWN", ("it refuses our certificate", f"{_CLOCK} {RENEW}")),
     ("ALERT_PROTOCOL_VERSION", ("it speaks only another version of TLS", "Update that peer.")),
     ("UNSUPPORTED_PROTOCOL", ("it speaks only another version of TLS", "Update that peer.")),
     ("HANDSHAKE_FAILURE", ("the two sides share no way to encrypt", "Update the older of both.")),
@@ -126,6 +134,8 @@ def handshake_cause(error: BaseException) -> Cause:
         if known is not None:
             return known
         behind = behind.__cause__ or behind.__context__
+    if isinstance(error, RefusedByPeer) and error.cause == End.REVOKED:
+        return ("it says that this peer is revoked", REVOKED_ADVICE)
     if isinstance(error, NodeError):
         return (str(error), "Look in that peer's log for its side of it.")
     return _HUNG_UP

@@ -14,6 +14,8 @@ from typing import Final
 import attrs
 import trio
 
+from gossamer.node.doctor.causes import RENEW, REVOKED_ADVICE
+from gossamer.node.doctor.clock import Signs, check_own_clock
 from gossamer.node.doctor.findings import Finding
 from gossamer.node.errors import InterfaceError, NodeError
 from gossamer.node.interfaces import InterfaceAddress, choose, local_addresses
@@ -30,6 +32,8 @@ class Here:
     Attributes:
         key: file of the private key.
         certificate: file of the certificate, PEM.
+        revoked: whether the peer belongs to its cluster no more.
+        signs: of when the peer ran, by which this machine's clock is judged.
         state: the state file.
         state_version: reads the version of a state file; raises `NodeError` or `OSError` where
             it cannot.
@@ -41,6 +45,8 @@ class Here:
 
     key: Path | None = None
     certificate: Path | None = None
+    revoked: bool | None = None
+    signs: Signs = attrs.field(factory=Signs)
     state: Path | None = None
     state_version: Callable[[Path], int] | None = None
     newest_version: int = 0
@@ -55,7 +61,13 @@ async def diagnose_here(here: Here) -> list[Finding]:
     if here.key is not None:
         findings.append(check_key_file(here.key))
     if here.certificate is not None:
-        findings.append(check_certificate(here.certificate, datetime.now(UTC)))
+        now = datetime.now(UTC)
+        valid = validity(here.certificate)
+        if valid is not None:
+            findings.append(check_own_clock(now, *valid, here.signs))
+        findings.append(check_certificate(here.certificate, now))
+    if here.revoked is not None:
+        findings.append(check_membership(here.revoked))
     if here.state is not None and here.state_version is not None:
         findings.append(check_state(here.state, here.state_version, here.newest_version))
     findings += [check_port(host, port) for host, port in here.listen or ()]
@@ -87,7 +99,7 @@ def check_certificate(path: Path, now: datetime) -> Finding:
     from cryptography import x509
 
     name = "certificate"
-    advice = "Get a new one: 'gossamer node join' with a fresh invitation."
+    advice = RENEW
     try:
         certificate = x509.load_pem_x509_certificate(path.read_bytes())
     except OSError as error:
@@ -101,9 +113,30 @@ def check_certificate(path: Path, now: datetime) -> Finding:
         )
         return Finding(name, False, what, "Set this machine's clock (NTP).")
     if now > end:
-        return Finding(name, False, f"it expired on {end:%Y-%m-%d %H:%M} UTC", advice)
+        what = f"by this machine's clock it expired on {end:%Y-%m-%d %H:%M} UTC"
+        return Finding(name, False, what, advice)
     what = f"it is valid until {end:%Y-%m-%d %H:%M} UTC, {(end - now).days} more days"
     return Finding(name, True, what, advice if end - now < RENEW_BEFORE else "")
+
+
+def validity(path: Path) -> tuple[datetime, datetime] | None:
+    """From when to when the certificate in a file is valid; None where there is none."""
+    from cryptography import x509
+
+    try:
+        certificate = x509.load_pem_x509_certificate(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return certificate.not_valid_before_utc, certificate.not_valid_after_utc
+
+
+def check_membership(revoked: bool) -> Finding:
+    """Whether the peer belongs to its cluster, as far as it has heard."""
+    name = "membership"
+    if not revoked:
+        return Finding(name, True, "nobody has shown this peer that it is revoked")
+    what = "this peer is revoked: the cluster's authority has said so, and no peer deals with it"
+    return Finding(name, False, what, REVOKED_ADVICE)
 
 
 def check_port(host: str, port: int) -> Finding:

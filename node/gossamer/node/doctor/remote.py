@@ -25,6 +25,17 @@ LISTEN_S: Final = 0.3
 MAX_ADDRESSES: Final = 4
 CLOCK_TOLERANCE_S: Final = 30.0
 
+_WRONG_HERE: Final = (
+    "it accepts this peer's certificate, which is not valid by this machine's clock: by its own "
+    "clock it is, so that this machine's clock is wrong"
+)
+_SET_OURS: Final = "Set this machine's clock (NTP); the certificate is in order."
+_WRONG_THERE: Final = (
+    "its certificate is not valid by this machine's clock: it has expired there, or one of the "
+    "clocks is wrong"
+)
+_LOOK_THERE: Final = "Compare both clocks; if they are right, 'gossamer node renew' there."
+
 SocketAddress = tuple[int, Any]  # address family, and what `connect` takes
 
 
@@ -37,12 +48,16 @@ class Greeting:
         key: its permanent key.
         version: of the peers' protocol.
         clock_s: its wall clock, seconds since 1970; None where it does not tell.
+        ours_timely, theirs_timely: whether the certificates of this peer and of that one, which
+            both have accepted, are valid by this machine's clock.
     """
 
     cluster: str
     key: int
     version: int
     clock_s: float | None = None
+    ours_timely: bool = True
+    theirs_timely: bool = True
 
 
 @attrs.frozen(kw_only=True)
@@ -129,6 +144,10 @@ def check_greeting(greeting: Greeting, probes: Probes) -> list[Finding]:
         found.append(check_version(greeting.version, probes.version, who))
     if greeting.clock_s is not None:
         found.append(check_clock(greeting.clock_s, time.time()))
+    if not greeting.ours_timely:
+        found.append(Finding("clock", False, _WRONG_HERE, _SET_OURS))
+    elif not greeting.theirs_timely:
+        found.append(Finding("certificate", False, _WRONG_THERE, _LOOK_THERE))
     return found
 
 

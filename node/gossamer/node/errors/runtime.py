@@ -38,6 +38,21 @@ class NotAcknowledged(NodeError):
         )
 
 
+class PeerRevoked(NodeError, LocalProtocolError):
+    """This peer belongs to its cluster no more; nothing was published.
+
+    Attributes:
+        key: its permanent key.
+    """
+
+    def __init__(self, key: int) -> None:
+        self.key = key
+        super().__init__(
+            f"this peer ({key:016x}) is revoked: no other peer takes its events; ask where the "
+            "cluster was made, and join by a new invitation in a new folder"
+        )
+
+
 class SubscriptionInUse(NodeError, LocalProtocolError):
     """A named application takes events from the same subscription already; nothing changed.
 

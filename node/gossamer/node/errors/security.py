@@ -145,5 +145,19 @@ class JoinFailedError(SecurityError):
         super().__init__(f"the inviter was not reached ({'; '.join(attempts)})")
 
 
+class RenewalError(SecurityError, RemoteProtocolError):
+    """A certificate is not renewed; the old one stays.
+
+    Attributes:
+        reason: why not, and what to do.
+        cause: one of the causes of `gossamer.node.security.join_protocol`, "" where none fits.
+    """
+
+    def __init__(self, reason: str, cause: str = "") -> None:
+        self.reason = reason
+        self.cause = cause
+        super().__init__(reason)
+
+
 class RevocationListError(SecurityError, RemoteProtocolError):
     """A list of revoked certificates is malformed or not the authority's; the old one stays."""

@@ -74,11 +74,13 @@ class PeerRefused(NodeError, RemoteProtocolError):
     Attributes:
         reason: why, in words that the peer may read.
         cause: the word for it on the wire.
+        proof: of its revocation, where that is why; see `gossamer.node.security.revocation`.
     """
 
-    def __init__(self, reason: str, cause: str = "refused") -> None:
+    def __init__(self, reason: str, cause: str = "refused", proof: bytes = b"") -> None:
         self.reason = reason
         self.cause = cause
+        self.proof = proof
         super().__init__(f"refused a peer: {reason}")
 
 
@@ -88,11 +90,13 @@ class RefusedByPeer(NodeError):
     Attributes:
         cause: the word for it on the wire, or "tls" where the peer refused our certificate.
         reason: why, in the peer's words.
+        proof: that we are revoked, where the peer says so and has one; not verified.
     """
 
-    def __init__(self, cause: str, reason: str) -> None:
+    def __init__(self, cause: str, reason: str, proof: bytes = b"") -> None:
         self.cause = cause
         self.reason = reason
+        self.proof = proof
         super().__init__(f"the peer refused this one: {reason or cause}")
 
 

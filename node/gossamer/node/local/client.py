@@ -79,6 +79,8 @@ class LocalClient:
         schema: what events are made of; None: at a broker, of anything.
         history: id of the node's history; "" for clients without a name.
         events: what the subscriptions bring, none of it twice; ends with the last connection.
+        alone: how many events were acknowledged so far while the node knew other nodes and reached
+            none, so that it alone holds them.
     """
 
     def __init__(
@@ -91,6 +93,7 @@ class LocalClient:
     ) -> None:
         self.peer, self.role, self.history = "", PEER, ""
         self.schema: Schema | None = None
+        self.alone = 0
         self._send, self.events = trio.open_memory_channel[ReceivedEvent](0)
         self._take, self._taken = trio.open_memory_channel[ReceivedEvent](EVENTS_AHEAD)
         self._links = Links(address, who, self, patience_s, on_change)
@@ -306,9 +309,11 @@ class LocalClient:
         """A request that publishes, made again only where it is known that nothing came of it."""
         while True:
             try:
-                return await self._links.ask(
+                answer = await self._links.ask(
                     lambda link: link.publish(kind, count, **fields), repeat=False
                 )
+                self.alone += answer.get("alone", 0)
+                return answer
             except RefusedByNodeError as error:
                 if error.cause != _STOPPED or not self._links.reconnects:
                     raise

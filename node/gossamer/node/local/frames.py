@@ -64,6 +64,8 @@ _NUMBER: Final = Integer(0, 1 << 53)
 _ID: Final = Text(MAX_ID)
 _POSITION: Final = Integer(0)
 _LOG_ID: Final = Text(32)
+# How many events of a request were acknowledged while the node reached nobody it knows.
+_ALONE: Final = Integer(1, MAX_EVENTS)
 
 LOCAL_TYPES: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
     {
@@ -105,8 +107,16 @@ LOCAL_TYPES: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
             "history": Optional(_LOG_ID),
             "role": Optional(Text(16)),
         },
-        "done": {"number": _NUMBER, "result": Optional(Text(MAX_ANSWER))},
-        "published": {"number": _NUMBER, "ids": ListOf(_EVENT_ID, MAX_EVENTS)},
+        "done": {
+            "number": _NUMBER,
+            "result": Optional(Text(MAX_ANSWER)),
+            "alone": Optional(_ALONE),
+        },
+        "published": {
+            "number": _NUMBER,
+            "ids": ListOf(_EVENT_ID, MAX_EVENTS),
+            "alone": Optional(_ALONE),
+        },
         "unacknowledged": {
             "number": _NUMBER,
             "ids": ListOf(_EVENT_ID, MAX_EVENTS),
@@ -118,6 +128,7 @@ LOCAL_TYPES: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
             "ids": ListOf(_EVENT_ID, MAX_EVENTS),
             "causes": ListOf(Text(64), MAX_EVENTS),
             "reasons": ListOf(Text(MAX_REASON), MAX_EVENTS),
+            "alone": Optional(_ALONE),
         },
         "refused": {"number": _NUMBER, "cause": Text(64), "reason": Text(1 << 15)},
         "event": {

@@ -20,6 +20,11 @@ GONE: Final = (TransportClosed, TransportBroken)
 Handler = Callable[[Frame], Awaitable[str | None]]
 
 
+def held_alone(events: int) -> dict[str, int]:
+    """The field that says how many events were acknowledged while the node reached nobody."""
+    return {"alone": events} if events else {}
+
+
 class Requests:
     """Answers a client's requests; subclasses know more of them."""
 
@@ -55,7 +60,7 @@ class Requests:
         raise NotImplementedError
 
     async def _tell_outcomes(
-        self, number: int, ids: Sequence[str], errors: Mapping[int, Exception]
+        self, number: int, ids: Sequence[str], errors: Mapping[int, Exception], alone: int = 0
     ) -> None:
         """Answer a `publish_many`.
 
@@ -63,9 +68,11 @@ class Requests:
             number: of the request.
             ids: of its events, "" of those that were not published.
             errors: by place in ``ids``, of what was not published or not acknowledged.
+            alone: how many were acknowledged while the node reached nobody.
         """
+        more = held_alone(alone)
         if not errors:
-            await self._reply(encode_frame("published", number=number, ids=list(ids)))
+            await self._reply(encode_frame("published", number=number, ids=list(ids), **more))
             return
         causes, reasons = [""] * len(ids), [""] * len(ids)
         for place, error in errors.items():
@@ -75,7 +82,9 @@ class Requests:
             if not ids[place]:
                 self._services.counts.refused[causes[place]] += 1
         await self._reply(
-            encode_frame("outcomes", number=number, ids=list(ids), causes=causes, reasons=reasons)
+            encode_frame(
+                "outcomes", number=number, ids=list(ids), causes=causes, reasons=reasons, **more
+            )
         )
 
     async def _answer(self, number: int, handle: Callable[[], Awaitable[str | None]]) -> None:

@@ -13,6 +13,7 @@ from gossamer.node.config import Local
 from gossamer.node.errors import NodeError
 from gossamer.node.local.history import History
 from gossamer.node.local.peer_like import EventLike, PeerLike
+from gossamer.node.standing import Standing
 from gossamer.node.transport.limits import Limits
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.errors import InvariantError, ProtocolError
@@ -68,6 +69,7 @@ class NodeServices:
         metrics_text: what `metrics` tells.
         stop: ends the node.
         counts: added to by whoever serves clients.
+        standing: of the node in its cluster.
     """
 
     limits: Local
@@ -76,6 +78,7 @@ class NodeServices:
     metrics_text: Callable[[], bytes]
     stop: Callable[[], None]
     counts: LocalCounts = field(factory=LocalCounts)
+    standing: Standing = field(factory=Standing)
 
 
 @frozen(kw_only=True)

@@ -25,7 +25,7 @@ from gossamer.node.local.durable import (
 from gossamer.node.local.frames import NEW, RETAINED, event_frame, id_text, values_from_wire
 from gossamer.node.local.history import KeptEvent
 from gossamer.node.local.peer_like import EventLike
-from gossamer.node.local.requests import GONE, Requests
+from gossamer.node.local.requests import GONE, Requests, held_alone
 from gossamer.node.local.services import REFUSALS, Services, check_refusal, feed
 from gossamer.node.transport.base import Cause, Farewell
 from gossamer.node.transport.connection import Connection
@@ -47,6 +47,7 @@ class _Batch:
     left: int
     single: bool
     errors: dict[int, Exception] = field(factory=dict)
+    alone: int = 0
 
 
 class Session(Requests):
@@ -226,6 +227,7 @@ class Session(Requests):
         try:
             event = await self._services.peer.publish(values, application=self)
             batch.ids[place] = id_text(event)
+            batch.alone += self._services.standing.alone
         except NotAcknowledged as error:
             batch.ids[place] = id_text(error.event)
             batch.errors[place] = error
@@ -242,12 +244,13 @@ class Session(Requests):
     async def _finish(self, batch: _Batch) -> None:
         """Answer for a batch of which everything has been tried."""
         if not batch.single:
-            await self._tell_outcomes(batch.number, batch.ids, batch.errors)
+            await self._tell_outcomes(batch.number, batch.ids, batch.errors, batch.alone)
             return
         (event_id,) = batch.ids
         error = batch.errors.get(0)
         if error is None:
-            await self._reply(encode_frame("done", number=batch.number, result=event_id))
+            more = held_alone(batch.alone)
+            await self._reply(encode_frame("done", number=batch.number, result=event_id, **more))
         elif event_id:
             regret = encode_frame(
                 "unacknowledged",

@@ -234,6 +234,9 @@ function draw(state) {
   byId("identity").textContent =
     `key ${state.key} \u00b7 cluster ${state.cluster.slice(0, 16)} \u00b7 round ${state.round}, one every ` +
     `${span(state.round_s)} \u00b7 up ${span(state.uptime_s)} \u00b7 applications: ${state.clients}`;
+  const troubles = state.troubles ?? [];
+  byId("troubles").hidden = troubles.length === 0;
+  byId("troubles").textContent = troubles.join(" \u00b7 ");
   byId("version").textContent = `gossamer ${state.version}`;
   for (const [link, count] of Object.entries(linkCounts(state.peers))) {
     byId(`count-${classOf(link)}`).textContent = count;

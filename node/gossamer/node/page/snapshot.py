@@ -93,6 +93,7 @@ class Snapshot:
         rates, queues: what passes and what waits.
         dropped: how many were dropped since the start, by cause.
         known_peers: how many there are in the address book.
+        troubles: what is wrong with this peer's place in the cluster, a sentence each.
         peers: those shown; at most `MAX_PEERS`, the linked ones first.
     """
 
@@ -115,6 +116,7 @@ class Snapshot:
     dropped: Mapping[str, int]
     known_peers: int
     peers: tuple[PeerView, ...]
+    troubles: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """As plain values; peers beyond `MAX_PEERS` are left out."""

@@ -16,7 +16,7 @@ from gossamer.node.errors import (
 )
 from gossamer.node.security.addresses import Address, check_addresses
 from gossamer.node.security.certificates import PeerCertificate, read_certificate
-from gossamer.node.security.cluster import Membership, load_signer
+from gossamer.node.security.cluster import Membership, load_signer, open_membership
 from gossamer.node.security.identity import Identity, key_text, permanent_key
 from gossamer.node.security.issuing import PEER_LIFETIME_S, issue_certificate
 from gossamer.node.security.revocation import (
@@ -35,6 +35,7 @@ from gossamer.node.store.admissions import IssuedCertificate, StoredToken
 from gossamer.protocol.errors import ConfigError
 
 TOKEN_LIFETIME_S: Final = 3600.0
+_REVOKED: Final = "revoked peer "
 
 
 @frozen
@@ -143,8 +144,17 @@ class Registrar:
             serials = tuple(certificate.serial for certificate in issued)
             entry = Revocation(key, serials, int(last))
             revoked = self.revoked().with_entry(entry, self.signer, now)
+            store.set_meta(_REVOKED + key_text(key), b"1")
             save_list(self.member.folder.revoked, revoked)
         return entry
+
+    def was_revoked(self, store: Store, key: int) -> bool:
+        """Whether the peer ``key`` was ever revoked, though it may be on the list no more."""
+        return store.get_meta(_REVOKED + key_text(key)) is not None
+
+    def current(self) -> Registrar:
+        """This registrar by the files in its folder as they are now: they may be renewed."""
+        return open_registrar(open_membership(self.member.folder.path))
 
     def revoked(self) -> RevocationList:
         """The list in the member's folder as it is now: a command may have changed it."""

@@ -101,20 +101,22 @@ class Authority:
         cluster: identifier of the cluster, 32 hexadecimal digits.
         name: what the cluster is called.
         public_key: raw public key.
-        not_after: when its own certificate expires, Unix seconds.
+        not_before, not_after: its own certificate is valid from the first until just before the
+            second, Unix seconds.
         der: its certificate.
     """
 
     cluster: str
     name: str
     public_key: bytes
+    not_before: float
     not_after: float
     der: bytes = field(repr=False)
 
     @property
     def fingerprint(self) -> bytes:
-        """SHA-256 of the authority's certificate: what a joining peer pins."""
-        return hashlib.sha256(self.der).digest()
+        """What a joining peer pins: SHA-256 of cluster and key, which outlive the certificate."""
+        return hashlib.sha256(self.cluster.encode() + self.public_key).digest()
 
     @property
     def pem(self) -> bytes:
@@ -136,8 +138,14 @@ def read_authority(der: bytes) -> Authority:
             raise MalformedCertificateError(f"the authority names the cluster {cluster!r}")
         if not _is_authority(certificate) or not _signed_by(certificate, certificate):
             raise MalformedCertificateError("the certificate is not one of an authority")
-        not_after = certificate.not_valid_after_utc.timestamp()
-        return Authority(cluster, name, _raw_key(certificate), not_after, der)
+        return Authority(
+            cluster,
+            name,
+            _raw_key(certificate),
+            certificate.not_valid_before_utc.timestamp(),
+            certificate.not_valid_after_utc.timestamp(),
+            der,
+        )
 
 
 def check_name(name: str) -> None:
@@ -172,6 +180,15 @@ def verify_peer(
         EarlyCertificateError: it is not valid yet.
         ExpiredCertificateError: it is valid no longer.
     """
+    peer = verify_issued(authority, der, claimed_key, revoked)
+    check_time(peer, now)
+    return peer
+
+
+def verify_issued(
+    authority: Authority, der: bytes, claimed_key: int, revoked: Revoked
+) -> PeerCertificate:
+    """As `verify_peer`, for a certificate of any time."""
     peer, certificate = _read_peer(der)
     if not _signed_by(certificate, parse_authority(authority.der)):
         raise ForeignCertificateError(
@@ -182,7 +199,6 @@ def verify_peer(
         raise KeyMismatchError(claimed_key, peer.key)
     if revoked.forbids(peer.key, peer.serial):
         raise RevokedCertificateError(peer.key)
-    check_time(peer, now)
     return peer
 
 
@@ -194,12 +210,12 @@ def check_time(peer: PeerCertificate, now: float) -> None:
         ExpiredCertificateError: it is valid no longer.
     """
     owner = f"the certificate of peer {key_text(peer.key)}"
-    clock = f"this machine's clock says {_date_text(now)}"
+    clock = f"this machine's clock says {date_text(now)}"
     if now < peer.not_before:
-        begin = _date_text(peer.not_before)
+        begin = date_text(peer.not_before)
         raise EarlyCertificateError(f"{owner} is not valid before {begin}, and {clock}")
     if now >= peer.not_after:
-        end = _date_text(peer.not_after)
+        end = date_text(peer.not_after)
         raise ExpiredCertificateError(f"{owner} expired at {end}, and {clock}")
 
 
@@ -301,7 +317,8 @@ def to_date(when: float) -> datetime:
     return datetime.fromtimestamp(0, UTC) + timedelta(seconds=int(when))
 
 
-def _date_text(when: float) -> str:
+def date_text(when: float) -> str:
+    """The moment ``when``, Unix seconds, for people."""
     try:
         return f"{to_date(when):%Y-%m-%d %H:%M} UTC"
     except OverflowError:

@@ -2,9 +2,11 @@
 
     peer.key      this peer's key pair, PEM (PKCS #8), mode 600; never leaves the machine
     peer.pem      this peer's certificate; its presence makes the folder a membership
+    peer.old.pem  the one before it was renewed, for clocks that turn out to have been ahead
     ca.pem        the certificate of the cluster's authority
     ca.key        the authority's key pair, mode 600; only where the cluster was made
     revoked.json  who belongs no more, signed by the authority
+    revoked.proof only of a peer that was revoked itself: the authority's word of it
     notes.json    what all members know of the cluster (`gossamer.node.notes`)
     state.db      what the peer remembers (`gossamer.node.store`)
 
@@ -20,29 +22,33 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
-from gossamer.node.errors import ClusterFolderError
+from gossamer.node.errors import CertificateError, ClusterFolderError
 from gossamer.node.security.certificates import (
     CERTIFICATE_LIMIT,
     Authority,
     PeerCertificate,
     check_name,
+    check_time,
     der_of_pem,
     read_authority,
     read_certificate,
 )
 from gossamer.node.security.files import make_folder, read_file, write_file
 from gossamer.node.security.identity import (
+    SIGNATURE_BYTES,
     Identity,
     load_identity,
     make_identity,
     save_identity,
 )
 from gossamer.node.security.issuing import issue_certificate, make_authority
-from gossamer.node.security.revocation import RevocationList, load_list, save_list
+from gossamer.node.security.revocation import RevocationList, load_list, proves, save_list
 
 _PEM_LIMIT: Final = 2 * CERTIFICATE_LIMIT
+# OpenSSL's X509_V_FLAG_NO_CHECK_TIME, which the module ssl has no name for.
+_NO_CHECK_TIME: Final = 0x200000
 
 
 @frozen
@@ -66,6 +72,11 @@ class ClusterFolder:
         return self.path / "peer.pem"
 
     @property
+    def previous_certificate(self) -> Path:
+        """The certificate that this peer had before."""
+        return self.path / "peer.old.pem"
+
+    @property
     def authority_certificate(self) -> Path:
         """The authority's certificate."""
         return self.path / "ca.pem"
@@ -79,6 +90,11 @@ class ClusterFolder:
     def revoked(self) -> Path:
         """The list of those who belong no more."""
         return self.path / "revoked.json"
+
+    @property
+    def proof(self) -> Path:
+        """The proof that this peer is revoked, where it is."""
+        return self.path / "revoked.proof"
 
     @property
     def notes(self) -> Path:
@@ -108,6 +124,18 @@ class Membership:
     identity: Identity
     certificate: PeerCertificate
     revoked: RevocationList
+
+    @property
+    def is_revoked(self) -> bool:
+        """Whether this peer itself belongs no more, by the files in its folder as they are now."""
+        key = self.identity.key
+        if self.revoked.forbids(key, self.certificate.serial):
+            return True
+        try:
+            proof = read_file(self.folder.proof, SIGNATURE_BYTES)
+        except ClusterFolderError:
+            return False
+        return proves(self.authority, key, proof)
 
 
 def make_cluster(
@@ -158,6 +186,47 @@ def save_membership(
     write_file(folder.authority_certificate, authority.pem)
     save_list(folder.revoked, revoked)
     write_file(folder.peer_certificate, certificate.pem)
+
+
+def stamp_of(folder: ClusterFolder) -> tuple[tuple[int, ...], ...]:
+    """What changes whenever a certificate in ``folder`` is replaced."""
+    found: list[tuple[int, ...]] = []
+    for path in (folder.peer_certificate, folder.authority_certificate):
+        try:
+            status = path.stat()
+        except OSError:
+            found.append((-1,))
+        else:
+            found.append((status.st_ino, status.st_size, status.st_mtime_ns))
+    return tuple(found)
+
+
+def save_renewed(member: Membership) -> None:
+    """Write a renewed certificate, of the peer or of the authority, in place of the old one.
+
+    Raises:
+        OSError: it could not be written; each file is the old one or the new one.
+    """
+    folder, pem = member.folder, member.certificate.pem
+    write_file(folder.authority_certificate, member.authority.pem)
+    present = read_file(folder.peer_certificate, _PEM_LIMIT)
+    if present != pem:
+        write_file(folder.previous_certificate, present)
+        write_file(folder.peer_certificate, pem)
+
+
+def previous_membership(member: Membership, now: float) -> Membership | None:
+    """``member`` with the certificate that it had before, where that is valid at ``now``.
+
+    One that was renewed by a clock which was ahead is not valid yet once the clock is right.
+    """
+    folder = member.folder
+    try:
+        found = read_certificate(_read_pem(folder.previous_certificate))
+        check_time(found, now)
+    except (ClusterFolderError, CertificateError):
+        return None
+    return evolve(member, certificate=found) if found.key == member.identity.key else None
 
 
 def open_membership(path: Path) -> Membership:
@@ -216,6 +285,16 @@ def server_context(member: Membership) -> ssl.SSLContext:
 def client_context(member: Membership) -> ssl.SSLContext:
     """TLS for connecting to peers: both sides show certificates of the cluster."""
     return _mutual(ssl.PROTOCOL_TLS_CLIENT, member)
+
+
+def timeless_context(member: Membership) -> ssl.SSLContext:
+    """As `client_context`, but whenever certificates are valid: to find out whose clock is wrong.
+
+    Nothing is to be believed of a peer met by it.
+    """
+    context = client_context(member)
+    context.verify_flags |= ssl.VerifyFlags(_NO_CHECK_TIME)
+    return context
 
 
 def join_server_context(member: Membership) -> ssl.SSLContext:

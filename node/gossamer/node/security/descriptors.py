@@ -221,7 +221,9 @@ class DescriptorBook:
         if entry is None:
             self._entries[key] = _Entry(peer, verifier)
             self._make_room()
-        elif peer.not_before >= entry.certificate.not_before:
+        elif peer.not_before >= entry.certificate.not_before or not _is_timely(
+            entry.certificate, now
+        ):
             entry.certificate, entry.verifier = peer, verifier
         return peer
 
@@ -309,6 +311,10 @@ class DescriptorBook:
     def _forget(self, key: int) -> None:
         entry = self._entries.pop(key)
         self._believed.pop(entry.packed, None)
+
+
+def _is_timely(certificate: PeerCertificate, now: float) -> bool:
+    return certificate.not_before <= now < certificate.not_after
 
 
 def _context(authority: Authority) -> str:

@@ -27,8 +27,14 @@ AUTHORITY_LIFETIME_S: Final = 20 * 365 * DAY_S
 CLOCK_SLACK_S: Final = DAY_S
 
 
-def make_authority(signer: Identity, cluster: str, name: str, now: float) -> Authority:
-    """A self-signed authority certificate for the key pair ``signer``."""
+def make_authority(
+    signer: Identity, cluster: str, name: str, now: float, not_before: float | None = None
+) -> Authority:
+    """A self-signed authority certificate for the key pair ``signer``.
+
+    It is valid from shortly before ``now``, or from ``not_before`` where one is renewed.
+    """
+    begin = now if not_before is None else not_before + CLOCK_SLACK_S
     subject = x509.Name(
         [
             x509.NameAttribute(NameOID.ORGANIZATION_NAME, cluster),
@@ -36,7 +42,7 @@ def make_authority(signer: Identity, cluster: str, name: str, now: float) -> Aut
         ]
     )
     builder = (
-        _builder(subject, subject, signer.public_key, now, now + AUTHORITY_LIFETIME_S)
+        _builder(subject, subject, signer.public_key, begin, now + AUTHORITY_LIFETIME_S)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_key_usage(authority=True), critical=True)
     )

@@ -10,6 +10,9 @@ inviter shows its peer certificate. The joiner trusts nobody yet: it takes the a
 certificate from the challenge if its fingerprint is the one in the token, verifies the certificate
 that TLS has shown by it, and sends the secret only to the peer that the token names.
 
+Whose certificate has expired asks in the same way for a new one, and shows the old one in place of
+a token; it knows the authority already.
+
 What the joiner signs covers the nonce, the token, its public key and the certificate of the
 inviter: a signature is of no use in another exchange.
 """
@@ -36,6 +39,7 @@ from gossamer.node.security.certificates import (
     Authority,
     PeerCertificate,
     read_authority,
+    read_certificate,
     verify_peer,
 )
 from gossamer.node.security.encoding import decode, encode
@@ -46,16 +50,18 @@ from gossamer.node.security.identity import (
     permanent_key,
     verify,
 )
+from gossamer.node.security.renewal import RenewalRequest
 from gossamer.node.security.revocation import LIST_LIMIT, RevocationList, read_list
 from gossamer.node.security.tokens import SECRET_BYTES, Token, token_id
 
 VERSION: Final = 1
 NONCE_BYTES: Final = 32
 CHALLENGE_LIMIT: Final = 8192
-REQUEST_LIMIT: Final = 1024
+REQUEST_LIMIT: Final = 2048
 NOTES_LIMIT: Final = 1 << 16
 ANSWER_LIMIT: Final = LIST_LIMIT + NOTES_LIMIT + 8192
 _CONTEXT: Final = "join 1"
+_RENEWAL_CONTEXT: Final = "late renewal 1"
 
 # Why the inviter refuses; the words travel.
 UNKNOWN, EXPIRED, USED = "unknown", "expired", "used"
@@ -66,12 +72,16 @@ NO_AUTHORITY, THROTTLED, BAD_REQUEST, REVOKED = (
     "revoked",
 )
 FAILED: Final = "failed"
+TOO_EARLY, NOT_ON_RECORD = "too early", "not on record"
 
 _SENTENCES: Final = {
     NO_AUTHORITY: "the inviter holds no ca.key; ask for an invitation where the cluster was made",
     THROTTLED: "too many requests from this address wait to be heard; try again in a minute",
     BAD_REQUEST: "the inviter takes the request for malformed; is this the same gossamer version?",
     REVOKED: "this peer's key is revoked; remove its peer.key to join as a new peer",
+    TOO_EARLY: "the certificate need not be renewed yet; a running node does so in time",
+    NOT_ON_RECORD: "the certificate has expired and is not on record where the cluster was made;"
+    " it needs a new invitation",
     FAILED: "the inviter could not issue a certificate; its log says why",
 }
 _TOKEN_ERRORS: Final = {
@@ -80,7 +90,7 @@ _TOKEN_ERRORS: Final = {
     USED: TokenUsedError,
 }
 
-M = TypeVar("M", "Challenge", "Request", "Answer")
+M = TypeVar("M", "Challenge", "Request", "Renewal", "Answer")
 
 
 def _bytes(low: int, high: int) -> Any:
@@ -106,6 +116,15 @@ class Request:
 
 
 @frozen(kw_only=True)
+class Renewal:
+    """What a member asks whose certificate has expired, or is about to; see `renewal`."""
+
+    certificate: bytes = _bytes(1, CERTIFICATE_LIMIT)
+    signature: bytes = _bytes(SIGNATURE_BYTES, SIGNATURE_BYTES)
+    proof: bytes = _bytes(SIGNATURE_BYTES, SIGNATURE_BYTES)
+
+
+@frozen(kw_only=True)
 class Answer:
     """What the joiner gets; `notes` is what members have to know beside who they are."""
 
@@ -124,7 +143,7 @@ class Inviter:
     certificate: PeerCertificate
 
 
-def pack(message: Challenge | Request | Answer) -> bytes:
+def pack(message: Challenge | Request | Renewal | Answer) -> bytes:
     """A message as it travels."""
     return encode({"version": VERSION, **asdict(message)})
 
@@ -167,14 +186,50 @@ def recognise(token: Token, challenge: Challenge, shown_certificate: bytes, now:
         ForeignCertificateError: it is no member of the token's cluster.
         CertificateError: its certificate is no good, or it is another member than the inviter.
     """
-    if hashlib.sha256(challenge.authority).digest() != token.fingerprint:
+    authority = read_authority(challenge.authority)
+    if authority.fingerprint != token.fingerprint:
         raise ForeignCertificateError(
             f"the peer at this address is not of cluster {token.cluster}, which the token names"
         )
-    authority = read_authority(challenge.authority)
     nobody = RevocationList(authority.cluster)
     certificate = verify_peer(authority, shown_certificate, token.inviter, nobody, now)
     return Inviter(authority, certificate)
+
+
+def unpack_asked(data: bytes) -> Request | Renewal:
+    """What somebody asks; raises as `unpack`."""
+    try:
+        content = decode(data)
+    except ValueError as error:
+        raise JoinRequestError(f"the request of a join is {error}") from error
+    renewal = isinstance(content, dict) and "certificate" in content
+    return unpack(Renewal, data) if renewal else unpack(Request, data)
+
+
+def make_renewal(
+    identity: Identity, request: RenewalRequest, challenge: Challenge, shown_certificate: bytes
+) -> Renewal:
+    """Ask for a certificate in place of an old one, here and now."""
+    signed = _renewal_bytes(challenge.nonce, request.certificate, shown_certificate)
+    return Renewal(
+        certificate=request.certificate,
+        signature=request.signature,
+        proof=identity.sign(_RENEWAL_CONTEXT, signed),
+    )
+
+
+def check_renewal(renewal: Renewal, nonce: bytes, own_certificate: bytes) -> RenewalRequest:
+    """Check that whoever asks holds the key of the certificate, and asks here and now.
+
+    Raises:
+        JoinRequestError: that is not so.
+        MalformedCertificateError: what it shows is no certificate.
+    """
+    signed = _renewal_bytes(nonce, renewal.certificate, own_certificate)
+    public_key = read_certificate(renewal.certificate).public_key
+    if not verify(public_key, _RENEWAL_CONTEXT, signed, renewal.proof):
+        raise JoinRequestError("the request of a renewal does not prove that its key is its own")
+    return RenewalRequest(renewal.certificate, renewal.signature)
 
 
 def make_request(
@@ -217,6 +272,11 @@ def read_answer(
 
 def _signed_bytes(nonce: bytes, secret: bytes, public_key: bytes, certificate: bytes) -> bytes:
     return encode([nonce, token_id(secret), public_key, hashlib.sha256(certificate).digest()])
+
+
+def _renewal_bytes(nonce: bytes, certificate: bytes, shown_certificate: bytes) -> bytes:
+    parts = (certificate, shown_certificate)
+    return encode([nonce, *(hashlib.sha256(part).digest() for part in parts)])
 
 
 def _refusal(cause: object) -> NodeError:

@@ -25,6 +25,7 @@ from gossamer.node.errors import (
     JoinRefusedError,
     JoinRequestError,
     NodeError,
+    RenewalError,
     RevokedCertificateError,
     TokenError,
     TokenExpiredError,
@@ -34,7 +35,11 @@ from gossamer.node.errors import (
 from gossamer.node.security import join_protocol
 from gossamer.node.security.addresses import Address
 from gossamer.node.security.admission import Registrar
-from gossamer.node.security.certificates import Authority, PeerCertificate, check_name
+from gossamer.node.security.certificates import (
+    Authority,
+    PeerCertificate,
+    check_name,
+)
 from gossamer.node.security.cluster import (
     ClusterFolder,
     Membership,
@@ -42,7 +47,9 @@ from gossamer.node.security.cluster import (
     join_server_context,
     open_membership,
     save_membership,
+    stamp_of,
 )
+from gossamer.node.security.extending import renew_peer
 from gossamer.node.security.files import make_folder, write_file
 from gossamer.node.security.identity import (
     Identity,
@@ -50,7 +57,11 @@ from gossamer.node.security.identity import (
     make_identity,
     save_identity,
 )
-from gossamer.node.security.join_protocol import Answer, Challenge, Request
+from gossamer.node.security.join_protocol import Answer, Challenge, Renewal, Request
+from gossamer.node.security.renewal import (
+    RenewalRequest,
+    Renewed,
+)
 from gossamer.node.security.revocation import RevocationList
 from gossamer.node.security.tokens import Token, read_token
 from gossamer.node.store import Store
@@ -58,7 +69,7 @@ from gossamer.node.store.writer import StoreWriter
 from gossamer.node.transport.doors import Doors, Guest, address_group, warn_of_crowd
 from gossamer.protocol.errors import ConfigError, ProtocolError
 
-Admit = Callable[[Request], Awaitable[Answer]]
+Admit = Callable[[Request | RenewalRequest], Awaitable[Answer]]
 
 _log = logging.getLogger(__name__)
 
@@ -68,7 +79,7 @@ ASK_AGAIN_S: Final = 0.5
 HEARD_AFTER_S: Final = 5.0
 
 _LENGTH_BYTES: Final = 4
-_BROKEN: Final = (OSError, ssl.SSLError, trio.BrokenResourceError, trio.ClosedResourceError)
+BROKEN: Final = (OSError, ssl.SSLError, trio.BrokenResourceError, trio.ClosedResourceError)
 _CAUSES: Final = {
     TokenUnknownError: join_protocol.UNKNOWN,
     TokenExpiredError: join_protocol.EXPIRED,
@@ -152,6 +163,7 @@ class JoinDesk:
         """
         self.counts: Counter[str] = Counter()
         self._member = member
+        self._stamp = stamp_of(member.folder)
         self._admit = admit
         self._limits = limits or JoinLimits()
         self._context = join_server_context(member)
@@ -172,7 +184,7 @@ class JoinDesk:
                     await self._serve_guest(connection, guest)
                 if guest is None or guest.is_turned_out:
                     self.counts["busy"] += 1
-        except _BROKEN:
+        except BROKEN:
             self.counts["broken"] += 1
         finally:
             await trio.aclose_forcefully(connection)
@@ -188,6 +200,7 @@ class JoinDesk:
     async def _exchange(
         self, connection: trio.SocketStream, guest: Guest, patience: trio.CancelScope
     ) -> None:
+        self._look()
         tls = trio.SSLStream(connection, self._context, server_side=True, https_compatible=False)
         await tls.do_handshake()
         outcome, reply = await self._hear(tls, guest, patience)
@@ -208,28 +221,48 @@ class JoinDesk:
         await trio.sleep(wait_s)
         return True
 
+    def _look(self) -> None:
+        """Go by the files in the folder as they are: certificates may have been renewed."""
+        stamp = stamp_of(self._member.folder)
+        if stamp != self._stamp:
+            self._stamp = stamp
+            try:
+                member = open_membership(self._member.folder.path)
+                self._context = join_server_context(member)
+                self._member = member
+            except (NodeError, OSError) as error:
+                _log.error("the membership in the folder cannot be used: %s", error)
+
     async def _hear(
         self, tls: trio.SSLStream[trio.SocketStream], guest: Guest, patience: trio.CancelScope
     ) -> tuple[str, bytes | None]:
         """The outcome of a request, and what to answer unless it is a refusal."""
+        own = self._member
         if self._admit is None:
             return join_protocol.NO_AUTHORITY, None
         challenge = Challenge(
             nonce=secrets.token_bytes(join_protocol.NONCE_BYTES),
-            authority=self._member.authority.der,
+            authority=own.authority.der,
         )
         await send_message(tls, join_protocol.pack(challenge))
         try:
             data = await receive_message(tls, join_protocol.REQUEST_LIMIT)
-            request = join_protocol.unpack(Request, data)
-            join_protocol.check_request(request, challenge.nonce, self._member.certificate.der)
-            check_name(request.name)
+            asked = join_protocol.unpack_asked(data)
+            if isinstance(asked, Renewal):
+                renewal = join_protocol.check_renewal(asked, challenge.nonce, own.certificate.der)
+                if not await self._wait_for_turn(guest, patience):
+                    return join_protocol.THROTTLED, None
+                return "renewed", join_protocol.pack(await self._admit(renewal))
+            join_protocol.check_request(asked, challenge.nonce, own.certificate.der)
+            check_name(asked.name)
             if not await self._wait_for_turn(guest, patience):
                 return join_protocol.THROTTLED, None
-            answer = await self._admit(request)
+            answer = await self._admit(asked)
         except (TokenError, RevokedCertificateError) as error:
             return _CAUSES[type(error)], None
-        except (JoinRequestError, ConfigError):
+        except RenewalError as error:
+            return error.cause or join_protocol.BAD_REQUEST, None
+        except (JoinRequestError, CertificateError, ConfigError):
             return join_protocol.BAD_REQUEST, None
         except (NodeError, ProtocolError) as error:
             _log.error("a join failed here: %s", error)
@@ -243,17 +276,24 @@ def admit_with(registrar: Registrar, writer: StoreWriter, notes: bytes = b"") ->
     ``notes`` go with every answer; see `gossamer.node.notes`.
     """
 
-    async def admit(request: Request) -> Answer:
-        def redeem(store: Store) -> PeerCertificate:
-            return registrar.redeem(
-                store, request.secret, request.public_key, request.name, time.time()
-            )
-
-        certificate = await writer.run(redeem)
-        revoked = registrar.revoked().to_bytes()
+    async def admit(request: Request | RenewalRequest) -> Answer:
+        holder = registrar.current()
+        revoked = holder.revoked().to_bytes()
+        if isinstance(request, RenewalRequest):
+            renewed = await writer.run(_renew, holder, request)
+            return Answer(certificate=renewed.certificate, revoked=revoked)
+        certificate = await writer.run(_redeem, holder, request)
         return Answer(certificate=certificate.der, revoked=revoked, notes=notes)
 
     return admit
+
+
+def _redeem(store: Store, registrar: Registrar, request: Request) -> PeerCertificate:
+    return registrar.redeem(store, request.secret, request.public_key, request.name, time.time())
+
+
+def _renew(store: Store, registrar: Registrar, request: RenewalRequest) -> Renewed:
+    return renew_peer(registrar, store, request, time.time())
 
 
 async def serve_joins(desk: JoinDesk, listeners: Sequence[trio.SocketListener]) -> None:
@@ -289,8 +329,8 @@ async def join(text: str, path: Path, name: str, limits: JoinLimits | None = Non
         try:
             with trio.fail_after((limits or JoinLimits()).exchange_s):
                 found = await _ask_until_heard(token, (host, port), identity, name)
-        except (*_BROKEN, CertificateError, trio.TooSlowError) as error:
-            attempts.append(f"{_address_text(host, port)}: {_why(error)}")
+        except (*BROKEN, CertificateError, trio.TooSlowError) as error:
+            attempts.append(f"{address_text(host, port)}: {why(error)}")
         else:
             if notes := found[3]:
                 write_file(folder.notes, notes)
@@ -370,11 +410,13 @@ def _own_identity(folder: ClusterFolder) -> Identity:
     return identity
 
 
-def _address_text(host: str, port: int) -> str:
+def address_text(host: str, port: int) -> str:
+    """An address for people."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _why(error: BaseException) -> str:
+def why(error: BaseException) -> str:
+    """What went wrong at one address, in words."""
     if isinstance(error, trio.TooSlowError):
         return "no answer in time"
     if isinstance(error, OSError) and error.strerror:

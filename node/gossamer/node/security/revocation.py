@@ -2,10 +2,14 @@
 
 Of two lists the one with the higher sequence number counts, whoever brings it. The file
 `revoked.json` and the message are the same bytes.
+
+Each entry carries a signature of its own as well, by which a peer can be shown that it is revoked
+without the whole list. That proof lies in the peer's folder from then on (`revoked.proof`).
 """
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import Any, Final, Self
@@ -16,12 +20,13 @@ from gossamer.node.errors import ClusterFolderError, RevocationListError
 from gossamer.node.security.certificates import Authority
 from gossamer.node.security.encoding import encode
 from gossamer.node.security.files import read_file, write_file
-from gossamer.node.security.identity import Identity, key_text, verify
+from gossamer.node.security.identity import SIGNATURE_BYTES, Identity, key_text, verify
 from gossamer.protocol.errors import CapacityError
 
 CONTEXT: Final = "revocation list 1"
+_PROOF_CONTEXT: Final = "revocation 1"
 ENTRIES: Final = 4096
-# An entry takes some 130 bytes.
+# An entry takes some 240 bytes.
 LIST_LIMIT: Final = 1 << 20
 _SERIAL_BITS: Final = 160
 _KEY_BITS: Final = 62
@@ -35,11 +40,14 @@ class Revocation:
         key: its permanent key; no certificate of it counts.
         serials: serial numbers of the certificates that it had.
         not_after: when the last of them expires, Unix seconds; the entry may go then.
+        proof: the authority's word that this peer is revoked, see `proves`; empty where older
+            software made the entry.
     """
 
     key: int
     serials: tuple[int, ...]
     not_after: int
+    proof: bytes = b""
 
 
 @frozen
@@ -72,6 +80,10 @@ class RevocationList:
         """Whether the peer ``key``, or the certificate ``serial``, is revoked."""
         return key in self._keys or serial in self._serials
 
+    def proof_of(self, key: int) -> bytes:
+        """The proof that the peer ``key`` is revoked; empty where there is none."""
+        return next((entry.proof for entry in self.entries if entry.key == key), b"")
+
     def with_entry(self, entry: Revocation, signer: Identity, now: float) -> Self:
         """The next list, signed by the authority's key, with ``entry`` in place of its earlier one.
 
@@ -81,11 +93,18 @@ class RevocationList:
             CapacityError: there are as many as a list may have.
         """
         kept = [old for old in self.entries if old.key != entry.key and old.not_after > now]
-        entries = tuple(sorted([*kept, entry], key=lambda entry: entry.key))
+        proven = [self._proven(one, signer) for one in (*kept, entry)]
+        entries = tuple(sorted(proven, key=lambda entry: entry.key))
         if len(entries) > ENTRIES:
             raise CapacityError("revocation list", ENTRIES, "make a new cluster")
         unsigned = evolve(self, sequence=self.sequence + 1, entries=entries)
         return evolve(unsigned, signature=signer.sign(CONTEXT, unsigned._signed_bytes()))
+
+    def _proven(self, entry: Revocation, signer: Identity) -> Revocation:
+        if entry.proof:
+            return entry
+        signature = signer.sign(_PROOF_CONTEXT, _proof_bytes(self.cluster, entry.key))
+        return evolve(entry, proof=signature)
 
     def newest(self, received: bytes, authority: Authority) -> RevocationList:
         """This list or, if it is newer, the one ``received`` from whomever.
@@ -109,10 +128,20 @@ class RevocationList:
     def _signed_bytes(self) -> bytes:
         """What the signature is of: the content, however the text is laid out."""
         entries = [
-            [entry.key, [serial.to_bytes(20, "big") for serial in entry.serials], entry.not_after]
+            [
+                entry.key,
+                [serial.to_bytes(20, "big") for serial in entry.serials],
+                entry.not_after,
+                *([entry.proof] if entry.proof else []),
+            ]
             for entry in self.entries
         ]
         return encode([self.cluster, self.sequence, entries])
+
+
+def proves(authority: Authority, key: int, proof: bytes) -> bool:
+    """Whether ``proof`` is the word of ``authority`` that the peer ``key`` is revoked."""
+    return verify(authority.public_key, _PROOF_CONTEXT, _proof_bytes(authority.cluster, key), proof)
 
 
 def read_list(data: bytes, authority: Authority) -> RevocationList:
@@ -161,7 +190,12 @@ def _entry_to_json(entry: Revocation) -> dict[str, Any]:
         "key": key_text(entry.key),
         "serials": [f"{serial:x}" for serial in entry.serials],
         "not_after": entry.not_after,
+        **({"proof": base64.b64encode(entry.proof).decode()} if entry.proof else {}),
     }
+
+
+def _proof_bytes(cluster: str, key: int) -> bytes:
+    return encode([cluster, key])
 
 
 def _parse(content: Any) -> RevocationList:
@@ -179,12 +213,16 @@ def _parse(content: Any) -> RevocationList:
 
 
 def _parse_entry(entry: Any) -> Revocation:
-    if set(entry) != {"key", "serials", "not_after"}:
+    if set(entry) - {"proof"} != {"key", "serials", "not_after"}:
         raise ValueError("unknown or missing fields")
+    proof = base64.b64decode(entry.get("proof", ""), validate=True)
+    if len(proof) not in (0, SIGNATURE_BYTES):
+        raise ValueError("not a signature")
     return Revocation(
         _whole(int(entry["key"], 16), _KEY_BITS),
         tuple(_whole(int(serial, 16), _SERIAL_BITS) for serial in entry["serials"]),
         _whole(entry["not_after"], _KEY_BITS),
+        proof,
     )
 
 

@@ -34,7 +34,7 @@ class Token:
 
     Attributes:
         cluster: identifier of the cluster, 32 hexadecimal digits.
-        fingerprint: SHA-256 of the authority's certificate.
+        fingerprint: tells the authority, see `Authority.fingerprint`.
         inviter: permanent key of the peer that invites.
         addresses: where it takes join requests, 1 to 8 hosts and ports.
         secret: 16 random bytes, worth a certificate once.

@@ -226,10 +226,25 @@ def read_version(path: Path) -> int:
         StoreDamagedError: it is no state file.
         StoreError: it cannot be read.
     """
+    with _only_reading(path) as connection:
+        return _version(connection, path)
+
+
+def read_meta(path: Path, name: str) -> bytes | None:
+    """What a state file has under a name in its table `meta`; as `read_version`."""
+    with _only_reading(path) as connection:
+        if _version(connection, path) == 0:
+            return None
+        row = connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+        return None if row is None else bytes(row[0])
+
+
+@contextmanager
+def _only_reading(path: Path) -> Iterator[sqlite3.Connection]:
     with _translated(path):
         connection = sqlite3.connect(_uri(path, "ro"), uri=True, timeout=BUSY_S)
         try:
-            return _version(connection, path)
+            yield connection
         finally:
             connection.close()
 

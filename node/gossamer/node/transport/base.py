@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 import attrs
 import trio
 
-from gossamer.node.errors import NodeError
+from gossamer.node.errors import NodeError, RefusedByPeer
 from gossamer.protocol.errors import ConfigError
 
 # Bytes taken from a stream at once, and given to it at once.
@@ -118,7 +118,8 @@ class Cause(enum.StrEnum):
     BUSY = "busy"  # more connections than allowed
     VERSION = "version"  # another version of the wire protocol
     CLUSTER = "cluster"  # another overlay
-    REFUSED = "refused"  # not who it should be, or revoked
+    REFUSED = "refused"  # not who it should be
+    REVOKED = "revoked"  # it belongs no more
     BAD_FRAME = "bad frame"  # it broke a rule of the wire
     FLOOD = "flood"  # more frames than allowed, for too long
     STALLED = "stalled"  # it does not read
@@ -143,11 +144,13 @@ class Farewell:
         cause: why.
         by_us: whether we ended it.
         detail: more about it, in words; empty where there is no more to say.
+        proof: that who was sent away is revoked, where that is why; not verified.
     """
 
     cause: Cause
     by_us: bool
     detail: str = ""
+    proof: bytes = b""
 
     def __str__(self) -> str:
         return f"{self.cause}: {self.detail}" if self.detail else str(self.cause)
@@ -203,10 +206,12 @@ class Transport(Protocol):
     Attributes:
         me: what is said of us on the next connections; may be replaced at any time.
         on_refusal: told why somebody who came in was not admitted; of None where there was no room.
+        on_refused_by: told of peers that do not admit us, whoever dialled.
     """
 
     me: LocalPeer
     on_refusal: Callable[[NodeError | None], None]
+    on_refused_by: Callable[[RefusedByPeer], None]
 
     async def listen(self, addresses: Sequence[Address]) -> Sequence[Listener]:
         """Open all of ``addresses``, or none.

@@ -21,7 +21,12 @@ from gossamer.node.errors import BadFrame, FrameTooLarge, TransportBroken, Trans
 from gossamer.node.transport.base import CHUNK_BYTES, Admitted, Cause, Farewell, PeerIdentity
 from gossamer.node.transport.caretaker import Caretaker
 from gossamer.node.transport.fair_queue import Backlog, Flow
-from gossamer.node.transport.frames import CONTROL_FRAMES, MAX_DETAIL, FrameReader, encode_frame
+from gossamer.node.transport.frames import (
+    CONTROL_FRAMES,
+    FrameReader,
+    encode_frame,
+    encode_goodbye,
+)
 from gossamer.node.transport.limits import HEADER_BYTES, Limits
 from gossamer.node.transport.linger import linger
 from gossamer.node.transport.schema import Frame, FrameTypes
@@ -55,7 +60,8 @@ class _GoodbyeError(Exception):
 
     def __init__(self, frame: Frame) -> None:
         super().__init__()
-        self.farewell = Farewell(Cause.read(frame["reason"]), False, frame.get("detail", ""))
+        cause = Cause.read(frame["reason"])
+        self.farewell = Farewell(cause, False, frame.get("detail", ""), frame.get("proof", b""))
 
 
 class _FloodError(Exception):
@@ -185,15 +191,16 @@ class Connection:
         if self._state is State.OPEN:
             self._begin_end(Farewell(cause, True, detail), say_goodbye=True)
 
-    def expel(self, cause: Cause, detail: str) -> None:
+    def expel(self, cause: Cause, detail: str, proof: bytes = b"") -> None:
         """End because the peer is not to be dealt with any more.
 
-        It is told why; nothing that was queued is sent, and nothing it sends is taken.
+        It is told why, and given the ``proof`` of its revocation if that is why; nothing that was
+        queued is sent, and nothing it sends is taken.
         """
         self._expelled = True
         if self._state is State.OPEN:
             self.stats.dropped += self._queue.drop()
-            self._begin_end(Farewell(cause, True, detail), say_goodbye=True)
+            self._begin_end(Farewell(cause, True, detail, proof), say_goodbye=True)
 
     async def run(self, on_frame: OnFrame) -> Farewell:
         """Serve the connection until it is over; return how it ended.
@@ -269,8 +276,7 @@ class Connection:
         self._state = State.CLOSING
         self._scope.deadline = trio.current_time() + self._limits.close_seconds
         if say_goodbye:
-            detail = farewell.detail[:MAX_DETAIL]
-            self._queue.put(encode_frame("goodbye", reason=str(farewell.cause), detail=detail))
+            self._queue.put(encode_goodbye(farewell.cause, farewell.detail, farewell.proof))
             self._writer.write_soon()
         self._queue.wake()
 

@@ -31,6 +31,8 @@ FINGERPRINT_BYTES = 32
 KEY_HIGH = (1 << 62) - 1
 MAX_ADDRESSES = 16
 MAX_DETAIL = 200
+# The authority's word that who is sent away is revoked.
+PROOF_BYTES = 64
 
 CONTROL_FRAMES = FrameTypes(
     {
@@ -45,7 +47,11 @@ CONTROL_FRAMES = FrameTypes(
             "schema": Optional(Text(32)),
         },
         "welcome": {"echo": Bytes(NONCE_BYTES, shortest=NONCE_BYTES)},
-        "goodbye": {"reason": Text(32), "detail": Optional(Text(MAX_DETAIL))},
+        "goodbye": {
+            "reason": Text(32),
+            "detail": Optional(Text(MAX_DETAIL)),
+            "proof": Optional(Bytes(PROOF_BYTES, shortest=PROOF_BYTES)),
+        },
         "ping": {"number": Integer(0)},
         "pong": {"number": Integer(0)},
     }
@@ -81,6 +87,12 @@ def encode_frame(frame_type: str, /, **fields: object) -> bytes:
     """The bytes of a frame, header included; encode once, send to many."""
     body = cbor2.dumps({"type": frame_type, **fields})
     return _HEADER.pack(len(body)) + body
+
+
+def encode_goodbye(reason: str, detail: str, proof: bytes = b"") -> bytes:
+    """The frame that ends a connection; a proof of another size than one has is left out."""
+    more = {"proof": proof} if len(proof) == PROOF_BYTES else {}
+    return encode_frame("goodbye", reason=reason, detail=detail[:MAX_DETAIL], **more)
 
 
 def count_items(body: bytes | bytearray, limit: int) -> int:

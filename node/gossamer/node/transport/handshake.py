@@ -35,10 +35,10 @@ from gossamer.node.transport.base import (
 )
 from gossamer.node.transport.frames import (
     CONTROL_FRAMES,
-    MAX_DETAIL,
     NONCE_BYTES,
     FrameReader,
     encode_frame,
+    encode_goodbye,
 )
 from gossamer.node.transport.limits import Limits
 from gossamer.node.transport.linger import linger
@@ -149,7 +149,8 @@ class _Talk:
             self.reader.feed(data)
         if frame.get("type") == "goodbye":
             CONTROL_FRAMES.check(frame)
-            raise RefusedByPeer(str(Cause.read(frame["reason"])), frame.get("detail", ""))
+            cause = str(Cause.read(frame["reason"]))
+            raise RefusedByPeer(cause, frame.get("detail", ""), frame.get("proof", b""))
         return frame
 
     def _read_hello(self, frame: Frame) -> Hello:
@@ -264,10 +265,9 @@ async def _say_why(
     stream: trio.abc.Stream, error: RemoteProtocolError, limits: Limits, *, stay: bool
 ) -> None:
     """Tell the peer why it is refused, stay until it has read that, if it is to, and close."""
-    cause, reason = Cause.BAD_FRAME, str(error)
+    goodbye = encode_goodbye(Cause.BAD_FRAME, str(error))
     if isinstance(error, PeerRefused):
-        cause, reason = Cause.read(error.cause), error.reason
-    goodbye = encode_frame("goodbye", reason=str(cause), detail=reason[:MAX_DETAIL])
+        goodbye = encode_goodbye(Cause.read(error.cause), error.reason, error.proof)
     with trio.CancelScope(shield=True), trio.move_on_after(limits.close_seconds):
         try:
             await stream.send_all(goodbye)

@@ -66,6 +66,7 @@ class TcpTransport:
         credentials: TLS for the next connections; may be replaced, but not by None.
         refusals: what came in and was not admitted, counted by cause.
         on_refusal: told of each such, as of `Transport`.
+        on_refused_by: told of peers that do not admit us.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class TcpTransport:
         self.credentials = credentials
         self.refusals: Counter[str] = Counter()
         self.on_refusal: Callable[[NodeError | None], None] = lambda _: None
+        self.on_refused_by: Callable[[RefusedByPeer], None] = lambda _: None
         self._limits = limits
         self._verify = verify
         self._stagger_s = stagger_s
@@ -142,23 +144,30 @@ class TcpTransport:
                 tcp = await trio.open_tcp_stream(address.host, address.port)
             except OSError as error:
                 raise _what_happened(error) from None
-            return await self._secure(tcp, address, dialled=True, expected=key)
+            try:
+                return await self._secure(tcp, address, dialled=True, expected=key)
+            except RefusedByPeer as error:
+                self.on_refused_by(error)
+                raise
 
     async def _secure(
         self, tcp: trio.SocketStream, remote: Address, *, dialled: bool, expected: int | None = None
     ) -> Admitted:
         """Run TLS and the hello on ``tcp``, which is taken over; it is closed if that fails."""
+        # Both may be replaced while this goes on, and have to fit each other.
+        me, credentials = self.me, self.credentials
         plain = TcpStream(tcp)
         if self._fair:
             plain.hold_little()
         stream: PromptStream = plain
         certificate: bytes | None = None
         try:
-            if self.credentials is not None:
-                stream, certificate = await self._handshake_tls(stream, remote, dialled)
+            if credentials is not None:
+                context = credentials.client if dialled else credentials.server
+                stream, certificate = await self._handshake_tls(stream, context, remote, dialled)
             return await introduce(
                 stream,
-                self.me,
+                me,
                 self._limits,
                 self._verify,
                 certificate=certificate,
@@ -171,10 +180,8 @@ class TcpTransport:
             raise
 
     async def _handshake_tls(
-        self, tcp: PromptStream, remote: Address, dialled: bool
+        self, tcp: PromptStream, context: ssl.SSLContext, remote: Address, dialled: bool
     ) -> tuple[TlsStream, bytes]:
-        assert self.credentials is not None
-        context = self.credentials.client if dialled else self.credentials.server
         hostname = remote.host if dialled and context.check_hostname else None
         tls = TlsStream(tcp, context, server_side=not dialled, server_hostname=hostname)
         try:
@@ -221,6 +228,8 @@ class TcpTransport:
                 except NodeError as error:
                     self.refusals[_word_for(error)] += 1
                     self.on_refusal(error)
+                    if isinstance(error, RefusedByPeer):
+                        self.on_refused_by(error)
                     return None
         self.refusals["busy"] += 1
         self.on_refusal(None)

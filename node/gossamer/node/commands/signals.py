@@ -1,0 +1,50 @@
+"""Signals that end a command in order: Ctrl-C, SIGTERM, and SIGHUP when its terminal is closed."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Final
+
+# What a shell adds to the number of a signal that ended a command.
+SIGNALLED: Final = 128
+EXIT_INTERRUPTED: Final = SIGNALLED + signal.SIGINT
+
+
+def ending_signals() -> tuple[signal.Signals, ...]:
+    """Those that ask this process to end, but Ctrl-C.
+
+    SIGHUP is none of them where it is ignored: 'nohup' does that for what is to outlive a terminal.
+    """
+    found = [signal.SIGTERM]
+    hang_up = getattr(signal, "SIGHUP", None)
+    if hang_up is not None and signal.getsignal(hang_up) is not signal.SIG_IGN:
+        found.append(hang_up)
+    return tuple(found)
+
+
+@contextmanager
+def ended_as_by_interrupt() -> Iterator[None]:
+    """Within the block SIGTERM and SIGHUP do what Ctrl-C does; the exit code names the signal.
+
+    Raises:
+        SystemExit: one of them came, and the `KeyboardInterrupt` by it was not dealt with inside.
+    """
+    noted: list[int] = []
+
+    def interrupt(number: int, _: FrameType | None) -> None:
+        noted.append(number)
+        signal.raise_signal(signal.SIGINT)
+
+    before = {number: signal.signal(number, interrupt) for number in ending_signals()}
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not noted:
+            raise
+        raise SystemExit(SIGNALLED + noted[0]) from None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

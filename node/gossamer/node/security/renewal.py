@@ -1,0 +1,176 @@
+"""Renewing certificates: what a peer asks, what the holder of the authority's key answers.
+
+A renewed certificate is for the same key, so that a peer keeps its place, its state, and the names
+of its applications. Whoever asks proves by a signature that it holds the key; that its certificate
+has expired is no hindrance, that it is revoked is. Neither request nor answer is secret: they may
+travel by whoever passes them on, and by hand.
+
+The authority's own certificate is renewed with the same key and the same beginning, so that the old
+one and the new one verify all certificates that were ever issued.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import textwrap
+from typing import Final
+
+from attrs import evolve, frozen
+
+from gossamer.node.errors import (
+    ForeignCertificateError,
+    RenewalError,
+)
+from gossamer.node.security.certificates import (
+    CERTIFICATE_LIMIT,
+    Authority,
+    PeerCertificate,
+    Revoked,
+    check_time,
+    read_authority,
+    verify_issued,
+)
+from gossamer.node.security.cluster import Membership
+from gossamer.node.security.encoding import decode, encode
+from gossamer.node.security.identity import SIGNATURE_BYTES, Identity, verify
+from gossamer.node.security.issuing import AUTHORITY_LIFETIME_S, CLOCK_SLACK_S
+
+CONTEXT: Final = "renewal 1"
+# A certificate may be renewed once this part of its time is over, and is to be from the second on.
+RENEWABLE: Final = 1 / 2
+DUE: Final = 2 / 3
+# Bytes of a request or answer as text; both certificates take 1.5 KB of it.
+TEXT_LIMIT: Final = 4 * CERTIFICATE_LIMIT
+_LINE: Final = 76
+_REQUEST, _ANSWER = "gossamer-renewal-request", "gossamer-renewal-answer"
+
+
+@frozen
+class RenewalRequest:
+    """A peer asks for a certificate in place of the one that it has.
+
+    Attributes:
+        certificate: that one, DER.
+        signature: by its key.
+    """
+
+    certificate: bytes
+    signature: bytes
+
+    def to_text(self) -> str:
+        """As a file."""
+        return _to_text(_REQUEST, self.certificate, self.signature)
+
+    @classmethod
+    def from_text(cls, text: str) -> RenewalRequest:
+        """What `to_text` made; raises `RenewalError` for anything else."""
+        return cls(*_from_text(_REQUEST, text, "'gossamer node renew --request' printed"))
+
+
+@frozen
+class Renewed:
+    """What the holder of the authority's key answers.
+
+    Attributes:
+        certificate: the peer's new one, DER.
+        authority: the authority's present certificate, DER.
+    """
+
+    certificate: bytes
+    authority: bytes
+
+    def to_text(self) -> str:
+        """As a file."""
+        return _to_text(_ANSWER, self.certificate, self.authority)
+
+    @classmethod
+    def from_text(cls, text: str) -> Renewed:
+        """What `to_text` made; raises `RenewalError` for anything else."""
+        return cls(*_from_text(_ANSWER, text, "'gossamer node renew --grant' printed"))
+
+
+def ask(identity: Identity, certificate: PeerCertificate) -> RenewalRequest:
+    """The request of the peer that is ``identity`` and has ``certificate``."""
+    signature = identity.sign(CONTEXT, hashlib.sha256(certificate.der).digest())
+    return RenewalRequest(certificate.der, signature)
+
+
+def check_request(
+    authority: Authority, request: RenewalRequest, key: int, revoked: Revoked
+) -> PeerCertificate:
+    """The certificate that ``request``, said to be of the peer ``key``, is about; of any time.
+
+    Raises:
+        CertificateError: it is none of this cluster, another's, or revoked.
+        RenewalError: its owner did not sign the request.
+    """
+    peer = verify_issued(authority, request.certificate, key, revoked)
+    if not verify(peer.public_key, CONTEXT, peer.fingerprint, request.signature):
+        raise RenewalError("the request is not signed by the owner of the certificate")
+    return peer
+
+
+def accept(member: Membership, renewed: Renewed, now: float) -> Membership:
+    """``member`` with what was ``renewed``, all of it verified; nothing is written.
+
+    Raises:
+        CertificateError: the authority, or the certificate, is none for this peer, or it is not
+            valid now.
+        RenewalError: it does not last longer than the one that there is.
+    """
+    authority = newer_authority(member.authority, renewed.authority)
+    key = member.identity.key
+    certificate = verify_issued(authority, renewed.certificate, key, member.revoked)
+    check_time(certificate, now)
+    if certificate.not_after <= member.certificate.not_after:
+        raise RenewalError("the certificate lasts no longer than the one that there is")
+    return evolve(member, authority=authority, certificate=certificate)
+
+
+def newer_authority(known: Authority, der: bytes) -> Authority:
+    """That of ``known`` and the certificate ``der`` which lasts longer; both are of one key.
+
+    Raises:
+        CertificateError: ``der`` is no certificate of that authority.
+    """
+    if der == known.der:
+        return known
+    found = read_authority(der)
+    if (found.cluster, found.public_key) != (known.cluster, known.public_key):
+        raise ForeignCertificateError(
+            f"the authority's certificate is of cluster {found.cluster}, or of another key,"
+            f" expected {known.cluster}"
+        )
+    return found if found.not_after > known.not_after else known
+
+
+def due_at(certificate: PeerCertificate, share: float = DUE) -> float:
+    """When ``share`` of the time of a certificate is over, Unix seconds."""
+    issued_at = certificate.not_before + CLOCK_SLACK_S
+    return issued_at + share * (certificate.not_after - issued_at)
+
+
+def authority_due_at(authority: Authority) -> float:
+    """When the authority's own certificate is to be renewed, Unix seconds."""
+    return authority.not_after - (1 - DUE) * AUTHORITY_LIFETIME_S
+
+
+def _to_text(title: str, *parts: bytes) -> str:
+    lines = textwrap.wrap(base64.b64encode(encode(list(parts))).decode(), _LINE)
+    return "\n".join([f"{title} 1", *lines, ""])
+
+
+def _from_text(title: str, text: str, origin: str) -> tuple[bytes, bytes]:
+    head, _, body = text.strip().partition("\n")
+    try:
+        if head.strip() != f"{title} 1" or len(text) > TEXT_LIMIT:
+            raise ValueError
+        first, second = decode(base64.b64decode("".join(body.split()), validate=True))
+        if not (type(first) is bytes and type(second) is bytes):
+            raise ValueError
+    except (ValueError, TypeError):
+        raise RenewalError(f"the text is not what {origin}") from None
+    if title == _REQUEST and len(second) != SIGNATURE_BYTES:
+        raise RenewalError(f"the text is not what {origin}")
+    return first, second

@@ -1,0 +1,206 @@
+"""`gossamer node renew`, as people type it: after a certificate has expired."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from gossamer.node.security.admission import open_registrar, record_certificate
+from gossamer.node.security.cluster import ClusterFolder, Membership, open_membership
+from gossamer.node.security.files import write_file
+from gossamer.node.security.identity import key_text
+from gossamer.node.security.issuing import CLOCK_SLACK_S, issue_certificate
+from gossamer.node.store import Store
+from support.clusters import DAY_S
+from support.node_processes import Shell, end, free_ports, wait_for_line, wait_for_log
+
+pytestmark = pytest.mark.slow
+
+EVENT = ("symbol=IBM", "price=79", "volume=1")
+QUIET = ("--set", "page.enabled=false")
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+def made(shell: Shell, join_port: int = 0) -> None:
+    """A cluster of `desk`, which takes joins at that port, and `kitchen`, which joined there."""
+    shell.ok("node", "init", "desk", "--preset", "local")
+    with shell.node("desk", *QUIET, "--set", f'listen.join_addresses=["127.0.0.1:{join_port}"]'):
+        token = shell.ok("node", "invite", "--folder", "desk").strip()
+        shell.ok("node", "join", token, "kitchen")
+
+
+def certify(shell: Shell, ends_in_s: float, *, recorded: bool = True) -> Membership:
+    """Give `kitchen` a certificate that ends by then; return what it was and is a member of."""
+    holder = open_registrar(open_membership(shell.folder / "desk"))
+    member = open_membership(shell.folder / "kitchen")
+    issued_at = time.time() + ends_in_s - 30 * DAY_S
+    certificate = issue_certificate(
+        holder.member.authority,
+        holder.signer,
+        member.identity.public_key,
+        "kitchen",
+        issued_at,
+        30 * DAY_S,
+    )
+    assert certificate.not_before <= issued_at - CLOCK_SLACK_S + 1
+    if recorded:
+        with Store(ClusterFolder(shell.folder / "desk").state) as store:
+            record_certificate(store, certificate)
+    write_file(member.folder.peer_certificate, certificate.pem)
+    return open_membership(shell.folder / "kitchen")
+
+
+def days_left(shell: Shell, folder: str) -> float:
+    return (open_membership(shell.folder / folder).certificate.not_after - time.time()) / DAY_S
+
+
+def test_an_expired_peer_is_back_with_its_folder_and_the_names_of_its_applications(
+    shell: Shell,
+) -> None:
+    """It asks at the address where it once joined, and its node need not be stopped for it."""
+    port = free_ports(2)
+    desk = ("--set", f'listen.join_addresses=["127.0.0.1:{port}"]', *QUIET)
+    desk += ("--set", f'listen.addresses=["127.0.0.1:{port + 1}"]')
+    made(shell, port)
+    peers = ("--set", f'discovery.peers=["127.0.0.1:{port + 1}"]', *QUIET)
+    with shell.node("desk", *desk):
+        with shell.node("kitchen", *peers):
+            subscriber = shell.start(
+                *("sub", "--folder", "kitchen", "--name", "ada", "--count", "1", "price >= 0")
+            )
+            wait_for_line(subscriber, "subscribed")
+            for _ in range(100):
+                shell.ok("pub", "--folder", "kitchen", *EVENT)
+                if subscriber.poll() is not None:
+                    break
+            assert end(subscriber)[0] == 0
+            key = json.loads(shell.ok("node", "status", "kitchen", "--json"))["peer"]
+        certify(shell, -3600)
+        with shell.node("kitchen", *peers) as node:
+            status = json.loads(shell.ok("node", "status", "kitchen", "--json"))
+            assert "certificate expired" in status["troubles"][0]
+            said = shell.ok("node", "renew", "kitchen")
+            assert said.startswith("the certificate of peer 'kitchen' is valid until")
+            wait_for_log(node, "certificate is renewed")
+            for _ in range(200):
+                status = json.loads(shell.ok("node", "status", "kitchen", "--json"))
+                if status["connections"]:
+                    break
+            assert status["connections"] == 1
+            assert status["troubles"] == []
+            assert status["peer"] == key
+            shell.ok("pub", "--folder", "desk", *EVENT)
+            kept = ("sub", "--folder", "kitchen", "--name", "ada", "--count", "1", "price >= 0")
+            assert json.loads(shell.ok(*kept))["values"]["symbol"] == "IBM"
+    assert days_left(shell, "kitchen") > 700
+
+
+@pytest.mark.parametrize("role", ["peer", "broker"])
+def test_running_nodes_renew_in_time_and_use_what_they_got(shell: Shell, role: str) -> None:
+    """Over TLS: the next connection is made with the new certificate, and the old one ends."""
+    made(shell)
+    address = f"127.0.0.1:{free_ports(1)}"
+    options = ("--role", role, *QUIET)
+    other = ("--neighbour", address) if role == "broker" else ()
+    other += ("--set", f'discovery.peers=["{address}"]')
+    listen = ("--set", f'listen.addresses=["{address}"]')
+    old = certify(shell, 5 * DAY_S).certificate
+    with shell.node("kitchen", *options, *other) as node:
+        with shell.node("desk", *options, *listen) as holder:
+            assert wait_for_log(holder, "a certificate is renewed")["peer"] == key_text(old.key)
+            wait_for_log(node, "certificate is renewed")
+            assert connections(shell, "kitchen") == 1
+        with shell.node("desk", *options, *listen):
+            for _ in range(200):
+                if connections(shell, "kitchen") == 1:
+                    break
+            assert connections(shell, "kitchen") == 1
+    new = open_membership(shell.folder / "kitchen").certificate
+    assert new.key == old.key
+    assert new.serial != old.serial
+    assert days_left(shell, "kitchen") > 700
+
+
+def connections(shell: Shell, folder: str) -> int:
+    return int(json.loads(shell.ok("node", "status", folder, "--json"))["connections"])
+
+
+def test_a_renewal_is_carried_by_hand_where_there_is_no_network(shell: Shell) -> None:
+    made(shell)
+    certify(shell, -3600)
+    request = shell.ok("node", "renew", "kitchen", "--request")
+    (shell.folder / "request").write_text(request)
+    answer = shell.ok("node", "renew", "desk", "--grant", "request")
+    assert answer == shell.ok("node", "renew", "desk", "--grant", "request")
+    shell.ok("node", "renew", "kitchen", "--take", "-", text=answer)
+    assert days_left(shell, "kitchen") > 700
+    again = shell.run("node", "renew", "kitchen", "--take", "-", text=answer)
+    assert (again.returncode, again.stderr.count("\n")) == (2, 1)
+    assert "lasts no longer" in again.stderr
+
+
+@pytest.mark.parametrize("text", ["", "nonsense", "gossamer-renewal-request 1\nAAAA\n"])
+@pytest.mark.parametrize("option", ["--grant", "--take"])
+def test_texts_that_are_no_requests_or_answers_are_refused(
+    shell: Shell, option: str, text: str
+) -> None:
+    shell.ok("node", "init", "desk", "--preset", "local")
+    done = shell.run("node", "renew", "desk", option, "-", text=text)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert done.stderr.startswith("gossamer: the text is not what 'gossamer node renew")
+
+
+def test_where_the_cluster_was_made_nobody_is_asked(shell: Shell) -> None:
+    shell.ok("node", "init", "desk", "--preset", "local")
+    before = open_membership(shell.folder / "desk")
+    said = shell.ok("node", "renew", "desk").splitlines()
+    after = open_membership(shell.folder / "desk")
+    assert said[0].startswith("the certificate of peer 'first' is valid until")
+    assert said[1].startswith("the certificate of the authority is valid until")
+    assert after.identity == before.identity
+    assert after.certificate.serial != before.certificate.serial
+    assert after.authority.not_before == before.authority.not_before
+    shell.ok("node", "check", "desk")
+
+
+def test_a_revoked_peer_is_not_renewed_though_all_its_certificates_have_expired(
+    shell: Shell,
+) -> None:
+    """It is on the list no more then."""
+    made(shell)
+    certify(shell, -3600)
+    shell.ok("node", "revoke", "kitchen", "--folder", "desk")
+    (shell.folder / "request").write_text(shell.ok("node", "renew", "kitchen", "--request"))
+    refused = shell.run("node", "renew", "desk", "--grant", "request")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "revoked" in refused.stderr
+    for name in ("another", "third"):
+        with shell.node("desk", *QUIET):
+            token = shell.ok("node", "invite", "--folder", "desk").strip()
+            shell.ok("node", "join", token, name)
+    listed = json.loads((shell.folder / "desk/revoked.json").read_text())["revoked"]
+    assert len(listed) == 1
+
+
+def test_what_cannot_be_renewed_is_said_in_a_sentence(shell: Shell) -> None:
+    port = free_ports(1)
+    made(shell, port)
+    early = shell.run("node", "renew", "kitchen")
+    assert early.returncode == 2
+    assert "the inviter was not reached" in early.stderr
+    with shell.node("desk", *QUIET, "--set", f'listen.join_addresses=["127.0.0.1:{port}"]'):
+        early = shell.run("node", "renew", "kitchen")
+        assert (early.returncode, early.stderr.count("\n")) == (2, 1)
+        assert "need not be renewed yet" in early.stderr
+        certify(shell, -3600, recorded=False)
+        unknown = shell.run("node", "renew", "kitchen", "--at", f"127.0.0.1:{port}")
+        assert (unknown.returncode, unknown.stderr.count("\n")) == (2, 1)
+        assert "not on record" in unknown.stderr
