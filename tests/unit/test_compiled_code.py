@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from gossamer.compiled.store import FolderStore, cache_root, keep_compiled_code
 from gossamer.protocol import keyed_code
-from gossamer.protocol.rules import keep_code_in, rule
+from gossamer.protocol.rules import Rule, keep_code_in, rule
+from gossamer.sim.loops import loop_factory
 
 
 @rule
@@ -94,3 +95,36 @@ def test_code_that_cannot_be_read_is_made_again(
 def test_the_folder_of_caches_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOSSAMER_CACHE", "elsewhere")
     assert cache_root() == Path("elsewhere")
+
+
+RATE = 1
+
+
+@rule
+def times_rate(x: int) -> int:
+    """A number times a global one, by way of another rule."""
+    return double(x) * RATE
+
+
+@loop_factory(inline=False)
+def make_caller(called: Rule) -> Callable[..., int]:
+    """A loop that calls a rule."""
+
+    def call(x: int) -> int:
+        return called(x)
+
+    return call
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_loop_made_after_a_global_changed_has_the_new_value(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = make_caller(times_rate)
+    assert before(3) == 6
+    assert make_caller(times_rate) is before
+    monkeypatch.setitem(globals(), "RATE", 5)
+    assert before(3) == 6  # constant since it was made
+    assert make_caller(times_rate)(3) == 30
+    monkeypatch.undo()
+    assert make_caller(times_rate)(3) == 6
