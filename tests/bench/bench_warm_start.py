@@ -1,0 +1,51 @@
+"""How long a simulation takes to start when all its code has been compiled before.
+
+Run it by hand: ``python tests/bench/bench_warm_start.py [PYTHON ...]``. Each interpreter, by
+default the present one, runs a whole small scenario (50 peers, 6 rounds, both engines) in a process
+of its own, nine times after one that may compile; several of them, of different checkouts, take
+turns. Prints the median seconds of each and its ratio to the first.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+
+RUNS = 9
+PROGRAM = """
+from gossamer.sim.scenario import Events, Scenario, System
+from gossamer.sim.simulation import simulate
+for engine in ("cycle", "event"):
+    scenario = Scenario(nodes=50, rounds=6, engine=engine, events=Events(warm_up_rounds=2))
+    simulate(scenario, threads=1)
+"""
+
+
+def start(python: str) -> float:
+    """Seconds that one process takes, from its start to its end."""
+    begin = time.perf_counter()
+    subprocess.run([python, "-c", PROGRAM], check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - begin
+
+
+def main(pythons: list[str]) -> None:
+    """Measure all of them by turns and print the table."""
+    for python in pythons:
+        start(python)
+    seconds: dict[str, list[float]] = {python: [] for python in pythons}
+    for _ in range(RUNS):
+        for python in pythons:
+            seconds[python].append(start(python))
+    first = statistics.median(seconds[pythons[0]])
+    print("seconds (least to most)      ratio  interpreter")
+    for python, taken in seconds.items():
+        middle = statistics.median(taken)
+        print(
+            f"{middle:.2f} ({min(taken):.2f} to {max(taken):.2f})  {middle / first:.3f}  {python}"
+        )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:] or [sys.executable])
