@@ -50,7 +50,7 @@ class Shell:
             cwd=self.folder,
             env=self._environment,
             text=True,
-            preexec_fn=_heed_ctrl_c,
+            preexec_fn=_heed_signals,
             **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
         )
 
@@ -81,9 +81,10 @@ class Shell:
             end(process)
 
 
-def _heed_ctrl_c() -> None:
-    """As from a terminal; tests that run in the background have their processes ignore it."""
+def _heed_signals() -> None:
+    """As from a terminal; what runs in the background, or by nohup, has its processes ignore some."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def wait_for_log(process: subprocess.Popen[str], event: str) -> dict[str, Any]:
