@@ -82,7 +82,7 @@ class Shell:
 
 
 def _heed_signals() -> None:
-    """As from a terminal; what runs in the background, or by nohup, has its processes ignore some."""
+    """As from a terminal; what runs in the background or by nohup ignores some of them."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
