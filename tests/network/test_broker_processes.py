@@ -211,7 +211,7 @@ def refused(capsys: CaptureFixture, *arguments: str) -> str:
             "attribute 'price' takes a number in its other predicates, not the string \"x\"",
         ),
         ("not " * 1500 + "price > 5", "more than the 4096 allowed"),
-        ("not " * 1000 + "price > 5", "nested too deeply"),
+        ("not " * 1000 + "price > 5", "at most 64 'not' in a row"),
     ],
 )
 def test_a_bad_filter(here: Path, capsys: CaptureFixture, text: str, words: str) -> None:

@@ -65,7 +65,8 @@ def run_peers(engine: Any, settings: config.Settings, debug: bool) -> dict[str, 
     for p in range(NODES):
         low = draws.integers(0, RING_MASK >> 1, 2).tolist()
         subscribe_to_box(state, p, *((a, a + (RING_MASK >> 2)) for a in low))
-    network, collector = make_network(NODES), make_collector(NODES, 64, 1024)
+    events = 3 * CYCLES
+    network, collector = make_network(NODES), make_collector(NODES, events, events, 1024)
     made = engine(
         state,
         peer.step,
@@ -84,7 +85,9 @@ def run_peers(engine: Any, settings: config.Settings, debug: bool) -> dict[str, 
         network.alive[[3, 5]] = cycle != 2
         made.run_cycle()
         for i in range(3):
-            made.inject(peer.publish_record(i, 3 * cycle + i, draws.integers(0, RING_MASK, 2)))
+            event = 3 * cycle + i
+            collector.watched[event] = event
+            made.inject(peer.publish_record(i, event, draws.integers(0, RING_MASK, 2)))
         if cycle == 3:
             peer.restart(state, 7)
             made.inject(peer.join_record(7, 0, state.sampler.profile[0].copy()))

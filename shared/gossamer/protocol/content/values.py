@@ -19,8 +19,8 @@ from typing import Final
 Number = int | float | Fraction
 Value = int | float | Fraction | str | datetime
 
-MAX_DIGITS: Final = 500
-"""Most digits of a number, and of numerator and denominator each: enough for any float."""
+MAX_DIGITS: Final = 1000
+"""Most digits of a number, and of numerator and denominator each, as of a product of two floats."""
 
 _TOO_MANY_DIGITS: Final = 10**MAX_DIGITS
 _LAST_CODE_POINT: Final = 0x10FFFF
