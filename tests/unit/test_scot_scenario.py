@@ -12,7 +12,7 @@ from gossamer.protocol.scot import BrokerLabel, ScotSettings
 from gossamer.sim.commands import scot_preview
 from gossamer.sim.commands.scenarios import read_scenario
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.scot.scenario import SCOT_SETTINGS, SECTIONS, HighRate, ScotScenario, Workload
+from gossamer.sim.scot.scenario import SCOT_SETTINGS, SECTIONS, ScotScenario
 from gossamer.sim.scot.scenario_file import scenario_to_toml
 from gossamer.sim.scot.workloads import Quotes
 
@@ -228,10 +228,3 @@ def test_the_reference_lists_every_key_with_its_default() -> None:
 
 def _toml(value: object) -> str:
     return json.dumps(list(value) if isinstance(value, tuple) else value)
-
-
-@pytest.mark.parametrize("burst", [{"subscribers": 0}, {"notifications": 0}])
-def test_a_run_in_which_nobody_gets_anything_is_refused(burst: dict[str, int]) -> None:
-    with pytest.raises(ScenarioError, match=r"workload\.subscribers is 0, expected at least 1, or"):
-        ScotScenario(workload=Workload(subscribers=0), burst=HighRate(**burst))
-    assert ScotScenario(workload=Workload(subscribers=0)).burst.subscribers == 2
