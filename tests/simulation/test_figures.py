@@ -142,7 +142,7 @@ def test_points_do_not_depend_on_the_process_they_run_in() -> None:
 def test_progress_counts_every_point() -> None:
     told: list[tuple[str, int, int]] = []
     run_points([tiny_point(3), tiny_point(4)], 1, lambda *news: told.append(news))
-    assert told == [("figures", 1, 2), ("figures", 2, 2)]
+    assert told == [("figures", 0, 2), ("figures", 1, 2), ("figures", 2, 2)]
 
 
 @pytest.mark.parametrize("processes", [1, 2])

@@ -159,7 +159,7 @@ def test_finished_ways_of_routing_are_kept_and_not_run_again(
         progress=lambda *news: told.append(news),
     )
     assert ran == ["bid", "static", "static", "dynamic"]
-    assert told == [("routings", 2, 3), ("routings", 3, 3)]
+    assert told == [("routings", 1, 3), ("routings", 2, 3), ("routings", 3, 3)]
     assert result_hash(record) == result_hash(finished)
     with pytest.raises(ScenarioError, match=r"bid\.checkpoint: checkpoint is 'small', expected"):
         simulate_scot(scenario(4), checkpoint=tmp_path, resume=True, processes=1)

@@ -107,9 +107,9 @@ def test_file_in_the_way_is_refused(tmp_path: Path) -> None:
     assert (tmp_path / "run").read_text() == "mine"
 
 
-def test_destination_below_a_file_is_an_os_error(tmp_path: Path) -> None:
+def test_destination_below_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match="file"):
+    with pytest.raises(ResultsError, match="file is a file, expected a folder"):
         check_destination(tmp_path / "file" / "sub" / "run")
 
 

@@ -272,7 +272,7 @@ def test_plain_writing_writes_the_rows(tmp_path: Path) -> None:
         ("churn", {"settings": {"distribution": "normal"}}, "expected weibull or pareto"),
         ("churn", {"settings": {"rhythm": 1.0}}, "workload.rhythm is 1.0, expected a share"),
         ("churn", {"subscriptions": 0}, "workload.nodes is 0, expected a whole number from 1"),
-        ("quotes", {"source": Path("nowhere.gz")}, "nowhere.gz: the quotes is unreadable"),
+        ("quotes", {"source": Path("nowhere.gz")}, "nowhere.gz: the file of quotes is unreadable"),
         ("siena", {"source": Path("x")}, "--from is 'x', expected no file, which only keywords"),
         ("commuters", {"settings": {"span": 0}}, "workload.span is 0, expected"),
         ("commuters", {"settings": {"walk_every": 5}}, "workload.away is 1000000, expected"),

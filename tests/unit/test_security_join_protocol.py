@@ -153,7 +153,7 @@ def test_the_joiner_takes_no_certificate_of_another_or_list_of_others(
         (join_protocol.EXPIRED, TokenExpiredError, "expired"),
         (join_protocol.USED, TokenUsedError, "used by another"),
         (join_protocol.NO_AUTHORITY, JoinRefusedError, r"holds no ca\.key"),
-        (join_protocol.THROTTLED, JoinRefusedError, "wait a minute"),
+        (join_protocol.THROTTLED, JoinRefusedError, "try again in a minute"),
         (join_protocol.BAD_REQUEST, JoinRefusedError, "malformed"),
         (join_protocol.REVOKED, JoinRefusedError, "revoked"),
         (join_protocol.FAILED, JoinRefusedError, "log"),

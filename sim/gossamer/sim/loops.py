@@ -10,8 +10,11 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.debugging.checked_run import CheckedRule
 from gossamer.protocol.rules import Rule, teach_compiler
+
+keep_compiled_code()
 
 
 class Loop(Rule):

@@ -86,7 +86,7 @@ def _entry_data(one: Offer | Entry, write: Write) -> list[object]:
 
 
 def _load(data: dict[str, Any], settings: BrokerSettings, new_index: NewIndex) -> State:
-    read = cache(filters.parse)  # most filters are in several tables
+    read = cache(filters.parse_written)  # most filters are in several tables
     state = State.empty(data["name"], settings, new_index, 0)
     state.next_number = data["next_number"]
     state.queue = data["queue"]

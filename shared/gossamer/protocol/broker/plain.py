@@ -22,14 +22,18 @@ from gossamer.protocol.content import filters
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters import Filter, Publication
 from gossamer.protocol.content.filters.domains import Exact, exact_literal, exact_value
-from gossamer.protocol.content.filters.language import MAX_COMPARISONS, name_text
+from gossamer.protocol.content.filters.language import (
+    MAX_WRITTEN_COMPARISONS,
+    MAX_WRITTEN_TEXT,
+    name_text,
+)
 from gossamer.protocol.content.tokens import MAX_TEXT
 from gossamer.protocol.content.values import MAX_DIGITS, described, in_short
 from gossamer.protocol.errors import ExpressionError
 
 MAX_NAME: Final = 64
 """Most characters of a broker's or client's name, or a label."""
-MAX_ATTRIBUTES: Final = 256
+MAX_ATTRIBUTES: Final = MAX_WRITTEN_COMPARISONS
 """Most attributes of a publication: as many as a filter's text may compare."""
 MAX_VALUE: Final = 4096
 """Most characters of a string in a publication."""
@@ -106,7 +110,7 @@ def read_filter(data: object, field: str) -> Filter:
 
 @lru_cache(4096)
 def _parsed(text: str) -> Filter:
-    found = filters.parse(text)
+    found = filters.parse_written(text)
     plain_filter(found)  # what is read has to be written again
     return found
 
@@ -115,14 +119,16 @@ def _parsed(text: str) -> Filter:
 def plain_filter(wanted: Filter) -> str:
     """A filter as plain data; `ContentError` for one whose text nobody would read."""
     count = len(wanted.comparisons())
-    if count > MAX_COMPARISONS:
-        reason = f"the filter has {count} comparisons when written out, more than {MAX_COMPARISONS}"
-        raise ContentError("", reason)
+    if count > MAX_WRITTEN_COMPARISONS:
+        raise _too_large(count, "comparisons", MAX_WRITTEN_COMPARISONS)
     text = filters.to_text(wanted)
-    if len(text) > MAX_TEXT:
-        reason = f"the filter has {len(text)} characters when written out, more than {MAX_TEXT}"
-        raise ContentError("", reason)
+    if len(text) > MAX_WRITTEN_TEXT:
+        raise _too_large(len(text), "characters", MAX_WRITTEN_TEXT)
     return text
+
+
+def _too_large(count: int, what: str, most: int) -> ContentError:
+    return ContentError("", f"the filter has {count} {what} when written out, more than {most}")
 
 
 def plain_values(values: Publication) -> dict[str, object]:

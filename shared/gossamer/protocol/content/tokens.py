@@ -60,12 +60,12 @@ class Token:
     value: Value | None = None
 
 
-def tokenize(text: str) -> list[Token]:
-    """The tokens of a text, ending with one of kind END just behind the text.
+def tokenize(text: str, most: int = MAX_TEXT) -> list[Token]:
+    """The tokens of a text of at most so many characters, with one of kind END just behind them.
 
     Raises `ExpressionError` at the first character that starts no token.
     """
-    check_length(text)
+    check_length(text, most)
     tokens: list[Token] = []
     position = _after_whitespace(text, 0)
     while position < len(text):
@@ -75,10 +75,10 @@ def tokenize(text: str) -> list[Token]:
     return [*tokens, Token(TokenKind.END, "", len(text) + 1)]
 
 
-def check_length(text: str) -> None:
+def check_length(text: str, most: int = MAX_TEXT) -> None:
     """Let a text pass unless it is longer than allowed; `ExpressionError` otherwise."""
-    if len(text) > MAX_TEXT:
-        reason = f"the text has {len(text)} characters, more than the {MAX_TEXT} allowed"
+    if len(text) > most:
+        reason = f"the text has {len(text)} characters, more than the {most} allowed"
         raise ExpressionError(text[:40] + "...", 1, reason)
 
 

@@ -103,13 +103,13 @@ def _load(
     state.down = set(data["down"])
     for id_, text, hop, bits, label in data["table"]:
         host = ClusterBitVector(bits)
-        state.table.add(Entry(Id(*id_), filters.parse(text), Hop(*hop), host, label))
+        state.table.add(Entry(Id(*id_), filters.parse_written(text), Hop(*hop), host, label))
     state.covered = {Id(*id_) for id_ in data["covered"]}
     for name, subscriptions, advertisements in data["clients"]:
         state.clients[name] = Session(
             name,
             {label: Id(*id_) for label, id_ in subscriptions.items()},
-            {label: filters.parse(text) for label, text in advertisements.items()},
+            {label: filters.parse_written(text) for label, text in advertisements.items()},
         )
     state.bid_hops, state.bid_numbers = dict(data["bid_hops"]), dict(data["bid_numbers"])
     counters = dict(data["counters"])

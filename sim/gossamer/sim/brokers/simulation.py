@@ -12,6 +12,7 @@ from pathlib import Path
 
 import attrs
 
+from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.broker.index import compiled_index
 from gossamer.sim.brokers.records import BrokerRunRecord, CoveringRecord, covering_record
 from gossamer.sim.brokers.scenario import BrokerScenario
@@ -19,6 +20,8 @@ from gossamer.sim.brokers.storm import run_storm
 from gossamer.sim.checkpoints import Checkpoints
 from gossamer.sim.simulation import peak_memory_bytes, versions
 from gossamer.sim.tasks import Progress, run_tasks
+
+keep_compiled_code()
 
 
 @attrs.frozen(kw_only=True)

@@ -14,9 +14,12 @@ from typing import Final
 import attrs
 import numpy as np
 
+from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.broker.index import compiled_index
 from gossamer.sim.brokers.storm import SECOND, Storm, StormResult, StormRun
 from gossamer.sim.records import Column, Table
+
+keep_compiled_code()
 
 # Delays are drawn over time as means of so many groups of publications.
 GROUPS: Final = 120

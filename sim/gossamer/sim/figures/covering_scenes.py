@@ -10,6 +10,7 @@ from typing import Final
 import attrs
 import numpy as np
 
+from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.broker import BrokerSettings
 from gossamer.protocol.broker.index import compiled_index
 from gossamer.sim.brokers.topology import CORE
@@ -17,6 +18,8 @@ from gossamer.sim.brokers.workloads.performance import Performance, Stage
 from gossamer.sim.brokers.workloads.scene import SECOND, Scene
 from gossamer.sim.figures.points import Floats
 from gossamer.sim.records import Column, Table
+
+keep_compiled_code()
 
 # Rows of the tables over time, at most.
 GROUPS: Final = 240

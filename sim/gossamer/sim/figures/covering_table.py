@@ -15,6 +15,7 @@ import attrs
 import numpy as np
 from matplotlib.figure import Figure
 
+from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.broker import Broker, BrokerSettings, Id, neighbour
 from gossamer.protocol.broker.index import compiled_index
 from gossamer.protocol.broker.messages import (
@@ -32,6 +33,8 @@ from gossamer.sim.figures.claims import RATIO, Check, Claim
 from gossamer.sim.figures.covering_parts import Part
 from gossamer.sim.plot_style import HEIGHT_IN, WIDTH_IN, covering_styles
 from gossamer.sim.records import Column
+
+keep_compiled_code()
 
 COVERINGS: Final = ("active", "lazy", "off")
 SUBSCRIBERS: Final = ("A", "B", "C", "D", "E")

@@ -7,6 +7,7 @@ from typing import Final
 
 import attrs
 
+from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.rules import use_compiled
 from gossamer.sim.records import Column, Table
 from gossamer.sim.trees.records import state_table
@@ -14,6 +15,8 @@ from gossamer.sim.trees.scenario import DEFAULT_STRATEGIES, TreesScenario
 from gossamer.sim.trees.simulation import warm_up
 from gossamer.sim.trees.strategies import NEIGHBOURS, Outcome, Setting, run_strategy
 from gossamer.sim.trees.workload import sampled
+
+keep_compiled_code()
 
 MULT2_LISTS: Final = "MULT2-lists"
 """MULT2 with neighbour lists, where MULT2 itself judges all pairs of groups."""

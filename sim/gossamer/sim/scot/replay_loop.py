@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.rules import inline_rule, rule
 from gossamer.sim.scot.replay_state import (
     ADDED,
@@ -67,6 +68,8 @@ from gossamer.sim.scot.replay_state import (
     Flow,
     Int64s,
 )
+
+keep_compiled_code()
 
 
 @inline_rule

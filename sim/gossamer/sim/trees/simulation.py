@@ -14,6 +14,7 @@ from typing import Final
 
 import attrs
 
+from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.rules import use_compiled
 from gossamer.sim.checkpoints import Checkpoints
 from gossamer.sim.simulation import peak_memory_bytes, versions
@@ -26,6 +27,8 @@ from gossamer.sim.trees.scenario import (
     WorkloadSection,
 )
 from gossamer.sim.trees.strategies import Setting, run_strategy
+
+keep_compiled_code()
 
 _SMALLEST: Final = TreesScenario(
     topology=TopologySection(kind="barabasi_albert", brokers=10, capacity=1.0),

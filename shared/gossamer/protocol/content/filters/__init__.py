@@ -106,6 +106,14 @@ def parse(text: str, schema: Schema | None = None) -> Filter:
     return language.parse_filter(text, schema)
 
 
+def parse_written(text: str) -> Filter:
+    """The filter of a text that `to_text` has written, also one too long for people to type.
+
+    Raises `ExpressionError`, as `parse` does.
+    """
+    return language.parse_written_filter(text)
+
+
 def parse_publication(text: str) -> Publication:
     """The publication that a text describes, in either language; raises `ExpressionError`."""
     if is_padres(text):

@@ -37,6 +37,10 @@ from gossamer.protocol.errors import ExpressionError
 
 MAX_COMPARISONS: Final = 256
 """Most comparisons in a text."""
+MAX_WRITTEN_COMPARISONS: Final = 4096
+MAX_WRITTEN_TEXT: Final = 1 << 16
+"""The same, and most characters, where the text was written by `filter_text`: filters that a
+program made may be larger than what people type."""
 MAX_NEGATIONS: Final = 64
 """Most `not` in a row."""
 
@@ -59,11 +63,19 @@ def parse_filter(text: str, schema: Schema | None = None) -> Filter:
     return filter_of(text, placed, schema)
 
 
-def filter_of(text: str, placed: list[Placed], schema: Schema | None) -> Filter:
+def parse_written_filter(text: str) -> Filter:
+    """The filter of a text as `filter_text` writes it; raises as `parse_filter` does."""
+    placed = FilterParser(text, tokenize(text, MAX_WRITTEN_TEXT)).conjunction()
+    return filter_of(text, placed, None, MAX_WRITTEN_COMPARISONS)
+
+
+def filter_of(
+    text: str, placed: list[Placed], schema: Schema | None, most: int = MAX_COMPARISONS
+) -> Filter:
     """The filter of comparisons that were read from a text; raises as `parse_filter` does."""
-    if len(placed) > MAX_COMPARISONS:
-        column = placed[MAX_COMPARISONS].column
-        raise ExpressionError(text, column, f"more than {MAX_COMPARISONS} comparisons")
+    if len(placed) > most:
+        column = placed[most].column
+        raise ExpressionError(text, column, f"more than {most} comparisons")
     held: dict[str, Constraint] = {}
     for one in placed:
         if one.constant.kind is TokenKind.VARIABLE:

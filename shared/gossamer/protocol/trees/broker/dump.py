@@ -141,7 +141,7 @@ def _labels(held: dict[str, Filter]) -> dict[str, str]:
 
 
 def _filters(held: dict[str, str]) -> dict[str, Filter]:
-    return {label: filters.parse(text) for label, text in held.items()}
+    return {label: filters.parse_written(text) for label, text in held.items()}
 
 
 def _custody_data(one: Custody) -> list[object]:
