@@ -21,7 +21,7 @@ from gossamer.spark.java import find_java_home, java_version
 from gossamer.spark.jobs import explained
 from gossamer.spark.options import log_level_of, memory_of, option_of
 from gossamer.spark.session import SessionSettings, check_reachable, spark_session
-from support.spark_processes import connect_server, run_spark_command
+from support.spark_processes import connect_server, run_spark_command, sentences
 
 needs_spark = pytest.mark.skipif(
     importlib.util.find_spec("pyspark") is None,
@@ -312,7 +312,7 @@ def test_tasks_run_in_the_python_that_an_option_names(tmp_path: Path) -> None:
     done = run_spark_command(
         *("workload", "vinifera", *out, "--conf", f"spark.pyspark.python={asked}")
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, sentences(done.stderr)) == (0, [])
     assert used.exists()
 
 
@@ -338,7 +338,7 @@ def test_a_server_of_spark_connect_is_given_options(tmp_path: Path) -> None:
     assert refused.returncode == 2
     assert refused.stderr.count("\n") == 1
     assert "--conf is 'spark.executor.memory=3g', expected an option that" in refused.stderr
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, sentences(done.stderr)) == (0, [])
     (file,) = (tmp_path / "done" / "events").iterdir()
     assert pq.ParquetFile(file).metadata.row_group(0).column(0).compression == "GZIP"
     assert {path.name for path in tmp_path.iterdir()} == {"scratch", "done"}
@@ -362,7 +362,7 @@ def test_no_java_on_the_path_is_needed_and_nothing_is_left(tmp_path: Path) -> No
         JAVA_HOME=None,
         TMPDIR=str(scratch),
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, sentences(done.stderr)) == (0, [])
     assert "differs" not in done.stdout
     assert list(scratch.iterdir()) == []
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [

@@ -22,6 +22,7 @@ from support.spark_processes import (
     as_seen_by,
     kill_group,
     run_spark_command,
+    sentences,
     standalone_cluster,
     start_spark_command,
     wait_for,
@@ -68,7 +69,7 @@ class Apart:
         ours, theirs = below(self.folder), below(self.seen())
         done = run_spark_command(*arguments, "--master", self.cluster.master)
         assert done.returncode == 2, done.stderr
-        assert done.stderr.count("\n") == 1
+        assert len(sentences(done.stderr)) == 1
         sentence = f"executors do not see the folder {folder} of the driver (on "
         assert sentence in done.stderr
         assert "), expected storage that all machines share" in done.stderr
@@ -118,7 +119,7 @@ def test_results_larger_than_spark_carries_are_kept(tmp_path: Path) -> None:
     guard = "spark.driver.maxResultSize=100k"
     file, out = sweep_file(tmp_path, LARGE, points=1), tmp_path / "out"
     done = run_spark_command("sweep", str(file), "--out", str(out), "--conf", guard)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, sentences(done.stderr)) == (0, [])
     assert "1 points: 1 ran" in done.stdout
     (run,) = (out / "runs").iterdir()
     assert sum(path.stat().st_size for path in run.rglob("*.parquet")) > 200_000
@@ -162,7 +163,7 @@ def test_a_workload_that_a_signal_ends_leaves_nothing(
     with start_spark_command(*command, TMPDIR=str(scratch)) as process:
         wait_for(lambda: process.poll() is not None or list(work.rglob("attempt-*/*.parquet")))
         assert {path.name for path in work.iterdir() if not LEFT.fullmatch(path.name)} == set()
-        assert ended(process, number, group=group) == "gossamer: interrupted\n"
+        assert sentences(ended(process, number, group=group)) == ["gossamer: interrupted"]
     assert below(work) == set()
     assert below(scratch) == set()
 
@@ -185,11 +186,13 @@ def test_a_sweep_is_alone_with_its_folder_and_keeps_points_when_ended(tmp_path: 
         os.kill(process.pid, signal.SIGCONT)
         wait_for(lambda: process.poll() is not None or list(runs.glob("0*")))
         told = ended(process, signal.SIGTERM, group=False)
-    assert told.startswith("gossamer: interrupted; finished points are kept, go on by 'gossamer")
+    assert sentences(told)[0].startswith(
+        "gossamer: interrupted; finished points are kept, go on by 'gossamer"
+    )
     names = {path.name for path in runs.iterdir()}
     assert 1 <= len(names) < 6
     assert all(read_results(runs / name).summary for name in names)
     assert not [path for path in tmp_path.rglob("*") if LEFT.fullmatch(path.name)]
     done = run_spark_command(*command, "--resume")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, sentences(done.stderr)) == (0, [])
     assert f"6 points: {6 - len(names)} ran, {len(names)} were there already" in done.stdout

@@ -29,12 +29,18 @@ _CONF = [
     f"--conf=spark.driver.extraJavaOptions={SHORT_LIVED}",
     f"--conf=spark.executor.extraJavaOptions={SHORT_LIVED} -Djava.io.tmpdir=.",
 ]
+_PROGRESS = re.compile(r"gossamer: .*\b\d+ of \d+ (tasks|points)\b")
 _COMMAND = "import sys; from gossamer.spark.cli import app; from gossamer.command import main; "
 _RUN = _COMMAND + (
     "from importlib.metadata import EntryPoint; "
     "point = EntryPoint('spark', 'gossamer.spark.cli:app', main.COMMAND_GROUP); "
     "sys.exit(main.run_command(point, sys.argv[1:]))"
 )
+
+
+def sentences(told: str) -> list[str]:
+    """The lines on standard error that are not about progress."""
+    return [line for line in told.splitlines() if not _PROGRESS.match(line)]
 
 
 def environment(**changes: str | None) -> dict[str, str]:
