@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gossamer.compiled.store import FolderStore, cache_root, keep_compiled_code
 from gossamer.protocol import keyed_code
 from gossamer.protocol.rules import Rule, keep_code_in, rule
-from gossamer.sim.loops import loop_factory
+from gossamer.sim.loops import Loop, loop_factory
 
 
 @rule
@@ -107,10 +110,10 @@ def times_rate(x: int) -> int:
 
 
 @loop_factory(inline=False)
-def make_caller(called: Rule) -> Callable[..., int]:
+def make_caller(called: Rule) -> Any:
     """A loop that calls a rule."""
 
-    def call(x: int) -> int:
+    def call(x: int) -> Any:
         return called(x)
 
     return call
@@ -128,3 +131,28 @@ def test_a_loop_made_after_a_global_changed_has_the_new_value(
     assert make_caller(times_rate)(3) == 30
     monkeypatch.undo()
     assert make_caller(times_rate)(3) == 6
+
+
+@pytest.mark.usefixtures("folder")
+def test_threads_that_ask_at_once_share_one_loop() -> None:
+    """Systems run side by side, and each asks for the loops of the protocol."""
+    start = threading.Barrier(4)
+
+    @loop_factory(inline=False)
+    def make_fresh(called: Rule) -> Any:
+        def fresh(x: int) -> Any:
+            return called(x) + 1
+
+        return fresh
+
+    def ask(_: int) -> tuple[Loop, int]:
+        start.wait()
+        loop = make_fresh(times_rate)
+        return loop, loop(3)
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(ask, range(4)))
+    assert {called for _, called in found} == {7}
+    assert len({id(loop) for loop, _ in found}) == 1
+    entries = [purpose for purpose, _ in keyed_code._dispatchers if purpose == "entry"]
+    assert len(entries) == 1

@@ -15,7 +15,6 @@ import itertools
 import logging
 import pickle
 import re
-import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -23,6 +22,7 @@ import numba
 import numba.core.bytecode
 import numba.core.caching
 import numba.core.compiler
+import numba.core.compiler_lock
 
 from gossamer.protocol import rules
 from gossamer.protocol.code_keys import code_key
@@ -33,31 +33,35 @@ _log = logging.getLogger(__name__)
 caching: Any = numba.core.caching
 _compiler: Any = numba.core.compiler
 _bytecode: Any = numba.core.bytecode
+global_compiler_lock: Any = numba.core.compiler_lock.global_compiler_lock
 
 _NAME_LENGTH = 60
 _KEY_LENGTH = 24
 
 
-# By what they are compiled for and by key; functions that differ in nothing share their code.
-_dispatchers: weakref.WeakValueDictionary[tuple[str, str], Any] = weakref.WeakValueDictionary()
+# By what they are compiled for and by key; functions that differ in nothing share their code. Kept
+# for good: symbols of one name are one to the process, so what was linked to them needs them.
+_dispatchers: dict[tuple[str, str], Any] = {}
 _unkeyed = itertools.count()
 
 
 def make_callee(function: Callable[..., Any], inline: bool) -> Any:
     """The compiler's function object that compiled code calls; it becomes part of its callers."""
     wrappers = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    return _make(function, code_key(function), f"callee{int(inline)}", inline, wrappers)
+    with global_compiler_lock:
+        return _make(function, code_key(function), f"callee{int(inline)}", inline, wrappers)
 
 
 def make_entry(function: Callable[..., Any]) -> Any:
     """The function object that Python calls; its code is kept where the host keeps code."""
-    key = code_key(function)
-    made = _make(function, key, "entry", False, {})
-    if "_compile_for_args" not in vars(made):
-        explain_failures(made, function)
-    if key is not None:
-        made._cache = _KeyedCache(function.__qualname__, key)
-    return made
+    with global_compiler_lock:
+        key = code_key(function)
+        made = _make(function, key, "entry", False, {})
+        if "_compile_for_args" not in vars(made):
+            explain_failures(made, function)
+            if key is not None:
+                made._cache = _KeyedCache(function.__qualname__, key)
+        return made
 
 
 def _make(

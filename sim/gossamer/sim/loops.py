@@ -7,6 +7,7 @@ what it closes over.
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,10 @@ from gossamer.protocol.debugging.checked_run import CheckedRule
 from gossamer.protocol.rules import Rule, teach_compiler
 
 keep_compiled_code()
+
+
+# Systems run side by side in threads, and factories call each other.
+_making = threading.RLock()
 
 
 class Loop(Rule):
@@ -54,11 +59,12 @@ def loop_factory(*, inline: bool) -> Callable[[Callable[..., Any]], Callable[...
 
         @functools.wraps(factory)
         def make(*rules: Rule) -> Loop:
-            keys = _keys(rules)
-            if rules not in made or made[rules][0] != keys or None in keys:
-                loop = factory(*rules)
-                made[rules] = keys, Loop(loop, make, rules, inline)
-            return made[rules][1]
+            with _making:
+                keys = _keys(rules)
+                if rules not in made or made[rules][0] != keys or None in keys:
+                    loop = factory(*rules)
+                    made[rules] = keys, Loop(loop, make, rules, inline)
+                return made[rules][1]
 
         return make
 
