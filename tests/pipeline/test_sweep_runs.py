@@ -308,7 +308,7 @@ def test_tasks_of_figures_run_on_spark(session: Any) -> None:
         with pytest.raises(SimulationError, match="square of -1: number is -1, expected 0"):
             run_tasks([Squared(1), Squared(-1)], 2)
     assert outcomes == [0, 1, 4, 9, 16]
-    assert told == [("figures", done, 5) for done in range(1, 6)]
+    assert told == [("figures", done, 5) for done in range(6)]
     assert run_tasks([Squared(3)], 1) == [9]
     assert session.range(2).count() == 2
 
