@@ -36,6 +36,8 @@ from gossamer.protocol.state import (
 
 _RING, _SMALL_WORLD, _FRIEND, _RANDOM = LINKS
 _EVENTS_A_ROUND: Final = LOAD_UNIT * LOAD_WINDOW
+# Seconds after which it is logged again that a table is too small.
+OUTGROWN_AGAIN_S: Final = 60.0
 # Where the protocol counts what found no room, by table.
 _OUTGROWN: Final[Mapping[str, int]] = MappingProxyType(
     {
@@ -78,6 +80,7 @@ class PeerViews:
     _started_at: float = attrs.field(factory=trio.current_time)
     _meters: dict[str, RateMeter] = attrs.field(factory=dict)
     _frames_told: dict[Connection, tuple[int, int]] = attrs.field(factory=dict)
+    _outgrown_at: dict[str, float] = attrs.field(factory=dict)
 
     async def run(self) -> None:
         """Count, round after round, what only a look at the connections tells; until cancelled."""
@@ -93,7 +96,14 @@ class PeerViews:
             more = told[column] - self.counters.outgrown[table]
             self.counters.outgrown[table] = told[column]
             if more > 0 and table not in _HARMLESS:
-                log.warning("a table is too small", table=table, without_room=more)
+                self._log_outgrown(table, told[column])
+
+    def _log_outgrown(self, table: str, so_far: int) -> None:
+        """Log it at first, and then now and again while it goes on."""
+        now = trio.current_time()
+        if now - self._outgrown_at.get(table, -OUTGROWN_AGAIN_S) >= OUTGROWN_AGAIN_S:
+            self._outgrown_at[table] = now
+            log.warning("a table is too small", table=table, without_room=so_far)
 
     def gauges(self) -> Gauges:
         """What is the case right now; what others count joins the counters."""
