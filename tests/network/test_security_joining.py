@@ -35,6 +35,7 @@ from gossamer.node.security.joining import (
     JoinLimits,
     admit_with,
     join,
+    known_to,
     receive_message,
     send_message,
     serve_joins,
@@ -60,7 +61,8 @@ async def open_desk(
 ) -> AsyncIterator[tuple[JoinDesk, int]]:
     """A desk of the first peer, and its port."""
     async with writing_to(cluster.store) as writer:
-        desk = JoinDesk(cluster.first, admit_with(cluster.registrar, writer), limits)
+        admit = admit_with(cluster.registrar, writer)
+        desk = JoinDesk(cluster.first, admit, limits, known_to(cluster.registrar, writer))
         async with serving(desk, host) as port:
             yield desk, port
 
@@ -299,6 +301,21 @@ async def test_who_guesses_all_the_time_keeps_nobody_else_out(
             await trio.sleep(0.01)
         assert await join(invitation(cluster, port).to_text(), tmp_path / "good", "kitchen")
         nursery.cancel_scope.cancel()
+
+
+@pytest.mark.trio
+async def test_a_right_token_needs_no_place_among_those_that_guess(
+    cluster: MadeCluster, tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with open_desk(cluster, limits=JoinLimits(asking=0)) as (desk, port):
+        autojump_clock.autojump_threshold = 1.0  # signatures and the disk are waited for
+        right = invitation(cluster, port)
+        assert await join(right.to_text(), tmp_path / "good", "kitchen")
+        for secret in (b"?" * 16, right.secret):
+            wrong = evolve(right, secret=secret).to_text()
+            with pytest.raises(JoinRefusedError, match="wait to be heard"):
+                await join(wrong, tmp_path / "bad", "kitchen")
+    assert desk.counts["admitted"] == 1
 
 
 @pytest.mark.trio

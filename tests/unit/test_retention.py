@@ -249,6 +249,20 @@ def test_copies_that_a_predecessor_is_not_given_at_once_are_counted() -> None:
     assert len(events_of(hosts, AWAY)) == GIVEN_BACK
 
 
+def test_copies_that_a_predecessor_does_not_answer_for_are_not_counted() -> None:
+    hosts = overlay(held_events=4 * GIVEN_BACK)
+    successor = published_while_misplaced(hosts)
+    here, there = (int(hosts.identifiers()[row]) for row in (successor, AWAY))
+    for event in range(2, GIVEN_BACK + 4):
+        hosts.publish(successor, event, here)
+    hosts.publish(successor, GIVEN_BACK + 4, there - 5)
+    hosts.handle(record(ACKNOWLEDGE, successor, AWAY, descriptor(hosts.state, AWAY)))
+    assert int(hosts.state.held_next[successor]) > GIVEN_BACK
+    assert events_of(hosts, AWAY) == [GIVEN_BACK + 4]
+    # The one of before is the only one that should have been given and was not.
+    assert hosts.state.counters[successor, NOT_GIVEN_BACK] == 1
+
+
 def test_a_copy_that_comes_again_is_held_once() -> None:
     """As it does where an acknowledgement got lost."""
     hosts = overlay()

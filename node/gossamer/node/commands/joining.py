@@ -14,7 +14,7 @@ from gossamer.node.config import NodeConfig
 from gossamer.node.errors import ListenFailed
 from gossamer.node.security.admission import open_registrar
 from gossamer.node.security.cluster import ClusterFolder, open_membership
-from gossamer.node.security.joining import JoinDesk, admit_with, serve_joins
+from gossamer.node.security.joining import JoinDesk, admit_with, known_to, serve_joins
 from gossamer.node.store.writer import StoreWriter
 from gossamer.node.transport.base import Address
 
@@ -51,7 +51,11 @@ async def _opened(
     """
     registrar = open_registrar(open_membership(config.identity.folder))
     notes = join_material(config, peers)
-    desk = JoinDesk(registrar.member, admit_with(registrar, writer, notes))
+    desk = JoinDesk(
+        registrar.member,
+        admit_with(registrar, writer, notes),
+        knows=known_to(registrar, writer),
+    )
     async with trio.open_nursery() as nursery:
         listeners = await _listen(config.listen.join_endpoints)
         nursery.start_soon(serve_joins, desk, listeners)

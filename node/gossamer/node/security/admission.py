@@ -83,6 +83,13 @@ class Registrar:
         store.admissions.add_token(StoredToken(token_id(token.secret), now + lifetime_s), now)
         return token
 
+    def expects(self, store: Store, secret: bytes, public_key: bytes, now: float) -> bool:
+        """Whether a token is out with that secret, which no other peer used and is still good."""
+        token = store.admissions.find_token(token_id(secret))
+        if token is None or token.public_key not in (None, public_key):
+            return False
+        return now < token.expires_at
+
     def redeem(
         self, store: Store, secret: bytes, public_key: bytes, name: str, now: float
     ) -> PeerCertificate:

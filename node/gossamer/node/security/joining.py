@@ -39,6 +39,7 @@ from gossamer.node.security.certificates import (
     Authority,
     PeerCertificate,
     check_name,
+    read_certificate,
 )
 from gossamer.node.security.cluster import (
     ClusterFolder,
@@ -70,6 +71,7 @@ from gossamer.node.transport.doors import Doors, Guest, address_group, warn_of_c
 from gossamer.protocol.errors import ConfigError, ProtocolError
 
 Admit = Callable[[Request | RenewalRequest], Awaitable[Answer]]
+Knows = Callable[[Request | RenewalRequest], Awaitable[bool]]
 
 _log = logging.getLogger(__name__)
 
@@ -95,7 +97,7 @@ class JoinLimits:
     Attributes:
         connections: at a time; the oldest makes room for one more.
         per_address: of those, from one address.
-        asking: of those, with a request that waits to be heard.
+        asking: of those, with a request that waits to be heard; who is known waits beside them.
         exchange_s: seconds for a whole exchange, beside the wait for being heard.
         refusals: refused attempts of an address after which it has to wait.
         refusal_s: seconds after which one of them is forgotten.
@@ -155,16 +157,23 @@ class JoinDesk:
     """
 
     def __init__(
-        self, member: Membership, admit: Admit | None, limits: JoinLimits | None = None
+        self,
+        member: Membership,
+        admit: Admit | None,
+        limits: JoinLimits | None = None,
+        knows: Knows | None = None,
     ) -> None:
         """A desk of ``member``; without ``admit`` it refuses everybody, for want of ca.key.
 
         ``admit`` answers a request whose proof has been checked, or raises a reason to refuse.
+        ``knows`` is true of a request that will hardly be refused: however many of its address
+        wait to be heard, it waits as well, and makes room for none of them.
         """
         self.counts: Counter[str] = Counter()
         self._member = member
         self._stamp = stamp_of(member.folder)
         self._admit = admit
+        self._knows = knows
         self._limits = limits or JoinLimits()
         self._context = join_server_context(member)
         self._attempts = Attempts(self._limits)
@@ -212,9 +221,12 @@ class JoinDesk:
         await send_message(tls, reply)
         await tls.aclose()
 
-    async def _wait_for_turn(self, guest: Guest, patience: trio.CancelScope) -> bool:
+    async def _wait_for_turn(
+        self, asked: Request | RenewalRequest, guest: Guest, patience: trio.CancelScope
+    ) -> bool:
         """Let a request wait if others from its address were refused; False if too many wait."""
-        if not guest.let_stay(self._limits.asking):
+        is_known = self._knows is not None and await self._knows(asked)
+        if not guest.let_stay(self._limits.per_address if is_known else self._limits.asking):
             return False
         wait_s = self._attempts.wait_s(guest.group, trio.current_time())
         patience.deadline += wait_s
@@ -250,12 +262,12 @@ class JoinDesk:
             asked = join_protocol.unpack_asked(data)
             if isinstance(asked, Renewal):
                 renewal = join_protocol.check_renewal(asked, challenge.nonce, own.certificate.der)
-                if not await self._wait_for_turn(guest, patience):
+                if not await self._wait_for_turn(renewal, guest, patience):
                     return join_protocol.THROTTLED, None
                 return "renewed", join_protocol.pack(await self._admit(renewal))
             join_protocol.check_request(asked, challenge.nonce, own.certificate.der)
             check_name(asked.name)
-            if not await self._wait_for_turn(guest, patience):
+            if not await self._wait_for_turn(asked, guest, patience):
                 return join_protocol.THROTTLED, None
             answer = await self._admit(asked)
         except (TokenError, RevokedCertificateError) as error:
@@ -286,6 +298,24 @@ def admit_with(registrar: Registrar, writer: StoreWriter, notes: bytes = b"") ->
         return Answer(certificate=certificate.der, revoked=revoked, notes=notes)
 
     return admit
+
+
+def known_to(registrar: Registrar, writer: StoreWriter) -> Knows:
+    """Knows who has a token that is out, and to whom a certificate was issued."""
+
+    async def knows(request: Request | RenewalRequest) -> bool:
+        return await writer.read(_is_known, registrar, request, time.time())
+
+    return knows
+
+
+def _is_known(
+    store: Store, registrar: Registrar, request: Request | RenewalRequest, now: float
+) -> bool:
+    if isinstance(request, RenewalRequest):
+        key = read_certificate(request.certificate).key
+        return bool(store.admissions.certificates_of_key(key))
+    return registrar.expects(store, request.secret, request.public_key, now)
 
 
 def _redeem(store: Store, registrar: Registrar, request: Request) -> PeerCertificate:

@@ -67,16 +67,16 @@ def give_back_everything(s: Any, p: int, out: Outbox) -> None:
 def give_back(s: Any, p: int, after: int, out: Outbox) -> None:
     """Give the predecessor the events of the last rounds that it answers for.
 
-    Only those with values past ``after``, up to the predecessor itself.
+    Only those with values past ``after``, up to the predecessor itself, and only the newest of
+    them if there are many; of the older ones it is counted that they were not given.
     """
     predecessor = handle_of_slot(s, p, s.predecessor[p])
     arc_start = arc_begins(s, p)
     size = s.held_copies.shape[1]
     attributes = s.params.attributes
     oldest = s.round[p] - s.params.replay_rounds
-    first = first_since(s, p, oldest) if size > 0 else 0
-    number = max(first, s.held_next[p] - GIVEN_BACK)
-    s.counters[p, NOT_GIVEN_BACK] += number - first
+    number = first_since(s, p, oldest) if size > 0 else 0
+    first_given = max(number, s.held_next[p] - GIVEN_BACK)
     while number < s.held_next[p]:
         place = number % size
         attribute = s.held_copies[p, place] % attributes
@@ -84,7 +84,10 @@ def give_back(s: Any, p: int, after: int, out: Outbox) -> None:
         if clockwise(value, arc_start) < clockwise(after, arc_start):
             hop = next_hop(s, p, value)
             if hop >= 0 and handle_of_slot(s, p, hop >> 1) == predecessor:
-                send_held(s, p, EVENT, place, predecessor, out)
+                if number >= first_given:
+                    send_held(s, p, EVENT, place, predecessor, out)
+                else:
+                    s.counters[p, NOT_GIVEN_BACK] += 1
         number += 1
 
 
