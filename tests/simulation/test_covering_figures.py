@@ -21,6 +21,7 @@ from gossamer.sim.figures.covering_storms import STORMS
 from gossamer.sim.figures.covering_studies import FULL, QUICK, plan_storms
 from gossamer.sim.figures.covering_table import TABLE
 from gossamer.sim.results import ResultsError
+from support.golden import check_golden, measured_by_checks
 
 PLOTS = (
     *(f"selective{name}" for name in ("7a", "7b", "7c", "7d", "7e", "8", "9", "10a", "10b", "10c")),
@@ -50,6 +51,11 @@ def test_a_quick_run_judges_its_claims_in_order(reproduced: Path) -> None:
         assert claim["verdict"] in ("holds", "differs")
         assert "not measured" not in claim["measured"]
         assert claim["reason"]
+
+
+@pytest.mark.slow
+def test_a_quick_run_measures_what_it_did(reproduced: Path) -> None:
+    check_golden("figures covering", measured_by_checks(reproduced))
 
 
 @pytest.mark.slow

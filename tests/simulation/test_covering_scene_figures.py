@@ -18,6 +18,7 @@ from gossamer.sim.figures.covering_scene_plots import plot_overlay
 from gossamer.sim.figures.covering_workflow import WORKFLOWS
 from gossamer.sim.figures.covering_workflow_studies import plan_workflow
 from gossamer.sim.plot_style import plot_style, save
+from support.golden import check_golden, measured_by_checks
 
 PLOTS = (
     *(f"selective{name}" for name in ("11", "12ab", "12cd", "12ef")),
@@ -42,6 +43,11 @@ def test_a_quick_run_judges_its_claims_in_order(reproduced: Path) -> None:
         assert claim["verdict"] in ("holds", "differs")
         assert "not measured" not in claim["measured"]
         assert claim["reason"]
+
+
+@pytest.mark.slow
+def test_a_quick_run_measures_what_it_did(reproduced: Path) -> None:
+    check_golden("figures covering, scenes", measured_by_checks(reproduced))
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ from gossamer.sim.figures.vinifera_claims import expected_lookup_hops
 from gossamer.sim.figures.vinifera_studies import FULL, QUICK, find_trace, plan_points
 from gossamer.sim.results import ResultsError
 from gossamer.sim.scenario import Churn, Events, Link, Scenario, Subscriptions, System
+from support.golden import check_golden, measured_by_checks
 from support.made_up_runs import made_up_system
 
 CLAIMS = [f"V{number}" for number in range(1, 11)]
@@ -52,6 +53,11 @@ def test_a_quick_run_judges_every_claim(reproduced: Path) -> None:
         assert any(character.isdigit() for character in claim["measured"])
         assert "not measured" not in claim["measured"]
         assert claim["reason"]
+
+
+@pytest.mark.slow
+def test_a_quick_run_measures_what_it_did(reproduced: Path) -> None:
+    check_golden("figures vinifera", measured_by_checks(reproduced))
 
 
 @pytest.mark.slow

@@ -23,6 +23,7 @@ from gossamer.sim.figures.scot_studies import (
     plan_runs,
 )
 from gossamer.sim.scot.workloads import Quotes, Topics
+from support.golden import check_golden, measured_by_checks
 
 SWEEPS = (*(f"scot9{part}" for part in "abcd"), *(f"scot10{part}" for part in "abcd"))
 
@@ -51,6 +52,11 @@ def test_a_quick_run_judges_its_claims_in_order(reproduced: Path) -> None:
         assert claim["verdict"] in ("holds", "differs")
         assert "not measured" not in claim["measured"]
         assert claim["reason"]
+
+
+@pytest.mark.slow
+def test_a_quick_run_measures_what_it_did(reproduced: Path) -> None:
+    check_golden("figures scot", measured_by_checks(reproduced))
 
 
 @pytest.mark.slow

@@ -23,6 +23,7 @@ from gossamer.sim.figures.trees_studies import (
     plan_runs,
 )
 from gossamer.sim.results import ResultsError
+from support.golden import check_golden, measured_by_checks
 
 PLOTS = ("fig4", "fig5", "fig5_graphs", "fig6", "fig7", "fig8")
 NETWORK = """graph [
@@ -57,6 +58,11 @@ def test_a_quick_run_judges_its_claims_in_order(reproduced: Path) -> None:
         assert claim["verdict"] in ("holds", "differs")
         assert "not measured" not in claim["measured"]
         assert claim["reason"]
+
+
+@pytest.mark.slow
+def test_a_quick_run_measures_what_it_did(reproduced: Path) -> None:
+    check_golden("figures trees", measured_by_checks(reproduced))
 
 
 @pytest.mark.slow
