@@ -304,10 +304,11 @@ def _with_table_ii(found: Outcomes, measure: str, unit: str) -> str:
 
 _EXPLAIN_DELAYS = (
     "A pack takes a broker as long as the subscriptions in it, which the paper says, too, so that"
-    " packing saves messages but no work. Lazy covering triggers most of what active covering "
-    "does: only what came before its root is known already. How long active covering's delays are"
+    " packing saves messages but no work. Lazy covering triggers half of what active covering "
+    "does: what came before its root is known already. How long active covering's delays are"
     " follows from the 9,000 subscriptions that E has to work off; the paper's brokers took "
-    "longer for publications, too, once they were congested"
+    "longer for publications, too, once they were congested. Under the selective algorithm C "
+    "gets the most, and is done with it about when the delays are measured"
 )
 _EXPLAIN_TRIGGERED = (
     "With clients anywhere among 29 hosts, little of what a root covers comes to A with it; the "
