@@ -65,7 +65,8 @@ def plot_bars(storms: Sequence[Found], measure: str, title: str) -> Figure:
     styles = covering_styles(names)
     axes.bar(names, values, color=[styles[name].colour for name in names], width=0.6)
     for place, value in enumerate(values):
-        axes.annotate(f"{value:,.3g}", (place, value), ha="center", va="bottom")
+        text = f"{value:,.3g}" if value < 1000 else f"{value:,.0f}"
+        axes.annotate(text, (place, value), ha="center", va="bottom")
     if min(values) > 0 and max(values) > 30 * min(values):
         axes.set_yscale("log")
     axes.set(title=title)
