@@ -8,7 +8,7 @@ import pytest
 from hypothesis import settings
 
 from gossamer.compiled.store import keep_compiled_code
-from gossamer.protocol.rules import use_compiled
+from gossamer.protocol.kernel.rules import use_compiled
 
 # The first example of a test may compile a rule, so no example has a deadline.
 settings.register_profile("gossamer", deadline=None)

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from gossamer.protocol.draws import below, mix
-from gossamer.protocol.messages import BODY, KIND, USER, close_record, open_record
-from gossamer.protocol.rules import rule
-from gossamer.protocol.struct import Struct
-from gossamer.protocol.words import float_to_word, word_to_float
+from gossamer.protocol.kernel.draws import below, mix
+from gossamer.protocol.kernel.float_bits import float_to_word, word_to_float
+from gossamer.protocol.kernel.records import BODY, KIND, USER, close_record, open_record
+from gossamer.protocol.kernel.rules import rule
+from gossamer.protocol.kernel.struct import Struct
 from gossamer.sim.cycle_engine import CycleEngine, make_network
 from gossamer.sim.protocol_run import ProtocolRun, once
 

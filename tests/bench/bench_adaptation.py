@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from gossamer.compiled.store import keep_compiled_code
-from gossamer.protocol.rules import use_compiled
+from gossamer.protocol.kernel.rules import use_compiled
 from gossamer.sim.trees.adaptation import Adaptation, run_adaptation
 from gossamer.sim.trees.adaptation_plot import plot_adaptation, table_of_adaptation
 from gossamer.sim.trees.generators import transit_stub, transit_stub_of, waxman

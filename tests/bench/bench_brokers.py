@@ -26,9 +26,8 @@ from time import process_time
 from typing import Any
 
 from gossamer.compiled.store import keep_compiled_code
-from gossamer.protocol.broker import Broker, BrokerSettings, Id, client, neighbour
-from gossamer.protocol.broker.index import compiled_index
-from gossamer.protocol.broker.messages import (
+from gossamer.protocol.brokers.core.index import compiled_index
+from gossamer.protocol.brokers.core.messages import (
     Advertisement,
     Attach,
     BetweenBrokers,
@@ -40,6 +39,7 @@ from gossamer.protocol.broker.messages import (
     Synchronise,
     Unsubscription,
 )
+from gossamer.protocol.brokers.tree import Broker, BrokerSettings, Id, client, neighbour
 from gossamer.protocol.content.filters import Filter, exact_publication, parse
 from gossamer.sim.benchmarks import machine
 from gossamer.sim.quotes import Quote, heavy_covering, little_covering, make_quotes, read_quotes

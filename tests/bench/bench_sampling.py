@@ -13,8 +13,8 @@ import time
 
 import numpy as np
 
-from gossamer.protocol.messages import SAMPLE_TIMER
-from gossamer.protocol.overlay.sampling import (
+from gossamer.protocol.kernel.records import SAMPLE_TIMER
+from gossamer.protocol.peer.sampling.sampler import (
     CYCLON,
     NEWSCAST,
     cyclon_hint,

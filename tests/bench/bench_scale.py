@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.protocol.overlay.utility import friend_utility
-from gossamer.protocol.rules import rule
-from gossamer.protocol.state import State
+from gossamer.protocol.kernel.rules import rule
+from gossamer.protocol.peer.state.state import State
+from gossamer.protocol.peer.topology.utility import friend_utility
 from gossamer.sim.benchmarks import machine
 from gossamer.sim.overlay_measures import mean_friend_utility, ring_correctness
 from gossamer.sim.scenario_file import read_scenario

@@ -21,8 +21,8 @@ from rich.console import Console
 from rich.table import Table
 
 from gossamer.compiled.store import keep_compiled_code
-from gossamer.protocol.broker.messages import Attach
-from gossamer.protocol.scot import ROUTINGS, Factor, Scot, ScotSettings
+from gossamer.protocol.brokers.core.messages import Attach
+from gossamer.protocol.brokers.scot import ROUTINGS, Factor, Scot, ScotSettings
 from gossamer.sim.benchmarks import machine
 from gossamer.sim.plot_style import plot_style, save
 from gossamer.sim.scot.broadcast import Subscribers, broadcast

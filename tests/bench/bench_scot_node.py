@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import trio
 
 from gossamer.node.local.client import LocalClient
-from gossamer.protocol.scot import BrokerLabel
+from gossamer.protocol.brokers.scot import BrokerLabel
 from support.node_processes import Shell
 from support.scot_processes import SCOT, ScotProcesses, scot_processes
 

@@ -30,10 +30,9 @@ import numpy as np
 from attrs import define, field
 
 from gossamer.compiled.store import keep_compiled_code
-from gossamer.protocol.broker import Broker, BrokerSettings, Hop, client, neighbour
-from gossamer.protocol.broker.effects import Send
-from gossamer.protocol.broker.index import compiled_index
-from gossamer.protocol.broker.messages import (
+from gossamer.protocol.brokers.core.effects import Send
+from gossamer.protocol.brokers.core.index import compiled_index
+from gossamer.protocol.brokers.core.messages import (
     Advertise,
     Attach,
     Frame,
@@ -43,8 +42,9 @@ from gossamer.protocol.broker.messages import (
     Subscribe,
     Unsubscribe,
 )
-from gossamer.protocol.broker.sent import Sent
-from gossamer.protocol.broker.subscriptions import SubscriptionTable
+from gossamer.protocol.brokers.tree import Broker, BrokerSettings, Hop, client, neighbour
+from gossamer.protocol.brokers.tree.memory.sent import Sent
+from gossamer.protocol.brokers.tree.memory.subscriptions import SubscriptionTable
 from gossamer.protocol.content.filters import parse
 from gossamer.sim.benchmarks import machine
 from gossamer.sim.brokers.service import FixedTimes

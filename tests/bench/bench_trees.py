@@ -30,24 +30,33 @@ from networkx.algorithms.approximation import steiner_tree
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from gossamer.compiled.store import keep_compiled_code
-from gossamer.protocol.rules import use_compiled
-from gossamer.protocol.trees.best import best_routes
-from gossamer.protocol.trees.exact import least_steiner_cost
-from gossamer.protocol.trees.graph import Graph, Workspace, make_graph, make_workspace
-from gossamer.protocol.trees.optimum import lower_bounds
-from gossamer.protocol.trees.plan import make_plan
-from gossamer.protocol.trees.sample import Sample, make_sample
-from gossamer.protocol.trees.spanning import shortest_path_tree
-from gossamer.protocol.trees.stars import average_stretch, low_stretch_tree, proven_width
-from gossamer.protocol.trees.steiner import cost_of_links, write_short_tree, write_steiner_tree
-from gossamer.protocol.trees.strategies import (
+from gossamer.protocol.dissemination.best import best_routes
+from gossamer.protocol.dissemination.graphs.exact import least_steiner_cost
+from gossamer.protocol.dissemination.graphs.graph import (
+    Graph,
+    Workspace,
+    make_graph,
+    make_workspace,
+)
+from gossamer.protocol.dissemination.graphs.spanning import shortest_path_tree
+from gossamer.protocol.dissemination.graphs.steiner import (
+    cost_of_links,
+    write_short_tree,
+    write_steiner_tree,
+)
+from gossamer.protocol.dissemination.graphs.tables import join_by_table, make_path_table
+from gossamer.protocol.dissemination.graphs.triples import make_triples, write_better_tree
+from gossamer.protocol.dissemination.optimum import lower_bounds
+from gossamer.protocol.dissemination.plan import make_plan
+from gossamer.protocol.dissemination.sample import Sample, make_sample
+from gossamer.protocol.dissemination.stars import average_stretch, low_stretch_tree, proven_width
+from gossamer.protocol.dissemination.strategies import (
     route_hybrid,
     route_mult,
     route_mult2,
     route_single,
 )
-from gossamer.protocol.trees.tables import join_by_table, make_path_table
-from gossamer.protocol.trees.triples import make_triples, write_better_tree
+from gossamer.protocol.kernel.rules import use_compiled
 from gossamer.sim.trees.draws import Stream
 from gossamer.sim.trees.generators import barabasi_albert, transit_stub, transit_stub_of, waxman
 from gossamer.sim.trees.simulation import warm_up

@@ -9,12 +9,13 @@ import pytest
 import trio
 
 from gossamer.node.core import SELF, Box
-from gossamer.protocol import config, peer
-from gossamer.protocol.config import Settings
-from gossamer.protocol.messages import JOIN
-from gossamer.protocol.overlay.links import HANDLE_MASK
-from gossamer.protocol.space.ring import RING_MASK
-from gossamer.protocol.state import State, make_state
+from gossamer.protocol.kernel.records import JOIN
+from gossamer.protocol.peer import step as peer
+from gossamer.protocol.peer.settings import config
+from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.space.ring import RING_MASK
+from gossamer.protocol.peer.state.links import HANDLE_MASK
+from gossamer.protocol.peer.state.state import State, make_state
 from gossamer.sim.cycle_engine import make_network
 from gossamer.sim.event_engine import EventEngine, draw_phases
 from gossamer.sim.latency import uniform_latency

@@ -14,11 +14,9 @@ import trio
 from gossamer.node.broker.links import Neighbour
 from gossamer.node.errors import ClientRequestError, ConfigurationError
 from gossamer.node.transport.frames import encode_frame
-from gossamer.protocol.broker import Hop, Id
-from gossamer.protocol.broker.codec import plain_frame
-from gossamer.protocol.broker.effects import Effect
-from gossamer.protocol.broker.errors import NotAdvertisedError
-from gossamer.protocol.broker.messages import (
+from gossamer.protocol.brokers.core.effects import Effect
+from gossamer.protocol.brokers.core.errors import NotAdvertisedError
+from gossamer.protocol.brokers.core.messages import (
     Congestion,
     Frame,
     Message,
@@ -27,6 +25,8 @@ from gossamer.protocol.broker.messages import (
     Subscription,
     Synchronise,
 )
+from gossamer.protocol.brokers.tree import Hop, Id
+from gossamer.protocol.brokers.tree.codec import plain_frame
 from gossamer.protocol.content import filters
 from support.broker_messages import spoilt
 from support.clusters import made_cluster

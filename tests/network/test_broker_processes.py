@@ -19,8 +19,8 @@ from gossamer.command.main import main
 from gossamer.node.broker.tables import tables
 from gossamer.node.commands.folder import address_of
 from gossamer.node.local.client import open_client
-from gossamer.protocol.broker import BrokerSettings
-from gossamer.protocol.broker.messages import Advertise, Subscribe, Unsubscribe
+from gossamer.protocol.brokers.core.messages import Advertise, Subscribe, Unsubscribe
+from gossamer.protocol.brokers.tree import BrokerSettings
 from gossamer.protocol.content import filters
 from support.broker_overlay import Overlay, path
 from support.broker_processes import POLL_S, BrokerProcesses, broker_processes

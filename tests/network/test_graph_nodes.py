@@ -10,7 +10,7 @@ import trio
 
 from gossamer.node.commands.tracing import tables_for_people
 from gossamer.node.transport.frames import encode_frame
-from gossamer.protocol.broker import Id
+from gossamer.protocol.brokers.tree import Id
 from support.memory_brokers import PATIENCE_S, MemoryClient
 from support.memory_graphs import MemoryGraph, memory_graph
 from support.transport_peers import on_jumping_clock

@@ -20,10 +20,10 @@ from gossamer.node.local.address import knock
 from gossamer.node.local.client import open_client
 from gossamer.node.local.frames import VERSION
 from gossamer.node.transport.frames import encode_frame
-from gossamer.protocol import config
-from gossamer.protocol.messages import INSTALL, INSTALL_NEWS
-from gossamer.protocol.overlay.profile import NOTHING, RANGES
-from gossamer.protocol.state import profile_words
+from gossamer.protocol.kernel.records import INSTALL, INSTALL_NEWS
+from gossamer.protocol.peer.settings import config
+from gossamer.protocol.peer.settings.profile import NOTHING, RANGES
+from gossamer.protocol.peer.state.state import profile_words
 from support.attackers import Attacker, attacker
 from support.clusters import MadeCluster, made_cluster
 from support.local_nodes import LocalNode

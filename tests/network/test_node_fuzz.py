@@ -30,9 +30,7 @@ from gossamer.node.transport.frames import CONTROL_FRAMES
 from gossamer.node.transport.limits import HEADER_BYTES
 from gossamer.node.transport.schema import Frame
 from gossamer.node.wire import frame_types
-from gossamer.protocol import config
-from gossamer.protocol.codec import Codec
-from gossamer.protocol.messages import (
+from gossamer.protocol.kernel.records import (
     LOAD_SHIFTED,
     RECALL,
     RECALL_ANSWER,
@@ -41,7 +39,9 @@ from gossamer.protocol.messages import (
     REPLAY_WANTED,
     STORED,
 )
-from gossamer.protocol.overlay.profile import NOTHING
+from gossamer.protocol.peer.codec import Codec
+from gossamer.protocol.peer.settings import config
+from gossamer.protocol.peer.settings.profile import NOTHING
 from support.clusters import MadeCluster, made_cluster
 from support.frame_fuzzing import Fuzzed, Fuzzer
 from support.memory_members import MemberPeers, member_peers

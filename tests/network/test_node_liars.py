@@ -19,10 +19,10 @@ import trio
 from gossamer.node.assembly import Parts
 from gossamer.node.budgets import A_ROUND
 from gossamer.node.peer import Subscription
-from gossamer.protocol import config
-from gossamer.protocol.messages import SAMPLE_REQUEST
-from gossamer.protocol.overlay.profile import ARC_START, LOAD, NOTHING, RANGES
-from gossamer.protocol.state import profile_words
+from gossamer.protocol.kernel.records import SAMPLE_REQUEST
+from gossamer.protocol.peer.settings import config
+from gossamer.protocol.peer.settings.profile import ARC_START, LOAD, NOTHING, RANGES
+from gossamer.protocol.peer.state.state import profile_words
 from support.attackers import attacker
 from support.clusters import MadeCluster, made_cluster
 from support.liars import League, Liar

@@ -13,7 +13,7 @@ import trio
 from gossamer.node.errors import ConfigurationError, ListenFailed, PeerStopped, SubscriptionInUse
 from gossamer.node.peer import Peer, open_peer
 from gossamer.protocol.content.errors import WrongValueError
-from gossamer.protocol.errors import ExpressionError
+from gossamer.protocol.kernel.errors import ExpressionError
 from support.clusters import MadeCluster, made_cluster
 from support.node_peers import (
     config_of,

@@ -16,11 +16,11 @@ from gossamer.node.broker.session import passage_json
 from gossamer.node.commands.tracing import route_for_people, tables_for_people
 from gossamer.node.errors import ConfigurationError
 from gossamer.node.transport.frames import encode_frame
-from gossamer.protocol.broker import Id
-from gossamer.protocol.scot import BrokerLabel, Factor, Scot, ScotSettings
-from gossamer.protocol.scot.effects import Send
-from gossamer.protocol.scot.labels import ClusterBitVector
-from gossamer.protocol.scot.messages import Notification
+from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotSettings
+from gossamer.protocol.brokers.scot.memory.effects import Send
+from gossamer.protocol.brokers.scot.memory.messages import Notification
+from gossamer.protocol.brokers.scot.overlay.labels import ClusterBitVector
+from gossamer.protocol.brokers.tree import Id
 from support.memory_brokers import LIMITS, PATIENCE_S, MemoryClient
 from support.memory_scots import TAKING_OVER, MemoryScot, memory_scot
 from support.memory_transport import MemoryNetwork

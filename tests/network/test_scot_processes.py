@@ -18,7 +18,7 @@ import trio
 
 from gossamer.node.errors import NodeError
 from gossamer.node.local.client import LocalClient
-from gossamer.protocol.scot import BrokerLabel
+from gossamer.protocol.brokers.scot import BrokerLabel
 from support.node_processes import PATIENCE_S, Shell, end, free_ports
 from support.scot_processes import POLL_S, SCOT, Link, ScotProcesses, scot_processes
 

@@ -42,7 +42,7 @@ from gossamer.node.security.joining import (
 )
 from gossamer.node.security.tokens import Token
 from gossamer.node.store.writer import writing_to
-from gossamer.protocol.errors import ConfigError
+from gossamer.protocol.kernel.errors import ConfigError
 from support.clusters import MadeCluster, made_cluster
 from support.other_hosts import from_host
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.protocol.space.ring import RING
+from gossamer.protocol.peer.space.ring import RING
 from gossamer.sim.results import ResultsError
 from gossamer.sim.row_tables.kinds import Wish, make_workload
 from gossamer.sim.summary import percentile

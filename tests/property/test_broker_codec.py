@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.protocol.broker import codec
-from gossamer.protocol.broker.errors import MalformedMessageError
-from gossamer.protocol.broker.identifiers import Id
-from gossamer.protocol.broker.messages import Frame, Message, Publication
-from gossamer.protocol.broker.plain import MAX_VALUE, plain_filter, plain_values
+from gossamer.protocol.brokers.core.errors import MalformedMessageError
+from gossamer.protocol.brokers.core.identifiers import Id
+from gossamer.protocol.brokers.core.messages import Frame, Message, Publication
+from gossamer.protocol.brokers.core.plain import MAX_VALUE, plain_filter, plain_values
+from gossamer.protocol.brokers.tree import codec
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters import Filter

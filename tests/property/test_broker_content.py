@@ -15,22 +15,22 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gossamer.protocol.broker import Broker, BrokerSettings, Hop, Id, client, neighbour
-from gossamer.protocol.broker import messages as m
+from gossamer.protocol.brokers.core import messages as m
+from gossamer.protocol.brokers.graph.broker import TreeBroker
+from gossamer.protocol.brokers.graph.memory import messages as trees
+from gossamer.protocol.brokers.graph.memory.messages import NO_TERM, NO_VERSION
+from gossamer.protocol.brokers.graph.memory.settings import MAX_SAMPLES, TreeSettings
+from gossamer.protocol.brokers.scot import ScotBroker, ScotSettings
+from gossamer.protocol.brokers.scot.memory import messages as scot
+from gossamer.protocol.brokers.scot.overlay.labels import BrokerLabel, ClusterBitVector
+from gossamer.protocol.brokers.scot.overlay.topology import Position
+from gossamer.protocol.brokers.tree import Broker, BrokerSettings, Hop, Id, client, neighbour
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters import Filter, parse
 from gossamer.protocol.content.filters.constraint import PRESENT, Constraint
 from gossamer.protocol.content.operators import Comparison, Operator
 from gossamer.protocol.content.values import Kind
-from gossamer.protocol.errors import ConfigError
-from gossamer.protocol.scot import ScotBroker, ScotSettings
-from gossamer.protocol.scot import messages as scot
-from gossamer.protocol.scot.labels import BrokerLabel, ClusterBitVector
-from gossamer.protocol.scot.topology import Position
-from gossamer.protocol.trees.broker import messages as trees
-from gossamer.protocol.trees.broker.broker import TreeBroker
-from gossamer.protocol.trees.broker.messages import NO_TERM, NO_VERSION
-from gossamer.protocol.trees.broker.settings import MAX_SAMPLES, TreeSettings
+from gossamer.protocol.kernel.errors import ConfigError
 from support.filter_strategies import filters
 from support.plain_index import PlainIndex
 
@@ -320,7 +320,7 @@ def test_a_graph_keeps_no_more_samples_than_a_message_tells(name: str) -> None:
 def test_a_graph_takes_no_more_filters_of_a_client_than_a_message_says(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("gossamer.protocol.trees.broker.clients.MAX_FILTERS", 2)
+    monkeypatch.setattr("gossamer.protocol.brokers.graph.clients.MAX_FILTERS", 2)
     broker = tree_broker()
     wanted = [(str(number), parse(f"a == {number}")) for number in range(3)]
 

@@ -9,11 +9,11 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.protocol.broker import Broker, BrokerSettings, client, neighbour
-from gossamer.protocol.broker import messages as m
-from gossamer.protocol.broker.codec import plain_frame, read_frame
-from gossamer.protocol.broker.effects import Send
-from gossamer.protocol.broker.identifiers import Id
+from gossamer.protocol.brokers.core import messages as m
+from gossamer.protocol.brokers.core.effects import Send
+from gossamer.protocol.brokers.core.identifiers import Id
+from gossamer.protocol.brokers.tree import Broker, BrokerSettings, client, neighbour
+from gossamer.protocol.brokers.tree.codec import plain_frame, read_frame
 from gossamer.protocol.content import filters
 from support.broker_messages import between_brokers
 from support.plain_index import PlainIndex

@@ -15,8 +15,9 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.protocol.broker import COVERINGS, BrokerSettings, marks
-from gossamer.protocol.broker.index import SharedIndex, compiled_index
+from gossamer.protocol.brokers.core.index import SharedIndex, compiled_index
+from gossamer.protocol.brokers.tree import COVERINGS, BrokerSettings
+from gossamer.protocol.brokers.tree.memory import marks
 from support.broker_overlay import Overlay
 from support.broker_play import Play
 from support.plain_index import PlainIndex
@@ -141,7 +142,7 @@ def test_a_run_does_not_depend_on_the_order_of_hashes() -> None:
     program = (
         "import random\n"
         "from support.broker_play import Play\n"
-        "from gossamer.protocol.broker import BrokerSettings\n"
+        "from gossamer.protocol.brokers.tree import BrokerSettings\n"
         "one = Play(random.Random(7), BrokerSettings(covering='selective'), 6)\n"
         "one.operate(80)\n"
         "print([broker.dump() for broker in one.overlay.brokers.values()])\n"

@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from gossamer.protocol import config, messages, peer
-from gossamer.protocol.codec import DESCRIPTOR, PEER, Codec, held_handles
-from gossamer.protocol.errors import MalformedRecordError
-from gossamer.protocol.messages import (
+from gossamer.protocol.kernel import records as messages
+from gossamer.protocol.kernel.errors import MalformedRecordError
+from gossamer.protocol.kernel.records import (
     BODY,
     DELIVER,
     EVENT,
@@ -26,9 +25,12 @@ from gossamer.protocol.messages import (
     UNREACHABLE,
     USER,
 )
-from gossamer.protocol.overlay.sampling import SamplerState
-from gossamer.protocol.space.ring import RING_MASK
-from gossamer.protocol.state import ANSWERER, State, make_state
+from gossamer.protocol.peer import step as peer
+from gossamer.protocol.peer.codec import DESCRIPTOR, PEER, Codec, held_handles
+from gossamer.protocol.peer.sampling.sampler import SamplerState
+from gossamer.protocol.peer.settings import config
+from gossamer.protocol.peer.space.ring import RING_MASK
+from gossamer.protocol.peer.state.state import ANSWERER, State, make_state
 from support.overlays import Hosts, converged, random_identifiers, record, subscribe_to_box
 
 NODES = 8

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gossamer.compiled.store import FolderStore, keep_compiled_code
-from gossamer.protocol import keyed_code
-from gossamer.protocol.rules import keep_code_in
+from gossamer.protocol.kernel import keyed_code
+from gossamer.protocol.kernel.rules import keep_code_in
 from support.edited_protocols import Version, run_script, write_version
 
 PLACES = [field.name for field in dataclasses.fields(Version)]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.protocol.content.encoding import encode_event, encode_subscription
 from gossamer.protocol.content.operators import Comparison, Operator
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.subscription import Subscription
-from gossamer.protocol.space.hashing import RING_SIZE, equi_depth_hash, uniform_hashes
+from gossamer.protocol.peer.space.encoding import encode_event, encode_subscription
+from gossamer.protocol.peer.space.hashing import RING_SIZE, equi_depth_hash, uniform_hashes
 from support.content_strategies import (
     UNTIMED,
     attributes,

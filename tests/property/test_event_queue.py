@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.protocol.errors import CapacityError
-from gossamer.protocol.messages import BODY, LENGTH
-from gossamer.protocol.rules import use_compiled
+from gossamer.protocol.kernel.errors import CapacityError
+from gossamer.protocol.kernel.records import BODY, LENGTH
+from gossamer.protocol.kernel.rules import use_compiled
 from gossamer.sim.event_queue import (
     NEXT,
     NOW,

@@ -18,14 +18,14 @@ from gossamer.protocol.content.schema import (
     StringAttribute,
 )
 from gossamer.protocol.content.values import canonical
-from gossamer.protocol.space.hashing import (
+from gossamer.protocol.peer.space.hashing import (
     RING_SIZE,
     OrderPreservingHash,
     equi_depth_hash,
     quantile_hash,
     uniform_hash,
 )
-from gossamer.protocol.space.line import divide_wide, scale_wide
+from gossamer.protocol.peer.space.line import divide_wide, scale_wide
 from support.content_strategies import (
     CHARACTERS,
     UNTIMED,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from gossamer.protocol.content.language import parse_subscription
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.subscription import Subscription
-from gossamer.protocol.errors import ExpressionError
+from gossamer.protocol.kernel.errors import ExpressionError
 from support.content_strategies import UNTIMED, consistent_comparisons, schemas, subscriptions
 
 WORDS = ["price", "name", "and", "in", "startswith", "==", "<", "<=", ">", "!=", "=", "[", ")", ","]

@@ -7,10 +7,12 @@ import copy
 import numpy as np
 import pytest
 
-from gossamer.protocol import config, messages, peer
-from gossamer.protocol.messages import KIND, Words
-from gossamer.protocol.space.ring import RING_MASK
-from gossamer.protocol.state import State
+from gossamer.protocol.kernel import records as messages
+from gossamer.protocol.kernel.records import KIND, Words
+from gossamer.protocol.peer import step as peer
+from gossamer.protocol.peer.settings import config
+from gossamer.protocol.peer.space.ring import RING_MASK
+from gossamer.protocol.peer.state.state import State
 from support.overlays import (
     Hosts,
     arrays_of,

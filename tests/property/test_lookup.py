@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.protocol.config import Settings
-from gossamer.protocol.rendezvous.showering import next_hop
-from gossamer.protocol.space.ring import RING_MASK, clockwise
+from gossamer.protocol.peer.rendezvous.routing import next_hop
+from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
 from support.overlays import HANDLE, Hosts, arc_of, converged, misinform, true_rendezvous
 
 ANYWHERE = st.integers(0, RING_MASK)

@@ -15,8 +15,7 @@ from hypothesis import example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from gossamer.protocol import config, peer
-from gossamer.protocol.messages import (
+from gossamer.protocol.kernel.records import (
     ACKNOWLEDGE,
     BODY,
     CATCH_UP,
@@ -48,16 +47,25 @@ from gossamer.protocol.messages import (
     WITHDRAW,
     Words,
 )
-from gossamer.protocol.overlay.profile import LOAD
-from gossamer.protocol.rendezvous.recovery import (
+from gossamer.protocol.peer import step as peer
+from gossamer.protocol.peer.rendezvous.replay import (
     EVENT_HOPS,
     EVENT_ID,
     EVENT_MODE,
     EVENT_ORIGIN,
     REPLICA,
 )
-from gossamer.protocol.space.ring import RING_MASK
-from gossamer.protocol.state import BOX, COUNTERS, FROM_VALUE, MALFORMED, PAGE_FROM, State
+from gossamer.protocol.peer.settings import config
+from gossamer.protocol.peer.settings.profile import LOAD
+from gossamer.protocol.peer.space.ring import RING_MASK
+from gossamer.protocol.peer.state.state import (
+    BOX,
+    COUNTERS,
+    FROM_VALUE,
+    MALFORMED,
+    PAGE_FROM,
+    State,
+)
 from support.overlays import (
     HANDLE,
     Hosts,

@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.protocol.codec import Codec
-from gossamer.protocol.config import Settings
-from gossamer.protocol.messages import KIND
-from gossamer.protocol.overlay.links import put_link, settle_ring
-from gossamer.protocol.overlay.profile import (
+from gossamer.protocol.kernel.records import KIND
+from gossamer.protocol.kernel.rules import use_compiled
+from gossamer.protocol.peer.codec import Codec
+from gossamer.protocol.peer.rendezvous.routing import neighbour_arc_begins, own_arc_begins
+from gossamer.protocol.peer.sampling.sampler import add_contact
+from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.settings.profile import (
     ARC_START,
     HALF_BITS,
     HALF_MASK,
@@ -23,13 +25,11 @@ from gossamer.protocol.overlay.profile import (
     low_end,
     range_word,
 )
-from gossamer.protocol.overlay.sampling import add_contact
-from gossamer.protocol.overlay.utility import range_utility, shared_length
-from gossamer.protocol.peer import restart
-from gossamer.protocol.rendezvous.showering import neighbour_arc_begins, own_arc_begins
-from gossamer.protocol.rules import use_compiled
-from gossamer.protocol.space.ring import RING_MASK, clockwise
-from gossamer.protocol.state import State, identifiers, make_state
+from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
+from gossamer.protocol.peer.state.links import put_link, settle_ring
+from gossamer.protocol.peer.state.state import State, identifiers, make_state
+from gossamer.protocol.peer.step import restart
+from gossamer.protocol.peer.topology.utility import range_utility, shared_length
 from support.overlays import Hosts, arc_of, descriptor, neighbours, subscribe_to_box
 
 HALVES = st.one_of(st.integers(0, HALF_MASK), st.sampled_from([0, 1, HALF_MASK]))

@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from gossamer.protocol.config import Settings
-from gossamer.protocol.messages import BODY, INSTALL, INSTALL_TIMER, KIND, TO
-from gossamer.protocol.rendezvous.content_routing_table import (
+from gossamer.protocol.kernel.records import BODY, INSTALL, INSTALL_TIMER, KIND, TO
+from gossamer.protocol.peer.rendezvous.installation import forwarding_limit
+from gossamer.protocol.peer.rendezvous.routing import next_hop, own_arc_begins
+from gossamer.protocol.peer.rendezvous.routing_table import (
     aggregate,
     remove_expired,
     replace_source,
 )
-from gossamer.protocol.rendezvous.installation import forwarding_limit
-from gossamer.protocol.rendezvous.showering import next_hop, own_arc_begins
-from gossamer.protocol.space.ring import RING_MASK, clockwise
-from gossamer.protocol.state import MERGED, REFUSED_ENTRIES, State, make_state
+from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
+from gossamer.protocol.peer.state.state import MERGED, REFUSED_ENTRIES, State, make_state
 from support.overlays import (
     HANDLE,
     Box,

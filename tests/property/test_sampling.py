@@ -9,8 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.protocol.messages import KIND, SAMPLE_REPLY, SAMPLE_REQUEST, SAMPLE_TIMER, make_outbox
-from gossamer.protocol.overlay.sampling import (
+from gossamer.protocol.kernel.records import (
+    KIND,
+    SAMPLE_REPLY,
+    SAMPLE_REQUEST,
+    SAMPLE_TIMER,
+    make_outbox,
+)
+from gossamer.protocol.kernel.rules import use_compiled
+from gossamer.protocol.peer.sampling.sampler import (
     CYCLON,
     NEWSCAST,
     SamplerState,
@@ -21,7 +28,6 @@ from gossamer.protocol.overlay.sampling import (
     sample_on_timer,
     sample_on_unreachable,
 )
-from gossamer.protocol.rules import use_compiled
 from gossamer.sim.cycle_engine import CycleEngine, give_no_hint, make_network
 from support.sampling_runs import (
     STATE_ARRAYS,

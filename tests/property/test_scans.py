@@ -14,28 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from gossamer.protocol.config import Settings
-from gossamer.protocol.overlay.descriptors import (
-    EMPTY,
-    OFFERED,
-    make_sampler,
-    move,
-    seat,
-    swap,
-    write_slots,
-)
-from gossamer.protocol.overlay.links import (
-    put_link,
-    slot_of,
-    write_link,
-    write_own_descriptor,
-)
-from gossamer.protocol.peer import step, take_about_events, take_about_peers
-from gossamer.protocol.rendezvous.delivery import on_event
-from gossamer.protocol.rendezvous.showering import SLOT_BITS, slots_around
-from gossamer.protocol.row_scans import digest_row, digest_rows, row_differs, write_rows
-from gossamer.protocol.rules import Rule, use_compiled
-from gossamer.protocol.scans import (
+from gossamer.protocol.kernel.row_compare import digest_row, digest_rows, row_differs, write_rows
+from gossamer.protocol.kernel.row_search import (
     copy_row,
     copy_words,
     find_boxes,
@@ -45,9 +25,29 @@ from gossamer.protocol.scans import (
     position,
     position_in_column,
 )
-from gossamer.protocol.space.ring import RING_MASK
-from gossamer.protocol.state import make_state
-from gossamer.protocol.struct import Struct
+from gossamer.protocol.kernel.rules import Rule, use_compiled
+from gossamer.protocol.kernel.struct import Struct
+from gossamer.protocol.peer.rendezvous.delivery import on_event
+from gossamer.protocol.peer.rendezvous.routing import SLOT_BITS, slots_around
+from gossamer.protocol.peer.sampling.descriptors import (
+    EMPTY,
+    OFFERED,
+    make_sampler,
+    move,
+    seat,
+    swap,
+    write_slots,
+)
+from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.space.ring import RING_MASK
+from gossamer.protocol.peer.state.links import (
+    put_link,
+    slot_of,
+    write_link,
+    write_own_descriptor,
+)
+from gossamer.protocol.peer.state.state import make_state
+from gossamer.protocol.peer.step import step, take_about_events, take_about_peers
 
 VIEW, PROFILE = 5, 3
 LARGE = (1 << 62) - 1

@@ -13,11 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.protocol.broker import Id, client, neighbour
-from gossamer.protocol.broker.errors import DumpError, MalformedMessageError
-from gossamer.protocol.broker.messages import Attach, Publish, Subscribe
-from gossamer.protocol.content.filters import Filter, parse
-from gossamer.protocol.scot import (
+from gossamer.protocol.brokers.core.errors import DumpError, MalformedMessageError
+from gossamer.protocol.brokers.core.messages import Attach, Publish, Subscribe
+from gossamer.protocol.brokers.scot import (
     BrokerLabel,
     Factor,
     NeighbourUp,
@@ -26,9 +24,11 @@ from gossamer.protocol.scot import (
     ScotSettings,
     codec,
 )
-from gossamer.protocol.scot import messages as m
-from gossamer.protocol.scot.effects import Refuse
-from gossamer.protocol.scot.labels import ClusterBitVector
+from gossamer.protocol.brokers.scot.memory import messages as m
+from gossamer.protocol.brokers.scot.memory.effects import Refuse
+from gossamer.protocol.brokers.scot.overlay.labels import ClusterBitVector
+from gossamer.protocol.brokers.tree import Id, client, neighbour
+from gossamer.protocol.content.filters import Filter, parse
 from support.broker_messages import spoilt
 from support.plain_index import PlainIndex
 from support.scot_messages import between_brokers, messages

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.protocol.scot import Factor, Scot, ScotSettings
+from gossamer.protocol.brokers.scot import Factor, Scot, ScotSettings
 from support.scot_overlay import ScotOverlay, random_tree
 
 DRAWS = st.builds(random.Random, st.integers(0, 2**32))

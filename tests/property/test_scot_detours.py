@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.protocol.errors import ConfigError
-from gossamer.protocol.scot import Factor, Scot, ScotSettings
-from gossamer.protocol.scot.messages import Bypass, Notification
+from gossamer.protocol.brokers.scot import Factor, Scot, ScotSettings
+from gossamer.protocol.brokers.scot.memory.messages import Bypass, Notification
+from gossamer.protocol.kernel.errors import ConfigError
 from property.test_scot_routing import VALUES, add_subscribers, check_served, congest
 from support.scot_overlay import ScotOverlay, random_tree
 

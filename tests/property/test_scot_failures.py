@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.protocol.scot import Factor, Scot, ScotSettings
-from gossamer.protocol.scot.messages import Bypass, Detour
+from gossamer.protocol.brokers.scot import Factor, Scot, ScotSettings
+from gossamer.protocol.brokers.scot.memory.messages import Bypass, Detour
 from gossamer.sim.scot.overlays import figure_2
 from support.scot_overlay import ScotOverlay, random_tree
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.protocol.scot import ROUTINGS, Factor, Scot, ScotSettings
-from gossamer.protocol.scot.messages import Notification
+from gossamer.protocol.brokers.scot import ROUTINGS, Factor, Scot, ScotSettings
+from gossamer.protocol.brokers.scot.memory.messages import Notification
 from support.scot_overlay import Delivery, ScotOverlay, random_tree
 
 DRAWS = st.builds(random.Random, st.integers(0, 2**32))

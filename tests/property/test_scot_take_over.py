@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.protocol.errors import ConfigError
-from gossamer.protocol.scot import ScotSettings
+from gossamer.protocol.brokers.scot import ScotSettings
+from gossamer.protocol.kernel.errors import ConfigError
 from support.scot_take_over import TakeOverPlay
 
 SEEDS = st.integers(0, 2**32)

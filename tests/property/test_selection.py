@@ -15,22 +15,22 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from gossamer.compiled.store import keep_compiled_code
-from gossamer.protocol.config import Settings
-from gossamer.protocol.overlay.links import AGE_SHIFT, put_link, settle_ring
-from gossamer.protocol.overlay.news import set_bars_by_links
-from gossamer.protocol.overlay.profile import HALF_BITS, IDENTIFIER, high_end, low_end
-from gossamer.protocol.overlay.sampling import pack
-from gossamer.protocol.overlay.selection import (
+from gossamer.protocol.kernel.rules import use_compiled
+from gossamer.protocol.peer.sampling.sampler import pack
+from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.settings.profile import HALF_BITS, IDENTIFIER, high_end, low_end
+from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
+from gossamer.protocol.peer.state.links import AGE_SHIFT, put_link, settle_ring
+from gossamer.protocol.peer.state.state import State, make_state
+from gossamer.protocol.peer.topology.link_changes import set_bars_by_links
+from gossamer.protocol.peer.topology.selection import (
     begin_selection,
     offer_links,
     offer_received,
     offer_sample,
     write_selection,
 )
-from gossamer.protocol.overlay.small_world import offset_distance
-from gossamer.protocol.rules import use_compiled
-from gossamer.protocol.space.ring import RING_MASK, clockwise
-from gossamer.protocol.state import State, make_state
+from gossamer.protocol.peer.topology.small_world import offset_distance
 from support.overlays import HANDLE, descriptor, subscribe_to_box
 
 NODES, VIEW, FAILURE_AGE, ROUND = 16, 6, 4, 9

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from gossamer.protocol.config import Settings
-from gossamer.protocol.messages import INSTALL_TIMER
-from gossamer.protocol.space.ring import RING_MASK, clockwise
+from gossamer.protocol.kernel.records import INSTALL_TIMER
+from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
 from support.overlays import (
     Hosts,
     arc_of,

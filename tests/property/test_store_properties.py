@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from gossamer.node.store import Store, StoreLimits
 from gossamer.node.store.events import RetainedEvent
-from gossamer.protocol.errors import CapacityError
+from gossamer.protocol.kernel.errors import CapacityError
 
 LIMITS = StoreLimits(events=5, event_bytes=40, clients=2, delivered=3)
 event_ids = st.integers(0, 9).map(lambda number: bytes([number]))

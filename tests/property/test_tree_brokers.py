@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given, note, settings
 from hypothesis import strategies as st
 
-from gossamer.protocol.trees.broker.settings import TreeSettings
-from gossamer.protocol.trees.broker.state import PLANNING, PREPARING, SWITCHING
+from gossamer.protocol.brokers.graph.memory.settings import TreeSettings
+from gossamer.protocol.brokers.graph.memory.state import PLANNING, PREPARING, SWITCHING
 from support.tree_brokers import TICK, TreeOverlay, random_links
 from support.tree_play import FAILURES, FORGET, KILL, NOTHING, TreePlay
 

@@ -9,21 +9,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.protocol.broker import Id, neighbour
-from gossamer.protocol.broker.errors import MalformedMessageError
-from gossamer.protocol.broker.messages import Attach, Publish, Restarted, Subscribe, TimerFired
-from gossamer.protocol.content.filters import parse
-from gossamer.protocol.trees.broker import messages as m
-from gossamer.protocol.trees.broker.broker import TreeBroker
-from gossamer.protocol.trees.broker.codec import (
+from gossamer.protocol.brokers.core.errors import MalformedMessageError
+from gossamer.protocol.brokers.core.messages import (
+    Attach,
+    Publish,
+    Restarted,
+    Subscribe,
+    TimerFired,
+)
+from gossamer.protocol.brokers.graph.broker import TreeBroker
+from gossamer.protocol.brokers.graph.codec import (
     BETWEEN_BROKERS,
     SHAPES,
     plain_message,
     read_between,
     read_message,
 )
-from gossamer.protocol.trees.broker.effects import Send
-from gossamer.protocol.trees.broker.messages import NO_TERM, NO_VERSION, Term, Version
+from gossamer.protocol.brokers.graph.memory import messages as m
+from gossamer.protocol.brokers.graph.memory.effects import Send
+from gossamer.protocol.brokers.graph.memory.messages import NO_TERM, NO_VERSION, Term, Version
+from gossamer.protocol.brokers.tree import Id, neighbour
+from gossamer.protocol.content.filters import parse
 from support.tree_brokers import SETTINGS, TreeOverlay
 
 TERM, VERSION, INTEREST = Term(3, "b1"), Version(3, "b1", 7), Id("b2", 5)

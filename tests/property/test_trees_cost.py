@@ -8,14 +8,16 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.protocol.trees.capacities import route_within
-from gossamer.protocol.trees.cost import price
-from gossamer.protocol.trees.graph import make_workspace
-from gossamer.protocol.trees.optimum import document_costs, lower_bounds
-from gossamer.protocol.trees.plan import make_plan
-from gossamer.protocol.trees.spanning import Trees, make_trees, minimum_spanning_tree
-from gossamer.protocol.trees.spanning import shortest_path_tree as make_shortest_path_tree
-from gossamer.protocol.trees.strategies import (
+from gossamer.protocol.dissemination.capacities import route_within
+from gossamer.protocol.dissemination.cost import price
+from gossamer.protocol.dissemination.graphs.graph import make_workspace
+from gossamer.protocol.dissemination.graphs.spanning import Trees, make_trees, minimum_spanning_tree
+from gossamer.protocol.dissemination.graphs.spanning import (
+    shortest_path_tree as make_shortest_path_tree,
+)
+from gossamer.protocol.dissemination.optimum import document_costs, lower_bounds
+from gossamer.protocol.dissemination.plan import make_plan
+from gossamer.protocol.dissemination.strategies import (
     Routes,
     route_by_minimum_spanning_tree,
     route_by_shortest_paths,

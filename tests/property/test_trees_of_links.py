@@ -10,20 +10,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.protocol.errors import CapacityError
-from gossamer.protocol.trees.exact import MOST_TERMINALS, least_steiner_cost
-from gossamer.protocol.trees.graph import NONE, Graph, Workspace, make_graph, make_workspace
-from gossamer.protocol.trees.paths import costs_are_equal, find_by_heap, find_by_levels
-from gossamer.protocol.trees.spanning import minimum_spanning_tree, shortest_path_tree
-from gossamer.protocol.trees.stars import average_stretch, low_stretch_tree
-from gossamer.protocol.trees.steiner import (
+from gossamer.protocol.dissemination.graphs.exact import MOST_TERMINALS, least_steiner_cost
+from gossamer.protocol.dissemination.graphs.graph import (
+    NONE,
+    Graph,
+    Workspace,
+    make_graph,
+    make_workspace,
+)
+from gossamer.protocol.dissemination.graphs.paths import (
+    costs_are_equal,
+    find_by_heap,
+    find_by_levels,
+)
+from gossamer.protocol.dissemination.graphs.spanning import (
+    minimum_spanning_tree,
+    shortest_path_tree,
+)
+from gossamer.protocol.dissemination.graphs.steiner import (
     cost_of_links,
     trim,
     write_short_tree,
     write_steiner_tree,
 )
-from gossamer.protocol.trees.tables import join_by_table, make_path_table
-from gossamer.protocol.trees.triples import (
+from gossamer.protocol.dissemination.graphs.tables import join_by_table, make_path_table
+from gossamer.protocol.dissemination.graphs.triples import (
     BOUND,
     best_triple_at,
     make_triples,
@@ -32,6 +43,8 @@ from gossamer.protocol.trees.triples import (
     write_distances,
     write_savings,
 )
+from gossamer.protocol.dissemination.stars import average_stretch, low_stretch_tree
+from gossamer.protocol.kernel.errors import CapacityError
 from support.tree_plans import (
     as_networkx,
     graphs,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.protocol.rules import use_compiled
-from gossamer.protocol.words import float_to_word, word_to_float
+from gossamer.protocol.kernel.float_bits import float_to_word, word_to_float
+from gossamer.protocol.kernel.rules import use_compiled
 
 
 @pytest.mark.parametrize("compiled", [False, True])

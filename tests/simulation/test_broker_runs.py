@@ -19,9 +19,9 @@ import pytest
 import gossamer.sim.brokers.simulation
 import gossamer.sim.results
 from gossamer.command.main import main
-from gossamer.protocol.broker import Broker, BrokerSettings
-from gossamer.protocol.broker.index import NewIndex, compiled_index
-from gossamer.protocol.errors import ConfigError
+from gossamer.protocol.brokers.core.index import NewIndex, compiled_index
+from gossamer.protocol.brokers.tree import Broker, BrokerSettings
+from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.sim.brokers.measures import summarise_covering
 from gossamer.sim.brokers.records import BrokerRunRecord
 from gossamer.sim.brokers.results import aggregate_rows, write_broker_results

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from gossamer.protocol.broker import BrokerSettings
+from gossamer.protocol.brokers.tree import BrokerSettings
 from gossamer.sim.brokers.service import TABLE_II
 from gossamer.sim.brokers.workloads.commuters import Commuters
 from gossamer.sim.brokers.workloads.game import Game

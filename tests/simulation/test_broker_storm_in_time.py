@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from gossamer.protocol.broker import BrokerSettings
+from gossamer.protocol.brokers.tree import BrokerSettings
 from gossamer.sim.brokers.service import TABLE_II
 from gossamer.sim.brokers.staircase import Staircase
 from gossamer.sim.brokers.storm import SECOND, Storm, StormResult, StormRun, run_storm

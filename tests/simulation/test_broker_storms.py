@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from attrs import define
 
-from gossamer.protocol.broker import BrokerSettings
-from gossamer.protocol.broker.messages import Advertise, Publish, Subscribe, Unsubscribe
+from gossamer.protocol.brokers.core.messages import Advertise, Publish, Subscribe, Unsubscribe
+from gossamer.protocol.brokers.tree import BrokerSettings
 from gossamer.protocol.content.filters import parse
 from support.broker_overlay import Overlay, path, random_tree
 

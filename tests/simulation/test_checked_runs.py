@@ -11,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from gossamer.protocol import config, peer
-from gossamer.protocol.messages import OVERLAY_TIMER, SAMPLE_TIMER
-from gossamer.protocol.overlay.sampling import CYCLON, NEWSCAST
-from gossamer.protocol.space.ring import RING_MASK
-from gossamer.protocol.state import make_state
+from gossamer.protocol.kernel.records import OVERLAY_TIMER, SAMPLE_TIMER
+from gossamer.protocol.peer import step as peer
+from gossamer.protocol.peer.sampling.sampler import CYCLON, NEWSCAST
+from gossamer.protocol.peer.settings import config
+from gossamer.protocol.peer.space.ring import RING_MASK
+from gossamer.protocol.peer.state.state import make_state
 from gossamer.sim.collector import make_collector, observe
 from gossamer.sim.cycle_engine import CycleEngine, make_network
 from gossamer.sim.event_engine import EventEngine

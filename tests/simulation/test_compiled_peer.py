@@ -7,10 +7,11 @@ import copy
 import numpy as np
 import pytest
 
-from gossamer.protocol import config, peer
-from gossamer.protocol.messages import Words
-from gossamer.protocol.space.ring import RING_MASK
-from gossamer.protocol.state import REPLAYED, SHIFTED, State
+from gossamer.protocol.kernel.records import Words
+from gossamer.protocol.peer import step as peer
+from gossamer.protocol.peer.settings import config
+from gossamer.protocol.peer.space.ring import RING_MASK
+from gossamer.protocol.peer.state.state import REPLAYED, SHIFTED, State
 from gossamer.sim.cycle_engine import CycleEngine, make_network
 from support.overlays import (
     Hosts,

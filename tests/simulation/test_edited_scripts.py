@@ -18,9 +18,9 @@ import sys
 
 import numpy as np
 
-from gossamer.protocol.messages import USER
-from gossamer.protocol.rules import rule
-from gossamer.protocol.struct import Struct
+from gossamer.protocol.kernel.records import USER
+from gossamer.protocol.kernel.rules import rule
+from gossamer.protocol.kernel.struct import Struct
 from gossamer.sim.cycle_engine import make_network
 {engine}
 

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gossamer.protocol import config, peer
-from gossamer.protocol.messages import SAMPLE_TIMER
-from gossamer.protocol.overlay.sampling import (
+from gossamer.protocol.kernel.records import SAMPLE_TIMER
+from gossamer.protocol.kernel.rules import Rule
+from gossamer.protocol.kernel.struct import Struct
+from gossamer.protocol.peer import step as peer
+from gossamer.protocol.peer.sampling.sampler import (
     CYCLON,
     NEWSCAST,
     cyclon_hint,
@@ -19,10 +21,9 @@ from gossamer.protocol.overlay.sampling import (
     newscast_hint,
     newscast_step,
 )
-from gossamer.protocol.rules import Rule
-from gossamer.protocol.space.ring import RING_MASK
-from gossamer.protocol.state import State, make_state
-from gossamer.protocol.struct import Struct
+from gossamer.protocol.peer.settings import config
+from gossamer.protocol.peer.space.ring import RING_MASK
+from gossamer.protocol.peer.state.state import State, make_state
 from gossamer.sim.cycle_engine import CycleEngine, give_no_hint, make_network
 from gossamer.sim.event_engine import EventEngine
 from gossamer.sim.initialisers import fill_random_views

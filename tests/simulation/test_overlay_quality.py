@@ -10,14 +10,15 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from gossamer.protocol import config, peer
-from gossamer.protocol.messages import BODY, DELIVER, KIND, TO
-from gossamer.protocol.overlay.profile import IDENTIFIER
-from gossamer.protocol.overlay.utility import friend_utility
-from gossamer.protocol.rendezvous.showering import next_hop
-from gossamer.protocol.rules import rule
-from gossamer.protocol.space.ring import RING_MASK
-from gossamer.protocol.state import State, make_state
+from gossamer.protocol.kernel.records import BODY, DELIVER, KIND, TO
+from gossamer.protocol.kernel.rules import rule
+from gossamer.protocol.peer import step as peer
+from gossamer.protocol.peer.rendezvous.routing import next_hop
+from gossamer.protocol.peer.settings import config
+from gossamer.protocol.peer.settings.profile import IDENTIFIER
+from gossamer.protocol.peer.space.ring import RING_MASK
+from gossamer.protocol.peer.state.state import State, make_state
+from gossamer.protocol.peer.topology.utility import friend_utility
 from gossamer.sim.cycle_engine import CycleEngine, make_network
 from gossamer.sim.initialisers import fill_random_views
 from gossamer.sim.overlay_measures import (

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gossamer.protocol.messages import SAMPLE_TIMER
-from gossamer.protocol.overlay.sampling import (
+from gossamer.protocol.kernel.records import SAMPLE_TIMER
+from gossamer.protocol.peer.sampling.sampler import (
     CYCLON,
     EMPTY,
     NEWSCAST,

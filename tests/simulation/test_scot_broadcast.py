@@ -7,12 +7,12 @@ import random
 import numpy as np
 import pytest
 
-from gossamer.protocol.broker.identifiers import Hop, Id
-from gossamer.protocol.broker.messages import Attach, Publish
+from gossamer.protocol.brokers.core.identifiers import Hop, Id
+from gossamer.protocol.brokers.core.messages import Attach, Publish
+from gossamer.protocol.brokers.scot import Factor, Scot, ScotSettings
+from gossamer.protocol.brokers.scot.memory.effects import Deliver, Effect
+from gossamer.protocol.brokers.scot.memory.messages import Message, Subscription
 from gossamer.protocol.content.filters import Filter, parse
-from gossamer.protocol.scot import Factor, Scot, ScotSettings
-from gossamer.protocol.scot.effects import Deliver, Effect
-from gossamer.protocol.scot.messages import Message, Subscription
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.scot.broadcast import Subscribers, broadcast
 from gossamer.sim.scot.network import Links, ScotNetwork, ServiceTimes, Unobserved

@@ -7,12 +7,12 @@ import functools
 import numpy as np
 import pytest
 
-from gossamer.protocol.broker.identifiers import Id
-from gossamer.protocol.broker.messages import Attach, Publish, Subscribe, Unsubscribe
+from gossamer.protocol.brokers.core.identifiers import Id
+from gossamer.protocol.brokers.core.messages import Attach, Publish, Subscribe, Unsubscribe
+from gossamer.protocol.brokers.scot import ClusterBitVector, Factor, Scot, ScotSettings
+from gossamer.protocol.brokers.scot.memory.catalogue import Catalogue
+from gossamer.protocol.brokers.scot.memory.effects import Deliver
 from gossamer.protocol.content.filters import parse
-from gossamer.protocol.scot import ClusterBitVector, Factor, Scot, ScotSettings
-from gossamer.protocol.scot.catalogue import Catalogue
-from gossamer.protocol.scot.effects import Deliver
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.scot.burst import Burst, BurstResult, run_burst
 from gossamer.sim.scot.catalogue import RememberingCatalogue

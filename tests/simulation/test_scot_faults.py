@@ -7,12 +7,12 @@ from collections import Counter
 
 import pytest
 
-from gossamer.protocol.broker.identifiers import Hop, Id
-from gossamer.protocol.broker.messages import Attach, Publish
+from gossamer.protocol.brokers.core.identifiers import Hop, Id
+from gossamer.protocol.brokers.core.messages import Attach, Publish
+from gossamer.protocol.brokers.scot import BrokerLabel, ScotSettings
+from gossamer.protocol.brokers.scot.memory.effects import Deliver, Effect
+from gossamer.protocol.brokers.scot.memory.messages import Message
 from gossamer.protocol.content.filters import parse
-from gossamer.protocol.scot import BrokerLabel, ScotSettings
-from gossamer.protocol.scot.effects import Deliver, Effect
-from gossamer.protocol.scot.messages import Message
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.scot.network import Links, ScotNetwork, ServiceTimes
 from gossamer.sim.scot.overlays import figure_2

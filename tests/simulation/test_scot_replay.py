@@ -8,13 +8,13 @@ import random
 import numpy as np
 import pytest
 
-from gossamer.protocol.broker.identifiers import Hop
-from gossamer.protocol.broker.messages import Attach, Publish
+from gossamer.protocol.brokers.core.identifiers import Hop
+from gossamer.protocol.brokers.core.messages import Attach, Publish
+from gossamer.protocol.brokers.scot import Factor, Scot, ScotSettings
+from gossamer.protocol.brokers.scot.memory.effects import Deliver, Effect
+from gossamer.protocol.brokers.scot.memory.messages import Message, QueueReport
 from gossamer.protocol.content.filters import parse
-from gossamer.protocol.rules import Rule
-from gossamer.protocol.scot import Factor, Scot, ScotSettings
-from gossamer.protocol.scot.effects import Deliver, Effect
-from gossamer.protocol.scot.messages import Message, QueueReport
+from gossamer.protocol.kernel.rules import Rule
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.scot import replay_loop
 from gossamer.sim.scot.network import Links, ScotNetwork, ServiceTimes, Unobserved

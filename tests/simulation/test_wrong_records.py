@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gossamer.protocol.errors import CapacityError, RecordError
-from gossamer.protocol.messages import (
+from gossamer.protocol.kernel.errors import CapacityError, RecordError
+from gossamer.protocol.kernel.records import (
     BODY,
     FROM,
     KIND,
@@ -23,8 +23,8 @@ from gossamer.protocol.messages import (
     drop_record,
     open_record,
 )
-from gossamer.protocol.rules import rule
-from gossamer.protocol.struct import Struct
+from gossamer.protocol.kernel.rules import rule
+from gossamer.protocol.kernel.struct import Struct
 from gossamer.sim.cycle_engine import CycleEngine, make_network
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.event_engine import EventEngine, make_transitions

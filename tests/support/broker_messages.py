@@ -9,8 +9,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from gossamer.protocol.broker import messages as m
-from gossamer.protocol.broker.identifiers import Id
+from gossamer.protocol.brokers.core import messages as m
+from gossamer.protocol.brokers.core.identifiers import Id
 from gossamer.protocol.content.filters import exact_publication
 from support.filter_strategies import filters, publications
 

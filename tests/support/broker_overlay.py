@@ -8,10 +8,9 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gossamer.protocol.broker import Broker, BrokerSettings, Hop, client, neighbour
-from gossamer.protocol.broker.effects import Deliver, Effect, Moved, Refuse, Send, SetTimer
-from gossamer.protocol.broker.index import NewIndex
-from gossamer.protocol.broker.messages import (
+from gossamer.protocol.brokers.core.effects import Deliver, Effect, Moved, Refuse, Send, SetTimer
+from gossamer.protocol.brokers.core.index import NewIndex
+from gossamer.protocol.brokers.core.messages import (
     Attach,
     Frame,
     Message,
@@ -21,6 +20,7 @@ from gossamer.protocol.broker.messages import (
     Restarted,
     TimerFired,
 )
+from gossamer.protocol.brokers.tree import Broker, BrokerSettings, Hop, client, neighbour
 from support.plain_index import PlainIndex
 
 TICK = 1000

@@ -18,10 +18,9 @@ from collections import Counter
 
 from attrs import define, field
 
-from gossamer.protocol.broker import BrokerSettings
-from gossamer.protocol.broker.errors import NotAdvertisedError
-from gossamer.protocol.broker.index import NewIndex
-from gossamer.protocol.broker.messages import (
+from gossamer.protocol.brokers.core.errors import NotAdvertisedError
+from gossamer.protocol.brokers.core.index import NewIndex
+from gossamer.protocol.brokers.core.messages import (
     Advertise,
     Attach,
     Congestion,
@@ -32,6 +31,7 @@ from gossamer.protocol.broker.messages import (
     Unadvertise,
     Unsubscribe,
 )
+from gossamer.protocol.brokers.tree import BrokerSettings
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.filters import Filter
 from support.broker_overlay import Overlay, random_tree

@@ -19,8 +19,8 @@ import numpy as np
 
 import helper
 from helper import RATE, adjust
-from gossamer.protocol.rules import inline_rule, rule
-from gossamer.protocol.struct import Struct
+from gossamer.protocol.kernel.rules import inline_rule, rule
+from gossamer.protocol.kernel.struct import Struct
 from gossamer.sim.loops import loop_factory
 
 
@@ -94,7 +94,7 @@ step(interpreted, 1)
 HELPER = """
 import deep
 from deep import twist
-from gossamer.protocol.rules import rule
+from gossamer.protocol.kernel.rules import rule
 
 RATE = {rate}
 SCALE = {scale}
@@ -106,7 +106,7 @@ def adjust(x):
 """
 
 DEEP = """
-from gossamer.protocol.rules import inline_rule
+from gossamer.protocol.kernel.rules import inline_rule
 
 DEPTH = {depth}
 SHIFT = {shift}

@@ -23,15 +23,15 @@ from gossamer.node.transport.frames import encode_frame
 from gossamer.node.transport.limits import Limits
 from gossamer.node.transport.schema import Frame
 from gossamer.node.wire import WORD_BYTES, frame_types
-from gossamer.protocol.codec import Codec
-from gossamer.protocol.config import Settings
-from gossamer.protocol.content.encoding import encode_event
 from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.messages import EVENT, STORED
-from gossamer.protocol.overlay.profile import NOTHING, RANGES
-from gossamer.protocol.rendezvous.recovery import GREEDY
-from gossamer.protocol.space.hashing import uniform_hashes
-from gossamer.protocol.state import profile_words
+from gossamer.protocol.kernel.records import EVENT, STORED
+from gossamer.protocol.peer.codec import Codec
+from gossamer.protocol.peer.rendezvous.replay import GREEDY
+from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.settings.profile import NOTHING, RANGES
+from gossamer.protocol.peer.space.encoding import encode_event
+from gossamer.protocol.peer.space.hashing import uniform_hashes
+from gossamer.protocol.peer.state.state import profile_words
 
 # Events after which others have their turn, and pause before it dials again where it was cut.
 TURN = 16

@@ -18,7 +18,7 @@ from gossamer.node.transport.frames import encode_frame
 from gossamer.node.transport.limits import HEADER_BYTES
 from gossamer.node.transport.schema import Frame
 from gossamer.node.wire import WORD_BYTES
-from gossamer.protocol.messages import (
+from gossamer.protocol.kernel.records import (
     EVENT,
     PLACE_FOUND,
     SAMPLE_REPLY,
@@ -26,8 +26,14 @@ from gossamer.protocol.messages import (
     TMAN_REPLY,
     TMAN_REQUEST,
 )
-from gossamer.protocol.overlay.profile import ARC_START, IDENTIFIER, LOAD, RANGES, coarse_range
-from gossamer.protocol.space.ring import RING_MASK
+from gossamer.protocol.peer.settings.profile import (
+    ARC_START,
+    IDENTIFIER,
+    LOAD,
+    RANGES,
+    coarse_range,
+)
+from gossamer.protocol.peer.space.ring import RING_MASK
 from support.tampering import frames_in, tampered
 
 # Whether a record that tells of peers begins with its sender.

@@ -15,7 +15,7 @@ from gossamer.protocol.content.language import parse_subscription
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.subscription import Subscription
 from gossamer.protocol.content.values import Value
-from gossamer.protocol.errors import CapacityError
+from gossamer.protocol.kernel.errors import CapacityError
 from support.waiting import Changing
 
 SCHEMA = Schema.from_mapping(

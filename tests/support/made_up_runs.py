@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.protocol.space.ring import RING
+from gossamer.protocol.peer.space.ring import RING
 from gossamer.sim.records import OverlaySnapshot, RunRecord, SystemRecord, Table
 
 

@@ -23,9 +23,9 @@ from gossamer.node.transport.base import Address, LocalPeer, Transport, Verify
 from gossamer.node.transport.frames import FrameReader
 from gossamer.node.transport.limits import Limits
 from gossamer.node.unwrap import unwrapped
-from gossamer.protocol.broker import BrokerSettings
-from gossamer.protocol.broker.index import SharedIndex
-from gossamer.protocol.broker.messages import Publish
+from gossamer.protocol.brokers.core.index import SharedIndex
+from gossamer.protocol.brokers.core.messages import Publish
+from gossamer.protocol.brokers.tree import BrokerSettings
 from gossamer.protocol.content import filters
 from support.memory_peers import at_once
 from support.memory_transport import MemoryNetwork

@@ -12,7 +12,7 @@ import trio
 
 from gossamer.node.broker.kinds import Kind
 from gossamer.node.broker.trees_kind import GraphKind
-from gossamer.protocol.trees.broker.settings import TreeSettings
+from gossamer.protocol.brokers.graph.memory.settings import TreeSettings
 from support.memory_brokers import LIMITS, PATIENCE_S, MemoryBrokers
 from support.memory_transport import MemoryNetwork
 from support.waiting import eventually

@@ -19,7 +19,7 @@ from gossamer.node.peer import Peer
 from gossamer.node.store.writer import open_writer
 from gossamer.node.transport.base import Address, LocalPeer, Transport, Verify
 from gossamer.node.transport.limits import Limits
-from gossamer.protocol import config
+from gossamer.protocol.peer.settings import config
 from support.memory_transport import MemoryNetwork
 from support.node_peers import SCHEMA
 

@@ -13,7 +13,7 @@ import trio
 from gossamer.node.broker.assembly import BrokerNode
 from gossamer.node.broker.kinds import Kind
 from gossamer.node.broker.scot_kind import ScotKind
-from gossamer.protocol.scot import BrokerLabel, Factor, Scot, ScotSettings
+from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotSettings
 from support.memory_brokers import LIMITS, PATIENCE_S, MemoryBrokers
 from support.memory_transport import MemoryNetwork
 from support.waiting import eventually

@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol import peer
-from gossamer.protocol.config import Settings
-from gossamer.protocol.messages import (
+from gossamer.protocol.kernel.records import (
     BODY,
     DELIVER,
     EVENT,
@@ -27,13 +25,15 @@ from gossamer.protocol.messages import (
     Words,
     make_outbox,
 )
-from gossamer.protocol.overlay.links import put_link, settle_ring, write_own_descriptor
-from gossamer.protocol.overlay.profile import ARC_START, IDENTIFIER
-from gossamer.protocol.overlay.sampling import pack
-from gossamer.protocol.rendezvous.showering import next_hop
-from gossamer.protocol.space.ring import RING_MASK
-from gossamer.protocol.state import BOX, State, make_state
-from gossamer.protocol.struct import Struct
+from gossamer.protocol.kernel.struct import Struct
+from gossamer.protocol.peer import step as peer
+from gossamer.protocol.peer.rendezvous.routing import next_hop
+from gossamer.protocol.peer.sampling.sampler import pack
+from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER
+from gossamer.protocol.peer.space.ring import RING_MASK
+from gossamer.protocol.peer.state.links import put_link, settle_ring, write_own_descriptor
+from gossamer.protocol.peer.state.state import BOX, State, make_state
 
 Ints = npt.NDArray[np.int64]
 HANDLE = (1 << 32) - 1

@@ -9,9 +9,9 @@ import attrs
 
 from gossamer.node.application import Inside, Peer
 from gossamer.node.core import SELF, Record
-from gossamer.protocol.messages import BODY, DELIVER, EVENT_MESSAGES, KIND
-from gossamer.protocol.rendezvous.delivery import is_interested
-from gossamer.protocol.rendezvous.recovery import EVENT_VALUES
+from gossamer.protocol.kernel.records import BODY, DELIVER, EVENT_MESSAGES, KIND
+from gossamer.protocol.peer.rendezvous.delivery import is_interested
+from gossamer.protocol.peer.rendezvous.replay import EVENT_VALUES
 
 
 @attrs.define

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.protocol.draws import mix
-from gossamer.protocol.messages import (
+from gossamer.protocol.kernel.draws import mix
+from gossamer.protocol.kernel.records import (
     BODY,
     FROM,
     KIND,
@@ -20,9 +20,9 @@ from gossamer.protocol.messages import (
     close_record,
     open_record,
 )
-from gossamer.protocol.rules import rule
-from gossamer.protocol.state import Int64s
-from gossamer.protocol.struct import Struct
+from gossamer.protocol.kernel.rules import rule
+from gossamer.protocol.kernel.struct import Struct
+from gossamer.protocol.peer.state.state import Int64s
 
 TICK = 1
 SEND = 9

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.protocol.messages import (
+from gossamer.protocol.kernel.records import (
     BODY,
     FROM,
     HEAD,
@@ -20,7 +20,8 @@ from gossamer.protocol.messages import (
     Words,
     make_outbox,
 )
-from gossamer.protocol.overlay.sampling import (
+from gossamer.protocol.kernel.rules import Rule
+from gossamer.protocol.peer.sampling.sampler import (
     CYCLON,
     EMPTY,
     SamplerState,
@@ -29,7 +30,6 @@ from gossamer.protocol.overlay.sampling import (
     newscast_step,
     pack,
 )
-from gossamer.protocol.rules import Rule
 
 STATE_ARRAYS = ("key", "handle", "draws", "profile", "views", "view_profile")
 

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gossamer.protocol.broker import BrokerSettings
-from gossamer.protocol.broker.effects import Deliver
-from gossamer.protocol.broker.messages import Publish, Subscribe, Unsubscribe
+from gossamer.protocol.brokers.core.effects import Deliver
+from gossamer.protocol.brokers.core.messages import Publish, Subscribe, Unsubscribe
+from gossamer.protocol.brokers.tree import BrokerSettings
 from gossamer.protocol.content.filters import Filter
 from gossamer.sim.brokers.service import FixedTimes
 from gossamer.sim.brokers.workloads.performance import Stage

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from gossamer.protocol.broker import messages as plain
-from gossamer.protocol.scot import messages as m
-from gossamer.protocol.scot.codec import MAX_CLUSTERS
-from gossamer.protocol.scot.labels import BrokerLabel, ClusterBitVector
+from gossamer.protocol.brokers.core import messages as plain
+from gossamer.protocol.brokers.scot.codec import MAX_CLUSTERS
+from gossamer.protocol.brokers.scot.memory import messages as m
+from gossamer.protocol.brokers.scot.overlay.labels import BrokerLabel, ClusterBitVector
 from support.broker_messages import asked, ids, names, numbers, values
 from support.filter_strategies import filters
 

@@ -7,12 +7,10 @@ from collections import deque
 
 from attrs import frozen
 
-from gossamer.protocol.broker import Id, client, neighbour
-from gossamer.protocol.broker.messages import Attach, Publish, Subscribe, Unsubscribe
-from gossamer.protocol.content.filters import parse
-from gossamer.protocol.scot import Factor, Scot, ScotBroker, ScotSettings
-from gossamer.protocol.scot.effects import Deliver, Effect, Refuse, Send
-from gossamer.protocol.scot.messages import (
+from gossamer.protocol.brokers.core.messages import Attach, Publish, Subscribe, Unsubscribe
+from gossamer.protocol.brokers.scot import Factor, Scot, ScotBroker, ScotSettings
+from gossamer.protocol.brokers.scot.memory.effects import Deliver, Effect, Refuse, Send
+from gossamer.protocol.brokers.scot.memory.messages import (
     BetweenBrokers,
     BidNotification,
     Message,
@@ -22,6 +20,8 @@ from gossamer.protocol.scot.messages import (
     QueueReport,
     WindowEnded,
 )
+from gossamer.protocol.brokers.tree import Id, client, neighbour
+from gossamer.protocol.content.filters import parse
 from support.plain_index import PlainIndex
 
 MANY = 20_000

@@ -20,7 +20,7 @@ from attrs import define, field
 from gossamer.node.commands.folder import address_of
 from gossamer.node.errors import NodeError
 from gossamer.node.local.client import LocalClient, open_client
-from gossamer.protocol.scot import BrokerLabel, Factor, Scot
+from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot
 from support.node_processes import PATIENCE_S, Shell, end, free_ports, wait_for_log
 
 EDGES = ("a-b", "b-c", "b-d", "d-e")

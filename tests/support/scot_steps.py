@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from gossamer.protocol.broker import Id, client, neighbour
-from gossamer.protocol.broker.messages import Attach, Subscribe
+from gossamer.protocol.brokers.core.messages import Attach, Subscribe
+from gossamer.protocol.brokers.scot import (
+    BrokerLabel,
+    Factor,
+    NeighbourUp,
+    Scot,
+    ScotBroker,
+    ScotSettings,
+)
+from gossamer.protocol.brokers.scot.memory import messages as m
+from gossamer.protocol.brokers.scot.memory.effects import Effect, Send
+from gossamer.protocol.brokers.scot.overlay.labels import ClusterBitVector
+from gossamer.protocol.brokers.tree import Id, client, neighbour
 from gossamer.protocol.content.filters import parse
-from gossamer.protocol.scot import BrokerLabel, Factor, NeighbourUp, Scot, ScotBroker, ScotSettings
-from gossamer.protocol.scot import messages as m
-from gossamer.protocol.scot.effects import Effect, Send
-from gossamer.protocol.scot.labels import ClusterBitVector
 from support.plain_index import PlainIndex
 
 SCOT = Scot(Factor.path("ab"), Factor.complete(3))

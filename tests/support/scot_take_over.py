@@ -13,11 +13,9 @@ from typing import Any
 
 from attrs import define, field
 
-from gossamer.protocol.broker import Id, client, neighbour
-from gossamer.protocol.broker.messages import Attach, Publish, Subscribe, Unsubscribe
-from gossamer.protocol.content.filters import Filter, parse
-from gossamer.protocol.scot import Factor, Scot, ScotBroker, ScotSettings
-from gossamer.protocol.scot.effects import (
+from gossamer.protocol.brokers.core.messages import Attach, Publish, Subscribe, Unsubscribe
+from gossamer.protocol.brokers.scot import Factor, Scot, ScotBroker, ScotSettings
+from gossamer.protocol.brokers.scot.memory.effects import (
     Awaits,
     Deliver,
     Dismissed,
@@ -27,7 +25,7 @@ from gossamer.protocol.scot.effects import (
     Settled,
     Withdrawn,
 )
-from gossamer.protocol.scot.messages import (
+from gossamer.protocol.brokers.scot.memory.messages import (
     BetweenBrokers,
     Message,
     NeighbourDown,
@@ -37,6 +35,8 @@ from gossamer.protocol.scot.messages import (
     Took,
     WindowEnded,
 )
+from gossamer.protocol.brokers.tree import Id, client, neighbour
+from gossamer.protocol.content.filters import Filter, parse
 from support.plain_index import PlainIndex
 from support.scot_overlay import random_tree
 

@@ -28,12 +28,12 @@ from gossamer.node.transport.limits import Limits
 from gossamer.node.transport.schema import FrameTypes
 from gossamer.node.vouching import PlainVouching
 from gossamer.node.wire import Wire, frame_types
-from gossamer.protocol.codec import Codec
-from gossamer.protocol.config import Settings
-from gossamer.protocol.draws import mix
-from gossamer.protocol.messages import BODY, DELIVER, FROM, KIND, TO, UNREACHABLE
-from gossamer.protocol.overlay.links import HANDLE_MASK
-from gossamer.protocol.peer import TIMERS
+from gossamer.protocol.kernel.draws import mix
+from gossamer.protocol.kernel.records import BODY, DELIVER, FROM, KIND, TO, UNREACHABLE
+from gossamer.protocol.peer.codec import Codec
+from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.state.links import HANDLE_MASK
+from gossamer.protocol.peer.step import TIMERS
 from gossamer.sim.latency import trip_ticks
 from gossamer.sim.link_conditions import (
     _DUPLICATION,

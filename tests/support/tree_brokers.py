@@ -10,14 +10,19 @@ import cbor2
 import networkx as nx
 from attrs import frozen
 
-from gossamer.protocol.broker import Id, client, neighbour
-from gossamer.protocol.broker.effects import SetTimer
-from gossamer.protocol.broker.messages import Attach, Publish, Subscribe, TimerFired, Unsubscribe
-from gossamer.protocol.content.filters import parse
-from gossamer.protocol.trees.broker.broker import TreeBroker
-from gossamer.protocol.trees.broker.codec import plain_message, read_between
-from gossamer.protocol.trees.broker.effects import Deliver, Effect, MakePlan, Refuse, Send
-from gossamer.protocol.trees.broker.messages import (
+from gossamer.protocol.brokers.core.effects import SetTimer
+from gossamer.protocol.brokers.core.messages import (
+    Attach,
+    Publish,
+    Subscribe,
+    TimerFired,
+    Unsubscribe,
+)
+from gossamer.protocol.brokers.graph.broker import TreeBroker
+from gossamer.protocol.brokers.graph.codec import plain_message, read_between
+from gossamer.protocol.brokers.graph.coordinator.planning import solve
+from gossamer.protocol.brokers.graph.memory.effects import Deliver, Effect, MakePlan, Refuse, Send
+from gossamer.protocol.brokers.graph.memory.messages import (
     BetweenBrokers,
     Message,
     NeighbourDown,
@@ -25,9 +30,10 @@ from gossamer.protocol.trees.broker.messages import (
     Restarted,
     Sampled,
 )
-from gossamer.protocol.trees.broker.planning import solve
-from gossamer.protocol.trees.broker.problem import Problem
-from gossamer.protocol.trees.broker.settings import TreeSettings
+from gossamer.protocol.brokers.graph.memory.problem import Problem
+from gossamer.protocol.brokers.graph.memory.settings import TreeSettings
+from gossamer.protocol.brokers.tree import Id, client, neighbour
+from gossamer.protocol.content.filters import parse
 from support.plain_index import PlainIndex
 
 MANY = 200_000

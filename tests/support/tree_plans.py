@@ -10,9 +10,9 @@ import numpy as np
 from attrs import frozen
 from hypothesis import strategies as st
 
-from gossamer.protocol.trees.graph import Graph, make_graph
-from gossamer.protocol.trees.sample import Sample, make_sample
-from gossamer.protocol.trees.spanning import Trees
+from gossamer.protocol.dissemination.graphs.graph import Graph, make_graph
+from gossamer.protocol.dissemination.graphs.spanning import Trees
+from gossamer.protocol.dissemination.sample import Sample, make_sample
 from gossamer.sim.trees.draws import Stream
 
 # Eighths add up without rounding, so that sums in any order are equal.

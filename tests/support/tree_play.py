@@ -9,8 +9,8 @@ from typing import Final
 import networkx as nx
 from attrs import define, field
 
+from gossamer.protocol.brokers.graph.memory.settings import STRATEGIES, TreeSettings
 from gossamer.protocol.content.filters import parse
-from gossamer.protocol.trees.broker.settings import STRATEGIES, TreeSettings
 from support.tree_brokers import TICK, TreeOverlay, random_links
 
 NOTHING, KILL, REVIVE, FORGET, CUT, SPLIT = "nothing", "kill", "revive", "forget", "cut", "split"

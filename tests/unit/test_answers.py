@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gossamer.protocol.config import Settings
-from gossamer.protocol.messages import (
+from gossamer.protocol.kernel.records import (
     ACKNOWLEDGE,
     BODY,
     FROM,
@@ -21,9 +20,10 @@ from gossamer.protocol.messages import (
     UNREACHABLE,
     Words,
 )
-from gossamer.protocol.overlay.links import put_link, settle_ring
-from gossamer.protocol.overlay.profile import IDENTIFIER
-from gossamer.protocol.space.ring import RING_MASK
+from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.settings.profile import IDENTIFIER
+from gossamer.protocol.peer.space.ring import RING_MASK
+from gossamer.protocol.peer.state.links import put_link, settle_ring
 from support.overlays import (
     HANDLE,
     Box,

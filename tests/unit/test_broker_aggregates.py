@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer.protocol.broker import BrokerSettings
-from gossamer.protocol.broker.messages import (
+from gossamer.protocol.brokers.core.messages import (
     Advertise,
     Congestion,
     Publish,
@@ -11,6 +10,7 @@ from gossamer.protocol.broker.messages import (
     Unadvertise,
     Unsubscribe,
 )
+from gossamer.protocol.brokers.tree import BrokerSettings
 from gossamer.protocol.content.filters import parse
 from support.broker_overlay import Overlay, path
 

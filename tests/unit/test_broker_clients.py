@@ -6,10 +6,9 @@ import doctest
 
 import pytest
 
-from gossamer.protocol import broker as broker_module
-from gossamer.protocol.broker import Broker, BrokerSettings, client, neighbour
-from gossamer.protocol.broker.effects import Deliver, Refuse
-from gossamer.protocol.broker.errors import (
+from gossamer.protocol.brokers import tree as broker_module
+from gossamer.protocol.brokers.core.effects import Deliver, Refuse
+from gossamer.protocol.brokers.core.errors import (
     LabelTakenError,
     MisplacedMessageError,
     NameTakenError,
@@ -18,7 +17,7 @@ from gossamer.protocol.broker.errors import (
     UnknownLabelError,
     UnknownNeighbourError,
 )
-from gossamer.protocol.broker.messages import (
+from gossamer.protocol.brokers.core.messages import (
     Advertise,
     Attach,
     Congestion,
@@ -33,6 +32,7 @@ from gossamer.protocol.broker.messages import (
     Unadvertise,
     Unsubscribe,
 )
+from gossamer.protocol.brokers.tree import Broker, BrokerSettings, client, neighbour
 from gossamer.protocol.content.errors import WrongValueError
 from gossamer.protocol.content.filters import parse
 from support.broker_overlay import Overlay, path

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.protocol.broker import COVERINGS, BrokerSettings
-from gossamer.protocol.broker.effects import Send
-from gossamer.protocol.broker.messages import (
+from gossamer.protocol.brokers.core.effects import Send
+from gossamer.protocol.brokers.core.messages import (
     Advertise,
     Packed,
     Publish,
@@ -16,8 +15,9 @@ from gossamer.protocol.broker.messages import (
     Unsubscribe,
     Unsubscription,
 )
+from gossamer.protocol.brokers.tree import COVERINGS, BrokerSettings
 from gossamer.protocol.content.filters import parse
-from gossamer.protocol.errors import ConfigError
+from gossamer.protocol.kernel.errors import ConfigError
 from support.broker_overlay import Overlay, path
 
 EDGES = [*path(*"ABCDE"), ("B", "I"), ("B", "J"), ("C", "K"), ("C", "L"), ("D", "M")]

@@ -7,10 +7,9 @@ from collections.abc import Iterable
 import attrs
 import networkx as nx
 
-from gossamer.protocol.broker.counters import TableSizes
-from gossamer.protocol.broker.effects import Deliver, Effect, Moved, Refuse, Send, SetTimer
-from gossamer.protocol.broker.identifiers import Hop, Id
-from gossamer.protocol.broker.messages import (
+from gossamer.protocol.brokers.core.effects import Deliver, Effect, Moved, Refuse, Send, SetTimer
+from gossamer.protocol.brokers.core.identifiers import Hop, Id
+from gossamer.protocol.brokers.core.messages import (
     Congestion,
     Frame,
     Message,
@@ -22,6 +21,7 @@ from gossamer.protocol.broker.messages import (
     Subscription,
     TimerFired,
 )
+from gossamer.protocol.brokers.tree.memory.counters import TableSizes
 from gossamer.protocol.content.filters import parse
 from gossamer.sim.brokers.engine import BrokerNetwork, Links
 from gossamer.sim.brokers.service import FixedTimes, MeasuredTimes, ProportionalTimes

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from gossamer.protocol.broker import BrokerSettings, Id
-from gossamer.protocol.broker.messages import (
+from gossamer.protocol.brokers.core.messages import (
     Advertise,
     Publish,
     Subscribe,
     Unsubscribe,
 )
-from gossamer.protocol.broker.statistics import Record, Statistics
+from gossamer.protocol.brokers.tree import BrokerSettings, Id
+from gossamer.protocol.brokers.tree.memory.statistics import Record, Statistics
 from gossamer.protocol.content.filters import parse
 from support.broker_overlay import Overlay, path
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.protocol.broker import Broker, BrokerSettings, Id, client, neighbour
-from gossamer.protocol.broker.effects import Effect, Refuse, Send, SetTimer
-from gossamer.protocol.broker.errors import CycleError, DumpError
-from gossamer.protocol.broker.messages import (
+from gossamer.protocol.brokers.core.effects import Effect, Refuse, Send, SetTimer
+from gossamer.protocol.brokers.core.errors import CycleError, DumpError
+from gossamer.protocol.brokers.core.messages import (
     Acknowledge,
     Advertise,
     Advertisement,
@@ -30,6 +29,7 @@ from gossamer.protocol.broker.messages import (
     Unadvertisement,
     Unsubscription,
 )
+from gossamer.protocol.brokers.tree import Broker, BrokerSettings, Id, client, neighbour
 from gossamer.protocol.content.filters import parse
 from support.broker_overlay import Overlay, path
 

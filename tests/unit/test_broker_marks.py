@@ -2,19 +2,8 @@
 
 from __future__ import annotations
 
-from gossamer.protocol.broker import Broker, BrokerSettings, Id, client, neighbour
-from gossamer.protocol.broker.effects import Effect, Send
-from gossamer.protocol.broker.marks import (
-    ALL_CAME,
-    ALL_OFFERED,
-    ALL_SENT,
-    LISTED,
-    OFFERED_SOMEWHERE,
-    OWN_MARKS,
-    SENT_SOMEWHERE,
-    Marks,
-)
-from gossamer.protocol.broker.messages import (
+from gossamer.protocol.brokers.core.effects import Effect, Send
+from gossamer.protocol.brokers.core.messages import (
     Advertisement,
     Attach,
     Frame,
@@ -23,6 +12,17 @@ from gossamer.protocol.broker.messages import (
     Subscription,
     Synchronise,
     Unsubscription,
+)
+from gossamer.protocol.brokers.tree import Broker, BrokerSettings, Id, client, neighbour
+from gossamer.protocol.brokers.tree.memory.marks import (
+    ALL_CAME,
+    ALL_OFFERED,
+    ALL_SENT,
+    LISTED,
+    OFFERED_SOMEWHERE,
+    OWN_MARKS,
+    SENT_SOMEWHERE,
+    Marks,
 )
 from gossamer.protocol.content.filters import Filter, parse
 from support.plain_index import PlainIndex

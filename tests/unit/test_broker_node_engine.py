@@ -14,10 +14,9 @@ from gossamer.node.broker.engine import Engine, Input
 from gossamer.node.broker.journal import Entry
 from gossamer.node.errors import StoreError
 from gossamer.node.store.broker import Letter
-from gossamer.protocol.broker import Broker, BrokerSettings, client, neighbour
-from gossamer.protocol.broker.effects import Deliver, Effect
-from gossamer.protocol.broker.errors import NotAttachedError
-from gossamer.protocol.broker.messages import (
+from gossamer.protocol.brokers.core.effects import Deliver, Effect
+from gossamer.protocol.brokers.core.errors import NotAttachedError
+from gossamer.protocol.brokers.core.messages import (
     Advertise,
     Attach,
     Detach,
@@ -26,6 +25,7 @@ from gossamer.protocol.broker.messages import (
     Subscribe,
     SynchroniseRequest,
 )
+from gossamer.protocol.brokers.tree import Broker, BrokerSettings, client, neighbour
 from gossamer.protocol.content import filters
 from support.plain_index import PlainIndex
 from support.transport_peers import on_jumping_clock

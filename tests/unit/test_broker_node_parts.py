@@ -28,10 +28,9 @@ from gossamer.node.store.broker import Letter
 from gossamer.node.store.writer import StoreWriter, open_writer
 from gossamer.node.transport.frames import FrameReader
 from gossamer.node.transport.limits import Limits
-from gossamer.protocol.broker import Broker, BrokerSettings, Id, client
-from gossamer.protocol.broker.errors import MalformedMessageError
-from gossamer.protocol.broker.index import FilterIndex, NewIndex, SharedIndex
-from gossamer.protocol.broker.messages import (
+from gossamer.protocol.brokers.core.errors import MalformedMessageError
+from gossamer.protocol.brokers.core.index import FilterIndex, NewIndex, SharedIndex
+from gossamer.protocol.brokers.core.messages import (
     Advertise,
     Attach,
     Frame,
@@ -41,10 +40,11 @@ from gossamer.protocol.broker.messages import (
     Subscription,
     Synchronise,
 )
+from gossamer.protocol.brokers.tree import Broker, BrokerSettings, Id, client
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.schema import FloatAttribute, Schema
-from gossamer.protocol.errors import ExpressionError
+from gossamer.protocol.kernel.errors import ExpressionError
 from support.plain_index import PlainIndex
 
 SETTINGS = TreeKind(BrokerSettings(covering="active", retained_publications=10))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gossamer.protocol.broker import BrokerSettings, Id, client, neighbour
-from gossamer.protocol.broker.messages import CriticalDistance
-from gossamer.protocol.broker.pruning import (
+from gossamer.protocol.brokers.core.messages import CriticalDistance
+from gossamer.protocol.brokers.tree import BrokerSettings, Id, client, neighbour
+from gossamer.protocol.brokers.tree.routing.pruning import (
     EVERYWHERE,
     chosen_distance,
     critical_distances,

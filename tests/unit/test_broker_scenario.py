@@ -8,7 +8,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from gossamer.protocol.broker import COVERINGS
+from gossamer.protocol.brokers.tree import COVERINGS
 from gossamer.sim.brokers.scenario import (
     BROKER_SETTINGS,
     SECTIONS,

@@ -11,7 +11,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from gossamer.protocol.broker.messages import Publish, Subscribe, Unsubscribe
+from gossamer.protocol.brokers.core.messages import Publish, Subscribe, Unsubscribe
 from gossamer.protocol.content.filters import Filter, conforms, covers, parse
 from gossamer.sim.brokers.staircase import Staircase
 from gossamer.sim.brokers.topology import tiered

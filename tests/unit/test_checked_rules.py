@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from gossamer.protocol.debugging.checked_run import CheckedRun
-from gossamer.protocol.errors import RuleError, StructError
-from gossamer.protocol.messages import (
+from gossamer.protocol.kernel.debugging.checked_run import CheckedRun
+from gossamer.protocol.kernel.errors import RuleError, StructError
+from gossamer.protocol.kernel.records import (
     BODY,
     KIND,
     TAIL,
@@ -25,8 +25,8 @@ from gossamer.protocol.messages import (
     drop_record,
     open_record,
 )
-from gossamer.protocol.rules import Rule, rule, use_compiled
-from gossamer.protocol.struct import Rows, Struct
+from gossamer.protocol.kernel.rules import Rule, rule, use_compiled
+from gossamer.protocol.kernel.struct import Rows, Struct
 from gossamer.sim.cycle_engine import CycleEngine, make_network
 from gossamer.sim.event_engine import EventEngine
 from support.ping_protocol import TICK, make_pings, ping_step, send_command
@@ -289,8 +289,8 @@ def test_engines_run_interpreted_where_rules_are_not_to_be_compiled(engine: Any)
 
 STEPPED = """
 import numpy as np
-from gossamer.protocol.rules import rule, use_compiled
-from gossamer.protocol.struct import Struct
+from gossamer.protocol.kernel.rules import rule, use_compiled
+from gossamer.protocol.kernel.struct import Struct
 from gossamer.sim.{module} import {engine}
 from gossamer.sim.cycle_engine import make_network
 

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from gossamer.command.main import main
-from gossamer.protocol.config import paper
-from gossamer.protocol.state import make_state
+from gossamer.protocol.peer.settings.config import paper
+from gossamer.protocol.peer.state.state import make_state
 from gossamer.sim.commands.destination import file_name
 from gossamer.sim.commands.preview import bytes_per_node
 from gossamer.sim.commands.progress import ProgressLines, progress_bars, stops_between_rounds

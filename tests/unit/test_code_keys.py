@@ -16,10 +16,10 @@ import numba.extending
 import numpy as np
 import pytest
 
-from gossamer.protocol import peer
-from gossamer.protocol.code_keys import code_key
-from gossamer.protocol.prefetch import prefetch
-from gossamer.protocol.rules import Rule, inline_rule, rule
+from gossamer.protocol.kernel.code_keys import code_key
+from gossamer.protocol.kernel.prefetch import prefetch
+from gossamer.protocol.kernel.rules import Rule, inline_rule, rule
+from gossamer.protocol.peer import step as peer
 from gossamer.sim.collector import observe
 from gossamer.sim.cycle_engine import approach_nobody, give_no_hint, make_turns
 from gossamer.sim.event_loop import make_run
@@ -161,8 +161,8 @@ def test_all_shipped_loops_have_keys_which_are_the_same_in_every_process() -> No
     found.append(code_key(make_run(peer.step, observe, give_no_hint)))
     assert None not in found
     program = (
-        "from gossamer.protocol import peer; from gossamer.protocol.code_keys import code_key; "
-        "print(code_key(peer.step))"
+        "from gossamer.protocol.peer.step import step;"
+        "from gossamer.protocol.kernel.code_keys import code_key; print(code_key(step))"
     )
     printed = subprocess.run(
         [sys.executable, "-X", "utf8", "-c", program],

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gossamer.protocol.config import Settings
-from gossamer.protocol.errors import StructError
-from gossamer.protocol.rules import rule, teach_compiler
-from gossamer.protocol.state import State, make_state
-from gossamer.protocol.struct import CACHE_LINE_WORDS, WORD_BYTES, Rows, Struct
+from gossamer.protocol.kernel.errors import StructError
+from gossamer.protocol.kernel.rules import rule, teach_compiler
+from gossamer.protocol.kernel.struct import CACHE_LINE_WORDS, WORD_BYTES, Rows, Struct
+from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.state.state import State, make_state
 
 
 class Inner(Struct):

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from gossamer.command.main import help_text, is_user_error, main
-from gossamer.protocol.errors import ConfigError, InvariantError
+from gossamer.protocol.kernel.errors import ConfigError, InvariantError
 from gossamer.sim.errors import SimulationError
 
 PROBE = """
 import errno
 import os
 import typer
-from gossamer.protocol.errors import ConfigError, InvariantError
+from gossamer.protocol.kernel.errors import ConfigError, InvariantError
 from gossamer.sim.errors import SimulationError
 
 app = typer.Typer(pretty_exceptions_enable=False)

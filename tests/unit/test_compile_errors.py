@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gossamer.protocol.errors import RuleCompilationError
-from gossamer.protocol.rules import Rule, rule
+from gossamer.protocol.kernel.errors import RuleCompilationError
+from gossamer.protocol.kernel.rules import Rule, rule
 from gossamer.sim.cycle_engine import CycleEngine, make_network
 from gossamer.sim.event_engine import EventEngine
 from support.ping_protocol import TICK, make_pings
@@ -136,8 +136,8 @@ def test_the_sentence_names_rule_file_line_and_reason(
 PRINTING = """
 import sys
 import numpy as np
-from gossamer.protocol.rules import rule
-from gossamer.protocol.struct import Struct
+from gossamer.protocol.kernel.rules import rule
+from gossamer.protocol.kernel.struct import Struct
 from gossamer.sim.cycle_engine import CycleEngine, make_network
 from gossamer.sim.event_engine import EventEngine
 

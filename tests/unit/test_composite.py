@@ -21,7 +21,7 @@ from gossamer.protocol.content.filters.composite import (
     parse_composite,
 )
 from gossamer.protocol.content.matching.composite_matcher import CompositeMatch, CompositeMatcher
-from gossamer.protocol.errors import ExpressionError
+from gossamer.protocol.kernel.errors import ExpressionError
 
 JOIN = '{class == "stock" and price == $X} & {class == "order" and limit == $X}'
 

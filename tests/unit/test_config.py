@@ -7,7 +7,8 @@ from typing import Any
 import attrs
 import pytest
 
-from gossamer.protocol.config import (
+from gossamer.protocol.kernel.errors import ConfigError
+from gossamer.protocol.peer.settings.config import (
     LOAD_UNIT,
     LOAD_WINDOW,
     Settings,
@@ -16,8 +17,7 @@ from gossamer.protocol.config import (
     paper,
     resilient,
 )
-from gossamer.protocol.errors import ConfigError
-from gossamer.protocol.state import make_state
+from gossamer.protocol.peer.state.state import make_state
 
 WHOLE_NUMBERS = {
     "attributes": (1, 16),

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gossamer.protocol import config, peer
-from gossamer.protocol.config import LOAD_UNIT, Settings
-from gossamer.protocol.messages import (
+from gossamer.protocol.kernel.records import (
     ACKNOWLEDGE,
     BODY,
     DELIVER,
@@ -23,12 +21,15 @@ from gossamer.protocol.messages import (
     TO,
     UNREACHABLE,
 )
-from gossamer.protocol.overlay.links import put_link
-from gossamer.protocol.rendezvous.delivery import is_false_positive
-from gossamer.protocol.rendezvous.recovery import FINAL, GREEDY, OFFERED_AT_ONCE, REPLICA, TREE
-from gossamer.protocol.rendezvous.showering import anchor
-from gossamer.protocol.space.ring import RING_MASK
-from gossamer.protocol.state import (
+from gossamer.protocol.peer import step as peer
+from gossamer.protocol.peer.rendezvous.delivery import is_false_positive
+from gossamer.protocol.peer.rendezvous.replay import FINAL, GREEDY, OFFERED_AT_ONCE, REPLICA, TREE
+from gossamer.protocol.peer.rendezvous.routing import anchor
+from gossamer.protocol.peer.settings import config
+from gossamer.protocol.peer.settings.config import LOAD_UNIT, Settings
+from gossamer.protocol.peer.space.ring import RING_MASK
+from gossamer.protocol.peer.state.links import put_link
+from gossamer.protocol.peer.state.state import (
     FALSE_POSITIVES,
     FORGOTTEN,
     HOPS_EXCEEDED,

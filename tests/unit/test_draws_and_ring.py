@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from gossamer.protocol.draws import below, mix, mix_many
-from gossamer.protocol.rules import use_compiled
-from gossamer.protocol.space.ring import RING, RING_MASK, clockwise, in_arc
+from gossamer.protocol.kernel.draws import below, mix, mix_many
+from gossamer.protocol.kernel.rules import use_compiled
+from gossamer.protocol.peer.space.ring import RING, RING_MASK, clockwise, in_arc
 
 WORD = st.integers(-(1 << 63), (1 << 63) - 1)
 PLACE = st.integers(0, RING_MASK)

@@ -7,7 +7,6 @@ import sys
 
 import pytest
 
-from gossamer.protocol.content.encoding import encode_event, encode_subscription
 from gossamer.protocol.content.errors import UnknownAttributeError, WrongValueError
 from gossamer.protocol.content.language import parse_subscription
 from gossamer.protocol.content.schema import (
@@ -16,7 +15,8 @@ from gossamer.protocol.content.schema import (
     IntegerAttribute,
     Schema,
 )
-from gossamer.protocol.space.hashing import RING_SIZE, uniform_hashes
+from gossamer.protocol.peer.space.encoding import encode_event, encode_subscription
+from gossamer.protocol.peer.space.hashing import RING_SIZE, uniform_hashes
 
 SCHEMA = Schema(
     [
@@ -60,7 +60,7 @@ def test_what_does_not_fit_the_schema_is_refused() -> None:
 
 
 def test_importing_the_content_layer_loads_no_compiler() -> None:
-    modules = "gossamer.protocol.content.language, gossamer.protocol.content.encoding"
+    modules = "gossamer.protocol.content.language, gossamer.protocol.peer.space.encoding"
     code = f"import sys, {modules}; print('numba' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "False"

@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 from gossamer.protocol.content.errors import UnknownAttributeError
-from gossamer.protocol.errors import (
+from gossamer.protocol.kernel.errors import (
     CapacityError,
     ConfigError,
     ExpressionError,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gossamer.protocol.errors import CapacityError
+from gossamer.protocol.kernel.errors import CapacityError
 from gossamer.sim.cycle_engine import make_network
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.event_engine import EventEngine, draw_phases, make_transitions

@@ -16,7 +16,7 @@ from gossamer.protocol.content.filters.language import MAX_COMPARISONS
 from gossamer.protocol.content.operators import Comparison, Operator
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.tokens import MAX_TEXT
-from gossamer.protocol.errors import ExpressionError
+from gossamer.protocol.kernel.errors import ExpressionError
 
 SCHEMA = Schema.from_mapping(
     {

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gossamer.protocol import peer
-from gossamer.protocol.config import Settings
-from gossamer.protocol.messages import (
+from gossamer.protocol.kernel.records import (
     BODY,
     HANDOVER,
     INSTALL,
@@ -19,11 +17,13 @@ from gossamer.protocol.messages import (
     OVERLAY_TIMER,
     make_outbox,
 )
-from gossamer.protocol.overlay.profile import LOAD
-from gossamer.protocol.rendezvous.content_routing_table import remove_expired
-from gossamer.protocol.rendezvous.handover import hand_over
-from gossamer.protocol.space.ring import RING_MASK, clockwise
-from gossamer.protocol.state import SHIFTED, State
+from gossamer.protocol.peer import step as peer
+from gossamer.protocol.peer.rendezvous.handover import hand_over
+from gossamer.protocol.peer.rendezvous.routing_table import remove_expired
+from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.settings.profile import LOAD
+from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
+from gossamer.protocol.peer.state.state import SHIFTED, State
 from support.overlays import (
     HANDLE,
     Box,

@@ -18,9 +18,9 @@ from gossamer.protocol.content.schema import (
     Schema,
     StringAttribute,
 )
-from gossamer.protocol.errors import ConfigError
-from gossamer.protocol.space import ring
-from gossamer.protocol.space.hashing import (
+from gossamer.protocol.kernel.errors import ConfigError
+from gossamer.protocol.peer.space import ring
+from gossamer.protocol.peer.space.hashing import (
     RING_BITS,
     RING_SIZE,
     equi_depth_hash,

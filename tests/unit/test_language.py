@@ -7,7 +7,7 @@ import pytest
 from gossamer.protocol.content.language import MAX_COMPARISONS, parse_subscription
 from gossamer.protocol.content.schema import RESERVED_NAMES, Schema
 from gossamer.protocol.content.tokens import MAX_TEXT
-from gossamer.protocol.errors import ExpressionError
+from gossamer.protocol.kernel.errors import ExpressionError
 
 SCHEMA = Schema.from_mapping(
     {

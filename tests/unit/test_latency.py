@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gossamer.protocol.rules import use_compiled
+from gossamer.protocol.kernel.rules import use_compiled
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.latency import (
     constant_latency,

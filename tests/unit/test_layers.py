@@ -114,4 +114,8 @@ def test_the_namespace_package_has_no_initialiser() -> None:
 
 def test_the_sources_were_found() -> None:
     names = {module_name(path) for path in SOURCES}
-    assert {"gossamer.protocol.peer", "gossamer.sim.cycle_engine", "gossamer.node.peer"} <= names
+    assert {
+        "gossamer.protocol.peer.step",
+        "gossamer.sim.cycle_engine",
+        "gossamer.node.peer",
+    } <= names

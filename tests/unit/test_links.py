@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.protocol.config import Settings
-from gossamer.protocol.messages import (
+from gossamer.protocol.kernel.records import (
     ACKNOWLEDGE,
     FIND_PLACE,
     FROM,
@@ -23,22 +22,27 @@ from gossamer.protocol.messages import (
     TO,
     UNREACHABLE,
 )
-from gossamer.protocol.overlay.links import settle_ring, slot_of
-from gossamer.protocol.overlay.news import note_neighbours, set_bars_by_links, slot_noted
-from gossamer.protocol.overlay.profile import ARC_START, IDENTIFIER
-from gossamer.protocol.overlay.sampling import NEWSCAST, pack
-from gossamer.protocol.overlay.selection import (
+from gossamer.protocol.peer.rendezvous.routing import own_arc_begins
+from gossamer.protocol.peer.sampling.sampler import NEWSCAST, pack
+from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER
+from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
+from gossamer.protocol.peer.state.links import settle_ring, slot_of
+from gossamer.protocol.peer.state.state import FAILURES_FORGOTTEN, LINK_PLACES, State, make_state
+from gossamer.protocol.peer.step import join_record, restart
+from gossamer.protocol.peer.topology.link_changes import (
+    note_neighbours,
+    set_bars_by_links,
+    slot_noted,
+)
+from gossamer.protocol.peer.topology.selection import (
     begin_selection,
     offer_links,
     offer_received,
     offer_sample,
     write_selection,
 )
-from gossamer.protocol.overlay.utility import friend_utility
-from gossamer.protocol.peer import join_record, restart
-from gossamer.protocol.rendezvous.showering import own_arc_begins
-from gossamer.protocol.space.ring import RING_MASK, clockwise
-from gossamer.protocol.state import FAILURES_FORGOTTEN, LINK_PLACES, State, make_state
+from gossamer.protocol.peer.topology.utility import friend_utility
 from support.overlays import (
     HANDLE,
     Hosts,

@@ -30,7 +30,7 @@ from gossamer.node.local.address import (
     locked,
     open_door,
 )
-from gossamer.protocol.errors import ConfigError
+from gossamer.protocol.kernel.errors import ConfigError
 
 
 def test_the_socket_lies_in_the_folder(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gossamer.node.book import MAX_ADDRESSES, AddressBook
 from gossamer.node.core import SELF
 from gossamer.node.transport.base import Address
-from gossamer.protocol.errors import CapacityError
+from gossamer.protocol.kernel.errors import CapacityError
 
 
 class Clock:

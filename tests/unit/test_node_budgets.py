@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gossamer.node.budgets import A_ROUND, SAVED, Budgets
 from gossamer.node.metrics import Counters
-from gossamer.protocol.messages import ACKNOWLEDGE, REPLAY_OFFER, SAMPLE_REQUEST
+from gossamer.protocol.kernel.records import ACKNOWLEDGE, REPLAY_OFFER, SAMPLE_REQUEST
 
 PEER, OTHER = 1, 2
 MOST = A_ROUND[SAMPLE_REQUEST]

@@ -28,9 +28,9 @@ from gossamer.node.config_file import (
     parse_setting,
 )
 from gossamer.node.errors import ConfigurationError
-from gossamer.protocol.config import resilient
 from gossamer.protocol.content.schema import FloatAttribute, Schema
-from gossamer.protocol.errors import ConfigError
+from gossamer.protocol.kernel.errors import ConfigError
+from gossamer.protocol.peer.settings.config import resilient
 
 FULL = """
 preset = "wan"

@@ -19,10 +19,10 @@ from gossamer.node.config_trees import TreesSection
 from gossamer.node.local.frames import LOCAL_TYPES
 from gossamer.node.metrics import METRICS
 from gossamer.node.transport.frames import CONTROL_FRAMES
-from gossamer.protocol.broker.counters import Counters
-from gossamer.protocol.scot.counters import Counters as ScotCounters
-from gossamer.protocol.trees.broker.counters import Counters as GraphCounters
-from gossamer.protocol.trees.broker.counters import TableSizes
+from gossamer.protocol.brokers.graph.memory.counters import Counters as GraphCounters
+from gossamer.protocol.brokers.graph.memory.counters import TableSizes
+from gossamer.protocol.brokers.scot.memory.counters import Counters as ScotCounters
+from gossamer.protocol.brokers.tree.memory.counters import Counters
 
 ROOT = Path(__file__).parents[2]
 DOCS = (ROOT / "docs/node.md").read_text(encoding="utf-8")

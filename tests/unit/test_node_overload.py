@@ -21,9 +21,9 @@ from gossamer.node.security.encoding import encode
 from gossamer.node.transport.fair_queue import Backlog, Flow
 from gossamer.node.transport.schema import Frame
 from gossamer.node.wire import WORD_BYTES
-from gossamer.protocol.errors import RemoteProtocolError
-from gossamer.protocol.messages import EVENT
-from gossamer.protocol.rendezvous.recovery import GREEDY, TREE
+from gossamer.protocol.kernel.errors import RemoteProtocolError
+from gossamer.protocol.kernel.records import EVENT
+from gossamer.protocol.peer.rendezvous.replay import GREEDY, TREE
 
 HONEST, FLOODER, RELAY = 11 << 50, 12 << 50, 13 << 50
 VALUES = 300

@@ -16,9 +16,9 @@ from gossamer.node.events import EventMemory, ValueMemory
 from gossamer.node.metrics import Counters
 from gossamer.node.publications import Publications
 from gossamer.node.window import FEWEST, Window
-from gossamer.protocol import config
-from gossamer.protocol.messages import KIND, PUBLISH, WITHDRAW
-from gossamer.protocol.rendezvous.publication import PENDING_EVENT
+from gossamer.protocol.kernel.records import KIND, PUBLISH, WITHDRAW
+from gossamer.protocol.peer.rendezvous.publication import PENDING_EVENT
+from gossamer.protocol.peer.settings import config
 from support.transport_peers import on_jumping_clock
 
 SLOTS = 2

@@ -19,10 +19,10 @@ from gossamer.node.security.descriptors import DescriptorBook
 from gossamer.node.transport.fair_queue import Backlog, Flow
 from gossamer.node.transport.frames import FrameDecoder
 from gossamer.node.transport.limits import HEADER_BYTES, Limits
-from gossamer.protocol import config
-from gossamer.protocol.errors import CapacityError
-from gossamer.protocol.messages import ACKNOWLEDGE, KIND, SAMPLE_TIMER, TO, UNREACHABLE
-from gossamer.protocol.peer import TIMERS
+from gossamer.protocol.kernel.errors import CapacityError
+from gossamer.protocol.kernel.records import ACKNOWLEDGE, KIND, SAMPLE_TIMER, TO, UNREACHABLE
+from gossamer.protocol.peer.settings import config
+from gossamer.protocol.peer.step import TIMERS
 from support.clusters import made_cluster
 from support.transport_peers import on_jumping_clock
 

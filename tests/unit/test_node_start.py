@@ -46,7 +46,7 @@ def test_a_node_loads_no_compiler_and_nothing_of_other_commands(role: str) -> No
         text=True,
     )
     assert NOT_NEEDED.isdisjoint(loaded.stdout.split())
-    assert ("gossamer.protocol.broker" in loaded.stdout.split()) is (role == "running_broker")
+    assert ("gossamer.protocol.brokers.tree" in loaded.stdout.split()) is (role == "running_broker")
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from gossamer.node.events import Event
 from gossamer.node.metrics import Counters
 from gossamer.node.subscriptions import BATCH, TURN, Subscribers
 from gossamer.protocol.content.schema import FloatAttribute, Schema
-from gossamer.protocol.errors import CapacityError, ExpressionError
-from gossamer.protocol.space.hashing import uniform_hashes
+from gossamer.protocol.kernel.errors import CapacityError, ExpressionError
+from gossamer.protocol.peer.space.hashing import uniform_hashes
 
 SCHEMA = Schema([FloatAttribute("price", 0, 1000)])
 

@@ -22,10 +22,8 @@ from gossamer.node.transport.limits import HEADER_BYTES, Limits
 from gossamer.node.transport.schema import Frame
 from gossamer.node.vouching import SIGNINGS_A_ROUND, PlainVouching, SignedVouching
 from gossamer.node.wire import Wire, frame_types
-from gossamer.protocol import config
-from gossamer.protocol.codec import Codec
-from gossamer.protocol.errors import MalformedRecordError, RemoteProtocolError
-from gossamer.protocol.messages import (
+from gossamer.protocol.kernel.errors import MalformedRecordError, RemoteProtocolError
+from gossamer.protocol.kernel.records import (
     ACKNOWLEDGE,
     BODY,
     EVENT,
@@ -37,8 +35,10 @@ from gossamer.protocol.messages import (
     TMAN_REQUEST,
     TO,
 )
-from gossamer.protocol.overlay.profile import ARC_START, IDENTIFIER, LOAD
-from gossamer.protocol.rendezvous.recovery import EVENT_ORIGIN
+from gossamer.protocol.peer.codec import Codec
+from gossamer.protocol.peer.rendezvous.replay import EVENT_ORIGIN
+from gossamer.protocol.peer.settings import config
+from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER, LOAD
 from support.clusters import MadeCluster, made_cluster
 
 SETTINGS = config.resilient(16, attributes=2, profile_ranges=1, event_memory=8)

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.protocol.config import Settings
-from gossamer.protocol.messages import (
+from gossamer.protocol.kernel.records import (
     BODY,
     EVENT,
     KIND,
@@ -19,11 +18,12 @@ from gossamer.protocol.messages import (
     STORED,
     Words,
 )
-from gossamer.protocol.peer import join_record, publish_record, restart
-from gossamer.protocol.rendezvous.publication import RETRY_ROUNDS, TRIED_AT
-from gossamer.protocol.rendezvous.recovery import EVENT_MODE, TREE
-from gossamer.protocol.space.ring import RING_MASK
-from gossamer.protocol.state import NOT_TAKEN
+from gossamer.protocol.peer.rendezvous.publication import RETRY_ROUNDS, TRIED_AT
+from gossamer.protocol.peer.rendezvous.replay import EVENT_MODE, TREE
+from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.space.ring import RING_MASK
+from gossamer.protocol.peer.state.state import NOT_TAKEN
+from gossamer.protocol.peer.step import join_record, publish_record, restart
 from support.overlays import (
     Hosts,
     converged,

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from gossamer.protocol.config import Settings
-from gossamer.protocol.messages import (
+from gossamer.protocol.kernel.records import (
     ACKNOWLEDGE,
     BODY,
     INSTALL,
@@ -18,8 +17,9 @@ from gossamer.protocol.messages import (
     TO,
     Words,
 )
-from gossamer.protocol.overlay.profile import ARC_START, IDENTIFIER
-from gossamer.protocol.space.ring import RING_MASK
+from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER
+from gossamer.protocol.peer.space.ring import RING_MASK
 from support.overlays import (
     HANDLE,
     Box,

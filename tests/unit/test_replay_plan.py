@@ -10,9 +10,9 @@ import attrs
 import numpy as np
 import pytest
 
-from gossamer.protocol.content.encoding import encode_event, encode_subscription
 from gossamer.protocol.content.language import parse_subscription
-from gossamer.protocol.space.hashing import uniform_hashes
+from gossamer.protocol.peer.space.encoding import encode_event, encode_subscription
+from gossamer.protocol.peer.space.hashing import uniform_hashes
 from gossamer.replay.command import setup_of
 from gossamer.replay.notebook import Notebook
 from gossamer.replay.plan import PUBLISH, START, STOP, Plan

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.protocol.config import resilient
-from gossamer.protocol.overlay.profile import IDENTIFIER, LOAD
-from gossamer.protocol.peer import restart, subscribe
-from gossamer.protocol.state import make_state
+from gossamer.protocol.peer.settings.config import resilient
+from gossamer.protocol.peer.settings.profile import IDENTIFIER, LOAD
+from gossamer.protocol.peer.state.state import make_state
+from gossamer.protocol.peer.step import restart, subscribe
 
 
 def test_a_peer_that_starts_again_forgets_others_and_remembers_itself() -> None:

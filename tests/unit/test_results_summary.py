@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.protocol.errors import InvariantError
+from gossamer.protocol.kernel.errors import InvariantError
 from gossamer.sim.measures import BY_KEY, MEASURES
 from gossamer.sim.records import (
     DELIVERY_COLUMNS,

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.protocol.config import Settings
-from gossamer.protocol.messages import (
+from gossamer.protocol.kernel.records import (
     ACKNOWLEDGE,
     BODY,
     CATCH_UP,
@@ -29,12 +28,13 @@ from gossamer.protocol.messages import (
     UNREACHABLE,
     Words,
 )
-from gossamer.protocol.overlay.profile import IDENTIFIER
-from gossamer.protocol.peer import join_record, restart
-from gossamer.protocol.rendezvous.giving_back import GIVEN_BACK
-from gossamer.protocol.rendezvous.retention import ASK_AGAIN_ROUNDS, PAGE_EVENTS
-from gossamer.protocol.space.ring import RING_MASK
-from gossamer.protocol.state import NOT_GIVEN_BACK, PUSHED_OUT, SUBSCRIPTION
+from gossamer.protocol.peer.rendezvous.arc_return import GIVEN_BACK
+from gossamer.protocol.peer.rendezvous.event_log import ASK_AGAIN_ROUNDS, PAGE_EVENTS
+from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.settings.profile import IDENTIFIER
+from gossamer.protocol.peer.space.ring import RING_MASK
+from gossamer.protocol.peer.state.state import NOT_GIVEN_BACK, PUSHED_OUT, SUBSCRIPTION
+from gossamer.protocol.peer.step import join_record, restart
 from support.overlays import (
     Hosts,
     converged,

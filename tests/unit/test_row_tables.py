@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.protocol.broker.messages import Subscribe, Unsubscribe
+from gossamer.protocol.brokers.core.messages import Subscribe, Unsubscribe
 from gossamer.protocol.content.filters import parse
 from gossamer.sim.brokers.staircase import Staircase
 from gossamer.sim.brokers.workloads.commuters import Commuters

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from gossamer.protocol.overlay.sampling import CYCLON, make_sampler
-from gossamer.protocol.peer import step
-from gossamer.protocol.rules import rule, use_compiled
-from gossamer.protocol.struct import Rows, Struct
+from gossamer.protocol.kernel.rules import rule, use_compiled
+from gossamer.protocol.kernel.struct import Rows, Struct
+from gossamer.protocol.peer.sampling.sampler import CYCLON, make_sampler
+from gossamer.protocol.peer.step import step
 
 
 class Sizes(NamedTuple):

@@ -7,8 +7,8 @@ import copy
 import numpy as np
 import pytest
 
-from gossamer.protocol.errors import ConfigError
-from gossamer.protocol.messages import (
+from gossamer.protocol.kernel.errors import ConfigError
+from gossamer.protocol.kernel.records import (
     BODY,
     FROM,
     KIND,
@@ -17,7 +17,7 @@ from gossamer.protocol.messages import (
     TO,
     UNREACHABLE,
 )
-from gossamer.protocol.overlay.sampling import (
+from gossamer.protocol.peer.sampling.sampler import (
     CYCLON,
     NEWSCAST,
     SamplerState,

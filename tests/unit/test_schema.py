@@ -21,7 +21,7 @@ from gossamer.protocol.content.schema import (
     StringAttribute,
 )
 from gossamer.protocol.content.values import canonical, literal, parse_date, prefix_successor
-from gossamer.protocol.errors import ConfigError
+from gossamer.protocol.kernel.errors import ConfigError
 
 QUOTES = """
 [symbol]

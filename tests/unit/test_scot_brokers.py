@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.protocol.broker import Id, client, neighbour
-from gossamer.protocol.broker.effects import Moved
-from gossamer.protocol.broker.errors import (
+from gossamer.protocol.brokers.core.effects import Moved
+from gossamer.protocol.brokers.core.errors import (
     LabelTakenError,
     MisplacedMessageError,
     NameTakenError,
@@ -14,8 +13,8 @@ from gossamer.protocol.broker.errors import (
     UnknownLabelError,
     UnknownNeighbourError,
 )
-from gossamer.protocol.broker.identifiers import Hop
-from gossamer.protocol.broker.messages import (
+from gossamer.protocol.brokers.core.identifiers import Hop
+from gossamer.protocol.brokers.core.messages import (
     Advertise,
     Attach,
     Detach,
@@ -25,18 +24,10 @@ from gossamer.protocol.broker.messages import (
     Unadvertise,
     Unsubscribe,
 )
-from gossamer.protocol.content.filters import parse
-from gossamer.protocol.scot import BrokerLabel, ClusterBitVector, ScotBroker, ScotSettings
-from gossamer.protocol.scot.congestion import LinkStatus, LinkStatusTable
-from gossamer.protocol.scot.dynamic_routing import Case, plan
-from gossamer.protocol.scot.effects import Deliver, Effect, Refuse, Send
-from gossamer.protocol.scot.errors import (
-    WrongClusterError,
-    WrongNeighbourError,
-    WrongRegionError,
-    WrongRoutingError,
-)
-from gossamer.protocol.scot.messages import (
+from gossamer.protocol.brokers.scot import BrokerLabel, ClusterBitVector, ScotBroker, ScotSettings
+from gossamer.protocol.brokers.scot.memory.congestion import LinkStatus, LinkStatusTable
+from gossamer.protocol.brokers.scot.memory.effects import Deliver, Effect, Refuse, Send
+from gossamer.protocol.brokers.scot.memory.messages import (
     BidSubscription,
     Bypass,
     Detour,
@@ -49,7 +40,16 @@ from gossamer.protocol.scot.messages import (
     Unsubscription,
     WindowEnded,
 )
-from gossamer.protocol.scot.targets import Targets
+from gossamer.protocol.brokers.scot.overlay.errors import (
+    WrongClusterError,
+    WrongNeighbourError,
+    WrongRegionError,
+    WrongRoutingError,
+)
+from gossamer.protocol.brokers.scot.routing.dynamic import Case, plan
+from gossamer.protocol.brokers.scot.routing.targets import Targets
+from gossamer.protocol.brokers.tree import Id, client, neighbour
+from gossamer.protocol.content.filters import parse
 from gossamer.sim.scot.overlays import figure_2
 from support.plain_index import PlainIndex
 from support.scot_overlay import ScotOverlay

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.protocol.broker import Id, client, neighbour
-from gossamer.protocol.broker.messages import Attach, Publish, Subscribe
-from gossamer.protocol.scot import BrokerLabel, ScotBroker
-from gossamer.protocol.scot import messages as m
-from gossamer.protocol.scot.effects import Deliver, Effect, Refuse, Send, Settled, Withdrawn
+from gossamer.protocol.brokers.core.messages import Attach, Publish, Subscribe
+from gossamer.protocol.brokers.scot import BrokerLabel, ScotBroker
+from gossamer.protocol.brokers.scot.memory import messages as m
+from gossamer.protocol.brokers.scot.memory.effects import (
+    Deliver,
+    Effect,
+    Refuse,
+    Send,
+    Settled,
+    Withdrawn,
+)
+from gossamer.protocol.brokers.tree import Id, client, neighbour
 from support.plain_index import PlainIndex
 from support.scot_steps import (
     ADA,

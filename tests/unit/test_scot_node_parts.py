@@ -20,13 +20,25 @@ from gossamer.node.errors import ConfigurationError
 from gossamer.node.starting import read_plain_run
 from gossamer.node.store.broker import Letter
 from gossamer.node.store.writer import open_writer
-from gossamer.protocol.broker import Id, client, neighbour
-from gossamer.protocol.broker.messages import Attach, Publish, Subscribe
+from gossamer.protocol.brokers.core.messages import Attach, Publish, Subscribe
+from gossamer.protocol.brokers.scot import (
+    BrokerLabel,
+    Factor,
+    NeighbourUp,
+    Scot,
+    ScotBroker,
+    ScotSettings,
+)
+from gossamer.protocol.brokers.scot.memory.messages import (
+    Acknowledge,
+    Numbered,
+    Promised,
+    WindowEnded,
+)
+from gossamer.protocol.brokers.scot.overlay.errors import UnsafeError
+from gossamer.protocol.brokers.tree import Id, client, neighbour
 from gossamer.protocol.content.filters import parse
-from gossamer.protocol.errors import ConfigError
-from gossamer.protocol.scot import BrokerLabel, Factor, NeighbourUp, Scot, ScotBroker, ScotSettings
-from gossamer.protocol.scot.errors import UnsafeError
-from gossamer.protocol.scot.messages import Acknowledge, Numbered, Promised, WindowEnded
+from gossamer.protocol.kernel.errors import ConfigError
 from support.installed_command import install
 from support.plain_index import PlainIndex
 from support.transport_peers import on_jumping_clock

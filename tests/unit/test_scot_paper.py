@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.protocol.scot import BrokerLabel, ClusterBitVector, ScotSettings
-from gossamer.protocol.scot.messages import Notification, Subscription
+from gossamer.protocol.brokers.scot import BrokerLabel, ClusterBitVector, ScotSettings
+from gossamer.protocol.brokers.scot.memory.messages import Notification, Subscription
 from gossamer.sim.scot.overlays import figure_2
 from support.scot_overlay import ScotOverlay
 

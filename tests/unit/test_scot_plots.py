@@ -8,7 +8,7 @@ from pathlib import Path
 import attrs
 import numpy as np
 
-from gossamer.protocol.scot import Factor, Scot, ScotSettings
+from gossamer.protocol.brokers.scot import Factor, Scot, ScotSettings
 from gossamer.sim.scot.burst import Burst, BurstResult
 from gossamer.sim.scot.overlays import figure_2, figure_8
 from gossamer.sim.scot.plots import column_order, largest_delays, longest_queues, write_plots

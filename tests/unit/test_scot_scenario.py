@@ -8,7 +8,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from gossamer.protocol.scot import BrokerLabel, ScotSettings
+from gossamer.protocol.brokers.scot import BrokerLabel, ScotSettings
 from gossamer.sim.commands import scot_preview
 from gossamer.sim.commands.scenarios import read_scenario
 from gossamer.sim.errors import ScenarioError

@@ -8,11 +8,11 @@ import attrs
 import numpy as np
 import pytest
 
-from gossamer.protocol.broker.identifiers import Hop, Id, client, neighbour
+from gossamer.protocol.brokers.core.identifiers import Hop, Id, client, neighbour
+from gossamer.protocol.brokers.scot import ClusterBitVector
+from gossamer.protocol.brokers.scot.memory.catalogue import Catalogue
+from gossamer.protocol.brokers.scot.memory.table import Entry, RoutingTable
 from gossamer.protocol.content.filters import parse
-from gossamer.protocol.scot import ClusterBitVector
-from gossamer.protocol.scot.catalogue import Catalogue
-from gossamer.protocol.scot.table import Entry, RoutingTable
 from support.plain_index import PlainIndex
 
 HOPS = (client("S"), client("T"), neighbour("B"), neighbour("C"))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from gossamer.protocol.broker import Id, client, neighbour
-from gossamer.protocol.broker.messages import Attach, Publish, Subscribe, Unsubscribe
-from gossamer.protocol.scot import BrokerLabel, NeighbourUp, ScotBroker, ScotSettings
-from gossamer.protocol.scot import messages as m
-from gossamer.protocol.scot.effects import (
+from gossamer.protocol.brokers.core.messages import Attach, Publish, Subscribe, Unsubscribe
+from gossamer.protocol.brokers.scot import BrokerLabel, NeighbourUp, ScotBroker, ScotSettings
+from gossamer.protocol.brokers.scot.memory import messages as m
+from gossamer.protocol.brokers.scot.memory.effects import (
     Adopted,
     Deliver,
     Dismissed,
@@ -15,7 +14,8 @@ from gossamer.protocol.scot.effects import (
     Settled,
     Withdrawn,
 )
-from gossamer.protocol.scot.errors import ElsewhereError, GuestError
+from gossamer.protocol.brokers.scot.overlay.errors import ElsewhereError, GuestError
+from gossamer.protocol.brokers.tree import Id, client, neighbour
 from support.plain_index import PlainIndex
 from support.scot_steps import (
     ADA,

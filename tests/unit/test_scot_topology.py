@@ -9,10 +9,9 @@ from collections.abc import Callable
 import networkx as nx
 import pytest
 
-from gossamer.protocol import scot as scot_package
-from gossamer.protocol.errors import ConfigError
-from gossamer.protocol.scot import BrokerLabel, ClusterBitVector, Factor, Scot, ScotSettings
-from gossamer.protocol.scot.errors import (
+from gossamer.protocol.brokers import scot as scot_package
+from gossamer.protocol.brokers.scot import BrokerLabel, ClusterBitVector, Factor, Scot, ScotSettings
+from gossamer.protocol.brokers.scot.overlay.errors import (
     AcyclicError,
     ClusterIndexError,
     ConnectivityError,
@@ -20,6 +19,7 @@ from gossamer.protocol.scot.errors import (
     LabelOrderError,
     UnknownBrokerError,
 )
+from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.sim.scot.overlays import figure_2
 from support.scot_overlay import random_tree
 

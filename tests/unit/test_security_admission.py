@@ -21,7 +21,7 @@ from gossamer.node.security.certificates import read_certificate, verify_peer
 from gossamer.node.security.cluster import open_membership
 from gossamer.node.security.identity import key_text, make_identity
 from gossamer.node.store import Store, StoreLimits
-from gossamer.protocol.errors import CapacityError, ConfigError
+from gossamer.protocol.kernel.errors import CapacityError, ConfigError
 from support.clusters import MadeCluster, made_cluster
 
 HERE = (("127.0.0.1", 7401),)

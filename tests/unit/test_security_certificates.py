@@ -24,7 +24,7 @@ from gossamer.node.security.certificates import (
 from gossamer.node.security.identity import make_identity
 from gossamer.node.security.issuing import CLOCK_SLACK_S, issue_certificate, make_authority
 from gossamer.node.security.revocation import Revocation, RevocationList
-from gossamer.protocol.errors import ConfigError
+from gossamer.protocol.kernel.errors import ConfigError
 
 NOW = 1_800_000_000.0
 CLUSTER = "00112233445566778899aabbccddeeff"

@@ -16,7 +16,7 @@ from gossamer.node.security.cluster import (
     open_membership,
 )
 from gossamer.node.security.identity import make_identity, save_identity
-from gossamer.protocol.errors import ConfigError
+from gossamer.protocol.kernel.errors import ConfigError
 from support.clusters import made_cluster
 
 NOW = 1_800_000_000.0

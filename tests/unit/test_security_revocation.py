@@ -20,7 +20,7 @@ from gossamer.node.security.revocation import (
     read_list,
     save_list,
 )
-from gossamer.protocol.errors import CapacityError
+from gossamer.protocol.kernel.errors import CapacityError
 
 NOW = 1_800_000_000.0
 LATER = int(NOW) + 1000

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gossamer.protocol.config import Settings
-from gossamer.protocol.overlay.profile import IDENTIFIER
-from gossamer.protocol.overlay.selection import begin_selection, offer_sample, write_selection
-from gossamer.protocol.overlay.small_world import draw_offsets, offset_distance
-from gossamer.protocol.space.ring import RING, RING_BITS, clockwise
-from gossamer.protocol.state import State
+from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.settings.profile import IDENTIFIER
+from gossamer.protocol.peer.space.ring import RING, RING_BITS, clockwise
+from gossamer.protocol.peer.state.state import State
+from gossamer.protocol.peer.topology.selection import begin_selection, offer_sample, write_selection
+from gossamer.protocol.peer.topology.small_world import draw_offsets, offset_distance
 from support.overlays import converged, descriptor, neighbours, random_identifiers
 
 OFFSETS = 16

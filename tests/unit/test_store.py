@@ -14,7 +14,7 @@ from gossamer.node.store import SequenceNumbers, Store, StoreLimits
 from gossamer.node.store.events import RetainedEvent
 from gossamer.node.store.peers import KnownPeer
 from gossamer.node.store.subscriptions import StoredSubscription
-from gossamer.protocol.errors import CapacityError
+from gossamer.protocol.kernel.errors import CapacityError
 
 LIMITS = StoreLimits(
     peers=3, subscriptions=2, events=4, event_bytes=100, clients=2, delivered=3, tokens=2

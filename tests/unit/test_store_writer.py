@@ -15,7 +15,7 @@ from gossamer.node.store import Store, StoreLimits
 from gossamer.node.store.events import RetainedEvent
 from gossamer.node.store.subscriptions import StoredSubscription
 from gossamer.node.store.writer import open_writer
-from gossamer.protocol.errors import CapacityError
+from gossamer.protocol.kernel.errors import CapacityError
 
 
 def event(number: int, size: int = 10) -> RetainedEvent:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.protocol.errors import StructError
-from gossamer.protocol.rules import rule
-from gossamer.protocol.struct import Struct
+from gossamer.protocol.kernel.errors import StructError
+from gossamer.protocol.kernel.rules import rule
+from gossamer.protocol.kernel.struct import Struct
 
 
 class Rates(Struct):

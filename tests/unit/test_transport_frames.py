@@ -33,7 +33,7 @@ from gossamer.node.transport.schema import (
     Text,
     shorten,
 )
-from gossamer.protocol.errors import ConfigError, RemoteProtocolError
+from gossamer.protocol.kernel.errors import ConfigError, RemoteProtocolError
 
 SMALL = Limits(frame_bytes=1024, items=64, depth=4)
 

@@ -11,7 +11,7 @@ import pytest
 from gossamer.node.transport.back_off import BackOff
 from gossamer.node.transport.limits import Limits
 from gossamer.node.transport.throttle import TokenBucket
-from gossamer.protocol.errors import ConfigError
+from gossamer.protocol.kernel.errors import ConfigError
 
 
 @pytest.mark.parametrize("name", [field.name for field in attrs.fields(Limits)])

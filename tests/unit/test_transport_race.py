@@ -8,7 +8,7 @@ import trio
 from gossamer.node.errors import HandshakeFailed
 from gossamer.node.transport.base import Address
 from gossamer.node.transport.race import AllFailedError, describe, first_success, interleave
-from gossamer.protocol.errors import ConfigError
+from gossamer.protocol.kernel.errors import ConfigError
 from support.transport_peers import on_jumping_clock
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer.protocol.trees.broker.chart import Chart
+from gossamer.protocol.brokers.graph.memory.topology_map import Chart
 
 
 def chart_of(**links: str) -> Chart:

@@ -8,20 +8,24 @@ from itertools import pairwise
 import attrs
 import pytest
 
-from gossamer.protocol.broker import Id, client, neighbour
-from gossamer.protocol.broker.errors import (
+from gossamer.protocol.brokers.core.errors import (
     MisplacedMessageError,
     NotAttachedError,
     UnknownNeighbourError,
 )
-from gossamer.protocol.broker.messages import Attach, Detach, Move, Publish, Subscribe, Unsubscribe
-from gossamer.protocol.content import filters
-from gossamer.protocol.content.filters import parse
-from gossamer.protocol.errors import ConfigError
-from gossamer.protocol.trees.broker import codec, keywords
-from gossamer.protocol.trees.broker.broker import TreeBroker
-from gossamer.protocol.trees.broker.effects import MakePlan, Moved, Refuse
-from gossamer.protocol.trees.broker.messages import (
+from gossamer.protocol.brokers.core.messages import (
+    Attach,
+    Detach,
+    Move,
+    Publish,
+    Subscribe,
+    Unsubscribe,
+)
+from gossamer.protocol.brokers.graph import codec, keywords
+from gossamer.protocol.brokers.graph.broker import TreeBroker
+from gossamer.protocol.brokers.graph.coordinator.planning import least_added, solve
+from gossamer.protocol.brokers.graph.memory.effects import MakePlan, Moved, Refuse
+from gossamer.protocol.brokers.graph.memory.messages import (
     Confirm,
     Directive,
     NeighbourDown,
@@ -29,9 +33,12 @@ from gossamer.protocol.trees.broker.messages import (
     Term,
     Version,
 )
-from gossamer.protocol.trees.broker.planning import least_added, solve
-from gossamer.protocol.trees.broker.problem import Problem
-from gossamer.protocol.trees.broker.settings import TreeSettings
+from gossamer.protocol.brokers.graph.memory.problem import Problem
+from gossamer.protocol.brokers.graph.memory.settings import TreeSettings
+from gossamer.protocol.brokers.tree import Id, client, neighbour
+from gossamer.protocol.content import filters
+from gossamer.protocol.content.filters import parse
+from gossamer.protocol.kernel.errors import ConfigError
 from support.tree_brokers import SETTINGS, TICK, TreeOverlay
 
 RING = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")]

@@ -8,13 +8,13 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from gossamer.protocol.errors import CapacityError
-from gossamer.protocol.trees.best import best_routes, spanning_trees
-from gossamer.protocol.trees.graph import make_graph
-from gossamer.protocol.trees.optimum import lower_bounds
-from gossamer.protocol.trees.plan import make_plan
-from gossamer.protocol.trees.sample import make_sample
-from gossamer.protocol.trees.strategies import route_mult, route_mult2, route_single
+from gossamer.protocol.dissemination.best import best_routes, spanning_trees
+from gossamer.protocol.dissemination.graphs.graph import make_graph
+from gossamer.protocol.dissemination.optimum import lower_bounds
+from gossamer.protocol.dissemination.plan import make_plan
+from gossamer.protocol.dissemination.sample import make_sample
+from gossamer.protocol.dissemination.strategies import route_mult, route_mult2, route_single
+from gossamer.protocol.kernel.errors import CapacityError
 from gossamer.sim.trees.draws import Stream
 from support.tree_plans import as_networkx, small_case
 

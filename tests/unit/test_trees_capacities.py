@@ -7,19 +7,19 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from gossamer.protocol.trees.capacities import (
+from gossamer.protocol.dissemination.capacities import (
     overload,
     overloaded,
     read_capacities,
     route_within,
     scale_of,
 )
-from gossamer.protocol.trees.errors import WeightError
-from gossamer.protocol.trees.graph import make_graph
-from gossamer.protocol.trees.optimum import document_bill
-from gossamer.protocol.trees.plan import make_plan
-from gossamer.protocol.trees.sample import make_sample
-from gossamer.protocol.trees.strategies import route_mult, route_mult2, route_single
+from gossamer.protocol.dissemination.graphs.errors import WeightError
+from gossamer.protocol.dissemination.graphs.graph import make_graph
+from gossamer.protocol.dissemination.optimum import document_bill
+from gossamer.protocol.dissemination.plan import make_plan
+from gossamer.protocol.dissemination.sample import make_sample
+from gossamer.protocol.dissemination.strategies import route_mult, route_mult2, route_single
 from support.tree_plans import Case, least_part, random_case, tree_of
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.protocol.trees.errors import (
+from gossamer.protocol.dissemination.graphs.errors import (
     DisconnectedError,
     LinkError,
     SubscriptionError,
@@ -12,8 +12,8 @@ from gossamer.protocol.trees.errors import (
     UnknownHostError,
     WeightError,
 )
-from gossamer.protocol.trees.graph import make_graph
-from gossamer.protocol.trees.sample import make_sample
+from gossamer.protocol.dissemination.graphs.graph import make_graph
+from gossamer.protocol.dissemination.sample import make_sample
 
 
 def test_a_disconnected_graph_names_its_components() -> None:

@@ -7,17 +7,16 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from gossamer.protocol.rules import use_compiled
-from gossamer.protocol.trees.compute_tree import cost_of_union
-from gossamer.protocol.trees.cost import price
-from gossamer.protocol.trees.gains import merge_by_gain
-from gossamer.protocol.trees.graph import NONE, make_graph
-from gossamer.protocol.trees.grouping import merge_by_overlap
-from gossamer.protocol.trees.optimum import document_costs
-from gossamer.protocol.trees.plan import Plan, make_plan, merge, regroup
-from gossamer.protocol.trees.sample import make_sample, match_keywords, matching_documents
-from gossamer.protocol.trees.semcast import plan_channels
-from gossamer.protocol.trees.strategies import (
+from gossamer.protocol.dissemination.compute_tree import cost_of_union
+from gossamer.protocol.dissemination.cost import price
+from gossamer.protocol.dissemination.gains import merge_by_gain
+from gossamer.protocol.dissemination.graphs.graph import NONE, make_graph
+from gossamer.protocol.dissemination.grouping import merge_by_overlap
+from gossamer.protocol.dissemination.optimum import document_costs
+from gossamer.protocol.dissemination.plan import Plan, make_plan, merge, regroup
+from gossamer.protocol.dissemination.sample import make_sample, match_keywords, matching_documents
+from gossamer.protocol.dissemination.semcast import plan_channels
+from gossamer.protocol.dissemination.strategies import (
     Routes,
     route_by_shortest_paths,
     route_hybrid,
@@ -25,6 +24,7 @@ from gossamer.protocol.trees.strategies import (
     route_mult2,
     route_single,
 )
+from gossamer.protocol.kernel.rules import use_compiled
 from support.tree_plans import Case, random_case
 
 SEEDS = (1, 2, 3, 4, 5)

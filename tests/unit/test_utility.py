@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.protocol import peer
-from gossamer.protocol.config import Settings
-from gossamer.protocol.overlay.links import put_link
-from gossamer.protocol.overlay.profile import (
+from gossamer.protocol.kernel.rules import use_compiled
+from gossamer.protocol.peer import step as peer
+from gossamer.protocol.peer.sampling.sampler import pack
+from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.settings.profile import (
     HALF_BITS,
     HALF_MASK,
     RANGES,
@@ -21,15 +22,14 @@ from gossamer.protocol.overlay.profile import (
     low_end,
     range_word,
 )
-from gossamer.protocol.overlay.sampling import pack
-from gossamer.protocol.overlay.utility import (
+from gossamer.protocol.peer.space.ring import RING_MASK
+from gossamer.protocol.peer.state.links import put_link
+from gossamer.protocol.peer.state.state import State, make_state
+from gossamer.protocol.peer.topology.utility import (
     friend_utility,
     overlaps,
     select_primary_attribute,
 )
-from gossamer.protocol.rules import use_compiled
-from gossamer.protocol.space.ring import RING_MASK
-from gossamer.protocol.state import State, make_state
 from support.overlays import descriptor
 
 SMALL = st.tuples(st.integers(0, 30), st.integers(0, 12)).map(lambda r: (r[0], r[0] + r[1]))

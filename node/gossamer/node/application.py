@@ -20,11 +20,11 @@ from gossamer.node.runtime import Delivery, Runtime
 from gossamer.node.standing import Standing
 from gossamer.node.subscriptions import DEFAULT_ROOM, Mark, Subscribers, Subscription
 from gossamer.node.transport.base import Address
-from gossamer.protocol.content.encoding import encode_event
 from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.messages import INSTALL_TIMER
-from gossamer.protocol.space.hashing import OrderPreservingHash
-from gossamer.protocol.state import State
+from gossamer.protocol.kernel.records import INSTALL_TIMER
+from gossamer.protocol.peer.space.encoding import encode_event
+from gossamer.protocol.peer.space.hashing import OrderPreservingHash
+from gossamer.protocol.peer.state.state import State
 
 
 @attrs.frozen

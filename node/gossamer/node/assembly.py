@@ -53,10 +53,10 @@ from gossamer.node.unwrap import unwrapped
 from gossamer.node.views import PeerViews
 from gossamer.node.vouching import PlainVouching, SignedVouching
 from gossamer.node.wire import Wire, frame_types
-from gossamer.protocol.codec import Codec
-from gossamer.protocol.errors import CapacityError, ExpressionError, RemoteProtocolError
-from gossamer.protocol.space.hashing import uniform_hashes
-from gossamer.protocol.state import profile_words
+from gossamer.protocol.kernel.errors import CapacityError, ExpressionError, RemoteProtocolError
+from gossamer.protocol.peer.codec import Codec
+from gossamer.protocol.peer.space.hashing import uniform_hashes
+from gossamer.protocol.peer.state.state import profile_words
 
 __all__ = ["Parts", "run_peer"]
 

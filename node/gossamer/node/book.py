@@ -14,8 +14,8 @@ import attrs
 
 from gossamer.node.core import SELF
 from gossamer.node.transport.base import Address
-from gossamer.protocol.errors import CapacityError
-from gossamer.protocol.overlay.links import HANDLE_MASK
+from gossamer.protocol.kernel.errors import CapacityError
+from gossamer.protocol.peer.state.links import HANDLE_MASK
 
 # Addresses kept of one peer: as many as a descriptor may hold.
 MAX_ADDRESSES: Final = 16

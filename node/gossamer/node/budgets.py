@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 from gossamer.node.metrics import Counters
-from gossamer.protocol.messages import (
+from gossamer.protocol.kernel.records import (
     HANDOVER,
     INSTALL,
     INSTALL_NEWS,

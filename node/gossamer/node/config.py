@@ -29,10 +29,10 @@ from gossamer.node.config_checks import (
 from gossamer.node.config_delivery import DECIDED_BY_DELIVERY, Delivery
 from gossamer.node.config_scot import ScotSection
 from gossamer.node.config_trees import TreesSection
-from gossamer.protocol import config as protocol_config
-from gossamer.protocol.config import Settings
 from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.errors import ConfigError
+from gossamer.protocol.kernel.errors import ConfigError
+from gossamer.protocol.peer.settings import config as protocol_config
+from gossamer.protocol.peer.settings.config import Settings
 
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 LOG_FORMATS: Final = ("auto", "text", "json")
@@ -156,7 +156,7 @@ class Protocol:
     """How the overlay behaves; all peers of a cluster have to agree on it.
 
     Attributes:
-        preset: of `gossamer.protocol.config`; resilient, since real peers come and go.
+        preset: of `protocol.peer.settings.config`; resilient, since real peers come and go.
         peers_expected: the number of friend links follows from it: one to each peer that is
             expected, at most `MOST_FRIENDS`. 64 suits any number from 30 on.
         round_s: length of a gossip round. Half a second forms an overlay of 40 peers within 5 s

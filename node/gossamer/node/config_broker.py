@@ -8,11 +8,11 @@ import attrs
 
 from gossamer.node import config_checks as checks
 from gossamer.node.config_checks import DEFAULT_PORT, parse_address
-from gossamer.protocol.errors import ConfigError
+from gossamer.protocol.kernel.errors import ConfigError
 
 if TYPE_CHECKING:
-    from gossamer.protocol.broker import BrokerSettings
-    from gossamer.protocol.broker.index import FilterIndex, NewIndex
+    from gossamer.protocol.brokers.core.index import FilterIndex, NewIndex
+    from gossamer.protocol.brokers.tree import BrokerSettings
 
 PEER, BROKER = "peer", "broker"
 # What brokers say where peers tell the schema of their events: neither takes the other for its own.
@@ -20,7 +20,7 @@ BROKERS: Final = "that of brokers, version 1"
 SCOT_BROKERS: Final = "that of SCOT brokers, version 1"
 GRAPH_BROKERS: Final = "that of graph brokers, version 1"
 TREE, SCOT, TREES = "tree", "scot", "trees"
-# Those of `gossamer.protocol.broker.settings`, which a node that is no broker does not load.
+# Those of `protocol.brokers.tree.memory.settings`, which a node that is no broker does not load.
 COVERINGS: Final = ("off", "lazy", "active", "packed", "selective", "incremental")
 AUTO, INTERPRETED, COMPILED = "auto", "interpreted", "compiled"
 ANY, CLUSTER = "any", "cluster"
@@ -48,7 +48,7 @@ class BrokerSection:
             which the section `[scot]` tells more, "trees" for any graph of brokers, on which
             publications go by trees that are made for them (section `[trees]`).
         neighbours: brokers to connect to. It is enough that one end of a link names the other.
-        covering: as of `gossamer.protocol.broker.settings`; incremental, the one made against
+        covering: as of `protocol.brokers.tree.memory.settings`; incremental, the one made against
             bursts. A broker that has tables keeps the covering with which they were made.
         content: "any" takes any attributes, "cluster" those of the cluster's schema only.
         index: "compiled" loads the compiler, which takes a second and 150 MB, and then a twentieth
@@ -93,7 +93,7 @@ class BrokerSection:
 
     def settings(self) -> BrokerSettings:
         """What the broker is told."""
-        from gossamer.protocol.broker import BrokerSettings
+        from gossamer.protocol.brokers.tree import BrokerSettings
 
         return BrokerSettings(
             covering=self.covering,
@@ -106,13 +106,13 @@ class BrokerSection:
 
     def new_index(self) -> NewIndex:
         """What makes an empty index for a broker that has not many subscriptions."""
-        from gossamer.protocol.broker import index
+        from gossamer.protocol.brokers.core import index
 
         return _compiled_index if self.index == COMPILED else index.SharedIndex
 
     def large_index(self) -> NewIndex:
         """The same for one that has."""
-        from gossamer.protocol.broker import index
+        from gossamer.protocol.brokers.core import index
 
         return index.SharedIndex if self.index == INTERPRETED else _compiled_index
 
@@ -120,7 +120,7 @@ class BrokerSection:
 def _compiled_index() -> FilterIndex:
     """An empty index whose compiled rules are kept between starts of nodes."""
     from gossamer.compiled.store import keep_compiled_code
-    from gossamer.protocol.broker import index
+    from gossamer.protocol.brokers.core import index
 
     keep_compiled_code()
     return index.compiled_index()

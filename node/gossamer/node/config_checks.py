@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import attrs
 
-from gossamer.protocol.errors import ConfigError
+from gossamer.protocol.kernel.errors import ConfigError
 
 DEFAULT_PORT: Final = 7710
 DEFAULT_PAGE_PORT: Final = 7711

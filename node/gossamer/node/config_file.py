@@ -26,7 +26,7 @@ from gossamer.node.config import (
 )
 from gossamer.node.errors import ConfigurationError
 from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.errors import ConfigError
+from gossamer.protocol.kernel.errors import ConfigError
 
 if TYPE_CHECKING:
     from rich.table import Table

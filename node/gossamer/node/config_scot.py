@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import attrs
 
 from gossamer.node import config_checks as checks
-from gossamer.protocol.errors import ConfigError
+from gossamer.protocol.kernel.errors import ConfigError
 
 if TYPE_CHECKING:
-    from gossamer.protocol.scot import Position, ScotSettings
+    from gossamer.protocol.brokers.scot import Position, ScotSettings
 
-# Those of `gossamer.protocol.scot.settings`, which a node that is no such broker does not load.
+# Those of `protocol.brokers.scot.settings`, which a node that is no such broker does not load.
 ROUTINGS: Final = ("bid", "static", "dynamic")
 MAX_CLUSTERS: Final = 62
 _MICROSECONDS: Final = 1_000_000
@@ -74,7 +74,7 @@ class ScotSection:
         Raises:
             ConfigError: the factors are no tree and number of clusters, or it is nowhere in them.
         """
-        from gossamer.protocol.scot import BrokerLabel, Factor, Scot
+        from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot
 
         ends = [edge.split("-") for edge in self.edges]
         pairs = [(one, other) for one, other in ends]
@@ -88,7 +88,7 @@ class ScotSection:
 
     def settings(self) -> ScotSettings:
         """What the broker is told; raises `ConfigError` for switches that need others."""
-        from gossamer.protocol.scot import ScotSettings
+        from gossamer.protocol.brokers.scot import ScotSettings
 
         return ScotSettings(
             routing=self.routing,

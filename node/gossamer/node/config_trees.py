@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import attrs
 
 from gossamer.node import config_checks as checks
-from gossamer.protocol.errors import ConfigError
+from gossamer.protocol.kernel.errors import ConfigError
 
 if TYPE_CHECKING:
-    from gossamer.protocol.trees.broker.settings import TreeSettings
+    from gossamer.protocol.brokers.graph.memory.settings import TreeSettings
 
-# Those of `gossamer.protocol.trees.broker.settings`, which other nodes do not load.
+# Those of `gossamer.protocol.brokers.graph.memory.settings`, which other nodes do not load.
 STRATEGIES: Final = ("single", "mult", "mult2", "hybrid")
 _MICROSECONDS: Final = 1_000_000
 
@@ -51,7 +51,7 @@ class TreesSection:
 
     def settings(self, waiting: int) -> TreeSettings:
         """What the broker is told; ``waiting`` publications wait at most."""
-        from gossamer.protocol.trees.broker.settings import TreeSettings
+        from gossamer.protocol.brokers.graph.memory.settings import TreeSettings
 
         return TreeSettings(
             probability=self.probability,

@@ -22,7 +22,7 @@ from gossamer.node.discovery import Found
 from gossamer.node.errors import PeerUnreachable, TransportBroken, TransportClosed
 from gossamer.node.runtime import Runtime
 from gossamer.node.transport.base import Address
-from gossamer.protocol.errors import CapacityError
+from gossamer.protocol.kernel.errors import CapacityError
 
 # Peers tried at once: one that does not answer takes seconds.
 AT_ONCE: Final = 8

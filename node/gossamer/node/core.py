@@ -12,10 +12,8 @@ from typing import Final
 import attrs
 import numpy as np
 
-from gossamer.protocol import peer as rules
-from gossamer.protocol.config import Settings
-from gossamer.protocol.errors import CapacityError
-from gossamer.protocol.messages import (
+from gossamer.protocol.kernel.errors import CapacityError
+from gossamer.protocol.kernel.records import (
     BODY,
     CATCH_UP,
     CURSORS,
@@ -31,11 +29,13 @@ from gossamer.protocol.messages import (
     WITHDRAW,
     Outbox,
 )
-from gossamer.protocol.overlay.links import HANDLE_MASK
-from gossamer.protocol.overlay.profile import IDENTIFIER
-from gossamer.protocol.rendezvous.giving_back import arc_begins
-from gossamer.protocol.rendezvous.recovery import EVENT_VALUES
-from gossamer.protocol.state import COUNTERS, State, make_state
+from gossamer.protocol.peer import step as rules
+from gossamer.protocol.peer.rendezvous.arc_return import arc_begins
+from gossamer.protocol.peer.rendezvous.replay import EVENT_VALUES
+from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.settings.profile import IDENTIFIER
+from gossamer.protocol.peer.state.links import HANDLE_MASK
+from gossamer.protocol.peer.state.state import COUNTERS, State, make_state
 
 Record = list[int]
 
@@ -100,7 +100,7 @@ class Core:
 
     @property
     def counters(self) -> list[int]:
-        """The counters of `gossamer.protocol.state`."""
+        """The counters of `gossamer.protocol.peer.state.state`."""
         counters: list[int] = self.state.counters[SELF].tolist()
         assert len(counters) == COUNTERS
         return counters

@@ -11,7 +11,7 @@ from gossamer.node.events import EventMemory, publisher_of
 from gossamer.node.transport.fair_queue import Flow
 from gossamer.node.transport.schema import Frame
 from gossamer.node.wire import WORD_BYTES
-from gossamer.protocol.messages import (
+from gossamer.protocol.kernel.records import (
     BODY,
     EVENT,
     FROM,
@@ -22,7 +22,7 @@ from gossamer.protocol.messages import (
     REPLAY_WANTED,
     UNREACHABLE,
 )
-from gossamer.protocol.rendezvous.recovery import EVENT_ID, EVENT_MODE, EVENT_ORIGIN, TREE
+from gossamer.protocol.peer.rendezvous.replay import EVENT_ID, EVENT_MODE, EVENT_ORIGIN, TREE
 
 # Who brought what nobody did who could be held to account for it.
 REROUTED: Final = "events that find another way"

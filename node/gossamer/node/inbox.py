@@ -19,7 +19,7 @@ import trio
 from gossamer.node.overload import Overloads
 from gossamer.node.transport.fair_queue import Backlog, FairQueue, Flow
 from gossamer.node.transport.schema import Frame
-from gossamer.protocol.errors import RemoteProtocolError
+from gossamer.protocol.kernel.errors import RemoteProtocolError
 
 # Events that may be dealt with at once before others have their turn: a few milliseconds' worth.
 TURN: Final = 16

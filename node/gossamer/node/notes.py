@@ -21,7 +21,7 @@ from gossamer.node.security.cluster import ClusterFolder
 from gossamer.node.security.files import read_file, write_file
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.values import literal
-from gossamer.protocol.errors import ConfigError
+from gossamer.protocol.kernel.errors import ConfigError
 
 SCHEMA_NAME: Final = "schema.toml"
 SCHEMA_LIMIT: Final = 48 << 10

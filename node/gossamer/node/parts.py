@@ -12,8 +12,8 @@ from gossamer.node.security.cluster import Membership
 from gossamer.node.store.writer import StoreWriter
 from gossamer.node.transport.base import Address, LocalPeer, Transport, Verify
 from gossamer.node.transport.limits import Limits
-from gossamer.protocol.config import Settings
 from gossamer.protocol.content.schema import Schema
+from gossamer.protocol.peer.settings.config import Settings
 
 
 @attrs.frozen(kw_only=True)

@@ -17,7 +17,7 @@ from gossamer.node.events import EventMemory
 from gossamer.node.metrics import Counters
 from gossamer.node.runtime import Runtime
 from gossamer.node.window import Window
-from gossamer.protocol.errors import InvariantError
+from gossamer.protocol.kernel.errors import InvariantError
 
 # An acknowledgement that takes this part of the time that it may take is slow.
 SLOW: Final = 0.3

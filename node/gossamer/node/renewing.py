@@ -64,7 +64,7 @@ from gossamer.node.store.writer import StoreWriter
 from gossamer.node.transport.frames import encode_frame
 from gossamer.node.transport.links import ConnectionPool
 from gossamer.node.transport.schema import Frame
-from gossamer.protocol.errors import CapacityError
+from gossamer.protocol.kernel.errors import CapacityError
 
 # Seconds between two looks at the files and the clock.
 LOOK_S: Final = 2.0

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 import trio
 
 from gossamer.node.metrics import Counters
-from gossamer.protocol.peer import TIMERS
+from gossamer.protocol.peer.step import TIMERS
 
 # A round begun later than this part of its length counts as late.
 _LATE: Final = 0.5

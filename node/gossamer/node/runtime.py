@@ -30,9 +30,8 @@ from gossamer.node.transport.base import PeerIdentity
 from gossamer.node.transport.schema import Frame
 from gossamer.node.vouching import Vouching
 from gossamer.node.wire import RENEWAL_FRAMES, Wire
-from gossamer.protocol.codec import held_handles
-from gossamer.protocol.errors import CapacityError, RemoteProtocolError
-from gossamer.protocol.messages import (
+from gossamer.protocol.kernel.errors import CapacityError, RemoteProtocolError
+from gossamer.protocol.kernel.records import (
     ACKNOWLEDGE,
     BODY,
     CAUGHT_UP,
@@ -47,8 +46,9 @@ from gossamer.protocol.messages import (
     RECALLED,
     TO,
 )
-from gossamer.protocol.overlay.links import HANDLE_MASK
-from gossamer.protocol.peer import TIMERS
+from gossamer.protocol.peer.codec import held_handles
+from gossamer.protocol.peer.state.links import HANDLE_MASK
+from gossamer.protocol.peer.step import TIMERS
 
 # Frames taken in one turn of the event loop: a few milliseconds' worth.
 TURN: Final = 16

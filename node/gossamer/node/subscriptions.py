@@ -14,12 +14,12 @@ from gossamer.node.core import Box
 from gossamer.node.errors import SubscriptionInUse
 from gossamer.node.events import Event
 from gossamer.node.metrics import Counters
-from gossamer.protocol.content.encoding import encode_subscription
 from gossamer.protocol.content.language import parse_subscription
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.subscription import Subscription as Filter
-from gossamer.protocol.errors import CapacityError
-from gossamer.protocol.space.hashing import OrderPreservingHash
+from gossamer.protocol.kernel.errors import CapacityError
+from gossamer.protocol.peer.space.encoding import encode_subscription
+from gossamer.protocol.peer.space.hashing import OrderPreservingHash
 
 # Events noted as delivered in one write.
 BATCH: Final = 256

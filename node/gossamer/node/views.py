@@ -20,10 +20,10 @@ from gossamer.node.standing import Standing
 from gossamer.node.subscriptions import Subscribers
 from gossamer.node.transport.connection import Connection
 from gossamer.node.transport.links import ConnectionPool
-from gossamer.protocol.config import LOAD_UNIT, LOAD_WINDOW
-from gossamer.protocol.overlay.links import HANDLE_MASK
-from gossamer.protocol.overlay.profile import IDENTIFIER, LOAD
-from gossamer.protocol.state import (
+from gossamer.protocol.peer.settings.config import LOAD_UNIT, LOAD_WINDOW
+from gossamer.protocol.peer.settings.profile import IDENTIFIER, LOAD
+from gossamer.protocol.peer.state.links import HANDLE_MASK
+from gossamer.protocol.peer.state.state import (
     FAILURES_FORGOTTEN,
     FORGOTTEN,
     HOPS_EXCEEDED,

@@ -26,9 +26,9 @@ from gossamer.node.security.descriptors import (
 from gossamer.node.security.encoding import decode, encode
 from gossamer.node.security.identity import Identity
 from gossamer.node.transport.base import Address
-from gossamer.protocol.errors import CapacityError, ConfigError
-from gossamer.protocol.layouts import ProfileFault, profile_fault
-from gossamer.protocol.overlay.profile import LOAD
+from gossamer.protocol.kernel.errors import CapacityError, ConfigError
+from gossamer.protocol.peer.layouts import ProfileFault, profile_fault
+from gossamer.protocol.peer.settings.profile import LOAD
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -32,11 +32,11 @@ from gossamer.node.transport.schema import (
     Optional,
 )
 from gossamer.node.vouching import KEY_BYTES, Told, Vouching
-from gossamer.protocol.codec import Codec
-from gossamer.protocol.errors import CapacityError
-from gossamer.protocol.messages import BODY, EVENT_MESSAGES, KIND
-from gossamer.protocol.overlay.links import AGE_SHIFT, HANDLE_MASK
-from gossamer.protocol.rendezvous.recovery import EVENT_ID, EVENT_ORIGIN
+from gossamer.protocol.kernel.errors import CapacityError
+from gossamer.protocol.kernel.records import BODY, EVENT_MESSAGES, KIND
+from gossamer.protocol.peer.codec import Codec
+from gossamer.protocol.peer.rendezvous.replay import EVENT_ID, EVENT_ORIGIN
+from gossamer.protocol.peer.state.links import AGE_SHIFT, HANDLE_MASK
 
 WORD_BYTES: Final = 8
 MAX_ENTRY_BYTES: Final = 4224  # a descriptor's content and its signature

@@ -20,7 +20,7 @@ from gossamer.node.commands.membership import MAX_LOCAL_PEERS
 from gossamer.node.errors import ConfigurationError
 from gossamer.node.security import commands as security
 from gossamer.node.unwrap import unwrapped
-from gossamer.protocol.state import COUNTER_NAMES
+from gossamer.protocol.peer.state.state import COUNTER_NAMES
 from gossamer.replay.conductor import Conductor, Played, interrupts_noted
 from gossamer.replay.crew import Crew
 from gossamer.replay.lines import Setup

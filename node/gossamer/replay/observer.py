@@ -12,11 +12,11 @@ import trio
 from gossamer.node.application import Inside, Peer
 from gossamer.node.core import SELF, Record
 from gossamer.node.events import Event
-from gossamer.protocol.messages import BODY, DELIVER, EVENT_MESSAGES, KIND, PUBLISH
-from gossamer.protocol.overlay.links import HANDLE_MASK
-from gossamer.protocol.rendezvous.delivery import is_false_positive, is_interested
-from gossamer.protocol.rendezvous.recovery import EVENT_ID, EVENT_VALUES
-from gossamer.protocol.state import COUNTER_NAMES
+from gossamer.protocol.kernel.records import BODY, DELIVER, EVENT_MESSAGES, KIND, PUBLISH
+from gossamer.protocol.peer.rendezvous.delivery import is_false_positive, is_interested
+from gossamer.protocol.peer.rendezvous.replay import EVENT_ID, EVENT_VALUES
+from gossamer.protocol.peer.state.links import HANDLE_MASK
+from gossamer.protocol.peer.state.state import COUNTER_NAMES
 from gossamer.replay.lines import encode
 from gossamer.sim.collector import KINDS, NOT_CONTROL
 

@@ -9,8 +9,8 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol.config import Settings
-from gossamer.protocol.state import State, make_state
+from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.state.state import State, make_state
 from gossamer.sim.churn import ChurnTrace
 from gossamer.sim.population import changes_of, changes_until, size_of
 from gossamer.sim.publications import PARTS, end_of_part, published_before, publisher_of

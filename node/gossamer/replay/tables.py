@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol.overlay.profile import IDENTIFIER
+from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.replay.notebook import Look, Notebook, Publication, Session
 from gossamer.replay.plan import Plan
 from gossamer.sim.overlay_measures import (

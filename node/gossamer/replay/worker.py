@@ -30,11 +30,11 @@ from gossamer.node.config import (
 from gossamer.node.errors import NodeError
 from gossamer.node.logs import configure_logs
 from gossamer.node.peer import open_peer
-from gossamer.protocol.config import Settings
 from gossamer.protocol.content.attributes import IntegerAttribute
 from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.errors import ProtocolError
-from gossamer.protocol.space.ring import RING
+from gossamer.protocol.kernel.errors import ProtocolError
+from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.space.ring import RING
 from gossamer.replay.lines import Line, Lines, Setup
 from gossamer.replay.observer import Observer, Reporter
 

@@ -36,11 +36,11 @@ USER_ERRORS = frozenset(
     {
         "gossamer.command.paths.StorageError",
         "gossamer.node.errors.base.NodeError",
-        "gossamer.protocol.errors.ProtocolError",
+        "gossamer.protocol.kernel.errors.ProtocolError",
         "gossamer.sim.errors.SimulationError",
     }
 )
-DEFECTS = frozenset({"gossamer.protocol.errors.InvariantError"})
+DEFECTS = frozenset({"gossamer.protocol.kernel.errors.InvariantError"})
 
 EXIT_OK = 0
 EXIT_USER_ERROR = 2

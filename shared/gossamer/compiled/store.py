@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from gossamer.protocol.rules import keep_code_in
+from gossamer.protocol.kernel.rules import keep_code_in
 
 _log = logging.getLogger(__name__)
 

@@ -16,10 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import psutil
 
-from gossamer.protocol.config import Settings
-from gossamer.protocol.messages import OVERLAY_TIMER, SAMPLE_TIMER
-from gossamer.protocol.overlay.profile import coarse_range
-from gossamer.protocol.overlay.sampling import (
+from gossamer.protocol.kernel.records import OVERLAY_TIMER, SAMPLE_TIMER
+from gossamer.protocol.kernel.struct import Struct
+from gossamer.protocol.peer.sampling.sampler import (
     CYCLON,
     NEWSCAST,
     cyclon_hint,
@@ -28,10 +27,11 @@ from gossamer.protocol.overlay.sampling import (
     newscast_hint,
     newscast_step,
 )
-from gossamer.protocol.overlay.tman import overlay_hint
-from gossamer.protocol.peer import TIMERS, approach, hint, largest_step, step
-from gossamer.protocol.state import State, make_state
-from gossamer.protocol.struct import Struct
+from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.settings.profile import coarse_range
+from gossamer.protocol.peer.state.state import State, make_state
+from gossamer.protocol.peer.step import TIMERS, approach, hint, largest_step, step
+from gossamer.protocol.peer.topology.tman import overlay_hint
 from gossamer.sim.cycle_engine import CycleEngine, make_network
 from gossamer.sim.event_engine import EventEngine, draw_phases
 from gossamer.sim.initialisers import fill_random_views

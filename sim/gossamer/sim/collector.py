@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol.messages import (
+from gossamer.protocol.kernel.records import (
     BODY,
     CATCH_UP,
     CAUGHT_UP,
@@ -31,10 +31,10 @@ from gossamer.protocol.messages import (
     TO,
     WITHDRAW,
 )
-from gossamer.protocol.rendezvous.delivery import is_false_positive, is_interested
-from gossamer.protocol.rendezvous.recovery import EVENT_ID, EVENT_VALUES
-from gossamer.protocol.rules import rule
-from gossamer.protocol.struct import Struct
+from gossamer.protocol.kernel.rules import rule
+from gossamer.protocol.kernel.struct import Struct
+from gossamer.protocol.peer.rendezvous.delivery import is_false_positive, is_interested
+from gossamer.protocol.peer.rendezvous.replay import EVENT_ID, EVENT_VALUES
 
 Int64s = npt.NDArray[np.int64]
 

@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol.debugging import checked_run
-from gossamer.protocol.debugging.checked_run import (
+from gossamer.protocol.kernel.debugging import checked_run
+from gossamer.protocol.kernel.debugging.checked_run import (
     CheckedRun,
     checked_hint,
     checked_observer,
     checked_step,
 )
-from gossamer.protocol.errors import CapacityError
-from gossamer.protocol.messages import (
+from gossamer.protocol.kernel.errors import CapacityError
+from gossamer.protocol.kernel.records import (
     BODY,
     FROM,
     HEAD,
@@ -34,7 +34,7 @@ from gossamer.protocol.messages import (
     Outbox,
     make_outbox,
 )
-from gossamer.protocol.rules import Rule, rule
+from gossamer.protocol.kernel.rules import Rule, rule
 from gossamer.sim.loops import loop_factory
 from gossamer.sim.written_records import check_command, fault_at, find_fault
 
@@ -221,7 +221,7 @@ class CycleEngine:
         approach: rule called with the row that takes the record after next, ``approach(state,
             row)``, likewise.
         reserve: words that one step may write at most.
-        debug: run the rules interpreted and checked, see `gossamer.protocol.debugging`; by default
+        debug: run the rules interpreted and checked, see `protocol.kernel.debugging`; by default
             as the variable GOSSAMER_DEBUG of the environment says.
 
     Raises:

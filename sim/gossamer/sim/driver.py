@@ -12,10 +12,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol.config import Settings
-from gossamer.protocol.messages import EVENT
-from gossamer.protocol.peer import TIMERS, approach, hint, largest_step, step
-from gossamer.protocol.state import State
+from gossamer.protocol.kernel.records import EVENT
+from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.state.state import State
+from gossamer.protocol.peer.step import TIMERS, approach, hint, largest_step, step
 from gossamer.sim.collector import Collector, observe
 from gossamer.sim.cycle_engine import CycleEngine, Network, make_network
 from gossamer.sim.event_engine import EventEngine

@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.protocol.debugging import checked_run
-from gossamer.protocol.debugging.checked_run import (
+from gossamer.protocol.kernel.debugging import checked_run
+from gossamer.protocol.kernel.debugging.checked_run import (
     CheckedRun,
     checked_hint,
     checked_observer,
     checked_step,
 )
-from gossamer.protocol.errors import CapacityError
-from gossamer.protocol.messages import BODY, HEAD, REFUSED, Words, make_outbox
-from gossamer.protocol.rules import Rule
+from gossamer.protocol.kernel.errors import CapacityError
+from gossamer.protocol.kernel.records import BODY, HEAD, REFUSED, Words, make_outbox
+from gossamer.protocol.kernel.rules import Rule
 from gossamer.sim.cycle_engine import Network, give_no_hint, observe_nothing
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.event_loop import (
@@ -104,7 +104,7 @@ class EventEngine:
         reserve: words that one step may write at most.
         queue_words: room for waiting records to begin with; it grows as needed.
         queue_words_limit: room for waiting records at most.
-        debug: run the rules interpreted and checked, see `gossamer.protocol.debugging`; by default
+        debug: run the rules interpreted and checked, see `protocol.kernel.debugging`; by default
             as the variable GOSSAMER_DEBUG of the environment says.
 
     Raises:

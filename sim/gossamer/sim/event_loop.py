@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol.messages import (
+from gossamer.protocol.kernel.records import (
     BODY,
     FROM,
     HEAD,
@@ -23,7 +23,7 @@ from gossamer.protocol.messages import (
     Outbox,
     Words,
 )
-from gossamer.protocol.rules import Rule, inline_rule
+from gossamer.protocol.kernel.rules import Rule, inline_rule
 from gossamer.sim.cycle_engine import (
     DROPPED,
     HINT_LATER,

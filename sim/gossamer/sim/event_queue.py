@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gossamer.protocol.errors import CapacityError
-from gossamer.protocol.messages import LENGTH, Words
-from gossamer.protocol.prefetch import prefetch
-from gossamer.protocol.rules import inline_rule
+from gossamer.protocol.kernel.errors import CapacityError
+from gossamer.protocol.kernel.prefetch import prefetch
+from gossamer.protocol.kernel.records import LENGTH, Words
+from gossamer.protocol.kernel.rules import inline_rule
 
 # Words of a slot: the next slot of its list (-1: none), the tick its record is due, the record.
 NEXT, DUE, RECORD = 0, 1, 2

@@ -7,7 +7,7 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from gossamer.protocol.overlay.sampling import EMPTY, SamplerState
+from gossamer.protocol.peer.sampling.sampler import EMPTY, SamplerState
 
 Rows = npt.NDArray[np.int64]
 

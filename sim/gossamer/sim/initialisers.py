@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol.draws import below, mix
-from gossamer.protocol.messages import Words
-from gossamer.protocol.overlay.descriptors import find, seat
-from gossamer.protocol.overlay.sampling import EMPTY, SamplerState, add_contact, pack
-from gossamer.protocol.rules import rule
+from gossamer.protocol.kernel.draws import below, mix
+from gossamer.protocol.kernel.records import Words
+from gossamer.protocol.kernel.rules import rule
+from gossamer.protocol.peer.sampling.descriptors import find, seat
+from gossamer.protocol.peer.sampling.sampler import EMPTY, SamplerState, add_contact, pack
 
 
 def fill_random_views(

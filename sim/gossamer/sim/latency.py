@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol.draws import below, mix
-from gossamer.protocol.rules import inline_rule
+from gossamer.protocol.kernel.draws import below, mix
+from gossamer.protocol.kernel.rules import inline_rule
 from gossamer.sim.errors import ScenarioError
 
 Int64s = npt.NDArray[np.int64]

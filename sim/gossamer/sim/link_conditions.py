@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol.draws import mix
-from gossamer.protocol.messages import FROM, KIND, TO, UNREACHABLE, Words
-from gossamer.protocol.rules import inline_rule
+from gossamer.protocol.kernel.draws import mix
+from gossamer.protocol.kernel.records import FROM, KIND, TO, UNREACHABLE, Words
+from gossamer.protocol.kernel.rules import inline_rule
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.event_queue import NOW, RECORD, EventQueue, enlist, push
 from gossamer.sim.latency import Int64s, Latency, no_latency, trip_ticks

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from gossamer.compiled.store import keep_compiled_code
-from gossamer.protocol.debugging.checked_run import CheckedRule
-from gossamer.protocol.rules import Rule, teach_compiler
+from gossamer.protocol.kernel.debugging.checked_run import CheckedRule
+from gossamer.protocol.kernel.rules import Rule, teach_compiler
 
 keep_compiled_code()
 
@@ -76,6 +76,6 @@ def _keys(rules: tuple[Rule, ...]) -> list[str | None]:
     if any(isinstance(rule, CheckedRule) for rule in rules):
         return []
     teach_compiler()
-    from gossamer.protocol.code_keys import code_key
+    from gossamer.protocol.kernel.code_keys import code_key
 
     return [code_key(rule) for rule in rules]

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol.overlay.utility import friend_utility
-from gossamer.protocol.rules import rule
-from gossamer.protocol.state import State, identifiers
+from gossamer.protocol.kernel.rules import rule
+from gossamer.protocol.peer.state.state import State, identifiers
+from gossamer.protocol.peer.topology.utility import friend_utility
 from gossamer.sim.records import OverlaySnapshot
 
 Alive = npt.NDArray[np.bool_]

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, PathPatch
 from matplotlib.path import Path as PathOfCurves
 
-from gossamer.protocol.space.ring import RING
+from gossamer.protocol.peer.space.ring import RING
 from gossamer.sim.plot_style import GREY, INK, ORANGE, SKY, legend_below, shortened, system_styles
 from gossamer.sim.records import LINK_KINDS, OverlaySnapshot, SystemRecord
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.protocol.messages import (
+from gossamer.protocol.kernel.records import (
     KIND,
     OVERLAY_TIMER,
     SAMPLE_REPLY,
@@ -16,19 +16,19 @@ from gossamer.protocol.messages import (
     UNREACHABLE,
     Outbox,
 )
-from gossamer.protocol.overlay.links import drop_link
-from gossamer.protocol.overlay.sampling import (
+from gossamer.protocol.kernel.rules import rule
+from gossamer.protocol.peer.sampling.sampler import (
     forget,
     sample_on_reply,
     sample_on_request,
     sample_on_timer,
 )
-from gossamer.protocol.overlay.tman import (
+from gossamer.protocol.peer.state.links import drop_link
+from gossamer.protocol.peer.topology.tman import (
     on_overlay_timer,
     on_tman_reply,
     on_tman_request,
 )
-from gossamer.protocol.rules import rule
 
 
 @rule

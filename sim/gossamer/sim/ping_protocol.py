@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.protocol.draws import below, mix
-from gossamer.protocol.messages import BODY, USER, Outbox, Words, close_record, open_record
-from gossamer.protocol.rules import rule
-from gossamer.protocol.state import Int64s
-from gossamer.protocol.struct import Struct
+from gossamer.protocol.kernel.draws import below, mix
+from gossamer.protocol.kernel.records import BODY, USER, Outbox, Words, close_record, open_record
+from gossamer.protocol.kernel.rules import rule
+from gossamer.protocol.kernel.struct import Struct
+from gossamer.protocol.peer.state.state import Int64s
 
 START = 1
 PING = USER

@@ -6,9 +6,9 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol.draws import below, mix
-from gossamer.protocol.peer import join_record, restart
-from gossamer.protocol.state import State
+from gossamer.protocol.kernel.draws import below, mix
+from gossamer.protocol.peer.state.state import State
+from gossamer.protocol.peer.step import join_record, restart
 from gossamer.sim.churn import LONGEST_S, ChurnTrace, Transitions, read_trace
 from gossamer.sim.driver import Driver
 from gossamer.sim.errors import ScenarioError

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol.state import State
+from gossamer.protocol.peer.state.state import State
 from gossamer.sim.scenario import Events
 
 ROUNDS_TO_SETTLE = 2

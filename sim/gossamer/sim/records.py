@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol.errors import InvariantError
+from gossamer.protocol.kernel.errors import InvariantError
 
 Column = npt.NDArray[Any]
 Table = Mapping[str, Column]

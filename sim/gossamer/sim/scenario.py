@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 import attrs
 from attrs.converters import optional
 
-from gossamer.protocol import config
-from gossamer.protocol.errors import ConfigError
+from gossamer.protocol.kernel.errors import ConfigError
+from gossamer.protocol.peer.settings import config
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.scenario_checks import (
     check,

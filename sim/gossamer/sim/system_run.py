@@ -11,10 +11,10 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol.errors import CapacityError
-from gossamer.protocol.overlay.profile import coarse_range
-from gossamer.protocol.peer import publish_record, subscribe
-from gossamer.protocol.state import COUNTER_NAMES, State, identifiers, make_state
+from gossamer.protocol.kernel.errors import CapacityError
+from gossamer.protocol.peer.settings.profile import coarse_range
+from gossamer.protocol.peer.state.state import COUNTER_NAMES, State, identifiers, make_state
+from gossamer.protocol.peer.step import publish_record, subscribe
 from gossamer.sim.churn import ChurnTrace
 from gossamer.sim.collector import (
     COSTS,

@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeVar
 
 import attrs
 
-from gossamer.protocol.errors import ProtocolError
+from gossamer.protocol.kernel.errors import ProtocolError
 from gossamer.sim.errors import SimulationError
 
 Progress = Callable[[str, int, int], None]

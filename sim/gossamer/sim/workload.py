@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol.draws import mix_many
-from gossamer.protocol.space.ring import RING
+from gossamer.protocol.kernel.draws import mix_many
+from gossamer.protocol.peer.space.ring import RING
 from gossamer.sim.scenario import Subscriptions
 
 Int64s = npt.NDArray[np.int64]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.protocol.errors import RecordError
-from gossamer.protocol.messages import (
+from gossamer.protocol.kernel.errors import RecordError
+from gossamer.protocol.kernel.records import (
     BODY,
     FROM,
     KIND,
@@ -21,7 +21,7 @@ from gossamer.protocol.messages import (
     Outbox,
     Words,
 )
-from gossamer.protocol.rules import inline_rule
+from gossamer.protocol.kernel.rules import inline_rule
 
 
 @inline_rule

@@ -1,4 +1,4 @@
-"""A node that is a broker: `gossamer.protocol.broker` or `.scot` between sockets, clocks and files.
+"""A node that is a broker: one of `gossamer.protocol.brokers` between sockets, clocks and files.
 
 - `kinds`, `scot_kind`: what differs between brokers of trees and of SCOTs
 - `node`: what it is made of, from a configuration

@@ -52,10 +52,10 @@ from gossamer.node.transport.limits import Limits
 from gossamer.node.transport.links import ConnectionPool, PoolEvents
 from gossamer.node.transport.schema import Frame
 from gossamer.node.unwrap import unwrapped
-from gossamer.protocol.broker import Id, client
-from gossamer.protocol.broker.index import NewIndex
-from gossamer.protocol.broker.messages import Detach, Publish
-from gossamer.protocol.scot import effects as scot
+from gossamer.protocol.brokers.core.index import NewIndex
+from gossamer.protocol.brokers.core.messages import Detach, Publish
+from gossamer.protocol.brokers.scot.memory import effects as scot
+from gossamer.protocol.brokers.tree import Id, client
 
 # Neighbours that are known at a time, for the list of those revoked.
 BOOK_CAPACITY: Final = 4096

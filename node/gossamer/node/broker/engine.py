@@ -19,14 +19,14 @@ from gossamer.node.broker.kinds import Machine
 from gossamer.node.errors import StoreError
 from gossamer.node.logs import log
 from gossamer.node.store.broker import Letter
-from gossamer.protocol.broker import Hop, Id
-from gossamer.protocol.broker.effects import Deliver, Refuse, SetTimer
-from gossamer.protocol.broker.messages import Congestion, Publish, TimerFired
-from gossamer.protocol.errors import ProtocolError
-from gossamer.protocol.scot import effects as scot
-from gossamer.protocol.scot.errors import UnsafeError
-from gossamer.protocol.scot.messages import Acknowledge, WindowEnded
-from gossamer.protocol.trees.broker import effects as trees
+from gossamer.protocol.brokers.core.effects import Deliver, Refuse, SetTimer
+from gossamer.protocol.brokers.core.messages import Congestion, Publish, TimerFired
+from gossamer.protocol.brokers.graph.memory import effects as trees
+from gossamer.protocol.brokers.scot.memory import effects as scot
+from gossamer.protocol.brokers.scot.memory.messages import Acknowledge, WindowEnded
+from gossamer.protocol.brokers.scot.overlay.errors import UnsafeError
+from gossamer.protocol.brokers.tree import Hop, Id
+from gossamer.protocol.kernel.errors import ProtocolError
 
 # Messages between two commits, and between two turns of the event loop.
 BATCH: Final = 512

@@ -18,10 +18,10 @@ from gossamer.node.errors import StoreDamagedError
 from gossamer.node.store import Store
 from gossamer.node.store.broker import Letter
 from gossamer.node.store.writer import StoreWriter
-from gossamer.protocol.broker.errors import DumpError, MalformedMessageError
-from gossamer.protocol.broker.identifiers import Hop
-from gossamer.protocol.broker.index import NewIndex
-from gossamer.protocol.errors import ConfigError
+from gossamer.protocol.brokers.core.errors import DumpError, MalformedMessageError
+from gossamer.protocol.brokers.core.identifiers import Hop
+from gossamer.protocol.brokers.core.index import NewIndex
+from gossamer.protocol.kernel.errors import ConfigError
 
 # An entry of a table costs a dump a hundredth of what a subscription costs the broker. So dumps
 # after so many messages, or a fourth as many as there are entries, cost little.

@@ -10,10 +10,10 @@ from attrs import asdict, frozen
 from gossamer.node.broker.tables import tables
 from gossamer.node.config_broker import BROKERS
 from gossamer.node.errors import ConfigurationError
-from gossamer.protocol.broker import Broker, BrokerSettings, Hop, Id
-from gossamer.protocol.broker.codec import plain_message, read_message
-from gossamer.protocol.broker.index import NewIndex
-from gossamer.protocol.broker.messages import Restarted
+from gossamer.protocol.brokers.core.index import NewIndex
+from gossamer.protocol.brokers.core.messages import Restarted
+from gossamer.protocol.brokers.tree import Broker, BrokerSettings, Hop, Id
+from gossamer.protocol.brokers.tree.codec import plain_message, read_message
 from gossamer.protocol.content.filters import Filter
 
 
@@ -149,7 +149,7 @@ _SIZES: Final[Mapping[str, str]] = {
 
 @frozen
 class TreeKind:
-    """Brokers that form a tree: `gossamer.protocol.broker`."""
+    """Brokers that form a tree: `gossamer.protocol.brokers.tree`."""
 
     of: BrokerSettings
     schema: ClassVar[str] = BROKERS

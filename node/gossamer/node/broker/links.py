@@ -23,11 +23,11 @@ from gossamer.node.transport.base import Cause, Farewell, PeerIdentity
 from gossamer.node.transport.connection import Connection
 from gossamer.node.transport.links import ConnectionPool
 from gossamer.node.transport.schema import Frame
-from gossamer.protocol.broker.effects import Refuse, Send
-from gossamer.protocol.broker.errors import CycleError
-from gossamer.protocol.broker.identifiers import neighbour
-from gossamer.protocol.broker.messages import Frame as BrokerFrame
-from gossamer.protocol.broker.messages import (
+from gossamer.protocol.brokers.core.effects import Refuse, Send
+from gossamer.protocol.brokers.core.errors import CycleError
+from gossamer.protocol.brokers.core.identifiers import neighbour
+from gossamer.protocol.brokers.core.messages import Frame as BrokerFrame
+from gossamer.protocol.brokers.core.messages import (
     NeighbourDown,
     NeighbourGone,
     NeighbourUp,

@@ -27,9 +27,8 @@ from gossamer.node.logs import log
 from gossamer.node.store import Store
 from gossamer.node.store.broker import Letter
 from gossamer.node.store.writer import StoreWriter
-from gossamer.protocol.broker import Id, client
-from gossamer.protocol.broker.identifiers import NAMELESS
-from gossamer.protocol.broker.messages import (
+from gossamer.protocol.brokers.core.identifiers import NAMELESS
+from gossamer.protocol.brokers.core.messages import (
     Advertise,
     Attach,
     Detach,
@@ -38,10 +37,11 @@ from gossamer.protocol.broker.messages import (
     Unadvertise,
     Unsubscribe,
 )
-from gossamer.protocol.broker.plain import plain_values
+from gossamer.protocol.brokers.core.plain import plain_values
+from gossamer.protocol.brokers.scot.memory import effects as scot
+from gossamer.protocol.brokers.scot.memory.messages import Took
+from gossamer.protocol.brokers.tree import Id, client
 from gossamer.protocol.content.filters import Filter
-from gossamer.protocol.scot import effects as scot
-from gossamer.protocol.scot.messages import Took
 
 # Letters kept for one client; the oldest make room.
 MOST_LETTERS: Final = 100_000

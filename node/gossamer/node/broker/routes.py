@@ -21,14 +21,14 @@ from gossamer.node.errors import RouteUnknownError
 from gossamer.node.security.identity import key_text
 from gossamer.node.transport.frames import encode_frame
 from gossamer.node.transport.schema import Frame
-from gossamer.protocol.broker import Hop, Id, client, neighbour
-from gossamer.protocol.broker.effects import Send
-from gossamer.protocol.broker.messages import Frame as BrokerFrame
-from gossamer.protocol.broker.messages import Publication, Publish
-from gossamer.protocol.scot import effects as scot
-from gossamer.protocol.scot import messages as scot_messages
-from gossamer.protocol.trees.broker import effects as trees
-from gossamer.protocol.trees.broker.messages import Document
+from gossamer.protocol.brokers.core.effects import Send
+from gossamer.protocol.brokers.core.messages import Frame as BrokerFrame
+from gossamer.protocol.brokers.core.messages import Publication, Publish
+from gossamer.protocol.brokers.graph.memory import effects as trees
+from gossamer.protocol.brokers.graph.memory.messages import Document
+from gossamer.protocol.brokers.scot.memory import effects as scot
+from gossamer.protocol.brokers.scot.memory import messages as scot_messages
+from gossamer.protocol.brokers.tree import Hop, Id, client, neighbour
 
 # Publications remembered: an hour of one a second, and some 2 MB.
 REMEMBERED: Final = 4096

@@ -13,11 +13,11 @@ from gossamer.node.broker.kinds import Counted, Kind, Standing
 from gossamer.node.broker.tables import ROWS, Label, filter_text, hop_text, id_text
 from gossamer.node.config_broker import SCOT_BROKERS
 from gossamer.node.errors import ConfigurationError
-from gossamer.protocol.broker.index import NewIndex
-from gossamer.protocol.scot import Position, ScotBroker, ScotSettings
-from gossamer.protocol.scot.codec import plain_message, read_message
-from gossamer.protocol.scot.messages import Restarted
-from gossamer.protocol.scot.settings import BID
+from gossamer.protocol.brokers.core.index import NewIndex
+from gossamer.protocol.brokers.scot import Position, ScotBroker, ScotSettings
+from gossamer.protocol.brokers.scot.codec import plain_message, read_message
+from gossamer.protocol.brokers.scot.memory.messages import Restarted
+from gossamer.protocol.brokers.scot.memory.settings import BID
 
 # SCOT brokers are told of their output queues in another way.
 _NEVER: Final = 1 << 62
@@ -25,7 +25,7 @@ _NEVER: Final = 1 << 62
 
 @frozen
 class ScotKind:
-    """Brokers of a SCOT: `gossamer.protocol.scot`.
+    """Brokers of a SCOT: `gossamer.protocol.brokers.scot`.
 
     Attributes:
         position: where the broker is.

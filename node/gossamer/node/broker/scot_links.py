@@ -22,11 +22,9 @@ from gossamer.node.transport.base import Cause, Farewell, PeerIdentity
 from gossamer.node.transport.connection import Connection
 from gossamer.node.transport.frames import encode_frame
 from gossamer.node.transport.schema import Frame
-from gossamer.protocol.scot.codec import plain_between, read_between
-from gossamer.protocol.scot.effects import Refuse, Send
-from gossamer.protocol.scot.errors import WrongNeighbourError
-from gossamer.protocol.scot.labels import BrokerLabel
-from gossamer.protocol.scot.messages import (
+from gossamer.protocol.brokers.scot.codec import plain_between, read_between
+from gossamer.protocol.brokers.scot.memory.effects import Refuse, Send
+from gossamer.protocol.brokers.scot.memory.messages import (
     BetweenBrokers,
     HandBack,
     NeighbourDown,
@@ -39,7 +37,9 @@ from gossamer.protocol.scot.messages import (
     WaitedEnough,
     WindowEnded,
 )
-from gossamer.protocol.scot.settings import DYNAMIC
+from gossamer.protocol.brokers.scot.memory.settings import DYNAMIC
+from gossamer.protocol.brokers.scot.overlay.errors import WrongNeighbourError
+from gossamer.protocol.brokers.scot.overlay.labels import BrokerLabel
 
 WAIT_S: Final = 60.0
 """Four times the longest pause between dials."""

@@ -17,7 +17,7 @@ from gossamer.node.transport.base import Cause
 from gossamer.node.transport.connection import Connection
 from gossamer.node.transport.frames import FrameReader
 from gossamer.node.transport.schema import Frame
-from gossamer.protocol.errors import ProtocolError
+from gossamer.protocol.kernel.errors import ProtocolError
 
 ANYTHING: Final = ""
 

@@ -26,10 +26,10 @@ from gossamer.node.transport.base import Cause, Farewell
 from gossamer.node.transport.connection import Connection
 from gossamer.node.transport.frames import encode_frame
 from gossamer.node.transport.schema import Frame
-from gossamer.protocol.broker import Id
-from gossamer.protocol.broker.messages import Publish
+from gossamer.protocol.brokers.core.messages import Publish
+from gossamer.protocol.brokers.tree import Id
 from gossamer.protocol.content.filters import Filter, Publication
-from gossamer.protocol.errors import CapacityError
+from gossamer.protocol.kernel.errors import CapacityError
 
 # Letters read from the disk at a time.
 LETTERS: Final = 64

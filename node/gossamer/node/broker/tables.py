@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any, Final
 
-from gossamer.protocol.broker import Broker, Hop, Id
-from gossamer.protocol.broker.link import Link
+from gossamer.protocol.brokers.tree import Broker, Hop, Id
+from gossamer.protocol.brokers.tree.memory.link import Link
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.filters import Filter
 

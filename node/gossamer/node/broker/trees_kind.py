@@ -11,14 +11,14 @@ from attrs import asdict, frozen
 from gossamer.node.broker.kinds import Counted, Kind, Standing
 from gossamer.node.broker.tables import ROWS, Label, filter_text, id_text
 from gossamer.node.config_broker import GRAPH_BROKERS
-from gossamer.protocol.broker.index import NewIndex
-from gossamer.protocol.broker.messages import Restarted
-from gossamer.protocol.trees.broker.broker import TreeBroker
-from gossamer.protocol.trees.broker.codec import plain_message, read_message
-from gossamer.protocol.trees.broker.effects import MakePlan
-from gossamer.protocol.trees.broker.planning import solve
-from gossamer.protocol.trees.broker.routes import Routes
-from gossamer.protocol.trees.broker.settings import TreeSettings
+from gossamer.protocol.brokers.core.index import NewIndex
+from gossamer.protocol.brokers.core.messages import Restarted
+from gossamer.protocol.brokers.graph.broker import TreeBroker
+from gossamer.protocol.brokers.graph.codec import plain_message, read_message
+from gossamer.protocol.brokers.graph.coordinator.planning import solve
+from gossamer.protocol.brokers.graph.memory.effects import MakePlan
+from gossamer.protocol.brokers.graph.memory.routes import Routes
+from gossamer.protocol.brokers.graph.memory.settings import TreeSettings
 
 # These brokers do not hold anything back when they are congested.
 _NEVER: Final = 1 << 62
@@ -37,7 +37,7 @@ _SIZES: Final[Mapping[str, str]] = {
 
 @frozen
 class GraphKind:
-    """Brokers of a general graph: `gossamer.protocol.trees.broker`."""
+    """Brokers of a general graph: `gossamer.protocol.brokers.graph`."""
 
     of: TreeSettings
     schema: ClassVar[str] = GRAPH_BROKERS

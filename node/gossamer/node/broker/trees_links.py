@@ -12,9 +12,9 @@ from gossamer.node.broker.links import Neighbour, Neighbours
 from gossamer.node.broker.wire import BrokerFrames, encode_parts
 from gossamer.node.security.identity import key_text
 from gossamer.node.transport.base import Cause
-from gossamer.protocol.trees.broker.codec import plain_message, read_between
-from gossamer.protocol.trees.broker.effects import Refuse, Send
-from gossamer.protocol.trees.broker.messages import (
+from gossamer.protocol.brokers.graph.codec import plain_message, read_between
+from gossamer.protocol.brokers.graph.memory.effects import Refuse, Send
+from gossamer.protocol.brokers.graph.memory.messages import (
     BetweenBrokers,
     Directive,
     NeighbourDown,

@@ -1,6 +1,6 @@
 """Frames between brokers: a frame of the protocol as CBOR, in parts where it is long.
 
-What came is put together again up to a bound, and then read as `gossamer.protocol.broker.codec`
+What came is put together again up to a bound, and then read as `brokers.tree.codec`
 says: a sender that breaks a rule is found out before its broker hears of it.
 """
 
@@ -25,9 +25,9 @@ from gossamer.node.transport.schema import (
     Text,
 )
 from gossamer.node.wire import RENEWAL_FRAMES, REVOCATION_FRAMES
-from gossamer.protocol.broker.codec import plain_frame, read_frame
-from gossamer.protocol.broker.messages import Frame as BrokerFrame
-from gossamer.protocol.broker.plain import MAX_NAME
+from gossamer.protocol.brokers.core.messages import Frame as BrokerFrame
+from gossamer.protocol.brokers.core.plain import MAX_NAME
+from gossamer.protocol.brokers.tree.codec import plain_frame, read_frame
 
 PART_BYTES: Final = 256 << 10
 # A broker's whole tables have to fit: a million subscriptions of a hundred bytes.

@@ -16,7 +16,7 @@ from gossamer.node.commands.folder import address_of
 from gossamer.node.errors import BatchStoppedError, NodeError
 from gossamer.node.local.client import GONE, LocalClient, open_client
 from gossamer.node.unwrap import unwrapped
-from gossamer.protocol.errors import ProtocolError
+from gossamer.protocol.kernel.errors import ProtocolError
 
 # Operations after which a bar is drawn anew.
 SHOWN: Final = 100

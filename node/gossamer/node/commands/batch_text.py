@@ -21,7 +21,7 @@ from attrs import frozen
 from gossamer.node.errors import BatchLineError, ConfigurationError
 from gossamer.node.local.client import LocalClient
 from gossamer.protocol.content import filters
-from gossamer.protocol.errors import ExpressionError
+from gossamer.protocol.kernel.errors import ExpressionError
 
 MAX_BYTES: Final = 64 << 20
 _LINE: Final = re.compile(r"\s*(?P<word>\S+)(?:\s+(?P<rest>.*\S))?\s*")

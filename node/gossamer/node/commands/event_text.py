@@ -22,7 +22,7 @@ from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters.domains import exact_value
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.values import Value, literal, quoted
-from gossamer.protocol.errors import ExpressionError
+from gossamer.protocol.kernel.errors import ExpressionError
 
 # What begins like one attribute and its value, and not like a publication.
 _PLAIN_ARGUMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")

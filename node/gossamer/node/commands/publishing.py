@@ -29,7 +29,7 @@ from gossamer.node.local.frames import BROKER, MAX_EVENTS
 from gossamer.node.unwrap import unwrapped
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.values import Value
-from gossamer.protocol.errors import ProtocolError
+from gossamer.protocol.kernel.errors import ProtocolError
 
 EXIT_OK: Final = 0
 # What was published may be lost, or it is not known whether it was published.

@@ -18,7 +18,7 @@ from gossamer.node.commands.signals import EXIT_INTERRUPTED, SIGNALLED, ending_s
 from gossamer.node.config import Logging
 from gossamer.node.errors import NodeError
 from gossamer.node.logs import configure_logs, log
-from gossamer.protocol.errors import ProtocolError
+from gossamer.protocol.kernel.errors import ProtocolError
 
 # Peers stop within two seconds; one that does not is ended.
 STOP_S: Final = 5.0

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gossamer.node.errors.base import NodeError
 from gossamer.node.errors.transport import TransportBroken
-from gossamer.protocol.errors import LocalProtocolError
+from gossamer.protocol.kernel.errors import LocalProtocolError
 
 
 class NodeNotRunningError(NodeError):

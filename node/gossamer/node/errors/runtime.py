@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer.node.errors.base import NodeError, brief
-from gossamer.protocol.errors import LocalProtocolError
+from gossamer.protocol.kernel.errors import LocalProtocolError
 
 
 class EventTooLarge(NodeError, LocalProtocolError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer.node.errors.base import NodeError
-from gossamer.protocol.errors import LocalProtocolError, RemoteProtocolError
+from gossamer.protocol.kernel.errors import LocalProtocolError, RemoteProtocolError
 
 
 class SecurityError(NodeError):

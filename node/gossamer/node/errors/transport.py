@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gossamer.node.errors.base import NodeError
-from gossamer.protocol.errors import LocalProtocolError, RemoteProtocolError
+from gossamer.protocol.kernel.errors import LocalProtocolError, RemoteProtocolError
 
 
 class TransportClosed(NodeError, LocalProtocolError):

@@ -353,7 +353,7 @@ class LocalClient:
     def _values_to_wire(self, values: Mapping[str, object]) -> dict[str, object]:
         if self.role == BROKER:
             # Not loaded for the clients of peers, which it would cost a third of their start.
-            from gossamer.protocol.broker.plain import plain_values
+            from gossamer.protocol.brokers.core.plain import plain_values
 
             return plain_values(exact_publication(values, self.schema))
         assert self.schema is not None, "peers have one"
@@ -361,7 +361,7 @@ class LocalClient:
 
     def _values_from_wire(self, values: Mapping[str, Any]) -> dict[str, Any]:
         if self.role == BROKER:
-            from gossamer.protocol.broker.plain import read_values
+            from gossamer.protocol.brokers.core.plain import read_values
 
             return read_values(values, "values")
         assert self.schema is not None, "peers have one"

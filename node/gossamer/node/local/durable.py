@@ -25,7 +25,7 @@ from gossamer.node.store.subscriptions import StoredSubscription
 from gossamer.protocol.content.language import parse_subscription
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.subscription import Subscription
-from gossamer.protocol.errors import CapacityError
+from gossamer.protocol.kernel.errors import CapacityError
 
 # How often expired events and absent clients are looked for.
 PRUNE_S: Final = 60.0

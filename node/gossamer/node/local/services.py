@@ -16,7 +16,7 @@ from gossamer.node.local.peer_like import EventLike, PeerLike
 from gossamer.node.standing import Standing
 from gossamer.node.transport.limits import Limits
 from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.errors import InvariantError, ProtocolError
+from gossamer.protocol.kernel.errors import InvariantError, ProtocolError
 
 # How long what has come already may take to be given away when a subscription ends.
 DRAIN_S: Final = 1.0

@@ -32,7 +32,7 @@ from gossamer.node.security.tokens import (
 )
 from gossamer.node.store import Store
 from gossamer.node.store.admissions import IssuedCertificate, StoredToken
-from gossamer.protocol.errors import ConfigError
+from gossamer.protocol.kernel.errors import ConfigError
 
 TOKEN_LIFETIME_S: Final = 3600.0
 _REVOKED: Final = "revoked peer "

@@ -33,7 +33,7 @@ from gossamer.node.errors import (
     RevokedCertificateError,
 )
 from gossamer.node.security.identity import key_text, permanent_key
-from gossamer.protocol.errors import ConfigError
+from gossamer.protocol.kernel.errors import ConfigError
 
 CERTIFICATE_LIMIT: Final = 4096
 NAME_LIMIT: Final = 64  # of an X.520 common name or pseudonym

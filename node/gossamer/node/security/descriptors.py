@@ -37,7 +37,7 @@ from gossamer.node.security.certificates import (
 )
 from gossamer.node.security.encoding import decode, encode
 from gossamer.node.security.identity import SIGNATURE_BYTES, Identity, in_context
-from gossamer.protocol.errors import ConfigError
+from gossamer.protocol.kernel.errors import ConfigError
 
 _FORMAT: Final = 1
 _SERIAL_BYTES: Final = 20

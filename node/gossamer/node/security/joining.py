@@ -68,7 +68,7 @@ from gossamer.node.security.tokens import Token, read_token
 from gossamer.node.store import Store
 from gossamer.node.store.writer import StoreWriter
 from gossamer.node.transport.doors import Doors, Guest, address_group, warn_of_crowd
-from gossamer.protocol.errors import ConfigError, ProtocolError
+from gossamer.protocol.kernel.errors import ConfigError, ProtocolError
 
 Admit = Callable[[Request | RenewalRequest], Awaitable[Answer]]
 Knows = Callable[[Request | RenewalRequest], Awaitable[bool]]

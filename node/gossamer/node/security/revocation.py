@@ -21,7 +21,7 @@ from gossamer.node.security.certificates import Authority
 from gossamer.node.security.encoding import encode
 from gossamer.node.security.files import read_file, write_file
 from gossamer.node.security.identity import SIGNATURE_BYTES, Identity, key_text, verify
-from gossamer.protocol.errors import CapacityError
+from gossamer.protocol.kernel.errors import CapacityError
 
 CONTEXT: Final = "revocation list 1"
 _PROOF_CONTEXT: Final = "revocation 1"

@@ -19,7 +19,7 @@ from attrs import field, frozen
 from gossamer.node.errors import TokenTextError
 from gossamer.node.security.addresses import Address, read_addresses
 from gossamer.node.security.encoding import decode, encode
-from gossamer.protocol.errors import ConfigError
+from gossamer.protocol.kernel.errors import ConfigError
 
 PREFIX: Final = "gossamer1-"
 _FAMILY: Final = "gossamer"

@@ -10,7 +10,7 @@ from typing import Final
 from attrs import frozen
 
 from gossamer.node.store.database import Database
-from gossamer.protocol.errors import CapacityError
+from gossamer.protocol.kernel.errors import CapacityError
 
 # How long a token is remembered after it expired, so that its bearer is told so.
 REMEMBERED_S: Final = 7 * 86_400.0

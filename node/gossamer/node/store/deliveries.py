@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gossamer.node.store.database import Database
-from gossamer.protocol.errors import CapacityError
+from gossamer.protocol.kernel.errors import CapacityError
 
 
 class Deliveries:

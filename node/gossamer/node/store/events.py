@@ -8,7 +8,7 @@ from attrs import frozen
 
 from gossamer.node.errors import StoreDamagedError
 from gossamer.node.store.database import Database
-from gossamer.protocol.errors import CapacityError
+from gossamer.protocol.kernel.errors import CapacityError
 
 # Evicting by this many at a time finds the room for any event in few statements.
 _EVICTED_AT_ONCE = 64

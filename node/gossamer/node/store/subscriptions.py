@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import frozen
 
 from gossamer.node.store.database import Database
-from gossamer.protocol.errors import CapacityError
+from gossamer.protocol.kernel.errors import CapacityError
 
 
 @frozen

@@ -17,7 +17,7 @@ from attrs import define, field
 
 from gossamer.node.errors import StoreError
 from gossamer.node.store.store import Store, StoreLimits
-from gossamer.protocol.errors import CapacityError
+from gossamer.protocol.kernel.errors import CapacityError
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -6,7 +6,7 @@ import random
 
 import attrs
 
-from gossamer.protocol.errors import ConfigError
+from gossamer.protocol.kernel.errors import ConfigError
 
 
 @attrs.frozen(kw_only=True, slots=True)

@@ -11,7 +11,7 @@ import attrs
 import trio
 
 from gossamer.node.errors import NodeError, RefusedByPeer
-from gossamer.protocol.errors import ConfigError
+from gossamer.protocol.kernel.errors import ConfigError
 
 # Bytes taken from a stream at once, and given to it at once.
 CHUNK_BYTES = 1 << 16

@@ -33,7 +33,7 @@ from gossamer.node.transport.schema import Frame, FrameTypes
 from gossamer.node.transport.send_queue import SendQueue
 from gossamer.node.transport.throttle import TokenBucket
 from gossamer.node.transport.writer import ConnectionStats, Writer
-from gossamer.protocol.errors import RemoteProtocolError
+from gossamer.protocol.kernel.errors import RemoteProtocolError
 
 OnFrame = Callable[[Frame], Awaitable[None]]
 

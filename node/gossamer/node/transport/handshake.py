@@ -43,7 +43,7 @@ from gossamer.node.transport.frames import (
 from gossamer.node.transport.limits import Limits
 from gossamer.node.transport.linger import linger
 from gossamer.node.transport.schema import Frame
-from gossamer.protocol.errors import ConfigError, RemoteProtocolError
+from gossamer.protocol.kernel.errors import ConfigError, RemoteProtocolError
 
 PROTOCOL_VERSION = 1
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from gossamer.protocol.errors import ConfigError
+from gossamer.protocol.kernel.errors import ConfigError
 
 # The four bytes that tell how long a frame is.
 HEADER_BYTES = 4

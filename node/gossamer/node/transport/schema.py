@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, cast
 import attrs
 
 from gossamer.node.errors import BadFrame
-from gossamer.protocol.errors import ConfigError
+from gossamer.protocol.kernel.errors import ConfigError
 
 Frame = dict[str, Any]
 

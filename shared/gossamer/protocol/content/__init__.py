@@ -1,11 +1,10 @@
-"""What is published and what is asked for: schema, subscriptions, their text and their encoding.
+"""What is published and what is asked for: schema, subscriptions, filters, their text.
 
 Nothing here loads the compiler. Import from the modules:
 
 - `schema`: attributes with their domains (Vinifera, Sec. IV-A).
 - `subscription`: conjunctions of equalities and ranges, matched exactly.
 - `language`: the text form of subscriptions.
-- `encoding`: events as points and subscriptions as boxes in the hashed space.
 - `filters`: what brokers match by, with more operators and without a schema; relations, PADRES'
   text, composite subscriptions. `matching`: an index over many filters, compiled if asked for.
 - `values`: the kinds of values and their exact order; `errors`: what is refused and why.

@@ -24,7 +24,7 @@ from gossamer.protocol.content.values import (
     parse_date,
     quoted,
 )
-from gossamer.protocol.errors import ConfigError
+from gossamer.protocol.kernel.errors import ConfigError
 
 MAX_ENUMERATION: Final = 1 << 16
 _VALUES_NAMED_IN_MESSAGES: Final = 5

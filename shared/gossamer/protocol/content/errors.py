@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer.protocol.errors import LocalProtocolError
+from gossamer.protocol.kernel.errors import LocalProtocolError
 
 
 class ContentError(LocalProtocolError):

@@ -10,7 +10,7 @@ from attrs import define, frozen
 from gossamer.protocol.content.operators import BOX_OPERATORS, Operator
 from gossamer.protocol.content.schema import RESERVED_NAMES
 from gossamer.protocol.content.tokens import Token, TokenKind
-from gossamer.protocol.errors import ExpressionError
+from gossamer.protocol.kernel.errors import ExpressionError
 
 _UPWARD: Final = (Operator.LESS, Operator.AT_MOST)
 _DOWNWARD: Final = (Operator.GREATER, Operator.AT_LEAST)

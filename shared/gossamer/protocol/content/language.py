@@ -30,7 +30,7 @@ from gossamer.protocol.content.operators import Comparison
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.subscription import Constraint, Subscription, narrow
 from gossamer.protocol.content.tokens import tokenize
-from gossamer.protocol.errors import ExpressionError
+from gossamer.protocol.kernel.errors import ExpressionError
 
 MAX_COMPARISONS: Final = 64
 """Most comparisons in a text: both ends of a range over each of 16 attributes, twice."""

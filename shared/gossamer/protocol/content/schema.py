@@ -22,7 +22,7 @@ from gossamer.protocol.content.attributes import (
 )
 from gossamer.protocol.content.errors import UnknownAttributeError, WrongValueError
 from gossamer.protocol.content.values import Value
-from gossamer.protocol.errors import ConfigError
+from gossamer.protocol.kernel.errors import ConfigError
 
 __all__ = [
     "MAX_ATTRIBUTES",

@@ -17,7 +17,7 @@ from gossamer.protocol.content.values import (
     is_well_formed,
     parse_date,
 )
-from gossamer.protocol.errors import ExpressionError
+from gossamer.protocol.kernel.errors import ExpressionError
 
 MAX_TEXT: Final = 4096
 """Longest text in characters, far above what people write and quick to refuse beyond."""

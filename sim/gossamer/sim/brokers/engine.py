@@ -17,10 +17,16 @@ from typing import Any, Final, Protocol
 import attrs
 import networkx as nx
 
-from gossamer.protocol.broker.counters import TableSizes
-from gossamer.protocol.broker.effects import Deliver, Effect, Moved, Refuse, Send, SetTimer
-from gossamer.protocol.broker.identifiers import Hop, client, neighbour
-from gossamer.protocol.broker.messages import Congestion, Frame, Message, NeighbourUp, TimerFired
+from gossamer.protocol.brokers.core.effects import Deliver, Effect, Moved, Refuse, Send, SetTimer
+from gossamer.protocol.brokers.core.identifiers import Hop, client, neighbour
+from gossamer.protocol.brokers.core.messages import (
+    Congestion,
+    Frame,
+    Message,
+    NeighbourUp,
+    TimerFired,
+)
+from gossamer.protocol.brokers.tree.memory.counters import TableSizes
 from gossamer.sim.brokers.service import ServiceTimes
 
 # What happens at an instant, in the order in which what falls together is done.

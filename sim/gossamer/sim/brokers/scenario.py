@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Final
 
 import attrs
 
-from gossamer.protocol.broker import COVERINGS, BrokerSettings
-from gossamer.protocol.errors import ConfigError
+from gossamer.protocol.brokers.tree import COVERINGS, BrokerSettings
+from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.sim.brokers.engine import Links
 from gossamer.sim.brokers.service import (
     TABLE_II,

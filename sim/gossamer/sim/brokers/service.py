@@ -10,8 +10,7 @@ from typing import Final, Protocol
 
 import attrs
 
-from gossamer.protocol.broker.counters import TableSizes
-from gossamer.protocol.broker.messages import (
+from gossamer.protocol.brokers.core.messages import (
     Advertise,
     Advertisement,
     Attach,
@@ -25,6 +24,7 @@ from gossamer.protocol.broker.messages import (
     Unsubscribe,
     Unsubscription,
 )
+from gossamer.protocol.brokers.tree.memory.counters import TableSizes
 
 
 class ServiceTimes(Protocol):

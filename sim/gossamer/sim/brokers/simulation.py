@@ -13,7 +13,7 @@ from pathlib import Path
 import attrs
 
 from gossamer.compiled.store import keep_compiled_code
-from gossamer.protocol.broker.index import compiled_index
+from gossamer.protocol.brokers.core.index import compiled_index
 from gossamer.sim.brokers.records import BrokerRunRecord, CoveringRecord, covering_record
 from gossamer.sim.brokers.scenario import BrokerScenario
 from gossamer.sim.brokers.storm import run_storm

@@ -15,10 +15,16 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol.broker import Broker, BrokerSettings
-from gossamer.protocol.broker.effects import Deliver, Moved, Refuse
-from gossamer.protocol.broker.index import NewIndex, SharedIndex
-from gossamer.protocol.broker.messages import Advertise, Attach, Publish, Subscribe, Unsubscribe
+from gossamer.protocol.brokers.core.effects import Deliver, Moved, Refuse
+from gossamer.protocol.brokers.core.index import NewIndex, SharedIndex
+from gossamer.protocol.brokers.core.messages import (
+    Advertise,
+    Attach,
+    Publish,
+    Subscribe,
+    Unsubscribe,
+)
+from gossamer.protocol.brokers.tree import Broker, BrokerSettings
 from gossamer.protocol.content.filters import parse, to_text
 from gossamer.sim.brokers.engine import BrokerNetwork, Links
 from gossamer.sim.brokers.placement import clustered, scattered

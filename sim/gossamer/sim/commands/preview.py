@@ -11,9 +11,9 @@ import psutil
 from rich.console import Group
 from rich.table import Table as RichTable
 
-from gossamer.protocol.config import Settings
-from gossamer.protocol.state import make_state
-from gossamer.protocol.struct import Struct
+from gossamer.protocol.kernel.struct import Struct
+from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.state.state import make_state
 from gossamer.sim.churn import ChurnTrace
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.preparation import prepare

@@ -15,7 +15,7 @@ from typing import Final
 
 import attrs
 
-from gossamer.protocol.broker import BrokerSettings
+from gossamer.protocol.brokers.tree import BrokerSettings
 from gossamer.sim.brokers.service import TABLE_II
 from gossamer.sim.brokers.workloads.commuters import Commuters
 from gossamer.sim.brokers.workloads.game import Game

@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 
 from gossamer.compiled.store import keep_compiled_code
-from gossamer.protocol.broker.index import compiled_index
+from gossamer.protocol.brokers.core.index import compiled_index
 from gossamer.sim.brokers.storm import SECOND, Storm, StormResult, StormRun
 from gossamer.sim.records import Column, Table
 

@@ -11,8 +11,8 @@ import attrs
 import numpy as np
 
 from gossamer.compiled.store import keep_compiled_code
-from gossamer.protocol.broker import BrokerSettings
-from gossamer.protocol.broker.index import compiled_index
+from gossamer.protocol.brokers.core.index import compiled_index
+from gossamer.protocol.brokers.tree import BrokerSettings
 from gossamer.sim.brokers.topology import CORE
 from gossamer.sim.brokers.workloads.performance import Performance, Stage
 from gossamer.sim.brokers.workloads.scene import SECOND, Scene

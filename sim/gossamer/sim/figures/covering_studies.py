@@ -23,7 +23,7 @@ from typing import Final
 
 import attrs
 
-from gossamer.protocol.broker import BrokerSettings
+from gossamer.protocol.brokers.tree import BrokerSettings
 from gossamer.sim.brokers.service import TABLE_II, FixedTimes
 from gossamer.sim.brokers.staircase import Staircase
 from gossamer.sim.brokers.storm import SECOND, Storm

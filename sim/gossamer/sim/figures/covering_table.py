@@ -16,9 +16,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from gossamer.compiled.store import keep_compiled_code
-from gossamer.protocol.broker import Broker, BrokerSettings, Id, neighbour
-from gossamer.protocol.broker.index import compiled_index
-from gossamer.protocol.broker.messages import (
+from gossamer.protocol.brokers.core.index import compiled_index
+from gossamer.protocol.brokers.core.messages import (
     Advertisement,
     BetweenBrokers,
     Frame,
@@ -27,6 +26,7 @@ from gossamer.protocol.broker.messages import (
     Subscription,
     Synchronise,
 )
+from gossamer.protocol.brokers.tree import Broker, BrokerSettings, Id, neighbour
 from gossamer.protocol.content.filters import exact_publication, parse
 from gossamer.sim.brokers.staircase import Staircase
 from gossamer.sim.figures.claims import RATIO, Check, Claim

@@ -11,7 +11,7 @@ from typing import Final
 
 import attrs
 
-from gossamer.protocol.broker import BrokerSettings
+from gossamer.protocol.brokers.tree import BrokerSettings
 from gossamer.sim.brokers.service import TABLE_II
 from gossamer.sim.brokers.workloads.processes import Processes
 from gossamer.sim.brokers.workloads.scene import MINUTE, SECOND, Scene

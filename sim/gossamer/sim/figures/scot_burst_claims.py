@@ -6,7 +6,7 @@ it is held against the mean over the rates; where it gives one for 100,000 a min
 
 from __future__ import annotations
 
-from gossamer.protocol.scot.settings import BID, DYNAMIC, ROUTINGS, STATIC
+from gossamer.protocol.brokers.scot.memory.settings import BID, DYNAMIC, ROUTINGS, STATIC
 from gossamer.sim.figures.claims import RATIO, SECONDS, SHARE, Check, Claim
 from gossamer.sim.figures.scot_claims import third
 from gossamer.sim.figures.scot_found import Outcomes

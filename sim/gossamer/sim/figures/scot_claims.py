@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.protocol.scot.settings import BID, DYNAMIC, STATIC
+from gossamer.protocol.brokers.scot.memory.settings import BID, DYNAMIC, STATIC
 from gossamer.sim.figures.claims import COUNT, RATIO, SHARE, Check, Claim
 from gossamer.sim.figures.scot_found import Outcomes
 from gossamer.sim.figures.scot_studies import PUBLISHERS, SUBSCRIBERS

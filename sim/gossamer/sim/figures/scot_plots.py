@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from gossamer.protocol.scot import ROUTINGS
+from gossamer.protocol.brokers.scot import ROUTINGS
 from gossamer.sim.figures.scot_found import Outcomes
 from gossamer.sim.figures.scot_studies import BURST, PUBLISHERS, SUBSCRIBERS
 from gossamer.sim.plot_style import HEIGHT_IN, WIDTH_IN, legend_below, system_styles

@@ -19,7 +19,7 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
-from gossamer.protocol.scot import ROUTINGS, ScotSettings
+from gossamer.protocol.brokers.scot import ROUTINGS, ScotSettings
 from gossamer.sim.records import Column
 from gossamer.sim.scot.burst import SECOND, Burst, BurstResult, run_burst
 from gossamer.sim.scot.overlays import figure_8

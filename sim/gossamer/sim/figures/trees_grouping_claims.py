@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.protocol.trees.graph import Reals, Words
+from gossamer.protocol.dissemination.graphs.graph import Reals, Words
 from gossamer.sim.figures.claims import COUNT, RATIO, Check, Claim
 from gossamer.sim.figures.trees_claims import STUBS
 from gossamer.sim.figures.trees_found import Outcomes

@@ -8,7 +8,7 @@ from typing import Final
 import attrs
 
 from gossamer.compiled.store import keep_compiled_code
-from gossamer.protocol.rules import use_compiled
+from gossamer.protocol.kernel.rules import use_compiled
 from gossamer.sim.records import Column, Table
 from gossamer.sim.trees.records import state_table
 from gossamer.sim.trees.scenario import DEFAULT_STRATEGIES, TreesScenario

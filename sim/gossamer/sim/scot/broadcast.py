@@ -13,12 +13,12 @@ from collections.abc import Sequence
 import attrs
 import numpy as np
 
-from gossamer.protocol.broker.identifiers import Hop, client
-from gossamer.protocol.broker.messages import Attach, Detach
+from gossamer.protocol.brokers.core.identifiers import Hop, client
+from gossamer.protocol.brokers.core.messages import Attach, Detach
+from gossamer.protocol.brokers.scot import ScotBroker
+from gossamer.protocol.brokers.scot.memory.effects import Effect, Send
+from gossamer.protocol.brokers.scot.memory.messages import Message, Subscription, Unsubscription
 from gossamer.protocol.content.filters import Filter, parse
-from gossamer.protocol.scot import ScotBroker
-from gossamer.protocol.scot.effects import Effect, Send
-from gossamer.protocol.scot.messages import Message, Subscription, Unsubscription
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.scot.network import ScotNetwork
 from gossamer.sim.scot.replay import Publications, Replay, Replayed, effects_sent

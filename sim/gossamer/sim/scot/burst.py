@@ -14,12 +14,12 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol.broker.identifiers import Hop, Id
-from gossamer.protocol.broker.messages import Attach, Subscribe
+from gossamer.protocol.brokers.core.identifiers import Hop, Id
+from gossamer.protocol.brokers.core.messages import Attach, Subscribe
+from gossamer.protocol.brokers.scot import BrokerLabel, Scot, ScotSettings
+from gossamer.protocol.brokers.scot.memory.effects import Effect, Send
+from gossamer.protocol.brokers.scot.memory.messages import BidSubscription, Message, Subscription
 from gossamer.protocol.content.filters import Filter
-from gossamer.protocol.scot import BrokerLabel, Scot, ScotSettings
-from gossamer.protocol.scot.effects import Effect, Send
-from gossamer.protocol.scot.messages import BidSubscription, Message, Subscription
 from gossamer.sim.scot.network import Links, ScotNetwork, ServiceTimes, Unobserved
 from gossamer.sim.scot.replay import Publications, Replayed, replay
 from gossamer.sim.scot.workloads import Topics, Workload

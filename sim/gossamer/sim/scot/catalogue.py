@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gossamer.protocol.broker.identifiers import Id
-from gossamer.protocol.broker.index import NewIndex, SharedIndex
+from gossamer.protocol.brokers.core.identifiers import Id
+from gossamer.protocol.brokers.core.index import NewIndex, SharedIndex
+from gossamer.protocol.brokers.scot.memory.catalogue import Catalogue, Numbers
+from gossamer.protocol.brokers.scot.overlay.labels import ClusterBitVector
 from gossamer.protocol.content.filters import Filter
-from gossamer.protocol.scot.catalogue import Catalogue, Numbers
-from gossamer.protocol.scot.labels import ClusterBitVector
 
 _Key = tuple[tuple[str, object], ...]
 

@@ -18,12 +18,12 @@ from typing import Final, Protocol
 
 import attrs
 
-from gossamer.protocol.broker.identifiers import Hop, client, neighbour
-from gossamer.protocol.broker.messages import Publish
-from gossamer.protocol.scot import Scot, ScotBroker, ScotSettings
-from gossamer.protocol.scot.catalogue import Catalogue
-from gossamer.protocol.scot.effects import Deliver, Effect, Refuse, Send
-from gossamer.protocol.scot.messages import (
+from gossamer.protocol.brokers.core.identifiers import Hop, client, neighbour
+from gossamer.protocol.brokers.core.messages import Publish
+from gossamer.protocol.brokers.scot import Scot, ScotBroker, ScotSettings
+from gossamer.protocol.brokers.scot.memory.catalogue import Catalogue
+from gossamer.protocol.brokers.scot.memory.effects import Deliver, Effect, Refuse, Send
+from gossamer.protocol.brokers.scot.memory.messages import (
     BetweenBrokers,
     BidNotification,
     Message,

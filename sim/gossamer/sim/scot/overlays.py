@@ -8,16 +8,16 @@ from typing import Final
 
 import networkx as nx
 
-from gossamer.protocol.errors import ConfigError
-from gossamer.protocol.scot import Factor, Scot
-from gossamer.protocol.scot.errors import (
+from gossamer.protocol.brokers.scot import Factor, Scot
+from gossamer.protocol.brokers.scot.overlay.errors import (
     AcyclicError,
     ClusterIndexError,
     ConnectivityError,
     FactorError,
     LabelOrderError,
 )
-from gossamer.protocol.scot.factors import Vertex
+from gossamer.protocol.brokers.scot.overlay.factors import Vertex
+from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.sim.errors import ScenarioError
 
 _ABOVE: Final = ("i", "ii", "iii", "iv", "v")

@@ -13,8 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 
-from gossamer.protocol.scot import Scot
-from gossamer.protocol.scot.topology import Link
+from gossamer.protocol.brokers.scot import Scot
+from gossamer.protocol.brokers.scot.overlay.topology import Link
 from gossamer.sim.plot_style import (
     BLUE,
     HEIGHT_IN,

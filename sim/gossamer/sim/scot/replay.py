@@ -14,12 +14,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import attrs
 import numpy as np
 
-from gossamer.protocol.broker.identifiers import Hop, client, neighbour
-from gossamer.protocol.broker.messages import Publish
-from gossamer.protocol.content.filters import Publication as Values
-from gossamer.protocol.scot import ScotBroker
-from gossamer.protocol.scot.effects import Deliver, Effect, Refuse, Send
-from gossamer.protocol.scot.messages import (
+from gossamer.protocol.brokers.core.identifiers import Hop, client, neighbour
+from gossamer.protocol.brokers.core.messages import Publish
+from gossamer.protocol.brokers.scot import ScotBroker
+from gossamer.protocol.brokers.scot.memory.effects import Deliver, Effect, Refuse, Send
+from gossamer.protocol.brokers.scot.memory.messages import (
     BetweenBrokers,
     BidNotification,
     Bypass,
@@ -30,6 +29,7 @@ from gossamer.protocol.scot.messages import (
     Subscription,
     WindowEnded,
 )
+from gossamer.protocol.content.filters import Publication as Values
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.scot import replay_loop as loop
 from gossamer.sim.scot import replay_state as state

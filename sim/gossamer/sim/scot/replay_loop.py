@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer.compiled.store import keep_compiled_code
-from gossamer.protocol.rules import inline_rule, rule
+from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.sim.scot.replay_state import (
     ADDED,
     ARRIVES,

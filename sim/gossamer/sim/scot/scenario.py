@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Final
 
 import attrs
 
-from gossamer.protocol.errors import ConfigError
-from gossamer.protocol.scot import ROUTINGS, BrokerLabel, Scot, ScotSettings
+from gossamer.protocol.brokers.scot import ROUTINGS, BrokerLabel, Scot, ScotSettings
+from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.scenario_checks import check, number, of_type, one_of, to_float, whole
 from gossamer.sim.scot.burst import SECOND, Burst

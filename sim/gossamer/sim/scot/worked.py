@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from gossamer.protocol.broker.messages import Attach, Publish
+from gossamer.protocol.brokers.core.messages import Attach, Publish
+from gossamer.protocol.brokers.scot import ScotSettings
+from gossamer.protocol.brokers.scot.memory.messages import QueueReport, WindowEnded
 from gossamer.protocol.content.filters import parse
-from gossamer.protocol.scot import ScotSettings
-from gossamer.protocol.scot.messages import QueueReport, WindowEnded
 from gossamer.sim.scot.network import Links, ScotNetwork, ServiceTimes, Unobserved
 from gossamer.sim.scot.overlays import figure_2
 

@@ -16,14 +16,14 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol.broker.identifiers import Id
-from gossamer.protocol.broker.messages import Attach, Detach, Publish
-from gossamer.protocol.trees.broker.effects import Deliver
-from gossamer.protocol.trees.broker.keywords import by_keywords, keyword_filter
-from gossamer.protocol.trees.broker.settings import TreeSettings
-from gossamer.protocol.trees.optimum import document_costs
-from gossamer.protocol.trees.plan import make_plan
-from gossamer.protocol.trees.sample import make_sample
+from gossamer.protocol.brokers.core.identifiers import Id
+from gossamer.protocol.brokers.core.messages import Attach, Detach, Publish
+from gossamer.protocol.brokers.graph.keywords import by_keywords, keyword_filter
+from gossamer.protocol.brokers.graph.memory.effects import Deliver
+from gossamer.protocol.brokers.graph.memory.settings import TreeSettings
+from gossamer.protocol.dissemination.optimum import document_costs
+from gossamer.protocol.dissemination.plan import make_plan
+from gossamer.protocol.dissemination.sample import make_sample
 from gossamer.sim.trees.network import SECOND, Timing, TreeNetwork
 from gossamer.sim.trees.plays import Moved, Play, Published, Script, write_script
 from gossamer.sim.trees.remembering import RememberingIndex

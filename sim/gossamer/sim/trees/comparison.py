@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import attrs
 from rich.table import Table
 
-from gossamer.protocol.trees.optimum import lower_bounds
-from gossamer.protocol.trees.sample import Sample
-from gossamer.protocol.trees.tables import PathTable
+from gossamer.protocol.dissemination.graphs.tables import PathTable
+from gossamer.protocol.dissemination.optimum import lower_bounds
+from gossamer.protocol.dissemination.sample import Sample
 from gossamer.sim.trees.strategies import COMPARED, Outcome, run_strategy, setting_of
 from gossamer.sim.trees.topology import Topology
 

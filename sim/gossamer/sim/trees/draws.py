@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from gossamer.protocol.draws import below, mix
+from gossamer.protocol.kernel.draws import below, mix
 
 T = TypeVar("T")
 

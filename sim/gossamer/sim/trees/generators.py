@@ -13,7 +13,7 @@ from typing import Final
 import attrs
 import numpy as np
 
-from gossamer.protocol.trees.graph import components_of
+from gossamer.protocol.dissemination.graphs.graph import components_of
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.trees.draws import Stream
 from gossamer.sim.trees.topology import Link, Positions, Topology, build_topology

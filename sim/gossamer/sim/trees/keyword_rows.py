@@ -15,7 +15,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from gossamer.protocol.trees.graph import Graph
+from gossamer.protocol.dissemination.graphs.graph import Graph
 from gossamer.sim.brokers.workloads.draws import choices, distinct_choices, uniform
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.trees.workload import Locality, Workload

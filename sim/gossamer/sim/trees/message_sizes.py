@@ -7,8 +7,8 @@ from typing import Final
 
 import cbor2
 
-from gossamer.protocol.trees.broker.codec import plain_message
-from gossamer.protocol.trees.broker.messages import BetweenBrokers
+from gossamer.protocol.brokers.graph.codec import plain_message
+from gossamer.protocol.brokers.graph.memory.messages import BetweenBrokers
 
 _REMEMBERED: Final = 4_096
 

@@ -13,13 +13,14 @@ from typing import Final, Protocol
 
 import attrs
 
-from gossamer.protocol.broker.effects import SetTimer
-from gossamer.protocol.broker.identifiers import client, neighbour
-from gossamer.protocol.broker.index import NewIndex, SharedIndex
-from gossamer.protocol.broker.messages import Restarted, TimerFired
-from gossamer.protocol.trees.broker.broker import TreeBroker
-from gossamer.protocol.trees.broker.effects import Deliver, Effect, MakePlan, Refuse, Send
-from gossamer.protocol.trees.broker.messages import (
+from gossamer.protocol.brokers.core.effects import SetTimer
+from gossamer.protocol.brokers.core.identifiers import client, neighbour
+from gossamer.protocol.brokers.core.index import NewIndex, SharedIndex
+from gossamer.protocol.brokers.core.messages import Restarted, TimerFired
+from gossamer.protocol.brokers.graph.broker import TreeBroker
+from gossamer.protocol.brokers.graph.coordinator.planning import solve
+from gossamer.protocol.brokers.graph.memory.effects import Deliver, Effect, MakePlan, Refuse, Send
+from gossamer.protocol.brokers.graph.memory.messages import (
     BetweenBrokers,
     Confirm,
     Document,
@@ -28,8 +29,7 @@ from gossamer.protocol.trees.broker.messages import (
     NeighbourUp,
     Return,
 )
-from gossamer.protocol.trees.broker.planning import solve
-from gossamer.protocol.trees.broker.settings import TreeSettings
+from gossamer.protocol.brokers.graph.memory.settings import TreeSettings
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.trees.message_sizes import MessageSizes
 

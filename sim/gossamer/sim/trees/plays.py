@@ -13,7 +13,7 @@ from typing import Final
 
 import attrs
 
-from gossamer.protocol.trees.graph import Graph
+from gossamer.protocol.dissemination.graphs.graph import Graph
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.trees.draws import Stream
 from gossamer.sim.trees.workload import Nearest

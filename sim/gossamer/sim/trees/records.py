@@ -12,15 +12,15 @@ from typing import Any
 import attrs
 import numpy as np
 
-from gossamer.protocol.trees.cost import (
+from gossamer.protocol.dissemination.cost import (
     Deliveries,
     deliver_by_group,
     deliveries_on,
     price_deliveries,
 )
-from gossamer.protocol.trees.graph import make_workspace
-from gossamer.protocol.trees.grouping import Mergers
-from gossamer.protocol.trees.strategies import Routes, route_groups
+from gossamer.protocol.dissemination.graphs.graph import make_workspace
+from gossamer.protocol.dissemination.grouping import Mergers
+from gossamer.protocol.dissemination.strategies import Routes, route_groups
 from gossamer.sim.records import Column, Table
 from gossamer.sim.trees.strategies import Outcome, Setting
 from gossamer.sim.trees.topology import Topology

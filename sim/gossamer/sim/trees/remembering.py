@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gossamer.protocol.broker.index import SharedIndex
+from gossamer.protocol.brokers.core.index import SharedIndex
 from gossamer.protocol.content.filters import Filter
 from gossamer.protocol.content.matching.table import HELD
 

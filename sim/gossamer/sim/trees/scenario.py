@@ -15,12 +15,12 @@ from typing import Any, ClassVar, Final
 import attrs
 import numpy as np
 
-from gossamer.protocol.trees.capacities import read_capacities
-from gossamer.protocol.trees.errors import TreesError
-from gossamer.protocol.trees.graph import Reals
-from gossamer.protocol.trees.sample import Sample
-from gossamer.protocol.trees.semcast import CHANNELS
-from gossamer.protocol.trees.strategies import MANAGEABLE
+from gossamer.protocol.dissemination.capacities import read_capacities
+from gossamer.protocol.dissemination.graphs.errors import TreesError
+from gossamer.protocol.dissemination.graphs.graph import Reals
+from gossamer.protocol.dissemination.sample import Sample
+from gossamer.protocol.dissemination.semcast import CHANNELS
+from gossamer.protocol.dissemination.strategies import MANAGEABLE
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.scenario_checks import check, number, of_type, one_of, to_float, to_path, whole
 from gossamer.sim.trees.files import read_topology

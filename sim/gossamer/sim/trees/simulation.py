@@ -15,7 +15,7 @@ from typing import Final
 import attrs
 
 from gossamer.compiled.store import keep_compiled_code
-from gossamer.protocol.rules import use_compiled
+from gossamer.protocol.kernel.rules import use_compiled
 from gossamer.sim.checkpoints import Checkpoints
 from gossamer.sim.simulation import peak_memory_bytes, versions
 from gossamer.sim.tasks import Progress, run_tasks

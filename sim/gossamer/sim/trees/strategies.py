@@ -22,16 +22,17 @@ from typing import Final
 import attrs
 import numpy as np
 
-from gossamer.protocol.trees.capacities import route_within, scale_of
-from gossamer.protocol.trees.cost import Bill, make_bill
-from gossamer.protocol.trees.graph import Graph, Reals
-from gossamer.protocol.trees.grouping import Mergers
-from gossamer.protocol.trees.optimum import document_bill
-from gossamer.protocol.trees.plan import Plan, make_plan
-from gossamer.protocol.trees.sample import Sample
-from gossamer.protocol.trees.semcast import CHANNELS, Channels, plan_channels
-from gossamer.protocol.trees.spanning import Trees
-from gossamer.protocol.trees.strategies import (
+from gossamer.protocol.dissemination.capacities import route_within, scale_of
+from gossamer.protocol.dissemination.cost import Bill, make_bill
+from gossamer.protocol.dissemination.graphs.graph import Graph, Reals
+from gossamer.protocol.dissemination.graphs.spanning import Trees
+from gossamer.protocol.dissemination.graphs.tables import PathTable
+from gossamer.protocol.dissemination.grouping import Mergers
+from gossamer.protocol.dissemination.optimum import document_bill
+from gossamer.protocol.dissemination.plan import Plan, make_plan
+from gossamer.protocol.dissemination.sample import Sample
+from gossamer.protocol.dissemination.semcast import CHANNELS, Channels, plan_channels
+from gossamer.protocol.dissemination.strategies import (
     MANAGEABLE,
     Routes,
     route_by_minimum_spanning_tree,
@@ -41,7 +42,6 @@ from gossamer.protocol.trees.strategies import (
     route_mult2,
     route_single,
 )
-from gossamer.protocol.trees.tables import PathTable
 from gossamer.sim.trees.draws import Stream
 from gossamer.sim.trees.topology import Topology
 

@@ -9,8 +9,8 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol.trees.errors import DisconnectedError, TreesError, in_brief
-from gossamer.protocol.trees.graph import Graph, make_graph
+from gossamer.protocol.dissemination.graphs.errors import DisconnectedError, TreesError, in_brief
+from gossamer.protocol.dissemination.graphs.graph import Graph, make_graph
 from gossamer.sim.errors import ScenarioError
 
 Link = tuple[int, int]

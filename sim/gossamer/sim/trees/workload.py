@@ -14,10 +14,10 @@ from typing import Final
 import attrs
 import numpy as np
 
-from gossamer.protocol.draws import mix_many
-from gossamer.protocol.trees.graph import Graph, Words, make_workspace
-from gossamer.protocol.trees.paths import find_paths
-from gossamer.protocol.trees.sample import Sample, make_sample, match_keywords
+from gossamer.protocol.dissemination.graphs.graph import Graph, Words, make_workspace
+from gossamer.protocol.dissemination.graphs.paths import find_paths
+from gossamer.protocol.dissemination.sample import Sample, make_sample, match_keywords
+from gossamer.protocol.kernel.draws import mix_many
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.trees.draws import Stream
 

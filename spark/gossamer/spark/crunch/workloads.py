@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from gossamer.protocol.space.ring import RING
+from gossamer.protocol.peer.space.ring import RING
 from gossamer.sim.summary import percentile_place
 from gossamer.spark.crunch.deliveries import EXACT, ROW_SCHEMA, SKETCH, SKETCH_ACCURACY, as_table
 from gossamer.spark.crunch.folders import SystemTables

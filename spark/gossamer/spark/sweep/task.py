@@ -17,7 +17,7 @@ from typing import Any, Final
 import attrs
 import pyarrow as pa
 
-from gossamer.protocol.errors import ProtocolError
+from gossamer.protocol.kernel.errors import ProtocolError
 from gossamer.sim.errors import SimulationError
 from gossamer.spark.handover import Handed, SharedFolder, files_below
 from gossamer.spark.jobs import job_errors

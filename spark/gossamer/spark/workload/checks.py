@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 
 from gossamer.protocol.content.filters import parse
-from gossamer.protocol.space.ring import RING
+from gossamer.protocol.peer.space.ring import RING
 from gossamer.sim.brokers.workloads.degree import covering_degree
 from gossamer.sim.row_tables.churn import ChurnRows
 from gossamer.sim.row_tables.commuters import CommuterRows

@@ -45,8 +45,8 @@ What is wrong with a text is said in one sentence with the column:
     >>> filters.parse("price > 5 and price < 3")
     Traceback (most recent call last):
     ...
-    gossamer.protocol.errors.ExpressionError: price > 5 and price < 3 contradict each other: no \
-value satisfies both at column 15
+    gossamer.protocol.kernel.errors.ExpressionError: price > 5 and price < 3 contradict each \
+other: no value satisfies both at column 15
       price > 5 and price < 3
                     ^
 """

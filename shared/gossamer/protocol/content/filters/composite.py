@@ -23,7 +23,7 @@ from gossamer.protocol.content.filters.filter import Filter
 from gossamer.protocol.content.grammar import Placed
 from gossamer.protocol.content.operators import Operator
 from gossamer.protocol.content.tokens import TokenKind, tokenize
-from gossamer.protocol.errors import ExpressionError
+from gossamer.protocol.kernel.errors import ExpressionError
 
 MAX_ALTERNATIVES: Final = 64
 """Most alternatives that a text may come to once its conjunctions are multiplied out."""

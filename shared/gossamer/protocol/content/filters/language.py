@@ -33,7 +33,7 @@ from gossamer.protocol.content.operators import Comparison, Operator
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.tokens import Token, TokenKind, tokenize
 from gossamer.protocol.content.values import described, is_well_formed
-from gossamer.protocol.errors import ExpressionError
+from gossamer.protocol.kernel.errors import ExpressionError
 
 MAX_COMPARISONS: Final = 256
 """Most comparisons in a text."""

@@ -31,7 +31,7 @@ from gossamer.protocol.content.operators import Comparison, Operator
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.tokens import Token, TokenKind, check_length, tokenize
 from gossamer.protocol.content.values import Kind
-from gossamer.protocol.errors import ExpressionError
+from gossamer.protocol.kernel.errors import ExpressionError
 
 ON_STRINGS: Final = {
     "eq": Operator.EQUAL,

@@ -51,9 +51,9 @@ from gossamer.protocol.content.matching.table import (
     WITHIN,
     Table,
 )
-from gossamer.protocol.prefetch import prefetch
-from gossamer.protocol.rules import inline_rule, rule
-from gossamer.protocol.struct import CACHE_LINE_WORDS
+from gossamer.protocol.kernel.prefetch import prefetch
+from gossamer.protocol.kernel.rules import inline_rule, rule
+from gossamer.protocol.kernel.struct import CACHE_LINE_WORDS
 
 FOUND_BITS = 32
 EVERY = -1

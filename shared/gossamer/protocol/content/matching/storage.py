@@ -38,7 +38,7 @@ from gossamer.protocol.content.matching.table import (
     make_table,
 )
 from gossamer.protocol.content.matching.tree import insert, remove, set_marks
-from gossamer.protocol.rules import Rule
+from gossamer.protocol.kernel.rules import Rule
 
 _FIRST_SIZE = 64
 _FIRST_WORDS = 1024

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from gossamer.protocol.struct import Struct
+from gossamer.protocol.kernel.struct import Struct
 
 # Columns of `slots`.
 RECORD, CHILD, LEFT, RIGHT = range(4)

@@ -35,7 +35,7 @@ from gossamer.protocol.content.matching.table import (
     SPLIT_DIMENSION,
     Table,
 )
-from gossamer.protocol.rules import inline_rule, rule
+from gossamer.protocol.kernel.rules import inline_rule, rule
 
 LEAF_SIZE = 8
 """Filters that a leaf holds at least before it is divided."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gossamer.protocol.draws import mix_many
+from gossamer.protocol.kernel.draws import mix_many
 from gossamer.sim.workload import Floats, Int64s, uniform, zipf_ranks
 
 __all__ = [

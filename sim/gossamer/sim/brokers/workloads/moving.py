@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from gossamer.protocol.broker.messages import Subscribe, Unsubscribe
+from gossamer.protocol.brokers.core.messages import Subscribe, Unsubscribe
 from gossamer.sim.brokers.workloads.scene import Placed, Step
 
 

@@ -9,10 +9,10 @@ from typing import Final
 import attrs
 import numpy as np
 
-from gossamer.protocol.broker import Broker, BrokerSettings
-from gossamer.protocol.broker.effects import Deliver, Moved, Refuse
-from gossamer.protocol.broker.index import NewIndex, SharedIndex
-from gossamer.protocol.broker.messages import Advertise, Attach, Message, Publish, Subscribe
+from gossamer.protocol.brokers.core.effects import Deliver, Moved, Refuse
+from gossamer.protocol.brokers.core.index import NewIndex, SharedIndex
+from gossamer.protocol.brokers.core.messages import Advertise, Attach, Message, Publish, Subscribe
+from gossamer.protocol.brokers.tree import Broker, BrokerSettings
 from gossamer.sim.brokers.engine import BrokerNetwork
 from gossamer.sim.brokers.service import FixedTimes
 from gossamer.sim.brokers.workloads.draws import Int64s

@@ -29,7 +29,7 @@ from typing import Final, NamedTuple
 import attrs
 import numpy as np
 
-from gossamer.protocol.broker.messages import FromClient, Subscribe, Unsubscribe
+from gossamer.protocol.brokers.core.messages import FromClient, Subscribe, Unsubscribe
 from gossamer.protocol.content.filters import Filter, parse
 from gossamer.protocol.content.filters.constraint import Constraint
 from gossamer.protocol.content.filters.predicates import constraint_of

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple, Protocol
 
 import attrs
 
-from gossamer.protocol.broker import BrokerSettings
-from gossamer.protocol.broker.messages import FromClient, Publish
+from gossamer.protocol.brokers.core.messages import FromClient, Publish
+from gossamer.protocol.brokers.tree import BrokerSettings
 from gossamer.protocol.content.filters import Filter
 from gossamer.sim.brokers.engine import Links
 from gossamer.sim.brokers.service import FixedTimes, ServiceTimes

@@ -1,0 +1,259 @@
+"""Messages as plain data and back: what hosts send over links and write to their logs.
+
+Made of the shapes that all kinds of brokers share (`brokers.core.shapes`). Who reads
+what came from another broker gets a message or a `MalformedMessageError`, whatever was sent: no
+shape holds another without a bound, trees are trees, and nobody tells of others' subscriptions.
+
+    >>> from gossamer.protocol.brokers.core.identifiers import Id
+    >>> from gossamer.protocol.brokers.graph import codec
+    >>> from gossamer.protocol.brokers.graph.memory.messages import Confirm
+    >>> codec.plain_message(Confirm(Id("B1", 3), 0))
+    ['confirm', ['B1', 3], 0]
+    >>> codec.read_between(['confirm', ['B1', 3], 0])
+    Confirm(issue=Id(broker='B1', number=3), group=0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from gossamer.protocol.brokers.core.client_codec import FROM_CLIENT
+from gossamer.protocol.brokers.core.identifiers import Id
+from gossamer.protocol.brokers.core.messages import Restarted, TimerFired
+from gossamer.protocol.brokers.core.plain import (
+    malformed,
+    read_name,
+    read_whole,
+)
+from gossamer.protocol.brokers.core.shapes import (
+    COUNT,
+    FILTER,
+    FLAG,
+    ID,
+    NAME,
+    VALUES,
+    Kinds,
+    Part,
+    Shape,
+    many,
+    maybe,
+    pair,
+    same,
+    shape,
+)
+from gossamer.protocol.brokers.graph.memory import messages as m
+from gossamer.protocol.brokers.graph.memory.messages import Message, Plan, Term, Version
+from gossamer.protocol.brokers.graph.memory.settings import MAX_SAMPLES
+
+MAX_BROKERS: Final = 10_000
+"""Most brokers of an overlay, and most neighbours of one."""
+MAX_TREES: Final = 1_000
+"""Most trees of a plan."""
+MAX_PLANS: Final = 16
+"""Most versions that one directive tells of."""
+MAX_INTERESTS: Final = 1_000_000
+"""Most subscriptions that a plan groups, or that a broker has."""
+MAX_FILTERS: Final = 100_000
+"""Most filters of a subscription."""
+_MOST: Final = 1e300
+
+
+def _table(key: Part, value: Part, most: int, expected: str) -> Part:
+    """A field that is a mapping: pairs, no key twice."""
+    pairs = many(pair(key, value, expected), most)
+
+    def read(data: object, field: str) -> dict[Any, Any]:
+        found = pairs.read(data, field)
+        held = dict(found)
+        if len(held) < len(found):
+            raise malformed(field, data, "each of them once")
+        return held
+
+    def check(held: object, field: str) -> None:
+        if not isinstance(held, Mapping):
+            raise malformed(field, held, expected)
+        if pairs.check is not None:
+            pairs.check(list(held.items()), field)
+
+    return Part(
+        lambda held: pairs.plain(held.items()), read, check if pairs.check is not None else None
+    )
+
+
+def _read_broker(data: object, field: str) -> str:
+    """A broker's name, or none where nobody is coordinator yet."""
+    return "" if data == "" and type(data) is str else read_name(data, field)
+
+
+def _read_term(data: object, field: str) -> Term:
+    if type(data) is not list or len(data) != 2:
+        raise malformed(field, data, "a number and a broker's name")
+    return Term(COUNT.read(data[0], field), _read_broker(data[1], field))
+
+
+def _read_version(data: object, field: str) -> Version:
+    if type(data) is not list or len(data) != 3:
+        raise malformed(field, data, "two numbers and a broker's name between them")
+    term, broker, number = data
+    return Version(COUNT.read(term, field), _read_broker(broker, field), COUNT.read(number, field))
+
+
+def _read_cost(data: object, field: str) -> float:
+    if type(data) not in (int, float) or not 0 < data <= _MOST:  # type: ignore[operator]
+        raise malformed(field, data, "a finite number above 0")
+    return float(data)  # type: ignore[arg-type]
+
+
+def _read_assigned(data: object, field: str) -> tuple[Version, Id, int]:
+    if type(data) is not list or len(data) != 3:
+        raise malformed(field, data, "a version, a subscription and a tree")
+    version, interest, group = data
+    return _read_version(version, field), ID.read(interest, field), COUNT.read(group, field)
+
+
+def _read_sum(data: object, field: str) -> float:
+    if type(data) not in (int, float) or not 0 <= data <= _MOST:  # type: ignore[operator]
+        raise malformed(field, data, "a finite number from 0 on")
+    return float(data)  # type: ignore[arg-type]
+
+
+_above: Final = read_whole(-1, MAX_BROKERS)
+# A document that has not set out is on no tree: -1.
+_GROUP: Final = Part(same, read_whole(-1))
+_TERM: Final = Part(list, _read_term)
+_VERSION: Final = Part(list, _read_version)
+_COST: Final = Part(same, _read_cost)
+_FILTERS: Final = many(FILTER, MAX_FILTERS)
+_LINKS: Final = _table(NAME, _COST, MAX_BROKERS, "a neighbour and a cost")
+_INTERESTS: Final = _table(ID, _FILTERS, MAX_INTERESTS, "a subscription and its filters")
+_BROKERS: Final = many(NAME, MAX_BROKERS)
+_ONLY: Final = maybe(Part(sorted, lambda data, field: frozenset(_BROKERS.read(data, field))))
+_ASSIGNED: Final = Part(lambda one: [list(one[0]), list(one[1]), one[2]], _read_assigned)
+_SUM: Final = Part(same, _read_sum)
+
+
+class _PlanShape(Shape):
+    """A plan whose trees are trees of its brokers."""
+
+    def read(self, name: str, data: list[object]) -> Plan:
+        """The plan with these fields; raises `MalformedMessageError`."""
+        plan: Plan = super().read(name, data)
+        count = len(plan.brokers)
+        if not count or len(set(plan.brokers)) < count or not plan.trees:
+            raise malformed("brokers", data[1], "some brokers, each once, and a tree")
+        for tree in plan.trees:
+            if not _is_tree(tree, count):
+                raise malformed("trees", list(tree), f"a tree of {count} brokers")
+        if any(group >= len(plan.trees) for group in plan.groups.values()):
+            raise malformed("groups", data[3], f"numbers below {len(plan.trees)}")
+        return plan
+
+
+def _is_tree(above: tuple[int, ...], count: int) -> bool:
+    """Whether all brokers but one have one above them, and all lead to that one."""
+    if len(above) != count or sum(parent < 0 for parent in above) != 1 or max(above) >= count:
+        return False
+    joined = {above.index(-1)}
+    for broker in range(count):
+        way: list[int] = []
+        while broker not in joined:
+            if len(way) > count:
+                return False
+            way.append(broker)
+            broker = above[broker]
+        joined.update(way)
+    return True
+
+
+class _OwnInterests(Shape):
+    """News in which a broker tells of its own subscriptions only."""
+
+    def read(self, name: str, data: list[object]) -> Any:
+        """The news with these fields; raises `MalformedMessageError`."""
+        news = super().read(name, data)
+        told = news.interests if isinstance(news, m.Record) else [news.interest]
+        if any(one.broker != news.broker for one in told):
+            raise malformed("interests", data, f"subscriptions at broker {news.broker!r}")
+        return news
+
+
+def _as(kind: type[Shape], made: Shape) -> Shape:
+    return kind(made.kind, made.parts)
+
+
+_TREES: Final = many(many(Part(same, _above), MAX_BROKERS), MAX_TREES)
+_GROUPS: Final = _table(ID, COUNT, MAX_INTERESTS, "a subscription and its tree")
+_PLAN: Final = _as(_PlanShape, shape(Plan, _VERSION, _BROKERS, _TREES, _GROUPS))
+_PLANS: Final = Kinds({"plan": _PLAN}).part
+_SAMPLED: Final = Kinds({"sampled": shape(m.Sampled, COUNT, ID, VALUES)}).part
+
+BETWEEN_BROKERS: Final[Mapping[str, Shape]] = {
+    "record": _as(_OwnInterests, shape(m.Record, NAME, COUNT, _LINKS, _INTERESTS)),
+    "links changed": shape(m.LinksChanged, NAME, COUNT, _LINKS),
+    "interest changed": _as(
+        _OwnInterests, shape(m.InterestChanged, NAME, COUNT, ID, _FILTERS, _FILTERS)
+    ),
+    "summary": shape(
+        m.Summary, _table(NAME, COUNT, MAX_BROKERS, "a broker and a number"), _TERM, COUNT
+    ),
+    "directive": shape(
+        m.Directive,
+        _TERM,
+        COUNT,
+        _VERSION,
+        _VERSION,
+        many(_PLANS, MAX_PLANS),
+        many(_ASSIGNED, MAX_INTERESTS),
+        FLAG,
+        FLAG,
+    ),
+    "report": shape(m.Report, _TERM, NAME, _VERSION, _VERSION, _VERSION, COUNT),
+    "samples": shape(m.Samples, _TERM, NAME, many(_SAMPLED, MAX_SAMPLES), COUNT),
+    "document": shape(m.Document, ID, ID, _VERSION, _GROUP, VALUES, _ONLY),
+    "confirm": shape(m.Confirm, ID, COUNT),
+    "return": shape(m.Return, ID, COUNT),
+}
+"""Shapes of what brokers send each other."""
+
+SHAPES: Final[Mapping[str, Shape]] = {
+    **BETWEEN_BROKERS,
+    **FROM_CLIENT,
+    "neighbour up": shape(m.NeighbourUp, NAME, _COST),
+    "neighbour down": shape(m.NeighbourDown, NAME),
+    "planned": shape(m.Planned, COUNT, _PLANS, _SUM, _SUM),
+    "timer fired": shape(TimerFired, NAME, COUNT),
+    "restarted": shape(Restarted),
+}
+"""Shapes of everything that `TreeBroker.handle` takes."""
+
+_BETWEEN: Final = Kinds(BETWEEN_BROKERS)
+_ALL: Final = Kinds(SHAPES)
+
+
+def check_between(message: m.BetweenBrokers) -> None:
+    """Let a message of a broker pass whose filters and values can be written and read again.
+
+    Raises `MalformedMessageError` or `ContentError`.
+    """
+    _BETWEEN.check(message)
+
+
+def plain_message(message: Message) -> list[object]:
+    """Whatever `TreeBroker.handle` takes, as plain data.
+
+    Raises `ContentError` for content that nobody would read.
+    """
+    return _ALL.plain(message)
+
+
+def read_message(data: object) -> Message:
+    """What `plain_message` made plain data of; raises `MalformedMessageError`."""
+    found: Message = _ALL.read(data, "message")
+    return found
+
+
+def read_between(data: object) -> m.BetweenBrokers:
+    """What another broker sent as plain data; raises `MalformedMessageError`."""
+    found: m.BetweenBrokers = _BETWEEN.read(data, "message")
+    return found

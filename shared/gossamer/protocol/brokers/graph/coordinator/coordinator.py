@@ -1,0 +1,313 @@
+"""The coordinator (Sec. VI): samples in, trees out, and every broker can be it.
+
+The broker of the least name among those that reach each other is coordinator. It takes office with
+a term greater than all it has heard of, and whoever hears of a greater term obeys that one, so that
+two never install trees at once. What it has to know all brokers tell it: their links and
+subscriptions, which everybody knows; documents sampled, of which each keeps its latest for the next
+coordinator; and how far they are.
+
+Trees are installed in two steps. All brokers hold a version before any document is published in it
+(`PREPARING`), and all earlier documents have arrived before earlier versions are forgotten
+(`SWITCHING`). Both wait for whoever can be reached, and are told again at every tick.
+
+Departs from the paper: its coordinator is one node, and how routes are exchanged is not said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from attrs import evolve
+
+from gossamer.protocol.brokers.core.identifiers import Id
+from gossamer.protocol.brokers.graph.coordinator.planning import least_added
+from gossamer.protocol.brokers.graph.coordinator.surroundings import (
+    absent,
+    problem_of,
+    routes_stand,
+)
+from gossamer.protocol.brokers.graph.memory.effects import MakePlan
+from gossamer.protocol.brokers.graph.memory.messages import (
+    Directive,
+    Plan,
+    Planned,
+    Report,
+    Sampled,
+    Samples,
+    Term,
+    ToCoordinator,
+    Version,
+)
+from gossamer.protocol.brokers.graph.memory.outbox import Outbox
+from gossamer.protocol.brokers.graph.memory.routes import Routes
+from gossamer.protocol.brokers.graph.memory.state import (
+    IDLE,
+    PLANNING,
+    PREPARING,
+    SWITCHING,
+    Office,
+    State,
+)
+from gossamer.protocol.brokers.graph.routing.directives import report, use
+from gossamer.protocol.kernel.draws import mix
+
+MAX_HOPS = 255
+"""Brokers that what is told to the coordinator passes at most; ways may go round for a while."""
+
+_DRAWS = 1 << 62
+
+
+# What every broker does.
+
+
+def sample(state: State, document: Sampled) -> None:
+    """Keep a document of this broker for the coordinator, with the probability that is set."""
+    draw = mix.interpreted(state.settings.seed, _key(state.name), document.id.number)
+    if draw >= state.settings.probability * _DRAWS:
+        return
+    state.samples.append(document)
+    if len(state.samples) > state.settings.kept:
+        state.samples.popleft()
+        state.samples_sent = max(0, state.samples_sent - 1)
+
+
+def tell_coordinator(state: State, out: Outbox) -> None:
+    """Report how far this broker is, if the coordinator does not know."""
+    if not state.term.number:
+        return
+    found = report(state)
+    if found != state.reported:
+        state.reported = found
+        on_told(state, out, found)
+
+
+def send_samples(state: State, out: Outbox) -> None:
+    """Send the coordinator the documents that were sampled since the last time."""
+    _expire_own(state, out.now)
+    fresh = tuple(state.samples)[state.samples_sent :]
+    if fresh and state.term.number:
+        state.samples_sent = len(state.samples)
+        on_told(state, out, Samples(state.term, state.name, fresh))
+
+
+def on_told(state: State, out: Outbox, message: ToCoordinator) -> None:
+    """Take what a broker tells the coordinator, or pass it on to it."""
+    if message.to.broker == state.name:
+        if state.office is None or state.office.term != message.to:
+            state.counters.stale += 1
+        elif isinstance(message, Report):
+            state.office.reports[message.broker] = message
+            advance(state, out, state.office)
+        else:
+            _collect(state, state.office, message)
+        return
+    hop = state.chart.way_to(message.to.broker)
+    if hop is None or message.hops >= MAX_HOPS:
+        state.counters.unrouted += 1
+    else:
+        out.send(hop, _passed_on(message))
+
+
+# What the coordinator does.
+
+
+def look_around(state: State, out: Outbox) -> None:
+    """Take office if it is this broker's turn, and see to what is due."""
+    if state.office is None and _is_its_turn(state):
+        _take_office(state, out)
+    office = state.office
+    if office is None:
+        return
+    assign(state, out, state.interests)
+    advance(state, out, office)
+    if office.phase in (PREPARING, SWITCHING) or not _all_reported(state, office):
+        _direct(state, out, office, answer=True)
+    elif office.phase == IDLE:
+        _plan_if_due(state, out, office)
+
+
+def on_planned(state: State, out: Outbox, planned: Planned) -> None:
+    """Install trees that were made, if they save enough or the present ones do not do any more."""
+    office = state.office
+    if office is None or office.phase != PLANNING or planned.number != office.question:
+        state.counters.stale += 1
+        return
+    office.phase = IDLE
+    saved = planned.before - planned.cost
+    if not office.forced and not saved > state.settings.threshold * planned.before:
+        return
+    state.counters.installed += 1
+    office.phase, office.version = PREPARING, planned.plan.version
+    state.versions.hold(planned.plan)
+    _direct(state, out, office, plans=(planned.plan,), answer=True)
+    assign(state, out, state.interests)
+    advance(state, out, office)
+
+
+def assign(state: State, out: Outbox, interests: Iterable[Id]) -> None:
+    """Give new subscriptions the tree on which they cost least more (Sec. VI)."""
+    office = state.office
+    if office is None:
+        return
+    found: list[tuple[Version, Id, int]] = []
+    wanted = sorted(interests)
+    for routes in state.versions.all():
+        if routes.plan.version >= state.versions.using:
+            known = set(routes.plan.brokers)
+            for interest in wanted:
+                if interest not in routes.groups and interest.broker in known:
+                    group = _group_for(state, office, routes, interest)
+                    routes.groups[interest] = group
+                    found.append((routes.plan.version, interest, group))
+    if found:
+        _direct(state, out, office, assigned=tuple(found))
+
+
+def advance(state: State, out: Outbox, office: Office) -> None:
+    """Take the next step of an installation, if all have taken the last one."""
+    if office.phase == PREPARING and all(
+        one is not None and one.held >= office.version
+        for one in _reports(state, office, joined_by=office.version)
+    ):
+        office.phase = SWITCHING
+        use(state, out, office.version)
+        _direct(state, out, office, answer=True)
+    if office.phase == SWITCHING and all(
+        one is not None and min(one.using, one.oldest) >= office.version
+        for one in _reports(state, office, joined_by=office.version)
+    ):
+        office.phase = IDLE
+        state.versions.forget_before(office.version)
+        _direct(state, out, office)
+
+
+def resume(state: State) -> None:
+    """Go on after this broker was loaded: whoever was making trees is gone."""
+    if state.office is not None and state.office.phase == PLANNING:
+        state.office.phase = IDLE
+        state.office.planned_at = None
+
+
+def _is_its_turn(state: State) -> bool:
+    """Who is alone, and was never joined by trees, has nothing to coordinate."""
+    reachable = state.chart.reachable
+    useful = len(reachable) > 1 or state.versions.present is not None
+    return useful and min(reachable) == state.name
+
+
+def _take_office(state: State, out: Outbox) -> None:
+    state.counters.takeovers += 1
+    state.term = Term(state.term.number + 1, state.name)
+    state.number = 0
+    state.samples_sent = 0
+    state.reported = None
+    # What the last coordinator began is brought to its end first.
+    begun = SWITCHING if state.versions.present is not None else IDLE
+    state.office = Office(state.term, phase=begun, version=state.versions.using)
+    _direct(state, out, state.office, plans=None, answer=True)
+
+
+def _direct(
+    state: State,
+    out: Outbox,
+    office: Office,
+    *,
+    plans: tuple[Plan, ...] | None = (),
+    assigned: tuple[tuple[Version, Id, int], ...] = (),
+    answer: bool = False,
+) -> None:
+    """Tell all brokers something new; with no plans at all, everything that holds."""
+    office.number += 1
+    state.number = office.number
+    whole = plans is None
+    told = tuple(one.as_it_is() for one in state.versions.all()) if plans is None else plans
+    versions = state.versions
+    out.flood(
+        Directive(
+            term=office.term,
+            number=office.number,
+            using=versions.using,
+            oldest=versions.oldest,
+            plans=told,
+            assigned=assigned,
+            answer=answer,
+            whole=whole,
+        )
+    )
+
+
+def _reports(state: State, office: Office, joined_by: Version | None = None) -> list[Report | None]:
+    """The last report of every broker that can be reached, and that a version joins."""
+    own = report(state)
+    routes = None if joined_by is None else state.versions.get(joined_by)
+    joined = state.chart.reachable if routes is None else set(routes.plan.brokers)
+    reachable = sorted(state.chart.reachable & joined)
+    return [own if one == state.name else office.reports.get(one) for one in reachable]
+
+
+def _all_reported(state: State, office: Office) -> bool:
+    return all(one is not None for one in _reports(state, office))
+
+
+def _plan_if_due(state: State, out: Outbox, office: Office) -> None:
+    _expire_samples(state, office, out.now)
+    if state.versions.present is not None:
+        # A broker without memory hears of trees before it hears how others are linked.
+        state.chart.miss(state.versions.present.plan.brokers, out.now)
+    missed = absent(state, out.now)
+    stand = routes_stand(state, missed)
+    agreed = all(
+        one is not None and one.using == state.versions.using for one in _reports(state, office)
+    )
+    office.forced = not (stand and agreed)
+    since = None if office.planned_at is None else out.now - office.planned_at
+    if not office.forced and since is not None and since < state.settings.interval:
+        return
+    office.planned_at = out.now
+    office.question = state.new_id().number
+    office.phase = PLANNING
+    state.counters.plans += 1
+    version = Version(office.term.number, state.name, office.question)
+    problem = problem_of(state, version, office.samples.values(), missed, comparable=stand)
+    out.effects.append(MakePlan(office.question, problem))
+
+
+def _group_for(state: State, office: Office, routes: Routes, interest: Id) -> int:
+    filters = state.interests.filters(interest)
+    matching = [
+        (one.id.broker, sorted(state.interests.match(one.values)))
+        for one in office.samples.values()
+        if any(wanted.matches(one.values) for wanted in filters)
+    ]
+    return least_added(routes.plan, state.chart.costs(), routes.groups, interest, matching)
+
+
+def _collect(state: State, office: Office, message: Samples) -> None:
+    for one in message.documents:
+        office.samples[one.id] = one
+    while len(office.samples) > state.settings.samples:
+        office.samples.popitem(last=False)
+
+
+def _expire_samples(state: State, office: Office, now: int) -> None:
+    begin = now - state.settings.window
+    for one in [one for one in office.samples.values() if one.at < begin]:
+        del office.samples[one.id]
+
+
+def _expire_own(state: State, now: int) -> None:
+    while state.samples and state.samples[0].at < now - state.settings.window:
+        state.samples.popleft()
+        state.samples_sent = max(0, state.samples_sent - 1)
+
+
+def _passed_on(message: ToCoordinator) -> ToCoordinator:
+    return evolve(message, hops=message.hops + 1)
+
+
+def _key(name: str) -> int:
+    """A number for a name: the same everywhere and always."""
+    key = 0
+    for byte in name.encode():
+        key = (key * 257 + byte + 1) % (1 << 61)
+    return key

@@ -1,0 +1,206 @@
+"""The whole memory of a broker of a general graph."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict, deque
+
+from attrs import define, field
+
+from gossamer.protocol.brokers.core.identifiers import INCARNATION_BITS, Id
+from gossamer.protocol.brokers.core.timers import Timer
+from gossamer.protocol.brokers.graph.memory.counters import Counters
+from gossamer.protocol.brokers.graph.memory.interests import InterestTable
+from gossamer.protocol.brokers.graph.memory.messages import (
+    NO_TERM,
+    NO_VERSION,
+    Document,
+    Report,
+    Sampled,
+    Term,
+    Version,
+)
+from gossamer.protocol.brokers.graph.memory.routes import Versions
+from gossamer.protocol.brokers.graph.memory.settings import TreeSettings
+from gossamer.protocol.brokers.graph.memory.topology_map import Chart
+from gossamer.protocol.content.filters import Filter
+
+
+@define(eq=False)
+class Session:
+    """An attached client: its filters and advertisements by its own labels.
+
+    Attributes:
+        interest: its subscription, as all brokers know it.
+    """
+
+    name: str
+    interest: Id
+    subscriptions: dict[str, Filter] = field(factory=dict)
+    advertisements: dict[str, Filter] = field(factory=dict)
+
+    def labels(self, wanted: Filter) -> list[str]:
+        """What the client calls a filter, which may be several things."""
+        return [label for label, one in self.subscriptions.items() if one == wanted]
+
+
+@define(eq=False)
+class Link:
+    """A link to a neighbour.
+
+    Attributes:
+        cost: of a document of size 1 there.
+        up: whether it works.
+        ready: whether the neighbour knows as much as this broker, so that it can take documents.
+    """
+
+    name: str
+    cost: float
+    up: bool = True
+    ready: bool = False
+
+
+@define(eq=False)
+class Custody:
+    """A document that is not confirmed yet by all that it was sent to.
+
+    Attributes:
+        source: the neighbour that it came from and that is owed the confirmation; None where this
+            broker answers for it.
+        pending: by neighbour, the brokers behind it that the document is for.
+    """
+
+    document: Document
+    source: str | None
+    pending: dict[str, frozenset[str]] = field(factory=dict)
+
+
+@define(eq=False)
+class Stranded:
+    """A document that waits for a link, or for other trees.
+
+    Attributes:
+        hop: the neighbour that it is for; "" where there were no trees yet.
+        targets: the brokers that it is for; None for all that match.
+    """
+
+    document: Document
+    hop: str
+    targets: frozenset[str] | None
+
+
+IDLE, PLANNING, PREPARING, SWITCHING = "idle", "planning", "preparing", "switching"
+
+
+@define(eq=False)
+class Office:
+    """What the coordinator knows besides; a broker that is none has no office.
+
+    Attributes:
+        number: of the last directive.
+        phase: `PLANNING` while its host makes trees, `PREPARING` until all brokers hold them,
+            `SWITCHING` until all use them and no document is under way on earlier ones.
+        version: that these are about.
+        question: number of the last `effects.MakePlan`.
+        forced: whether its answer is installed whatever it saves.
+        planned_at: when that was, in microseconds.
+        reports: the last of each broker.
+        samples: by identifier of the document, in the order in which they came.
+    """
+
+    term: Term
+    number: int = 0
+    phase: str = IDLE
+    version: Version = NO_VERSION
+    question: int = 0
+    forced: bool = False
+    planned_at: int | None = None
+    reports: dict[str, Report] = field(factory=dict)
+    samples: OrderedDict[Id, Sampled] = field(factory=OrderedDict)
+
+
+@define(eq=False)
+class State:
+    """Everything that a broker remembers.
+
+    Attributes:
+        name: of the broker, unique in the overlay.
+        settings: which do not change.
+        next_number: of the next identifier.
+        news_number: of the last news of this broker.
+        chart: who is linked to whom.
+        interests: the subscriptions of all brokers.
+        versions: the trees.
+        term, number: of the last directive heard.
+        reported: what the coordinator was last told.
+        links: to neighbours.
+        clients: attached here, by name; hosted: the same by subscription.
+        custody: documents that are not confirmed, by issue and group.
+        under_way: how many of them are on the trees of each version.
+        stranded: documents that wait.
+        delivered: which clients got which document, the latest.
+        samples: own samples, the latest, and how many of them the coordinator was sent.
+        office: as coordinator.
+    """
+
+    name: str
+    settings: TreeSettings
+    next_number: int
+    news_number: int
+    chart: Chart
+    interests: InterestTable
+    versions: Versions
+    term: Term = NO_TERM
+    number: int = 0
+    reported: Report | None = None
+    links: dict[str, Link] = field(factory=dict)
+    clients: dict[str, Session] = field(factory=dict)
+    timers: dict[str, Timer] = field(factory=dict)
+    hosted: dict[Id, Session] = field(factory=dict)
+    custody: dict[tuple[Id, int], Custody] = field(factory=dict)
+    under_way: Counter[Version] = field(factory=Counter)
+    stranded: deque[Stranded] = field(factory=deque)
+    delivered: OrderedDict[Id, set[str]] = field(factory=OrderedDict)
+    samples: deque[Sampled] = field(factory=deque)
+    samples_sent: int = 0
+    office: Office | None = None
+    counters: Counters = field(factory=Counters)
+
+    @classmethod
+    def empty(
+        cls, name: str, settings: TreeSettings, interests: InterestTable, incarnation: int
+    ) -> State:
+        """The memory of a broker that has seen nothing."""
+        first = incarnation << INCARNATION_BITS
+        chart = Chart(name)
+        chart.numbers[name] = first
+        chart.links[name] = {}
+        return cls(name, settings, first, first, chart, interests, Versions(name))
+
+    def new_id(self) -> Id:
+        """An identifier that was never used."""
+        self.next_number += 1
+        return Id(self.name, self.next_number)
+
+    def ready(self, neighbour: str) -> bool:
+        """Whether a neighbour can take documents now."""
+        link = self.links.get(neighbour)
+        return link is not None and link.up and link.ready
+
+    def take_custody(self, custody: Custody) -> None:
+        """Hold a document until it is confirmed."""
+        document = custody.document
+        self.custody[document.issue, document.group] = custody
+        self.under_way[document.version] += 1
+
+    def release(self, custody: Custody) -> None:
+        """Hold a document no more."""
+        document = custody.document
+        del self.custody[document.issue, document.group]
+        self.under_way[document.version] -= 1
+        if not self.under_way[document.version]:
+            del self.under_way[document.version]
+
+    @property
+    def oldest_in_use(self) -> Version:
+        """The least version of those that documents are under way in, and that in use."""
+        return min([self.versions.using, *self.under_way])

@@ -1,0 +1,150 @@
+"""News of brokers: each tells of its own links and subscriptions, and what it tells floods to all.
+
+News of a broker are numbered, and links are first in, first out, so that all hear them in order and
+pass each on once. When a link comes up, its ends tell each other how much they know, and then what
+the other does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gossamer.protocol.brokers.core.errors import UnknownNeighbourError
+from gossamer.protocol.brokers.core.identifiers import Id
+from gossamer.protocol.brokers.graph.memory.messages import (
+    InterestChanged,
+    LinksChanged,
+    News,
+    Record,
+    Summary,
+)
+from gossamer.protocol.brokers.graph.memory.outbox import Outbox
+from gossamer.protocol.brokers.graph.memory.state import Link, State
+from gossamer.protocol.brokers.graph.routing.directives import whole_directive
+from gossamer.protocol.brokers.graph.routing.forwarding import on_link_down, on_link_ready
+from gossamer.protocol.content.filters import Filter
+
+# No broker has told so much: who says so would leave no numbers for what comes.
+_NONSENSE = 1 << 62
+
+# What this broker tells.
+
+
+def tell_links(state: State, out: Outbox, besides: str | None = None) -> None:
+    """Tell all neighbours but one which links of this broker work."""
+    links = {name: state.links[name].cost for name in sorted(state.links) if state.links[name].up}
+    state.chart.set_links(state.name, links, out.now)
+    out.flood(LinksChanged(state.name, _next_number(state), links), besides)
+
+
+def tell_interest(
+    state: State, out: Outbox, interest: Id, added: Iterable[Filter], removed: Iterable[Filter]
+) -> None:
+    """Tell all how a subscription of this broker has changed."""
+    more, less = tuple(added), tuple(removed)
+    if more or less:
+        state.interests.add(interest, more)
+        state.interests.remove(interest, less)
+        out.flood(InterestChanged(state.name, _next_number(state), interest, more, less))
+
+
+def summary(state: State) -> Summary:
+    """How much is known here."""
+    return Summary(dict(sorted(state.chart.numbers.items())), state.term, state.number)
+
+
+def record_of(state: State, broker: str) -> Record:
+    """All that is known of a broker."""
+    interests = {one: state.interests.filters(one) for one in state.interests.of(broker)}
+    links = state.chart.links.get(broker, {})
+    return Record(broker, state.chart.numbers[broker], dict(links), interests)
+
+
+# Links.
+
+
+def on_neighbour_up(state: State, out: Outbox, name: str, cost: float) -> None:
+    """A link works: tell its other end how much is known here."""
+    link = state.links.setdefault(name, Link(name, cost))
+    if link.up and link.ready:
+        on_neighbour_down(state, out, name)
+    link.cost, link.up, link.ready = cost, True, False
+    tell_links(state, out, besides=name)
+    out.send(name, summary(state))
+
+
+def on_neighbour_down(state: State, out: Outbox, name: str) -> None:
+    """A link does not work; raises `UnknownNeighbourError`."""
+    link = state.links.get(name)
+    if link is None:
+        raise UnknownNeighbourError(name)
+    link.up = link.ready = False
+    tell_links(state, out)
+    on_link_down(state, out, name)
+
+
+def on_summary(state: State, out: Outbox, source: str, message: Summary) -> None:
+    """Tell a neighbour what it does not know, and send it documents if it knows as much."""
+    for broker in sorted(state.chart.numbers):
+        if state.chart.numbers[broker] > message.numbers.get(broker, -1):
+            out.send(source, record_of(state, broker))
+    known = (message.term, message.number)
+    here = (state.term, state.number)
+    if known < here or (known != here and state.versions.present is not None):
+        out.send(source, whole_directive(state))
+    if known <= here:
+        make_ready(state, out, source)
+
+
+def make_ready(state: State, out: Outbox, name: str) -> None:
+    """Send a neighbour documents from now on."""
+    link = state.links[name]
+    if link.up and not link.ready:
+        link.ready = True
+        on_link_ready(state, out, name)
+
+
+# What other brokers tell.
+
+
+def on_news(state: State, out: Outbox, source: str, news: News) -> bool:
+    """Take over news of a broker and pass them on; returns whether they were news.
+
+    If some before them are missing, the neighbour is asked to tell them.
+    """
+    known = state.chart.numbers.get(news.broker, -1)
+    if news.broker == state.name:
+        _tell_again(state, out, news.number)
+        return False
+    if news.number <= known:
+        state.counters.stale += 1
+        return False
+    if not isinstance(news, Record) and news.number > known + 1:
+        out.send(source, summary(state))
+        return False
+    state.chart.numbers[news.broker] = news.number
+    match news:
+        case Record(broker, _, links, interests):
+            state.chart.set_links(broker, links, out.now)
+            state.interests.replace(broker, interests)
+        case LinksChanged(broker, _, links):
+            state.chart.set_links(broker, links, out.now)
+        case InterestChanged(_, _, interest, added, removed):
+            state.interests.add(interest, added)
+            state.interests.remove(interest, removed)
+    out.flood(news, source)
+    return True
+
+
+def _tell_again(state: State, out: Outbox, number: int) -> None:
+    """Tell all of this broker, if they remember it from a life that it has forgotten itself."""
+    if state.news_number < number < _NONSENSE:
+        state.news_number = number
+        _next_number(state)
+        out.flood(record_of(state, state.name))
+
+
+def _next_number(state: State) -> int:
+    state.news_number += 1
+    state.chart.numbers[state.name] = state.news_number
+    return state.news_number

@@ -1,0 +1,59 @@
+"""SCOT: content-based routing in structured cyclic overlays, with dynamic routing.
+
+After Shafique, *Content-based dynamic routing in structured overlay networks* (OctopiS). An overlay
+is the Cartesian product of a tree, copied once for each cluster, and a complete graph, which links
+the copies of every broker. Brokers route by subscriptions alone. The one door is
+`broker.ScotBroker.handle`: a message in, effects out; no clock, socket or file. Read in this order:
+
+- `overlay`: the product of a tree and a complete graph, and what a broker knows of it
+- `memory`: what crosses the door, and what is remembered
+- `routing`: subscription broadcast and the three ways to route, Algorithms 1 to 4
+- `take_over`: clients of dead brokers, and brokers that were dead, beyond the paper
+- `link`, `clients`, `broker`: links, clients, and the door itself
+- `codec`, `dump`: messages and a broker as plain data
+
+Three clusters of two brokers each, and the links of one broker:
+
+    >>> from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot
+    >>> scot = Scot(Factor.path("ab"), Factor.complete(3))
+    >>> scot.broker_count, scot.intra_cluster_count, scot.inter_cluster_count
+    (6, 3, 6)
+    >>> broker = BrokerLabel("a", 0)
+    >>> [str(other) for other in scot.primary_neighbours(broker)]
+    ['B(b,0)']
+    >>> [str(other) for other in scot.secondary_neighbours(broker)]
+    ['B(a,1)', 'B(a,2)']
+
+What a subscription of one of its clients makes of a broker:
+
+    >>> from gossamer.protocol.brokers.core import messages
+    >>> from gossamer.protocol.brokers.core.identifiers import client
+    >>> from gossamer.protocol.content.filters import parse
+    >>> from gossamer.protocol.brokers.scot import NeighbourUp, ScotBroker, ScotSettings
+    >>> host = ScotBroker("B1", scot.position(broker), ScotSettings(routing="static"))
+    >>> host.handle(0, None, NeighbourUp("B2", BrokerLabel("b", 0)))
+    []
+    >>> wanted = (("cheap", parse('symbol == "IBM" and price < 120.5')),)
+    >>> (sent,) = host.handle(1, client("trader"), messages.Attach(subscriptions=wanted))
+    >>> sent.neighbour, sent.message.host.text(3)
+    ('B2', '001')
+"""
+
+from gossamer.protocol.brokers.scot.broker import ScotBroker
+from gossamer.protocol.brokers.scot.memory.messages import NeighbourUp
+from gossamer.protocol.brokers.scot.memory.settings import ROUTINGS, ScotSettings
+from gossamer.protocol.brokers.scot.overlay.factors import Factor
+from gossamer.protocol.brokers.scot.overlay.labels import BrokerLabel, ClusterBitVector
+from gossamer.protocol.brokers.scot.overlay.topology import Position, Scot
+
+__all__ = [
+    "ROUTINGS",
+    "BrokerLabel",
+    "ClusterBitVector",
+    "Factor",
+    "NeighbourUp",
+    "Position",
+    "Scot",
+    "ScotBroker",
+    "ScotSettings",
+]

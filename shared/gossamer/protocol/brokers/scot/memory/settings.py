@@ -1,0 +1,65 @@
+"""How the brokers of a SCOT route, and when they take a link for overloaded."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from attrs import field, frozen
+
+from gossamer.protocol.kernel.errors import ConfigError
+
+BID, STATIC, DYNAMIC = "bid", "static", "dynamic"
+ROUTINGS: Final = (BID, STATIC, DYNAMIC)
+
+
+@frozen
+class ScotSettings:
+    """What all brokers of an overlay have in common.
+
+    Attributes:
+        routing: "bid" takes the overlay as it is, without clusters (Algorithm 2); "static" and
+            "dynamic" broadcast subscriptions in two steps (Algorithm 1) and route notifications by
+            Algorithm 3 or 4.
+        threshold: load (see `congestion.LinkStatus`) above which an output queue is congested;
+            Sec. 7.3 sets 10.
+        window: microseconds between two reports of the host on its output queues; Sec. 7.3 sets 50
+            milliseconds.
+        spare_links: whether case III of Algorithm 4 tries links that are not overloaded within the
+            cluster although no subscriber is behind them; off in the paper.
+        around_failures: whether notifications go around links that do not work (`around`); off in
+            the paper.
+        covering: whether a subscription that another from the same direction covers is kept back
+            within its cluster (`covering`); off in the paper, and without effect by BID.
+        cluster_detours: whether algorithm 4 takes notifications around overloaded links within a
+            cluster by another one (`cluster_detours`), not together with `around_failures`; off in
+            the paper.
+        take_over: whether a broker of its region keeps what a broker has promised its clients, and
+            takes them over when that is dead (`take_over`); off in the paper. It goes together with
+            `around_failures`, and not with `covering`: a subscription is only as safe as the one
+            that covers it, which may still be under way.
+    """
+
+    routing: str = field(default=DYNAMIC)
+    threshold: float = field(default=10.0)
+    window: int = field(default=50_000)
+    spare_links: bool = field(default=False)
+    around_failures: bool = field(default=False)
+    covering: bool = field(default=False)
+    cluster_detours: bool = field(default=False)
+    take_over: bool = field(default=False)
+
+    def __attrs_post_init__(self) -> None:
+        if self.routing not in ROUTINGS:
+            raise ConfigError("routing", self.routing, f"one of {', '.join(ROUTINGS)}")
+        if not self.threshold >= 0:
+            raise ConfigError("threshold", self.threshold, "a number from 0 on")
+        if not self.window > 0:
+            raise ConfigError("window", self.window, "a number of microseconds above 0")
+        if self.cluster_detours and self.around_failures:
+            expected = "false together with around_failures"
+            raise ConfigError("cluster_detours", self.cluster_detours, expected)
+        if self.take_over and (self.routing == BID or not self.around_failures):
+            expected = "around_failures with static or dynamic routing, on which that rests"
+            raise ConfigError("take_over", self.take_over, expected)
+        if self.take_over and self.covering:
+            raise ConfigError("covering", self.covering, "false together with take_over")

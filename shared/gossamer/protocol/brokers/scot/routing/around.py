@@ -1,0 +1,181 @@
+"""Notifications around failed links and brokers, by the parallel links of a SCOT.
+
+Beyond the paper, which leaves faults out (Sec. 5); `ScotSettings.around_failures`. No routing table
+changes: subscriptions made before the failure lead where they led, and only the missing step is
+replaced. A broker knows that a link does not work, not whether the broker behind it lives.
+
+- Into another cluster: a primary neighbour enters that cluster from its own region (`Detour`).
+- Within the cluster, from region r to region s: a secondary neighbour takes it from r to s in its
+  own cluster, and back into the first one there (`Bypass`). If the broker of that cluster in s does
+  not answer either, it is taken on to every region behind s but r, past the dead broker.
+
+Every subscriber at a living broker is still served exactly once, without a loop, if one link or one
+broker failed and there are two regions and two clusters at least:
+
+- A detour takes two hops and is not rerouted. It enters a cluster that would else have been entered
+  by the failed link, so still once; from wherever it is entered, its tree leads to all subscribers.
+- A tree without the failed link or broker falls into parts. A notification comes into one of them,
+  and only the broker there beside the failure sees it; that takes the notification to the others.
+  Each is entered once, beside the failure and with the order not to look there again (`past`). A
+  bypass moves away from `past` on the tree of another cluster, and cannot come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from attrs import evolve
+
+from gossamer.protocol.brokers.core.identifiers import Hop
+from gossamer.protocol.brokers.scot.memory.messages import Bypass, Detour, Notification
+from gossamer.protocol.brokers.scot.memory.outbox import Outbox
+from gossamer.protocol.brokers.scot.memory.state import State
+from gossamer.protocol.brokers.scot.overlay.errors import WrongClusterError, WrongRegionError
+from gossamer.protocol.brokers.scot.overlay.labels import NO_CLUSTERS, BrokerLabel
+from gossamer.protocol.brokers.scot.routing import cluster_detours
+from gossamer.protocol.brokers.scot.routing.targets import Targets, within_cluster
+
+
+def reroute(state: State, out: Outbox, notification: Notification, targets: Targets) -> Targets:
+    """Send a notification around the target links that do not work; returns those that do."""
+    if not state.settings.around_failures or not state.down:
+        return targets
+    plain = evolve(notification, targets=NO_CLUSTERS)
+    for cluster, name in targets.inter.items():
+        if name in state.down:
+            _detour(state, out, Detour(plain, cluster))
+    for name in targets.intra:
+        if name in state.down:
+            _bypass(state, out, plain, state.labels[name].region)
+    return evolve(
+        targets,
+        intra=tuple(name for name in targets.intra if name not in state.down),
+        inter={c: name for c, name in targets.inter.items() if name not in state.down},
+        spare=tuple(name for name in targets.spare if name not in state.down),
+    )
+
+
+def again(state: State, out: Outbox, name: str, message: Notification | Detour | Bypass) -> None:
+    """Send what was under way to a neighbour when its link failed, around that link.
+
+    The neighbour may have it all the same, and passed it on.
+    """
+    here = state.position.label
+    match message:
+        case Notification():
+            _notification_again(state, out, state.labels[name], message)
+        case Detour():
+            _detour(state, out, message)
+        case Bypass() if message.region == here.region:
+            _cross(state, out, message)
+        case Bypass() if message.cluster == here.cluster:
+            _bypass(state, out, message.notification, message.region)
+        case Bypass():
+            _to_region(state, out, message)
+
+
+def _notification_again(
+    state: State, out: Outbox, label: BrokerLabel, notification: Notification
+) -> None:
+    """Into the cluster or part of the tree behind the link, and into each cluster that it names."""
+    plain = evolve(notification, targets=NO_CLUSTERS)
+    if label.cluster == state.cluster:
+        _bypass(state, out, plain, label.region)
+    else:
+        _detour(state, out, Detour(plain, label.cluster))
+    for cluster in notification.targets:
+        secondary = state.secondary.get(cluster)
+        if secondary is None or secondary in state.down:
+            _detour(state, out, Detour(plain, cluster))
+        else:
+            out.send(secondary, plain)
+
+
+def on_detour(state: State, out: Outbox, hop: Hop, message: Detour) -> None:
+    """Send a notification into another cluster by the link of this region.
+
+    Raises `WrongClusterError`, and leaves everything as it was, for a cluster that does not exist
+    or that the broker is in.
+    """
+    _check_cluster(state, hop, "Detour", message.cluster, own=False)
+    name = state.secondary.get(message.cluster)
+    if name is None or name in state.down:
+        state.counters.lost += 1
+    else:
+        out.send(name, message.notification)
+
+
+def on_bypass(state: State, out: Outbox, hop: Hop, message: Bypass) -> None:
+    """Take a notification a step further around a link, or take it in behind that.
+
+    Raises `WrongClusterError` for a cluster that does not exist, and `WrongRegionError` for a
+    region that is neither this one nor beside it; both leave everything as it was.
+    """
+    _check_cluster(state, hop, "Bypass", message.cluster, own=True)
+    here = state.position.label
+    if message.region not in {here.region, *state.position.primary}:
+        raise WrongRegionError("Bypass", hop.name, message.region)
+    if message.region != here.region:
+        _to_region(state, out, message)
+    elif message.cluster == here.cluster:
+        _take_in(state, out, message)
+    else:
+        _cross(state, out, message)
+
+
+def _detour(state: State, out: Outbox, message: Detour) -> None:
+    """Through a neighbour of the same cluster, as the broker of the region may be dead."""
+    secondary = (name for c, name in state.secondary.items() if c != message.cluster)
+    working = _working(state, state.primary) or _working(state, secondary)
+    if working:
+        out.send(state.links.least_loaded(working), message)
+    else:
+        state.counters.lost += 1
+
+
+def _bypass(state: State, out: Outbox, notification: Notification, region: str) -> None:
+    here = state.position.label
+    working = _working(state, state.secondary.values())
+    if working:
+        message = Bypass(notification, here.cluster, region, past=here.region)
+        out.send(state.links.least_loaded(working), message)
+    else:
+        state.counters.lost += 1
+
+
+def _to_region(state: State, out: Outbox, message: Bypass) -> None:
+    name = state.primary_in(message.region)
+    if name is None or name in state.down:
+        state.counters.lost += 1
+    else:
+        out.send(name, message)
+
+
+def _cross(state: State, out: Outbox, message: Bypass) -> None:
+    """Back into the cluster, or past its broker in this region, which is dead."""
+    name = state.secondary.get(message.cluster)
+    if name is not None and name not in state.down:
+        out.send(name, message)
+        return
+    here = state.position.label.region
+    for region in sorted(state.position.primary - {message.past}):
+        _to_region(state, out, evolve(message, region=region, past=here))
+    out.stand_in(message.notification, message.cluster)
+
+
+def _take_in(state: State, out: Outbox, message: Bypass) -> None:
+    targets = within_cluster(state, message.notification, state.primary_in(message.past))
+    out.deliver(message.notification, targets.local)
+    for name in reroute(state, out, message.notification, targets).intra:
+        cluster_detours.send(state, out, message.notification, name)
+
+
+def _working(state: State, names: Iterable[str]) -> list[str]:
+    return [name for name in names if name not in state.down]
+
+
+def _check_cluster(state: State, hop: Hop, kind: str, cluster: int, *, own: bool) -> None:
+    highest = state.position.clusters - 1
+    if not 0 <= cluster <= highest or (not own and cluster == state.cluster):
+        expected = f"expected one from 0 to {highest}" + ("" if own else " but its receiver's")
+        raise WrongClusterError(kind, hop.name, [cluster], expected)

@@ -1,0 +1,163 @@
+"""Subscription broadcast in two steps (Sec. 5, Algorithm 1).
+
+In the first step a subscription goes through the cluster of its host broker, which is a tree; it is
+*primary* there. In the second each broker of that cluster sends it to its secondary neighbours,
+where it is *secondary* and goes no further. So each broker gets it once, and on the shortest way:
+the hops between the regions, and one more into another cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gossamer.protocol.brokers.core.identifiers import Hop
+from gossamer.protocol.brokers.scot.memory.messages import Subscription, Synchronise, Unsubscription
+from gossamer.protocol.brokers.scot.memory.outbox import Outbox
+from gossamer.protocol.brokers.scot.memory.state import State
+from gossamer.protocol.brokers.scot.memory.table import Entry
+from gossamer.protocol.brokers.scot.overlay.errors import WrongClusterError
+from gossamer.protocol.brokers.scot.overlay.labels import ClusterBitVector
+from gossamer.protocol.brokers.scot.routing import covering
+
+
+def host_cluster(state: State) -> ClusterBitVector:
+    """The vector that a host broker gives its subscriptions (Algorithm 1, lines 4-7)."""
+    return ClusterBitVector.of(state.cluster)
+
+
+def on_subscription(state: State, out: Outbox, hop: Hop, message: Subscription) -> None:
+    """Take a subscription of a neighbour.
+
+    Raises `WrongClusterError`, and leaves everything as it was, unless its one bit is that of the
+    neighbour's cluster: no broker passes on what came to it from another cluster.
+
+    Where clients are taken over, what comes again goes on again: it is to be acknowledged once it
+    is known everywhere, and the first that came may still be under way.
+    """
+    _check_host(state, hop, message)
+    known = state.table.get(message.id)
+    _take(state, out, hop, message)
+    if state.keeping is not None and known is not None and known.hop == hop:
+        pass_on(state, out, known)
+
+
+def _take(state: State, out: Outbox, hop: Hop, message: Subscription) -> None:
+    known = state.table.get(message.id)
+    if state.keeping is not None and (hop.name, message.id) in state.keeping.ended:
+        state.counters.stale += 1
+    elif known is None:
+        subscribe(state, out, Entry(message.id, message.filter, hop, message.host))
+    elif known.hop != hop:
+        state.counters.duplicates += 1
+
+
+def subscribe(state: State, out: Outbox, entry: Entry) -> None:
+    """Save a subscription that is new, and take both steps if it is primary (lines 8-15)."""
+    state.table.add(entry)
+    if covering.keeps_back(state, entry):
+        state.counters.kept_back += 1
+        state.covered.add(entry.id)
+    else:
+        pass_on(state, out, entry)
+
+
+def on_unsubscription(state: State, out: Outbox, hop: Hop, message: Unsubscription) -> None:
+    """Take an unsubscription of a neighbour."""
+    known = state.table.get(message.id)
+    if known is None or known.hop != hop:
+        state.counters.stale += 1
+    else:
+        unsubscribe(state, out, known)
+
+
+def unsubscribe(state: State, out: Outbox, entry: Entry) -> None:
+    """Forget a subscription, and take that along the tree that it made."""
+    state.table.remove(entry.id)
+    if entry.id in state.covered:
+        state.covered.discard(entry.id)
+        return
+    for uncovered in covering.uncovered_without(state, entry):
+        pass_on(state, out, uncovered)
+    for name in _next_brokers(state, entry):
+        out.send(name, Unsubscription(entry.id))
+
+
+def _check_host(state: State, hop: Hop, message: Subscription) -> None:
+    sender = state.labels[hop.name].cluster
+    if message.host != ClusterBitVector.of(sender):
+        raise WrongClusterError(
+            "Subscription", hop.name, message.host, f"expected only its own, {sender}"
+        )
+
+
+def synchronise(state: State, out: Outbox, neighbour: str) -> None:
+    """Tell a neighbour whose link came up all that stands on it; beyond the paper."""
+    told = (
+        Subscription(entry.id, entry.filter, entry.host)
+        for entry in state.table
+        if entry.id not in state.covered and neighbour in _next_brokers(state, entry)
+    )
+    anew = neighbour in state.unknown
+    out.send(neighbour, Synchronise(tuple(told), anew, state.complete))
+
+
+def on_synchronise(state: State, out: Outbox, hop: Hop, message: Synchronise) -> None:
+    """Take over what a neighbour tells: first what is new, then away with what is no more.
+
+    From a neighbour without memory only subscriptions of its own clients are taken away: it may
+    hear of all others in a moment. Where clients are taken over, subscriptions go around whoever is
+    dead: who was not knows more than who was, and its clients are handed back. So a broker tells
+    its neighbours again once they all have told it, and then all else that came from it is no more.
+
+    Raises `WrongClusterError`, and leaves everything as it was, as `on_subscription` does.
+    """
+    for told in message.subscriptions:
+        _check_host(state, hop, told)
+    for told in message.subscriptions:
+        _take(state, out, hop, told)
+    standing = {told.id for told in message.subscriptions}
+    for entry in [one for one in state.table if one.hop == hop and one.id not in standing]:
+        if _is_void(state, hop, entry, message):
+            unsubscribe(state, out, entry)
+    state.behind.discard(hop.name)
+    if hop.name in state.unknown:
+        state.returned = not message.anew
+    if state.settings.take_over:
+        _note_heard(state, out, hop.name)
+
+
+def _note_heard(state: State, out: Outbox, name: str) -> None:
+    """Tell all neighbours again what stands, once all of them have told it."""
+    before = state.complete
+    state.heard.add(name)
+    if state.complete and not before:
+        for other in sorted(state.labels.keys() - state.down):
+            synchronise(state, out, other)
+
+
+def _is_void(state: State, hop: Hop, entry: Entry, message: Synchronise) -> bool:
+    """Whether a subscription that a neighbour does not tell of is no more."""
+    own = entry.id.broker == hop.name
+    if not state.settings.take_over or hop.name in state.behind:
+        return own or not message.anew
+    return not message.anew if own else message.complete
+
+
+def introduce(state: State, out: Outbox, neighbour: str) -> None:
+    """Tell a neighbour whose link came up what it should know of."""
+    for entry in state.table:
+        if entry.id not in state.covered and neighbour in _next_brokers(state, entry):
+            out.send(neighbour, Subscription(entry.id, entry.filter, entry.host))
+
+
+def pass_on(state: State, out: Outbox, entry: Entry) -> None:
+    """Send a subscription where it goes on from here."""
+    for name in _next_brokers(state, entry):
+        out.send(name, Subscription(entry.id, entry.filter, entry.host))
+
+
+def _next_brokers(state: State, entry: Entry) -> Iterator[str]:
+    """Where a subscription goes on: primary neighbours but the last hop, then secondary ones."""
+    if state.cluster in entry.host:
+        yield from (name for name in state.primary if entry.hop.is_client or name != entry.hop.name)
+        yield from (state.secondary[cluster] for cluster in sorted(state.secondary))

@@ -1,0 +1,40 @@
+"""Brokers: content-based routing with covering, and pruning without bursts.
+
+After PADRES, and after Chen et al., *Congestion avoidance with selective filter aggregation* and
+*Congestion avoidance with incremental filter aggregation in content-based routing networks*. The
+one door is `broker.Broker.handle`: a message in, effects out; no clock, socket or file. Read in
+this order:
+
+- `core`, beside this folder: what crosses the door
+- `memory.settings`: covering off, lazy, active, packed, selective, incremental, and their figures
+- `memory`: what is remembered
+- `routing`: routing, covering, and unsubscription by Algorithm 1 of both papers
+- `sessions`, `clients`, `broker`: links, clients, and the door itself
+- `codec`, `dump`: messages and a broker as plain data, for links and logs
+
+A broker with two clients:
+
+    >>> from gossamer.protocol.brokers.core import messages
+    >>> from gossamer.protocol.brokers.tree import Broker, BrokerSettings, client
+    >>> from gossamer.protocol.content.filters import parse
+    >>> broker = Broker("B1", BrokerSettings(covering="incremental"))
+    >>> offer = (("quotes", parse("present(symbol) and price > 0")),)
+    >>> broker.handle(0, client("exchange"), messages.Attach(advertisements=offer))
+    []
+    >>> wanted = (("cheap", parse('symbol == "IBM" and price < 120.5')),)
+    >>> broker.handle(1, client("trader"), messages.Attach(subscriptions=wanted))
+    []
+    >>> quote = messages.Publish({"symbol": "IBM", "price": 81.5})
+    >>> (effect,) = broker.handle(2, client("exchange"), quote)
+    >>> effect.client, effect.labels, effect.publication.id
+    ('trader', ('cheap',), Id(broker='B1', number=3))
+    >>> (effect,) = broker.handle(3, client("exchange"), messages.Publish({"price": -1}))
+    >>> print(effect.error)
+    client 'exchange' has no advertisement that allows price = -1
+"""
+
+from gossamer.protocol.brokers.core.identifiers import Hop, Id, client, neighbour
+from gossamer.protocol.brokers.tree.broker import Broker
+from gossamer.protocol.brokers.tree.memory.settings import COVERINGS, BrokerSettings
+
+__all__ = ["COVERINGS", "Broker", "BrokerSettings", "Hop", "Id", "client", "neighbour"]

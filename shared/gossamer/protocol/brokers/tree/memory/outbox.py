@@ -1,0 +1,137 @@
+"""What one step of a broker wants to happen, in order."""
+
+from __future__ import annotations
+
+from gossamer.protocol.brokers.core.effects import Deliver, Effect, Refuse, Send, SetTimer
+from gossamer.protocol.brokers.core.identifiers import Hop
+from gossamer.protocol.brokers.core.messages import (
+    BetweenBrokers,
+    Frame,
+    Message,
+    Packed,
+    Publication,
+    Subscription,
+    Unsubscription,
+)
+from gossamer.protocol.brokers.core.timers import Timer
+from gossamer.protocol.brokers.tree.memory.link import Link, Retained
+from gossamer.protocol.brokers.tree.memory.state import State
+from gossamer.protocol.kernel.errors import ProtocolError
+
+
+class Outbox:
+    """Collects effects, and numbers what goes over links.
+
+    Attributes:
+        now: time of the step, in microseconds.
+    """
+
+    def __init__(self, state: State, now: int) -> None:
+        self.now = now
+        self._state = state
+        self._effects: list[Effect] = []
+        self._packed: dict[str, list[Subscription | Unsubscription]] = {}
+
+    def close(self) -> list[Effect]:
+        """All effects; nothing can be added afterwards."""
+        for name in sorted(self._packed):
+            self._unpack(self._state.links[name])
+        return self._effects
+
+    def send(self, link: Link, message: BetweenBrokers) -> None:
+        """Send to a neighbour; what an interrupted link misses, `Synchronise` tells later.
+
+        Only publications are not repeated by it: they are retained as the settings say, or lost.
+        """
+        if isinstance(message, Publication):
+            self._send_publication(link, message)
+        elif not link.up:
+            return
+        elif self._state.settings.rules.pack and isinstance(message, Subscription | Unsubscription):
+            self._packed.setdefault(link.name, []).append(message)
+        else:
+            self._send_frame(link, message)
+
+    def send_again(self, link: Link) -> None:
+        """Send the publications that a neighbour has not acknowledged."""
+        for retained in link.retained:
+            self._send_frame(link, retained.publication)
+            retained.session, retained.number = link.out_session, link.out_number
+
+    def deliver(self, client: str, publication: Publication, labels: tuple[str, ...]) -> None:
+        """Hand a publication to a client."""
+        self._state.counters.delivered += 1
+        self._effects.append(Deliver(client, publication, labels))
+
+    def refuse(self, hop: Hop, error: ProtocolError, message: Message) -> None:
+        """Send a message back to whoever caused it."""
+        self._effects.append(Refuse(hop, error, message))
+
+    def add(self, effect: Effect) -> None:
+        """Add an effect that has no rule of its own."""
+        self._effects.append(effect)
+
+    def set_timer(self, name: str, delay: int) -> None:
+        """Ask for a timer in so many microseconds, unless it is set already."""
+        timer = self._state.timers.setdefault(name, Timer())
+        if timer.at is None:
+            timer.token += 1
+            timer.at = self.now + delay
+            self._effects.append(SetTimer(name, timer.token, timer.at))
+
+    def set_again(self, name: str, timer: Timer) -> None:
+        """Ask once more for a timer that is set."""
+        if timer.at is not None:
+            self._effects.append(SetTimer(name, timer.token, timer.at))
+
+    def _send_publication(self, link: Link, publication: Publication) -> None:
+        if link.up:
+            self._send_frame(link, publication)
+        room = self._state.settings.retained_publications
+        if not room:
+            self._state.counters.lost += not link.up
+            return
+        if len(link.retained) >= room:
+            link.retained.popleft()
+            self._state.counters.lost += 1
+        advertised = self._state.advertisements[publication.advertisement].filter
+        retained = Retained(publication, advertised)
+        if link.up:
+            retained.session, retained.number = link.out_session, link.out_number
+        link.retained.append(retained)
+
+    def _send_frame(self, link: Link, message: BetweenBrokers) -> None:
+        self._unpack(link)
+        self._put(link, message)
+
+    def _unpack(self, link: Link) -> None:
+        messages = self._packed.pop(link.name, ())
+        if len(messages) == 1:
+            self._put(link, messages[0])
+        elif messages:
+            self._put(link, Packed(tuple(messages)))
+
+    def _put(self, link: Link, message: BetweenBrokers) -> None:
+        link.out_number += 1
+        counters = self._state.counters
+        count(counters.sent, counters.triggered_sent, message)
+        self._effects.append(Send(link.name, Frame(link.out_session, link.out_number, message)))
+
+
+def count(every: dict[str, int], triggered: dict[str, int], message: BetweenBrokers) -> None:
+    """Count a message by kind, and what it packs; `triggered` counts what nobody asked for."""
+    kind = type(message).__name__
+    every[kind] = every.get(kind, 0) + 1
+    if isinstance(message, Packed):
+        for inner in message.messages:
+            name = type(inner).__name__
+            every[name] = every.get(name, 0) + 1
+    if is_triggered(message):
+        triggered[kind] = triggered.get(kind, 0) + 1
+
+
+def is_triggered(message: BetweenBrokers) -> bool:
+    """Whether a message is, or packs, a triggered one."""
+    if isinstance(message, Packed):
+        return any(inner.triggered for inner in message.messages)
+    return isinstance(message, Subscription | Unsubscription) and message.triggered

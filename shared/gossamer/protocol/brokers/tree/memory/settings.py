@@ -1,0 +1,142 @@
+"""Settings of a broker: which covering, and the figures of both pruning papers.
+
+The covering modes are configurations of the same rules (`COVERINGS`). "Selective paper" and
+"incremental paper" are Chen et al., *Congestion avoidance with selective filter aggregation* and
+*... with incremental filter aggregation in content-based routing networks*. Times are integer
+microseconds; a default either cites a paper or says that it is a guess.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+from attrs import field, frozen
+
+from gossamer.protocol.kernel.errors import ConfigError
+
+SECOND: Final = 1_000_000
+
+
+class Pruning(Enum):
+    """How much of a subscription's tree an unsubscription takes down."""
+
+    NONE = "none"
+    SELECTIVE = "selective"
+    INCREMENTAL = "incremental"
+
+
+@frozen
+class Covering:
+    """What covering does.
+
+    Attributes:
+        quench: a subscription is not sent where one that covers it was.
+        clean: what was sent is taken back when one that covers it is sent.
+        pack: subscriptions and unsubscriptions of one step share a message.
+        pruning: whether unsubscriptions leave a part of the tree standing.
+    """
+
+    quench: bool
+    clean: bool = False
+    pack: bool = False
+    pruning: Pruning = Pruning.NONE
+
+
+COVERINGS: Final = {
+    "off": Covering(quench=False),
+    "lazy": Covering(quench=True),
+    "active": Covering(quench=True, clean=True),
+    "packed": Covering(quench=True, clean=True, pack=True),
+    "selective": Covering(quench=True, clean=True, pruning=Pruning.SELECTIVE),
+    "incremental": Covering(quench=True, clean=True, pruning=Pruning.INCREMENTAL),
+}
+"""Off; the algorithms of selective paper, Sec. V-A; and those of both papers' Sec. IV."""
+
+
+@frozen(kw_only=True)
+class BrokerSettings:
+    """What a broker is told.
+
+    Attributes:
+        covering: a key of `COVERINGS`.
+        similarity: threshold of selective pruning; 90 % (selective paper, Sec. V-A).
+        small_count: largest *count* that still means that nothing will be triggered, so that an
+            unsubscription goes everywhere; the paper says "a small value" (Sec. IV-B), this is a
+            guess.
+        many_similarity, many_triggered: threshold where at least that many subscriptions are
+            triggered; 60 % from lg M = 3.7 (incremental paper, Sec. IV-C).
+        some_similarity, some_triggered: the same from lg M = 1, 90 %; below, nothing is preserved.
+        statistics_window: for how long a publication counts in statistics; the papers say
+            "configurable", this is a guess.
+        statistics_entries: most publications in a broker's statistics; the papers' largest
+            database had about 28,000 (incremental paper, Sec. V-A2).
+        congested_queue: input queue, in messages, above which a broker is congested and holds
+            unsubscriptions back (incremental paper, Sec. IV); a guess.
+        release_interval: between two of them when it no longer is; a guess.
+        drop_unpaid: beyond the papers: give up aggregates that are kept for nobody, or that bring
+            more false positives than the thresholds allow.
+        review_interval: between two looks at the aggregates kept; a guess.
+        review_arrivals: publications that an aggregate has to bring before it is judged; a guess.
+        retained_publications: publications for a neighbour that are kept until it acknowledges
+            them, so that none is lost when a link or a broker fails; 0: none, and no
+            acknowledgements.
+        acknowledge_every: publications after which a neighbour gets an acknowledgement.
+        acknowledge_interval: longest time until it gets one.
+    """
+
+    covering: str = "active"
+    similarity: float = 0.9
+    small_count: int = 0
+    many_similarity: float = 0.6
+    many_triggered: int = 5012
+    some_similarity: float = 0.9
+    some_triggered: int = 10
+    statistics_window: int = 600 * SECOND
+    statistics_entries: int = 28_000
+    congested_queue: int = 100
+    release_interval: int = SECOND // 10
+    drop_unpaid: bool = True
+    review_interval: int = 10 * SECOND
+    review_arrivals: int = 20
+    retained_publications: int = 0
+    acknowledge_every: int = 32
+    acknowledge_interval: int = SECOND
+    rules: Covering = field(init=False, repr=False, eq=False)
+
+    def __attrs_post_init__(self) -> None:
+        if self.covering not in COVERINGS:
+            choices = ", ".join(COVERINGS)
+            raise ConfigError("broker.covering", self.covering, f"one of {choices}")
+        for name in ("similarity", "many_similarity", "some_similarity"):
+            self._check(name, 0.0, 1.0)
+        self._check("small_count", 0, None)
+        self._check("some_triggered", 1, None)
+        self._check("many_triggered", self.some_triggered, None)
+        for name in ("congested_queue", "retained_publications", "review_arrivals"):
+            self._check(name, 0, None)
+        for name in (
+            "statistics_window",
+            "statistics_entries",
+            "release_interval",
+            "review_interval",
+            "acknowledge_every",
+            "acknowledge_interval",
+        ):
+            self._check(name, 1, None)
+        object.__setattr__(self, "rules", COVERINGS[self.covering])
+
+    def _check(self, name: str, low: float, high: float | None) -> None:
+        value = getattr(self, name)
+        whole = isinstance(low, int)
+        fits = isinstance(value, int) if whole else isinstance(value, int | float)
+        if (
+            fits
+            and not isinstance(value, bool)
+            and low <= value
+            and (high is None or value <= high)
+        ):
+            return
+        sort = "a whole number" if whole else "a number"
+        expected = f"{sort} of at least {low}" if high is None else f"{sort} from {low} to {high}"
+        raise ConfigError(f"broker.{name}", value, expected)

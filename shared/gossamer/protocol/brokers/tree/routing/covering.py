@@ -1,0 +1,98 @@
+"""Covering: what is sent on a link, what is quenched, and what follows when something goes.
+
+One invariant makes routing right: on every link, each subscription that should be known there was
+sent, or hangs below one that was sent and covers it. New subscriptions go before the one that they
+replace, so it holds at the neighbour at every moment too, and no publication is missed.
+
+Covering off, lazy, active and packed differ by `settings.Covering` only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from gossamer.protocol.brokers.core.identifiers import Id
+from gossamer.protocol.brokers.core.messages import Subscription, Unsubscription
+from gossamer.protocol.brokers.tree.memory.link import Link
+from gossamer.protocol.brokers.tree.memory.outbox import Outbox
+from gossamer.protocol.brokers.tree.memory.state import State
+from gossamer.protocol.brokers.tree.memory.subscriptions import Entry
+from gossamer.protocol.content.filters import covers
+
+
+def offer(
+    state: State, out: Outbox, link: Link, entries: Collection[Entry], triggered: bool
+) -> None:
+    """Make subscriptions known on a link: each is quenched by what was sent, or sent.
+
+    Those that others among them cover come last, so that they need not be taken back.
+    """
+    uncovered = [entry for entry in entries if not _quench(link, entry)]
+    if state.settings.rules.quench:
+        uncovered, rest = state.subscriptions.uncovered_first(uncovered)
+    else:
+        rest = []
+    for entry in uncovered:
+        _send(state, out, link, entry, triggered)
+    for entry in rest:
+        if not _quench(link, entry):
+            _send(state, out, link, entry, triggered)
+
+
+def withdraw(state: State, out: Outbox, link: Link, message: Unsubscription) -> None:
+    """Take back what was sent on a link, after making known what it alone quenched.
+
+    The latter are the triggered subscriptions: NRS(S), the new root subscriptions (selective
+    paper, Sec. III-B).
+    """
+    free = link.sent.remove(message.id)
+    offer(state, out, link, [state.subscriptions[id_] for id_ in free], triggered=True)
+    out.send(link, message)
+
+
+def triggered_by(state: State, link: Link, id_: Id, enough: int) -> set[Id]:
+    """What `withdraw` would have to send on a link, or as many of it as are enough; changes
+    nothing."""
+    quenched = {covered: state.subscriptions[covered] for covered in link.sent.quenched_by(id_)}
+    found: set[Id] = set()
+    for entry in quenched.values():
+        if len(found) >= enough:
+            break
+        left = link.sent.coverer(entry.filter, besides=id_) is None
+        if left and not state.subscriptions.is_covered(entry, quenched):
+            found.add(entry.id)
+    return found
+
+
+def _quench(link: Link, entry: Entry) -> bool:
+    coverer = link.sent.coverer(entry.filter)
+    if coverer is None:
+        return False
+    link.sent.hang(entry.id, coverer)
+    return True
+
+
+def _send(state: State, out: Outbox, link: Link, entry: Entry, triggered: bool) -> None:
+    out.send(link, Subscription(entry.id, entry.filter, triggered))
+    covered = link.sent.covered_by(entry.filter) if state.settings.rules.clean else []
+    link.sent.add(entry.id, entry.filter)
+    for id_ in covered:
+        _clean(state, out, link, id_, entry)
+
+
+def _clean(state: State, out: Outbox, link: Link, id_: Id, coverer: Entry) -> None:
+    """Active covering: what a new subscription covers is taken back (Sec. V-A2 of the selective
+    paper)."""
+    left = []
+    for free in link.sent.remove(id_):
+        entry = state.subscriptions[free]
+        if covers(coverer.filter, entry.filter):
+            link.sent.hang(free, coverer.id)
+        else:
+            left.append(entry)
+    offer(state, out, link, left, triggered=True)
+    out.send(link, Unsubscription(id_, triggered=True))
+    # Not where its advertisements have just gone, or where nobody holds it any more.
+    cleaned = state.subscriptions.get(id_)
+    if cleaned is not None and link.name in cleaned.towards:
+        link.sent.hang(id_, coverer.id)

@@ -1,0 +1,213 @@
+"""The graph of brokers (Sec. III), and the arrays that algorithms on it work in.
+
+Brokers are 0 to n - 1 and links 0 to m - 1: names belong to the host. A broker's links lie together
+(compressed sparse rows), so that a search reads memory in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from gossamer.protocol.dissemination.graphs.errors import (
+    DisconnectedError,
+    LinkError,
+    UnknownHostError,
+    WeightError,
+)
+from gossamer.protocol.kernel.struct import Struct
+
+NONE: Final = -1
+
+Words = np.ndarray[Any, np.dtype[np.int64]]
+Reals = np.ndarray[Any, np.dtype[np.float64]]
+
+
+class Graph(Struct):
+    """A connected undirected graph of n brokers and m links, without loops or parallel links.
+
+    Attributes:
+        first: int64[n + 1], where the links of a broker begin in ``to`` and ``link``.
+        to: int64[2 m], the broker at the other end.
+        link: int64[2 m], which link leads there.
+        ends: int64[m, 2], the brokers that a link joins, the lower one first.
+        costs: float64[m], what a document of size 1 costs on a link; above zero.
+    """
+
+    first: Words
+    to: Words
+    link: Words
+    ends: Words
+    costs: Reals
+
+    @property
+    def nodes(self) -> int:
+        """How many brokers there are."""
+        return len(self.first) - 1
+
+    @property
+    def links(self) -> int:
+        """How many links there are."""
+        return len(self.ends)
+
+
+class Workspace(Struct):
+    """What algorithms on a graph of n brokers and m links write while they run.
+
+    Attributes:
+        distance: float64[n], cost of the best path found to a broker; sums: float64[n], of several.
+        origin: int64[n], the source at which that path begins; NONE where none was found.
+        before: int64[n], the broker before it on that path; NONE at a source.
+        via: int64[n], the link over which the path comes; NONE at a source.
+        order: int64[n], the brokers found, nearest first.
+        heap, place: int64[n], a heap of brokers by distance, and where in it each is.
+        sets: int64[n], disjoint sets of brokers: the one above, a set's head above itself.
+        marks: int64[n], counted up so that nothing need be cleared: see ``mark``.
+        seen: int64[n], the same for brokers that a document has reached on any tree.
+        mark: int64[1], the latest mark.
+        terminals: int64[n], the brokers that a tree has to join.
+        tree: int64[m], links of the tree that was found; kept: int64[m], those of an earlier one.
+        bridges: int64[m], candidates among the links; lengths: float64[m], their lengths.
+        degree: int64[n], links of the tree at a broker.
+        used: int64[m], marks of links.
+    """
+
+    distance: Reals
+    sums: Reals
+    origin: Words
+    before: Words
+    via: Words
+    order: Words
+    heap: Words
+    place: Words
+    sets: Words
+    marks: Words
+    seen: Words
+    mark: Words
+    terminals: Words
+    tree: Words
+    kept: Words
+    bridges: Words
+    lengths: Reals
+    degree: Words
+    used: Words
+
+
+def make_graph(
+    nodes: int, ends: Sequence[tuple[int, int]] | Words, costs: npt.ArrayLike = 1.0
+) -> Graph:
+    """The graph of ``nodes`` brokers with these links.
+
+    Args:
+        nodes: number of brokers, at least 1.
+        ends: the two brokers of each link.
+        costs: what each link costs a document of size 1, or one cost for all.
+
+    Raises:
+        UnknownHostError: a link ends at a broker that is not there.
+        LinkError: a link joins a broker to itself, or repeats another.
+        WeightError: a cost is not a finite number above zero.
+        DisconnectedError: some brokers cannot reach each other.
+    """
+    pairs = np.array(ends, np.int64).reshape(-1, 2)
+    weights = _read_costs(costs, pairs)
+    _check_ends(nodes, pairs)
+    pairs = np.sort(pairs, axis=1)
+    sources = np.concatenate([pairs[:, 0], pairs[:, 1]])
+    targets = np.concatenate([pairs[:, 1], pairs[:, 0]])
+    links = np.tile(np.arange(len(pairs), dtype=np.int64), 2)
+    sequence = np.lexsort((targets, sources))
+    first = np.zeros(nodes + 1, np.int64)
+    np.cumsum(np.bincount(sources, minlength=nodes), out=first[1:])
+    graph = Graph(
+        first=first,
+        to=targets[sequence],
+        link=links[sequence],
+        ends=np.ascontiguousarray(pairs),
+        costs=weights,
+    )
+    components = components_of(nodes, pairs)
+    if len(components) > 1:
+        raise DisconnectedError(components)
+    return graph
+
+
+def components_of(nodes: int, ends: Words) -> list[list[int]]:
+    """The brokers that reach each other, largest component first, then by lowest broker."""
+    above = list(range(nodes))
+    for one, other in ends.tolist():
+        above[_head(above, one)] = _head(above, other)
+    parts: dict[int, list[int]] = {}
+    for node in range(nodes):
+        parts.setdefault(_head(above, node), []).append(node)
+    return sorted(parts.values(), key=lambda part: (-len(part), part[0]))
+
+
+def make_workspace(graph: Graph) -> Workspace:
+    """Room for the algorithms on this graph; one workspace serves one caller at a time."""
+
+    def words(size: int) -> Words:
+        return np.zeros(size, np.int64)
+
+    n, m = graph.nodes, graph.links
+    return Workspace(
+        distance=np.zeros(n),
+        sums=np.zeros(n),
+        origin=words(n),
+        before=words(n),
+        via=words(n),
+        order=words(n),
+        heap=words(n),
+        place=words(n),
+        sets=words(n),
+        marks=words(n),
+        seen=words(n),
+        mark=words(1),
+        terminals=words(n),
+        tree=words(m),
+        kept=words(m),
+        bridges=words(m),
+        lengths=np.zeros(m),
+        degree=words(n),
+        used=words(m),
+    )
+
+
+def _head(above: list[int], node: int) -> int:
+    while above[node] != node:
+        above[node] = above[above[node]]
+        node = above[node]
+    return node
+
+
+def _read_costs(costs: npt.ArrayLike, pairs: Words) -> Reals:
+    try:
+        weights = np.array(np.broadcast_to(np.asarray(costs, np.float64), len(pairs)))
+    except (TypeError, ValueError):
+        raise WeightError("cost of links", repr(costs)) from None
+    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights > 0)))
+    if len(wrong):
+        link = int(wrong[0])
+        one, other = pairs[link].tolist()
+        raise WeightError(f"cost of link {link} between {one} and {other}", weights[link])
+    return weights
+
+
+def _check_ends(nodes: int, pairs: Words) -> None:
+    wrong = np.argwhere((pairs < 0) | (pairs >= nodes))
+    if len(wrong):
+        link, side = wrong[0].tolist()
+        raise UnknownHostError(f"an end of link {link}", int(pairs[link, side]), nodes)
+    loops = np.flatnonzero(pairs[:, 0] == pairs[:, 1])
+    if len(loops):
+        ends = (int(pairs[loops[0], 0]), int(pairs[loops[0], 1]))
+        raise LinkError(int(loops[0]), ends, "joins a broker to itself, expected two brokers")
+    sides = np.sort(pairs, axis=1)
+    _, firsts = np.unique(sides, axis=0, return_index=True)
+    repeated = np.setdiff1d(np.arange(len(pairs)), firsts)
+    if len(repeated):
+        ends = (int(pairs[repeated[0], 0]), int(pairs[repeated[0], 1]))
+        raise LinkError(int(repeated[0]), ends, "is a second one there, expected one link a pair")

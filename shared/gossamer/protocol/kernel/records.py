@@ -1,0 +1,151 @@
+"""Messages: records of 64-bit words, and the outbox that rules write them to.
+
+Everything that reaches a peer (timers, commands of its application, messages of other peers) and
+everything that leaves it (messages, deliveries) is one record, so that hosts need a single queue
+and `peer.step` is a single dispatch:
+
+    word 0   LENGTH  of the record in words, these four included
+    word 1   KIND    one of the constants below
+    word 2   TO      handle of the peer that is to take the record
+    word 3   FROM    handle of the peer that wrote it
+    word 4.. BODY    by kind
+
+Handles are rows in the simulator and address-book entries in a node; rules compare them for
+equality and nothing else. A host that learns that TO cannot be reached hands the record back to
+FROM with UNREACHABLE added to its kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gossamer.protocol.kernel.rules import Rule
+
+Words = npt.NDArray[np.int64]
+
+LENGTH, KIND, TO, FROM, BODY = 0, 1, 2, 3, 4
+
+# Timers, one firing of each a round.
+SAMPLE_TIMER = 1
+OVERLAY_TIMER = 2
+INSTALL_TIMER = 3
+
+# Commands of the application or host.
+JOIN = 8
+PUBLISH = 9
+WITHDRAW = 10
+CATCH_UP = 11
+LINK_BROKE = 12
+
+# Between peers.
+SAMPLE_REQUEST = 16
+SAMPLE_REPLY = 17
+TMAN_REQUEST = 18
+TMAN_REPLY = 19
+INSTALL = 20
+INSTALL_NEWS = 21
+ACKNOWLEDGE = 22
+EVENT = 23
+FIND_PLACE = 24
+PLACE_FOUND = 25
+LOAD_SHIFTED = 26
+HANDOVER = 27
+STORED = 28
+RECALL = 29
+RECALL_ANSWER = 30
+RECALLED = 31
+REPLAY_OFFER = 32
+REPLAY_WANTED = 33
+
+# Those that carry an event.
+EVENT_MESSAGES = (EVENT, RECALLED)
+
+# Effects for the host.
+DELIVER = 48
+PUBLISHED = 49
+NOT_PUBLISHED = 50
+HELD = 51
+CAUGHT_UP = 52
+
+# Kinds from here on are the user's own.
+USER = 128
+
+# Added to the kind of a record that comes back because its addressee cannot be reached.
+UNREACHABLE = 1 << 20
+
+HEAD, TAIL, REFUSED, OPEN, CURSORS = 0, 1, 2, 3, 4
+
+# In place of an open record: one was opened or closed while another was open, or closed with a body
+# of less than no words.
+OUT_OF_ORDER = -1
+
+
+class Outbox(NamedTuple):
+    """Where rules append records.
+
+    Attributes:
+        words: int64[capacity], the records one after another.
+        cursor: int64[CURSORS]: first word not yet taken, first word not yet written, how many
+            records found no room (a host raises `CapacityError` when that is not zero), and the
+            offset of the record that is open plus 1, 0 for none (or OUT_OF_ORDER; a host that
+            finds it other than 0 when a step has ended, has met a wrong rule).
+    """
+
+    words: Words
+    cursor: Words
+
+
+def make_outbox(capacity: int) -> Outbox:
+    """An empty outbox of ``capacity`` words."""
+    return Outbox(np.zeros(capacity, np.int64), np.zeros(CURSORS, np.int64))
+
+
+class _OutboxRule(Rule):
+    """A rule of outboxes; one that checks what is done with it brings a form of its own."""
+
+    def __call__(self, out: Any, *args: Any) -> Any:
+        if isinstance(out, Outbox):
+            return super().__call__(out, *args)
+        return getattr(out, self.source.__name__)(*args)
+
+
+def _outbox_rule(function: Callable[..., Any]) -> Rule:
+    return _OutboxRule(function, function, inline=True)
+
+
+@_outbox_rule
+def open_record(out: Outbox, kind: int, to: int, source: int, body_words: int) -> Any:
+    """Begin a record of at most ``body_words`` body words.
+
+    Returns the offset of its header, or -1 where there is no room (counted as refused). The
+    record exists only after `close_record`, which comes (or `drop_record`) before the next is
+    begun and before the step ends.
+    """
+    at = out.cursor[TAIL]
+    if at + BODY + body_words > len(out.words):
+        out.cursor[REFUSED] += 1
+        return -1
+    out.cursor[OPEN] = at + 1 if out.cursor[OPEN] == 0 else OUT_OF_ORDER
+    out.words[at + KIND] = kind
+    out.words[at + TO] = to
+    out.words[at + FROM] = source
+    return at
+
+
+@_outbox_rule
+def close_record(out: Outbox, at: int, body_words: int) -> None:
+    """Finish the record opened at ``at`` with the body words really written."""
+    in_order = out.cursor[OPEN] == at + 1 and body_words >= 0
+    out.cursor[OPEN] = 0 if in_order else OUT_OF_ORDER
+    out.words[at + LENGTH] = BODY + body_words
+    out.cursor[TAIL] = at + BODY + body_words
+
+
+@_outbox_rule
+def drop_record(out: Outbox, at: int) -> None:
+    """Give up the record opened at ``at``: it will not exist."""
+    out.cursor[OPEN] = 0 if out.cursor[OPEN] == at + 1 else OUT_OF_ORDER

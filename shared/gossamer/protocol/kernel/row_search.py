@@ -1,0 +1,240 @@
+"""Searching rows: what is asked for in loops over many words, without any meaning of its own.
+
+A loop over a row costs an interpreter a tenth of a microsecond a word and more, so these have a
+second form that leaves the loop to NumPy. Tests hold both forms equal.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import Any
+
+import numpy as np
+
+from gossamer.protocol.kernel.box_index import index_of
+from gossamer.protocol.kernel.rules import rule_with_interpreted_form
+from gossamer.protocol.kernel.struct import as_array
+
+
+def _same(i: int) -> int:
+    return i
+
+
+@rule_with_interpreted_form(_same)
+def index(i: int) -> Any:
+    """``i`` for use as an index that is not negative.
+
+    Spares the compiled form Python's counting from the end, which keeps loops over a row from
+    being vectorised.
+    """
+    return np.uint64(i)
+
+
+def _copy_row_at_once(rows: Any, i: int, j: int, words: Any) -> None:
+    as_array(words)[:] = as_array(rows)[i, j]
+
+
+@rule_with_interpreted_form(_copy_row_at_once)
+def copy_row(rows: Any, i: int, j: int, words: Any) -> None:
+    """Copy the row ``rows[i, j]`` to ``words``, which is as long."""
+    for w in range(rows.shape[2]):
+        words[w] = rows[i, j, w]
+
+
+def _copy_words_at_once(words: Any, at: int, size: int, target: Any, to: int) -> None:
+    copied = words[at : at + size]
+    if type(target) is memoryview:
+        target[to : to + size] = array(target.format, copied) if type(copied) is list else copied
+    else:
+        target[to : to + size] = copied if type(copied) is list else copied.tolist()
+
+
+@rule_with_interpreted_form(_copy_words_at_once)
+def copy_words(words: Any, at: int, size: int, target: Any, to: int) -> None:
+    """Copy ``words[at:at + size]`` to ``target[to:]``, another array or later in the same one."""
+    for w in range(size):
+        target[to + w] = words[at + w]
+
+
+def _position_at_once(rows: Any, p: int, word: int) -> int:
+    same = as_array(rows)[p] == word
+    first = int(same.argmax())
+    return first if same[first] else -1
+
+
+@rule_with_interpreted_form(_position_at_once, inline=False)
+def position(rows: Any, p: int, word: int) -> int:
+    """Where ``word`` stands first in row ``p``, -1 where it does not; rows are not empty."""
+    for i in range(rows.shape[1]):
+        if rows[p, i] == word:
+            return i
+    return -1
+
+
+def _position_in_column_at_once(rows: Any, p: int, w: int, word: int) -> int:
+    same = as_array(rows)[p, :, w] == word
+    first = int(same.argmax())
+    return first if same[first] else -1
+
+
+@rule_with_interpreted_form(_position_in_column_at_once, inline=False)
+def position_in_column(rows: Any, p: int, w: int, word: int) -> int:
+    """The first i for which ``rows[p, i, w]`` is ``word``, -1 if none is; there are some rows."""
+    for i in range(rows.shape[1]):
+        if rows[p, i, w] == word:
+            return i
+    return -1
+
+
+def _is_in_ring_at_once(rows: Any, p: int, begin: int, end: int, word: int) -> bool:
+    row = as_array(rows)[p]
+    size = len(row)
+    first = begin % size
+    last = first + end - begin
+    # Past its end, the ring goes on where it begins.
+    return bool((row[first:last] == word).any() or (row[: max(0, last - size)] == word).any())
+
+
+@rule_with_interpreted_form(_is_in_ring_at_once, inline=False)
+def is_in_ring(rows: Any, p: int, begin: int, end: int, word: int) -> bool:
+    """Whether row ``p``, a ring, holds ``word`` among its entries from number ``begin`` to ``end``.
+
+    Entry i stands at place i modulo the size of the ring, which is not empty; ``end`` is past the
+    last of them, and they are no more than fit.
+    """
+    size = rows.shape[1]
+    for i in range(end - 1, begin - 1, -1):
+        if rows[p, i % size] == word:
+            return True
+    return False
+
+
+def _boxes_that_hold(ends: Any, first: int, words: Any, at: int, size: int) -> Any:
+    held: Any = np.True_
+    for d in range(size):
+        value = words[at + d]
+        held = held & (ends[first + 2 * d] <= value) & (ends[first + 2 * d + 1] >= value)
+    return held
+
+
+def _write_places(places: Any, found: Any) -> int:
+    found[: len(places)] = places
+    return len(places)
+
+
+def _find_boxes_at_once(
+    boxes: Any, p: int, count: int, first: int, words: Any, at: int, size: int, found: Any
+) -> int:
+    array = as_array(boxes)
+    index = index_of(array, p, count, first, size)
+    if index is not None:
+        return _write_places(index.find(words, at), found)
+    held = _boxes_that_hold(array[p, :count].T, first, words, at, size)
+    return _write_places(held.nonzero()[0].data, found)
+
+
+@rule_with_interpreted_form(_find_boxes_at_once, inline=False)
+def find_boxes(
+    boxes: Any, p: int, count: int, first: int, words: Any, at: int, size: int, found: Any
+) -> int:
+    """Write to ``found``, in order, which boxes hold a point, and return how many do.
+
+    Args:
+        boxes: int64[n, m, w], a lowest and a highest value a dimension from word ``first`` on.
+        p, count: the boxes are ``boxes[p, :count]``.
+        first: the word of a box where its ends begin.
+        words, at, size: the point is ``words[at:at + size]``.
+        found: int64[m] at least.
+    """
+    held = 0
+    for i in range(count):
+        holds = True
+        for d in range(size):
+            value = words[at + d]
+            if value < boxes[p, i, first + 2 * d] or value > boxes[p, i, first + 2 * d + 1]:
+                holds = False
+                break
+        if holds:
+            found[held] = i
+            held += 1
+    return held
+
+
+def _find_labelled_boxes_at_once(
+    boxes: Any,
+    p: int,
+    count: int,
+    label_at: int,
+    label: int,
+    first: int,
+    words: Any,
+    at: int,
+    size: int,
+    found: Any,
+) -> int:
+    array = as_array(boxes)
+    index = index_of(array, p, count, first, size, label_at)
+    if index is not None:
+        return _write_places(index.find_labelled(label, words, at), found)
+    ends = array[p, :count].T
+    held = (ends[label_at] == label) & _boxes_that_hold(ends, first, words, at, size)
+    return _write_places(held.nonzero()[0].data, found)
+
+
+@rule_with_interpreted_form(_find_labelled_boxes_at_once, inline=False)
+def find_labelled_boxes(
+    boxes: Any,
+    p: int,
+    count: int,
+    label_at: int,
+    label: int,
+    first: int,
+    words: Any,
+    at: int,
+    size: int,
+    found: Any,
+) -> int:
+    """`find_boxes` among the boxes of which word ``label_at`` is ``label``."""
+    held = 0
+    for i in range(count):
+        holds = boxes[p, i, label_at] == label
+        for d in range(size):
+            if not holds:
+                break
+            value = words[at + d]
+            if value < boxes[p, i, first + 2 * d] or value > boxes[p, i, first + 2 * d + 1]:
+                holds = False
+        if holds:
+            found[held] = i
+            held += 1
+    return held
+
+
+def _mark_points_at_once(
+    points: Any, p: int, words: Any, at: int, size: int, mark: int, marks: Any
+) -> None:
+    columns = as_array(points)[p].T
+    held: Any = np.True_
+    for d in range(size):
+        held = held & (columns[d] >= words[at + 2 * d]) & (columns[d] <= words[at + 2 * d + 1])
+    as_array(marks)[held] |= mark
+
+
+@rule_with_interpreted_form(_mark_points_at_once, inline=False)
+def mark_points(points: Any, p: int, words: Any, at: int, size: int, mark: int, marks: Any) -> None:
+    """Set the bits of ``mark`` in the marks of all points that a box holds.
+
+    Args:
+        points: int64[n, m, size]; those of row ``p`` are looked at.
+        words, at: the box, a lowest and a highest value a dimension from ``words[at]`` on.
+        marks: int64[m].
+    """
+    for i in range(points.shape[1]):
+        holds = True
+        for d in range(size):
+            value = points[p, i, d]
+            if value < words[at + 2 * d] or value > words[at + 2 * d + 1]:
+                holds = False
+                break
+        if holds:
+            marks[i] |= mark

@@ -1,1 +1,0 @@
-"""overlay rules."""

@@ -1,0 +1,366 @@
+"""Event delivery: n copies to n rendezvous nodes, then down the delivery trees.
+
+Vinifera, Sec. IV-B4. The rendezvous node of a copy, and every peer below it, matches the event
+against the whole subscriptions in its content routing table and forwards it to the neighbours that
+asked for it. A subscriber is registered by its primary attribute only; should it hold an event
+already, for instance as a relay in another attribute's tree, it is not served again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gossamer.protocol.kernel.records import (
+    BODY,
+    DELIVER,
+    EVENT,
+    FROM,
+    LENGTH,
+    Outbox,
+    close_record,
+    open_record,
+)
+from gossamer.protocol.kernel.row_search import (
+    copy_words,
+    find_boxes,
+    find_labelled_boxes,
+    position,
+)
+from gossamer.protocol.kernel.rules import rule
+from gossamer.protocol.peer.rendezvous.event_log import hold
+from gossamer.protocol.peer.rendezvous.publication import (
+    NOBODY,
+    PENDING_EVENT,
+    PENDING_VALUES,
+    UNANSWERED,
+    answer_publisher,
+    await_answers,
+    is_due_again,
+    note_try,
+)
+from gossamer.protocol.peer.rendezvous.replay import (
+    EVENT_ATTRIBUTE,
+    EVENT_HOPS,
+    EVENT_ID,
+    EVENT_MODE,
+    EVENT_ORIGIN,
+    EVENT_TREE_HOPS,
+    EVENT_VALUES,
+    FINAL,
+    GREEDY,
+    REPLICA,
+    TREE,
+    has_seen,
+    remember,
+)
+from gossamer.protocol.peer.rendezvous.routing import (
+    handle_of_slot,
+    next_hop,
+    rendezvous_value,
+)
+from gossamer.protocol.peer.rendezvous.routing_table import source_of
+from gossamer.protocol.peer.settings.config import LOAD_UNIT
+from gossamer.protocol.peer.state.links import HANDLE_MASK
+from gossamer.protocol.peer.state.state import (
+    BOX,
+    FALSE_POSITIVES,
+    HOPS_EXCEEDED,
+    MALFORMED,
+    REPEATED,
+)
+
+
+@rule
+def is_interested(s: Any, p: int, words: Any, at: int) -> bool:
+    """Whether a subscription of ``p`` matches the values at ``words[at:]`` on every attribute."""
+    found = s.work.found
+    count = s.constrained.shape[1]
+    for i in range(find_boxes(s.subscriptions, p, count, 0, words, at, s.params.attributes, found)):
+        if s.constrained[p, found[i]] >= 0:
+            return True
+    return False
+
+
+@rule
+def matching_entries(s: Any, p: int, words: Any, body: int) -> int:
+    """Write to ``work.found`` the entries that ask for an event copy; return their number."""
+    return find_labelled_boxes(
+        s.table,
+        p,
+        s.table_count[p],
+        BOX,
+        words[body + EVENT_ATTRIBUTE],
+        BOX + 1,
+        words,
+        body + EVENT_VALUES,
+        s.params.attributes,
+        s.work.found,
+    )
+
+
+@rule
+def send_event(
+    s: Any, p: int, to: int, mode: int, tree_hops: int, words: Any, body: int, out: Outbox
+) -> None:
+    """Send the event whose body stands at ``words[body:]`` on, one hop further."""
+    size = EVENT_VALUES + s.params.attributes
+    at = open_record(out, EVENT, to, s.sampler.handle[p], size)
+    if at < 0:
+        return
+    sent = at + BODY
+    copy_words(words, body, size, out.words, sent)
+    out.words[sent + EVENT_MODE] = mode
+    if mode == TREE:
+        # Nobody answers from here on.
+        out.words[sent + EVENT_ORIGIN] = NOBODY
+    out.words[sent + EVENT_HOPS] += 1
+    out.words[sent + EVENT_TREE_HOPS] = tree_hops
+    close_record(out, at, size)
+
+
+@rule
+def deliver(s: Any, p: int, words: Any, body: int, tree_hops: int, out: Outbox) -> None:
+    """Hand an event to the application, unless it has it already."""
+    event = words[body + EVENT_ID]
+    if position(s.delivered, p, event) >= 0:
+        return
+    place = s.delivered_next[p]
+    s.delivered[p, place] = event
+    s.delivered_next[p] = (place + 1) % s.delivered.shape[1]
+    me = s.sampler.handle[p]
+    at = open_record(out, DELIVER, me, me, 3)
+    if at < 0:
+        return
+    out.words[at + BODY] = event
+    out.words[at + BODY + 1] = words[body + EVENT_HOPS]
+    out.words[at + BODY + 2] = tree_hops
+    close_record(out, at, 3)
+
+
+@rule
+def forward_down(
+    s: Any, p: int, source: int, words: Any, body: int, tree_hops: int, out: Outbox
+) -> int:
+    """Send the event to every neighbour that asked for it; return to how many."""
+    told = 0
+    found = s.work.found
+    neighbours = s.work.told
+    for i in range(matching_entries(s, p, words, body)):
+        neighbour = source_of(s, p, found[i])
+        if neighbour == source:
+            continue
+        known = False
+        for t in range(told - 1, -1, -1):
+            if neighbours[t] == neighbour:
+                known = True
+                break
+        if not known:
+            neighbours[told] = neighbour
+            told += 1
+            send_event(s, p, neighbour, TREE, tree_hops + 1, words, body, out)
+    return told
+
+
+@rule
+def is_false_positive(s: Any, p: int, words: Any, at: int) -> bool:
+    """Whether ``p`` is about to take an event from a tree that it neither wants nor passes on.
+
+    Only somebody's merged ranges brought it here. Copies that ``p`` has seen before are not false
+    positives, but repeated. A host asks this before `step`, which then counts FALSE_POSITIVES.
+    """
+    body = at + BODY
+    if words[body + EVENT_MODE] != TREE or words[body + EVENT_HOPS] >= s.params.hop_limit:
+        return False
+    if is_interested(s, p, words, body + EVENT_VALUES):
+        return False
+    for i in range(matching_entries(s, p, words, body)):
+        if source_of(s, p, s.work.found[i]) != words[at + FROM]:
+            return False
+    return not has_seen(
+        s, p, words[body + EVENT_ID] * s.params.attributes + words[body + EVENT_ATTRIBUTE]
+    )
+
+
+@rule
+def disseminate(
+    s: Any, p: int, source: int, words: Any, body: int, tree_hops: int, out: Outbox
+) -> int:
+    """Take an event copy as part of its delivery tree: remember, deliver, forward.
+
+    Returns 0 if the copy was here before, 1 if the peer wants the event itself, else 2.
+    """
+    copy = words[body + EVENT_ID] * s.params.attributes + words[body + EVENT_ATTRIBUTE]
+    if has_seen(s, p, copy):
+        s.counters[p, REPEATED] += 1
+        return 0
+    hops = words[body + EVENT_HOPS] << 32 | tree_hops
+    remember(s, p, copy, hops, words, body + EVENT_VALUES)
+    interested = is_interested(s, p, words, body + EVENT_VALUES)
+    if interested:
+        deliver(s, p, words, body, tree_hops, out)
+    told = forward_down(s, p, source, words, body, tree_hops, out)
+    if not interested and told == 0 and words[body + EVENT_MODE] == TREE:
+        s.counters[p, FALSE_POSITIVES] += 1
+    return 1 if interested else 2
+
+
+@rule
+def take_to_hold(s: Any, p: int, source: int, words: Any, body: int, out: Outbox) -> int:
+    """Take an event copy as one of those who answer for it; returns what `disseminate` does."""
+    taken = disseminate(s, p, source, words, body, 0, out)
+    copy = words[body + EVENT_ID] * s.params.attributes + words[body + EVENT_ATTRIBUTE]
+    hold(s, p, copy, taken == 0, words, body + EVENT_VALUES, out)
+    return taken
+
+
+@rule
+def send_replica(s: Any, p: int, left: int, words: Any, body: int, out: Outbox) -> None:
+    """Let the successor disseminate the event too, and ``left - 1`` successors of its own.
+
+    The last of them answers the publisher.
+    """
+    if left > 0 and s.successor[p] >= 0:
+        to = handle_of_slot(s, p, s.successor[p])
+        send_event(s, p, to, REPLICA + left - 1, 0, words, body, out)
+    else:
+        answer_publisher(s, p, words, body, out)
+
+
+@rule
+def act_as_rendezvous(s: Any, p: int, words: Any, body: int, out: Outbox) -> None:
+    """Begin the delivery tree of an event copy, and count the load (Sec. IV-B5).
+
+    The neighbour that routed the copy here may well be a child in the tree: nobody is left out.
+    """
+    taken = take_to_hold(s, p, -1, words, body, out)
+    if taken == 2:
+        s.load[p] += LOAD_UNIT
+    if taken > 0 or words[body + EVENT_ORIGIN] >= 0:
+        send_replica(s, p, s.params.replicas, words, body, out)
+
+
+@rule
+def route(s: Any, p: int, words: Any, body: int, out: Outbox) -> None:
+    """Bring an event copy one hop closer to its rendezvous node.
+
+    A copy that was sent as to its rendezvous node, and finds that a peer in between has taken the
+    value over, goes back along predecessors until it is there. With replicas, those it passes
+    disseminate it too: one of them was its rendezvous node until a moment ago.
+    """
+    attribute = words[body + EVENT_ATTRIBUTE]
+    value = rendezvous_value(s, attribute, words[body + EVENT_VALUES + attribute])
+    hop = next_hop(s, p, value)
+    if hop < 0:
+        act_as_rendezvous(s, p, words, body, out)
+    elif words[body + EVENT_MODE] == FINAL:
+        if s.params.replicas > 0:
+            disseminate(s, p, -1, words, body, 0, out)
+        to = handle_of_slot(s, p, s.predecessor[p])
+        send_event(s, p, to, FINAL, 0, words, body, out)
+    else:
+        mode = FINAL if hop & 1 == 1 else GREEDY
+        send_event(s, p, handle_of_slot(s, p, hop >> 1), mode, 0, words, body, out)
+
+
+@rule
+def event_is_well_formed(s: Any, p: int, words: Any, at: int) -> bool:
+    """Whether an event record has the schema's number of values and a possible head."""
+    body = at + BODY
+    if (
+        words[at + LENGTH] == BODY + EVENT_VALUES + s.params.attributes
+        and 0 <= words[body + EVENT_ATTRIBUTE] < s.params.attributes
+        and 0 <= words[body + EVENT_MODE] < REPLICA + s.params.replicas
+        and words[body + EVENT_ID] >= 0
+        and words[body + EVENT_HOPS] >= 0
+        and -1 <= words[body + EVENT_ORIGIN] <= HANDLE_MASK
+    ):
+        return True
+    s.counters[p, MALFORMED] += 1
+    return False
+
+
+@rule
+def on_event(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
+    """Take an event copy from another peer."""
+    if not event_is_well_formed(s, p, words, at):
+        return
+    body = at + BODY
+    mode = words[body + EVENT_MODE]
+    if words[body + EVENT_HOPS] >= s.params.hop_limit:
+        s.counters[p, HOPS_EXCEEDED] += 1
+    elif mode == TREE:
+        disseminate(s, p, words[at + FROM], words, body, words[body + EVENT_TREE_HOPS], out)
+    elif mode < TREE:
+        route(s, p, words, body, out)
+    else:
+        take_to_hold(s, p, words[at + FROM], words, body, out)
+        send_replica(s, p, mode - REPLICA, words, body, out)
+
+
+@rule
+def on_recalled(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
+    """Take an event that ``p`` missed while it was away, for itself alone."""
+    if event_is_well_formed(s, p, words, at):
+        body = at + BODY
+        if is_interested(s, p, words, body + EVENT_VALUES):
+            deliver(s, p, words, body, 0, out)
+
+
+@rule
+def on_publish(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
+    """Publish: one copy to the rendezvous node of each attribute's value.
+
+    The command's body is that of an event; attribute, mode, hops and origin in it are not read. A
+    publisher that is itself a rendezvous node begins the tree at once.
+    """
+    if words[at + LENGTH] != BODY + EVENT_VALUES + s.params.attributes:
+        s.counters[p, MALFORMED] += 1
+        return
+    body = at + BODY
+    if await_answers(s, p, words, body, out):
+        send_copies(s, p, (1 << s.params.attributes) - 1, words, body, out)
+
+
+@rule
+def send_copies(s: Any, p: int, wanted: int, words: Any, body: int, out: Outbox) -> None:
+    """Send an event to the rendezvous nodes of the attributes whose bits ``wanted`` has set."""
+    for a in range(s.params.attributes):
+        if (wanted >> a) & 1 == 1:
+            words[body + EVENT_HOPS] = 0
+            words[body + EVENT_TREE_HOPS] = 0
+            words[body + EVENT_ATTRIBUTE] = a
+            words[body + EVENT_MODE] = GREEDY
+            route(s, p, words, body, out)
+
+
+@rule
+def publish_again(s: Any, p: int, out: Outbox) -> None:
+    """Send what has gone unanswered for too long once more."""
+    for i in range(s.pending.shape[1]):
+        if is_due_again(s, p, i):
+            note_try(s, p, i)
+            event = s.work.event
+            event[EVENT_ID] = s.pending[p, i, PENDING_EVENT]
+            event[EVENT_ORIGIN] = s.sampler.handle[p]
+            for a in range(s.params.attributes):
+                event[EVENT_VALUES + a] = s.pending[p, i, PENDING_VALUES + a]
+            send_copies(s, p, s.pending[p, i, UNANSWERED], event, 0, out)
+
+
+@rule
+def reroute_event(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
+    """Find another way for an event copy whose next hop cannot be reached.
+
+    Only copies on their way to a rendezvous node, and replicas, have one: the part of a tree below
+    a peer that failed installs itself elsewhere and catches up there.
+    """
+    if s.params.reroute == 0:
+        return
+    body = at + BODY
+    mode = words[body + EVENT_MODE]
+    words[body + EVENT_HOPS] -= 1
+    if mode < TREE:
+        words[body + EVENT_MODE] = GREEDY
+        route(s, p, words, body, out)
+    elif mode >= REPLICA:
+        send_replica(s, p, mode - REPLICA + 1, words, body, out)

@@ -1,0 +1,337 @@
+"""Subscription installation along the path to the rendezvous nodes (Vinifera, Sec. IV-B3).
+
+Every round a peer sends each neighbour one aggregated message: all boxes, its own and those that
+others installed here, whose next hop that neighbour is. The message replaces what the neighbour
+held for us, so that what is no longer asked for vanishes by itself (de-aggregation). It is a
+heartbeat too, which ring neighbours, and others that were not heard of for a while, answer with
+their profile; a neighbour that has nothing to hold for us gets an empty one only then. Where rounds
+are left out in which nothing changed (`refreshing`), who was not heard of is asked all the same.
+
+A box that was not covered before is news: it is forwarded at once (the paper's lookups are
+recursive), but only if no other entry covers it, since then the path onward exists. State and
+traffic are bounded by B boxes a neighbour and round, whatever the number of subscriptions.
+
+A value is *final* at a peer if it lies between the sender and the peer: the sender takes the peer
+for its rendezvous node. Where that is wrong, because the peer knows somebody in between, the
+request goes back to the predecessor it belongs to (the paper leaves this open); it is never sent on
+around the ring. Every other request only travels on through the arc from the peer to the
+sender. Either way it cannot come back to where it was.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gossamer.protocol.kernel.records import (
+    ACKNOWLEDGE,
+    BODY,
+    FROM,
+    INSTALL,
+    INSTALL_NEWS,
+    LENGTH,
+    TO,
+    Outbox,
+    close_record,
+    open_record,
+)
+from gossamer.protocol.kernel.row_compare import write_rows
+from gossamer.protocol.kernel.row_search import copy_row
+from gossamer.protocol.kernel.rules import inline_rule, rule
+from gossamer.protocol.peer.rendezvous.box_aggregation import (
+    begin_lists,
+    forwarding_limit,
+    spread,
+    take_own_box,
+)
+from gossamer.protocol.peer.rendezvous.received_boxes import (
+    NEW,
+    boxes_are_well_formed,
+    head_words,
+    judge_boxes,
+)
+from gossamer.protocol.peer.rendezvous.refreshing import is_to_install
+from gossamer.protocol.peer.rendezvous.replay import offer_events
+from gossamer.protocol.peer.rendezvous.routing import (
+    handle_of_slot,
+    own_arc_begins,
+)
+from gossamer.protocol.peer.rendezvous.routing_table import (
+    aggregate,
+    fresh_owner,
+    is_handed_over,
+    remove_expired,
+    replace_source,
+    source_of,
+)
+from gossamer.protocol.peer.settings.profile import IDENTIFIER
+from gossamer.protocol.peer.state.links import (
+    age_in,
+    descriptor_words,
+    refresh_link,
+    write_link,
+    write_own_descriptor,
+)
+from gossamer.protocol.peer.state.state import BOX, MALFORMED, SOURCE_IDENTIFIER
+
+
+@rule
+def send_boxes(
+    s: Any, p: int, kind: int, to: int, first: int, count: int, answer: int, out: Outbox
+) -> None:
+    """Send the boxes ``work.lists[first:first + count]``.
+
+    The body is the own descriptor, whether an answer is wanted, the count, and the boxes.
+    """
+    head = head_words(s)
+    size = s.work.box.shape[0]
+    at = open_record(out, kind, to, s.sampler.handle[p], head + count * size)
+    if at < 0:
+        return
+    words = out.words
+    write_own_descriptor(s, p, words, at + BODY)
+    words[at + BODY + head - 2] = answer
+    words[at + BODY + head - 1] = count
+    write_rows(s.work.lists, first, count, words, at + BODY + head)
+    close_record(out, at, head + count * size)
+
+
+@rule
+def list_everything(s: Any, p: int) -> int:
+    """List all boxes, own and others', by next hop; return the number of arcs."""
+    arcs = begin_lists(s, p)
+    limit = own_arc_begins(s, p)
+    for k in range(s.constrained.shape[1]):
+        if s.constrained[p, k] >= 0:
+            take_own_box(s, p, k)
+            # Spreading overwrites the box in hand.
+            for w in range(s.work.box.shape[0]):
+                s.work.entry[BOX + w] = s.work.box[w]
+            spread(s, p, arcs, limit, s.work.entry, BOX)
+    for e in range(s.table_count[p]):
+        limit = forwarding_limit(s, p, s.table[p, e, SOURCE_IDENTIFIER])
+        copy_row(s.table, p, e, s.work.entry)
+        spread(s, p, arcs, limit, s.work.entry, BOX)
+    return arcs
+
+
+@rule
+def on_install_timer(s: Any, p: int, out: Outbox) -> None:
+    """The periodic installation, where this round is one for it, and else heartbeats alone."""
+    remove_expired(s, p)
+    if is_to_install(s, p):
+        install_everything(s, p, out)
+    else:
+        ask_the_silent(s, p, out)
+
+
+@rule
+def install_everything(s: Any, p: int, out: Outbox) -> None:
+    """One aggregated message to every neighbour that is to have one.
+
+    A neighbour that nothing is installed at hears from us where its answer is needed.
+    """
+    arcs = list_everything(s, p)
+    for i in range(arcs):
+        k = s.work.hops[i]
+        to = handle_of_slot(s, p, k)
+        answer = needs_answer(s, p, k)
+        if s.work.counts[i] > 0 or answer:
+            send_boxes(s, p, INSTALL, to, i * s.params.boxes, s.work.counts[i], answer, out)
+    clear_abandoned(s, p, arcs, out)
+    for i in range(s.installed_at.shape[1]):
+        installed = i < arcs and s.work.counts[i] > 0
+        s.installed_at[p, i] = handle_of_slot(s, p, s.work.hops[i]) if installed else -1
+
+
+@inline_rule
+def needs_answer(s: Any, p: int, k: int) -> int:
+    """Whether the neighbour in slot ``k`` is to answer: on the ring, or not heard of for long.
+
+    The ring has to be right in every round; of others it is enough to know that they live.
+    """
+    return int(k < 2 * s.params.ring_links or age_in(s.links[p, k]) >= s.params.heartbeat_rounds)
+
+
+@rule
+def ask_the_silent(s: Any, p: int, out: Outbox) -> None:
+    """Ask those who have been silent for long for an answer, and for nothing else."""
+    for k in range(s.links.shape[1]):
+        on_ring = k < 2 * s.params.ring_links
+        patience = s.params.refresh_rounds if on_ring else s.params.heartbeat_rounds
+        if s.links[p, k] >= 0 and age_in(s.links[p, k]) >= patience:
+            send_boxes(s, p, INSTALL_NEWS, handle_of_slot(s, p, k), 0, 0, 1, out)
+
+
+@rule
+def greet_successor(s: Any, p: int, out: Outbox) -> None:
+    """Install at a new successor at once what belongs there.
+
+    Goes beyond the paper. Its acknowledgement tells of anybody still in between, so that a peer
+    whose successors all failed finds the next one alive within the round, as Chord stabilises.
+    """
+    arcs = list_everything(s, p)
+    for i in range(arcs):
+        if s.work.hops[i] == s.successor[p]:
+            to = handle_of_slot(s, p, s.successor[p])
+            send_boxes(s, p, INSTALL_NEWS, to, i * s.params.boxes, s.work.counts[i], 1, out)
+
+
+@rule
+def clear_abandoned(s: Any, p: int, arcs: int, out: Outbox) -> None:
+    """Tell peers at which nothing is installed any more to drop what was last round."""
+    for i in range(s.installed_at.shape[1]):
+        handle = s.installed_at[p, i]
+        if handle < 0:
+            continue
+        if not is_served(s, p, arcs, handle):
+            send_boxes(s, p, INSTALL, handle, 0, 0, 0, out)
+
+
+@rule
+def is_served(s: Any, p: int, arcs: int, handle: int) -> bool:
+    """Whether the lists hold a box for a neighbour."""
+    for i in range(arcs):
+        if s.work.counts[i] > 0 and handle_of_slot(s, p, s.work.hops[i]) == handle:
+            return True
+    return False
+
+
+@rule
+def forward_news(
+    s: Any, p: int, words: Any, first: int, count: int, source: int, limit: int, out: Outbox
+) -> None:
+    """Send on, at once, the boxes judged NEW."""
+    size = s.work.box.shape[0]
+    arcs = begin_lists(s, p)
+    for i in range(count):
+        if s.work.news[i] == NEW:
+            spread(s, p, arcs, limit, words, first + i * size)
+    for i in range(arcs):
+        to = handle_of_slot(s, p, s.work.hops[i])
+        if s.work.counts[i] > 0 and to != source:
+            send_boxes(s, p, INSTALL_NEWS, to, i * s.params.boxes, s.work.counts[i], 0, out)
+
+
+@rule
+def collect_entries(s: Any, p: int, source: int, own: int) -> int:
+    """List the boxes of ``source`` in ``work.lists`` from ``own`` on; return their number.
+
+    They are aggregated again: a handover may have brought more than a list holds.
+    """
+    count = 0
+    for e in range(s.table_count[p]):
+        if source_of(s, p, e) == source:
+            for w in range(s.work.box.shape[0]):
+                s.work.box[w] = s.table[p, e, BOX + w]
+            count = aggregate(s, p, own, count)
+    return count
+
+
+@rule
+def renew_entries(
+    s: Any, p: int, source: int, source_identifier: int, words: Any, first: int, count: int
+) -> bool:
+    """Let the entries of ``source`` live on if they are just what it asks for again.
+
+    The common case of a steady overlay, and a short cut of what `on_install` would do anyway.
+    """
+    size = s.work.box.shape[0]
+    held = 0
+    for e in range(s.table_count[p]):
+        if source_of(s, p, e) != source:
+            continue
+        if held == count or is_handed_over(s, p, e):
+            return False
+        for w in range(size):
+            if s.table[p, e, BOX + w] != words[first + held * size + w]:
+                return False
+        held += 1
+    if held != count:
+        return False
+    for e in range(s.table_count[p]):
+        if source_of(s, p, e) == source:
+            s.owner[p, e] = fresh_owner(s, p, source)
+            s.table[p, e, SOURCE_IDENTIFIER] = source_identifier
+    return True
+
+
+@rule
+def on_install(s: Any, p: int, words: Any, at: int, replaces: bool, out: Outbox) -> None:
+    """Take in what a neighbour asks for: all of it (INSTALL), or more of it (INSTALL_NEWS)."""
+    if not boxes_are_well_formed(s, p, words, at):
+        return
+    source = words[at + FROM]
+    source_identifier = words[at + BODY + 1 + IDENTIFIER]
+    refresh_link(s, p, words, at + BODY)
+    head = head_words(s)
+    size = s.work.box.shape[0]
+    wants_answer = words[at + BODY + head - 2] != 0
+    count = words[at + BODY + head - 1]
+    first = at + BODY + head
+    if replaces and renew_entries(s, p, source, source_identifier, words, first, count):
+        if wants_answer:
+            acknowledge(s, p, source, out)
+        return
+    unknown = judge_boxes(s, p, words, first, count, source)
+    own = s.links.shape[1] * s.params.boxes
+    held = 0
+    if not replaces:
+        held = collect_entries(s, p, source, own)
+    for i in range(count):
+        for w in range(size):
+            s.work.box[w] = words[first + i * size + w]
+        held = aggregate(s, p, own, held)
+    if replaces or unknown > 0:
+        replace_source(s, p, source, source_identifier, s.work.lists, own, held)
+    if wants_answer:
+        acknowledge(s, p, source, out)
+    if unknown > 0:
+        if s.params.cascade == 1:
+            limit = forwarding_limit(s, p, source_identifier)
+            forward_news(s, p, words, first, count, source, limit, out)
+        offer_events(s, p, words, first, count, source, out)
+
+
+@rule
+def acknowledge(s: Any, p: int, to: int, out: Outbox) -> None:
+    """Answer a heartbeat with the own descriptor and that of the predecessor, if there is one.
+
+    The predecessor lets a peer that took us for its successor see who is in between.
+    """
+    size = descriptor_words(s)
+    at = open_record(out, ACKNOWLEDGE, to, s.sampler.handle[p], 2 * size)
+    if at < 0:
+        return
+    write_own_descriptor(s, p, out.words, at + BODY)
+    length = size
+    k = s.predecessor[p]
+    if k >= 0 and handle_of_slot(s, p, k) != to:
+        write_link(s, p, k, out.words, at + BODY + size)
+        length = 2 * size
+    close_record(out, at, length)
+
+
+@rule
+def on_acknowledge(s: Any, p: int, words: Any, at: int) -> None:
+    """A neighbour lives; take in its profile, and its predecessor as a candidate for the ring."""
+    size = descriptor_words(s)
+    length = words[at + LENGTH]
+    if length != BODY + size and length != BODY + 2 * size:
+        s.counters[p, MALFORMED] += 1
+        return
+    refresh_link(s, p, words, at + BODY)
+    if length == BODY + 2 * size:
+        refresh_link(s, p, words, at + BODY + size)
+
+
+@rule
+def reinstall_elsewhere(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
+    """Send the boxes of an undeliverable record through the neighbours that are left."""
+    if s.params.reroute == 0:
+        return
+    head = head_words(s)
+    count = words[at + BODY + head - 1]
+    first = at + BODY + head
+    for i in range(count):
+        s.work.news[i] = NEW
+    forward_news(s, p, words, first, count, words[at + TO], own_arc_begins(s, p), out)

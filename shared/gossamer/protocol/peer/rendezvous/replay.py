@@ -1,0 +1,201 @@
+"""Remembered events, and handing them to subscriptions that come late. Goes beyond the paper.
+
+Each peer remembers the last L event copies it saw, to drop those that come again. With
+`replay_rounds` set, a neighbour that asks for something new here is offered the remembered events
+that match, and sent those it has not seen: a subscriber whose path broke or who has just joined
+catches up through the first peer on its new path that kept receiving.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gossamer.protocol.kernel.records import (
+    BODY,
+    EVENT,
+    FROM,
+    LENGTH,
+    REPLAY_OFFER,
+    REPLAY_WANTED,
+    Outbox,
+    close_record,
+    drop_record,
+    open_record,
+)
+from gossamer.protocol.kernel.row_search import mark_points, position
+from gossamer.protocol.kernel.rules import rule
+from gossamer.protocol.peer.state.state import FORGOTTEN, MALFORMED, REPLAYED
+
+# Words of an event record's body.
+EVENT_ID, EVENT_ATTRIBUTE, EVENT_MODE, EVENT_HOPS, EVENT_TREE_HOPS = 0, 1, 2, 3, 4
+EVENT_ORIGIN = 5  # handle of a publisher that wants to know when the event is held, or -1
+EVENT_VALUES = 6
+
+# How an event copy travels: greedily to its rendezvous node, on its believed last hop there, down
+# a delivery tree, or along successors of the rendezvous node (mode REPLICA + how many are left).
+GREEDY, FINAL, TREE, REPLICA = 0, 1, 2, 3
+
+KNOWN_BOX = 0
+
+# Event copies in one offer; there are as many offers as it takes.
+OFFERED_AT_ONCE = 256
+
+
+@rule
+def has_seen(s: Any, p: int, copy: int) -> bool:
+    """Whether ``p`` remembers this event copy."""
+    return position(s.event_copies, p, copy) >= 0
+
+
+@rule
+def remember(s: Any, p: int, copy: int, tree_hops: int, words: Any, at: int) -> None:
+    """Remember an event copy whose values stand at ``words[at:]``.
+
+    Where the memory is too small for the rate of events it counts what it forgets too soon: copies
+    of this round and the last, which may come again, and those still to be offered.
+    """
+    m = s.event_next[p]
+    if s.event_copies[p, m] >= 0:
+        needed_until = s.event_rounds[p, m] + max(s.params.replay_rounds, 1)
+        s.counters[p, FORGOTTEN] += needed_until >= s.round[p]
+    s.event_copies[p, m] = copy
+    s.event_rounds[p, m] = s.round[p]
+    s.event_hops[p, m] = tree_hops
+    for a in range(s.params.attributes):
+        s.event_values[p, m, a] = words[at + a]
+    s.event_next[p] = (m + 1) % s.event_copies.shape[1]
+
+
+@rule
+def count_recent(s: Any, p: int) -> int:
+    """How many of the copies remembered last came within the replay rounds."""
+    size = s.event_copies.shape[1]
+    low = 0
+    high = size
+    while low < high:
+        back = (low + high) // 2
+        m = (s.event_next[p] - 1 - back) % size
+        if (
+            s.event_copies[p, m] >= 0
+            and s.event_rounds[p, m] + s.params.replay_rounds >= s.round[p]
+        ):
+            low = back + 1
+        else:
+            high = back
+    return low
+
+
+@rule
+def mark_asked_for(s: Any, p: int, recent: int, words: Any, first: int, count: int) -> None:
+    """Note by which attributes boxes that are news ask for the ``recent`` last events."""
+    marks = s.work.marks
+    for back in range(1, recent + 1):
+        marks[(s.event_next[p] - back) % marks.shape[0]] = 0
+    size = s.work.box.shape[0]
+    attributes = s.params.attributes
+    for i in range(count):
+        if s.work.news[i] != KNOWN_BOX:
+            at = first + i * size
+            mark_points(s.event_values, p, words, at + 1, attributes, 1 << words[at], marks)
+
+
+@rule
+def offer_events(s: Any, p: int, words: Any, first: int, count: int, to: int, out: Outbox) -> None:
+    """Offer ``to`` the recent events that match a box which is news from it (``work.news``).
+
+    Mostly it has them: its path has moved, or two boxes have become one. So it is told which there
+    are, the oldest first, before any is sent. The body is a count, then the copies.
+    """
+    if s.params.replay_rounds == 0:
+        return
+    recent = count_recent(s, p)
+    if recent == 0:
+        return
+    mark_asked_for(s, p, recent, words, first, count)
+    at = -1
+    offered = 0
+    for back in range(recent, 0, -1):
+        m = (s.event_next[p] - back) % s.event_copies.shape[1]
+        copy = s.event_copies[p, m]
+        if (s.work.marks[m] >> copy % s.params.attributes) & 1 == 0:
+            continue
+        if offered == 0:
+            at = open_record(out, REPLAY_OFFER, to, s.sampler.handle[p], 1 + OFFERED_AT_ONCE)
+            if at < 0:
+                return
+        out.words[at + BODY + 1 + offered] = copy
+        offered += 1
+        if offered == OFFERED_AT_ONCE:
+            close_list(out, at, offered)
+            offered = 0
+    if offered > 0:
+        close_list(out, at, offered)
+
+
+@rule
+def close_list(out: Outbox, at: int, count: int) -> None:
+    """Finish a record that lists ``count`` event copies."""
+    out.words[at + BODY] = count
+    close_record(out, at, 1 + count)
+
+
+@rule
+def copies_listed(s: Any, p: int, words: Any, at: int) -> int:
+    """How many event copies a record lists, -1 where it is malformed."""
+    count = -1
+    if words[at + LENGTH] > BODY:
+        count = words[at + BODY]
+    if count < 0 or count > OFFERED_AT_ONCE or words[at + LENGTH] != BODY + 1 + count:
+        s.counters[p, MALFORMED] += 1
+        return -1
+    return count
+
+
+@rule
+def on_replay_offer(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
+    """Ask for those of the copies offered that were not here."""
+    count = copies_listed(s, p, words, at)
+    if count < 0:
+        return
+    reply = open_record(out, REPLAY_WANTED, words[at + FROM], s.sampler.handle[p], 1 + count)
+    if reply < 0:
+        return
+    wanted = 0
+    for i in range(count):
+        copy = words[at + BODY + 1 + i]
+        if not has_seen(s, p, copy):
+            out.words[reply + BODY + 1 + wanted] = copy
+            wanted += 1
+    if wanted > 0:
+        close_list(out, reply, wanted)
+    else:
+        drop_record(out, reply)
+
+
+@rule
+def on_replay_wanted(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
+    """Send the copies that a neighbour has not seen, where they are remembered still."""
+    for i in range(copies_listed(s, p, words, at)):
+        m = position(s.event_copies, p, words[at + BODY + 1 + i])
+        if m >= 0 and s.event_copies[p, m] >= 0:
+            send_remembered(s, p, m, words[at + FROM], out)
+            s.counters[p, REPLAYED] += 1
+
+
+@rule
+def send_remembered(s: Any, p: int, m: int, to: int, out: Outbox) -> None:
+    """Send remembered event ``m`` down the tree to one neighbour."""
+    attributes = s.params.attributes
+    at = open_record(out, EVENT, to, s.sampler.handle[p], EVENT_VALUES + attributes)
+    if at < 0:
+        return
+    body = at + BODY
+    out.words[body + EVENT_ID] = s.event_copies[p, m] // attributes
+    out.words[body + EVENT_ATTRIBUTE] = s.event_copies[p, m] % attributes
+    out.words[body + EVENT_MODE] = TREE
+    out.words[body + EVENT_HOPS] = s.event_hops[p, m] >> 32
+    out.words[body + EVENT_TREE_HOPS] = s.event_hops[p, m] & 0xFFFFFFFF
+    out.words[body + EVENT_ORIGIN] = -1
+    for a in range(attributes):
+        out.words[body + EVENT_VALUES + a] = s.event_values[p, m, a]
+    close_record(out, at, EVENT_VALUES + attributes)

@@ -1,0 +1,215 @@
+"""Routing: greedy lookup of a value, and showering of a range over many rendezvous nodes.
+
+Vinifera, Sec. IV-B2 and Algorithm 2. The rendezvous node of a value is the peer with the closest
+identifier at or after it. Seen from one peer the ring is cut into arcs, one a next hop; a value
+follows the hop of its arc, a range is split where arcs meet. With distances measured clockwise
+from the peer, the arc of neighbour i, which lies at d_i and whose own predecessor lies at s_i, is
+(s_i, s_{i+1}]: up to d_i it is the rendezvous node itself, past it the closest peer before the
+value. The first arc begins at the peer, the last ends where the peer's own arc begins. Every hop
+lies strictly closer before the value, or is its rendezvous node, so that lookups cannot loop.
+
+Departs from the paper: descriptors carry the owner's arc, so that a peer sends a part of the range
+only to neighbours that it belongs to or that come before it. Algorithm 2 sends a known neighbour
+in the range everything before it as well, up to the next neighbour it knows, although peers in
+between may answer for it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gossamer.protocol.kernel.rules import inline_rule, rule, rule_with_interpreted_form
+from gossamer.protocol.kernel.struct import as_array
+from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER
+from gossamer.protocol.peer.space.ring import RING, RING_MASK, clockwise
+from gossamer.protocol.peer.state.links import handle_in
+
+# Bits of a number that holds two link slots: one above them, one below.
+SLOT_BITS = 32
+
+
+@rule
+def own_arc_begins(s: Any, p: int) -> int:
+    """Clockwise distance from ``p`` to the beginning of its own arc; values past it are its own.
+
+    0 where it knows no other peer and answers for the whole ring.
+    """
+    if s.predecessor[p] < 0:
+        return 0
+    return clockwise(
+        s.sampler.profile[p, IDENTIFIER], s.link_profile[p, s.predecessor[p], IDENTIFIER]
+    )
+
+
+@rule
+def neighbour_arc_begins(s: Any, p: int, k: int, before: int, distance: int) -> int:
+    """Where the own arc of the neighbour in slot ``k``, at ``distance``, begins as far as known.
+
+    It begins at the neighbour's predecessor, or at a peer between the two that we know of and the
+    neighbour does not (``before`` is the distance of the nearest).
+    """
+    if s.params.ring_links == 0:
+        return before
+    start = clockwise(s.sampler.profile[p, IDENTIFIER], s.link_profile[p, k, ARC_START])
+    if start < before or start > distance:
+        return before
+    return start
+
+
+@inline_rule
+def slot_in_order(s: Any, p: int, i: int) -> Any:
+    """The link slot that was the ``i``-th on the ring."""
+    return (s.clockwise_order[p, i >> 3] >> (8 * (i & 7))) & 0xFF
+
+
+@rule
+def sort_links(s: Any, p: int) -> int:
+    """Write the filled link slots in clockwise order to ``work.hops``, how far to ``work.bounds``.
+
+    The order found is kept, so that next time there is nothing to sort. Returns their number.
+    """
+    me = s.sampler.profile[p, IDENTIFIER]
+    hops = s.work.hops
+    bounds = s.work.bounds
+    count = 0
+    moved = False
+    for i in range(s.links.shape[1]):
+        k = slot_in_order(s, p, i)
+        if s.links[p, k] < 0:
+            continue
+        distance = clockwise(me, s.link_profile[p, k, IDENTIFIER])
+        place = count
+        while place > 0 and bounds[place - 1] > distance:
+            bounds[place] = bounds[place - 1]
+            hops[place] = hops[place - 1]
+            place -= 1
+            moved = True
+        bounds[place] = distance
+        hops[place] = k
+        count += 1
+    if moved:
+        keep_order(s, p, count)
+    return count
+
+
+@rule
+def keep_order(s: Any, p: int, count: int) -> None:
+    """Keep the order of the ``count`` slots in ``work.hops``; empty slots follow."""
+    slots = s.links.shape[1]
+    empty = count
+    for k in range(slots):
+        if s.links[p, k] < 0:
+            s.work.hops[empty] = k
+            empty += 1
+    for word in range(s.clockwise_order.shape[1]):
+        packed = 0
+        for i in range(8 * word, min(8 * word + 8, slots)):
+            packed |= s.work.hops[i] << (8 * (i & 7))
+        s.clockwise_order[p, word] = packed
+
+
+@rule
+def plan_arcs(s: Any, p: int) -> int:
+    """Cut the ring into the arcs of ``p``'s next hops.
+
+    Writes the link slot of arc i, in clockwise order, to ``work.hops[i]`` and its last distance
+    to ``work.bounds[i]``. Returns the number of arcs.
+    """
+    count = sort_links(s, p)
+    hops = s.work.hops
+    bounds = s.work.bounds
+    # So far bounds holds distances; the arc before neighbour i ends where i's own arc begins.
+    for i in range(count):
+        if i + 1 < count:
+            bounds[i] = neighbour_arc_begins(s, p, hops[i + 1], bounds[i], bounds[i + 1])
+        else:
+            bounds[i] = own_arc_begins(s, p)
+    return count
+
+
+def _slots_around_at_once(s: Any, p: int, me: int, wanted: int) -> int:
+    distances = (as_array(s.link_profile)[p, :, IDENTIFIER] - me) & RING_MASK
+    filled = as_array(s.links)[p] >= 0
+    closer = distances < wanted
+    before = np.where(filled & closer, distances, -1)
+    after = np.where(filled & ~closer, distances, RING)
+    last, first = int(before.argmax()), int(after.argmin())
+    slots = last + 1 if before[last] >= 0 else 0
+    return slots << SLOT_BITS | (first + 1 if after[first] < RING else 0)
+
+
+@rule_with_interpreted_form(_slots_around_at_once, inline=False)
+def slots_around(s: Any, p: int, me: int, wanted: int) -> int:
+    """The links closest before distance ``wanted`` from ``me``, and closest at or past it.
+
+    Of either the first slot, plus 1, that of the former above `SLOT_BITS`; 0 where there is none.
+    """
+    before = 0
+    after = 0
+    before_distance = -1
+    after_distance = RING
+    for k in range(s.links.shape[1]):
+        if s.links[p, k] < 0:
+            continue
+        distance = clockwise(me, s.link_profile[p, k, IDENTIFIER])
+        if distance < wanted:
+            if distance > before_distance:
+                before = k + 1
+                before_distance = distance
+        elif distance < after_distance:
+            after = k + 1
+            after_distance = distance
+    return before << SLOT_BITS | after
+
+
+@rule
+def next_hop(s: Any, p: int, value: int) -> int:
+    """The link slot that a lookup of ``value`` goes to, or -1 where ``p`` is its rendezvous node.
+
+    A slot comes back as ``2 * slot + 1`` if the neighbour is believed to be the rendezvous node
+    itself and ``2 * slot`` if it only lies closer.
+    """
+    me = s.sampler.profile[p, IDENTIFIER]
+    wanted = clockwise(me, value)
+    if wanted == 0 or wanted > own_arc_begins(s, p) or s.successor[p] < 0:
+        return -1
+    around = slots_around(s, p, me, wanted)
+    before = (around >> SLOT_BITS) - 1
+    after = (around & ((1 << SLOT_BITS) - 1)) - 1
+    if after >= 0:
+        if before < 0:
+            return 2 * after + 1
+        before_distance = clockwise(me, s.link_profile[p, before, IDENTIFIER])
+        after_distance = clockwise(me, s.link_profile[p, after, IDENTIFIER])
+        if wanted > neighbour_arc_begins(s, p, after, before_distance, after_distance):
+            return 2 * after + 1
+    return 2 * before
+
+
+@rule
+def handle_of_slot(s: Any, p: int, k: int) -> int:
+    """The handle of the neighbour in slot ``k``."""
+    return handle_in(s.links[p, k])
+
+
+@rule
+def anchor(attribute: int) -> int:
+    """The one rendezvous value of an attribute in the baseline: evenly spread, hash-like.
+
+    Ferry hashes attribute names; names are not known here, numbers serve as well.
+    """
+    golden = 0x278DDE6E5FD29E01 & RING_MASK
+    point = golden
+    for _ in range(attribute):
+        point = (point + golden) & RING_MASK
+    return point
+
+
+@rule
+def rendezvous_value(s: Any, attribute: int, value: int) -> int:
+    """Where on the ring an event with ``value`` for ``attribute`` has its rendezvous node."""
+    if s.params.by_value == 1:
+        return value
+    return anchor(attribute)

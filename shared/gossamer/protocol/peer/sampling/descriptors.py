@@ -1,0 +1,371 @@
+"""Partial views: the descriptors a peer holds of others, and the state both samplers share.
+
+A descriptor is one packed word, freshness above handle, followed by the profile words that
+travel with it. Freshness is an age in rounds for Cyclon and a timestamp in rounds for Newscast.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gossamer.protocol.kernel.draws import mix
+from gossamer.protocol.kernel.errors import ConfigError
+from gossamer.protocol.kernel.prefetch import prefetch
+from gossamer.protocol.kernel.records import BODY, LENGTH, Words
+from gossamer.protocol.kernel.row_search import index
+from gossamer.protocol.kernel.rules import inline_rule, rule, rule_with_interpreted_form
+from gossamer.protocol.kernel.struct import CACHE_LINE_WORDS, Rows, Struct, as_array
+from gossamer.protocol.peer.settings.config import MAX_VIEW_SIZE
+
+CYCLON, NEWSCAST = 0, 1
+
+EMPTY = -1
+MAX_AGE = (1 << 29) - 1
+
+_HANDLE_BITS = 32
+_HANDLE_MASK = (1 << _HANDLE_BITS) - 1
+
+# Marks, in the view only, what a Cyclon peer has offered in the exchange now under way.
+OFFERED = 1 << 62
+PLAIN = OFFERED - 1
+ONE_ROUND = 1 << _HANDLE_BITS
+
+_TABLE_SIZE = 1024
+_TABLE_BITS = 10
+
+
+class SamplerState(Struct, shared=("spare", "seen", "merges")):
+    """Peer sampling state of n peers, one row a peer.
+
+    Attributes:
+        kind: CYCLON or NEWSCAST.
+        seed: of the draws.
+        view_size: C, descriptors in a full view.
+        shuffle_length: descriptors in a Cyclon message, the sender's own included.
+        key: int64[n], permanent keys.
+        handle: int64[n], the handle each peer knows itself by.
+        draws: int64[n], draws made so far, shared with the layers above.
+        profile: int64[n, W], each peer's own profile.
+        views: int64[n, C], packed descriptors; used slots are contiguous from 0, the rest EMPTY.
+            Newscast keeps them freshest first.
+        view_profile: int64[n, C, W], the profile of each descriptor.
+        spare: int64[(2C + 1) * (1 + W) + 2], work area: two lists laid out as in a record, each
+            with an end mark.
+        seen: int64[1024], work area: stamps of the handles met in the current merge.
+        merges: int64[1], work area: the current merge, what a valid stamp starts with.
+    """
+
+    _varying = frozenset({"seed"})
+
+    kind: int
+    seed: int
+    view_size: int
+    shuffle_length: int
+    key: Words
+    handle: Words
+    draws: Words
+    profile: Words
+    views: Words
+    view_profile: Words
+    spare: Words
+    seen: Words
+    merges: Words
+
+
+def make_sampler(
+    nodes: int,
+    kind: int,
+    view_size: int,
+    shuffle_length: int,
+    profile_words: int,
+    seed: int,
+    keys: Words | None = None,
+    rows: Rows | None = None,
+) -> SamplerState:
+    """State of ``nodes`` peers that know nobody yet; handles are the rows.
+
+    Args:
+        nodes: n, number of rows.
+        kind: CYCLON or NEWSCAST.
+        view_size: C, from 1 to 256.
+        shuffle_length: from 1 to C; Newscast ignores it.
+        profile_words: W, words of profile carried by each descriptor, 0 or more.
+        seed: of the draws, any signed 64-bit number.
+        keys: int64[n] permanent keys, the rows if not given; copied.
+        rows: with `sampler_columns` first and columns of others behind them, which so lie beside
+            what belongs to the same peer; the sampler's own if not given.
+
+    Raises:
+        ConfigError: a value is out of its range; nothing was built.
+    """
+    _check("nodes", nodes, nodes >= 1, "at least 1")
+    _check("kind", kind, kind in (CYCLON, NEWSCAST), "CYCLON (0) or NEWSCAST (1)")
+    _check("view_size", view_size, 1 <= view_size <= MAX_VIEW_SIZE, f"1 to {MAX_VIEW_SIZE}")
+    shuffle_fits = 1 <= shuffle_length <= view_size
+    _check("shuffle_length", shuffle_length, shuffle_fits, f"1 to view_size, {view_size}")
+    _check("profile_words", profile_words, profile_words >= 0, "0 or more")
+    key = np.arange(nodes, dtype=np.int64) if keys is None else np.array(keys, np.int64)
+    _check("keys", key.shape, key.shape == (nodes,), f"one key for each of {nodes} nodes")
+    if rows is None:
+        rows = Rows(nodes, sampler_columns(view_size, profile_words))
+    columns = rows.views()
+    columns["key"][:] = key
+    columns["handle"][:] = np.arange(nodes)
+    columns["views"][:] = EMPTY
+    return SamplerState(
+        rows,
+        kind=kind,
+        seed=seed,
+        view_size=view_size,
+        shuffle_length=shuffle_length,
+        spare=np.zeros((2 * view_size + 1) * (1 + profile_words) + 2, np.int64),
+        seen=np.zeros(_TABLE_SIZE, np.int64),
+        merges=np.zeros(1, np.int64),
+    )
+
+
+def sampler_columns(view_size: int, profile_words: int) -> dict[str, tuple[int, ...]]:
+    """What a sampler keeps of every peer, and of what shapes."""
+    return {
+        "key": (),
+        "handle": (),
+        "draws": (),
+        "profile": (profile_words,),
+        "views": (view_size,),
+        "view_profile": (view_size, profile_words),
+    }
+
+
+def _check(field: str, value: object, holds: bool, expected: str) -> None:
+    if not holds:
+        raise ConfigError(f"sampler.{field}", value, expected)
+
+
+@inline_rule
+def pack(freshness: int, handle: int) -> int:
+    """The descriptor word of ``handle``; freshness from 0 to 2^30 - 1, handle below 2^32."""
+    return (freshness << 32) | handle
+
+
+@inline_rule
+def age_of(word: int) -> int:
+    """The age of a descriptor (Cyclon) or its timestamp (Newscast), in rounds."""
+    return (word & PLAIN) >> 32
+
+
+@inline_rule
+def handle_of(word: int) -> int:
+    """The handle in a descriptor."""
+    return word & _HANDLE_MASK
+
+
+@inline_rule
+def draw(v: SamplerState, p: int) -> Any:
+    """Row p's next uniform draw from [0, 2^62)."""
+    counter = v.draws[p]
+    v.draws[p] = counter + 1
+    return mix(v.seed, v.key[p], counter)
+
+
+@inline_rule
+def view_length(v: SamplerState, p: int) -> Any:
+    """How many descriptors row p holds."""
+    length = v.view_size
+    while length > 0 and v.views[p, length - 1] < 0:
+        length -= 1
+    return length
+
+
+@inline_rule
+def prefetch_row(v: SamplerState, p: int) -> None:
+    """Bring what an exchange touches of row p near."""
+    for at in range(0, sampler_words(v), CACHE_LINE_WORDS):
+        prefetch(v.key, p, at)
+
+
+@inline_rule
+def sampler_words(v: SamplerState) -> Any:
+    """How many words of a row `sampler_columns` take."""
+    return 3 + v.view_profile.shape[2] + v.views.shape[1] * (1 + v.view_profile.shape[2])
+
+
+@rule
+def find(v: SamplerState, p: int, handle: int) -> int:
+    """The slot of ``handle`` in row p's view, or -1."""
+    for slot in range(view_length(v, p)):
+        if handle_of(v.views[p, slot]) == handle:
+            return slot
+    return -1
+
+
+def _move_at_once(v: Any, p: int, source: int, target: int) -> None:
+    v.views[p, target] = v.views[p, source]
+    profiles = as_array(v.view_profile)
+    profiles[p, target] = profiles[p, source]
+
+
+@rule_with_interpreted_form(_move_at_once)
+def move(v: SamplerState, p: int, source: int, target: int) -> None:
+    """Copy the descriptor in slot ``source`` of row p over that in ``target``."""
+    v.views[index(p), index(target)] = v.views[index(p), index(source)]
+    for i in range(v.view_profile.shape[2]):
+        word = v.view_profile[index(p), index(source), index(i)]
+        v.view_profile[index(p), index(target), index(i)] = word
+
+
+def _swap_at_once(v: Any, p: int, one: int, other: int) -> None:
+    v.views[p, one], v.views[p, other] = v.views[p, other], v.views[p, one]
+    profiles = as_array(v.view_profile)
+    profiles[p, [one, other]] = profiles[p, [other, one]]
+
+
+@rule_with_interpreted_form(_swap_at_once)
+def swap(v: SamplerState, p: int, one: int, other: int) -> None:
+    """Exchange two slots of row p's view."""
+    word = v.views[index(p), index(one)]
+    v.views[index(p), index(one)] = v.views[index(p), index(other)]
+    v.views[index(p), index(other)] = word
+    for i in range(v.view_profile.shape[2]):
+        word = v.view_profile[index(p), index(one), index(i)]
+        other_word = v.view_profile[index(p), index(other), index(i)]
+        v.view_profile[index(p), index(one), index(i)] = other_word
+        v.view_profile[index(p), index(other), index(i)] = word
+
+
+def _seat_at_once(v: Any, p: int, slot: int, word: int, words: Any, at: int) -> None:
+    v.views[p, slot] = word
+    as_array(v.view_profile)[p, slot] = words[at : at + v.view_profile.shape[2]]
+
+
+@rule_with_interpreted_form(_seat_at_once)
+def seat(v: SamplerState, p: int, slot: int, word: int, words: Words, at: int) -> None:
+    """Put ``word`` into a slot of row p's view, with the profile that begins at ``words[at]``."""
+    v.views[index(p), index(slot)] = word
+    for i in range(v.view_profile.shape[2]):
+        v.view_profile[index(p), index(slot), index(i)] = words[index(at + i)]
+
+
+@inline_rule
+def write_own(v: SamplerState, p: int, freshness: int, words: Words, at: int) -> None:
+    """Write row p's own descriptor to ``words[at:]``."""
+    words[at] = pack(freshness, v.handle[p])
+    for i in range(v.profile.shape[1]):
+        words[at + 1 + i] = v.profile[p, i]
+
+
+def _write_slots_at_once(v: Any, p: int, begin: int, end: int, words: Any, at: int) -> None:
+    written = []
+    for word, profile in zip(
+        as_array(v.views)[p, begin:end].tolist(),
+        as_array(v.view_profile)[p, begin:end].tolist(),
+        strict=True,
+    ):
+        written.append(word & PLAIN)
+        written += profile
+    as_array(words)[at : at + len(written)] = written
+
+
+@rule_with_interpreted_form(_write_slots_at_once)
+def write_slots(v: SamplerState, p: int, begin: int, end: int, words: Words, at: int) -> None:
+    """Write slots begin..end-1 of row p's view to ``words[at:]``, one after another."""
+    profile_words = v.view_profile.shape[2]
+    if profile_words == 0:
+        for k in range(end - begin):
+            words[index(at + k)] = v.views[index(p), index(begin + k)] & PLAIN
+        return
+    for slot in range(begin, end):
+        words[at] = v.views[p, slot] & PLAIN
+        for i in range(profile_words):
+            words[index(at + 1 + i)] = v.view_profile[index(p), index(slot), index(i)]
+        at += 1 + profile_words
+
+
+@inline_rule
+def seat_all(v: SamplerState, p: int, words: Words, at: int, count: int) -> None:
+    """Let row p's view be the ``count`` descriptors from ``words[at]`` on."""
+    profile_words = v.view_profile.shape[2]
+    if profile_words == 0:
+        for slot in range(count):
+            v.views[index(p), index(slot)] = words[index(at + slot)]
+    else:
+        for slot in range(count):
+            seat(v, p, slot, words[at], words, at + 1)
+            at += 1 + profile_words
+    for slot in range(count, v.view_size):
+        v.views[index(p), index(slot)] = EMPTY
+
+
+@inline_rule
+def count_descriptors(v: SamplerState, words: Words, at: int) -> Any:
+    """The number of descriptors in the record at ``words[at]``, or -1 where it is malformed.
+
+    Well-formed is [count, descriptors] with the length that follows from a count of at most
+    C + 1.
+    """
+    body_words = words[at + LENGTH] - BODY
+    if body_words < 1:
+        return -1
+    count = words[at + BODY]
+    if count < 0 or count > v.view_size + 1:
+        return -1
+    if body_words != 1 + count * (1 + v.view_profile.shape[2]):
+        return -1
+    return count
+
+
+@inline_rule
+def begin_merge(v: SamplerState) -> Any:
+    """Begin to note known handles afresh; returns the number that the notes are stamped with."""
+    v.merges[0] += 1
+    return v.merges[0]
+
+
+@inline_rule
+def stamp_of(merge: int, handle: int) -> int:
+    """What the table of known handles holds for ``handle``, whose low bits its place implies."""
+    return (merge << (_HANDLE_BITS - _TABLE_BITS)) | (handle >> _TABLE_BITS)
+
+
+@inline_rule
+def mark_known(v: SamplerState, merge: int, handle: int) -> None:
+    """Note that ``handle`` is row p itself or in its view."""
+    v.seen[index(handle & (_TABLE_SIZE - 1))] = stamp_of(merge, handle)
+
+
+@inline_rule
+def is_known(v: SamplerState, p: int, length: int, merge: int, handle: int) -> Any:
+    """Whether ``handle`` is row p itself or in the first ``length`` slots of its view.
+
+    All of these must have been marked in this merge; a mark may have been overwritten.
+    """
+    mark = v.seen[index(handle & (_TABLE_SIZE - 1))]
+    known = mark == stamp_of(merge, handle)
+    # One branch, seldom taken: whether a handle is known cannot be foretold.
+    if (mark >= stamp_of(merge, 0)) & (not known):
+        return is_held(v, p, length, handle)
+    return known
+
+
+@rule
+def is_held(v: SamplerState, p: int, length: int, handle: int) -> bool:
+    """Whether ``handle`` is row p itself or in the first ``length`` slots of its view."""
+    if handle == v.handle[p]:
+        return True
+    for slot in range(length):
+        if handle_of(v.views[p, slot]) == handle:
+            return True
+    return False
+
+
+@rule
+def forget(v: SamplerState, p: int, handle: int) -> None:
+    """Drop the descriptor of a peer known to have failed from row p's view, if it is there."""
+    slot = find(v, p, handle)
+    if slot < 0:
+        return
+    length = view_length(v, p)
+    for k in range(slot, length - 1):
+        move(v, p, k + 1, k)
+    v.views[p, length - 1] = EMPTY

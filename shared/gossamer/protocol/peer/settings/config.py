@@ -1,0 +1,296 @@
+"""Settings of a peer and their presets.
+
+`paper` comes first; the other presets are visible differences from it. A default either cites the
+paper or says that it is a guess. Times are in rounds: the host decides how long a round lasts.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import attrs
+
+from gossamer.protocol.kernel.errors import ConfigError
+from gossamer.protocol.peer.settings.profile import (
+    RANGES,
+    RANGES_OF_FRIENDS_ALONE,
+    RANGES_OFF_THE_RING,
+)
+
+SAMPLERS = ("cyclon", "newscast")
+RENDEZVOUS = ("value", "attribute")
+
+MAX_VIEW_SIZE = 256
+MAX_EVENT_MEMORY = 1 << 16
+# Tables of deliveries hold hops in 16 bits.
+MAX_HOPS = (1 << 15) - 1
+MAX_SHIFT_THRESHOLD = 1 << 18
+
+
+@attrs.frozen(kw_only=True, slots=True)
+class Settings:
+    """What every peer of an overlay has to agree on, and the sizes of its tables.
+
+    Attributes:
+        attributes: number of attributes A in the schema, 1 to 16.
+        subscriptions: subscriptions a peer may hold.
+        profile_ranges: disjoint ranges per attribute that a profile tells others.
+        sampler: peer sampling protocol; the paper names Cyclon and Newscast (Sec. III).
+        view_size: descriptors in the random view; 20 as in the Cyclon and Newscast papers.
+        shuffle_length: descriptors a Cyclon shuffle exchanges; 8 as in the Cyclon paper.
+        ring_links: neighbours kept on either side of the ring; the paper keeps 1 (Sec. IV-B1).
+            0 makes a plain T-Man overlay, which cannot route.
+        small_world_links: K_sw; 0 after the paper's Fig. 3 study (Sec. V-A).
+        friend_links: K_f; log2(N) - 2 after the paper's Fig. 3 study (Sec. V-A).
+        heartbeat_rounds: rounds after which a neighbour that is not on the ring, and was not heard
+            of, is asked for its profile; the paper's nodes tell it in every round (Sec. IV-C).
+        failure_age: rounds without news of a neighbour after which it counts as failed; a guess.
+        failures_remembered: failed peers whose old descriptors are refused; a guess.
+        rendezvous: "value" maps every value to its own rendezvous node (Vinifera), "attribute"
+            all values of an attribute to one (the baseline: Ferry, eFerry, CAPS).
+        boxes_per_neighbour: subscriptions that one aggregated message may hold; past it the two
+            whose hull adds least are merged, which costs false positives and never a match.
+        routing_table_entries: entries of a content routing table; a guess by measurement.
+        refresh_rounds: rounds after which subscriptions are installed again where nothing has
+            changed, and ring neighbours are asked for their profiles; 1 as in the paper.
+        entry_lifetime: rounds that an entry lives without being refreshed; a guess.
+        cascade: forward a subscription that is new here at once instead of at the next round;
+            the paper's lookups are recursive (Sec. IV-B2).
+        load_shifting: move identifiers towards loaded successors (Sec. IV-B5).
+        shift_threshold: beta, in events a round; the paper gives no value.
+        join_lookup: a joining peer looks its place on the ring up instead of waiting for gossip.
+        stabilise: greet a new successor at once instead of at the next round.
+        reroute: send what an unreachable neighbour should have had through another one.
+        replicas: successors of a rendezvous node that disseminate an event as well.
+        replay_rounds: rounds for which events are remembered and handed to subscriptions that
+            are new at a peer; 0 never.
+        event_memory: event copies a peer remembers, for dropping duplicates and for replay.
+        pending_publications: publications of a peer that may wait for their acknowledgement at a
+            time; 0 for none acknowledged, as in the paper.
+        held_events: event copies that a peer holds, as rendezvous node or successor of one, for
+            peers that are away; 0 none.
+        retention_rounds: rounds for which they are given to peers that ask for them.
+        hop_limit: hops after which an event copy is dropped and counted.
+        seed: of all random draws.
+    """
+
+    attributes: int = 1
+    subscriptions: int = 1
+    profile_ranges: int = 1
+    sampler: str = "cyclon"
+    view_size: int = 20
+    shuffle_length: int = 8
+    ring_links: int = 1
+    small_world_links: int = 0
+    friend_links: int = 8
+    heartbeat_rounds: int = 1
+    failure_age: int = 10
+    failures_remembered: int = 8
+    rendezvous: str = "value"
+    boxes_per_neighbour: int = 32
+    routing_table_entries: int = 256
+    refresh_rounds: int = 1
+    entry_lifetime: int = 3
+    cascade: bool = True
+    load_shifting: bool = True
+    shift_threshold: float = 0.5
+    join_lookup: bool = False
+    stabilise: bool = False
+    reroute: bool = False
+    replicas: int = 0
+    replay_rounds: int = 0
+    event_memory: int = 64
+    pending_publications: int = 0
+    held_events: int = 0
+    retention_rounds: int = 0
+    hop_limit: int = 4096
+    seed: int = 1
+
+    def __attrs_post_init__(self) -> None:
+        bounds = {
+            "attributes": (1, 16),
+            "subscriptions": (1, 1024),
+            "profile_ranges": (1, 16),
+            "view_size": (2, MAX_VIEW_SIZE),
+            "ring_links": (0, 16),
+            "small_world_links": (0, 48),
+            "friend_links": (0, 48),
+            "failure_age": (1, 1 << 20),
+            "failures_remembered": (0, 1024),
+            "routing_table_entries": (8, 1 << 20),
+            "entry_lifetime": (1, 1 << 20),
+            "replicas": (0, 16),
+            "replay_rounds": (0, 1 << 20),
+            "event_memory": (1, MAX_EVENT_MEMORY),
+            "pending_publications": (0, 1 << 16),
+            "held_events": (0, 1 << 20),
+            "retention_rounds": (0, 1 << 30),
+            "hop_limit": (1, MAX_HOPS),
+            "seed": (0, (1 << 62) - 1),
+        }
+        for field, (low, high) in bounds.items():
+            self._check_whole_number(field, low, high)
+        self._check_whole_number("shuffle_length", 1, self.view_size)
+        self._check_whole_number("heartbeat_rounds", 1, self.failure_age)
+        longest = min(self.failure_age, self.entry_lifetime)
+        self._check_whole_number("refresh_rounds", 1, longest)
+        self._check_whole_number("boxes_per_neighbour", self.attributes + 1, 1 << 16)
+        for field, choices in (("sampler", SAMPLERS), ("rendezvous", RENDEZVOUS)):
+            if getattr(self, field) not in choices:
+                raise ConfigError(field, getattr(self, field), "one of " + ", ".join(choices))
+        for field in ("cascade", "load_shifting", "join_lookup", "stabilise", "reroute"):
+            if not isinstance(getattr(self, field), bool):
+                raise ConfigError(field, getattr(self, field), "True or False")
+        threshold = self.shift_threshold
+        if (
+            isinstance(threshold, bool)
+            or not isinstance(threshold, int | float)
+            or not 0 <= threshold <= MAX_SHIFT_THRESHOLD
+        ):
+            raise ConfigError(
+                "shift_threshold", threshold, f"a number from 0 to {MAX_SHIFT_THRESHOLD}"
+            )
+
+    def _check_whole_number(self, field: str, low: int, high: int) -> None:
+        value = getattr(self, field)
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise ConfigError(field, value, f"a whole number from {low} to {high}")
+
+    @property
+    def links(self) -> int:
+        """Slots of a peer's link table."""
+        return 2 * self.ring_links + self.small_world_links + self.friend_links
+
+    @property
+    def first_range(self) -> int:
+        """The word of a profile from which on it tells ranges (see `overlay.profile`)."""
+        if self.ring_links > 0:
+            return RANGES
+        return RANGES_OFF_THE_RING if self.small_world_links > 0 else RANGES_OF_FRIENDS_ALONE
+
+    def parameters(self) -> Parameters:
+        """The settings as the integers that rules read."""
+        return Parameters(
+            attributes=self.attributes,
+            subscriptions=self.subscriptions,
+            profile_ranges=self.profile_ranges,
+            first_range=self.first_range,
+            ring_links=self.ring_links,
+            small_world_links=self.small_world_links,
+            friend_links=self.friend_links,
+            heartbeat_rounds=self.heartbeat_rounds,
+            failure_age=self.failure_age,
+            by_value=int(self.rendezvous == "value"),
+            boxes=self.boxes_per_neighbour,
+            refresh_rounds=self.refresh_rounds,
+            entry_lifetime=self.entry_lifetime,
+            cascade=int(self.cascade),
+            load_shifting=int(self.load_shifting),
+            shift_threshold=round(self.shift_threshold * LOAD_UNIT * LOAD_WINDOW),
+            join_lookup=int(self.join_lookup),
+            stabilise=int(self.stabilise),
+            reroute=int(self.reroute),
+            replicas=self.replicas,
+            replay_rounds=self.replay_rounds,
+            retention_rounds=self.retention_rounds,
+            hop_limit=self.hop_limit,
+        )
+
+
+# Loads are kept in fixed point: events seen, each worth LOAD_UNIT, fading by one part in
+# LOAD_WINDOW a round, so that a steady rate of r events a round settles at
+# r * LOAD_UNIT * LOAD_WINDOW.
+LOAD_UNIT = 256
+LOAD_WINDOW = 32
+
+
+class Parameters(NamedTuple):
+    """`Settings` as integers; see there for the meaning of each."""
+
+    attributes: int
+    subscriptions: int
+    profile_ranges: int
+    first_range: int
+    ring_links: int
+    small_world_links: int
+    friend_links: int
+    heartbeat_rounds: int
+    failure_age: int
+    by_value: int
+    boxes: int
+    refresh_rounds: int
+    entry_lifetime: int
+    cascade: int
+    load_shifting: int
+    shift_threshold: int
+    join_lookup: int
+    stabilise: int
+    reroute: int
+    replicas: int
+    replay_rounds: int
+    retention_rounds: int
+    hop_limit: int
+
+
+def friend_links_for(nodes: int) -> int:
+    """K_f = log2(N) - 2, rounded, at least 1 (Vinifera, Sec. V-A)."""
+    return max(1, round(math.log2(max(nodes, 2))) - 2)
+
+
+# How many times one after another an event is expected to be handed on to subscriptions that are
+# new; measured: with crowds that join at once and a hundred events a round three times suffice for
+# none to come to a peer that has forgotten it.
+REPLAYS_EXPECTED = 4
+
+
+def event_memory_for(events_per_round: float, attributes: int, replay_rounds: int) -> int:
+    """The event copies that a peer has to remember which takes all events that there are.
+
+    Of the rounds in which copies may come again: this one and the last, and those of replays. At
+    least the default, and no more than `Settings` allows.
+    """
+    rounds = 2 + REPLAYS_EXPECTED * replay_rounds
+    copies = math.ceil(events_per_round) * attributes * rounds
+    return min(max(copies, Settings().event_memory), MAX_EVENT_MEMORY)
+
+
+def paper(nodes: int, **changes: Any) -> Settings:
+    """Vinifera as the paper describes and configures it (Sec. IV and V-A)."""
+    return attrs.evolve(Settings(friend_links=friend_links_for(nodes)), **changes)
+
+
+def baseline(nodes: int, **changes: Any) -> Settings:
+    """The paper's baseline: one rendezvous node and one tree per attribute, small-world links.
+
+    Differs from `paper` in its rendezvous, its links (all small-world, as many in number) and in
+    having no load shifting (Sec. V).
+    """
+    standard = {
+        "rendezvous": "attribute",
+        "friend_links": 0,
+        "small_world_links": friend_links_for(nodes),
+        "load_shifting": False,
+    }
+    return paper(nodes, **{**standard, **changes})
+
+
+def resilient(nodes: int, **changes: Any) -> Settings:
+    """Vinifera that keeps delivering under heavy churn; goes beyond the paper.
+
+    Differs from `paper` in a ring kept three deep; in a place on the ring that is looked up at
+    join, where the successor hands over what it knows of subscribers; in greeting a new successor
+    at once; in rerouting around unreachable neighbours; in two successors that disseminate beside
+    the rendezvous node; in events replayed to subscriptions that a peer hears of for the first
+    time; and in heartbeats only now and then, where something else would tell of a failure.
+    """
+    standard = {
+        "ring_links": 3,
+        "join_lookup": True,
+        "stabilise": True,
+        "reroute": True,
+        "replicas": 2,
+        "replay_rounds": 3,
+        "heartbeat_rounds": 4,
+    }
+    return paper(nodes, **{**standard, **changes})

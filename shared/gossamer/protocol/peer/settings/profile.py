@@ -1,0 +1,57 @@
+"""Profiles: what a descriptor tells of its owner, in as few words as routing and ranking need.
+
+Every peer holds dozens of descriptors, and every exchange carries dozens, so their size is what a
+large overlay costs. A profile is
+
+    word 0   IDENTIFIER  place on the ring
+    word 1   ARC_START   where on the ring the owner's arc begins: its predecessor's place
+    word 2   LOAD        see `load_shifting`
+    word 3.. RANGES      per attribute R ranges of values that it wants, a word each
+
+Without ring links nothing is routed: ranges follow the identifier at once. An overlay of friends
+alone, which is what T-Man builds, has no ring to have a place on: a profile is ranges only, and the
+first of them stands where others look for an identifier, so that it is what breaks ties.
+
+A range is two numbers of 31 bits, its low and high end in units of 2^31 values. That is enough to
+say how alike two peers are; subscriptions themselves travel whole.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gossamer.protocol.kernel.rules import inline_rule
+
+IDENTIFIER, ARC_START, LOAD, RANGES = 0, 1, 2, 3
+RANGES_OFF_THE_RING = 1
+RANGES_OF_FRIENDS_ALONE = 0
+
+HALF_BITS = 31
+HALF_MASK = (1 << HALF_BITS) - 1
+
+# The range that holds no value, and a word that no range exceeds.
+NOTHING = HALF_MASK << HALF_BITS
+
+
+@inline_rule
+def range_word(low: Any, high: Any) -> Any:
+    """The word of a range whose ends are given in units of 2^31."""
+    return low << HALF_BITS | high
+
+
+@inline_rule
+def low_end(word: int) -> int:
+    """The low end of a range, in units of 2^31."""
+    return word >> HALF_BITS
+
+
+@inline_rule
+def high_end(word: int) -> int:
+    """The high end of a range, in units of 2^31."""
+    return word & HALF_MASK
+
+
+@inline_rule
+def coarse_range(low: Any, high: Any) -> Any:
+    """The range word that covers the values from ``low`` to ``high``."""
+    return range_word(low >> HALF_BITS, high >> HALF_BITS)

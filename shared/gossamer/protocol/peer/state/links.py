@@ -1,0 +1,240 @@
+"""The link table: refreshing and dropping links, and the place on the ring that follows from them.
+
+A descriptor is age << 32 | handle, then the profile (see `profile`). Ages count rounds since the
+owner wrote the descriptor and serve as heartbeats (Vinifera, Sec. IV-C).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gossamer.protocol.kernel.row_search import index
+from gossamer.protocol.kernel.rules import inline_rule, rule, rule_with_interpreted_form
+from gossamer.protocol.kernel.struct import as_array
+from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER, RANGES_OF_FRIENDS_ALONE
+from gossamer.protocol.peer.space.ring import clockwise
+from gossamer.protocol.peer.state.state import FAILURES_FORGOTTEN
+
+AGE_SHIFT = 32
+HANDLE_MASK = (1 << AGE_SHIFT) - 1
+# What is left of a descriptor's word when its age is taken off; an empty slot stays negative.
+_HANDLE_OR_EMPTY = HANDLE_MASK - (1 << 63)
+
+
+@inline_rule
+def handle_in(word: int) -> int:
+    """The handle in a descriptor's first word."""
+    return word & HANDLE_MASK
+
+
+@inline_rule
+def age_in(word: int) -> int:
+    """The age in a descriptor's first word, in rounds."""
+    return word >> AGE_SHIFT
+
+
+@inline_rule
+def descriptor_words(s: Any) -> Any:
+    """How many words a descriptor has."""
+    return 1 + s.link_profile.shape[2]
+
+
+def _write_own_descriptor_at_once(s: Any, p: int, words: Any, at: int) -> None:
+    profile = as_array(s.sampler.profile)[p].tolist()
+    as_array(words)[at : at + 1 + len(profile)] = [s.sampler.handle[p], *profile]
+
+
+@rule_with_interpreted_form(_write_own_descriptor_at_once, inline=False)
+def write_own_descriptor(s: Any, p: int, words: Any, at: int) -> None:
+    """Write peer ``p``'s own descriptor, of age 0, to ``words`` from ``at`` on."""
+    words[at] = s.sampler.handle[p]
+    for w in range(s.sampler.profile.shape[1]):
+        words[index(at + 1 + w)] = s.sampler.profile[index(p), index(w)]
+
+
+def _write_link_at_once(s: Any, p: int, k: int, words: Any, at: int) -> None:
+    profile = as_array(s.link_profile)[p, k].tolist()
+    as_array(words)[at : at + 1 + len(profile)] = [s.links[p, k], *profile]
+
+
+@rule_with_interpreted_form(_write_link_at_once)
+def write_link(s: Any, p: int, k: int, words: Any, at: int) -> None:
+    """Write the descriptor of the neighbour in slot ``k`` to ``words`` from ``at`` on."""
+    words[index(at)] = s.links[index(p), index(k)]
+    for w in range(s.link_profile.shape[2]):
+        words[index(at + 1 + w)] = s.link_profile[index(p), index(k), index(w)]
+
+
+def _put_link_at_once(s: Any, p: int, k: int, words: Any, at: int) -> None:
+    s.links[p, k] = words[at]
+    as_array(s.link_profile)[p, k] = words[at + 1 : at + 1 + s.link_profile.shape[2]]
+
+
+@rule_with_interpreted_form(_put_link_at_once, inline=False)
+def put_link(s: Any, p: int, k: int, words: Any, at: int) -> None:
+    """Let the descriptor at ``words[at:]`` be the neighbour in slot ``k``."""
+    s.links[p, k] = words[at]
+    for w in range(s.link_profile.shape[2]):
+        s.link_profile[index(p), index(k), index(w)] = words[index(at + 1 + w)]
+
+
+def _slot_of_at_once(s: Any, p: int, handle: int) -> int:
+    found = ((as_array(s.links)[p] & _HANDLE_OR_EMPTY) == handle).nonzero()[0]
+    return int(found[-1]) if len(found) else -1
+
+
+@rule_with_interpreted_form(_slot_of_at_once, inline=False)
+def slot_of(s: Any, p: int, handle: int) -> int:
+    """The slot that the neighbour ``handle`` has, -1 if it is none."""
+    found = 0
+    for k in range(s.links.shape[1]):
+        word = s.links[index(p), index(k)]
+        # No branch: the loop is short, and its end would be foretold wrongly every time.
+        found = max(found, k + 1 if (handle_in(word) == handle) & (word >= 0) else 0)
+    return found - 1
+
+
+@rule
+def is_refused(s: Any, p: int, word: int) -> bool:
+    """Whether a descriptor is too old, or no younger than its owner's known failure."""
+    age = age_in(word)
+    if age > s.params.failure_age:
+        return True
+    handle = handle_in(word)
+    written = s.round[p] - age
+    for f in range(s.failed.shape[1]):
+        mark = s.failed[p, f]
+        if mark < 0:
+            break
+        if handle_in(mark) == handle and written <= mark >> AGE_SHIFT:
+            return True
+    return False
+
+
+@rule
+def settle_ring(s: Any, p: int) -> None:
+    """Find peer ``p``'s successor and predecessor among its links, and the arc it answers for.
+
+    The arc is (predecessor, self]; a peer that knows no other says it is empty and answers for
+    the whole ring, as does everybody where identifiers are not told.
+    """
+    me = s.sampler.profile[p, IDENTIFIER]
+    s.successor[p] = -1
+    s.predecessor[p] = -1
+    if s.params.first_range == RANGES_OF_FRIENDS_ALONE:
+        return
+    nearest = 0
+    farthest = 0
+    for k in range(s.links.shape[1]):
+        if s.links[p, k] < 0:
+            continue
+        distance = clockwise(me, s.link_profile[p, k, IDENTIFIER])
+        if s.successor[p] < 0 or distance < nearest:
+            s.successor[p] = k
+            nearest = distance
+        if s.predecessor[p] < 0 or distance > farthest:
+            s.predecessor[p] = k
+            farthest = distance
+    if s.params.ring_links == 0:
+        return
+    begins = me
+    if s.predecessor[p] >= 0:
+        begins = s.link_profile[p, s.predecessor[p], IDENTIFIER]
+    s.sampler.profile[p, ARC_START] = begins
+
+
+@rule
+def refresh_link(s: Any, p: int, words: Any, at: int) -> None:
+    """Take in the descriptor at ``words[at:]``, fresh from its owner: a heartbeat.
+
+    A neighbour's descriptor is replaced; a stranger closer on the ring than the farthest ring
+    link of its side takes that link's place, so that a newcomer is seated by its first message.
+    """
+    handle = handle_in(words[at])
+    if words[at] < 0 or handle == s.sampler.handle[p]:
+        return
+    k = slot_of(s, p, handle)
+    if k >= 0:
+        if words[at] <= s.links[p, k]:
+            moved = s.link_profile[p, k, IDENTIFIER] != words[at + 1 + IDENTIFIER]
+            put_link(s, p, k, words, at)
+            if moved:
+                settle_ring(s, p)
+        return
+    for side in range(2):
+        slot = slot_for_newcomer(s, p, side, words[at + 1 + IDENTIFIER])
+        if slot >= 0:
+            if is_refused(s, p, words[at]):
+                return
+            put_link(s, p, slot, words, at)
+            settle_ring(s, p)
+            return
+
+
+@rule
+def slot_for_newcomer(s: Any, p: int, side: int, identifier: int) -> int:
+    """The ring slot that a stranger deserves on one side: an empty one or the farthest, or -1."""
+    me = s.sampler.profile[p, IDENTIFIER]
+    ring = s.params.ring_links
+    slot = -1
+    farthest = clockwise(me, identifier) if side == 0 else clockwise(identifier, me)
+    for k in range(side * ring, side * ring + ring):
+        if s.links[p, k] < 0:
+            return k
+        other = s.link_profile[p, k, IDENTIFIER]
+        away = clockwise(me, other) if side == 0 else clockwise(other, me)
+        if away > farthest:
+            slot = k
+            farthest = away
+    return slot
+
+
+@rule
+def drop_link(s: Any, p: int, handle: int) -> None:
+    """Forget the neighbour ``handle`` and remember that it failed (Sec. IV-C)."""
+    k = slot_of(s, p, handle)
+    if k >= 0:
+        s.links[p, k] = -1
+    remember_failure(s, p, handle)
+    settle_ring(s, p)
+
+
+@rule
+def remember_failure(s: Any, p: int, handle: int) -> None:
+    """Note that ``handle`` failed, in place of what failed longest ago where there is no room."""
+    slots = s.failed.shape[1]
+    if slots > 0:
+        oldest = 0
+        for f in range(slots):
+            if s.failed[p, f] < 0 or handle_in(s.failed[p, f]) == handle:
+                oldest = f
+                break
+            if s.failed[p, f] >> AGE_SHIFT < s.failed[p, oldest] >> AGE_SHIFT:
+                oldest = f
+        held = s.failed[p, oldest]
+        if held >= 0 and handle_in(held) != handle:
+            # Descriptors of before the failure are too old by themselves after `failure_age`.
+            s.counters[p, FAILURES_FORGOTTEN] += (
+                held >> AGE_SHIFT
+            ) + s.params.failure_age >= s.round[p]
+        s.failed[p, oldest] = s.round[p] << AGE_SHIFT | handle
+
+
+@rule
+def age_links(s: Any, p: int) -> None:
+    """Let a round pass for every link, and drop those without news for too long (Sec. IV-C).
+
+    They count as failed: others, who have not waited as long, would bring them back for ever.
+    """
+    oldest = 0
+    for k in range(s.links.shape[1]):
+        word = s.links[index(p), index(k)]
+        word += (word >= 0) << AGE_SHIFT
+        s.links[index(p), index(k)] = word
+        oldest = max(oldest, age_in(word))
+    if oldest > s.params.failure_age:
+        for k in range(s.links.shape[1]):
+            if age_in(s.links[p, k]) > s.params.failure_age:
+                remember_failure(s, p, handle_in(s.links[p, k]))
+                s.links[p, k] = -1
+        settle_ring(s, p)

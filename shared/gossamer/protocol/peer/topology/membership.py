@@ -1,0 +1,113 @@
+"""Joining through one known peer, and dealing with peers that cannot be reached.
+
+The paper lets gossip seat a newcomer (Sec. IV-B1) and drive failed entries out by age (Sec. IV-C).
+With `join_lookup` a newcomer also looks its own identifier up and takes over the links of its
+successor-to-be; this goes beyond the paper, and makes it a full member within one exchange.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gossamer.protocol.kernel.records import (
+    BODY,
+    FIND_PLACE,
+    LENGTH,
+    PLACE_FOUND,
+    TO,
+    Outbox,
+    close_record,
+    open_record,
+)
+from gossamer.protocol.kernel.rules import rule
+from gossamer.protocol.peer.rendezvous.handover import hand_over
+from gossamer.protocol.peer.rendezvous.routing import handle_of_slot, next_hop
+from gossamer.protocol.peer.sampling.sampler import add_contact, forget
+from gossamer.protocol.peer.settings.profile import IDENTIFIER
+from gossamer.protocol.peer.state.links import (
+    descriptor_words,
+    drop_link,
+    handle_in,
+    refresh_link,
+    write_own_descriptor,
+)
+from gossamer.protocol.peer.state.state import MALFORMED
+from gossamer.protocol.peer.topology.tman import is_well_formed, merge_links, send_links
+
+HOPS = 0
+DESCRIPTOR = 1
+
+
+@rule
+def send_find_place(s: Any, to: int, words: Any, body: int, own: int, out: Outbox) -> None:
+    """Send a lookup for a newcomer's place one hop further: hops, the newcomer's descriptor."""
+    size = DESCRIPTOR + descriptor_words(s)
+    at = open_record(out, FIND_PLACE, to, own, size)
+    if at < 0:
+        return
+    for w in range(size):
+        out.words[at + BODY + w] = words[body + w]
+    out.words[at + BODY + HOPS] += 1
+    close_record(out, at, size)
+
+
+@rule
+def on_join(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
+    """Join through the peer whose descriptor the command carries."""
+    size = descriptor_words(s)
+    if words[at + LENGTH] != BODY + size:
+        s.counters[p, MALFORMED] += 1
+        return
+    contact = handle_in(words[at + BODY])
+    add_contact(s.sampler, p, now, contact, words, at + BODY + 1)
+    refresh_link(s, p, words, at + BODY)
+    if s.params.join_lookup == 1:
+        start = open_record(out, FIND_PLACE, contact, s.sampler.handle[p], DESCRIPTOR + size)
+        if start >= 0:
+            out.words[start + BODY + HOPS] = 0
+            write_own_descriptor(s, p, out.words, start + BODY + DESCRIPTOR)
+            close_record(out, start, DESCRIPTOR + size)
+
+
+@rule
+def on_find_place(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
+    """Pass a newcomer's lookup on, or, as its successor-to-be, give it our links and seat it."""
+    size = DESCRIPTOR + descriptor_words(s)
+    if words[at + LENGTH] != BODY + size or words[at + BODY + HOPS] < 0:
+        s.counters[p, MALFORMED] += 1
+        return
+    body = at + BODY
+    newcomer = handle_in(words[body + DESCRIPTOR])
+    if newcomer == s.sampler.handle[p] or words[body + HOPS] >= s.params.hop_limit:
+        return
+    hop = next_hop(s, p, words[body + DESCRIPTOR + 1 + IDENTIFIER])
+    if hop >= 0:
+        to = handle_of_slot(s, p, hop >> 1)
+        if to != newcomer:
+            send_find_place(s, to, words, body, s.sampler.handle[p], out)
+            return
+    send_links(s, p, PLACE_FOUND, newcomer, out)
+    hand_over(s, p, newcomer, words[body + DESCRIPTOR + 1 + IDENTIFIER], out)
+    refresh_link(s, p, words, body + DESCRIPTOR)
+
+
+@rule
+def on_place_found(s: Any, p: int, now: int, words: Any, at: int) -> None:
+    """Take over the links of the successor-to-be as candidates."""
+    if is_well_formed(s, p, words, at):
+        merge_links(s, p, now, words, at)
+
+
+@rule
+def on_failure(s: Any, p: int, handle: int) -> None:
+    """Forget a peer that could not be reached, in all layers but the routing table."""
+    forget(s.sampler, p, handle)
+    drop_link(s, p, handle)
+
+
+@rule
+def find_place_elsewhere(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
+    """Route a newcomer's lookup around the peer that could not be reached."""
+    newcomer = handle_in(words[at + BODY + DESCRIPTOR])
+    if s.params.reroute == 1 and newcomer != s.sampler.handle[p] and newcomer != words[at + TO]:
+        on_find_place(s, p, words, at, out)

@@ -1,1 +1,0 @@
-"""rendezvous rules."""

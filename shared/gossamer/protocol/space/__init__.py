@@ -1,1 +1,0 @@
-"""The identifier ring and the order-preserving hash that maps attribute values onto it."""
