@@ -9,8 +9,8 @@ import attrs
 import trio
 
 from gossamer.node.commands.folder import load
-from gossamer.node.notes import cluster_schema
-from gossamer.node.peer import open_peer
+from gossamer.node.peer.cluster_info import cluster_schema
+from gossamer.node.peer.peer import open_peer
 
 
 async def main(folder: Path) -> None:

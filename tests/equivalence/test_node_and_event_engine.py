@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import trio
 
-from gossamer.node.core import SELF, Box
+from gossamer.node.peer.frames.core import SELF, Box
 from gossamer.protocol.kernel.records import JOIN
 from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.settings import config

@@ -11,9 +11,9 @@ import cbor2
 import pytest
 import trio
 
-from gossamer.node.broker.links import Neighbour
+from gossamer.node.broker.links.links import Neighbour
 from gossamer.node.errors import ClientRequestError, ConfigurationError
-from gossamer.node.transport.frames import encode_frame
+from gossamer.node.transport.base.frames import encode_frame
 from gossamer.protocol.brokers.core.effects import Effect
 from gossamer.protocol.brokers.core.errors import NotAdvertisedError
 from gossamer.protocol.brokers.core.messages import (
@@ -197,7 +197,7 @@ async def test_what_a_revoked_broker_told_is_withdrawn(tmp_path: Path) -> None:
 async def test_a_neighbour_that_takes_nothing_is_given_up_and_told_everything_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gossamer.node.broker.links.BACKLOG_BYTES", 20_000)
+    monkeypatch.setattr("gossamer.node.broker.links.links.BACKLOG_BYTES", 20_000)
     async with memory_brokers(tmp_path, [(1, 2)]) as brokers:
         exchange = await MemoryClient.attach(brokers.nodes[1], "exchange")
         await exchange.advertise("quotes", "present(text)")

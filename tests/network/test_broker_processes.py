@@ -16,7 +16,7 @@ import pytest
 import trio
 
 from gossamer.command.main import main
-from gossamer.node.broker.tables import tables
+from gossamer.node.broker.families.tables import tables
 from gossamer.node.commands.folder import address_of
 from gossamer.node.local.client import open_client
 from gossamer.protocol.brokers.core.messages import Advertise, Subscribe, Unsubscribe

@@ -8,8 +8,8 @@ import cbor2
 import pytest
 import trio
 
-from gossamer.node.commands.tracing import tables_for_people
-from gossamer.node.transport.frames import encode_frame
+from gossamer.node.commands.cluster.tracing import tables_for_people
+from gossamer.node.transport.base.frames import encode_frame
 from gossamer.protocol.brokers.tree import Id
 from support.memory_brokers import PATIENCE_S, MemoryClient
 from support.memory_graphs import MemoryGraph, memory_graph

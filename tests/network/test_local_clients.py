@@ -12,7 +12,7 @@ import pytest
 import trio
 import trio.testing
 
-from gossamer.node.config import Local
+from gossamer.node.config.node import Local
 from gossamer.node.errors import (
     NodeNotRunningError,
     RefusedByNodeError,

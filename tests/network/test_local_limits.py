@@ -10,15 +10,15 @@ import pytest
 import trio
 import trio.testing
 
-from gossamer.node.config import Local
+from gossamer.node.config.node import Local
 from gossamer.node.errors import RefusedByNodeError
 from gossamer.node.local.address import knock
 from gossamer.node.local.client import open_client
 from gossamer.node.local.frames import FRAMES, VERSION
 from gossamer.node.store import StoreLimits
-from gossamer.node.transport.frames import FrameReader, encode_frame
-from gossamer.node.transport.limits import Limits
-from gossamer.node.transport.schema import Frame
+from gossamer.node.transport.base.frames import FrameReader, encode_frame
+from gossamer.node.transport.base.limits import Limits
+from gossamer.node.transport.base.schema import Frame
 from support.local_nodes import LocalNode
 from support.loopback_peer import IBM, LoopbackPeer
 from support.waiting import soon

@@ -15,15 +15,15 @@ import pytest
 import trio
 
 from gossamer.node.errors import RefusedByPeer
-from gossamer.node.peer import Peer, open_peer
+from gossamer.node.peer.peer import Peer, open_peer
 from gossamer.node.security.cluster import Membership, client_context, join_client_context
-from gossamer.node.transport.base import Address, Admitted, Hello, LocalPeer, PeerIdentity
-from gossamer.node.transport.frames import FrameReader, encode_frame
+from gossamer.node.transport.base.base import Address, Admitted, Hello, LocalPeer, PeerIdentity
+from gossamer.node.transport.base.frames import FrameReader, encode_frame
+from gossamer.node.transport.base.limits import Limits
+from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.handshake import introduce
-from gossamer.node.transport.limits import Limits
-from gossamer.node.transport.prompt import TcpStream
-from gossamer.node.transport.schema import Frame
-from gossamer.node.transport.tls import TlsStream
+from gossamer.node.transport.streams.non_blocking import TcpStream
+from gossamer.node.transport.streams.tls import TlsStream
 from support.clusters import DAY_S, MadeCluster, made_cluster
 from support.frame_fuzzing import framed
 from support.memory_use import memory_of_process

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from gossamer.node.keeping import LAST_GAP, read_gap
+from gossamer.node.peer.persistence import LAST_GAP, read_gap
 from gossamer.node.store import Store
 from support.clusters import DAY_S, MadeCluster, made_cluster
 from support.memory_members import member_peers

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import trio
 
-from gossamer.node.metrics import LINKS, NO_LINK
+from gossamer.node.monitoring.metrics import LINKS, NO_LINK
 from support.memory_peers import ROUND_S, address_of, memory_peers
 from support.transport_peers import on_jumping_clock
 

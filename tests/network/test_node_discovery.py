@@ -16,7 +16,18 @@ import trio
 import trio.testing
 from zeroconf import ServiceBrowser, ServiceInfo, ServiceStateChange, Zeroconf
 
-from gossamer.node.discovery import (
+from gossamer.node.discovery.multicast import (
+    ATTEMPTS,
+    NAMES_WAITING,
+    SERVICE,
+    Announcement,
+    Multicast,
+    MulticastCounts,
+    _Names,
+    read_answer,
+)
+from gossamer.node.discovery.network_interfaces import InterfaceAddress, choose, local_addresses
+from gossamer.node.discovery.sources import (
     MULTICAST,
     REMEMBERED,
     STATIC,
@@ -27,17 +38,6 @@ from gossamer.node.discovery import (
     static_peers,
 )
 from gossamer.node.errors import DiscoveryError, InterfaceError
-from gossamer.node.interfaces import InterfaceAddress, choose, local_addresses
-from gossamer.node.multicast import (
-    ATTEMPTS,
-    NAMES_WAITING,
-    SERVICE,
-    Announcement,
-    Multicast,
-    MulticastCounts,
-    _Names,
-    read_answer,
-)
 from support.waiting import eventually
 
 CLUSTER = "ab" * 16
@@ -235,7 +235,7 @@ async def test_a_goodbye_that_hangs_is_given_up(
     autojump_clock: trio.testing.MockClock,  # noqa: ARG001
 ) -> None:
     hanging = HangingZeroconf()
-    monkeypatch.setattr("gossamer.node.multicast._open", lambda _: hanging)
+    monkeypatch.setattr("gossamer.node.discovery.multicast._open", lambda _: hanging)
     monkeypatch.setattr(_Names, "browse", lambda *_: hanging)
     began = trio.current_time()
     try:
@@ -296,7 +296,7 @@ async def test_a_name_without_answer_is_asked_for_again_and_then_given_up(
     def never(_: object, name: str) -> None:
         asked.append(name)
 
-    monkeypatch.setattr("gossamer.node.multicast._look_up", never)
+    monkeypatch.setattr("gossamer.node.discovery.multicast._look_up", never)
     names.add(announcement(2).name, 1)
     async with trio.open_nursery() as nursery:
         look_up: Any = source._look_up_names
@@ -374,7 +374,7 @@ async def test_a_machine_without_network_is_told_in_a_sentence(
     def only_loopback() -> tuple[InterfaceAddress, ...]:
         return tuple(one for one in local_addresses() if one.address.is_loopback)
 
-    monkeypatch.setattr("gossamer.node.multicast.local_addresses", only_loopback)
+    monkeypatch.setattr("gossamer.node.discovery.multicast.local_addresses", only_loopback)
     failures: list[Exception] = []
     async with discover([Multicast(announcement(1))], lambda _, e: failures.append(e)) as stream:
         assert [one async for one in stream] == []

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 import trio
 
-from gossamer.node.budgets import A_ROUND
-from gossamer.node.config import Local
+from gossamer.node.config.node import Local
 from gossamer.node.local.address import knock
 from gossamer.node.local.client import open_client
 from gossamer.node.local.frames import VERSION
-from gossamer.node.transport.frames import encode_frame
+from gossamer.node.peer.load.rate_limits import A_ROUND
+from gossamer.node.transport.base.frames import encode_frame
 from gossamer.protocol.kernel.records import INSTALL, INSTALL_NEWS
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.settings.profile import NOTHING, RANGES

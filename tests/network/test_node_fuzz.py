@@ -18,18 +18,18 @@ import cbor2
 import pytest
 import trio
 
-from gossamer.node.assembly import Parts
-from gossamer.node.broker.wire import SCOT_FRAMES
+from gossamer.node.broker.links.wire import SCOT_FRAMES
 from gossamer.node.local.frames import LOCAL_TYPES
+from gossamer.node.peer.assembly import Parts
+from gossamer.node.peer.frames.wire import frame_types
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import Descriptor, sign_descriptor
 from gossamer.node.security.encoding import decode
-from gossamer.node.security.extending import request_of
 from gossamer.node.security.identity import SIGNATURE_BYTES
-from gossamer.node.transport.frames import CONTROL_FRAMES
-from gossamer.node.transport.limits import HEADER_BYTES
-from gossamer.node.transport.schema import Frame
-from gossamer.node.wire import frame_types
+from gossamer.node.security.joining.extending import request_of
+from gossamer.node.transport.base.frames import CONTROL_FRAMES
+from gossamer.node.transport.base.limits import HEADER_BYTES
+from gossamer.node.transport.base.schema import Frame
 from gossamer.protocol.kernel.records import (
     LOAD_SHIFTED,
     RECALL,

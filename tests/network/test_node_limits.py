@@ -15,8 +15,8 @@ import cbor2
 import pytest
 import trio
 
-from gossamer.node.peer import Peer, open_peer
-from gossamer.node.transport.limits import Limits
+from gossamer.node.peer.peer import Peer, open_peer
+from gossamer.node.transport.base.limits import Limits
 from support.attackers import Attacker, attacker
 from support.clusters import MadeCluster, made_cluster
 from support.frame_fuzzing import framed

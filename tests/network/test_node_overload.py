@@ -20,7 +20,7 @@ from gossamer.node.commands.folder import address_of
 from gossamer.node.errors import UnacknowledgedError
 from gossamer.node.local.client import LocalClient
 from gossamer.node.local.follower import follow
-from gossamer.node.transport.base import Address
+from gossamer.node.transport.base.base import Address
 from support.flooders import Flooder
 from support.node_fleets import LOOK_S, Fleet, until
 from support.node_processes import PATIENCE_S, Shell, free_ports

@@ -15,7 +15,7 @@ import trio
 import trio.testing
 
 from gossamer.node.errors import ListenFailed
-from gossamer.node.metrics import Counters
+from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.page.server import PageLimits, serve_page
 from support.other_hosts import from_host
 

@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from gossamer.node.errors import ConfigurationError, ListenFailed, PeerStopped, SubscriptionInUse
-from gossamer.node.peer import Peer, open_peer
+from gossamer.node.peer.peer import Peer, open_peer
 from gossamer.protocol.content.errors import WrongValueError
 from gossamer.protocol.kernel.errors import ExpressionError
 from support.clusters import MadeCluster, made_cluster

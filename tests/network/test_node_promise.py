@@ -18,7 +18,7 @@ import attrs
 import pytest
 import trio
 
-from gossamer.node.transport.limits import Limits
+from gossamer.node.transport.base.limits import Limits
 from support.ledgers import Ledger
 from support.memory_peers import MemoryPeers, memory_peers, ring_errors
 from support.memory_transport import Faults, MemoryNetwork

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from gossamer.node.commands.publishing import LINE_BYTES, Published, Report, publish_all
-from gossamer.node.commands.subscribing import Wanted, print_events
+from gossamer.node.commands.clients.publishing import LINE_BYTES, Published, Report, publish_all
+from gossamer.node.commands.clients.subscribing import Wanted, print_events
 from gossamer.node.errors import RefusedByNodeError, TransportBroken, UnacknowledgedError
 from gossamer.node.local.client import open_client
 from gossamer.node.local.follower import CONNECTED

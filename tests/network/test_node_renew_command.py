@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.node.security.admission import open_registrar, record_certificate
 from gossamer.node.security.cluster import ClusterFolder, Membership, open_membership
 from gossamer.node.security.files import write_file
 from gossamer.node.security.identity import key_text
 from gossamer.node.security.issuing import CLOCK_SLACK_S, issue_certificate
+from gossamer.node.security.joining.admission import open_registrar, record_certificate
 from gossamer.node.store import Store
 from support.clusters import DAY_S
 from support.node_processes import Shell, end, free_ports, wait_for_line, wait_for_log

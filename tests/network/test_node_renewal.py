@@ -9,11 +9,11 @@ import pytest
 import trio
 
 from gossamer.node.errors import RevokedCertificateError
-from gossamer.node.renewal_requests import BURST
+from gossamer.node.peer.membership.renewal_requests import BURST
 from gossamer.node.security.certificates import PeerCertificate, verify_peer
 from gossamer.node.security.cluster import Membership, open_membership, save_renewed
-from gossamer.node.security.extending import renew_peer
 from gossamer.node.security.issuing import PEER_LIFETIME_S
+from gossamer.node.security.joining.extending import renew_peer
 from gossamer.node.security.renewal import RenewalRequest, Renewed, accept, ask
 from support.attackers import attacker
 from support.clusters import DAY_S, MadeCluster, made_cluster

@@ -318,7 +318,7 @@ async def test_a_full_disk_keeps_nobody_in(
         await acquainted(crowd)
         with monkeypatch.context() as full:
             revoke(crowd, bad)
-            full.setattr("gossamer.node.revoking.save_list", _no_space)
+            full.setattr("gossamer.node.peer.membership.revocation.save_list", _no_space)
             await eventually(lambda: connected(crowd, bad) == set(), PATIENCE_S)
             await trio.sleep(10)
             assert sequence_kept(crowd, other) == 0

@@ -13,9 +13,9 @@ from rich.tree import Tree
 
 from gossamer.node.broker.numbers import broker_gauges, broker_metrics_text, broker_snapshot
 from gossamer.node.broker.session import passage_json
-from gossamer.node.commands.tracing import route_for_people, tables_for_people
+from gossamer.node.commands.cluster.tracing import route_for_people, tables_for_people
 from gossamer.node.errors import ConfigurationError
-from gossamer.node.transport.frames import encode_frame
+from gossamer.node.transport.base.frames import encode_frame
 from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotSettings
 from gossamer.protocol.brokers.scot.memory.effects import Send
 from gossamer.protocol.brokers.scot.memory.messages import Notification

@@ -25,10 +25,10 @@ from gossamer.node.errors import (
     TokenUnknownError,
     TokenUsedError,
 )
-from gossamer.node.security import join_protocol
 from gossamer.node.security.cluster import join_client_context, open_membership
-from gossamer.node.security.join_protocol import Answer, Challenge, Request
-from gossamer.node.security.joining import (
+from gossamer.node.security.joining import join_protocol
+from gossamer.node.security.joining.join_protocol import Answer, Challenge, Request
+from gossamer.node.security.joining.joining import (
     Admit,
     Attempts,
     JoinDesk,
@@ -40,7 +40,7 @@ from gossamer.node.security.joining import (
     send_message,
     serve_joins,
 )
-from gossamer.node.security.tokens import Token
+from gossamer.node.security.joining.tokens import Token
 from gossamer.node.store.writer import writing_to
 from gossamer.protocol.kernel.errors import ConfigError
 from support.clusters import MadeCluster, made_cluster

@@ -10,8 +10,8 @@ import pytest
 import trio
 
 from gossamer.node.errors import ListenFailed, PeerUnreachable, TransportBroken
-from gossamer.node.transport.base import Admitted, Cause
-from gossamer.node.transport.limits import Limits
+from gossamer.node.transport.base.base import Admitted, Cause
+from gossamer.node.transport.base.limits import Limits
 from gossamer.protocol.kernel.errors import CapacityError
 from support.memory_transport import MemoryNetwork
 from support.transport_peers import (

@@ -6,7 +6,7 @@ import pytest
 import trio
 import trio.testing
 
-from gossamer.node.transport.prompt import TcpStream
+from gossamer.node.transport.streams.non_blocking import TcpStream
 
 pytestmark = pytest.mark.trio
 

@@ -14,13 +14,13 @@ import trio
 import trustme
 
 from gossamer.node.errors import ListenFailed, PeerUnreachable, PlainTextRefused
-from gossamer.node.transport.base import Address, Admitted, Transport
-from gossamer.node.transport.frames import FrameReader
+from gossamer.node.transport.base.base import Address, Admitted, Transport
+from gossamer.node.transport.base.frames import FrameReader
+from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.handshake import introduce
-from gossamer.node.transport.limits import Limits
-from gossamer.node.transport.prompt import PromptStream, TcpStream
+from gossamer.node.transport.streams.non_blocking import PromptStream, TcpStream
+from gossamer.node.transport.streams.tls import TlsStream
 from gossamer.node.transport.tcp import Credentials, TcpTransport
-from gossamer.node.transport.tls import TlsStream
 from support.other_hosts import from_host
 from support.transport_peers import (
     LOOPBACK,

@@ -385,7 +385,7 @@ def test_a_master_that_is_gone_ends_a_command_in_a_sentence(tmp_path: Path) -> N
 
 def test_help_needs_neither_spark_nor_numbers() -> None:
     program = (
-        "import sys; from gossamer.spark.cli import app; "
+        "import sys; from gossamer.spark.commands.cli import app; "
         "app(['--help'], standalone_mode=False); "
         "print([n for n in ('pyspark', 'numpy', 'pyarrow', 'pandas') if n in sys.modules])"
     )

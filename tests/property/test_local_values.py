@@ -15,8 +15,8 @@ from gossamer.node.local.frames import (
     values_from_wire,
     values_to_wire,
 )
-from gossamer.node.transport.frames import FrameReader, encode_frame
-from gossamer.node.transport.limits import Limits
+from gossamer.node.transport.base.frames import FrameReader, encode_frame
+from gossamer.node.transport.base.limits import Limits
 from gossamer.protocol.content.schema import Schema
 
 SCHEMA = Schema.from_mapping(

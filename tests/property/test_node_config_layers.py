@@ -9,8 +9,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.node.config import PRESETS
-from gossamer.node.config_file import load_config
+from gossamer.node.config.file import load_config
+from gossamer.node.config.node import PRESETS
 
 NUMBERS = {
     "delivery.successors": (0, 16),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.node.events import EventFormat, EventMemory
+from gossamer.node.peer.frames.events import EventFormat, EventMemory
 from gossamer.node.security.encoding import encode
 from gossamer.protocol.content.schema import (
     DateAttribute,

@@ -12,14 +12,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from gossamer.node.errors import BadFrame
-from gossamer.node.transport.frames import (
+from gossamer.node.transport.base.frames import (
     MESSAGE_FRAMES,
     FrameReader,
     count_items,
     encode_frame,
 )
-from gossamer.node.transport.limits import HEADER_BYTES, Limits
-from gossamer.node.transport.schema import shorten
+from gossamer.node.transport.base.limits import HEADER_BYTES, Limits
+from gossamer.node.transport.base.schema import shorten
 
 LIMITS = Limits(frame_bytes=2048, queue_bytes=4096, items=128, depth=4)
 PIECE_BYTES = 512

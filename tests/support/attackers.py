@@ -10,10 +10,10 @@ import trio
 
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import Descriptor, sign_descriptor
-from gossamer.node.transport.base import Hello, LocalPeer, PeerIdentity
-from gossamer.node.transport.frames import FrameReader, encode_frame
-from gossamer.node.transport.limits import Limits
-from gossamer.node.transport.schema import Frame
+from gossamer.node.transport.base.base import Hello, LocalPeer, PeerIdentity
+from gossamer.node.transport.base.frames import FrameReader, encode_frame
+from gossamer.node.transport.base.limits import Limits
+from gossamer.node.transport.base.schema import Frame
 from support.memory_members import MemberPeers
 
 PATIENCE_S = 120.0

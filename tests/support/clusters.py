@@ -11,7 +11,6 @@ from pathlib import Path
 from attrs import define, field
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from gossamer.node.security.admission import Registrar, open_registrar, record_certificate
 from gossamer.node.security.certificates import PeerCertificate
 from gossamer.node.security.cluster import (
     ClusterFolder,
@@ -22,6 +21,7 @@ from gossamer.node.security.cluster import (
 )
 from gossamer.node.security.identity import Identity, save_identity
 from gossamer.node.security.issuing import issue_certificate
+from gossamer.node.security.joining.admission import Registrar, open_registrar, record_certificate
 from gossamer.node.store import Store
 
 DAY_S = 86_400.0

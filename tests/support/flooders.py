@@ -12,17 +12,17 @@ import trio
 
 from gossamer.node.commands.folder import load
 from gossamer.node.errors import NodeError, TransportBroken, TransportClosed
-from gossamer.node.events import EVENT_ID_BITS, EventFormat
-from gossamer.node.notes import cluster_schema, schema_fingerprint
-from gossamer.node.peer import transport_of
+from gossamer.node.peer.cluster_info import cluster_schema, schema_fingerprint
+from gossamer.node.peer.frames.events import EVENT_ID_BITS, EventFormat
+from gossamer.node.peer.frames.wire import WORD_BYTES, frame_types
+from gossamer.node.peer.peer import transport_of
 from gossamer.node.security.cluster import Membership, open_membership
 from gossamer.node.security.descriptors import Descriptor, sign_descriptor
-from gossamer.node.transport.base import Address, Hello, LocalPeer, PeerIdentity
+from gossamer.node.transport.base.base import Address, Hello, LocalPeer, PeerIdentity
+from gossamer.node.transport.base.frames import encode_frame
+from gossamer.node.transport.base.limits import Limits
+from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.connection import Connection
-from gossamer.node.transport.frames import encode_frame
-from gossamer.node.transport.limits import Limits
-from gossamer.node.transport.schema import Frame
-from gossamer.node.wire import WORD_BYTES, frame_types
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.kernel.records import EVENT, STORED
 from gossamer.protocol.peer.codec import Codec

@@ -12,7 +12,7 @@ import attrs
 import cbor2
 
 from gossamer.node.errors import BadFrame
-from gossamer.node.transport.schema import Frame, FrameTypes
+from gossamer.node.transport.base.schema import Frame, FrameTypes
 
 INT64_LOW, INT64_HIGH = -(1 << 63), (1 << 63) - 1
 _WORDS = (

@@ -17,15 +17,18 @@ from support.made_up_runs import made_up_run
 
 ENTRY_POINTS = """\
 [gossamer.commands]
-advertise = gossamer.node.cli_broker:advertise_app
-batch = gossamer.node.cli_broker:batch_app
-node = gossamer.node.starting:app
-pub = gossamer.node.cli:pub_app
+advertise = gossamer.node.cli.broker:advertise_app
+batch = gossamer.node.cli.broker:batch_app
+node = gossamer.node.cli.starting:app
+pub = gossamer.node.cli.node:pub_app
 sim = gossamer.sim.cli:app
-spark = gossamer.spark.cli:app
-sub = gossamer.node.cli:sub_app
-top = gossamer.node.cli:top_app
-unsub = gossamer.node.cli_broker:unsub_app
+spark = gossamer.spark.commands.cli:app
+sub = gossamer.node.cli.node:sub_app
+top = gossamer.node.cli.node:top_app
+unsub = gossamer.node.cli.broker:unsub_app
+
+[gossamer.node.commands]
+replay = gossamer.replay.cli:replay
 
 [gossamer.runners]
 spark = gossamer.spark.sweep.runner:tasks_on_spark

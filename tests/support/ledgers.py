@@ -9,7 +9,7 @@ import attrs
 import trio
 
 from gossamer.node.errors import NotAcknowledged, PeerStopped
-from gossamer.node.peer import Peer
+from gossamer.node.peer.peer import Peer
 
 
 @attrs.define(eq=False)

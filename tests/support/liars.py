@@ -9,15 +9,15 @@ from __future__ import annotations
 import attrs
 import cbor2
 
-from gossamer.node.assembly import Parts
+from gossamer.node.peer.assembly import Parts
+from gossamer.node.peer.frames.wire import WORD_BYTES
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import Descriptor, sign_descriptor
 from gossamer.node.security.encoding import decode
 from gossamer.node.security.identity import SIGNATURE_BYTES
-from gossamer.node.transport.frames import encode_frame
-from gossamer.node.transport.limits import HEADER_BYTES
-from gossamer.node.transport.schema import Frame
-from gossamer.node.wire import WORD_BYTES
+from gossamer.node.transport.base.frames import encode_frame
+from gossamer.node.transport.base.limits import HEADER_BYTES
+from gossamer.node.transport.base.schema import Frame
 from gossamer.protocol.kernel.records import (
     EVENT,
     PLACE_FOUND,

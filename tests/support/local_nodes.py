@@ -10,7 +10,7 @@ from pathlib import Path
 import trio
 from attrs import define, field
 
-from gossamer.node.config import Local
+from gossamer.node.config.node import Local
 from gossamer.node.local.address import LocalAddress, local_address
 from gossamer.node.local.history import FILE_NAME, open_history
 from gossamer.node.local.server import LocalServer, open_local_server

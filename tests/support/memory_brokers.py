@@ -13,16 +13,16 @@ import attrs
 import trio
 
 from gossamer.node.broker.assembly import BrokerNode, BrokerParts, run_broker
-from gossamer.node.broker.kinds import Kind, TreeKind
+from gossamer.node.broker.families.kinds import Kind, TreeKind
+from gossamer.node.broker.families.tables import id_text
 from gossamer.node.broker.members import Member
 from gossamer.node.broker.session import event_of
-from gossamer.node.broker.tables import id_text
+from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.security.cluster import Membership
 from gossamer.node.store.writer import open_writer
-from gossamer.node.transport.base import Address, LocalPeer, Transport, Verify
-from gossamer.node.transport.frames import FrameReader
-from gossamer.node.transport.limits import Limits
-from gossamer.node.unwrap import unwrapped
+from gossamer.node.transport.base.base import Address, LocalPeer, Transport, Verify
+from gossamer.node.transport.base.frames import FrameReader
+from gossamer.node.transport.base.limits import Limits
 from gossamer.protocol.brokers.core.index import SharedIndex
 from gossamer.protocol.brokers.core.messages import Publish
 from gossamer.protocol.brokers.tree import BrokerSettings

@@ -10,8 +10,8 @@ from typing import Any
 import attrs
 import trio
 
-from gossamer.node.broker.kinds import Kind
-from gossamer.node.broker.trees_kind import GraphKind
+from gossamer.node.broker.families.graph import GraphKind
+from gossamer.node.broker.families.kinds import Kind
 from gossamer.protocol.brokers.graph.memory.settings import TreeSettings
 from support.memory_brokers import LIMITS, PATIENCE_S, MemoryBrokers
 from support.memory_transport import MemoryNetwork

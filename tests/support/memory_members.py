@@ -9,11 +9,11 @@ from typing import Any
 import attrs
 import trio
 
-from gossamer.node.assembly import Parts
-from gossamer.node.discovery import static_peers
+from gossamer.node.discovery.sources import static_peers
+from gossamer.node.peer.assembly import Parts
 from gossamer.node.security.cluster import Membership
 from gossamer.node.store.writer import StoreWriter
-from gossamer.node.transport.base import Address, Transport
+from gossamer.node.transport.base.base import Address, Transport
 from support.clusters import MadeCluster
 from support.memory_peers import MemoryPeers
 from support.memory_transport import MemoryNetwork

@@ -11,14 +11,14 @@ from typing import Any
 import attrs
 import trio
 
-from gossamer.node.assembly import run_peer
-from gossamer.node.config import Protocol
-from gossamer.node.discovery import static_peers
-from gossamer.node.parts import Parts
-from gossamer.node.peer import Peer
+from gossamer.node.config.node import Protocol
+from gossamer.node.discovery.sources import static_peers
+from gossamer.node.peer.assembly import run_peer
+from gossamer.node.peer.dependencies import Parts
+from gossamer.node.peer.peer import Peer
 from gossamer.node.store.writer import open_writer
-from gossamer.node.transport.base import Address, LocalPeer, Transport, Verify
-from gossamer.node.transport.limits import Limits
+from gossamer.node.transport.base.base import Address, LocalPeer, Transport, Verify
+from gossamer.node.transport.base.limits import Limits
 from gossamer.protocol.peer.settings import config
 from support.memory_transport import MemoryNetwork
 from support.node_peers import SCHEMA

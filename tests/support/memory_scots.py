@@ -11,8 +11,8 @@ import attrs
 import trio
 
 from gossamer.node.broker.assembly import BrokerNode
-from gossamer.node.broker.kinds import Kind
-from gossamer.node.broker.scot_kind import ScotKind
+from gossamer.node.broker.families.kinds import Kind
+from gossamer.node.broker.families.scot import ScotKind
 from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotSettings
 from support.memory_brokers import LIMITS, PATIENCE_S, MemoryBrokers
 from support.memory_transport import MemoryNetwork

@@ -25,11 +25,11 @@ from gossamer.node.errors import (
     PeerUnreachable,
     RefusedByPeer,
 )
-from gossamer.node.transport.base import Address, Admitted, Handler, LocalPeer, Verify
-from gossamer.node.transport.frames import CONTROL_FRAMES
+from gossamer.node.transport.base.base import Address, Admitted, Handler, LocalPeer, Verify
+from gossamer.node.transport.base.frames import CONTROL_FRAMES
+from gossamer.node.transport.base.limits import HEADER_BYTES, Limits
 from gossamer.node.transport.handshake import introduce
-from gossamer.node.transport.limits import HEADER_BYTES, Limits
-from gossamer.node.transport.race import AllFailedError, describe, first_success, interleave
+from gossamer.node.transport.streams.race import AllFailedError, describe, first_success, interleave
 
 # Bytes on their way in one direction before the sender waits, as in a socket's buffers.
 PIPE_BYTES = 1 << 16

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import attrs
 import trio
 
-from gossamer.node.assembly import Parts
+from gossamer.node.peer.assembly import Parts
 from gossamer.node.security.cluster import Membership
-from gossamer.node.transport.base import (
+from gossamer.node.transport.base.base import (
     Address,
     Admitted,
     Handler,

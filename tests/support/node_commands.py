@@ -12,7 +12,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from gossamer.node.cli import app
+from gossamer.node.cli.node import app
 from support.node_processes import Shell
 
 ROOT = Path(__file__).parents[2]

@@ -9,10 +9,10 @@ from typing import Any
 import attrs
 import trio
 
-from gossamer.node.config import Discovery, Identity, Listen, NodeConfig, Page, Protocol
-from gossamer.node.peer import Event, Peer, Subscription
+from gossamer.node.config.node import Discovery, Identity, Listen, NodeConfig, Page, Protocol
+from gossamer.node.peer.peer import Event, Peer, Subscription
 from gossamer.node.security.cluster import Membership
-from gossamer.node.transport.base import Address
+from gossamer.node.transport.base.base import Address
 from gossamer.protocol.content.schema import FloatAttribute, Schema, StringAttribute
 from support.waiting import PATIENCE_S, eventually
 

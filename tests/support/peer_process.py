@@ -18,9 +18,17 @@ from typing import Any
 import attrs
 import trio
 
-from gossamer.node.config import Delivery, Discovery, Identity, Listen, NodeConfig, Page, Protocol
+from gossamer.node.config.node import (
+    Delivery,
+    Discovery,
+    Identity,
+    Listen,
+    NodeConfig,
+    Page,
+    Protocol,
+)
 from gossamer.node.errors import NotAcknowledged
-from gossamer.node.peer import Peer, Subscription, open_peer
+from gossamer.node.peer.peer import Peer, Subscription, open_peer
 from support.peer_traffic import Traffic
 from support.quotes import SCHEMA
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import attrs
 
-from gossamer.node.application import Inside, Peer
-from gossamer.node.core import SELF, Record
+from gossamer.node.peer.application import Inside, Peer
+from gossamer.node.peer.frames.core import SELF, Record
 from gossamer.protocol.kernel.records import BODY, DELIVER, EVENT_MESSAGES, KIND
 from gossamer.protocol.peer.rendezvous.delivery import is_interested
 from gossamer.protocol.peer.rendezvous.replay import EVENT_VALUES

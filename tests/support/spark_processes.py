@@ -30,10 +30,12 @@ _CONF = [
     f"--conf=spark.executor.extraJavaOptions={SHORT_LIVED} -Djava.io.tmpdir=.",
 ]
 _PROGRESS = re.compile(r"gossamer: .*\b\d+ of \d+ (tasks|points)\b")
-_COMMAND = "import sys; from gossamer.spark.cli import app; from gossamer.command import main; "
+_COMMAND = (
+    "import sys; from gossamer.spark.commands.cli import app; from gossamer.command import main; "
+)
 _RUN = _COMMAND + (
     "from importlib.metadata import EntryPoint; "
-    "point = EntryPoint('spark', 'gossamer.spark.cli:app', main.COMMAND_GROUP); "
+    "point = EntryPoint('spark', 'gossamer.spark.commands.cli:app', main.COMMAND_GROUP); "
     "sys.exit(main.run_command(point, sys.argv[1:]))"
 )
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 import attrs
 import trio
 
-from gossamer.node.assembly import Parts
 from gossamer.node.errors import NodeError, RefusedByPeer
-from gossamer.node.transport.base import (
+from gossamer.node.peer.assembly import Parts
+from gossamer.node.transport.base.base import (
     Address,
     Admitted,
     Handler,
@@ -18,7 +18,7 @@ from gossamer.node.transport.base import (
     Transport,
     Verify,
 )
-from gossamer.node.transport.limits import HEADER_BYTES
+from gossamer.node.transport.base.limits import HEADER_BYTES
 
 
 def tampered(parts: Parts, rewrite: Callable[[bytes], bytes]) -> Parts:

@@ -17,17 +17,17 @@ import attrs
 import numpy as np
 import trio
 
-from gossamer.node.book import AddressBook
-from gossamer.node.core import Core, Record
-from gossamer.node.events import EventMemory
-from gossamer.node.metrics import Counters
-from gossamer.node.runtime import Delivery, Runtime
-from gossamer.node.transport.fair_queue import Flow
-from gossamer.node.transport.frames import FrameReader
-from gossamer.node.transport.limits import Limits
-from gossamer.node.transport.schema import FrameTypes
-from gossamer.node.vouching import PlainVouching
-from gossamer.node.wire import Wire, frame_types
+from gossamer.node.monitoring.metrics import Counters
+from gossamer.node.peer.frames.address_book import AddressBook
+from gossamer.node.peer.frames.core import Core, Record
+from gossamer.node.peer.frames.descriptor_authentication import PlainVouching
+from gossamer.node.peer.frames.events import EventMemory
+from gossamer.node.peer.frames.wire import Wire, frame_types
+from gossamer.node.peer.runtime import Delivery, Runtime
+from gossamer.node.transport.base.frames import FrameReader
+from gossamer.node.transport.base.limits import Limits
+from gossamer.node.transport.base.schema import FrameTypes
+from gossamer.node.transport.queues.fair_queue import Flow
 from gossamer.protocol.kernel.draws import mix
 from gossamer.protocol.kernel.records import BODY, DELIVER, FROM, KIND, TO, UNREACHABLE
 from gossamer.protocol.peer.codec import Codec

@@ -15,8 +15,8 @@ import pytest
 import trio
 import trustme
 
-from gossamer.node.transport.back_off import BackOff
-from gossamer.node.transport.base import (
+from gossamer.node.transport.base.back_off import BackOff
+from gossamer.node.transport.base.base import (
     Address,
     Admitted,
     Farewell,
@@ -25,11 +25,11 @@ from gossamer.node.transport.base import (
     PeerIdentity,
     Transport,
 )
+from gossamer.node.transport.base.frames import MESSAGE_FRAMES, encode_frame
+from gossamer.node.transport.base.limits import Limits
+from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.connection import Connection
-from gossamer.node.transport.frames import MESSAGE_FRAMES, encode_frame
-from gossamer.node.transport.limits import Limits
 from gossamer.node.transport.links import ConnectionPool, PoolEvents
-from gossamer.node.transport.schema import Frame
 from gossamer.node.transport.tcp import Credentials, TcpTransport
 from support.memory_transport import MemoryNetwork
 from support.waiting import Changing

@@ -10,8 +10,8 @@ import trio
 import trio.testing
 from attrs import define, field
 
-from gossamer.node.broker.engine import Engine, Input
-from gossamer.node.broker.journal import Entry
+from gossamer.node.broker.machine.engine import Engine, Input
+from gossamer.node.broker.machine.journal import Entry
 from gossamer.node.errors import StoreError
 from gossamer.node.store.broker import Letter
 from gossamer.protocol.brokers.core.effects import Deliver, Effect

@@ -9,14 +9,14 @@ import cbor2
 import pytest
 import trio
 
-from gossamer.node.broker import journal as journal_module
-from gossamer.node.broker import wire
 from gossamer.node.broker.content import Content, check_label
-from gossamer.node.broker.journal import Entry, StoredJournal, recall
-from gossamer.node.broker.kinds import TreeKind
+from gossamer.node.broker.families.kinds import TreeKind
+from gossamer.node.broker.links import wire
+from gossamer.node.broker.links.wire import OVERLAY_FRAMES, BrokerFrames, encode_broker_frame
+from gossamer.node.broker.machine import journal as journal_module
+from gossamer.node.broker.machine.journal import Entry, StoredJournal, recall
 from gossamer.node.broker.session import read_id
-from gossamer.node.broker.wire import OVERLAY_FRAMES, BrokerFrames, encode_broker_frame
-from gossamer.node.commands.event_text import event_of_arguments, event_of_line
+from gossamer.node.commands.clients.event_text import event_of_arguments, event_of_line
 from gossamer.node.errors import (
     BadFrame,
     ClientRequestError,
@@ -26,8 +26,8 @@ from gossamer.node.errors import (
 )
 from gossamer.node.store.broker import Letter
 from gossamer.node.store.writer import StoreWriter, open_writer
-from gossamer.node.transport.frames import FrameReader
-from gossamer.node.transport.limits import Limits
+from gossamer.node.transport.base.frames import FrameReader
+from gossamer.node.transport.base.limits import Limits
 from gossamer.protocol.brokers.core.errors import MalformedMessageError
 from gossamer.protocol.brokers.core.index import FilterIndex, NewIndex, SharedIndex
 from gossamer.protocol.brokers.core.messages import (

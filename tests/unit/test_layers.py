@@ -9,6 +9,8 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
+from support.folder_graph import DOCUMENT, DRAWN, drawing, folder_graph, marked, rooms
+
 ROOT = Path(__file__).parents[2]
 SOURCES = [
     path
@@ -77,10 +79,7 @@ def test_arrows_between_hosts_run_downward(path: Path) -> None:
     above = {"gossamer.node", "gossamer.replay"} if package == "spark" else {"gossamer.spark"}
     if package not in ("replay", "spark"):  # the replay stands above the hosts, Spark above sim
         above |= {f"gossamer.{host}" for host in ("node", "sim", "replay") if host != package}
-    found = {module for module in imports(path) if is_or_is_in(module, above)}
-    if path == ROOT / "node/gossamer/node/cli.py":  # hands `gossamer node replay` on
-        found -= {name for name in found if is_or_is_in(name, {"gossamer.replay.command"})}
-    assert not found
+    assert not {module for module in imports(path) if is_or_is_in(module, above)}
 
 
 @pytest.mark.parametrize(
@@ -108,6 +107,52 @@ def test_no_module_imports_itself_through_others() -> None:
     assert list(nx.simple_cycles(graph)) == []
 
 
+def test_folders_import_from_each_other_in_no_circle() -> None:
+    """Whole folders, by what their own modules import anywhere."""
+    graph = folder_graph()
+    for circle in nx.simple_cycles(graph):
+        ends = zip(circle, [*circle[1:], circle[0]], strict=True)
+        arrows = [f"{a} -> {b}: {graph.edges[a, b]['examples'][0]}" for a, b in ends]
+        pytest.fail("\n".join(arrows))
+
+
+def test_rooms_import_from_each_other_in_no_circle() -> None:
+    """Folders with all that lies below them, at every depth."""
+    packages = {
+        ".".join(folder.split(".")[:depth])
+        for folder in folder_graph()
+        for depth in range(1, folder.count(".") + 1)
+    }
+    circles = [circle for one in sorted(packages) for circle in nx.simple_cycles(rooms(one))]
+    assert circles == []
+
+
+@pytest.mark.parametrize(("package", "most"), [("protocol", 6), ("node", 14), ("sim", 9)])
+def test_a_package_has_few_rooms(package: str, most: int) -> None:
+    assert len(rooms(f"gossamer.{package}")) <= most
+
+
+def test_no_folder_has_more_than_fifteen_files() -> None:
+    folders = {path.parent for path in SOURCES}
+    sizes = {folder: len([one for one in folder.iterdir() if one.is_file()]) for folder in folders}
+    assert {folder: size for folder, size in sizes.items() if size > 15} == {}
+
+
+def test_every_folder_opens_with_a_note() -> None:
+    """At least a line of what lives there and, where it is no leaf, where to begin."""
+    for folder in {path.parent for path in SOURCES}:
+        note = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8")))
+        assert note, folder
+
+
+@pytest.mark.parametrize("package", DRAWN)
+def test_folders_are_drawn_as_they_are(package: str) -> None:
+    """`python tests/support/folder_graph.py` draws them anew."""
+    found = marked(package).search(DOCUMENT.read_text(encoding="utf-8"))
+    assert found is not None
+    assert found[1] == drawing(package) + "\n"
+
+
 def test_the_namespace_package_has_no_initialiser() -> None:
     assert not list(ROOT.glob("*/gossamer/__init__.py"))
 
@@ -117,5 +162,5 @@ def test_the_sources_were_found() -> None:
     assert {
         "gossamer.protocol.peer.step",
         "gossamer.sim.cycle_engine",
-        "gossamer.node.peer",
+        "gossamer.node.peer.peer",
     } <= names

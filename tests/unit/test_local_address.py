@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from gossamer.node.config import Local
+from gossamer.node.config.node import Local
 from gossamer.node.errors import (
     ClusterFolderError,
     ListenFailed,

@@ -16,14 +16,14 @@ from gossamer.sim.results import ResultsError, check_destination
 from support.installed_command import ENTRY_POINTS, install
 
 URLS = ("s3a://bucket/w", "hdfs://host:8020/w", "hdfs:/w", "abfss://c@a.net/w", "gs://b/w")
-# Modules that hold commands, `gossamer.node.starting` apart, which hands on to one of them.
+# Modules that hold commands, `gossamer.node.cli.starting` apart, which hands on to one of them.
 MODULES = sorted(
     {
         line.split("=")[1].strip().partition(":")[0]
         for line in ENTRY_POINTS.splitlines()
         if ":" in line
     }
-    - {"gossamer.node.starting", "gossamer.spark.sweep.runner"}
+    - {"gossamer.node.cli.starting", "gossamer.spark.sweep.runner"}
 )
 COMMANDS = (
     ("spark", "workload", "vinifera", "--out", "URL"),

@@ -9,7 +9,7 @@ import attrs
 import pytest
 import trio
 
-from gossamer.node.absence import MARGIN_ROUNDS, ROUNDS_TO_MERGE, ROUNDS_TO_START, Absence
+from gossamer.node.peer.catch_up import MARGIN_ROUNDS, ROUNDS_TO_MERGE, ROUNDS_TO_START, Absence
 from support.transport_peers import on_jumping_clock
 
 ROUND_S, SILENCE_S, REPLAY_S = 0.5, 20.0, 30.0

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.node.book import MAX_ADDRESSES, AddressBook
-from gossamer.node.core import SELF
-from gossamer.node.transport.base import Address
+from gossamer.node.peer.frames.address_book import MAX_ADDRESSES, AddressBook
+from gossamer.node.peer.frames.core import SELF
+from gossamer.node.transport.base.base import Address
 from gossamer.protocol.kernel.errors import CapacityError
 
 

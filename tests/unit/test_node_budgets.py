@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gossamer.node.budgets import A_ROUND, SAVED, Budgets
-from gossamer.node.metrics import Counters
+from gossamer.node.monitoring.metrics import Counters
+from gossamer.node.peer.load.rate_limits import A_ROUND, SAVED, Budgets
 from gossamer.protocol.kernel.records import ACKNOWLEDGE, REPLAY_OFFER, SAMPLE_REQUEST
 
 PEER, OTHER = 1, 2

@@ -14,13 +14,13 @@ from attrs import evolve
 from rich.console import Console, RenderableType
 
 from gossamer.command.main import main
-from gossamer.node.commands import publishing
-from gossamer.node.commands.watching import picture, status_table
-from gossamer.node.config_file import load_config
+from gossamer.node.commands.clients import publishing
+from gossamer.node.commands.cluster.watching import picture, status_table
+from gossamer.node.config.file import load_config
 from gossamer.node.errors import StoreDamagedError, StoreError, UnacknowledgedError
 from gossamer.node.page.snapshot import PeerView
 from gossamer.node.security.cluster import open_membership
-from gossamer.node.security.tokens import read_token
+from gossamer.node.security.joining.tokens import read_token
 from gossamer.node.store import Store
 from gossamer.node.store.database import read_version
 from support.installed_command import install

@@ -10,7 +10,15 @@ import attrs
 import pytest
 from rich.console import Console
 
-from gossamer.node.config import (
+from gossamer.node.config.checks import is_loopback, parse_address
+from gossamer.node.config.file import (
+    DEFAULTS,
+    VARIABLES,
+    config_table,
+    load_config,
+    parse_setting,
+)
+from gossamer.node.config.node import (
     PRESETS,
     PROTOCOL_SETTINGS,
     SECTIONS,
@@ -18,14 +26,6 @@ from gossamer.node.config import (
     Listen,
     NodeConfig,
     Protocol,
-)
-from gossamer.node.config_checks import is_loopback, parse_address
-from gossamer.node.config_file import (
-    DEFAULTS,
-    VARIABLES,
-    config_table,
-    load_config,
-    parse_setting,
 )
 from gossamer.node.errors import ConfigurationError
 from gossamer.protocol.content.schema import FloatAttribute, Schema

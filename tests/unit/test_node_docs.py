@@ -8,17 +8,17 @@ from pathlib import Path
 import attrs
 import pytest
 
-from gossamer.node.broker.scot_kind import ScotKind
-from gossamer.node.broker.trees_kind import GraphKind
-from gossamer.node.broker.wire import OVERLAY_FRAMES, SCOT_FRAMES
-from gossamer.node.cli import app, pub_app, sub_app, top_app
-from gossamer.node.cli_broker import advertise_app, batch_app, unsub_app
-from gossamer.node.config import SECTIONS
-from gossamer.node.config_scot import ScotSection
-from gossamer.node.config_trees import TreesSection
+from gossamer.node.broker.families.graph import GraphKind
+from gossamer.node.broker.families.scot import ScotKind
+from gossamer.node.broker.links.wire import OVERLAY_FRAMES, SCOT_FRAMES
+from gossamer.node.cli.broker import advertise_app, batch_app, unsub_app
+from gossamer.node.cli.node import app, pub_app, sub_app, top_app
+from gossamer.node.config.graph import TreesSection
+from gossamer.node.config.node import SECTIONS
+from gossamer.node.config.scot import ScotSection
 from gossamer.node.local.frames import LOCAL_TYPES
-from gossamer.node.metrics import METRICS
-from gossamer.node.transport.frames import CONTROL_FRAMES
+from gossamer.node.monitoring.metrics import METRICS
+from gossamer.node.transport.base.frames import CONTROL_FRAMES
 from gossamer.protocol.brokers.graph.memory.counters import Counters as GraphCounters
 from gossamer.protocol.brokers.graph.memory.counters import TableSizes
 from gossamer.protocol.brokers.scot.memory.counters import Counters as ScotCounters

@@ -17,6 +17,7 @@ import trio
 import trustme
 from rich.console import Console
 
+from gossamer.node.discovery.network_interfaces import InterfaceAddress
 from gossamer.node.doctor.causes import banner_cause, connect_cause, handshake_cause
 from gossamer.node.doctor.findings import Finding, all_well, findings_json, findings_table
 from gossamer.node.doctor.local import (
@@ -35,7 +36,6 @@ from gossamer.node.doctor.remote import (
     check_version,
 )
 from gossamer.node.errors import DiscoveryError, NodeError
-from gossamer.node.interfaces import InterfaceAddress
 
 ETH0 = (
     InterfaceAddress("eth0", ipaddress.ip_address("10.0.0.2"), ipaddress.ip_network("10.0.0.0/24")),

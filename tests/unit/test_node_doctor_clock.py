@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.node.doctor.clock import AHEAD, SUSPICIOUS, Signs, check_own_clock, signs_of_files
-from gossamer.node.keeping import LAST_GAP, read_gap
+from gossamer.node.peer.persistence import LAST_GAP, read_gap
 from gossamer.node.store import Store
 
 START, END = datetime(2026, 1, 1, tzinfo=UTC), datetime(2028, 1, 1, tzinfo=UTC)

@@ -8,7 +8,11 @@ from fractions import Fraction
 
 import pytest
 
-from gossamer.node.commands.event_text import event_of_arguments, event_of_line, line_of_event
+from gossamer.node.commands.clients.event_text import (
+    event_of_arguments,
+    event_of_line,
+    line_of_event,
+)
 from gossamer.node.errors import EventInputError
 from gossamer.node.local.client import ReceivedEvent
 from gossamer.protocol.content.schema import Schema

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gossamer.node.logs import (
+from gossamer.node.monitoring.logs import (
     HIDDEN,
     MAX_TEXT,
     MORE,

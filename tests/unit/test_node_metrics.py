@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.parser import text_string_to_metric_families
 
-from gossamer.node.metrics import (
+from gossamer.node.monitoring.metrics import (
     DROP_CAUSES,
     LATENCY_BOUNDS_S,
     LINKS,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.node.config import Identity, Listen, NodeConfig
+from gossamer.node.config.node import Identity, Listen, NodeConfig
 from gossamer.node.errors import ClusterFolderError, ConfigurationError, SchemaMismatchError
-from gossamer.node.notes import (
+from gossamer.node.peer.cluster_info import (
     DEFAULT_SCHEMA,
     SCHEMA_LIMIT,
     Notes,

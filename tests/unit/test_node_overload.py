@@ -9,18 +9,18 @@ import pytest
 import trio
 import trio.testing
 
-from gossamer.node.book import AddressBook
-from gossamer.node.core import SELF
 from gossamer.node.errors import BadFrame
-from gossamer.node.events import publisher_of
-from gossamer.node.flows import flow_of_frame, is_new
-from gossamer.node.inbox import MOST_OF_A_FLOW, MOST_OF_ALL, TURN, Inbox
-from gossamer.node.metrics import Counters
-from gossamer.node.overload import MOST_WAITING, QUIET_S, Overloads
+from gossamer.node.monitoring.metrics import Counters
+from gossamer.node.peer.frames.address_book import AddressBook
+from gossamer.node.peer.frames.core import SELF
+from gossamer.node.peer.frames.events import publisher_of
+from gossamer.node.peer.frames.flows import flow_of_frame, is_new
+from gossamer.node.peer.frames.wire import WORD_BYTES
+from gossamer.node.peer.load.inbox import MOST_OF_A_FLOW, MOST_OF_ALL, TURN, Inbox
+from gossamer.node.peer.load.overload import MOST_WAITING, QUIET_S, Overloads
 from gossamer.node.security.encoding import encode
-from gossamer.node.transport.fair_queue import Backlog, Flow
-from gossamer.node.transport.schema import Frame
-from gossamer.node.wire import WORD_BYTES
+from gossamer.node.transport.base.schema import Frame
+from gossamer.node.transport.queues.fair_queue import Backlog, Flow
 from gossamer.protocol.kernel.errors import RemoteProtocolError
 from gossamer.protocol.kernel.records import EVENT
 from gossamer.protocol.peer.rendezvous.replay import GREEDY, TREE

@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 import pytest
 
-from gossamer.node.metrics import LINKS
+from gossamer.node.monitoring.metrics import LINKS
 from gossamer.node.page.snapshot import PeerView, Queues, Rates, Snapshot
 
 BROWSER = Path(__file__).parents[1] / "support" / "page_browser.mjs"

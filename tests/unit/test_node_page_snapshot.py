@@ -10,7 +10,7 @@ from importlib.resources import files
 import attrs
 import pytest
 
-from gossamer.node.metrics import DROP_CAUSES, LINKS
+from gossamer.node.monitoring.metrics import DROP_CAUSES, LINKS
 from gossamer.node.page.snapshot import (
     MAX_PEERS,
     PeerView,

@@ -10,12 +10,12 @@ import attrs
 import pytest
 import trio
 
-from gossamer.node.core import SELF, Box, Core, Record
 from gossamer.node.errors import NotAcknowledged, PeerStopped
-from gossamer.node.events import EventMemory, ValueMemory
-from gossamer.node.metrics import Counters
-from gossamer.node.publications import Publications
-from gossamer.node.window import FEWEST, Window
+from gossamer.node.monitoring.metrics import Counters
+from gossamer.node.peer.frames.core import SELF, Box, Core, Record
+from gossamer.node.peer.frames.events import EventMemory, ValueMemory
+from gossamer.node.peer.load.window import FEWEST, Window
+from gossamer.node.peer.publications import Publications
 from gossamer.protocol.kernel.records import KIND, PUBLISH, WITHDRAW
 from gossamer.protocol.peer.rendezvous.publication import PENDING_EVENT
 from gossamer.protocol.peer.settings import config

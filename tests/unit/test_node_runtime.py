@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 import trio
 
-from gossamer.node.certificates import MAX_HELD, CertificateDesk
-from gossamer.node.core import SELF, Box, Core, header, unreachable
 from gossamer.node.errors import FrameTooLarge, MalformedCertificateError, PeerUnreachable
-from gossamer.node.metrics import Counters
-from gossamer.node.outlet import MAX_WAITING, PoolOutlet
-from gossamer.node.rounds import SteadyRounds
+from gossamer.node.monitoring.metrics import Counters
+from gossamer.node.peer.frames.certificate_requests import MAX_HELD, CertificateDesk
+from gossamer.node.peer.frames.core import SELF, Box, Core, header, unreachable
+from gossamer.node.peer.gossip_timer import SteadyRounds
+from gossamer.node.peer.load.sender import MAX_WAITING, PoolOutlet
 from gossamer.node.security.descriptors import DescriptorBook
-from gossamer.node.transport.fair_queue import Backlog, Flow
-from gossamer.node.transport.frames import FrameDecoder
-from gossamer.node.transport.limits import HEADER_BYTES, Limits
+from gossamer.node.transport.base.frames import FrameDecoder
+from gossamer.node.transport.base.limits import HEADER_BYTES, Limits
+from gossamer.node.transport.queues.fair_queue import Backlog, Flow
 from gossamer.protocol.kernel.errors import CapacityError
 from gossamer.protocol.kernel.records import ACKNOWLEDGE, KIND, SAMPLE_TIMER, TO, UNREACHABLE
 from gossamer.protocol.peer.settings import config

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.node.config_file import load_config, parse_setting
-from gossamer.node.starting import read_plain_run
+from gossamer.node.cli.starting import read_plain_run
+from gossamer.node.config.file import load_config, parse_setting
 
 # What takes long or much memory, and serves other subcommands, simulations, or a LAN.
 NOT_NEEDED = {
@@ -37,7 +37,7 @@ def test_a_node_loads_no_compiler_and_nothing_of_other_commands(role: str) -> No
             sys.executable,
             "-c",
             f"import sys; sys.path[:0] = {sys.path!r}\n"
-            "import gossamer.command.main, gossamer.node.starting\n"
+            "import gossamer.command.main, gossamer.node.cli.starting\n"
             f"import gossamer.node.commands.{role}\n"
             "print(*sys.modules)",
         ],

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import pytest
 import trio
 
-from gossamer.node.core import Box
 from gossamer.node.errors import SubscriptionInUse
-from gossamer.node.events import Event
-from gossamer.node.metrics import Counters
-from gossamer.node.subscriptions import BATCH, TURN, Subscribers
+from gossamer.node.monitoring.metrics import Counters
+from gossamer.node.peer.frames.core import Box
+from gossamer.node.peer.frames.events import Event
+from gossamer.node.peer.subscriptions import BATCH, TURN, Subscribers
 from gossamer.protocol.content.schema import FloatAttribute, Schema
 from gossamer.protocol.kernel.errors import CapacityError, ExpressionError
 from gossamer.protocol.peer.space.hashing import uniform_hashes

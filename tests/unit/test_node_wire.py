@@ -9,19 +9,23 @@ from typing import Any
 import attrs
 import pytest
 
-from gossamer.node.book import AddressBook
-from gossamer.node.core import SELF, Core, Record
 from gossamer.node.errors import BadFrame
-from gossamer.node.events import EventMemory
-from gossamer.node.metrics import Counters
+from gossamer.node.monitoring.metrics import Counters
+from gossamer.node.peer.frames.address_book import AddressBook
+from gossamer.node.peer.frames.core import SELF, Core, Record
+from gossamer.node.peer.frames.descriptor_authentication import (
+    SIGNINGS_A_ROUND,
+    PlainVouching,
+    SignedVouching,
+)
+from gossamer.node.peer.frames.events import EventMemory
+from gossamer.node.peer.frames.wire import Wire, frame_types
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import Descriptor, DescriptorBook, sign_descriptor
-from gossamer.node.transport.base import Address
-from gossamer.node.transport.frames import FrameDecoder
-from gossamer.node.transport.limits import HEADER_BYTES, Limits
-from gossamer.node.transport.schema import Frame
-from gossamer.node.vouching import SIGNINGS_A_ROUND, PlainVouching, SignedVouching
-from gossamer.node.wire import Wire, frame_types
+from gossamer.node.transport.base.base import Address
+from gossamer.node.transport.base.frames import FrameDecoder
+from gossamer.node.transport.base.limits import HEADER_BYTES, Limits
+from gossamer.node.transport.base.schema import Frame
 from gossamer.protocol.kernel.errors import MalformedRecordError, RemoteProtocolError
 from gossamer.protocol.kernel.records import (
     ACKNOWLEDGE,

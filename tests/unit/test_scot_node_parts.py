@@ -10,14 +10,14 @@ import trio
 from attrs import define, field
 
 from gossamer.command.main import main
-from gossamer.node.broker.engine import Delivery, Engine, Input
-from gossamer.node.broker.journal import Entry, StoredJournal, recall
-from gossamer.node.broker.kinds import Machine
+from gossamer.node.broker.families.kinds import Machine
+from gossamer.node.broker.families.scot import ScotKind
+from gossamer.node.broker.machine.engine import Delivery, Engine, Input
+from gossamer.node.broker.machine.journal import Entry, StoredJournal, recall
 from gossamer.node.broker.node import kind_of
-from gossamer.node.broker.scot_kind import ScotKind
-from gossamer.node.config_file import load_config, parse_setting
+from gossamer.node.cli.starting import read_plain_run
+from gossamer.node.config.file import load_config, parse_setting
 from gossamer.node.errors import ConfigurationError
-from gossamer.node.starting import read_plain_run
 from gossamer.node.store.broker import Letter
 from gossamer.node.store.writer import open_writer
 from gossamer.protocol.brokers.core.messages import Attach, Publish, Subscribe

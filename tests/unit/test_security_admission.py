@@ -128,7 +128,7 @@ REDEEM = """
 import sys
 from pathlib import Path
 from gossamer.node.errors import NodeError
-from gossamer.node.security.admission import open_registrar
+from gossamer.node.security.joining.admission import open_registrar
 from gossamer.node.security.cluster import open_membership
 from gossamer.node.security.identity import make_identity
 from gossamer.node.store import Store

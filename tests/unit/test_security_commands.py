@@ -9,9 +9,9 @@ import pytest
 
 from gossamer.node.errors import ClusterFolderError, TokenTextError
 from gossamer.node.security.cluster import open_membership
-from gossamer.node.security.commands import admit_here, init_cluster, invite, join, revoke
 from gossamer.node.security.identity import key_text
-from gossamer.node.security.tokens import read_token
+from gossamer.node.security.joining.commands import admit_here, init_cluster, invite, join, revoke
+from gossamer.node.security.joining.tokens import read_token
 from gossamer.node.store import Store
 from support.clusters import made_cluster
 

@@ -20,10 +20,10 @@ from gossamer.node.errors import (
     TokenUnknownError,
     TokenUsedError,
 )
-from gossamer.node.security import join_protocol
 from gossamer.node.security.encoding import decode, encode
 from gossamer.node.security.identity import Identity, make_identity
-from gossamer.node.security.join_protocol import (
+from gossamer.node.security.joining import join_protocol
+from gossamer.node.security.joining.join_protocol import (
     Answer,
     Challenge,
     Request,
@@ -35,7 +35,7 @@ from gossamer.node.security.join_protocol import (
     recognise,
     unpack,
 )
-from gossamer.node.security.tokens import Token
+from gossamer.node.security.joining.tokens import Token
 from support.clusters import MadeCluster, made_cluster
 
 

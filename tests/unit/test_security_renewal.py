@@ -23,10 +23,10 @@ from gossamer.node.security.cluster import (
     previous_membership,
     save_renewed,
 )
-from gossamer.node.security.extending import renew_here, renew_peer, request_of
 from gossamer.node.security.identity import make_identity
 from gossamer.node.security.issuing import AUTHORITY_LIFETIME_S, PEER_LIFETIME_S
-from gossamer.node.security.join_protocol import (
+from gossamer.node.security.joining.extending import renew_here, renew_peer, request_of
+from gossamer.node.security.joining.join_protocol import (
     Challenge,
     Renewal,
     check_renewal,

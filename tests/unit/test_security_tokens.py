@@ -8,7 +8,7 @@ import pytest
 from attrs import evolve
 
 from gossamer.node.errors import TokenTextError
-from gossamer.node.security.tokens import PREFIX, Token, read_token, token_id
+from gossamer.node.security.joining.tokens import PREFIX, Token, read_token, token_id
 
 TOKEN = Token("ab" * 16, b"f" * 32, 12345, (("192.168.1.20", 7401), ("fe80::1", 7401)), b"s" * 16)
 

@@ -16,10 +16,10 @@ import trio
 from trio.testing import memory_stream_pair, wait_all_tasks_blocked
 
 from gossamer.node.errors import BadFrame, FrameTooLarge, TransportBroken, TransportClosed
-from gossamer.node.transport.base import Cause, Farewell
+from gossamer.node.transport.base.base import Cause, Farewell
+from gossamer.node.transport.base.frames import FrameReader, encode_frame
+from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.connection import RATED_AT_ONCE
-from gossamer.node.transport.frames import FrameReader, encode_frame
-from gossamer.node.transport.limits import Limits
 from support.transport_peers import Served, message, on_jumping_clock
 
 LIMIT_FIELDS = {"frame_bytes": 1024, "queue_bytes": 4096, "items": 64}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.node.transport.doors import LEAVING, Doors, Guest, address_group
+from gossamer.node.transport.base.doors import LEAVING, Doors, Guest, address_group
 
 ROOM, PER_ADDRESS = 6, 3
 

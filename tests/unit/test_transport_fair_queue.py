@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.node.transport.fair_queue import FLOWS_TOLD_APART, Backlog, FairQueue, Flow
-from gossamer.node.transport.send_queue import FAIR_BATCH_BYTES, SendQueue
+from gossamer.node.transport.queues.fair_queue import FLOWS_TOLD_APART, Backlog, FairQueue, Flow
+from gossamer.node.transport.queues.send_queue import FAIR_BATCH_BYTES, SendQueue
 
 FLOWS = st.sampled_from(
     [None, Flow(1, 1), Flow(1, 2), Flow(2, 1), Flow(2, 9, 4), Flow("again", 1, 8)]

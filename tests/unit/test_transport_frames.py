@@ -10,7 +10,7 @@ import cbor2
 import pytest
 
 from gossamer.node.errors import BadFrame
-from gossamer.node.transport.frames import (
+from gossamer.node.transport.base.frames import (
     CONTROL_FRAMES,
     MESSAGE_FRAMES,
     FrameDecoder,
@@ -18,8 +18,8 @@ from gossamer.node.transport.frames import (
     count_items,
     encode_frame,
 )
-from gossamer.node.transport.limits import Limits
-from gossamer.node.transport.schema import (
+from gossamer.node.transport.base.limits import Limits
+from gossamer.node.transport.base.schema import (
     AnyOf,
     Bytes,
     Field,

@@ -10,10 +10,10 @@ import trio
 from trio.testing import memory_stream_pair
 
 from gossamer.node.errors import BadFrame, HandshakeFailed, NodeError, PeerRefused, RefusedByPeer
-from gossamer.node.transport.base import Address, Admitted, Hello, LocalPeer, PeerIdentity
-from gossamer.node.transport.frames import FrameReader, encode_frame
+from gossamer.node.transport.base.base import Address, Admitted, Hello, LocalPeer, PeerIdentity
+from gossamer.node.transport.base.frames import FrameReader, encode_frame
+from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.handshake import introduce
-from gossamer.node.transport.limits import Limits
 from support.transport_peers import identify, local_peer, message, on_jumping_clock
 
 LIMITS = Limits()

@@ -8,9 +8,9 @@ from typing import Any
 import attrs
 import pytest
 
-from gossamer.node.transport.back_off import BackOff
-from gossamer.node.transport.limits import Limits
-from gossamer.node.transport.throttle import TokenBucket
+from gossamer.node.transport.base.back_off import BackOff
+from gossamer.node.transport.base.limits import Limits
+from gossamer.node.transport.base.throttle import TokenBucket
 from gossamer.protocol.kernel.errors import ConfigError
 
 

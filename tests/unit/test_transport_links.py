@@ -11,9 +11,9 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from gossamer.node.errors import PeerUnreachable
-from gossamer.node.transport.back_off import BackOff
-from gossamer.node.transport.base import Cause
-from gossamer.node.transport.limits import Limits
+from gossamer.node.transport.base.back_off import BackOff
+from gossamer.node.transport.base.base import Cause
+from gossamer.node.transport.base.limits import Limits
 from support.memory_transport import Faults, MemoryNetwork
 from support.transport_peers import Crowd, Peer, memory_transports, message, on_jumping_clock
 

@@ -6,8 +6,8 @@ import pytest
 import trio
 
 from gossamer.node.errors import HandshakeFailed
-from gossamer.node.transport.base import Address
-from gossamer.node.transport.race import AllFailedError, describe, first_success, interleave
+from gossamer.node.transport.base.base import Address
+from gossamer.node.transport.streams.race import AllFailedError, describe, first_success, interleave
 from gossamer.protocol.kernel.errors import ConfigError
 from support.transport_peers import on_jumping_clock
 

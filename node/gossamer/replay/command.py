@@ -16,10 +16,10 @@ from typing import Any, Final
 import attrs
 import trio
 
-from gossamer.node.commands.membership import MAX_LOCAL_PEERS
+from gossamer.node.commands.cluster.membership import MAX_LOCAL_PEERS
 from gossamer.node.errors import ConfigurationError
-from gossamer.node.security import commands as security
-from gossamer.node.unwrap import unwrapped
+from gossamer.node.errors.exception_groups import unwrapped
+from gossamer.node.security.joining import commands as security
 from gossamer.protocol.peer.state.state import COUNTER_NAMES
 from gossamer.replay.conductor import Conductor, Played, interrupts_noted
 from gossamer.replay.crew import Crew

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import trio
 
-from gossamer.node.application import Inside, Peer
-from gossamer.node.core import SELF, Record
-from gossamer.node.events import Event
+from gossamer.node.peer.application import Inside, Peer
+from gossamer.node.peer.frames.core import SELF, Record
+from gossamer.node.peer.frames.events import Event
 from gossamer.protocol.kernel.records import BODY, DELIVER, EVENT_MESSAGES, KIND, PUBLISH
 from gossamer.protocol.peer.rendezvous.delivery import is_false_positive, is_interested
 from gossamer.protocol.peer.rendezvous.replay import EVENT_ID, EVENT_VALUES

@@ -18,8 +18,7 @@ from typing import Any, Final
 import attrs
 import trio
 
-from gossamer.node.application import Peer
-from gossamer.node.config import (
+from gossamer.node.config.node import (
     Discovery,
     Identity,
     Listen,
@@ -28,8 +27,9 @@ from gossamer.node.config import (
     Protocol,
 )
 from gossamer.node.errors import NodeError
-from gossamer.node.logs import configure_logs
-from gossamer.node.peer import open_peer
+from gossamer.node.monitoring.logs import configure_logs
+from gossamer.node.peer.application import Peer
+from gossamer.node.peer.peer import open_peer
 from gossamer.protocol.content.attributes import IntegerAttribute
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.kernel.errors import ProtocolError

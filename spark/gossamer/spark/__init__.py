@@ -5,7 +5,7 @@ workers    ends jobs on a cluster that has no workers
 workload   tables of `gossamer.sim.row_tables` written as Parquet, and checked
 crunch     result folders of one or thousands of runs made into measures, intervals, comparisons
 sweep      one simulation a Spark task
-cli        the subcommand `gossamer spark`
+commands   the subcommand `gossamer spark`
 
 Spark is an extra (`pip install 'gossamer[spark]'`) and is imported only where it is used. What is
 computed is defined in `gossamer.sim`; here it is only spread over machines.

@@ -12,34 +12,35 @@ from typing import Any, Final
 import attrs
 import trio
 
-from gossamer.node.admitting import admit
-from gossamer.node.book import AddressBook
-from gossamer.node.broker.dialling import Dialler
-from gossamer.node.broker.engine import MICROSECONDS, Delivery, Engine, Input
-from gossamer.node.broker.journal import StoredJournal, recall
-from gossamer.node.broker.kinds import Kind
-from gossamer.node.broker.links import Neighbours
+from gossamer.node.broker.families.kinds import Kind
+from gossamer.node.broker.families.scot import ScotKind
+from gossamer.node.broker.links.dialling import Dialler
+from gossamer.node.broker.links.links import Neighbours
+from gossamer.node.broker.links.routes import Passage, RouteDesk, Routes
+from gossamer.node.broker.links.scot import ScotNeighbours
+from gossamer.node.broker.links.wire import OVERLAY_FRAMES, SCOT_FRAMES
+from gossamer.node.broker.machine.engine import MICROSECONDS, Delivery, Engine, Input
+from gossamer.node.broker.machine.journal import StoredJournal, recall
 from gossamer.node.broker.members import Members
-from gossamer.node.broker.routes import Passage, RouteDesk, Routes
-from gossamer.node.broker.scot_kind import ScotKind
-from gossamer.node.broker.scot_links import ScotNeighbours
-from gossamer.node.broker.wire import OVERLAY_FRAMES, SCOT_FRAMES
-from gossamer.node.causes import count_end, count_refusal
-from gossamer.node.config_broker import GRAPH_BROKERS
-from gossamer.node.desks import Present, make_desks, show_certificate
+from gossamer.node.config.broker import GRAPH_BROKERS
 from gossamer.node.errors import RefusedByPeer
-from gossamer.node.metrics import Counters
-from gossamer.node.renewing import RenewalDesk
-from gossamer.node.revoking import RevocationDesk
+from gossamer.node.errors.exception_groups import unwrapped
+from gossamer.node.monitoring.metrics import Counters
+from gossamer.node.peer.frames.address_book import AddressBook
+from gossamer.node.peer.membership.admission import admit
+from gossamer.node.peer.membership.disconnect_reasons import count_end, count_refusal
+from gossamer.node.peer.membership.renewal import RenewalDesk
+from gossamer.node.peer.membership.revocation import RevocationDesk
+from gossamer.node.peer.membership.services import Present, make_desks, show_certificate
+from gossamer.node.peer.membership.status import Standing
 from gossamer.node.security.certificates import PeerCertificate
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import DescriptorBook
 from gossamer.node.security.identity import key_text
-from gossamer.node.standing import Standing
 from gossamer.node.store import Store
 from gossamer.node.store.broker import Letter
 from gossamer.node.store.writer import StoreWriter
-from gossamer.node.transport.base import (
+from gossamer.node.transport.base.base import (
     Address,
     Farewell,
     Hello,
@@ -48,10 +49,9 @@ from gossamer.node.transport.base import (
     Transport,
     Verify,
 )
-from gossamer.node.transport.limits import Limits
+from gossamer.node.transport.base.limits import Limits
+from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.links import ConnectionPool, PoolEvents
-from gossamer.node.transport.schema import Frame
-from gossamer.node.unwrap import unwrapped
 from gossamer.protocol.brokers.core.index import NewIndex
 from gossamer.protocol.brokers.core.messages import Detach, Publish
 from gossamer.protocol.brokers.scot.memory import effects as scot
@@ -390,7 +390,7 @@ def _neighbours_of(kind: Kind, nursery: trio.Nursery, engine: Callable[[], Engin
     if isinstance(kind, ScotKind):
         return ScotNeighbours(nursery, engine, kind)
     if kind.schema == GRAPH_BROKERS:
-        from gossamer.node.broker.trees_links import GraphNeighbours
+        from gossamer.node.broker.links.graph import GraphNeighbours
 
         return GraphNeighbours(nursery, engine)
     return Neighbours(nursery, engine)

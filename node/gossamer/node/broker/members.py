@@ -20,10 +20,10 @@ import cbor2
 import trio
 from attrs import define, field
 
-from gossamer.node.broker.engine import Delivery, Engine, Outcome
-from gossamer.node.broker.kinds import Standing
+from gossamer.node.broker.families.kinds import Standing
+from gossamer.node.broker.machine.engine import Delivery, Engine, Outcome
 from gossamer.node.errors import ClientRequestError, StoreError
-from gossamer.node.logs import log
+from gossamer.node.monitoring.logs import log
 from gossamer.node.store import Store
 from gossamer.node.store.broker import Letter
 from gossamer.node.store.writer import StoreWriter

@@ -10,11 +10,12 @@ from contextlib import asynccontextmanager, nullcontext
 import attrs
 
 from gossamer.node.broker.assembly import BrokerNode, BrokerParts, run_broker
-from gossamer.node.broker.kinds import Kind, TreeKind
-from gossamer.node.broker.scot_kind import ScotKind
-from gossamer.node.config import NodeConfig
-from gossamer.node.config_broker import SCOT, TREES
-from gossamer.node.peer import (
+from gossamer.node.broker.families.kinds import Kind, TreeKind
+from gossamer.node.broker.families.scot import ScotKind
+from gossamer.node.config.broker import SCOT, TREES
+from gossamer.node.config.node import NodeConfig
+from gossamer.node.errors.exception_groups import unwrapped
+from gossamer.node.peer.peer import (
     PLAIN_CLUSTER,
     advertised,
     open_state,
@@ -24,9 +25,8 @@ from gossamer.node.peer import (
 )
 from gossamer.node.security.cluster import ClusterFolder, Membership, open_membership
 from gossamer.node.store.writer import StoreWriter
-from gossamer.node.transport.base import Address
-from gossamer.node.transport.limits import Limits
-from gossamer.node.unwrap import unwrapped
+from gossamer.node.transport.base.base import Address
+from gossamer.node.transport.base.limits import Limits
 
 # Links between brokers stay: what a neighbour sends can be long, and brokers can be slow.
 STALL_S = 60.0
@@ -65,7 +65,7 @@ def kind_of(config: NodeConfig) -> Kind:
         return ScotKind(config.scot.position(), config.scot.settings(), config.scot.overlay)
     if config.broker.overlay == TREES:
         # What only these brokers need takes memory that others do without.
-        from gossamer.node.broker.trees_kind import GraphKind
+        from gossamer.node.broker.families.graph import GraphKind
 
         return GraphKind(config.trees.settings(config.broker.retained_publications))
     return TreeKind(config.broker.settings())

@@ -9,9 +9,9 @@ import trio
 from attrs import frozen
 
 from gossamer.node.broker.assembly import BrokerNode
-from gossamer.node.broker.kinds import Kind, Machine
-from gossamer.node.broker.links import Neighbour
-from gossamer.node.metrics import Gauges, exposed
+from gossamer.node.broker.families.kinds import Kind, Machine
+from gossamer.node.broker.links.links import Neighbour
+from gossamer.node.monitoring.metrics import Gauges, exposed
 from gossamer.node.page.snapshot import PeerView, Queues, Rates, Snapshot
 
 if TYPE_CHECKING:

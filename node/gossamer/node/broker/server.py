@@ -13,10 +13,10 @@ from gossamer.node.errors import ClientRequestError, PeerRefused
 from gossamer.node.local.address import Door, LocalAddress, close_door, open_door
 from gossamer.node.local.frames import BROKER, BROKER_FRAMES, admitted_end, schema_to_wire
 from gossamer.node.local.server import FrontDesk
-from gossamer.node.transport.base import Cause
+from gossamer.node.transport.base.base import Cause
+from gossamer.node.transport.base.frames import FrameReader
+from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.connection import Connection
-from gossamer.node.transport.frames import FrameReader
-from gossamer.node.transport.schema import Frame
 from gossamer.protocol.kernel.errors import ProtocolError
 
 ANYTHING: Final = ""

@@ -14,18 +14,18 @@ import trio
 from attrs import frozen
 
 from gossamer.node.broker.content import Content, check_label
+from gossamer.node.broker.families.tables import id_text
+from gossamer.node.broker.links.routes import Passage
 from gossamer.node.broker.members import Member, Members
-from gossamer.node.broker.routes import Passage
-from gossamer.node.broker.tables import id_text
 from gossamer.node.errors import BadFrame, ClientRequestError
 from gossamer.node.local.frames import NEW
 from gossamer.node.local.requests import GONE, Requests
 from gossamer.node.local.services import REFUSALS, NodeServices
 from gossamer.node.store.broker import Letter
-from gossamer.node.transport.base import Cause, Farewell
+from gossamer.node.transport.base.base import Cause, Farewell
+from gossamer.node.transport.base.frames import encode_frame
+from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.connection import Connection
-from gossamer.node.transport.frames import encode_frame
-from gossamer.node.transport.schema import Frame
 from gossamer.protocol.brokers.core.messages import Publish
 from gossamer.protocol.brokers.tree import Id
 from gossamer.protocol.content.filters import Filter, Publication

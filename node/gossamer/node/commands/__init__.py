@@ -1,1 +1,5 @@
-"""What the subcommands `gossamer node`, `sub`, `pub` and `top` do; `gossamer.node.cli` calls it."""
+"""What the subcommands of the node do; `gossamer.node.cli` reads their arguments.
+
+`folder` finds a peer's folder, `signals` ends commands in order. `running` starts nodes, `clients`
+is for those who publish and subscribe, `cluster` for those who run a cluster.
+"""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from gossamer.node.config_file import (
+from gossamer.node.config.file import (
     FILE_VARIABLE,
     PREFIX,
     LoadedConfig,

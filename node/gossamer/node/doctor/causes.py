@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from gossamer.node.errors import NodeError, RefusedByPeer
-from gossamer.node.transport.base import Cause as End
+from gossamer.node.transport.base.base import Cause as End
 
 Cause = tuple[str, str]  # what happened, and what to do about it
 

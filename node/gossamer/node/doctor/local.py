@@ -14,11 +14,11 @@ from typing import Final
 import attrs
 import trio
 
+from gossamer.node.discovery.network_interfaces import InterfaceAddress, choose, local_addresses
 from gossamer.node.doctor.causes import RENEW, REVOKED_ADVICE
 from gossamer.node.doctor.clock import Signs, check_own_clock
 from gossamer.node.doctor.findings import Finding
 from gossamer.node.errors import InterfaceError, NodeError
-from gossamer.node.interfaces import InterfaceAddress, choose, local_addresses
 
 MULTICAST_GROUP: Final = "224.0.0.251"
 MULTICAST_S: Final = 1.0

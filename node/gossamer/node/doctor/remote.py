@@ -12,10 +12,10 @@ from typing import Any, Final
 import attrs
 import trio
 
+from gossamer.node.discovery.network_interfaces import InterfaceAddress, IPAddress, local_addresses
 from gossamer.node.doctor.causes import banner_cause, connect_cause, handshake_cause
 from gossamer.node.doctor.findings import Finding
 from gossamer.node.errors import NodeError
-from gossamer.node.interfaces import InterfaceAddress, IPAddress, local_addresses
 
 RESOLVE_S: Final = 10.0
 CONNECT_S: Final = 5.0

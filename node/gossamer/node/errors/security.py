@@ -125,7 +125,7 @@ class JoinRefusedError(SecurityError):
     """The inviter was reached and refused for a reason other than the token's state.
 
     Attributes:
-        cause: one of the causes of `gossamer.node.security.join_protocol`.
+        cause: one of the causes of `security.joining.join_protocol`.
     """
 
     def __init__(self, cause: str, sentence: str) -> None:
@@ -150,7 +150,7 @@ class RenewalError(SecurityError, RemoteProtocolError):
 
     Attributes:
         reason: why not, and what to do.
-        cause: one of the causes of `gossamer.node.security.join_protocol`, "" where none fits.
+        cause: one of the causes of `security.joining.join_protocol`, "" where none fits.
     """
 
     def __init__(self, reason: str, cause: str = "") -> None:

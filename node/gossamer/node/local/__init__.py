@@ -7,6 +7,6 @@
 - `services`, `outlets`, `session`, `server`: the node's side
 - `client`, `follower`: the application's side; a follower reconnects
 
-Frames are those of `gossamer.node.transport.frames`. A connection begins with `attach`; what
+Frames are those of `gossamer.node.transport.base.frames`. A connection begins with `attach`; what
 follows it, and what is promised to a client with a name, is in docs/node.md.
 """

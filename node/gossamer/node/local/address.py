@@ -21,8 +21,8 @@ from typing import Final
 import trio
 from attrs import frozen
 
-from gossamer.node.config import Local
-from gossamer.node.config_checks import parse_address
+from gossamer.node.config.checks import parse_address
+from gossamer.node.config.node import Local
 from gossamer.node.errors import (
     ClusterFolderError,
     KeyFileError,

@@ -27,6 +27,7 @@ from gossamer.node.errors import (
     RefusedByNodeError,
     UnacknowledgedError,
 )
+from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.local.address import LocalAddress
 from gossamer.node.local.frames import (
     BROKER,
@@ -39,9 +40,8 @@ from gossamer.node.local.frames import (
 from gossamer.node.local.link import GONE, Introduction, Link, Resume
 from gossamer.node.local.links import CONNECTED, Links
 from gossamer.node.local.results import Outcome, ReceivedEvent, outcome_of
-from gossamer.node.transport.base import Farewell
-from gossamer.node.transport.schema import Frame
-from gossamer.node.unwrap import unwrapped
+from gossamer.node.transport.base.base import Farewell
+from gossamer.node.transport.base.schema import Frame
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters import exact_publication
 from gossamer.protocol.content.schema import Schema
@@ -241,7 +241,7 @@ class LocalClient:
         return await self._json("snapshot")
 
     async def tables(self) -> dict[str, Any]:
-        """The tables of a broker; see `gossamer.node.broker.tables`.
+        """The tables of a broker; see `gossamer.node.broker.families.tables`.
 
         Raises:
             RefusedByNodeError: the node is none.

@@ -19,9 +19,9 @@ import trio
 
 from gossamer.node.errors import BadFrame
 from gossamer.node.local.peer_like import EventLike
-from gossamer.node.transport.base import Address, Admitted, Hello, PeerIdentity
-from gossamer.node.transport.frames import CONTROL_FRAMES, encode_frame
-from gossamer.node.transport.schema import (
+from gossamer.node.transport.base.base import Address, Admitted, Hello, PeerIdentity
+from gossamer.node.transport.base.frames import CONTROL_FRAMES, encode_frame
+from gossamer.node.transport.base.schema import (
     INT64_HIGH,
     INT64_LOW,
     AnyOf,

@@ -21,11 +21,11 @@ from gossamer.node.errors import (
 )
 from gossamer.node.local.address import LocalAddress, knock
 from gossamer.node.local.frames import BROKER, BROKER_FRAMES, FRAMES, VERSION, admitted_end
-from gossamer.node.transport.base import Farewell
+from gossamer.node.transport.base.base import Farewell
+from gossamer.node.transport.base.frames import FrameReader, encode_frame
+from gossamer.node.transport.base.limits import Limits
+from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.connection import Connection
-from gossamer.node.transport.frames import FrameReader, encode_frame
-from gossamer.node.transport.limits import Limits
-from gossamer.node.transport.schema import Frame
 
 GONE: Final = (TransportBroken, TransportClosed)
 

@@ -23,12 +23,12 @@ from gossamer.node.errors import (
     RefusedByNodeError,
     TransportBroken,
 )
+from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.local.address import LocalAddress
 from gossamer.node.local.link import GONE, Introduction, Link, NotSentError, Resume, open_link
-from gossamer.node.transport.back_off import BackOff
-from gossamer.node.transport.base import Cause, Farewell
-from gossamer.node.transport.schema import Frame
-from gossamer.node.unwrap import unwrapped
+from gossamer.node.transport.base.back_off import BackOff
+from gossamer.node.transport.base.base import Cause, Farewell
+from gossamer.node.transport.base.schema import Frame
 
 T = TypeVar("T")
 

@@ -34,7 +34,7 @@ class EventLike(Protocol):
 
 
 class PeerLike(Protocol):
-    """A peer that runs; `gossamer.node.peer.Peer` is one."""
+    """A peer that runs; `gossamer.node.peer.peer.Peer` is one."""
 
     @property
     def key(self) -> int:

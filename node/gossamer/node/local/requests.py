@@ -11,9 +11,9 @@ from typing import Any, Final
 from gossamer.node.errors import BadFrame, TransportBroken, TransportClosed
 from gossamer.node.local.frames import MAX_REASON
 from gossamer.node.local.services import REFUSALS, NodeServices, check_refusal
+from gossamer.node.transport.base.frames import encode_frame
+from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.connection import Connection
-from gossamer.node.transport.frames import encode_frame
-from gossamer.node.transport.schema import Frame
 
 GONE: Final = (TransportClosed, TransportBroken)
 

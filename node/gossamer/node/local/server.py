@@ -14,13 +14,13 @@ from gossamer.node.local.durable import DurableClient, DurableClients
 from gossamer.node.local.frames import FRAMES, VERSION, admitted_end, id_text, schema_to_wire
 from gossamer.node.local.services import NodeServices, Services, transport_limits
 from gossamer.node.local.session import Session
-from gossamer.node.logs import log
-from gossamer.node.transport.base import Cause, Farewell
+from gossamer.node.monitoring.logs import log
+from gossamer.node.transport.base.base import Cause, Farewell
+from gossamer.node.transport.base.doors import Doors, warn_of_crowd
+from gossamer.node.transport.base.frames import MAX_DETAIL, FrameReader, encode_frame
+from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.connection import Connection
-from gossamer.node.transport.doors import Doors, warn_of_crowd
-from gossamer.node.transport.frames import MAX_DETAIL, FrameReader, encode_frame
-from gossamer.node.transport.linger import linger
-from gossamer.node.transport.schema import Frame
+from gossamer.node.transport.streams.graceful_close import linger
 
 # Read at once from a client that has not said yet who it is.
 _CHUNK = 4096

@@ -9,12 +9,12 @@ from typing import Any, Final
 import trio
 from attrs import asdict, define, field, frozen
 
-from gossamer.node.config import Local
+from gossamer.node.config.node import Local
 from gossamer.node.errors import NodeError
 from gossamer.node.local.history import History
 from gossamer.node.local.peer_like import EventLike, PeerLike
-from gossamer.node.standing import Standing
-from gossamer.node.transport.limits import Limits
+from gossamer.node.peer.membership.status import Standing
+from gossamer.node.transport.base.limits import Limits
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.kernel.errors import InvariantError, ProtocolError
 

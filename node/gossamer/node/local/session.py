@@ -27,10 +27,10 @@ from gossamer.node.local.history import KeptEvent
 from gossamer.node.local.peer_like import EventLike
 from gossamer.node.local.requests import GONE, Requests, held_alone
 from gossamer.node.local.services import REFUSALS, Services, check_refusal, feed
-from gossamer.node.transport.base import Cause, Farewell
+from gossamer.node.transport.base.base import Cause, Farewell
+from gossamer.node.transport.base.frames import encode_frame
+from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.connection import Connection
-from gossamer.node.transport.frames import encode_frame
-from gossamer.node.transport.schema import Frame
 from gossamer.protocol.content.language import parse_subscription
 from gossamer.protocol.content.values import Value
 

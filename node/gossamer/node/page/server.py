@@ -14,8 +14,8 @@ import h11
 import trio
 
 from gossamer.node.errors import ListenFailed
-from gossamer.node.logs import log
-from gossamer.node.transport.doors import Doors, Guest, address_group, warn_of_crowd
+from gossamer.node.monitoring.logs import log
+from gossamer.node.transport.base.doors import Doors, Guest, address_group, warn_of_crowd
 
 Headers = list[tuple[str, str]]
 
@@ -70,7 +70,7 @@ class PageLimits:
 
 
 class PageCounts(Protocol):
-    """What the server counts; `gossamer.node.metrics.Counters` has it."""
+    """What the server counts; `gossamer.node.monitoring.metrics.Counters` has it."""
 
     page_requests: int
     page_refused: int

@@ -30,7 +30,7 @@ class PeerView:
         key: its permanent key.
         name: what it calls itself, "" if nothing.
         position: on the ring, 0 to 1.
-        links: of `gossamer.node.metrics.LINKS`, all that lead to it; none for one merely known.
+        links: of `monitoring.metrics.LINKS`, all that lead to it; none for one merely known.
         connected: whether a connection is open.
         load: events a round, as it last told.
         round_trip_s: None where it was not measured.

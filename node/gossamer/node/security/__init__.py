@@ -3,13 +3,11 @@
 - `identity`: a peer's key pair, its permanent key, signatures
 - `certificates`, `issuing`: how a peer is verified, and what the cluster's authority gives it
 - `cluster`: the folder that holds a membership, and the TLS contexts made from it
-- `tokens`, `admission`: invitations; what only the holder of the authority's key does
-- `join_protocol`, `joining`: how a token becomes a certificate over the network
-- `revocation`: the authority's signed list of those who belong no more
+- `revocation`: the authority's signed list of those who belong no more; `renewal`: new certificates
 - `descriptors`: what peers say of themselves by gossip, signed
-- `commands`: what the command line calls
+- `joining`: invitations, join requests, admission, and what the command line calls
 
-Times are arguments, Unix seconds: nothing here but `commands`, `joining` and TLS itself reads a
+Times are arguments, Unix seconds: nothing here but `joining` and TLS itself reads a
 clock. TLS checks certificates at each handshake against the machine's clock and cannot be told
 otherwise: while the clock is wrong by more than a certificate allows, no new connection comes
 about, in either direction, and none that is up is cut; when the clock is right again, all is well.

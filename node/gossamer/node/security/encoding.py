@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import cbor2
 
-from gossamer.node.plain_cbor import plain_decoder
+from gossamer.node.transport.base.strict_cbor import plain_decoder
 
 # Nothing signed or exchanged here is a list of more than pairs.
 _DEPTH: Final = 4

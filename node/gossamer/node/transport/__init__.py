@@ -1,15 +1,14 @@
 """Frames between two peers: bytes in, checked frames out, and everything bounded.
 
-Read in this order; each module needs only those before it:
+Read in this order; each needs only those before it:
 
-- `limits`: every bound and time, with its reason
-- `schema`, `frames`: what a frame may hold, and frames to and from bytes
-- `base`, `linger`: what a transport is, the words shared by all of them, and how one closes
+- `base`: what a transport is, every bound and time with its reason, frames to and from bytes, and
+  room for those who have not shown yet who they are
+- `streams`: non-blocking byte streams, TLS, graceful close, several addresses dialled at once
+- `queues`: frames that wait to be written
 - `handshake`: the hello that both ends exchange before anything else
-- `throttle`, `fair_queue`, `send_queue`, `connection`: one admitted peer over one byte stream
-- `doors`: room for those who have not shown yet who they are
-- `tls`, `race`, `tcp`: connections over TCP with TLS, dialled at several addresses at once
-- `back_off`, `links`: at most one connection to each peer, dialled when there is need
+- `connection`: one admitted peer over one byte stream; `tcp`: connections over TCP with TLS
+- `links`: at most one connection to each peer, dialled when there is need
 
 The caller brings TLS contexts, and decides through a callable who may come in.
 """

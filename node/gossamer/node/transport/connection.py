@@ -18,21 +18,21 @@ from collections.abc import Awaitable, Callable
 import trio
 
 from gossamer.node.errors import BadFrame, FrameTooLarge, TransportBroken, TransportClosed
-from gossamer.node.transport.base import CHUNK_BYTES, Admitted, Cause, Farewell, PeerIdentity
-from gossamer.node.transport.caretaker import Caretaker
-from gossamer.node.transport.fair_queue import Backlog, Flow
-from gossamer.node.transport.frames import (
+from gossamer.node.transport.base.base import CHUNK_BYTES, Admitted, Cause, Farewell, PeerIdentity
+from gossamer.node.transport.base.frames import (
     CONTROL_FRAMES,
     FrameReader,
     encode_frame,
     encode_goodbye,
 )
-from gossamer.node.transport.limits import HEADER_BYTES, Limits
-from gossamer.node.transport.linger import linger
-from gossamer.node.transport.schema import Frame, FrameTypes
-from gossamer.node.transport.send_queue import SendQueue
-from gossamer.node.transport.throttle import TokenBucket
-from gossamer.node.transport.writer import ConnectionStats, Writer
+from gossamer.node.transport.base.limits import HEADER_BYTES, Limits
+from gossamer.node.transport.base.schema import Frame, FrameTypes
+from gossamer.node.transport.base.throttle import TokenBucket
+from gossamer.node.transport.queues.connection_maintenance import Caretaker
+from gossamer.node.transport.queues.fair_queue import Backlog, Flow
+from gossamer.node.transport.queues.send_queue import SendQueue
+from gossamer.node.transport.queues.writer import ConnectionStats, Writer
+from gossamer.node.transport.streams.graceful_close import linger
 from gossamer.protocol.kernel.errors import RemoteProtocolError
 
 OnFrame = Callable[[Frame], Awaitable[None]]

@@ -24,7 +24,7 @@ from hmac import compare_digest
 import trio
 
 from gossamer.node.errors import BadFrame, HandshakeFailed, PeerRefused, RefusedByPeer
-from gossamer.node.transport.base import (
+from gossamer.node.transport.base.base import (
     Address,
     Admitted,
     Cause,
@@ -33,16 +33,16 @@ from gossamer.node.transport.base import (
     PeerIdentity,
     Verify,
 )
-from gossamer.node.transport.frames import (
+from gossamer.node.transport.base.frames import (
     CONTROL_FRAMES,
     NONCE_BYTES,
     FrameReader,
     encode_frame,
     encode_goodbye,
 )
-from gossamer.node.transport.limits import Limits
-from gossamer.node.transport.linger import linger
-from gossamer.node.transport.schema import Frame
+from gossamer.node.transport.base.limits import Limits
+from gossamer.node.transport.base.schema import Frame
+from gossamer.node.transport.streams.graceful_close import linger
 from gossamer.protocol.kernel.errors import ConfigError, RemoteProtocolError
 
 PROTOCOL_VERSION = 1

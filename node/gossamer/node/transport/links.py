@@ -16,8 +16,8 @@ import attrs
 import trio
 
 from gossamer.node.errors import PeerUnreachable, TransportBroken, TransportClosed
-from gossamer.node.transport.back_off import Attempts, BackOff
-from gossamer.node.transport.base import (
+from gossamer.node.transport.base.back_off import Attempts, BackOff
+from gossamer.node.transport.base.base import (
     Address,
     Admitted,
     Cause,
@@ -26,12 +26,12 @@ from gossamer.node.transport.base import (
     PeerIdentity,
     Transport,
 )
-from gossamer.node.transport.caretaker import Caretaker
+from gossamer.node.transport.base.limits import Limits
+from gossamer.node.transport.base.schema import Frame, FrameTypes
 from gossamer.node.transport.connection import Connection
-from gossamer.node.transport.fair_queue import Backlog, Flow
-from gossamer.node.transport.limits import Limits
-from gossamer.node.transport.schema import Frame, FrameTypes
-from gossamer.node.transport.writer import Traffic
+from gossamer.node.transport.queues.connection_maintenance import Caretaker
+from gossamer.node.transport.queues.fair_queue import Backlog, Flow
+from gossamer.node.transport.queues.writer import Traffic
 
 # How often connections without use are looked for, in parts of the time they may stay.
 SWEEPS_PER_LIFETIME = 4

@@ -20,20 +20,20 @@ from gossamer.node.errors import (
     PlainTextRefused,
     RefusedByPeer,
 )
-from gossamer.node.transport.base import Address, Admitted, Handler, LocalPeer, Verify
-from gossamer.node.transport.doors import Doors, address_group, warn_of_crowd
+from gossamer.node.transport.base.base import Address, Admitted, Handler, LocalPeer, Verify
+from gossamer.node.transport.base.doors import Doors, address_group, warn_of_crowd
+from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.handshake import broken_handshake, introduce
-from gossamer.node.transport.limits import Limits
-from gossamer.node.transport.linger import linger
-from gossamer.node.transport.prompt import PromptStream, TcpStream
-from gossamer.node.transport.race import (
+from gossamer.node.transport.streams.graceful_close import linger
+from gossamer.node.transport.streams.non_blocking import PromptStream, TcpStream
+from gossamer.node.transport.streams.race import (
     STAGGER_SECONDS,
     AllFailedError,
     describe,
     first_success,
     interleave,
 )
-from gossamer.node.transport.tls import TlsStream
+from gossamer.node.transport.streams.tls import TlsStream
 
 # Every interface; a machine without that version of IP is not an error.
 WILDCARDS = ("0.0.0.0", "::")

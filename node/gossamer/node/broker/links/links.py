@@ -1,0 +1,270 @@
+"""Neighbours: what their connections bring goes to the broker, what it sends goes to them.
+
+A session of the protocol needs a link on which nothing overtakes and nothing is lost but its end.
+So frames go over the one connection with which the broker was told that the link is up, and never
+over another that took its place: for that, the link goes down and comes up again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+import trio
+from attrs import define, field
+
+from gossamer.node.broker.links.wire import BrokerFrames, encode_broker_frame
+from gossamer.node.broker.machine.engine import Engine
+from gossamer.node.errors import TransportBroken, TransportClosed
+from gossamer.node.monitoring.logs import log
+from gossamer.node.security.identity import key_text
+from gossamer.node.transport.base.base import Cause, Farewell, PeerIdentity
+from gossamer.node.transport.base.schema import Frame
+from gossamer.node.transport.connection import Connection
+from gossamer.node.transport.links import ConnectionPool
+from gossamer.protocol.brokers.core.effects import Refuse, Send
+from gossamer.protocol.brokers.core.errors import CycleError
+from gossamer.protocol.brokers.core.identifiers import neighbour
+from gossamer.protocol.brokers.core.messages import Frame as BrokerFrame
+from gossamer.protocol.brokers.core.messages import (
+    NeighbourDown,
+    NeighbourGone,
+    NeighbourUp,
+    Synchronise,
+)
+
+# Bytes that wait for a neighbour before its link is given up; it is told everything again when it
+# comes back, which then costs less.
+BACKLOG_BYTES: Final = 64 << 20
+
+
+@define(eq=False)
+class Neighbour:
+    """A neighbour and the connection to it.
+
+    Attributes:
+        key: its permanent key.
+        label: what people call it.
+        announced: the last connection that the broker was to be told of.
+        connection: over which the session goes that the broker is in; None while it is down.
+        frames: protocol frames that came, in parts.
+        waiting: frames for it that are not queued at the connection yet.
+        waiting_bytes: their size.
+        beginning: whether what a session begins with is being put.
+        begun_bytes: the size of that, and of what waited before.
+        refused: why it is not to be a neighbour: it would close a cycle, or has the wrong place.
+        put_count: frames that were ever put.
+    """
+
+    key: int
+    label: str
+    announced: Connection | None = None
+    connection: Connection | None = None
+    frames: BrokerFrames = field(factory=BrokerFrames)
+    waiting: deque[bytes] = field(factory=deque)
+    waiting_bytes: int = 0
+    beginning: bool = False
+    begun_bytes: int = 0
+    refused: str = ""
+    put_count: int = 0
+    _work: trio.Event = field(factory=trio.Event)
+
+    def put(self, frame: bytes) -> None:
+        """Have a frame sent after those before it."""
+        self.waiting.append(frame)
+        self.waiting_bytes += len(frame)
+        self.put_count += 1
+        self._work.set()
+
+    def drop(self) -> None:
+        """Forget what waits: the link is down."""
+        self.connection = None
+        self.waiting.clear()
+        self.waiting_bytes = 0
+        self._work.set()
+
+    async def pump(self, connection: Connection) -> None:
+        """Send what waits over a connection, until it ends or another took its place."""
+        while self.connection is connection:
+            if not self.waiting:
+                self._work = trio.Event()
+                await self._work.wait()
+                continue
+            frame = self.waiting.popleft()
+            self.waiting_bytes -= len(frame)
+            try:
+                await connection.send(frame)
+            except (TransportClosed, TransportBroken):
+                return
+
+
+class Neighbours:
+    """All neighbours; the pool reports to it, and it to the engine.
+
+    Attributes:
+        known: neighbours by key, those that are away included.
+        changed: unparked whenever one comes or goes.
+    """
+
+    def __init__(self, nursery: trio.Nursery, engine: Callable[[], Engine]) -> None:
+        self.known: dict[int, Neighbour] = {}
+        self.changed = trio.lowlevel.ParkingLot()
+        self.pool: ConnectionPool
+        self._nursery = nursery
+        self._engine = engine
+
+    # What the pool reports
+
+    def on_up(self, identity: PeerIdentity) -> None:
+        """A neighbour is connected."""
+        one = self.known.get(identity.key)
+        if one is None:
+            one = self.known[identity.key] = Neighbour(identity.key, label_of(identity))
+        one.refused = ""
+        log.info("neighbour is connected", broker=key_text(one.key), name=one.label)
+        self._tell_up(one)
+
+    def on_loss(self, identity: PeerIdentity) -> None:
+        """Frames may be lost; if another connection has taken over, a new session begins on it."""
+        one = self.known.get(identity.key)
+        now = self.pool.get(identity.key)
+        if one is None or now is None or not now.is_open or one.announced is now:
+            return
+        self._engine().tell(None, self._down_message(key_text(one.key)), one.drop)
+        self._tell_up(one)
+
+    def on_down(self, identity: PeerIdentity, farewell: Farewell) -> None:
+        """A neighbour is connected no more; if either side refused the other, it is none."""
+        one = self.known.get(identity.key)
+        if one is None:
+            return
+        gone = farewell.cause in (Cause.REFUSED, Cause.REVOKED)
+        if gone and not one.refused:
+            one.refused = farewell.detail or str(farewell)
+        name = key_text(one.key)
+        level = log.warning if gone else log.info
+        level("neighbour is gone", broker=name, name=one.label, cause=str(farewell))
+        message = self._gone_message(name) if gone else self._down_message(name)
+        self._engine().tell(None, message, one.drop)
+        self.changed.unpark_all()
+
+    async def on_frame(self, identity: PeerIdentity, frame: Frame) -> None:
+        """Take a part of a protocol frame.
+
+        Raises:
+            RemoteProtocolError: it breaks a rule; that costs the connection.
+        """
+        one = self.known[identity.key]
+        found = one.frames.take(frame)
+        if found is not None:
+            await self._engine().bring(neighbour(key_text(one.key)), found)
+
+    def _tell_up(self, one: Neighbour) -> None:
+        one.frames = BrokerFrames()
+        one.announced = connection = self.pool.get(one.key)
+        assert connection is not None
+
+        # From then on frames go over this connection.
+        self._engine().tell(
+            None, NeighbourUp(key_text(one.key)), lambda: self._came_up(one, connection)
+        )
+        self.changed.unpark_all()
+
+    def _came_up(self, one: Neighbour, connection: Connection) -> None:
+        one.drop()
+        one.connection = connection
+        self._nursery.start_soon(one.pump, connection)
+
+    def _down_message(self, name: str) -> Any:
+        return NeighbourDown(name)
+
+    def _gone_message(self, name: str) -> Any:
+        return NeighbourGone(name)
+
+    # What the broker wants
+
+    def send(self, effects: Iterable[Any]) -> None:
+        """Send frames; while a link is down they are lost, as the protocol expects.
+
+        What a session begins with may be long. Beyond that, who lets too much wait is given up.
+        """
+        for effect in effects:
+            if not self._is_send(effect):
+                continue
+            one = self.known.get(int(effect.neighbour, 16))
+            if one is not None and one.connection is not None:
+                self._put(one, effect)
+        for one in self.known.values():
+            if one.beginning:
+                one.beginning = False
+                one.begun_bytes = one.waiting_bytes
+
+    def _is_send(self, effect: Any) -> bool:
+        return isinstance(effect, Send)
+
+    def _begins(self, effect: Any) -> bool:
+        """Whether a message tells everything that stands."""
+        return isinstance(effect.frame.message, Synchronise)
+
+    def _encode(self, one: Neighbour, effect: Any) -> Iterator[bytes]:
+        del one
+        return encode_broker_frame(effect.frame)
+
+    def _put(self, one: Neighbour, effect: Any) -> None:
+        assert one.connection is not None
+        if self._begins(effect):
+            one.beginning = True
+        for part in self._encode(one, effect):
+            one.put(part)
+        if not one.beginning and one.waiting_bytes > one.begun_bytes + BACKLOG_BYTES:
+            detail = f"more than {BACKLOG_BYTES >> 20} MiB wait for it"
+            one.connection.expel(Cause.STALLED, detail)
+            one.drop()
+
+    def refused(self, effect: Any) -> None:
+        """If a frame could not be taken, that costs the neighbour its connection."""
+        if not isinstance(effect, Refuse) or not isinstance(effect.message, BrokerFrame):
+            return
+        one = self.known.get(int(effect.hop.name, 16))
+        if one is None or one.connection is None:
+            return
+        if isinstance(effect.error, CycleError):
+            self._expel(one, one.connection, self._about_cycle(effect.error))
+        else:
+            one.connection.expel(Cause.BAD_FRAME, str(effect.error))
+
+    def _expel(self, one: Neighbour, connection: Connection, reason: str) -> None:
+        """End a link that is not to be."""
+        one.refused = reason
+        log.error("link refused", broker=key_text(one.key), name=one.label, cause=reason)
+        connection.expel(Cause.REFUSED, reason)
+
+    def _about_cycle(self, error: CycleError) -> str:
+        other = self.label(error.known.name) if not error.known.is_client else "a client here"
+        return (
+            f"this link would close a cycle: what {self.label(error.advertisement.broker)} "
+            f"advertises came by way of {other} already, expected brokers to form a tree"
+        )
+
+    def label(self, name: str) -> str:
+        """What people call a broker, where that is known here."""
+        found = next((one for one in self.known.values() if key_text(one.key) == name), None)
+        return name if found is None or found.label == name else f"{found.label} ({name})"
+
+    def described(self) -> list[str]:
+        """Every neighbour and how its link is, for people."""
+        return [
+            f"{one.label}: {one.refused or ('up' if one.connection is not None else 'down')}"
+            for one in self.known.values()
+        ]
+
+    @property
+    def backlog(self) -> int:
+        """Frames in the longest queue to a neighbour."""
+        return max((len(one.waiting) for one in self.known.values()), default=0)
+
+
+def label_of(identity: PeerIdentity) -> str:
+    """What people call a broker."""
+    return identity.name or key_text(identity.key)

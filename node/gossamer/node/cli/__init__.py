@@ -1,0 +1,4 @@
+"""The subcommands `gossamer node`, `sub`, `pub`, `top` and those of brokers' clients.
+
+They read arguments; what they do is in `commands`. Begin at `node`.
+"""

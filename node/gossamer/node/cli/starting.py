@@ -1,0 +1,79 @@
+"""The command `gossamer node`: what starts peers is done here, everything else by `cli`.
+
+Reading arguments as `cli` does takes 11 MB and a quarter of the time in which a peer starts, and a
+peer would hold the memory for as long as it runs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from gossamer.command.paths import local_path
+
+NEIGHBOUR, EDGE = "--neighbour", "--edge"
+# Options of `run`, and the change of a setting that they begin.
+OPTIONS = {
+    "--set": "",
+    "--role": "node.role=",
+    "--covering": "broker.covering=",
+    "--overlay": "broker.overlay=",
+    "--region": "scot.region=",
+    "--cluster": "scot.cluster=",
+    "--clusters": "scot.clusters=",
+    EDGE: "scot.edges=",
+    NEIGHBOUR: "broker.neighbours=",
+}
+
+
+def app(args: Sequence[str], prog_name: str) -> None:
+    """Run the command with these arguments; ends with `SystemExit`, as `cli.app` does."""
+    plain = read_plain_run(args)
+    if plain is None:
+        from gossamer.node.cli import node as cli
+
+        cli.app(args=list(args), prog_name=prog_name)
+        return
+    raise SystemExit(run_peers(*plain))
+
+
+def read_plain_run(args: Sequence[str]) -> tuple[list[Path], list[str]] | None:
+    """Folders and changed settings of a `run`; None for whatever takes a closer look."""
+    if not args or args[0] != "run":
+        return None
+    folders: list[Path] = []
+    changes: list[str] = []
+    several: dict[str, list[str]] = {NEIGHBOUR: [], EDGE: []}
+    rest: Iterator[str] = iter(args[1:])
+    for argument in rest:
+        name, equals, value = argument.partition("=")
+        if name in OPTIONS:
+            given = value if equals else next(rest, None)
+            if given is None:
+                return None
+            if name in several:
+                several[name].append(given)
+            else:
+                changes.append(OPTIONS[name] + given)
+        elif argument.startswith("-"):
+            return None
+        else:
+            folders.append(local_path(argument))
+    return folders, [*changes, *list_changes(several)]
+
+
+def list_changes(given: Mapping[str, Sequence[str]]) -> list[str]:
+    """The changes of settings that options make which may be given several times."""
+    return [OPTIONS[name] + json.dumps(list(values)) for name, values in given.items() if values]
+
+
+def run_peers(folders: Sequence[Path], changes: Sequence[str] | None) -> int:
+    """Run the peers of the folders, that of the current one if there are none; the exit code."""
+    if len(folders) > 1:
+        from gossamer.node.commands.running.several import run_several
+
+        return run_several(folders, changes)
+    from gossamer.node.commands.running.running import run_node
+
+    return run_node(folders[0] if folders else None, changes)

@@ -1,0 +1,186 @@
+"""`gossamer node init`, `invite`, `join` and `revoke`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import attrs
+import trio
+
+from gossamer.node.commands.cluster.config_text import FirstConfig, write_config
+from gossamer.node.commands.folder import address_of, load
+from gossamer.node.config.checks import DEFAULT_JOIN_PORT, is_loopback, parse_address
+from gossamer.node.config.node import PRESETS, NodeConfig, nearest
+from gossamer.node.errors import ClusterFolderError, ConfigurationError, NodeNotRunningError
+from gossamer.node.peer.cluster_info import (
+    DEFAULT_SCHEMA,
+    Notes,
+    read_notes,
+    read_schema_file,
+    write_notes,
+)
+from gossamer.node.security.addresses import ADDRESSES, Address
+from gossamer.node.security.cluster import ClusterFolder, open_membership
+from gossamer.node.security.joining import commands as security
+from gossamer.node.security.joining.tokens import read_token
+from gossamer.node.transport.base.base import Address as HostAndPort
+
+# Where the peers of `init --peers` listen; beside the ports of a peer of the preset lan.
+FIRST_PORT: Final = 7720
+MAX_LOCAL_PEERS: Final = 64
+ASK_S: Final = 5.0
+
+
+def init(
+    folder: Path,
+    *,
+    cluster: str,
+    name: str,
+    schema: Path | None,
+    preset: str | None,
+    peers: int,
+    port: int,
+) -> list[str]:
+    """Make a cluster and its first peer, or several peers of this machine; what to print.
+
+    Raises:
+        NodeError, ConfigError: something is impossible; see the security layer.
+    """
+    if preset is not None and preset not in PRESETS:
+        raise ConfigurationError("", "--preset", preset, nearest(preset, PRESETS))
+    notes = Notes(DEFAULT_SCHEMA if schema is None else read_schema_file(schema))
+    if peers > 1:
+        return _init_several(folder, cluster, notes, peers, port)
+    said = security.init_cluster(folder, cluster, name)
+    write_notes(ClusterFolder(folder), notes)
+    write_config(folder, FirstConfig(preset=preset or "lan", name=name))
+    return [
+        said,
+        f"events are made of what {folder}/schema.toml describes",
+        f"now: gossamer node run {folder}",
+    ]
+
+
+def invite(folder: Path | None, addresses: Sequence[str], lifetime_s: float) -> str:
+    """A join token for one peer.
+
+    Raises:
+        NodeError, ConfigError: this peer cannot invite, or has no address to be joined at.
+    """
+    config = load(folder).config
+    found = tuple(_parse(text) for text in addresses) or _join_addresses(config)
+    return security.invite(config.identity.folder, found[:ADDRESSES], lifetime_s)
+
+
+def join(token: str, folder: Path, *, name: str, preset: str | None) -> list[str]:
+    """Become a member by ``token``; what to print.
+
+    Raises:
+        NodeError, ConfigError: as of the security layer.
+    """
+    if preset is not None and preset not in PRESETS:
+        raise ConfigurationError("", "--preset", preset, nearest(preset, PRESETS))
+    inviter = read_token(token).addresses
+    said = security.join(token, folder, name)
+    desks = tuple(str(HostAndPort(*one)) for one in inviter)
+    notes = attrs.evolve(read_notes(ClusterFolder(folder)), desks=desks)
+    write_notes(ClusterFolder(folder), notes)
+    alone = all(is_loopback(host) for host, _ in inviter)
+    chosen = preset or ("local" if alone else "lan")
+    write_config(folder, FirstConfig(preset=chosen, name=name, peers=notes.peers))
+    return [said, f"now: gossamer node run {folder}"]
+
+
+def revoke(folder: Path | None, who: str, *, unrecorded: bool = False) -> str:
+    """Let a peer belong no more; ``unrecorded`` as of the security layer.
+
+    Raises:
+        NodeError: this peer cannot do that, or knows no such peer.
+    """
+    return security.revoke(load(folder).config.identity.folder, who, unrecorded=unrecorded)
+
+
+def _init_several(folder: Path, cluster: str, notes: Notes, peers: int, port: int) -> list[str]:
+    names = [f"peer{number}" for number in range(1, peers + 1)]
+    if peers > MAX_LOCAL_PEERS or not 1024 <= port <= 65_535 - peers:
+        expected = f"at most {MAX_LOCAL_PEERS} peers, from a port between 1024 and 65000"
+        raise ConfigurationError("", "--peers", peers, expected)
+    security.init_cluster(folder / names[0], cluster, names[0])
+    security.admit_here(folder / names[0], [(folder / name, name) for name in names[1:]])
+    addresses = [f"127.0.0.1:{port + number}" for number in range(peers)]
+    for name, address in zip(names, addresses, strict=True):
+        write_notes(ClusterFolder(folder / name), notes)
+        first = FirstConfig(
+            preset="local",
+            name=name,
+            addresses=[address],
+            multicast=False,
+            peers=[other for other in addresses if other != address],
+        )
+        write_config(folder / name, first)
+    folders = " ".join(str(folder / name) for name in names)
+    return [
+        f"cluster {cluster!r} of {peers} peers made in {folder}, for this machine only",
+        f"events are made of what {folder}/{names[0]}/schema.toml describes",
+        f"now: gossamer node run {folders}",
+    ]
+
+
+def _parse(text: str) -> Address:
+    try:
+        host, port = parse_address(text, DEFAULT_JOIN_PORT)
+    except ValueError:
+        expected = "a host and port such as 192.168.1.7:7712"
+        raise ConfigurationError("", "--address", text, expected) from None
+    return host, port
+
+
+def _join_addresses(config: NodeConfig) -> tuple[Address, ...]:
+    """Where the peer takes join requests: as it says itself, if it runs."""
+    try:
+        return tuple(map(_parse, trio.run(_ask_addresses, config)))
+    except NodeNotRunningError:
+        pass
+    if any(port == 0 for _, port in config.listen.join_endpoints):
+        reason = "takes join requests at a port that is known only while its node runs"
+        raise ClusterFolderError(
+            config.identity.folder, f"{reason}; start it, or name one by --address"
+        )
+    return reachable(config.listen.join_endpoints, config)
+
+
+async def _ask_addresses(config: NodeConfig) -> list[str]:
+    from gossamer.node.local.client import open_client
+
+    with trio.fail_after(ASK_S):
+        async with open_client(address_of(config.identity.folder), patience_s=0) as client:
+            return list((await client.status())["join_addresses"])
+
+
+def reachable(listening: Sequence[Address], config: NodeConfig) -> tuple[Address, ...]:
+    """Where others reach what listens there; an address that means all of them is replaced."""
+    from gossamer.node.peer.peer import advertised
+
+    # What is advertised is the peers' port, so that only the listening addresses count here.
+    found = advertised(_not_advertising(config), [HostAndPort(*one) for one in listening])
+    return tuple((address.host, address.port) for address in found)
+
+
+def _not_advertising(config: NodeConfig) -> NodeConfig:
+    return attrs.evolve(config, listen=attrs.evolve(config.listen, advertise=()))
+
+
+def join_material(config: NodeConfig, addresses: Sequence[object]) -> bytes:
+    """The notes for those who join by this peer, which can be found at ``addresses``."""
+    kept = read_notes(ClusterFolder(config.identity.folder))
+    return Notes(kept.schema, tuple(map(str, addresses))).to_bytes()
+
+
+def expires_s(config: NodeConfig) -> float | None:
+    """Seconds until the peer's certificate expires, None without certificates."""
+    if config.listen.plain_text:
+        return None
+    return open_membership(config.identity.folder).certificate.not_after - time.time()

@@ -1,0 +1,4 @@
+"""`gossamer node run`: a peer or a broker as a process, or several processes.
+
+Begin at `running`.
+"""

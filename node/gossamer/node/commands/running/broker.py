@@ -1,0 +1,126 @@
+"""`gossamer node run --role broker`: one broker and everything around it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from typing import Any, Final
+
+import trio
+
+from gossamer.node.broker.assembly import BrokerNode
+from gossamer.node.broker.content import Content
+from gossamer.node.broker.node import open_broker
+from gossamer.node.broker.numbers import broker_gauges, broker_metrics_text, broker_snapshot
+from gossamer.node.broker.server import open_broker_server
+from gossamer.node.broker.session import BrokerServices
+from gossamer.node.commands.running.joining import open_join_desk
+from gossamer.node.commands.running.process import NodeProcess
+from gossamer.node.config.broker import BROKER, CLUSTER, SCOT, TREES
+from gossamer.node.config.node import NodeConfig
+from gossamer.node.monitoring.logs import log
+from gossamer.node.page.server import serve_page
+from gossamer.node.peer.cluster_info import cluster_schema
+from gossamer.node.peer.peer import open_state
+from gossamer.node.security.identity import key_text
+from gossamer.node.transport.base.base import Address
+
+# Sizes of tables that a broker tells in short.
+_TOLD: Final = ("subscriptions", "advertisements", "owed", "kept")
+
+
+class RunningBroker(NodeProcess):
+    """A broker, its page, its desk for joins, and its local socket."""
+
+    def __init__(self, config: NodeConfig) -> None:
+        super().__init__(config)
+        free = config.broker.content != CLUSTER
+        self._content = Content(None if free else cluster_schema(config))
+        self._page = ""
+        self._join_addresses: Sequence[Address] = ()
+
+    async def _work(self, stack: AsyncExitStack, nursery: trio.Nursery) -> None:
+        config = self._config
+        state = await stack.enter_async_context(open_state(config))
+        node = await stack.enter_async_context(open_broker(config, state))
+        where = ", ".join(map(str, node.addresses))
+        log.info("broker listens", broker=key_text(node.key), name=node.name, at=where)
+        if config.page.enabled:
+            await self._open_page(node, nursery)
+        desk = open_join_desk(config, node.addresses, state)
+        if desk is not None:
+            self._join_addresses = await stack.enter_async_context(desk)
+        await self._open_socket(node, stack)
+        log.info("ready", neighbours=len(config.broker.neighbours))
+
+    async def _open_page(self, node: BrokerNode, nursery: trio.Nursery) -> None:
+        page = self._config.page
+        host, port = await serve_page(
+            nursery,
+            page.endpoint,
+            lambda: self._snapshot(node),
+            lambda: self._metrics(node),
+            hosts=page.hosts,
+            counts=node.counters,
+        )
+        self._page = f"http://{Address(host, port)}/"
+        log.info("page", at=self._page)
+
+    async def _open_socket(self, node: BrokerNode, stack: AsyncExitStack) -> None:
+        services = BrokerServices(
+            members=node.members,
+            content=self._content,
+            tables=node.tables,
+            trace=node.trace,
+            filters=self._config.broker.filters,
+            limits=self._config.local,
+            describe=lambda: self._describe(node),
+            snapshot=lambda: self._snapshot(node),
+            metrics_text=lambda: self._metrics(node),
+            stop=self.stop,
+            counts=self._counts,
+            standing=node.standing,
+        )
+        opened = open_broker_server(self._address, services, key_text(node.key), node.mail)
+        self._server = await stack.enter_async_context(opened)
+        log.info("clients", at=str(self._server.address))
+
+    # What it tells of itself
+
+    def _snapshot(self, node: BrokerNode) -> dict[str, Any]:
+        return broker_snapshot(node, self._clients).to_json()
+
+    def _metrics(self, node: BrokerNode) -> bytes:
+        return broker_metrics_text(node, broker_gauges(node, self._clients))
+
+    def _overlay(self) -> Mapping[str, Any]:
+        if self._config.broker.overlay == SCOT:
+            scot = self._config.scot
+            return {"place": f"B({scot.region},{scot.cluster})", "overlay": scot.overlay}
+        if self._config.broker.overlay == TREES:
+            return {"overlay": "trees"}
+        return {"covering": self._config.broker.covering}
+
+    def _describe(self, node: BrokerNode) -> Mapping[str, Any]:
+        sizes = node.kind.sizes(node.engine.broker)
+        return {
+            "peer": key_text(node.key),
+            "role": BROKER,
+            "name": node.name,
+            "cluster": node.cluster,
+            "version": node.version,
+            "folder": str(self._config.identity.folder.absolute()),
+            "uptime_s": self._uptime_s,
+            "ready": True,
+            "addresses": list(map(str, node.addresses)),
+            "join_addresses": list(map(str, self._join_addresses)),
+            "page": self._page,
+            **self._overlay(),
+            "neighbours": node.neighbours.described(),
+            "connections": len(node.pool),
+            **{name: size for name, (size, _) in sizes.items() if name in _TOLD},
+            "clients": self._clients,
+            "letters": node.members.letters,
+            "troubles": list(node.standing.troubles()),
+            "local": self._counts.to_json(),
+        }

@@ -1,0 +1,4 @@
+"""What a node can be configured with: sections, presets, checks, and the layers they come from.
+
+`node` holds all sections, `file` reads presets, TOML, environment and flags. Begin at `node`.
+"""

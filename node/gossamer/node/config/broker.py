@@ -1,0 +1,126 @@
+"""The sections `[node]` and `[broker]` of a node's configuration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import attrs
+
+from gossamer.node.config import checks
+from gossamer.node.config.checks import DEFAULT_PORT, parse_address
+from gossamer.protocol.kernel.errors import ConfigError
+
+if TYPE_CHECKING:
+    from gossamer.protocol.brokers.core.index import FilterIndex, NewIndex
+    from gossamer.protocol.brokers.tree import BrokerSettings
+
+PEER, BROKER = "peer", "broker"
+# What brokers say where peers tell the schema of their events: neither takes the other for its own.
+BROKERS: Final = "that of brokers, version 1"
+SCOT_BROKERS: Final = "that of SCOT brokers, version 1"
+GRAPH_BROKERS: Final = "that of graph brokers, version 1"
+TREE, SCOT, TREES = "tree", "scot", "trees"
+# Those of `protocol.brokers.tree.memory.settings`, which a node that is no broker does not load.
+COVERINGS: Final = ("off", "lazy", "active", "packed", "selective", "incremental")
+AUTO, INTERPRETED, COMPILED = "auto", "interpreted", "compiled"
+ANY, CLUSTER = "any", "cluster"
+_MICROSECONDS: Final = 1_000_000
+
+
+@attrs.frozen(kw_only=True)
+class Node:
+    """What this node is.
+
+    Attributes:
+        role: a peer of the Vinifera overlay, or a broker.
+    """
+
+    SECTION: ClassVar = "node"
+    role: str = attrs.field(default=PEER, validator=checks.one_of((PEER, BROKER)))
+
+
+@attrs.frozen(kw_only=True)
+class BrokerSection:
+    """How a broker behaves; brokers of one overlay may be set differently.
+
+    Attributes:
+        overlay: "tree" for brokers that form a tree, "scot" for a structured cyclic overlay, of
+            which the section `[scot]` tells more, "trees" for any graph of brokers, on which
+            publications go by trees that are made for them (section `[trees]`).
+        neighbours: brokers to connect to. It is enough that one end of a link names the other.
+        covering: as of `protocol.brokers.tree.memory.settings`; incremental, the one made against
+            bursts. A broker that has tables keeps the covering with which they were made.
+        content: "any" takes any attributes, "cluster" those of the cluster's schema only.
+        index: "compiled" loads the compiler, which takes a second and 150 MB, and then a twentieth
+            of the time for a subscription; "auto" does so where a broker starts with a thousand.
+        retained_publications: for each neighbour, kept until it has them; 100,000 outlast an
+            hour's absence at 25 a second, and take some 50 MB then.
+        congested_queue: messages above which unsubscriptions are held back; a guess.
+        queue: messages that wait for the broker before those who bring more are slowed down.
+        filters: subscriptions, and advertisements, of one client.
+        drop_unpaid: give up what is kept for nobody and costs more than it saves.
+        statistics_window_s: for how long a publication counts when critical distances are looked
+            for; a guess, as the papers say "configurable".
+        statistics_entries: publications that count; the papers' largest database had so many.
+    """
+
+    SECTION: ClassVar = "broker"
+    overlay: str = attrs.field(default=TREE, validator=checks.one_of((TREE, SCOT, TREES)))
+    neighbours: tuple[str, ...] = attrs.field(
+        default=(), converter=checks.to_tuple, validator=checks.each(checks.address(lowest_port=1))
+    )
+    covering: str = attrs.field(default="incremental", validator=checks.one_of(COVERINGS))
+    content: str = attrs.field(default=ANY, validator=checks.one_of((ANY, CLUSTER)))
+    index: str = attrs.field(default=AUTO, validator=checks.one_of((AUTO, INTERPRETED, COMPILED)))
+    retained_publications: int = attrs.field(
+        default=100_000, validator=checks.whole_number(1, 10**7)
+    )
+    congested_queue: int = attrs.field(default=100, validator=checks.whole_number(0, 10**6))
+    queue: int = attrs.field(default=1024, validator=checks.whole_number(1, 10**6))
+    filters: int = attrs.field(default=10_000, validator=checks.whole_number(1, 10**6))
+    drop_unpaid: bool = attrs.field(default=True, validator=checks.yes_or_no)
+    statistics_window_s: float = attrs.field(default=600.0, validator=checks.seconds(1, 86_400))
+    statistics_entries: int = attrs.field(default=28_000, validator=checks.whole_number(1, 10**7))
+
+    def __attrs_post_init__(self) -> None:
+        if len(set(self.neighbours)) < len(self.neighbours):
+            raise ConfigError("broker.neighbours", self.neighbours, "each neighbour once")
+
+    @property
+    def endpoints(self) -> tuple[tuple[str, int], ...]:
+        """`neighbours` as hosts and ports."""
+        return tuple(parse_address(text, DEFAULT_PORT) for text in self.neighbours)
+
+    def settings(self) -> BrokerSettings:
+        """What the broker is told."""
+        from gossamer.protocol.brokers.tree import BrokerSettings
+
+        return BrokerSettings(
+            covering=self.covering,
+            retained_publications=self.retained_publications,
+            congested_queue=self.congested_queue,
+            drop_unpaid=self.drop_unpaid,
+            statistics_window=int(self.statistics_window_s * _MICROSECONDS),
+            statistics_entries=self.statistics_entries,
+        )
+
+    def new_index(self) -> NewIndex:
+        """What makes an empty index for a broker that has not many subscriptions."""
+        from gossamer.protocol.brokers.core import index
+
+        return _compiled_index if self.index == COMPILED else index.SharedIndex
+
+    def large_index(self) -> NewIndex:
+        """The same for one that has."""
+        from gossamer.protocol.brokers.core import index
+
+        return index.SharedIndex if self.index == INTERPRETED else _compiled_index
+
+
+def _compiled_index() -> FilterIndex:
+    """An empty index whose compiled rules are kept between starts of nodes."""
+    from gossamer.compiled.store import keep_compiled_code
+    from gossamer.protocol.brokers.core import index
+
+    keep_compiled_code()
+    return index.compiled_index()

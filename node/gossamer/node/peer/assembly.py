@@ -1,0 +1,453 @@
+"""Puts a peer together from its parts and keeps it running."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Final
+
+import attrs
+import trio
+
+from gossamer.node.discovery.sources import REMEMBERED, Found, Source, discover
+from gossamer.node.errors import PeerUnreachable, RefusedByPeer
+from gossamer.node.errors.exception_groups import unwrapped
+from gossamer.node.monitoring.logs import log
+from gossamer.node.monitoring.metrics import Counters
+from gossamer.node.peer.application import Inside, Peer, Views
+from gossamer.node.peer.bootstrap import Contacts
+from gossamer.node.peer.catch_up import Absence
+from gossamer.node.peer.cluster_info import schema_fingerprint
+from gossamer.node.peer.dependencies import Parts
+from gossamer.node.peer.frames.address_book import AddressBook
+from gossamer.node.peer.frames.certificate_requests import CertificateDesk
+from gossamer.node.peer.frames.core import Core
+from gossamer.node.peer.frames.descriptor_authentication import PlainVouching, SignedVouching
+from gossamer.node.peer.frames.events import EventMemory, ValueMemory
+from gossamer.node.peer.frames.wire import Wire, frame_types
+from gossamer.node.peer.gossip_timer import SteadyRounds
+from gossamer.node.peer.load.overload import Overloads
+from gossamer.node.peer.load.sender import PoolOutlet
+from gossamer.node.peer.membership.admission import admit
+from gossamer.node.peer.membership.disconnect_reasons import count_end, count_refusal
+from gossamer.node.peer.membership.renewal import RenewalDesk
+from gossamer.node.peer.membership.revocation import RevocationDesk
+from gossamer.node.peer.membership.services import make_desks, show_certificate
+from gossamer.node.peer.membership.status import Standing
+from gossamer.node.peer.persistence import Keeper
+from gossamer.node.peer.runtime import Delivery, Runtime
+from gossamer.node.peer.views import PeerViews
+from gossamer.node.security.certificates import PeerCertificate
+from gossamer.node.security.cluster import Membership
+from gossamer.node.security.descriptors import DescriptorBook
+from gossamer.node.transport.base.base import (
+    Address,
+    Admitted,
+    Cause,
+    Farewell,
+    Hello,
+    LocalPeer,
+    PeerIdentity,
+)
+from gossamer.node.transport.links import ConnectionPool, PoolEvents
+from gossamer.node.transport.queues.fair_queue import Backlog
+from gossamer.protocol.kernel.errors import CapacityError, ExpressionError, RemoteProtocolError
+from gossamer.protocol.peer.codec import Codec
+from gossamer.protocol.peer.space.hashing import uniform_hashes
+from gossamer.protocol.peer.state.state import profile_words
+
+__all__ = ["Parts", "run_peer"]
+
+# Peers whose handles a peer keeps; one of a cluster of thousands meets a few hundred.
+BOOK_CAPACITY: Final = 4096
+# Values of events that may have to be passed on, in bytes: a thousand large ones.
+EVENT_MEMORY_BYTES: Final = 16 << 20
+# The same of events held for peers that are away.
+HELD_BYTES: Final = 64 << 20
+# Steps of the load that a peer tells, in the threshold above which neighbours compare loads: enough
+# for these comparisons, and far fewer signatures to verify than one a peer and round.
+LOAD_STEPS: Final = 4
+# Within this a peer says its goodbyes, so that it stops in two seconds.
+GOODBYE_S: Final = 1.5
+
+
+class _Assembly:
+    """The parts of one peer, joined."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        self.counters = Counters()
+        seed = parts.draws.getrandbits(62)
+        self.core = Core(attrs.evolve(parts.settings, seed=seed), parts.key)
+        self.book = AddressBook(parts.key, BOOK_CAPACITY, self._held, trio.current_time)
+        self.keeper = Keeper(parts.writer, parts.now, lambda: self.absence.is_whole)
+        self.events = EventMemory(
+            2 * parts.settings.event_memory,
+            EVENT_MEMORY_BYTES,
+            ValueMemory(parts.settings.held_events, HELD_BYTES),
+        )
+        self.descriptors = self._descriptor_book()
+        self.vouching = self._make_vouching()
+        codec = Codec(parts.settings)
+        self.runtime = Runtime(
+            self.core,
+            self.book,
+            Wire(codec, self.book, self.vouching, self.events),
+            self.vouching,
+            self.events,
+            self.counters,
+            _nobody_listens,
+        )
+        self.runtime.on_held = self.events.hold
+        backlog = Backlog()
+        self.overloads = Overloads(backlog, self.counters, self.book, self.runtime.report_loss)
+        self.absence = Absence(
+            self.runtime,
+            round_s=parts.round_s,
+            silence_s=parts.limits.silence_seconds,
+            replay_s=parts.settings.replay_rounds * parts.round_s,
+        )
+        self.transport = parts.make_transport(self._introduction(), self._verify)
+        self.transport.on_refusal = partial(count_refusal, self.counters)
+        self.transport.on_refused_by = self._on_refused_by
+        self.standing = Standing(parts.key, reaches_nobody=self._reaches_nobody)
+        self.pool = ConnectionPool(
+            self.transport,
+            parts.limits,
+            frame_types(codec),
+            PoolEvents(
+                on_frame=self.runtime.on_frame,
+                on_up=self._on_up,
+                on_down=self._on_down,
+                on_loss=self._on_loss,
+                on_busy=partial(count_refusal, self.counters),
+                on_dropped=self.overloads.note_dropped,
+            ),
+            self.book.addresses_of,
+            draws=parts.draws,
+            backlog=backlog,
+        )
+        self.outlet = PoolOutlet(
+            self.pool, self.counters, self.runtime.hand_back, self.overloads.note_dropped
+        )
+        self._make_desks()
+        self.runtime.attach(
+            self.outlet,
+            self.certificates,
+            self.revocations,
+            self.renewals,
+            self.overloads,
+            self._cut,
+        )
+        self.contacts = Contacts(
+            self.runtime,
+            self.book,
+            self.pool.connect,
+            self._identify,
+            draws=parts.draws,
+            round_s=parts.round_s,
+        )
+        self.runtime.on_greeting = self._on_greeting
+        self.peer = self._make_peer()
+        self._nursery: trio.Nursery | None = None
+
+    # Making parts
+
+    def _held(self) -> set[int]:
+        connected = (self.book.find(connection.identity.key) for connection in self.pool)
+        return {*self.runtime.held(), *(entry.handle for entry in connected if entry is not None)}
+
+    def _descriptor_book(self) -> DescriptorBook | None:
+        member = self.parts.member
+        return None if member is None else DescriptorBook(member.authority, member.revoked)
+
+    def _make_vouching(self) -> SignedVouching | PlainVouching:
+        parts, member = self.parts, self.parts.member
+        if member is None or self.descriptors is None:
+            return PlainVouching(parts.key, self.book)
+        return SignedVouching(
+            member.authority,
+            member.identity,
+            member.certificate,
+            self.descriptors,
+            self.book,
+            self.counters,
+            sequence=self.keeper.numbers.next,
+            now=parts.now,
+            profile_words=profile_words(parts.settings),
+            first_range=parts.settings.first_range,
+            load_step=parts.settings.parameters().shift_threshold // LOAD_STEPS,
+        )
+
+    def _make_desks(self) -> None:
+        parts, member = self.parts, self.parts.member
+        self.certificates: CertificateDesk | None = None
+        self.revocations: RevocationDesk | None = None
+        self.renewals: RenewalDesk | None = None
+        if member is None or self.descriptors is None:
+            return
+        own = (parts.key, member.certificate.der)
+        self.certificates = CertificateDesk(self.descriptors, own, self.pool.try_send, parts.now)
+        self.revocations, self.renewals = make_desks(
+            member,
+            parts.writer,
+            self.descriptors,
+            self.book,
+            self.pool,
+            self.counters,
+            self.standing,
+            draws=parts.draws,
+            now=parts.now,
+            report_failure=self.runtime.report_failure,
+            install=self._install,
+        )
+
+    def _install(self, member: Membership) -> None:
+        """Put a renewed certificate in place; connections that there are go on."""
+        assert self.certificates is not None
+        assert isinstance(self.vouching, SignedVouching)
+        show_certificate(self.transport, self.parts.present, member)
+        self.certificates.renew(member.certificate.der)
+        self.vouching.renew(member.certificate)
+        self.views.certificate_expires_s = member.certificate.not_after
+
+    def _make_peer(self) -> Peer:
+        parts = self.parts
+        peer = Peer(
+            self.runtime,
+            self.events,
+            self.counters,
+            key=parts.key,
+            schema=parts.schema,
+            hashes=uniform_hashes(parts.schema),
+            draws=parts.draws,
+            now=parts.now,
+            mark=self.keeper.mark,
+            keep=self.keeper.note_subscription,
+            acknowledge_s=parts.acknowledge_s,
+            standing=self.standing,
+        )
+        certificate = self._certificate()
+        self.views = views = PeerViews(
+            self.core,
+            self.book,
+            self.pool,
+            self.outlet,
+            self.overloads,
+            peer.subscribers,
+            self.counters,
+            name=parts.name,
+            cluster=parts.cluster,
+            version=parts.version,
+            round_s=parts.round_s,
+            standing=self.standing,
+            certificate_expires_s=None if certificate is None else certificate.not_after,
+        )
+        inside = Inside(self.core.state, self.book.key_of)
+        peer.show(Views(views.snapshot, views.gauges, lambda: inside))
+        peer.ready_when(self._ready)
+        return peer
+
+    def _certificate(self) -> PeerCertificate | None:
+        return None if self.parts.member is None else self.parts.member.certificate
+
+    def _introduction(self) -> LocalPeer:
+        certificate = self._certificate()
+        return LocalPeer(
+            key=self.parts.key,
+            cluster=self.parts.cluster,
+            software=f"gossamer {self.parts.version}"[:64],
+            fingerprint=None if certificate is None else certificate.fingerprint,
+            schema=schema_fingerprint(self.parts.schema),
+        )
+
+    # What the transport asks and tells
+
+    def _verify(self, certificate: bytes | None, hello: Hello) -> PeerIdentity:
+        if certificate is None or self.descriptors is None:
+            return PeerIdentity(hello.key)
+        assert self.revocations is not None
+        return admit(
+            certificate,
+            hello,
+            self.descriptors,
+            self.revocations.revoked,
+            self.counters,
+            self.parts.now(),
+        )
+
+    def _on_refused_by(self, error: RefusedByPeer) -> None:
+        if self.revocations is not None:
+            self.revocations.hear(error.proof)
+
+    def _reaches_nobody(self) -> bool:
+        """Whether others are known, and none is a neighbour on the ring to hold anything."""
+        core = self.core
+        ring = core.neighbours()[: 2 * core.settings.ring_links]
+        if len(self.pool) > 0 and max(ring, default=-1) >= 0:
+            return False
+        return self.contacts.knows_others
+
+    async def _identify(self, address: Address) -> int:
+        """Connect to whoever listens at ``address``; its key."""
+
+        def learn(admitted: Admitted) -> None:
+            self.book.learn(admitted.identity.key, admitted.hello.addresses or (address,))
+
+        return (await self.pool.meet([address], learn)).key
+
+    def _on_up(self, identity: PeerIdentity) -> None:
+        # What a full book does not take is refused when its frames come.
+        with suppress(CapacityError):
+            self.book.learn(identity.key, (), identity.name)
+        self.pool.try_send(identity.key, self.runtime.greeting())
+        self.absence.found(identity.key)
+        if self.revocations is not None:
+            self.revocations.greet(identity.key)
+        if self.renewals is not None:
+            self.renewals.greet(identity.key)
+        connection = self.pool.get(identity.key)
+        if connection is None or not connection.admitted.dialled:
+            self.counters.accepted += 1
+
+    def _on_greeting(self, key: int) -> None:
+        connection = self.pool.get(key)
+        if connection is not None:
+            self.keeper.note_met(connection.identity, self.book)
+        self.contacts.on_greeting(key)
+
+    def _on_down(self, identity: PeerIdentity, farewell: Farewell) -> None:
+        self.runtime.forget(identity.key)
+        count_end(self.counters, farewell.cause)
+        if self.revocations is not None and not farewell.by_us:
+            self.revocations.hear(farewell.proof)
+        if farewell.by_us or self._nursery is None:
+            return
+        if farewell.cause is Cause.SHUTDOWN:
+            self.runtime.report_failure(identity.key)
+        elif farewell.cause is Cause.LOST:
+            self._nursery.start_soon(self._look_after, identity.key)
+
+    def _cut(self, key: int, error: RemoteProtocolError) -> None:
+        connection = self.pool.get(key)
+        if connection is not None:
+            connection.expel(Cause.BAD_FRAME, str(error))
+
+    def _on_loss(self, identity: PeerIdentity) -> None:
+        self.absence.lost(identity.key)
+
+    async def _look_after(self, key: int) -> None:
+        """A connection broke: if the peer is not there any more, say so at once."""
+        try:
+            await self.pool.connect(key)
+        except PeerUnreachable:
+            self.runtime.report_failure(key)
+
+    # Running
+
+    async def _ready(self) -> None:
+        """Wait for an acknowledgement, or until there is nobody to get one from."""
+        async with trio.open_nursery() as nursery:
+
+            async def wait_for(event: trio.Event) -> None:
+                await event.wait()
+                nursery.cancel_scope.cancel()
+
+            nursery.start_soon(wait_for, self.runtime.heard_back)
+            nursery.start_soon(wait_for, self.contacts.nobody_left)
+
+    async def start(self, nursery: trio.Nursery) -> None:
+        """Listen, and start everything in ``nursery``."""
+        self._nursery = nursery
+        parts = self.parts
+        await self.keeper.open(parts.key)
+        await nursery.start(self.outlet.run)
+        listening = await nursery.start(self.pool.run, parts.listen)
+        addresses = tuple(Address(*address) for address in parts.advertise(listening))
+        self.vouching.addresses = self.peer.addresses = addresses
+        self.transport.me = attrs.evolve(self.transport.me, addresses=addresses)
+        phase_s = parts.draws.uniform(0, parts.round_s)
+        rounds = SteadyRounds(parts.round_s, phase_s, self.counters, self.absence.was_paused)
+        await self._recall_peers()
+        await self._recall_subscriptions()
+        await self._recall_absence()
+        nursery.start_soon(self.absence.run)
+        nursery.start_soon(self.keeper.run)
+        if self.revocations is not None:
+            nursery.start_soon(self.revocations.run)
+        if self.renewals is not None:
+            nursery.start_soon(self.renewals.run)
+        nursery.start_soon(self.views.run)
+        nursery.start_soon(self.runtime.run, rounds)
+        nursery.start_soon(self._search, parts.sources(listening))
+        nursery.start_soon(self.contacts.run)
+
+    async def _recall_peers(self) -> None:
+        desk = self.revocations
+        for known in await self.keeper.known_peers() if self.parts.remember else ():
+            revoked = desk is not None and desk.revoked.forbids(known.key, 0)
+            if known.key != self.parts.key and not revoked:
+                self.contacts.add(Found(known.key, known.addresses, REMEMBERED))
+
+    async def _recall_subscriptions(self) -> None:
+        for stored in await self.keeper.subscriptions():
+            try:
+                self.peer.subscribers.restore(stored.expression, stored.client)
+            except (ExpressionError, CapacityError) as error:
+                # The schema or the settings have changed since.
+                log.warning(
+                    "a kept subscription is of no use", name=stored.client, cause=str(error)
+                )
+
+    async def _recall_absence(self) -> None:
+        away_s = await self.keeper.away_s()
+        if away_s is None:
+            return
+        kept_s = self.parts.settings.retention_rounds * self.parts.round_s
+        if math.isinf(away_s):
+            log.warning("the clock was set back: events are asked for as far back as they are kept")
+        elif away_s > kept_s:
+            log.warning(
+                "away for longer than events are kept: older ones are missed",
+                away_s=f"{away_s:.0f}",
+                kept_s=f"{kept_s:.0f}",
+            )
+        self.absence.was_stopped(min(away_s, kept_s))
+
+    async def _search(self, sources: Sequence[Source]) -> None:
+        async with discover(sources, self._on_failed_source) as stream:
+            async for found in stream:
+                if found.key != self.parts.key:
+                    self.contacts.add(found)
+
+    def _on_failed_source(self, name: str, error: Exception) -> None:
+        log.warning("a source of peers failed", source=name, cause=str(error))
+
+
+def _nobody_listens(_: Delivery) -> None:
+    raise AssertionError("a delivery before the application's side was made")
+
+
+@asynccontextmanager
+async def run_peer(parts: Parts) -> AsyncIterator[Peer]:
+    """A running peer; leaving, cancelled or not, stops it within two seconds.
+
+    Raises:
+        ListenFailed: it cannot listen where it should.
+        StoreError: its state file is another peer's, or cannot be written.
+    """
+    assembly = _Assembly(parts)
+    with unwrapped():
+        async with trio.open_nursery() as nursery:
+            await assembly.start(nursery)
+            try:
+                yield assembly.peer
+            finally:
+                assembly.peer.stop()
+                with trio.CancelScope(shield=True, deadline=trio.current_time() + GOODBYE_S):
+                    await assembly.pool.close()
+                    await assembly.keeper.write()
+                    await assembly.keeper.note_alive()
+                nursery.cancel_scope.cancel()

@@ -1,0 +1,190 @@
+"""Getting into the overlay, and staying in one piece with it.
+
+A peer that knows nobody tries all it has ever heard of until somebody lets it join. One that is in
+the overlay now and then calls a peer that it knows and the overlay does not show it: should the
+network have been cut in two, that call joins the parts again. So does a call of an address it was
+told and never called: peers that start at once may join each other in pairs, none of which knows of
+another.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import trio
+
+from gossamer.node.discovery.sources import Found
+from gossamer.node.errors import PeerUnreachable, TransportBroken, TransportClosed
+from gossamer.node.peer.frames.address_book import AddressBook
+from gossamer.node.peer.frames.core import SELF
+from gossamer.node.peer.runtime import Runtime
+from gossamer.node.transport.base.base import Address
+from gossamer.protocol.kernel.errors import CapacityError
+
+# Peers tried at once: one that does not answer takes seconds.
+AT_ONCE: Final = 8
+# Rounds between two calls of a peer that is out of sight, and of addresses never called so far.
+CALL_ROUNDS: Final = 20
+FIRST_CALL_ROUNDS: Final = 4
+# Rounds between two attempts to join: doubled each time, with jitter, up to the last.
+FIRST_ROUNDS, LAST_ROUNDS = 1, 32
+# Rounds that a peer which was called has for its greeting.
+GREETING_ROUNDS: Final = 4
+
+_Unreached = (PeerUnreachable, TransportBroken, TransportClosed)
+
+
+class Contacts:
+    """Looks for peers to join through.
+
+    Args:
+        runtime: of this peer.
+        book: the peers known.
+        connect: connects to a known peer.
+        identify: finds out who listens at an address, and enters it in the book.
+        draws: for jitter and choice.
+        round_s: seconds of a round.
+        limit: addresses kept of which it is not known who listens there.
+
+    Attributes:
+        nobody_left: set once everybody known has been tried in vain.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        book: AddressBook,
+        connect: Callable[[int], Awaitable[object]],
+        identify: Callable[[Address], Awaitable[int]],
+        *,
+        draws: random.Random,
+        round_s: float,
+        limit: int = 256,
+    ) -> None:
+        self.nobody_left = trio.Event()
+        self._runtime = runtime
+        self._book = book
+        self._connect = connect
+        self._identify = identify
+        self._draws = draws
+        self._round_s = round_s
+        self._limit = limit
+        # Whom each of these addresses led to when it was last called.
+        self._anonymous: OrderedDict[Address, int | None] = OrderedDict()
+        self._uncalled: set[Address] = set()
+        self._called: set[int] = set()
+        self._news = trio.Event()
+
+    @property
+    def knows_others(self) -> bool:
+        """Whether there are peers that this one could reach, as far as it ever heard."""
+        return bool(self._anonymous) or any(one.addresses for one in self._book)
+
+    def add(self, found: Found) -> None:
+        """Somebody may be a peer."""
+        addresses = [Address(*address) for address in found.addresses]
+        if found.key is None:
+            new = [address for address in addresses if address not in self._anonymous]
+            self._anonymous.update(dict.fromkeys(new))
+            self._uncalled.update(new)
+            while len(self._anonymous) > self._limit:
+                dropped, _ = self._anonymous.popitem(last=False)
+                self._uncalled.discard(dropped)
+        elif found.key not in self._book:
+            try:
+                self._book.learn(found.key, addresses)
+            except CapacityError:
+                return
+        self._news.set()
+
+    async def run(self) -> None:
+        """Join, and stay joined, until cancelled."""
+        rounds: float = FIRST_ROUNDS
+        while True:
+            self._news = trio.Event()
+            if self._runtime.core.is_alone:
+                await self._try_everybody()
+            else:
+                rounds = FIRST_ROUNDS
+            if self._runtime.core.is_alone:
+                self.nobody_left.set()
+                with trio.move_on_after(rounds * self._round_s * self._draws.uniform(0.5, 1.0)):
+                    await self._news.wait()
+                rounds = min(2 * rounds, LAST_ROUNDS)
+            else:
+                between = FIRST_CALL_ROUNDS if self._out_of_sight(new=True) else CALL_ROUNDS
+                await trio.sleep(between * self._round_s * self._draws.uniform(0.5, 1.0))
+                await self._call_somebody_out_of_sight()
+
+    def on_greeting(self, key: int) -> None:
+        """A connected peer has introduced itself, and can be joined through."""
+        if key in self._called or self._runtime.core.is_alone:
+            self._called.discard(key)
+            self._runtime.join_through(key)
+
+    async def _try_everybody(self) -> None:
+        """Call all who are known, a few at a time, until somebody lets this peer join."""
+        known = sorted(self._book, key=lambda entry: entry.heard_at or 0.0, reverse=True)
+        keys: list[int | Address] = [entry.key for entry in known if entry.addresses]
+        everybody = keys + list(self._anonymous)
+        for begin in range(0, len(everybody), AT_ONCE):
+            async with trio.open_nursery() as nursery:
+                for one in everybody[begin : begin + AT_ONCE]:
+                    nursery.start_soon(self._try, one, nursery.cancel_scope)
+            if not self._runtime.core.is_alone:
+                return
+
+    async def _try(self, who: int | Address, others: trio.CancelScope) -> None:
+        """Join through one peer; if that works, stop trying others."""
+        if await self._call(who):
+            others.cancel()
+
+    async def _call_somebody_out_of_sight(self) -> None:
+        hidden = self._out_of_sight(new=True) or self._out_of_sight(new=False)
+        if hidden:
+            await self._call(self._draws.choice(hidden))
+
+    def _out_of_sight(self, *, new: bool) -> list[int | Address]:
+        """Peers known that the overlay does not show, and addresses that may lead to such.
+
+        Only addresses never called if they are to be ``new``.
+        """
+        core = self._runtime.core
+        seen = {SELF, *core.neighbours(), *core.members()}
+        shown = {where for one in self._book for where in one.addresses}
+        hidden: list[int | Address] = [
+            where
+            for where, key in self._anonymous.items()
+            if (where in self._uncalled or not new)
+            and where not in shown
+            and (key is None or key not in self._book)
+        ]
+        if not new:
+            hidden += [one.key for one in self._book if one.handle not in seen and one.addresses]
+        return hidden
+
+    async def _call(self, who: int | Address) -> bool:
+        """Connect to a peer and join through it; return whether this peer is in company then."""
+        try:
+            key = await self._find(who) if isinstance(who, Address) else who
+            await self._connect(key)
+        except (*_Unreached, CapacityError):
+            return False
+        self._called.add(key)
+        if self._runtime.join_through(key):
+            self._called.discard(key)
+        else:
+            await trio.sleep(GREETING_ROUNDS * self._round_s)
+        self._called.discard(key)
+        return not self._runtime.core.is_alone
+
+    async def _find(self, address: Address) -> int:
+        """Find out who listens at an address that was told, and note it."""
+        self._uncalled.discard(address)
+        key = await self._identify(address)
+        if address in self._anonymous:
+            self._anonymous[address] = key
+        return key

@@ -1,0 +1,180 @@
+"""What all members of a cluster know of it: what its events are made of, and where peers are.
+
+The notes lie in every peer's folder (notes.json), and travel with the answer to a join. The schema
+is also there as a file for people (schema.toml); if that is changed, the node does not start,
+since peers of different schemas would misunderstand every event.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from gossamer.node.config.node import NodeConfig
+from gossamer.node.errors import ClusterFolderError, ConfigurationError, SchemaMismatchError
+from gossamer.node.security.cluster import ClusterFolder
+from gossamer.node.security.files import read_file, write_file
+from gossamer.protocol.content.schema import Schema
+from gossamer.protocol.content.values import literal
+from gossamer.protocol.kernel.errors import ConfigError
+
+SCHEMA_NAME: Final = "schema.toml"
+SCHEMA_LIMIT: Final = 48 << 10
+MAX_PEERS: Final = 64
+_NOTES_LIMIT: Final = 64 << 10
+
+DEFAULT_SCHEMA: Final = """\
+# What events are made of in this cluster: every event has a value for each of these attributes,
+# and subscriptions are about them, such as:  symbol == "IBM" and price > 80
+#
+# These stand for stock quotes. To have your own, write a file like this one and make the cluster
+# by 'gossamer node init FOLDER --schema FILE'. Once peers have joined it cannot be changed.
+#
+# Types, with their domains:
+#   integer      minimum and maximum, both included
+#   float        the same; whole numbers are floats too
+#   string       alphabet, minimum and maximum, all of them optional
+#   date         minimum and maximum, such as "2020-01-31" or "2020-01-31T12:00:00Z"
+#   enumeration  values, a list of strings
+
+[attributes.symbol]
+type = "string"
+
+[attributes.price]
+type = "float"
+minimum = 0
+maximum = 100000
+
+[attributes.volume]
+type = "integer"
+minimum = 0
+maximum = 1000000000
+"""
+
+
+@attrs.frozen
+class Notes:
+    """What members know of their cluster.
+
+    Attributes:
+        schema: text of the schema, TOML.
+        peers: addresses of peers to try first.
+        desks: where join requests were taken, by which a certificate can be renewed late.
+    """
+
+    schema: str
+    peers: tuple[str, ...] = ()
+    desks: tuple[str, ...] = ()
+
+    def to_bytes(self) -> bytes:
+        """As they are kept and travel."""
+        content: dict[str, Any] = {"schema": self.schema, "peers": list(self.peers[:MAX_PEERS])}
+        if self.desks:
+            content["desks"] = list(self.desks[:MAX_PEERS])
+        return json.dumps(content).encode()
+
+
+def read_notes(folder: ClusterFolder) -> Notes:
+    """The notes in a peer's folder.
+
+    Raises:
+        ClusterFolderError: there are none, or they are no notes.
+    """
+    path = folder.notes
+    try:
+        content = json.loads(read_file(path, _NOTES_LIMIT))
+        notes = Notes(content["schema"], tuple(content["peers"]), tuple(content.get("desks", ())))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        reason = "is not readable, expected what 'gossamer node init' or 'join' wrote"
+        raise ClusterFolderError(path, reason) from None
+    if not all(isinstance(text, str) for text in (notes.schema, *notes.peers, *notes.desks)):
+        raise ClusterFolderError(path, "holds something else than text")
+    return notes
+
+
+def write_notes(folder: ClusterFolder, notes: Notes) -> None:
+    """Keep the notes, and the schema as a file for people."""
+    write_file(folder.notes, notes.to_bytes())
+    write_file(folder.path / SCHEMA_NAME, notes.schema.encode())
+
+
+def parse_schema(text: str, place: str) -> Schema:
+    """The schema that the TOML ``text`` of the file ``place`` describes.
+
+    Raises:
+        ConfigurationError: it describes none.
+    """
+    try:
+        content: dict[str, Any] = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        found = f"no TOML ({error})"
+        raise ConfigurationError(place, "the text", text, "valid TOML", found) from None
+    tables = content.get("attributes")
+    if not isinstance(tables, dict) or len(content) != 1:
+        expected = "tables [attributes.NAME] and nothing else"
+        raise ConfigurationError(place, "the content", sorted(content), expected)
+    try:
+        return Schema.from_mapping(tables)
+    except ConfigError as error:
+        field = "attributes" + error.field.removeprefix("schema")
+        raise ConfigurationError(place, field, error.value, error.expected) from None
+
+
+def read_schema_file(path: Path) -> str:
+    """The text of a schema file that describes a schema.
+
+    Raises:
+        ConfigurationError: it cannot be read, or describes none.
+    """
+    what = "the schema file"
+    try:
+        with path.open("rb") as file:
+            text = file.read(SCHEMA_LIMIT + 1).decode()
+    except OSError as error:
+        found = f"unreadable ({error.strerror or error})"
+        raise ConfigurationError(str(path), what, path, "a TOML file", found) from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(str(path), what, path, "text in UTF-8", "no text") from None
+    if len(text.encode()) > SCHEMA_LIMIT:
+        expected = f"at most {SCHEMA_LIMIT} bytes"
+        raise ConfigurationError(str(path), what, path, expected, "longer than that")
+    parse_schema(text, str(path))
+    return text
+
+
+def schema_fingerprint(schema: Schema) -> str:
+    """What tells schemas apart: 16 hexadecimal digits, the same for equal schemas."""
+    # The order of attributes matters, the order in which a domain is written does not.
+    tables = [[name, sorted(table.items())] for name, table in schema.to_mapping().items()]
+    text = json.dumps(tables, default=literal, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def cluster_schema(config: NodeConfig) -> Schema:
+    """The schema of the cluster that the folder of ``config`` belongs to.
+
+    Raises:
+        SchemaMismatchError: schema.toml or the configuration describe another.
+        ClusterFolderError: the folder knows no schema.
+        ConfigurationError: the schema, or schema.toml, is none.
+    """
+    folder = ClusterFolder(config.identity.folder)
+    if config.listen.plain_text and config.schema is not None and not folder.notes.exists():
+        return config.schema  # without certificates there is nobody to get it from
+    schema = parse_schema(read_notes(folder).schema, str(folder.notes))
+    path = folder.path / SCHEMA_NAME
+    if path.exists():
+        _compare(parse_schema(read_schema_file(path), str(path)), schema, path)
+    if config.schema is not None:
+        _compare(config.schema, schema, "the configuration ([attributes])")
+    return schema
+
+
+def _compare(found: Schema, expected: Schema, place: object) -> None:
+    if found != expected:
+        raise SchemaMismatchError(place, schema_fingerprint(found), schema_fingerprint(expected))

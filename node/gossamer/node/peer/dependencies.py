@@ -1,0 +1,61 @@
+"""What a peer is made of."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+
+import attrs
+
+from gossamer.node.discovery.sources import Source
+from gossamer.node.security.cluster import Membership
+from gossamer.node.store.writer import StoreWriter
+from gossamer.node.transport.base.base import Address, LocalPeer, Transport, Verify
+from gossamer.node.transport.base.limits import Limits
+from gossamer.protocol.content.schema import Schema
+from gossamer.protocol.peer.settings.config import Settings
+
+
+@attrs.frozen(kw_only=True)
+class Parts:
+    """What a peer is made of.
+
+    Attributes:
+        key: its permanent key.
+        name, cluster, version: what it is called, where it belongs, what it runs.
+        schema: of the cluster's events.
+        settings: of the cluster's protocol; its seed becomes the peer's own.
+        round_s: seconds of a gossip round.
+        acknowledge_s: how long a publication may wait for its acknowledgement.
+        limits: of the transport.
+        make_transport: the transport that says this of the peer, and admits by this.
+        listen: where to listen.
+        advertise: where others reach it, from where it really listens.
+        member: its membership; None without certificates.
+        present: has the transport show a renewed certificate on the next connections.
+        writer: of its state file.
+        sources: where other peers are looked for, from where it really listens.
+        remember: whether peers known before a restart are tried.
+        draws: everything that is left to chance.
+        now: Unix seconds.
+    """
+
+    key: int
+    name: str
+    cluster: str
+    version: str
+    schema: Schema
+    settings: Settings
+    round_s: float
+    acknowledge_s: float = 10.0
+    limits: Limits
+    make_transport: Callable[[LocalPeer, Verify], Transport]
+    listen: Sequence[Address]
+    advertise: Callable[[Sequence[Address]], Sequence[Address]]
+    writer: StoreWriter
+    member: Membership | None = None
+    present: Callable[[Transport, Membership], None] = lambda _transport, _member: None
+    sources: Callable[[Sequence[Address]], Sequence[Source]] = lambda _: ()
+    remember: bool = True
+    draws: random.Random
+    now: Callable[[], float]

@@ -1,0 +1,113 @@
+"""Asking for certificates that descriptors refer to and that were never met."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import attrs
+
+from gossamer.node.errors import (
+    CertificateError,
+    ForeignCertificateError,
+    MalformedCertificateError,
+)
+from gossamer.node.peer.frames.wire import CERTIFICATES_AT_ONCE
+from gossamer.node.security.certificates import read_certificate
+from gossamer.node.security.descriptors import DescriptorBook
+from gossamer.node.transport.base.frames import encode_frame
+from gossamer.node.transport.base.schema import Frame
+
+# Frames of one peer that wait for certificates; others are taken with what is known.
+MAX_HELD: Final = 8
+
+
+@attrs.define
+class _Asked:
+    """What one peer was asked for, and what waits for its answer."""
+
+    keys: set[int] = attrs.field(factory=set)
+    frames: deque[Frame] = attrs.field(factory=deque)
+    rounds: int = 0
+
+
+class CertificateDesk:
+    """Asks whoever passes a descriptor on for its owner's certificate, and answers such requests.
+
+    Args:
+        descriptors: what is believed; learns the certificates.
+        own: key and certificate (DER) of this peer.
+        send: sends a frame to a peer if it is connected.
+        now: Unix seconds.
+    """
+
+    def __init__(
+        self,
+        descriptors: DescriptorBook,
+        own: tuple[int, bytes],
+        send: Callable[[int, bytes], object],
+        now: Callable[[], float],
+    ) -> None:
+        self._descriptors = descriptors
+        self._own = own
+        self._send = send
+        self._now = now
+        self._asked: dict[int, _Asked] = {}
+
+    def renew(self, certificate: bytes) -> None:
+        """This peer's own certificate is another one from now on."""
+        self._own = (self._own[0], certificate)
+
+    def hold(self, sender: int, frame: Frame, missing: Iterable[int]) -> bool:
+        """Ask ``sender`` for certificates, and hold its frame until the answer; False if full."""
+        asked = self._asked.setdefault(sender, _Asked())
+        if len(asked.frames) >= MAX_HELD:
+            return False
+        asked.frames.append(frame)
+        wanted = sorted(set(missing) - asked.keys)[:CERTIFICATES_AT_ONCE]
+        if wanted:
+            asked.keys.update(wanted)
+            self._send(sender, encode_frame("certificates wanted", keys=wanted))
+        return True
+
+    def answer(self, sender: int, keys: Iterable[int]) -> None:
+        """Send ``sender`` those certificates that are known here."""
+        found = [self._find(key) for key in keys]
+        known = [certificate for certificate in found if certificate is not None]
+        self._send(sender, encode_frame("certificates", certificates=known))
+
+    def take(self, sender: int, certificates: Iterable[bytes]) -> list[Frame]:
+        """Learn what was asked for; return the frames that waited for it.
+
+        Raises:
+            CertificateError: what came is no certificate of this cluster.
+        """
+        asked = self._asked.pop(sender, _Asked())
+        for certificate in certificates:
+            key = read_certificate(certificate).key
+            if key not in asked.keys:
+                continue
+            try:
+                self._descriptors.learn(certificate, key, self._now())
+            except (ForeignCertificateError, MalformedCertificateError):
+                raise
+            except CertificateError:
+                # Revoked or expired by now: the peer that passed it on may not know yet.
+                continue
+        return list(asked.frames)
+
+    def give_up(self) -> list[tuple[int, Frame]]:
+        """Frames that have waited for a whole round, with who sent them; called once a round."""
+        late = [sender for sender, asked in self._asked.items() if asked.rounds > 0]
+        for asked in self._asked.values():
+            asked.rounds += 1
+        return [(sender, frame) for sender in late for frame in self._asked.pop(sender).frames]
+
+    def forget(self, sender: int) -> None:
+        """A peer is gone; its answer will not come."""
+        self._asked.pop(sender, None)
+
+    def _find(self, key: int) -> bytes | None:
+        own_key, own_certificate = self._own
+        return own_certificate if key == own_key else self._descriptors.find_certificate(key)

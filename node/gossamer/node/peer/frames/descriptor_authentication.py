@@ -1,0 +1,311 @@
+"""Who says what a peer says of itself: how descriptors travel, and which of them are believed.
+
+With certificates a descriptor is what its owner signed, address and profile included, whoever
+passes it on; only its age is the carrier's word. Without (plain text, loopback only) everything is
+the carrier's word, and profiles travel as the protocol wrote them.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol, TypeVar
+
+import attrs
+
+from gossamer.node.monitoring.metrics import Counters
+from gossamer.node.peer.frames.address_book import AddressBook
+from gossamer.node.security.certificates import Authority, PeerCertificate
+from gossamer.node.security.descriptors import (
+    Descriptor,
+    DescriptorBook,
+    SignedDescriptor,
+    Verdict,
+    sign_descriptor,
+)
+from gossamer.node.security.encoding import decode, encode
+from gossamer.node.security.identity import Identity
+from gossamer.node.transport.base.base import Address
+from gossamer.protocol.kernel.errors import CapacityError, ConfigError
+from gossamer.protocol.peer.layouts import ProfileFault, profile_fault
+from gossamer.protocol.peer.settings.profile import LOAD
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+KEY_BYTES: Final = 8
+# Descriptors that are at hand without being read again: as many as an address book has peers.
+MAX_CACHED: Final = 4096
+_KEY_HIGH: Final = (1 << 62) - 1
+
+# Of the own descriptor. A steady overlay needs one; a peer that joins or shifts its load sends a
+# few records that tell of its new place.
+SIGNINGS_A_ROUND: Final = 4
+
+# Under which cause of `metrics.DROP_CAUSES` a descriptor counts that is not believed.
+_CAUSES: Final = {
+    Verdict.STALE: "stale",
+    Verdict.CONFLICTING: "stale",
+    Verdict.REVOKED: "stale",
+    Verdict.EXPIRED: "stale",
+    Verdict.FORGED: "forged",
+    Verdict.FOREIGN: "forged",
+    Verdict.MALFORMED: "forged",
+}
+
+
+@attrs.frozen
+class Told:
+    """What an entry in a frame's list of peers says.
+
+    Attributes:
+        key: whose it is.
+        profile: what that peer says of itself; None where the words of the record say it.
+        known: whether the peer may be talked to: its descriptor is believed, now or before.
+    """
+
+    key: int
+    profile: Sequence[int] | None
+    known: bool = True
+
+
+class Vouching(Protocol):
+    """How peers are told of in frames.
+
+    Attributes:
+        in_words: whether profiles travel in the words of records.
+        addresses: where this peer listens, for others to know.
+    """
+
+    in_words: bool
+    addresses: tuple[Address, ...]
+
+    def new_round(self) -> None:
+        """A gossip round begins."""
+        ...
+
+    def own(self, profile: tuple[int, ...], /) -> bytes:
+        """The entry for this peer, whose profile is given."""
+        ...
+
+    def show(self, key: int) -> bytes:
+        """The entry for another peer."""
+        ...
+
+    def read(self, entry: bytes, missing: set[int], /) -> Told | None:
+        """What an entry says; None where it is of no use, which is counted.
+
+        The keys of peers whose certificate would be needed are added to ``missing``.
+        """
+        ...
+
+
+def _key_bytes(key: int) -> bytes:
+    return key.to_bytes(KEY_BYTES, "big")
+
+
+def _read_key(entry: bytes) -> int:
+    return int.from_bytes(entry[:KEY_BYTES], "big") & _KEY_HIGH
+
+
+class SignedVouching:
+    """Descriptors signed by their owners.
+
+    Args:
+        authority: of the cluster.
+        identity, certificate: this peer's.
+        descriptors: what is believed of others.
+        book: where addresses are noted.
+        counters: where what is not believed is counted.
+        sequence: a number greater than all before.
+        now: Unix seconds.
+        profile_words: words of a profile.
+        first_range: from which of them on it tells ranges.
+        load_step: a load that differs by less from the one signed last is not worth a signature.
+    """
+
+    in_words = False
+
+    def __init__(
+        self,
+        authority: Authority,
+        identity: Identity,
+        certificate: PeerCertificate,
+        descriptors: DescriptorBook,
+        book: AddressBook,
+        counters: Counters,
+        *,
+        sequence: Callable[[], int],
+        now: Callable[[], float],
+        profile_words: int,
+        first_range: int,
+        load_step: int,
+    ) -> None:
+        self.addresses: tuple[Address, ...] = ()
+        self._authority = authority
+        self._identity = identity
+        self._certificate = certificate
+        self._descriptors = descriptors
+        self._book = book
+        self._counters = counters
+        self._sequence = sequence
+        self._now = now
+        self._profile_words = profile_words
+        self._first_range = first_range
+        self._load_step = load_step
+        self._signed = b""
+        self._signed_profile: tuple[int, ...] = ()
+        self._signings_left = SIGNINGS_A_ROUND
+        # Most descriptors are met many times: by signature whose they are, by key what they say.
+        self._owners: OrderedDict[bytes, int] = OrderedDict()
+        self._recalled: OrderedDict[int, tuple[Descriptor, Told]] = OrderedDict()
+
+    def new_round(self) -> None:
+        """The own descriptor may be signed anew if the profile changes."""
+        self._signings_left = SIGNINGS_A_ROUND
+
+    def renew(self, certificate: PeerCertificate) -> None:
+        """Name another certificate from now on: the next descriptor is signed anew."""
+        self._certificate = certificate
+        self._signed = b""
+
+    def own(self, profile: tuple[int, ...]) -> bytes:
+        if not self._signed or self._deserves_signing(profile):
+            self._sign(profile)
+        return self._signed
+
+    def _deserves_signing(self, profile: tuple[int, ...]) -> bool:
+        """Whether a change is worth a signature, and verifications at everybody who meets it.
+
+        Place, arc and interests decide where events go; the load, which changes all the time
+        while events flow, can wait for the next round, and until it differs by a step.
+        """
+        if profile == self._signed_profile or self._signings_left == 0:
+            return False
+        if _without_load(profile) != _without_load(self._signed_profile):
+            return True
+        if self._signings_left < SIGNINGS_A_ROUND:
+            return False
+        return abs(profile[LOAD] - self._signed_profile[LOAD]) >= self._load_step
+
+    def _sign(self, profile: tuple[int, ...]) -> None:
+        descriptor = Descriptor(
+            self._identity.key,
+            self._certificate.serial,
+            tuple((host, port) for host, port in self.addresses),
+            profile,
+            self._sequence(),
+            max(0, int(self._now())),
+        )
+        signed = sign_descriptor(self._authority, self._identity, descriptor)
+        self._signed = signed.packed
+        self._signed_profile = profile
+        self._signings_left -= 1
+
+    def show(self, key: int) -> bytes:
+        return self._descriptors.find_packed(key) or _key_bytes(key)
+
+    def read(self, entry: bytes, missing: set[int]) -> Told | None:
+        if len(entry) == KEY_BYTES:
+            return self._recall(_read_key(entry))
+        known = self._descriptors.recognise(entry)
+        if known is not None:
+            return self._recall(known.key)
+        signed = SignedDescriptor.unpack(entry)
+        verdict = self._descriptors.take(signed, self._now())
+        if verdict in _CAUSES:
+            self._counters.drop(_CAUSES[verdict])
+        if verdict.guilty:
+            return None
+        key = self._owner(signed)
+        if verdict is Verdict.UNCERTIFIED:
+            missing.add(key)
+        return self._recall(key)
+
+    def _recall(self, key: int) -> Told | None:
+        """What is believed of a peer by now; of this peer itself, whatever it says."""
+        if key == self._identity.key:
+            return Told(key, self._signed_profile, known=bool(self._signed))
+        descriptor = self._descriptors.find(key)
+        if descriptor is None:
+            return Told(key, None, known=False)
+        recalled = self._recalled.get(key)
+        if recalled is not None and recalled[0] is descriptor and key in self._book:
+            return recalled[1]
+        return self._take_in(descriptor)
+
+    def _take_in(self, descriptor: Descriptor) -> Told | None:
+        """Note what a believed descriptor says; None where its owner says what cannot be."""
+        if self._fault(descriptor.profile) is not None:
+            self._counters.drop("forged")
+            return None
+        addresses = (Address(*address) for address in descriptor.addresses)
+        try:
+            self._book.learn(descriptor.key, addresses)
+        except CapacityError:
+            return None
+        told = Told(descriptor.key, descriptor.profile)
+        _keep(self._recalled, descriptor.key, (descriptor, told))
+        return told
+
+    def _owner(self, signed: SignedDescriptor) -> int:
+        """The key in a descriptor that was found readable."""
+        key = self._owners.get(signed.signature)
+        if key is None:
+            key = int(decode(signed.content)[1])
+            _keep(self._owners, signed.signature, key)
+        return key
+
+    def _fault(self, profile: tuple[int, ...]) -> ProfileFault | None:
+        if len(profile) != self._profile_words:
+            return ProfileFault("length", len(profile), f"{self._profile_words} words")
+        return profile_fault(profile, self._first_range)
+
+
+def _without_load(profile: tuple[int, ...]) -> tuple[int, ...]:
+    return profile[:LOAD] + profile[LOAD + 1 :]
+
+
+def _keep(cache: OrderedDict[K, V], key: K, value: V) -> None:
+    cache[key] = value
+    if len(cache) > MAX_CACHED:
+        cache.popitem(last=False)
+
+
+class PlainVouching:
+    """Descriptors that nobody signed: keys and addresses, believed as they come.
+
+    Args:
+        key: of this peer.
+        book: where addresses are found and noted.
+    """
+
+    in_words = True
+
+    def __init__(self, key: int, book: AddressBook) -> None:
+        self.addresses: tuple[Address, ...] = ()
+        self._key = key
+        self._book = book
+
+    def new_round(self) -> None:
+        """Nothing is signed."""
+
+    def own(self, _profile: tuple[int, ...], /) -> bytes:
+        return self._entry(self._key, self.addresses)
+
+    def show(self, key: int) -> bytes:
+        return self._entry(key, self._book.addresses_of(key))
+
+    def _entry(self, key: int, addresses: Sequence[Address]) -> bytes:
+        return _key_bytes(key) + encode([list(address) for address in addresses])
+
+    def read(self, entry: bytes, _missing: set[int], /) -> Told | None:
+        key = _read_key(entry)
+        if key == self._key:
+            return Told(key, None)
+        try:
+            addresses = [Address(str(host), int(port)) for host, port in decode(entry[KEY_BYTES:])]
+            self._book.learn(key, addresses)
+        except (ValueError, TypeError, ConfigError, CapacityError):
+            return None
+        return Told(key, None)

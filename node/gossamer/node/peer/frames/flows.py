@@ -1,0 +1,94 @@
+"""Whose the frames are that follow from a record: see `transport.fair_queue`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from gossamer.node.peer.frames.address_book import AddressBook
+from gossamer.node.peer.frames.core import SELF, Record
+from gossamer.node.peer.frames.events import EventMemory, publisher_of
+from gossamer.node.peer.frames.wire import WORD_BYTES
+from gossamer.node.transport.base.schema import Frame
+from gossamer.node.transport.queues.fair_queue import Flow
+from gossamer.protocol.kernel.records import (
+    BODY,
+    EVENT,
+    FROM,
+    KIND,
+    PUBLISH,
+    RECALL,
+    RECALLED,
+    REPLAY_WANTED,
+    UNREACHABLE,
+)
+from gossamer.protocol.peer.rendezvous.replay import EVENT_ID, EVENT_MODE, EVENT_ORIGIN, TREE
+
+# Who brought what nobody did who could be held to account for it.
+REROUTED: Final = "events that find another way"
+RECOVERY: Final = "events that others missed"
+# What this peer published before and nobody acknowledged: it gives way to what is new here.
+AGAIN: Final = "events published again"
+AGAIN_COSTS: Final = 8
+# By how much what is new gives way to what is passed on.
+NEW_COSTS: Final = 4
+
+
+def is_new(frame: Frame) -> bool:
+    """Whether an event is on its way to its rendezvous node.
+
+    Nobody has been promised anything of it yet: its publisher sends it again if it is not taken.
+    """
+    place = EVENT_MODE * WORD_BYTES
+    mode = int.from_bytes(frame["words"][place : place + WORD_BYTES], "little", signed=True)
+    return frame["kind"] == EVENT and mode < TREE
+
+
+def flow_of_frame(sender: int, frame: Frame) -> Flow:
+    """The flow of an event that the peer ``sender`` brings."""
+    publisher = publisher_of(frame.get("event", b""))
+    return Flow(sender, publisher, NEW_COSTS) if is_new(frame) else Flow(sender, publisher)
+
+
+class Cause:
+    """What a peer takes a record for; says whose the records are that follow.
+
+    Args:
+        record: taken by the peer; may be overwritten afterwards.
+        book: knows the peers.
+        events: knows the values of events.
+    """
+
+    def __init__(self, record: Record, book: AddressBook, events: EventMemory) -> None:
+        self._kind = record[KIND]
+        self._from = record[FROM]
+        self._event = record[BODY + EVENT_ID] if self._kind == EVENT else -1
+        self._book = book
+        self._events = events
+        self._flow: Flow | None = None
+
+    def flow_of(self, written: Sequence[int]) -> Flow | None:
+        """The flow of a record that follows, None for what is not about events."""
+        if self._kind == EVENT:
+            if self._flow is None:
+                self._flow = Flow(self._book.key_of(self._from), self._publisher(self._event))
+            return self._flow
+        if written[KIND] not in (EVENT, RECALLED):
+            return None
+        return self._flow_of_event(written)
+
+    def _flow_of_event(self, written: Sequence[int]) -> Flow:
+        own = self._book.key_of(SELF)
+        if self._kind == PUBLISH:
+            return Flow(own, own)
+        if self._kind in (REPLAY_WANTED, RECALL):
+            return Flow(RECOVERY, self._book.key_of(self._from))
+        if self._kind >= UNREACHABLE:
+            return Flow(REROUTED, self._publisher(written[BODY + EVENT_ID]))
+        if written[BODY + EVENT_ORIGIN] == SELF:
+            return Flow(AGAIN, own, AGAIN_COSTS)
+        return Flow(RECOVERY, self._publisher(written[BODY + EVENT_ID]))
+
+    def _publisher(self, event: int) -> int:
+        values = self._events.find(event)
+        return -1 if values is None else publisher_of(values)

@@ -1,0 +1,313 @@
+"""Records to frames and back.
+
+A frame carries the words of a record's body and a list of peers; in the words every handle is the
+place of a peer in that list. Who sends a record and to whom is not in it: the connection says so.
+Where descriptors are signed their profiles are not in the words either, but in what was signed.
+
+An event's exact values travel beside its words, which hold hashed ones only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from functools import lru_cache
+from struct import Struct
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from gossamer.node.errors import BadFrame
+from gossamer.node.peer.frames.address_book import AddressBook
+from gossamer.node.peer.frames.core import SELF, Record, header
+from gossamer.node.peer.frames.descriptor_authentication import KEY_BYTES, Told, Vouching
+from gossamer.node.peer.frames.events import MAX_EVENT_BYTES, EventMemory
+from gossamer.node.security.identity import SIGNATURE_BYTES
+from gossamer.node.security.revocation import LIST_LIMIT
+from gossamer.node.transport.base.frames import CONTROL_FRAMES, KEY_HIGH, encode_frame
+from gossamer.node.transport.base.schema import (
+    Bytes,
+    Field,
+    Frame,
+    FrameTypes,
+    Integer,
+    ListOf,
+    Optional,
+)
+from gossamer.protocol.kernel.errors import CapacityError
+from gossamer.protocol.kernel.records import BODY, EVENT_MESSAGES, KIND
+from gossamer.protocol.peer.codec import Codec
+from gossamer.protocol.peer.rendezvous.replay import EVENT_ID, EVENT_ORIGIN
+from gossamer.protocol.peer.state.links import AGE_SHIFT, HANDLE_MASK
+
+WORD_BYTES: Final = 8
+MAX_ENTRY_BYTES: Final = 4224  # a descriptor's content and its signature
+CERTIFICATES_AT_ONCE: Final = 64
+MAX_CERTIFICATE_BYTES: Final = 4096
+# Publishers remembered within a round.
+MAX_PUBLISHERS: Final = 1024
+
+# Which list of revoked peers the sender has, and that list where it was asked for.
+REVOCATION_FRAMES: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
+    {
+        "revocations": {"number": Integer(0, KEY_HIGH), "list": Optional(Bytes(LIST_LIMIT))},
+        "revocations wanted": {},
+    }
+)
+# A peer asks for a new certificate, see `gossamer.node.security.renewal`; and what a peer's
+# certificate, and the authority's, are from now on.
+_CERTIFICATE: Final = Bytes(MAX_CERTIFICATE_BYTES)
+RENEWAL_FRAMES: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
+    {
+        "renewal wanted": {
+            "certificate": _CERTIFICATE,
+            "signature": Bytes(SIGNATURE_BYTES, SIGNATURE_BYTES),
+        },
+        "renewed": {"certificate": _CERTIFICATE, "authority": _CERTIFICATE},
+    }
+)
+
+
+def frame_types(codec: Codec) -> FrameTypes:
+    """The frames that nodes send each other once they are connected."""
+    return CONTROL_FRAMES.extended({**REVOCATION_FRAMES, **RENEWAL_FRAMES}).extended(
+        {
+            "record": {
+                "kind": Integer(min(codec.kinds), max(codec.kinds)),
+                "words": Bytes(1 << 28),
+                "peers": ListOf(Bytes(MAX_ENTRY_BYTES, KEY_BYTES), codec.most_references),
+                "event": Optional(Bytes(MAX_EVENT_BYTES)),
+            },
+            # The first frame on a connection: who this peer is, as in a descriptor.
+            "greeting": {
+                "peer": Bytes(MAX_ENTRY_BYTES, KEY_BYTES),
+                "profile": Bytes(codec.profile_words * WORD_BYTES),
+            },
+            "certificates wanted": {"keys": ListOf(Integer(0, KEY_HIGH), CERTIFICATES_AT_ONCE)},
+            "certificates": {
+                "certificates": ListOf(Bytes(MAX_CERTIFICATE_BYTES), CERTIFICATES_AT_ONCE)
+            },
+        }
+    )
+
+
+class Decoded(NamedTuple):
+    """What became of a frame.
+
+    Attributes:
+        record: None where nothing usable was left of it.
+        missing: keys of peers whose certificates would have made more of it.
+    """
+
+    record: Record | None
+    missing: Set[int] = frozenset()
+
+
+class Wire:
+    """Translates between one peer's records and frames."""
+
+    def __init__(
+        self, codec: Codec, book: AddressBook, vouching: Vouching, events: EventMemory
+    ) -> None:
+        self._codec = codec
+        self._book = book
+        self._vouching = vouching
+        self._events = events
+        self._last_event: tuple[int, Sequence[int], bytes] = (0, (), b"")
+        # By their entries, the publishers that were believed in this round.
+        self._publishers: dict[bytes, int] = {}
+
+    def new_round(self) -> None:
+        """A gossip round begins: whoever is named as a publisher has to be believed anew."""
+        self._publishers.clear()
+
+    def encode(self, record: Record, profile: tuple[int, ...]) -> bytes | None:
+        """The frame for a record of this peer, whose profile is given.
+
+        None for an event whose values are not remembered any more.
+        """
+        if record[KIND] in EVENT_MESSAGES:
+            return self._encode_event(record[KIND], record[BODY:], profile)
+        swap = _Outward(self._book, self._vouching, profile)
+        body = self._codec.rewrite(record[KIND], record[BODY:], swap)
+        assert body is not None
+        return encode_frame("record", kind=record[KIND], words=_pack(body), peers=swap.entries)
+
+    def _encode_event(self, kind: int, body: list[int], profile: tuple[int, ...]) -> bytes | None:
+        # An event goes to one receiver after another, unchanged.
+        if self._last_event[0] == kind and self._last_event[1] == body:
+            return self._last_event[2]
+        values = self._events.find(body[EVENT_ID])
+        if values is None:
+            return None
+        words, entries = body, list[bytes]()
+        if body[EVENT_ORIGIN] >= 0:
+            swap = _Outward(self._book, self._vouching, profile)
+            words, entries = list(body), swap.entries
+            words[EVENT_ORIGIN] = swap.peer(body[EVENT_ORIGIN])
+        packed = _pack(words)
+        frame = encode_frame("record", kind=kind, words=packed, peers=entries, event=values)
+        self._last_event = (kind, body, frame)
+        return frame
+
+    def decode(self, sender: int, frame: Frame) -> Decoded:
+        """The record in a frame from the peer ``sender``.
+
+        What cannot be believed is left out and counted.
+
+        Raises:
+            RemoteProtocolError: the sender broke a rule, or lies about itself.
+            CapacityError: the address book is full.
+        """
+        words = _unpack(frame["words"])
+        kind = frame["kind"]
+        source = self._book.handle_of(sender)
+        if kind in EVENT_MESSAGES:
+            return self._decode_event(sender, source, words, frame)
+        swap = _Inward(self._book, self._vouching, sender, frame["peers"])
+        body = self._codec.rewrite(kind, words, swap, profiles=self._vouching.in_words)
+        if body is None:
+            return Decoded(None, swap.missing)
+        record = header(kind, source, body)
+        self._codec.check(record)
+        return Decoded(record, swap.missing)
+
+    def _decode_event(
+        self, sender: int, source: int, words: Sequence[int], frame: Frame
+    ) -> Decoded:
+        if "event" not in frame:
+            raise BadFrame("record", "event", "missing", "the values of the event")
+        record = header(frame["kind"], source, words)
+        self._codec.check(record)
+        missing: Set[int] = frozenset()
+        if words[EVENT_ORIGIN] >= 0:
+            record[BODY + EVENT_ORIGIN], missing = self._publisher(sender, words, frame["peers"])
+        self._events.keep(words[EVENT_ID], frame["event"])
+        return Decoded(record, missing)
+
+    def _publisher(
+        self, sender: int, words: Sequence[int], entries: Sequence[bytes]
+    ) -> tuple[int, Set[int]]:
+        """The handle of an event's publisher and the keys missed to believe it.
+
+        One that is not believed is nobody: it gets no answer, and publishes again.
+        """
+        place = words[EVENT_ORIGIN]
+        entry = entries[place] if place < len(entries) else b""
+        key = self._publishers.get(entry)
+        if key is not None and key in self._book:
+            return self._book.handle_of(key), frozenset()
+        swap = _Inward(self._book, self._vouching, sender, entries)
+        handle = swap.peer(place)
+        if handle is not None and not swap.missing and len(self._publishers) < MAX_PUBLISHERS:
+            self._publishers[entry] = self._book.key_of(handle)
+        return -1 if handle is None else handle, swap.missing
+
+    def encode_greeting(self, profile: tuple[int, ...]) -> bytes:
+        """The frame by which this peer introduces itself."""
+        told = profile if self._vouching.in_words else ()
+        return encode_frame("greeting", peer=self._vouching.own(profile), profile=_pack(told))
+
+    def decode_greeting(self, sender: int, frame: Frame) -> tuple[int, Sequence[int]] | None:
+        """Handle and profile of the peer ``sender`` by its greeting; None if it is not believed.
+
+        Raises:
+            RemoteProtocolError: it speaks of somebody else.
+            CapacityError: the address book is full.
+        """
+        told = self._vouching.read(frame["peer"], set())
+        if told is None or not told.known:
+            return None
+        if told.key != sender:
+            raise BadFrame("greeting", "peer", f"{told.key:016x}", f"{sender:016x}")
+        profile = told.profile
+        if profile is None:
+            profile = _unpack(frame["profile"])
+            if len(profile) != self._codec.profile_words:
+                expected = f"{self._codec.profile_words} words"
+                raise BadFrame("greeting", "profile", f"{len(profile)} words", expected)
+        return self._book.handle_of(sender), profile
+
+
+class _Outward:
+    """Handles to places in the list of peers."""
+
+    def __init__(self, book: AddressBook, vouching: Vouching, profile: tuple[int, ...]) -> None:
+        self.entries: list[bytes] = []
+        self._places: dict[int, int] = {}
+        self._book = book
+        self._vouching = vouching
+        self._profile = profile
+
+    def peer(self, word: int) -> int:
+        place = self._places.get(word)
+        if place is None:
+            place = self._places[word] = len(self.entries)
+            if word == SELF:
+                self.entries.append(self._vouching.own(self._profile))
+            else:
+                self.entries.append(self._vouching.show(self._book.key_of(word)))
+        return place
+
+    def descriptor(self, words: Sequence[int], _of_sender: bool) -> Sequence[int]:
+        head = words[0] & ~HANDLE_MASK | self.peer(words[0] & HANDLE_MASK)
+        return [head, *words[1:]] if self._vouching.in_words else [head]
+
+
+class _Inward:
+    """Places in the list of peers to handles, believing what can be believed."""
+
+    def __init__(
+        self, book: AddressBook, vouching: Vouching, sender: int, entries: Sequence[bytes]
+    ) -> None:
+        self.missing: set[int] = set()
+        self._book = book
+        self._vouching = vouching
+        self._sender = sender
+        self._entries = entries
+        self._told: dict[int, Told | None] = {}
+
+    def peer(self, word: int) -> int | None:
+        told = self._read(word)
+        return None if told is None or not told.known else self._handle_of(told.key)
+
+    def descriptor(self, words: Sequence[int], of_sender: bool) -> Sequence[int] | None:
+        age, told = words[0] >> AGE_SHIFT, self._read(words[0] & HANDLE_MASK)
+        if of_sender and (told is None or told.key != self._sender):
+            found = "not believed" if told is None else f"{told.key:016x}"
+            raise BadFrame("record", "descriptor of the sender", found, f"{self._sender:016x}")
+        if told is None or not told.known:
+            return None
+        handle = self._handle_of(told.key)
+        if handle is None:
+            return None
+        profile = words[1:] if told.profile is None else told.profile
+        return [age << AGE_SHIFT | handle, *profile]
+
+    def _read(self, place: int) -> Told | None:
+        if not 0 <= place < len(self._entries):
+            expected = f"a place in a list of {len(self._entries)} peers"
+            raise BadFrame("record", "a peer", str(place), expected)
+        if place not in self._told:
+            self._told[place] = self._vouching.read(self._entries[place], self.missing)
+        return self._told[place]
+
+    def _handle_of(self, key: int) -> int | None:
+        try:
+            return self._book.handle_of(key)
+        except CapacityError:
+            return None
+
+
+def _pack(words: Sequence[int]) -> bytes:
+    return _words(len(words)).pack(*words)
+
+
+def _unpack(data: bytes) -> Sequence[int]:
+    count, rest = divmod(len(data), WORD_BYTES)
+    if rest:
+        raise BadFrame("record", "words", f"{len(data)} bytes", f"whole words of {WORD_BYTES}")
+    return _words(count).unpack(data)
+
+
+@lru_cache(256)
+def _words(count: int) -> Struct:
+    return Struct(f"<{count}q")

@@ -1,0 +1,137 @@
+"""Events that have been read and wait to be dealt with, when there are many.
+
+To read an event costs a tenth of what it costs to deal with it. So events are read as they come,
+and dealt with by turns: neighbours take turns, and so do the publishers whose events each of them
+brings. What is on its way to its rendezvous node counts four times: who sends a lot that is new has
+little of it taken while others bring what they have taken already, and so peers that are flooded at
+once do not bury each other. New events of whom too much waits are not taken: nobody was promised
+anything of them yet.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import trio
+
+from gossamer.node.peer.load.overload import Overloads
+from gossamer.node.transport.base.schema import Frame
+from gossamer.node.transport.queues.fair_queue import Backlog, FairQueue, Flow
+from gossamer.protocol.kernel.errors import RemoteProtocolError
+
+# Events that may be dealt with at once before others have their turn: a few milliseconds' worth.
+TURN: Final = 16
+TURN_S: Final = 0.004
+# For how long the first of one publisher's new events by one neighbour may have waited, and how
+# many bytes of its events, some 200, and of all that this neighbour brings may wait, before what is
+# new is not taken. What waits for longer has been published again by then.
+LONGEST_S: Final = 1.0
+MOST_OF_A_FLOW: Final = 64 << 10
+MOST_OF_NEW: Final = 256 << 10
+# Bytes that may wait of all that one neighbour brings, before no more is read from it.
+MOST_OF_ALL: Final = 512 << 10
+# So many events refused in a row cost their sender a pause, as it is work to read them in vain.
+REFUSED_AT_ONCE: Final = 16
+REFUSAL_PAUSE_S: Final = 0.02
+
+# Takes an event from the peer of a key; raises `RemoteProtocolError` where that broke a rule.
+Deal = Callable[[int, Frame], None]
+
+
+class _Waiting(NamedTuple):
+    """An event, who sent it, and since when it waits, by trio's clock."""
+
+    sender: int
+    frame: Frame
+    since: float
+
+
+class Inbox:
+    """Events on their way from the wire to the protocol; `run` has to be running.
+
+    Args:
+        deal: with an event.
+        overloads: told of what is too much.
+        cut: ends the connection to the peer of a key, who broke a rule, and says which.
+    """
+
+    def __init__(
+        self, deal: Deal, overloads: Overloads, cut: Callable[[int, RemoteProtocolError], None]
+    ) -> None:
+        self._deal = deal
+        self._overloads = overloads
+        self._cut = cut
+        self._backlog = Backlog()
+        self._waiting: FairQueue[_Waiting] = FairQueue(self._backlog)
+        self._dealt_with = 0
+        self._refused: Counter[int] = Counter()
+        self._work = trio.lowlevel.ParkingLot()
+        self._progress = trio.lowlevel.ParkingLot()
+
+    async def take(self, sender: int, frame: Frame, flow: Flow, *, new: bool) -> None:
+        """Deal with an event, now if there are few, or let it wait for its turn.
+
+        Returns once more may be read from its sender. One that is ``new``, on its way to its
+        rendezvous node, is dropped where too much waits.
+
+        Raises:
+            RemoteProtocolError: the sender broke a rule; later, that costs it its connection.
+        """
+        if new and not self._has_room(flow):
+            await self._refuse(sender)
+            return
+        self._refused.pop(sender, None)
+        if not self._waiting and self._dealt_with < TURN:
+            self._dealt_with += 1
+            self._deal(sender, frame)
+            return
+        size = len(frame["words"]) + len(frame.get("event", b""))
+        self._waiting.put(_Waiting(sender, frame, trio.current_time()), size, flow)
+        self._work.unpark()
+        while self._waiting.size_of(sender) >= MOST_OF_ALL:
+            await self._progress.park()
+
+    def forget(self, sender: int) -> None:
+        """A peer is connected no more."""
+        self._refused.pop(sender, None)
+
+    def _has_room(self, flow: Flow) -> bool:
+        """Whether a new event is taken; one that is not is counted."""
+        first = self._waiting.first_of(flow)
+        full = (
+            (first is not None and trio.current_time() - first.since > LONGEST_S)
+            or self._backlog.of(flow) >= MOST_OF_A_FLOW
+            or self._waiting.size_of(flow.source) >= MOST_OF_NEW
+        )
+        if full:
+            self._overloads.refuse(flow, "its events wait to be dealt with")
+        return not full and self._overloads.has_room(flow)
+
+    async def _refuse(self, sender: int) -> None:
+        self._refused[sender] += 1
+        if self._refused[sender] >= REFUSED_AT_ONCE:
+            self._refused[sender] = 0
+            await trio.sleep(REFUSAL_PAUSE_S)
+
+    async def run(self) -> None:
+        """Deal with what waits, by turns, until cancelled."""
+        while True:
+            if not self._waiting:
+                self._dealt_with = 0
+                await self._work.park()
+            over_at = trio.current_time() + TURN_S
+            for _ in range(TURN):
+                self._deal_with_next()
+                if not self._waiting or trio.current_time() >= over_at:
+                    break
+            self._progress.unpark_all()
+            await trio.lowlevel.checkpoint()
+
+    def _deal_with_next(self) -> None:
+        one = self._waiting.take()
+        try:
+            self._deal(one.sender, one.frame)
+        except RemoteProtocolError as error:
+            self._cut(one.sender, error)

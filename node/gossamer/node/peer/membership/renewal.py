@@ -1,0 +1,400 @@
+"""Keeps certificates from expiring: asks for new ones in time, and passes on what others ask.
+
+Once two thirds of a certificate's time are over, its peer asks whoever it is connected to, and
+asks again until it has a new one. Who holds the authority's key answers; others pass the request
+on, each peer's at most once a minute, and the answer back by the way on which the request
+came. So it takes no address of the holder, and works for brokers, which connect to their neighbours
+only.
+
+A new certificate is put in place while the peer runs: connections that there are go on, and the
+peers at their other ends are told, as they would end them with the old certificate. New files in
+the folder (of `gossamer node renew`) are found and put in place as well. The authority's own
+certificate travels with every answer; a newer one is told to all.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+import trio
+from attrs import evolve
+
+from gossamer.node.errors import (
+    EarlyCertificateError,
+    ExpiredCertificateError,
+    FrameTooLarge,
+    NodeError,
+    RenewalError,
+    RevokedCertificateError,
+    SecurityError,
+    StoreError,
+)
+from gossamer.node.monitoring.logs import log
+from gossamer.node.peer.membership.renewal_requests import MAX_PENDING, RenewalRequests
+from gossamer.node.peer.membership.revocation import RevocationDesk
+from gossamer.node.security.certificates import Authority, date_text, read_certificate
+from gossamer.node.security.cluster import (
+    Membership,
+    open_membership,
+    previous_membership,
+    save_renewed,
+    stamp_of,
+)
+from gossamer.node.security.descriptors import DescriptorBook
+from gossamer.node.security.identity import key_text
+from gossamer.node.security.issuing import AUTHORITY_LIFETIME_S, CLOCK_SLACK_S, DAY_S
+from gossamer.node.security.joining.admission import Registrar, open_registrar
+from gossamer.node.security.joining.extending import renew_here, renew_peer
+from gossamer.node.security.renewal import (
+    DUE,
+    RenewalRequest,
+    Renewed,
+    accept,
+    ask,
+    authority_due_at,
+    check_request,
+    due_at,
+    newer_authority,
+)
+from gossamer.node.store import Store
+from gossamer.node.store.writer import StoreWriter
+from gossamer.node.transport.base.frames import encode_frame
+from gossamer.node.transport.base.schema import Frame
+from gossamer.node.transport.links import ConnectionPool
+from gossamer.protocol.kernel.errors import CapacityError
+
+# Seconds between two looks at the files and the clock.
+LOOK_S: Final = 2.0
+# A peer asks between DUE and this part of its certificate's time, so that those that were made
+# together do not ask together; and again after the first of these times, then twice as long, up to
+# the last and to a hundredth of what is left.
+LATEST_DUE: Final = 0.8
+FIRST_RETRY_S, LAST_RETRY_S = 30.0, 6 * 3600.0
+# Unanswered requests after which people are told.
+IN_VAIN: Final = 3
+
+
+class RenewalDesk:
+    """Certificates of a running peer and of those around it; `run` keeps them from expiring.
+
+    Attributes:
+        member: this peer's membership as it is now.
+    """
+
+    def __init__(
+        self,
+        member: Membership,
+        writer: StoreWriter,
+        descriptors: DescriptorBook,
+        revocations: RevocationDesk,
+        pool: ConnectionPool,
+        *,
+        draws: random.Random,
+        now: Callable[[], float],
+        install: Callable[[Membership], None],
+        count_drop: Callable[[str], None],
+    ) -> None:
+        """A desk for a peer that begins to run.
+
+        Args:
+            member: its membership.
+            writer: of its state file.
+            descriptors: what is believed of others, by their certificates.
+            revocations: who is revoked, and until when connections are good.
+            pool: connections to others.
+            draws: choose when to ask.
+            now: Unix seconds.
+            install: puts a renewed membership in place.
+            count_drop: counts what was dropped, by cause.
+        """
+        self.member = member
+        self._writer = writer
+        self._descriptors = descriptors
+        self._revocations = revocations
+        self._pool = pool
+        self._draws = draws
+        self._now = now
+        self._install = install
+        self._count_drop = count_drop
+        self._stamp = stamp_of(member.folder)
+        self._share = draws.uniform(DUE, LATEST_DUE)
+        self._ask_at = 0.0  # by trio's clock, at the earliest
+        self._asked_in_vain = 0
+        self._news = trio.Event()
+        self._inbox: deque[tuple[int, RenewalRequest]] = deque(maxlen=MAX_PENDING)
+        self._renewed: Renewed | None = None
+        self._requests = RenewalRequests()
+
+    async def run(self) -> None:
+        """Renew what has to be renewed, until cancelled."""
+        while True:
+            self._news = trio.Event()
+            await self._take_own()
+            self._look()
+            self._fall_back()
+            if self._is_due() and trio.current_time() >= self._ask_at:
+                await self._renew()
+            while self._inbox:
+                await self._grant(*self._inbox.popleft())
+            self._requests.forget_late()
+            with trio.move_on_after(LOOK_S):
+                await self._news.wait()
+
+    def complaint(self) -> str:
+        """What people should know about this peer's certificate; "" where all is well."""
+        certificate, now = self.member.certificate, self._now()
+        clock = f"this machine's clock says {date_text(now)}"
+        way = f"'gossamer node renew {self.member.folder.path}'"
+        if now >= certificate.not_after:
+            return (
+                f"this peer's certificate expired at {date_text(certificate.not_after)}, and"
+                f" {clock}: if the clock is right, run {way}"
+            )
+        if now < certificate.not_before:
+            return (
+                f"this peer's certificate is not valid before {date_text(certificate.not_before)},"
+                f" and {clock}: set the clock"
+            )
+        if self._asked_in_vain > IN_VAIN:
+            return (
+                f"this peer's certificate expires at {date_text(certificate.not_after)}, and nobody"
+                f" who can renew it has answered; {way} explains other ways"
+            )
+        return ""
+
+    @property
+    def _is_holder(self) -> bool:
+        """Whether the authority's key is in this peer's folder."""
+        return self.member.folder.authority_key.exists()
+
+    # This peer's own
+
+    def _is_due(self) -> bool:
+        certificate, now = self.member.certificate, self._now()
+        if self._is_holder:
+            early = now < certificate.not_before  # made by this clock, when it was ahead
+            return early or now >= min(due_at(certificate), authority_due_at(self.member.authority))
+        return now >= due_at(certificate, self._share)
+
+    async def _renew(self) -> None:
+        left_s = max(0.0, self.member.certificate.not_after - self._now())
+        longest_s = min(max(left_s / 100, FIRST_RETRY_S), LAST_RETRY_S)
+        wait_s = min(FIRST_RETRY_S * 2 ** min(self._asked_in_vain, 16), longest_s)
+        self._ask_at = trio.current_time() + wait_s * self._draws.uniform(0.75, 1.25)
+        if self._is_holder:
+            await self._renew_here()
+            return
+        self._asked_in_vain += 1
+        asked = self._send_all(
+            self._request_frame(ask(self.member.identity, self.member.certificate))
+        )
+        log.info(
+            "asking for a new certificate",
+            expires=date_text(self.member.certificate.not_after),
+            peers=asked,
+        )
+
+    def _fall_back(self) -> None:
+        """Go by the certificate before where this one is not valid yet: a clock was ahead."""
+        now = self._now()
+        if now < self.member.certificate.not_before:
+            found = previous_membership(self.member, now)
+            if found is not None:
+                try:
+                    save_renewed(found)
+                except (SecurityError, OSError) as error:
+                    log.warning("the earlier certificate cannot be kept", cause=str(error))
+                self._put_in_place(found)
+
+    async def _renew_here(self) -> None:
+        try:
+            registrar = open_registrar(self.member)
+            found = await self._writer.run(lambda store: renew_here(registrar, store, self._now()))
+        except (SecurityError, StoreError, CapacityError, OSError) as error:
+            log.error("the certificates of this peer cannot be renewed", cause=str(error))
+            return
+        if found != self.member:
+            self._put_in_place(found)
+
+    async def _take_own(self) -> None:
+        """Keep a certificate that came for this peer, and put it in place."""
+        renewed, self._renewed = self._renewed, None
+        if renewed is None:
+            return
+        try:
+            found = accept(self.member, renewed, self._now())
+            await self._writer.run(lambda _: save_renewed(found))
+        except RenewalError:
+            return  # it came by several ways
+        except (SecurityError, StoreError, OSError) as error:
+            log.warning("a renewed certificate is of no use", cause=str(error))
+            return
+        self._put_in_place(found)
+
+    def _look(self) -> None:
+        """Find out whether a command has replaced the files."""
+        stamp = stamp_of(self.member.folder)
+        if stamp == self._stamp:
+            return
+        self._stamp = stamp
+        try:
+            found = open_membership(self.member.folder.path)
+        except NodeError as error:
+            log.warning("the membership in the folder cannot be read", cause=str(error))
+            return
+        same = (found.certificate, found.authority) == (
+            self.member.certificate,
+            self.member.authority,
+        )
+        if found.identity.key == self.member.identity.key and not same:
+            self._put_in_place(found)
+
+    def _put_in_place(self, member: Membership) -> None:
+        try:
+            self._install(member)
+        except OSError as error:  # of TLS as well: the files were taken away meanwhile
+            log.warning("a renewed certificate cannot be put in place", cause=str(error))
+            return
+        log.info("certificate is renewed", until=date_text(member.certificate.not_after))
+        self.member = member
+        self._stamp = stamp_of(member.folder)
+        self._share = self._draws.uniform(DUE, LATEST_DUE)
+        self._asked_in_vain = 0
+        self._ask_at = 0.0
+        self._tell_all()
+
+    def _tell_all(self) -> None:
+        self._send_all(self._renewed_frame(self.member.certificate.der))
+
+    # Others
+
+    def greet(self, key: int) -> None:
+        """A peer is connected: it may not know the authority's new certificate yet."""
+        if _is_renewed(self.member.authority):
+            self._send(key, self._renewed_frame(self.member.certificate.der))
+        if self._asked_in_vain:  # it may be the holder, or know a way to it
+            self._ask_at = min(self._ask_at, trio.current_time() + FIRST_RETRY_S)
+
+    def forget(self, key: int) -> None:
+        """A peer is connected no more."""
+        self._requests.forget(key)
+
+    def receive(self, sender: int, frame: Frame) -> None:
+        """Take a frame about renewals.
+
+        Raises:
+            RemoteProtocolError: what it brings is nothing of this cluster.
+        """
+        if not self._requests.allows(sender):
+            self._count_drop("flood")
+        elif frame["type"] == "renewal wanted":
+            self._take_request(sender, RenewalRequest(frame["certificate"], frame["signature"]))
+        else:
+            self._take_renewed(sender, Renewed(frame["certificate"], frame["authority"]))
+
+    def _take_request(self, sender: int, request: RenewalRequest) -> None:
+        certificate = read_certificate(request.certificate)
+        key, serial = certificate.key, certificate.serial
+        if key == self.member.identity.key or self._requests.joins(key, serial, sender):
+            return
+        try:
+            check_request(self.member.authority, request, key, self._revocations.revoked)
+        except RevokedCertificateError:
+            return  # the sender may not know yet
+        self._requests.begin(key, serial, sender)
+        if self._is_holder:
+            self._inbox.append((key, request))
+            self._news.set()
+        else:
+            self._send_all(self._request_frame(request), but=sender)
+
+    async def _grant(self, key: int, request: RenewalRequest) -> None:
+        """Renew a peer's certificate, as the holder of the authority's key."""
+        try:
+            registrar: Registrar = open_registrar(self.member)
+            renewed = await self._writer.run(_renew_peer, registrar, request, self._now())
+        except (SecurityError, StoreError, CapacityError, OSError) as error:
+            log.warning("a certificate is not renewed", peer=key_text(key), cause=str(error))
+            return
+        until = read_certificate(renewed.certificate).not_after
+        log.info("a certificate is renewed", peer=key_text(key), until=date_text(until))
+        self._answer(key, renewed)
+
+    def _answer(self, key: int, renewed: Renewed) -> None:
+        for asker in self._requests.askers(key):
+            self._send(asker, self._renewed_frame(renewed.certificate))
+
+    def _take_renewed(self, sender: int, renewed: Renewed) -> None:
+        self._learn_authority(renewed.authority)
+        key = read_certificate(renewed.certificate).key
+        if key == self.member.identity.key:
+            self._take_for_own(renewed)
+        elif key == sender or key in self._requests:
+            try:
+                self._descriptors.learn(renewed.certificate, key, self._now())
+            except (ExpiredCertificateError, EarlyCertificateError, RevokedCertificateError):
+                return  # by this clock, or this list: the sender may not know
+            self._revocations.refresh(key)
+            self._answer(key, renewed)
+
+    def _take_for_own(self, renewed: Renewed) -> None:
+        try:
+            accept(self.member, renewed, self._now())
+        except RenewalError:
+            return  # it came by several ways, or is an old one
+        except (ExpiredCertificateError, EarlyCertificateError) as error:
+            log.warning("a renewed certificate is of no use", cause=str(error))
+            return
+        self._renewed = renewed
+        self._news.set()
+
+    def _learn_authority(self, der: bytes) -> None:
+        """Go by a newer certificate of the authority, and tell everybody of it."""
+        found = newer_authority(self.member.authority, der)
+        if found is not self.member.authority:
+            member = evolve(self.member, authority=found)
+            try:
+                save_renewed(member)
+                self._install(member)
+            except (SecurityError, OSError) as error:
+                log.warning("the authority's new certificate cannot be kept", cause=str(error))
+                return
+            log.info("the authority's certificate is renewed", until=date_text(found.not_after))
+            self.member = member
+            self._stamp = stamp_of(member.folder)
+            self._tell_all()
+
+    # Frames
+
+    def _request_frame(self, request: RenewalRequest) -> bytes:
+        return encode_frame(
+            "renewal wanted", certificate=request.certificate, signature=request.signature
+        )
+
+    def _renewed_frame(self, certificate: bytes) -> bytes:
+        return encode_frame("renewed", certificate=certificate, authority=self.member.authority.der)
+
+    def _send_all(self, frame: bytes, but: int = -1) -> int:
+        """Send ``frame`` to everybody connected but one; return to how many."""
+        keys = [connection.identity.key for connection in self._pool]
+        return sum(self._send(key, frame) for key in keys if key != but)
+
+    def _send(self, key: int, frame: bytes) -> bool:
+        try:
+            return self._pool.try_send(key, frame)
+        except FrameTooLarge:
+            self._count_drop("too large")
+            return False
+
+
+def _renew_peer(store: Store, registrar: Registrar, request: RenewalRequest, now: float) -> Renewed:
+    return renew_peer(registrar, store, request, now)
+
+
+def _is_renewed(authority: Authority) -> bool:
+    """Whether this is not the certificate that the cluster was made with: others may have that."""
+    lasts_s = authority.not_after - authority.not_before
+    return lasts_s > AUTHORITY_LIFETIME_S + CLOCK_SLACK_S + DAY_S

@@ -1,0 +1,91 @@
+"""What every node with a certificate has: who belongs no more, and how certificates are renewed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import attrs
+
+from gossamer.node.monitoring.metrics import Counters
+from gossamer.node.peer.frames.address_book import AddressBook
+from gossamer.node.peer.membership.renewal import RenewalDesk
+from gossamer.node.peer.membership.revocation import RevocationDesk
+from gossamer.node.peer.membership.status import Standing
+from gossamer.node.security.cluster import Membership
+from gossamer.node.security.descriptors import DescriptorBook
+from gossamer.node.store.writer import StoreWriter
+from gossamer.node.transport.base.base import Transport
+from gossamer.node.transport.links import ConnectionPool
+
+Present = Callable[[Transport, Membership], None]
+
+
+def make_desks(
+    member: Membership,
+    writer: StoreWriter,
+    descriptors: DescriptorBook,
+    book: AddressBook,
+    pool: ConnectionPool,
+    counters: Counters,
+    standing: Standing,
+    *,
+    draws: random.Random,
+    now: Callable[[], float],
+    report_failure: Callable[[int], None],
+    install: Callable[[Membership], None],
+) -> tuple[RevocationDesk, RenewalDesk]:
+    """Both desks of a node, which let ``standing`` know what becomes of it.
+
+    Args:
+        member: its membership.
+        writer: of its state file.
+        descriptors: what is believed of others.
+        book: where they are found.
+        pool: connections to them.
+        counters: where those shut out are counted.
+        standing: of the node.
+        draws: choose who is asked, and when.
+        now: Unix seconds.
+        report_failure: lets the overlay know that a peer is gone.
+        install: puts a renewed membership in place.
+    """
+    revocations = RevocationDesk(
+        member,
+        writer,
+        descriptors,
+        book,
+        pool,
+        counters,
+        draws=draws,
+        now=now,
+        report_failure=report_failure,
+    )
+    renewals = RenewalDesk(
+        member,
+        writer,
+        descriptors,
+        revocations,
+        pool,
+        draws=draws,
+        now=now,
+        install=install,
+        count_drop=counters.drop,
+    )
+
+    def leave() -> None:
+        standing.revoked = True
+
+    revocations.on_own = leave
+    standing.complaints.append(renewals.complaint)
+    return revocations, renewals
+
+
+def show_certificate(transport: Transport, present: Present, member: Membership) -> None:
+    """Have ``transport`` show the certificate of ``member`` from now on, and say so in hellos.
+
+    Raises:
+        OSError: the files of the certificate cannot be used; the transport is as it was.
+    """
+    present(transport, member)
+    transport.me = attrs.evolve(transport.me, fingerprint=member.certificate.fingerprint)

@@ -1,0 +1,346 @@
+"""Drives one peer: timers and frames in, frames and deliveries out.
+
+Everything here happens at once, in the order in which it comes: no step waits for anything. What
+has to wait (connections, full queues) waits in the outlet. Clock, rounds and outlet are given, so
+that the same runtime serves real sockets and tests under a clock that jumps.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+import trio
+
+from gossamer.node.monitoring.metrics import Counters
+from gossamer.node.peer.frames.address_book import AddressBook
+from gossamer.node.peer.frames.certificate_requests import CertificateDesk
+from gossamer.node.peer.frames.core import SELF, Core, Record, unreachable
+from gossamer.node.peer.frames.descriptor_authentication import Vouching
+from gossamer.node.peer.frames.events import EventMemory
+from gossamer.node.peer.frames.flows import Cause, flow_of_frame, is_new
+from gossamer.node.peer.frames.wire import RENEWAL_FRAMES, Wire
+from gossamer.node.peer.gossip_timer import Rounds
+from gossamer.node.peer.load.inbox import Inbox
+from gossamer.node.peer.load.overload import Overloads
+from gossamer.node.peer.load.rate_limits import Budgets
+from gossamer.node.peer.load.sender import Outlet
+from gossamer.node.peer.membership.renewal import RenewalDesk
+from gossamer.node.peer.membership.revocation import RevocationDesk
+from gossamer.node.transport.base.base import PeerIdentity
+from gossamer.node.transport.base.schema import Frame
+from gossamer.protocol.kernel.errors import CapacityError, RemoteProtocolError
+from gossamer.protocol.kernel.records import (
+    ACKNOWLEDGE,
+    BODY,
+    CAUGHT_UP,
+    DELIVER,
+    EVENT,
+    EVENT_MESSAGES,
+    FROM,
+    HELD,
+    KIND,
+    NOT_PUBLISHED,
+    PUBLISHED,
+    RECALLED,
+    TO,
+)
+from gossamer.protocol.peer.codec import held_handles
+from gossamer.protocol.peer.state.links import HANDLE_MASK
+from gossamer.protocol.peer.step import TIMERS
+
+# Frames taken in one turn of the event loop: a few milliseconds' worth.
+TURN: Final = 16
+# Peers remembered to have greeted: more than there are connections.
+MAX_GREETED: Final = 1024
+
+
+class Delivery(NamedTuple):
+    """An event that has reached a peer which wants it.
+
+    Attributes:
+        event: its identifier.
+        hops: how many peers it came through from its publisher.
+        tree_hops: how many of them in its delivery tree.
+    """
+
+    event: int
+    hops: int
+    tree_hops: int
+
+
+class Runtime:
+    """One peer at work.
+
+    Attributes:
+        core: its protocol state.
+        heard_back: set once another peer has acknowledged that it knows this one.
+        on_delivery: takes what is delivered.
+        on_publication: told of an event published here whether it is held as promised now, or
+            could not be published since too many wait for that.
+        on_held: told of an event that this peer is to hold for peers that are away.
+        on_caught_up: told when all that was missed is here.
+        on_greeting: told the key of each peer that introduced itself and can be joined through.
+        observer: shown every record that the peer takes, before it does, and every delivery.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        book: AddressBook,
+        wire: Wire,
+        vouching: Vouching,
+        events: EventMemory,
+        counters: Counters,
+        on_delivery: Callable[[Delivery], None],
+    ) -> None:
+        self.core = core
+        self.heard_back = trio.Event()
+        self.on_delivery = on_delivery
+        self.on_greeting: Callable[[int], None] = lambda _: None
+        self.observer: Callable[[Record], None] | None = None
+        self.on_publication: Callable[[int, bool], None] = lambda _event, _held: None
+        self.on_held: Callable[[int], None] = lambda _: None
+        self.on_caught_up: Callable[[], None] = lambda: None
+        self._book = book
+        self._wire = wire
+        self._vouching = vouching
+        self._events = events
+        self._counters = counters
+        self._outlet: Outlet | None = None
+        self._events_read: Inbox | None = None
+        self._overloads: Overloads | None = None
+        self._desk: CertificateDesk | None = None
+        self._revocations: RevocationDesk | None = None
+        self._renewals: RenewalDesk | None = None
+        self._inbox: deque[Record] = deque()
+        self._working = False
+        self._counting_recovered = False
+        self._taken = 0
+        self._greeted: dict[int, tuple[int, Sequence[int]]] = {}
+        self._budgets = Budgets(counters)
+
+    def attach(
+        self,
+        outlet: Outlet,
+        desk: CertificateDesk | None = None,
+        revocations: RevocationDesk | None = None,
+        renewals: RenewalDesk | None = None,
+        overloads: Overloads | None = None,
+        cut: Callable[[int, RemoteProtocolError], None] = lambda _key, _error: None,
+    ) -> None:
+        """Send by ``outlet``; where there are certificates, get them and their end by the desks.
+
+        What is too much is told to ``overloads``. A peer that broke a rule by what it sent a while
+        ago is cut by ``cut``.
+        """
+        self._outlet, self._desk = outlet, desk
+        self._revocations, self._renewals = revocations, renewals
+        if overloads is not None:
+            self._overloads = overloads
+            self._events_read = Inbox(self.receive, overloads, cut)
+
+    def held(self) -> Iterator[int]:
+        """Handles that must keep their meaning: the protocol's, and those of records under way."""
+        yield from held_handles(self.core.state, SELF)
+        outgoing: Iterable[Record] = () if self._outlet is None else self._outlet.held()
+        for record in (*self._inbox, *outgoing):
+            yield record[TO]
+            yield record[FROM]
+            # Which words are handles depends on the kind; taking all for handles does no harm.
+            yield from (word & HANDLE_MASK for word in record[BODY:])
+        for handle, _ in self._greeted.values():
+            yield handle
+
+    # What happens to this peer
+
+    async def run(self, rounds: Rounds) -> None:
+        """Let timers fire, and deal with events that had to wait, until cancelled."""
+        async with trio.open_nursery() as nursery:
+            if self._events_read is not None:
+                nursery.start_soon(self._events_read.run)
+            while True:
+                self.fire(*await rounds.next_timer())
+
+    def fire(self, number: int, kind: int) -> None:
+        """Let one timer of round ``number`` fire."""
+        self.core.now = number
+        if kind == TIMERS[0]:
+            self._vouching.new_round()
+            self._wire.new_round()
+            self._budgets.new_round()
+            if self._overloads is not None:
+                self._overloads.new_round()
+            self._take_late_frames()
+        self.handle(self.core.timer(kind))
+
+    def handle(self, record: Record) -> None:
+        """Let the protocol take a record, and do what it wants done."""
+        self._inbox.append(record)
+        if self._working:
+            return
+        self._working = True
+        try:
+            while self._inbox:
+                record = self._inbox.popleft()
+                if self.observer is not None:
+                    self.observer(record)
+                self._counting_recovered = record[KIND] == RECALLED
+                cause = Cause(record, self._book, self._events)
+                for written in self.core.take(record):
+                    self._carry_out(written, cause)
+                self._book.settle()
+        finally:
+            self._working = False
+
+    def hand_back(self, record: Record) -> None:
+        """Take a record back whose addressee cannot be reached."""
+        self.handle(unreachable(record))
+
+    def report_failure(self, key: int) -> None:
+        """Peer ``key`` is gone: as if an answer to it had come back."""
+        entry = self._book.find(key)
+        if entry is not None and entry.handle in set(self.held()):
+            self.hand_back([BODY, ACKNOWLEDGE, entry.handle, SELF])
+
+    def report_loss(self, key: int) -> None:
+        """What was on its way to peer ``key`` may be lost, though the peer may live."""
+        entry = self._book.find(key)
+        if entry is not None:
+            self.handle(self.core.link_broke(entry.handle))
+
+    def catch_up(self, rounds: int) -> None:
+        """Ask for the events that were missed in so many rounds."""
+        self.handle(self.core.catch_up(rounds))
+
+    def join_through(self, key: int) -> bool:
+        """Join the overlay through a peer that has introduced itself; False if it has not."""
+        greeted = self._greeted.get(key)
+        if greeted is None:
+            return False
+        self.handle(self.core.join(*greeted))
+        return True
+
+    async def on_frame(self, identity: PeerIdentity, frame: Frame) -> None:
+        """Take a frame from a connected peer.
+
+        Raises:
+            RemoteProtocolError: the peer broke a rule, and is to be cut.
+        """
+        self._taken += 1
+        if self._taken % TURN == 0:
+            await trio.lowlevel.checkpoint()
+        key = identity.key
+        if (
+            self._events_read is None
+            or frame["type"] != "record"
+            or frame["kind"] not in EVENT_MESSAGES
+        ):
+            self.receive(key, frame)
+        else:
+            flow = flow_of_frame(key, frame)
+            await self._events_read.take(key, frame, flow, new=is_new(frame))
+
+    def receive(self, sender: int, frame: Frame) -> None:
+        """Take a frame from the peer ``sender``; raises as `on_frame`."""
+        self._counters.frames_received += 1
+        kind = frame["type"]
+        if kind == "record":
+            if self._budgets.allows(sender, frame["kind"]):
+                self._take_record(sender, frame, patient=True)
+        elif kind == "greeting":
+            self._take_greeting(sender, frame)
+        elif self._desk is not None and kind == "certificates wanted":
+            self._desk.answer(sender, frame["keys"])
+        elif self._desk is not None and kind == "certificates":
+            for waiting in self._desk.take(sender, frame["certificates"]):
+                self._take_record(sender, waiting, patient=False)
+        elif self._renewals is not None and kind in RENEWAL_FRAMES:
+            self._renewals.receive(sender, frame)
+        elif self._revocations is not None:
+            self._revocations.receive(sender, frame)
+
+    def greeting(self) -> bytes:
+        """The frame that begins every connection."""
+        return self._wire.encode_greeting(self.core.profile)
+
+    def forget(self, key: int) -> None:
+        """A peer is connected no more."""
+        self._greeted.pop(key, None)
+        self._budgets.forget(key)
+        if self._events_read is not None:
+            self._events_read.forget(key)
+        if self._desk is not None:
+            self._desk.forget(key)
+        if self._revocations is not None:
+            self._revocations.forget(key)
+        if self._renewals is not None:
+            self._renewals.forget(key)
+
+    # How it is done
+
+    def _carry_out(self, record: Record, cause: Cause) -> None:
+        if record[TO] != SELF:
+            self._send(record, cause)
+        elif record[KIND] == DELIVER:
+            if self.observer is not None:
+                self.observer(record)
+            self._counters.events_recovered += self._counting_recovered
+            self.on_delivery(Delivery(*record[BODY : BODY + 3]))
+        elif record[KIND] == HELD:
+            self.on_held(record[BODY])
+        elif record[KIND] in (PUBLISHED, NOT_PUBLISHED):
+            self.on_publication(record[BODY], record[KIND] == PUBLISHED)
+        elif record[KIND] == CAUGHT_UP:
+            self.on_caught_up()
+        else:
+            self._inbox.append(record)
+
+    def _send(self, record: Record, cause: Cause) -> None:
+        frame = self._wire.encode(record, self.core.profile)
+        if frame is None:
+            self._counters.drop("expired")
+            return
+        if record[KIND] == EVENT:
+            self._counters.events_forwarded += 1
+        self._counters.frames_sent += 1
+        assert self._outlet is not None
+        flow = cause.flow_of(record)
+        self._outlet.send(self._book.key_of(record[TO]), frame, record, flow)
+
+    def _take_record(self, sender: int, frame: Frame, *, patient: bool) -> None:
+        """Take a record; a ``patient`` one may wait for certificates first."""
+        try:
+            decoded = self._wire.decode(sender, frame)
+        except CapacityError:
+            self._counters.drop("queue full")
+            return
+        desk = self._desk if patient and decoded.missing else None
+        if desk is not None and desk.hold(sender, frame, decoded.missing):
+            return
+        if decoded.record is not None:
+            if decoded.record[KIND] == ACKNOWLEDGE:
+                self.heard_back.set()
+            self.handle(decoded.record)
+
+    def _take_late_frames(self) -> None:
+        """Take the frames that have waited for certificates long enough, for what they are."""
+        for sender, frame in () if self._desk is None else self._desk.give_up():
+            try:
+                self._take_record(sender, frame, patient=False)
+            except RemoteProtocolError:
+                # Its connection is not at hand; the next such frame costs the sender that.
+                self._counters.drop("bad frame")
+
+    def _take_greeting(self, sender: int, frame: Frame) -> None:
+        try:
+            greeted = self._wire.decode_greeting(sender, frame)
+        except CapacityError:
+            self._counters.drop("queue full")
+            return
+        if greeted is not None:
+            if len(self._greeted) >= MAX_GREETED:
+                del self._greeted[next(iter(self._greeted))]
+            self._greeted[sender] = greeted
+            self.on_greeting(sender)

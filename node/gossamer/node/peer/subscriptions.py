@@ -1,0 +1,262 @@
+"""Subscriptions of applications: what they want, and the events that wait for them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from types import TracebackType
+from typing import Final, Self
+
+import attrs
+import trio
+
+from gossamer.node.errors import SubscriptionInUse
+from gossamer.node.monitoring.metrics import Counters
+from gossamer.node.peer.frames.core import Box
+from gossamer.node.peer.frames.events import Event
+from gossamer.protocol.content.language import parse_subscription
+from gossamer.protocol.content.schema import Schema
+from gossamer.protocol.content.subscription import Subscription as Filter
+from gossamer.protocol.kernel.errors import CapacityError
+from gossamer.protocol.peer.space.encoding import encode_subscription
+from gossamer.protocol.peer.space.hashing import OrderPreservingHash
+
+# Events noted as delivered in one write.
+BATCH: Final = 256
+DEFAULT_ROOM: Final = 4096
+# Events that an application is given in one turn of the event loop.
+TURN: Final = 16
+
+# Notes that an application gets events; says which it has not got before.
+Mark = Callable[[str, Sequence[Event]], Awaitable[Sequence[Event]]]
+
+
+class Subscription:
+    """A stream of the events that match an expression; for one task at a time.
+
+        async with peer.subscribe('price > 80') as events:
+            async for event in events:
+                ...
+
+    Events wait here until they are taken. Where more than ``room`` wait, the oldest is dropped
+    and counted: a slow application loses events, and holds up nobody else.
+
+    Attributes:
+        expression: its text.
+        name: of the application, "" where it has none.
+        dropped: how many events found no room.
+    """
+
+    def __init__(
+        self,
+        expression: str,
+        wanted: Filter,
+        box: Box,
+        name: str,
+        room: int,
+        mark: Mark | None,
+        on_close: Callable[[Subscription], None],
+    ) -> None:
+        """A subscription that nobody takes events from yet."""
+        self.expression = expression
+        self.name = name
+        self.dropped = 0
+        self.box = box
+        self._wants = wanted.matcher()
+        self._room = room
+        self._mark = mark
+        self._on_close = on_close
+        self._waiting: deque[Event] = deque()
+        self._ready: deque[Event] = deque()
+        self._news = trio.Event()
+        self._closed = True
+        self._taken = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody takes events from it."""
+        return not self._closed
+
+    def open(self) -> None:
+        """Let events be taken from it until it is closed."""
+        self._closed = False
+
+    def matches(self, event: Event) -> bool:
+        """Whether the event's exact values meet the expression."""
+        return self._wants(event.values)
+
+    def offer(self, event: Event) -> bool:
+        """Let an event wait here; False if another was dropped for it."""
+        self._waiting.append(event)
+        self._news.set()
+        if len(self._waiting) <= self._room:
+            return True
+        self._waiting.popleft()
+        self.dropped += 1
+        return False
+
+    def close(self) -> None:
+        """End the stream; what waits can still be taken.
+
+        Events go on to wait for an application that has a name, until it comes back or
+        `Peer.unsubscribe` is called; without a name nothing is wanted any more.
+        """
+        if not self._closed:
+            self._closed = True
+            self._news.set()
+            self._on_close(self)
+
+    def __len__(self) -> int:
+        """How many events wait."""
+        return len(self._waiting) + len(self._ready)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Event:
+        # Others have their turn once in so many events: it costs as much as an event does.
+        self._taken += 1
+        if self._taken % TURN:
+            await trio.lowlevel.checkpoint_if_cancelled()
+        else:
+            await trio.lowlevel.checkpoint()
+        while not self._ready:
+            if not self._waiting:
+                if self._closed:
+                    raise StopAsyncIteration
+                self._news = trio.Event()
+                await self._news.wait()
+                continue
+            await self._make_ready()
+        return self._ready.popleft()
+
+    async def _make_ready(self) -> None:
+        """Note a batch of what waits as delivered, and keep what was not delivered before."""
+        size = min(len(self._waiting), BATCH)
+        batch = [self._waiting.popleft() for _ in range(size)]
+        if self._mark is None:
+            self._ready.extend(batch)
+            return
+        # Cancelled in the middle, events would be noted as delivered and never be.
+        with trio.CancelScope(shield=True):
+            self._ready.extend(await self._mark(self.name, batch))
+
+
+@attrs.define(eq=False)
+class Subscribers:
+    """The subscriptions of one peer.
+
+    Attributes:
+        schema, hashes: of the cluster.
+        limit: how many different boxes there may be (setting `subscriptions`).
+        counters: where dropped and delivered events are counted.
+        on_change: told the boxes wanted whenever they change.
+        on_named: told name and expression of a subscription that is to outlive the peer, and
+            whether it is wanted or not any more.
+        mark: notes deliveries to named applications, None where nothing is kept.
+    """
+
+    schema: Schema
+    hashes: Sequence[OrderPreservingHash]
+    limit: int
+    counters: Counters
+    on_change: Callable[[Sequence[Box]], None]
+    on_named: Callable[[str, str, bool], None] = lambda _name, _expression, _wanted: None
+    mark: Mark | None = None
+    _all: list[Subscription] = attrs.field(factory=list)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __iter__(self) -> Iterator[Subscription]:
+        return iter(list(self._all))
+
+    def add(self, expression: str, name: str = "", room: int = DEFAULT_ROOM) -> Subscription:
+        """A subscription, in force from now on; that of a named application may be there already.
+
+        Raises:
+            ExpressionError: the expression does not parse or fit the schema; nothing changed.
+            CapacityError: there are as many as allowed; nothing changed.
+            SubscriptionInUse: the application takes events from it already; nothing changed.
+        """
+        kept = self._find(expression, name)
+        if kept is None:
+            kept = self.restore(expression, name, room)
+            if name:
+                self.on_named(name, expression, True)
+        elif kept.is_open:
+            raise SubscriptionInUse(name, expression)
+        kept.open()
+        return kept
+
+    def restore(self, expression: str, name: str, room: int = DEFAULT_ROOM) -> Subscription:
+        """A new subscription for which events wait; raises as `add`."""
+        wanted = parse_subscription(self.schema, expression)
+        box = self._box(wanted)
+        boxes = {subscription.box for subscription in self._all}
+        if box not in boxes and len(boxes) >= self.limit:
+            raise CapacityError("subscriptions", self.limit, "raise protocol.subscriptions")
+        mark = self.mark if name else None
+        made = Subscription(expression, wanted, box, name, room, mark, self._on_close)
+        self._all.append(made)
+        if box not in boxes:
+            self._tell()
+        return made
+
+    def remove(self, expression: str, name: str) -> bool:
+        """Want this no more for a named application; return whether it was wanted."""
+        kept = self._find(expression, name) if name else None
+        if kept is None:
+            return False
+        self._remove(kept)
+        kept.close()
+        self.on_named(name, expression, False)
+        return True
+
+    def deliver(self, event: Event) -> bool:
+        """Offer an event to all who want it; return whether anybody does."""
+        takers = [one for one in self._all if one.matches(event)]
+        for taker in takers:
+            self.counters.events_delivered += 1
+            if not taker.offer(event):
+                self.counters.drop("queue full")
+        return bool(takers)
+
+    def close(self) -> None:
+        """End all streams."""
+        for subscription in self:
+            subscription.close()
+
+    def _find(self, expression: str, name: str) -> Subscription | None:
+        """What a named application has asked for before."""
+        same = (one for one in self._all if one.name == name and one.expression == expression)
+        return next(same, None) if name else None
+
+    def _on_close(self, subscription: Subscription) -> None:
+        if not subscription.name:
+            self._remove(subscription)
+
+    def _remove(self, subscription: Subscription) -> None:
+        self._all.remove(subscription)
+        if all(other.box != subscription.box for other in self._all):
+            self._tell()
+
+    def _tell(self) -> None:
+        self.on_change(list(dict.fromkeys(subscription.box for subscription in self._all)))
+
+    def _box(self, wanted: Filter) -> Box:
+        encoded = encode_subscription(self.schema, self.hashes, wanted)
+        ends = zip(encoded.low, encoded.high, strict=True)
+        mask = sum(1 << place for place, known in enumerate(encoded.constrained) if known)
+        return Box(tuple(end for pair in ends for end in pair), mask)

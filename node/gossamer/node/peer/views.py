@@ -1,0 +1,262 @@
+"""What a peer shows of itself: the page's snapshot and the gauges of Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+import attrs
+import trio
+
+from gossamer.node.monitoring.logs import log
+from gossamer.node.monitoring.metrics import LINKS, NO_LINK, Counters, Gauges, RateMeter
+from gossamer.node.page.snapshot import PeerView, Queues, Rates, Snapshot, ring_fraction
+from gossamer.node.peer.frames.address_book import AddressBook, Entry
+from gossamer.node.peer.frames.core import SELF, Core
+from gossamer.node.peer.load.overload import Overloads
+from gossamer.node.peer.load.sender import PoolOutlet
+from gossamer.node.peer.membership.status import Standing
+from gossamer.node.peer.subscriptions import Subscribers
+from gossamer.node.transport.connection import Connection
+from gossamer.node.transport.links import ConnectionPool
+from gossamer.protocol.peer.settings.config import LOAD_UNIT, LOAD_WINDOW
+from gossamer.protocol.peer.settings.profile import IDENTIFIER, LOAD
+from gossamer.protocol.peer.state.links import HANDLE_MASK
+from gossamer.protocol.peer.state.state import (
+    FAILURES_FORGOTTEN,
+    FORGOTTEN,
+    HOPS_EXCEEDED,
+    MERGED,
+    NOT_GIVEN_BACK,
+    PUSHED_OUT,
+    REFUSED_ENTRIES,
+    REPEATED,
+)
+
+_RING, _SMALL_WORLD, _FRIEND, _RANDOM = LINKS
+_EVENTS_A_ROUND: Final = LOAD_UNIT * LOAD_WINDOW
+# Seconds after which it is logged again that a table is too small.
+OUTGROWN_AGAIN_S: Final = 60.0
+# Where the protocol counts what found no room, by table.
+_OUTGROWN: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        "event memory": FORGOTTEN,
+        "held events": PUSHED_OUT,
+        "giving back": NOT_GIVEN_BACK,
+        "routing table": REFUSED_ENTRIES,
+        "boxes": MERGED,
+        "failures": FAILURES_FORGOTTEN,
+    }
+)
+# Of these, the tables by which no event is lost.
+_HARMLESS: Final = frozenset({"boxes", "failures"})
+
+
+@attrs.define(eq=False)
+class PeerViews:
+    """Looks at one peer.
+
+    Attributes:
+        name, cluster, version: of the peer, its cluster and its software.
+        round_s: seconds of a round.
+        standing: of the peer in its cluster.
+        certificate_expires_s: Unix seconds, None without certificates.
+    """
+
+    core: Core
+    book: AddressBook
+    pool: ConnectionPool
+    outlet: PoolOutlet
+    overloads: Overloads
+    subscribers: Subscribers
+    counters: Counters
+    name: str
+    cluster: str
+    version: str
+    round_s: float
+    standing: Standing = attrs.field(factory=Standing)
+    certificate_expires_s: float | None = None
+    _started_at: float = attrs.field(factory=trio.current_time)
+    _meters: dict[str, RateMeter] = attrs.field(factory=dict)
+    _frames_told: dict[Connection, tuple[int, int]] = attrs.field(factory=dict)
+    _outgrown_at: dict[str, float] = attrs.field(factory=dict)
+
+    async def run(self) -> None:
+        """Count, round after round, what only a look at the connections tells; until cancelled."""
+        while True:
+            await trio.sleep(self.round_s)
+            self.count_link_frames()
+            self.note_outgrown()
+
+    def note_outgrown(self) -> None:
+        """Count what found no room since the last time; log it where events may be lost by it."""
+        told = self.core.counters
+        for table, column in _OUTGROWN.items():
+            more = told[column] - self.counters.outgrown[table]
+            self.counters.outgrown[table] = told[column]
+            if more > 0 and table not in _HARMLESS:
+                self._log_outgrown(table, told[column])
+
+    def _log_outgrown(self, table: str, so_far: int) -> None:
+        """Log it at first, and then now and again while it goes on."""
+        now = trio.current_time()
+        if now - self._outgrown_at.get(table, -OUTGROWN_AGAIN_S) >= OUTGROWN_AGAIN_S:
+            self._outgrown_at[table] = now
+            log.warning("a table is too small", table=table, without_room=so_far)
+
+    def gauges(self) -> Gauges:
+        """What is the case right now; what others count joins the counters."""
+        self._gather_counts()
+        links = dict.fromkeys(LINKS, 0)
+        for sorts in self._links().values():
+            for sort in sorts:
+                links[sort] += 1
+        queued = [connection.queued_bytes for connection in self.pool]
+        return Gauges(
+            links=links,
+            connections=len(self.pool),
+            known_peers=len(self.book) - 1,
+            subscriptions=len(self.subscribers),
+            routing_entries=int(self.core.state.table_count[SELF]),
+            clients=len({one.name for one in self.subscribers if one.name}),
+            queued_bytes=sum(queued),
+            queued_frames=self.outlet.waiting,
+            overloading=len(self.overloads),
+            stored_events=0,
+            load=int(self.core.state.load[SELF]) / _EVENTS_A_ROUND,
+            position=ring_fraction(self.core.identifier),
+            certificate_expires_s=self.certificate_expires_s,
+            revoked=int(self.standing.revoked),
+        )
+
+    def _gather_counts(self) -> None:
+        counters, pool = self.counters, self.pool
+        told = self.core.counters
+        counters.dropped["duplicate"] = told[REPEATED]
+        counters.dropped["hop limit"] = told[HOPS_EXCEEDED]
+        counters.dials, counters.dials_failed = pool.dials, pool.dials_failed
+        traffic = pool.traffic
+        counters.bytes_received, counters.bytes_sent = traffic.taken, traffic.written
+        counters.reads_paused = traffic.throttled
+
+    def count_link_frames(self) -> None:
+        """Count the frames since the last time by what their peers are to this one now."""
+        links, before = self._links(), self._frames_told
+        self._frames_told = {}
+        for connection in self.pool:
+            stats = connection.stats
+            frames = self._frames_told[connection] = stats.frames_in, stats.frames_out
+            entry = self.book.find(connection.identity.key)
+            sorts = () if entry is None else links.get(entry.handle, ())
+            sort = next((one for one in LINKS if one in sorts), NO_LINK)
+            taken, written = before.get(connection, (0, 0))
+            self.counters.link_frames_received[sort] += frames[0] - taken
+            self.counters.link_frames_sent[sort] += frames[1] - written
+
+    def snapshot(self) -> Snapshot:
+        """The overlay as this peer sees it."""
+        gauges, counters = self.gauges(), self.counters
+        longest = max((connection.queued_bytes for connection in self.pool), default=0)
+        return Snapshot(
+            key=self.book.key_of(SELF),
+            name=self.name,
+            cluster=self.cluster,
+            version=self.version,
+            uptime_s=trio.current_time() - self._started_at,
+            round=int(self.core.state.round[SELF]),
+            round_s=self.round_s,
+            position=gauges.position,
+            arc_start=ring_fraction(self.core.arc_start),
+            load=gauges.load,
+            subscriptions=gauges.subscriptions,
+            clients=gauges.clients,
+            routing_entries=gauges.routing_entries,
+            stored_events=gauges.stored_events,
+            rates=Rates(
+                published=self._rate("published", counters.events_published),
+                delivered=self._rate("delivered", counters.events_delivered),
+                forwarded=self._rate("forwarded", counters.events_forwarded),
+                dropped=self._rate("dropped", sum(counters.dropped.values())),
+                received_bytes=self._rate("received", counters.bytes_received),
+                sent_bytes=self._rate("sent", counters.bytes_sent),
+            ),
+            queues=Queues(
+                frames=gauges.queued_frames, bytes=gauges.queued_bytes, longest_bytes=longest
+            ),
+            dropped=dict(counters.dropped),
+            known_peers=gauges.known_peers,
+            peers=tuple(self._peer_views()),
+            troubles=self.standing.troubles(),
+        )
+
+    def _rate(self, name: str, count: int) -> float:
+        meter = self._meters.get(name)
+        if meter is None:
+            meter = self._meters[name] = RateMeter(trio.current_time)
+            meter.rate(count)
+            return 0.0
+        # A connection that ends takes the counts of its peer with it.
+        return max(0.0, meter.rate(count))
+
+    def _links(self) -> Mapping[int, list[str]]:
+        """What leads to each peer, by handle."""
+        settings = self.core.settings
+        ring = 2 * settings.ring_links
+        sorts: dict[int, list[str]] = {}
+        for slot, handle in enumerate(self.core.neighbours()):
+            if handle >= 0:
+                friend = slot >= ring + settings.small_world_links
+                sort = _RING if slot < ring else _FRIEND if friend else _SMALL_WORLD
+                sorts.setdefault(handle, []).append(sort)
+        for handle in self.core.members():
+            sorts.setdefault(handle, []).append(_RANDOM)
+        return sorts
+
+    def _profiles(self) -> Mapping[int, tuple[int, int]]:
+        """Place and load of the peers in links and random view, by handle, as they last told."""
+        state = self.core.state
+        tells_load = state.params.ring_links > 0
+        known = {}
+        for words, profiles in (
+            (state.sampler.views[SELF], state.sampler.view_profile[SELF]),
+            (state.links[SELF], state.link_profile[SELF]),
+        ):
+            for word, profile in zip(words.tolist(), profiles.tolist(), strict=True):
+                if word >= 0:
+                    load = profile[LOAD] if tells_load else 0
+                    known[word & HANDLE_MASK] = (profile[IDENTIFIER], load)
+        return known
+
+    def _peer_views(self) -> list[PeerView]:
+        links, profiles = self._links(), self._profiles()
+        return [self._peer_view(entry, links, profiles) for entry in self.book]
+
+    def _peer_view(
+        self,
+        entry: Entry,
+        links: Mapping[int, list[str]],
+        profiles: Mapping[int, tuple[int, int]],
+    ) -> PeerView:
+        # A peer that is only known stands at its key, where all begin.
+        identifier, load = profiles.get(entry.handle, (entry.key, 0))
+        view = PeerView(
+            key=entry.key,
+            name=entry.name,
+            position=ring_fraction(identifier),
+            links=tuple(dict.fromkeys(links.get(entry.handle, ()))),
+            load=load / _EVENTS_A_ROUND,
+            heard_s=None if entry.heard_at is None else trio.current_time() - entry.heard_at,
+        )
+        connection = self.pool.get(entry.key)
+        if connection is None:
+            return view
+        stats = connection.stats
+        return attrs.evolve(
+            view,
+            connected=True,
+            round_trip_s=stats.round_trip_s,
+            received_per_s=self._rate(f"from {entry.key}", stats.frames_in),
+            sent_per_s=self._rate(f"to {entry.key}", stats.frames_out),
+            queued_bytes=connection.queued_bytes,
+        )

@@ -1,0 +1,215 @@
+"""What only the holder of the authority's key does: invite, admit, revoke."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Final
+
+from attrs import frozen
+
+from gossamer.node.errors import (
+    ClusterFolderError,
+    RevokedCertificateError,
+    TokenExpiredError,
+    TokenUnknownError,
+    TokenUsedError,
+)
+from gossamer.node.security.addresses import Address, check_addresses
+from gossamer.node.security.certificates import PeerCertificate, read_certificate
+from gossamer.node.security.cluster import Membership, load_signer, open_membership
+from gossamer.node.security.identity import Identity, key_text, permanent_key
+from gossamer.node.security.issuing import PEER_LIFETIME_S, issue_certificate
+from gossamer.node.security.joining.tokens import (
+    SECRET_BYTES,
+    Token,
+    token_id,
+)
+from gossamer.node.security.revocation import (
+    Revocation,
+    RevocationList,
+    load_list,
+    save_list,
+)
+from gossamer.node.store import Store
+from gossamer.node.store.admissions import IssuedCertificate, StoredToken
+from gossamer.protocol.kernel.errors import ConfigError
+
+TOKEN_LIFETIME_S: Final = 3600.0
+_REVOKED: Final = "revoked peer "
+
+
+@frozen
+class Registrar:
+    """A member that holds the authority's key; made by `open_registrar`.
+
+    Attributes:
+        member: its membership.
+        signer: the authority's key pair.
+    """
+
+    member: Membership
+    signer: Identity
+
+    def invite(
+        self,
+        store: Store,
+        addresses: tuple[Address, ...],
+        now: float,
+        lifetime_s: float = TOKEN_LIFETIME_S,
+    ) -> Token:
+        """A new token, of which ``store`` keeps a hash.
+
+        Args:
+            store: this member's state.
+            addresses: where it takes join requests.
+            now: Unix seconds.
+            lifetime_s: how long the token is good for.
+
+        Raises:
+            ConfigError: an address or the lifetime is impossible.
+            CapacityError: too many tokens are out.
+        """
+        check_addresses(addresses)
+        if not 0 < lifetime_s <= PEER_LIFETIME_S:
+            raise ConfigError("lifetime", lifetime_s, f"up to {PEER_LIFETIME_S:g} seconds")
+        authority = self.member.authority
+        token = Token(
+            authority.cluster,
+            authority.fingerprint,
+            self.member.identity.key,
+            addresses,
+            secrets.token_bytes(SECRET_BYTES),
+        )
+        store.admissions.add_token(StoredToken(token_id(token.secret), now + lifetime_s), now)
+        return token
+
+    def expects(self, store: Store, secret: bytes, public_key: bytes, now: float) -> bool:
+        """Whether a token is out with that secret, which no other peer used and is still good."""
+        token = store.admissions.find_token(token_id(secret))
+        if token is None or token.public_key not in (None, public_key):
+            return False
+        return now < token.expires_at
+
+    def redeem(
+        self, store: Store, secret: bytes, public_key: bytes, name: str, now: float
+    ) -> PeerCertificate:
+        """Give the one certificate that a token is worth.
+
+        Atomic: of two peers with the same token one gets it. The same peer may ask again, as it
+        must when the answer was lost, and gets the same certificate.
+
+        Raises:
+            TokenUnknownError: there is no such token.
+            TokenExpiredError: it is too old.
+            TokenUsedError: another peer used it.
+            RevokedCertificateError: the peer is one that was revoked.
+            ConfigError: the name is impossible.
+        """
+        with store.transaction():
+            token = store.admissions.find_token(token_id(secret))
+            if token is None:
+                raise TokenUnknownError
+            if token.public_key is not None and token.public_key != public_key:
+                raise TokenUsedError
+            if now >= token.expires_at:
+                raise TokenExpiredError
+            if self.revoked().forbids(permanent_key(public_key), 0):
+                raise RevokedCertificateError(permanent_key(public_key))
+            if token.certificate is not None:
+                return read_certificate(token.certificate)
+            certificate = self._issue(public_key, name, now)
+            store.admissions.use_token(token.hash, public_key, certificate.der)
+            record_certificate(store, certificate)
+            return certificate
+
+    def revoke(self, store: Store, who: str, now: float, *, unrecorded: bool = False) -> Revocation:
+        """Let the peer ``who``, a name or a key of 16 hexadecimal digits, belong no more.
+
+        Its entry joins the list in the member's folder, from where it spreads by gossip.
+
+        Args:
+            store: this member's state.
+            who: the peer.
+            now: Unix seconds.
+            unrecorded: take a key although no certificate of it is on record, as after the state
+                file was lost.
+
+        Raises:
+            ClusterFolderError: nobody, or several, are meant by ``who``, or this member is.
+            CapacityError: the list is full.
+        """
+        # The transaction keeps two commands from writing lists of the same sequence number.
+        with store.transaction():
+            key = self._key_of(store, who, unrecorded)
+            issued = store.admissions.certificates_of_key(key)
+            if key == self.member.identity.key:
+                reason = "is the membership that holds the authority; it cannot be revoked"
+                raise ClusterFolderError(self.member.folder.path, reason)
+            # The record may have been lost; no certificate outlives the authority.
+            ends = [certificate.not_after for certificate in issued]
+            last = max(ends, default=self.member.authority.not_after)
+            serials = tuple(certificate.serial for certificate in issued)
+            entry = Revocation(key, serials, int(last))
+            revoked = self.revoked().with_entry(entry, self.signer, now)
+            store.set_meta(_REVOKED + key_text(key), b"1")
+            save_list(self.member.folder.revoked, revoked)
+        return entry
+
+    def was_revoked(self, store: Store, key: int) -> bool:
+        """Whether the peer ``key`` was ever revoked, though it may be on the list no more."""
+        return store.get_meta(_REVOKED + key_text(key)) is not None
+
+    def current(self) -> Registrar:
+        """This registrar by the files in its folder as they are now: they may be renewed."""
+        return open_registrar(open_membership(self.member.folder.path))
+
+    def revoked(self) -> RevocationList:
+        """The list in the member's folder as it is now: a command may have changed it."""
+        return load_list(self.member.folder.revoked, self.member.authority)
+
+    def _issue(self, public_key: bytes, name: str, now: float) -> PeerCertificate:
+        return issue_certificate(self.member.authority, self.signer, public_key, name, now)
+
+    def _key_of(self, store: Store, who: str, unrecorded: bool) -> int:
+        """The key of the one peer that is meant by ``who``."""
+        folder = self.member.folder.path
+        keys = {issued.key for issued in store.admissions.certificates_of_name(who)}
+        if not keys and _is_key(who):
+            key = int(who, 16)
+            if unrecorded or store.admissions.certificates_of_key(key):
+                keys = {key}
+        if len(keys) > 1:
+            texts = ", ".join(sorted(map(key_text, keys)))
+            raise ClusterFolderError(
+                folder, f"has several peers named {who!r}, expected one of these keys: {texts}"
+            )
+        if not keys:
+            raise ClusterFolderError(
+                folder,
+                f"has issued nothing to {who!r}, expected a peer's name or key; if the record was"
+                " lost, its key of 16 hexadecimal digits and --unrecorded",
+            )
+        return keys.pop()
+
+
+def open_registrar(member: Membership) -> Registrar:
+    """The registrar in a membership that holds the authority's key.
+
+    Raises:
+        ClusterFolderError: it holds none; only the peer that made the cluster does.
+        KeyFileError: the key cannot be used.
+    """
+    return Registrar(member, load_signer(member.folder, member.authority))
+
+
+def record_certificate(store: Store, certificate: PeerCertificate) -> None:
+    """Note a certificate that was issued, so that it can be revoked by name."""
+    store.admissions.add_certificate(
+        IssuedCertificate(
+            certificate.serial, certificate.key, certificate.name, certificate.not_after
+        )
+    )
+
+
+def _is_key(text: str) -> bool:
+    return len(text) == 16 and set(text.lower()) <= set("0123456789abcdef")

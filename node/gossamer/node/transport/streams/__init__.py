@@ -1,0 +1,4 @@
+"""Byte streams: non-blocking writes, TLS driven by hand, graceful close, racing dials.
+
+Begin at `non_blocking`.
+"""
