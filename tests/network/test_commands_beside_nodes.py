@@ -30,7 +30,7 @@ ROLES = {
     "peer": (),
     "tree": ("--role", "broker"),
     "scot": ("--role", "broker", "--overlay", "scot", "--region", "a"),
-    "trees": ("--role", "broker", "--overlay", "trees"),
+    "trees": ("--role", "broker", "--overlay", "graph"),
 }
 # Commands that would never end are killed after so long.
 ENDLESS_S = 3.0

@@ -31,8 +31,8 @@ from gossamer.node.security.joining.join_protocol import Answer, Challenge, Requ
 from gossamer.node.security.joining.joining import (
     Admit,
     Attempts,
-    JoinDesk,
     JoinLimits,
+    JoinServer,
     admit_with,
     join,
     known_to,
@@ -58,17 +58,17 @@ def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
 @asynccontextmanager
 async def open_desk(
     cluster: MadeCluster, *, limits: JoinLimits | None = None, host: str = LOOPBACK
-) -> AsyncIterator[tuple[JoinDesk, int]]:
+) -> AsyncIterator[tuple[JoinServer, int]]:
     """A desk of the first peer, and its port."""
     async with writing_to(cluster.store) as writer:
         admit = admit_with(cluster.registrar, writer)
-        desk = JoinDesk(cluster.first, admit, limits, known_to(cluster.registrar, writer))
+        desk = JoinServer(cluster.first, admit, limits, known_to(cluster.registrar, writer))
         async with serving(desk, host) as port:
             yield desk, port
 
 
 @asynccontextmanager
-async def serving(desk: JoinDesk, host: str = LOOPBACK) -> AsyncIterator[int]:
+async def serving(desk: JoinServer, host: str = LOOPBACK) -> AsyncIterator[int]:
     listeners = await trio.open_tcp_listeners(0, host=host)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(serve_joins, desk, listeners)
@@ -185,7 +185,7 @@ async def test_tokens_that_are_no_good_are_told_apart(cluster: MadeCluster, tmp_
 
 @pytest.mark.trio
 async def test_a_member_without_the_authority_refuses(cluster: MadeCluster, tmp_path: Path) -> None:
-    desk = JoinDesk(cluster.admit("other"), None)
+    desk = JoinServer(cluster.admit("other"), None)
     async with serving(desk) as port:
         with pytest.raises(JoinRefusedError, match=r"holds no ca\.key") as caught:
             await join(invitation(cluster, port).to_text(), tmp_path / "new", "kitchen")
@@ -205,7 +205,7 @@ async def test_the_secret_goes_to_nobody_but_the_inviter(
 
     with made_cluster(tmp_path / "other") as other:
         for impostor in (cluster.admit("nosy"), other.first):
-            async with serving(JoinDesk(impostor, listen)) as port:
+            async with serving(JoinServer(impostor, listen)) as port:
                 with pytest.raises(JoinFailedError, match=r"expected one for|not of cluster"):
                     await join(invitation(cluster, port).to_text(), tmp_path / "new", "kitchen")
     assert heard == []
@@ -369,7 +369,7 @@ async def test_a_replayed_request_is_refused(cluster: MadeCluster, tmp_path: Pat
         return admit_and_record
 
     async with writing_to(cluster.store) as writer:
-        desk = JoinDesk(cluster.first, recording(admit_with(cluster.registrar, writer)))
+        desk = JoinServer(cluster.first, recording(admit_with(cluster.registrar, writer)))
         async with serving(desk) as port:
             await join(invitation(cluster, port).to_text(), tmp_path / "new", "kitchen")
             async with call(port) as tls:
@@ -429,7 +429,7 @@ async def test_a_full_disk_refuses_and_keeps_the_token(
     async def fail(_: Request) -> Answer:
         raise StoreFullError("state.db")
 
-    async with serving(JoinDesk(cluster.first, fail)) as port:
+    async with serving(JoinServer(cluster.first, fail)) as port:
         text = invitation(cluster, port).to_text()
         with pytest.raises(JoinRefusedError, match="its log says why"):
             await join(text, tmp_path / "new", "kitchen")
@@ -443,7 +443,7 @@ async def test_an_inviter_that_breaks_the_rules_is_not_believed(
     async def send_junk(_: Request) -> Answer:
         return Answer(certificate=b"junk", revoked=cluster.first.revoked.to_bytes())
 
-    async with serving(JoinDesk(cluster.first, send_junk)) as port:
+    async with serving(JoinServer(cluster.first, send_junk)) as port:
         with pytest.raises(JoinFailedError, match="no certificate"):
             await join(invitation(cluster, port).to_text(), tmp_path / "new", "kitchen")
     assert not (tmp_path / "new" / "peer.pem").exists()

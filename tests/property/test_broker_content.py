@@ -16,10 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gossamer.protocol.brokers.core import messages as m
-from gossamer.protocol.brokers.graph.broker import TreeBroker
+from gossamer.protocol.brokers.graph.broker import GraphBroker
 from gossamer.protocol.brokers.graph.memory import messages as trees
 from gossamer.protocol.brokers.graph.memory.messages import NO_TERM, NO_VERSION
-from gossamer.protocol.brokers.graph.memory.settings import MAX_SAMPLES, TreeSettings
+from gossamer.protocol.brokers.graph.memory.settings import MAX_SAMPLES, GraphSettings
 from gossamer.protocol.brokers.scot import ScotBroker, ScotSettings
 from gossamer.protocol.brokers.scot.memory import messages as scot
 from gossamer.protocol.brokers.scot.overlay.labels import BrokerLabel, ClusterBitVector
@@ -186,7 +186,7 @@ def tree_messages() -> st.SearchStrategy[Any]:
 
 BROKER_SETTINGS = BrokerSettings(retained_publications=5)
 SCOT_SETTINGS = ScotSettings(routing="static", around_failures=True, take_over=True)
-TREE_SETTINGS = TreeSettings(probability=1.0)
+TREE_SETTINGS = GraphSettings(probability=1.0)
 POSITION = Position(BrokerLabel("R", 0), 2, frozenset({"S"}))
 
 
@@ -202,8 +202,8 @@ def scot_broker() -> ScotBroker:
     return made
 
 
-def tree_broker() -> TreeBroker:
-    made = TreeBroker("A", TREE_SETTINGS, new_index=PlainIndex)
+def tree_broker() -> GraphBroker:
+    made = GraphBroker("A", TREE_SETTINGS, new_index=PlainIndex)
     made.handle(0, None, m.Restarted())
     made.handle(0, None, trees.NeighbourUp("B"))
     return made
@@ -217,8 +217,8 @@ def load_scot(data: Any) -> ScotBroker:
     return ScotBroker.load(data, POSITION, SCOT_SETTINGS, new_index=PlainIndex)
 
 
-def load_tree(data: Any) -> TreeBroker:
-    return TreeBroker.load(data, TREE_SETTINGS, new_index=PlainIndex)
+def load_tree(data: Any) -> GraphBroker:
+    return GraphBroker.load(data, TREE_SETTINGS, new_index=PlainIndex)
 
 
 FAMILIES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any], st.SearchStrategy[Any]]] = {
@@ -312,9 +312,9 @@ def test_clients_with_odd_names_are_refused(family: str) -> None:
 
 @pytest.mark.parametrize("name", ["kept", "samples"])
 def test_a_graph_keeps_no_more_samples_than_a_message_tells(name: str) -> None:
-    TreeSettings(**{name: MAX_SAMPLES})
+    GraphSettings(**{name: MAX_SAMPLES})
     with pytest.raises(ConfigError, match=f"{name} is 10001, expected at most 10000"):
-        TreeSettings(**{name: MAX_SAMPLES + 1})
+        GraphSettings(**{name: MAX_SAMPLES + 1})
 
 
 def test_a_graph_takes_no_more_filters_of_a_client_than_a_message_says(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, note, settings
 from hypothesis import strategies as st
 
-from gossamer.protocol.brokers.graph.memory.settings import TreeSettings
+from gossamer.protocol.brokers.graph.memory.settings import GraphSettings
 from gossamer.protocol.brokers.graph.memory.state import PLANNING, PREPARING, SWITCHING
 from support.tree_brokers import TICK, TreeOverlay, random_links
 from support.tree_play import FAILURES, FORGET, KILL, NOTHING, TreePlay
@@ -43,7 +43,7 @@ def test_nothing_is_lost_whatever_fails_as_long_as_it_comes_back(seed: int) -> N
     assert play.missed() == []
     assert play.unwanted() == []
     assert play.overlay.total("lost") == 0
-    assert all(one.sizes().stranded == 0 for one in play.overlay.brokers.values())
+    assert all(one.sizes().parked == 0 for one in play.overlay.brokers.values())
 
 
 @pytest.mark.parametrize("failure", [failure for failure in FAILURES if failure != KILL])
@@ -57,7 +57,7 @@ def test_in_the_end_nothing_waits_and_earlier_trees_are_forgotten(failure: str, 
     graph = play.overlay.graph()
     for name, broker in play.overlay.brokers.items():
         sizes = broker.sizes()
-        assert sizes.custody == 0
+        assert sizes.in_flight == 0
         present = broker.present
         if present is not None:
             # The one that a coordinator had brokers hold before it lost its office is left until
@@ -68,7 +68,7 @@ def test_in_the_end_nothing_waits_and_earlier_trees_are_forgotten(failure: str, 
             assert len(set(makers)) == len(makers)
             assert (broker.term.number, broker.term.broker) not in makers
         if broker.reachable == set(graph):
-            assert sizes.stranded == 0
+            assert sizes.parked == 0
             assert present is not None
             assert set(present.plan.brokers) == set(graph), name
 
@@ -105,7 +105,7 @@ def test_a_broker_that_is_loaded_goes_on_as_the_one_that_was_dumped(seed: int) -
     note(f"seed {seed}")
     draw = random.Random(seed)
     overlays = []
-    settings_ = TreeSettings(probability=0.5, interval=2 * TICK, threshold=0.0)
+    settings_ = GraphSettings(probability=0.5, interval=2 * TICK, threshold=0.0)
     for swaps in (False, True):
         chance = random.Random(seed)
         overlay = TreeOverlay(random_links(5, 3, random.Random(seed)), settings_, seed)
@@ -132,7 +132,7 @@ def begun_installing(steps: int) -> tuple[TreeOverlay, str | None]:
     A document is published at every message.
     """
     links = [("b0", "b1"), ("b1", "b2"), ("b2", "b3"), ("b3", "b0"), ("b1", "b3")]
-    planning = TreeSettings(probability=1.0, interval=2 * TICK, threshold=0.0)
+    planning = GraphSettings(probability=1.0, interval=2 * TICK, threshold=0.0)
     overlay = TreeOverlay(links, planning, seed=steps)
     for name, broker, text in (("odd", "b2", "odd == true"), ("all", "b3", "present(n)")):
         overlay.subscribe(name, broker, text)

@@ -17,7 +17,7 @@ from gossamer.protocol.brokers.core.messages import (
     Subscribe,
     TimerFired,
 )
-from gossamer.protocol.brokers.graph.broker import TreeBroker
+from gossamer.protocol.brokers.graph.broker import GraphBroker
 from gossamer.protocol.brokers.graph.codec import (
     BETWEEN_BROKERS,
     SHAPES,
@@ -135,7 +135,7 @@ def test_a_broker_survives_a_neighbour_that_says_anything(lies: list[Any]) -> No
         for effect in broker.handle(overlay.now, neighbour("b2"), message):
             if isinstance(effect, Send):
                 read_between(plain_message(effect.message))
-    again = TreeBroker.load(cbor2.loads(cbor2.dumps(broker.dump())), SETTINGS)
+    again = GraphBroker.load(cbor2.loads(cbor2.dumps(broker.dump())), SETTINGS)
     assert again.dump() == broker.dump()
 
 

@@ -20,10 +20,10 @@ from support.node_processes import PATIENCE_S, Shell, end, free_ports, wait_for_
 
 POLL_S = 0.1
 SETTINGS = {
-    "trees.probability": 1,
-    "trees.interval_s": 1,
-    "trees.tick_s": 0.3,
-    "trees.threshold": 0,
+    "graph.probability": 1,
+    "graph.interval_s": 1,
+    "graph.tick_s": 0.3,
+    "graph.threshold": 0,
     "discovery.multicast": "false",
 }
 """All publications are sampled and any saving is worth other trees, so that there are many."""
@@ -67,7 +67,7 @@ class GraphProcesses:
         for other in self.neighbours(number):
             options += ["--neighbour", f"127.0.0.1:{self._first_port + other - 1}"]
         self.running[number] = self.shell.start(
-            *("node", "run", f"demo/peer{number}", "--role", "broker", "--overlay", "trees"),
+            *("node", "run", f"demo/peer{number}", "--role", "broker", "--overlay", "graph"),
             *options,
             stdout=subprocess.DEVNULL,
         )

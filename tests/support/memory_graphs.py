@@ -12,14 +12,14 @@ import trio
 
 from gossamer.node.broker.families.graph import GraphKind
 from gossamer.node.broker.families.kinds import Kind
-from gossamer.protocol.brokers.graph.memory.settings import TreeSettings
+from gossamer.protocol.brokers.graph.memory.settings import GraphSettings
 from support.memory_brokers import LIMITS, PATIENCE_S, MemoryBrokers
 from support.memory_transport import MemoryNetwork
 from support.waiting import eventually
 
 RING = ((1, 2), (2, 3), (3, 4), (4, 5), (5, 1), (2, 5))
 # All documents are sampled, and any saving is worth other trees, so that there are many.
-PLANNING = TreeSettings(probability=1.0, interval=5_000_000, threshold=0.0)
+PLANNING = GraphSettings(probability=1.0, interval=5_000_000, threshold=0.0)
 
 
 @attrs.define
@@ -30,7 +30,7 @@ class MemoryGraph(MemoryBrokers):
         planning: settings of all brokers.
     """
 
-    planning: TreeSettings = PLANNING
+    planning: GraphSettings = PLANNING
 
     def kind(self, number: int) -> Kind:
         del number
@@ -55,7 +55,7 @@ class MemoryGraph(MemoryBrokers):
         for number, node in self.nodes.items():
             broker = self.machine(number)
             sizes = broker.sizes()
-            if node.engine.waiting or node.engine.busy or node.backlog or sizes.custody:
+            if node.engine.waiting or node.engine.busy or node.backlog or sizes.in_flight:
                 return False
             if broker.present is None or broker.reachable != running:
                 return False

@@ -35,7 +35,7 @@ tracked = st.one_of(
         places,
         st.lists(places, max_size=3).map(tuple),
     ),
-    st.builds(m.Stead, notification, clusters),
+    st.builds(m.ProxyNotification, notification, clusters),
     promised,
     st.builds(m.TakenBack, names, names),
     owed,

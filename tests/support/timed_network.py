@@ -20,7 +20,7 @@ import trio
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.core import Core, Record
-from gossamer.node.peer.frames.descriptor_authentication import PlainVouching
+from gossamer.node.peer.frames.descriptor_authentication import PlainAuthentication
 from gossamer.node.peer.frames.events import EventMemory
 from gossamer.node.peer.frames.wire import Wire, frame_types
 from gossamer.node.peer.runtime import Delivery, Runtime
@@ -74,13 +74,13 @@ class TimedNode:
         self.counters = Counters()
         self.events = EventMemory(1 << 12, 1 << 24)
         self.book = AddressBook(key, 1 << 12, lambda: self.runtime.held(), trio.current_time)
-        vouching = PlainVouching(key, self.book)
-        wire = Wire(network.codec, self.book, vouching, self.events)
+        authentication = PlainAuthentication(key, self.book)
+        wire = Wire(network.codec, self.book, authentication, self.events)
         self.runtime = Runtime(
             self.core,
             self.book,
             wire,
-            vouching,
+            authentication,
             self.events,
             self.counters,
             self._on_delivery,

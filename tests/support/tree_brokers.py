@@ -18,7 +18,7 @@ from gossamer.protocol.brokers.core.messages import (
     TimerFired,
     Unsubscribe,
 )
-from gossamer.protocol.brokers.graph.broker import TreeBroker
+from gossamer.protocol.brokers.graph.broker import GraphBroker
 from gossamer.protocol.brokers.graph.codec import plain_message, read_between
 from gossamer.protocol.brokers.graph.coordinator.planning import solve
 from gossamer.protocol.brokers.graph.memory.effects import Deliver, Effect, MakePlan, Refuse, Send
@@ -31,7 +31,7 @@ from gossamer.protocol.brokers.graph.memory.messages import (
     Sampled,
 )
 from gossamer.protocol.brokers.graph.memory.problem import Problem
-from gossamer.protocol.brokers.graph.memory.settings import TreeSettings
+from gossamer.protocol.brokers.graph.memory.settings import GraphSettings
 from gossamer.protocol.brokers.tree import Id, client, neighbour
 from gossamer.protocol.content.filters import parse
 from support.plain_index import PlainIndex
@@ -40,7 +40,7 @@ MANY = 200_000
 """More steps than anything here takes to settle."""
 
 TICK = 1_000_000
-SETTINGS = TreeSettings(probability=1.0, interval=5 * TICK, threshold=0.0)
+SETTINGS = GraphSettings(probability=1.0, interval=5 * TICK, threshold=0.0)
 
 Link = tuple[str, str]
 
@@ -72,11 +72,11 @@ class TreeOverlay:
     def __init__(
         self,
         links: Iterable[Link],
-        settings: TreeSettings = SETTINGS,
+        settings: GraphSettings = SETTINGS,
         seed: int = 0,
         make_plan: Callable[[int, Problem], Message] = solve,
     ) -> None:
-        self.brokers: dict[str, TreeBroker] = {}
+        self.brokers: dict[str, GraphBroker] = {}
         self.now = 0
         self.deliveries: list[Delivery] = []
         self.published: dict[Id, tuple[str, dict[str, object]]] = {}
@@ -94,7 +94,7 @@ class TreeOverlay:
         self._plans: list[tuple[str, MakePlan]] = []
         self._timers: dict[str, SetTimer] = {}
         for name in sorted({end for pair in self.links for end in pair}):
-            self.brokers[name] = TreeBroker(name, settings, new_index=PlainIndex)
+            self.brokers[name] = GraphBroker(name, settings, new_index=PlainIndex)
             self.tell(name, None, Restarted())
         for one, other in self.links:
             self.mend_link(one, other)
@@ -165,10 +165,10 @@ class TreeOverlay:
         """Let a dead broker come back, as it was or without memory."""
         data = self.dead.pop(name)
         if remembers:
-            self.brokers[name] = TreeBroker.load(data, self._settings, new_index=PlainIndex)
+            self.brokers[name] = GraphBroker.load(data, self._settings, new_index=PlainIndex)
         else:
             self.home = {one: home for one, home in self.home.items() if home != name}
-            self.brokers[name] = TreeBroker(
+            self.brokers[name] = GraphBroker(
                 name, self._settings, incarnation=1 + self.now // TICK, new_index=PlainIndex
             )
         self.tell(name, None, Restarted())
@@ -179,7 +179,7 @@ class TreeOverlay:
     def swap(self, name: str) -> None:
         """Put a broker in the place of one that is loaded from what it dumps."""
         data = cbor2.loads(cbor2.dumps(self.brokers[name].dump()))
-        self.brokers[name] = TreeBroker.load(data, self._settings, new_index=PlainIndex)
+        self.brokers[name] = GraphBroker.load(data, self._settings, new_index=PlainIndex)
 
     def tick(self, ticks: int = 1) -> None:
         """Let time pass until all brokers have looked at what there is to do, so many times."""
@@ -228,9 +228,9 @@ class TreeOverlay:
 
     def samples_at(self, coordinator: str) -> list[Sampled]:
         """The documents that a coordinator has as its sample."""
-        office = self.brokers[coordinator]._state.office
-        assert office is not None
-        return list(office.samples.values())
+        coordination = self.brokers[coordinator]._state.coordination
+        assert coordination is not None
+        return list(coordination.samples.values())
 
     def graph(self) -> nx.Graph:
         """The brokers that live, and the links between them that work."""

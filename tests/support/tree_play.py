@@ -9,7 +9,7 @@ from typing import Final
 import networkx as nx
 from attrs import define, field
 
-from gossamer.protocol.brokers.graph.memory.settings import STRATEGIES, TreeSettings
+from gossamer.protocol.brokers.graph.memory.settings import STRATEGIES, GraphSettings
 from gossamer.protocol.content.filters import parse
 from support.tree_brokers import TICK, TreeOverlay, random_links
 
@@ -42,7 +42,7 @@ class TreePlay:
     def drawn(cls, failure: str, seed: int) -> TreePlay:
         """A play that has not begun, with clients whose subscriptions stand."""
         draw = random.Random(seed)
-        settings = TreeSettings(
+        settings = GraphSettings(
             probability=1.0,
             interval=draw.choice([1, 3]) * TICK,
             threshold=draw.choice([0.0, 0.1]),

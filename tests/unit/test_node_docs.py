@@ -13,7 +13,7 @@ from gossamer.node.broker.families.scot import ScotKind
 from gossamer.node.broker.links.wire import OVERLAY_FRAMES, SCOT_FRAMES
 from gossamer.node.cli.broker import advertise_app, batch_app, unsub_app
 from gossamer.node.cli.node import app, pub_app, sub_app, top_app
-from gossamer.node.config.graph import TreesSection
+from gossamer.node.config.graph import GraphSection
 from gossamer.node.config.node import SECTIONS
 from gossamer.node.config.scot import ScotSection
 from gossamer.node.local.frames import LOCAL_TYPES
@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = (ROOT / "docs/node.md").read_text(encoding="utf-8")
 BROKER_DOCS = (ROOT / "docs/broker-node.md").read_text(encoding="utf-8")
 SCOT_DOCS = (ROOT / "docs/scot-node.md").read_text(encoding="utf-8")
-GRAPH_DOCS = (ROOT / "docs/tree-brokers.md").read_text(encoding="utf-8")
+GRAPH_DOCS = (ROOT / "docs/graph-brokers.md").read_text(encoding="utf-8")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -78,7 +78,7 @@ def test_what_there_is_for_brokers_of_a_scot_is_described() -> None:
 
 
 def test_what_there_is_for_brokers_of_a_graph_is_described() -> None:
-    for field in attrs.fields(TreesSection):
+    for field in attrs.fields(GraphSection):
         assert f"`{field.name}`" in GRAPH_DOCS
     for name in GraphKind.counted:
         assert f"`{name}`" in GRAPH_DOCS

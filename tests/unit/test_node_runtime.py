@@ -11,7 +11,7 @@ import trio
 
 from gossamer.node.errors import FrameTooLarge, MalformedCertificateError, PeerUnreachable
 from gossamer.node.monitoring.metrics import Counters
-from gossamer.node.peer.frames.certificate_requests import MAX_HELD, CertificateDesk
+from gossamer.node.peer.frames.certificate_requests import MAX_HELD, CertificateService
 from gossamer.node.peer.frames.core import SELF, Box, Core, header, unreachable
 from gossamer.node.peer.gossip_timer import SteadyRounds
 from gossamer.node.peer.load.sender import MAX_WAITING, PoolOutlet
@@ -150,7 +150,9 @@ class Asking:
             self.now = cluster.now
         self.books = [DescriptorBook(m.authority, m.revoked) for m in self.members]
         self.desks = [
-            CertificateDesk(book, (m.identity.key, m.certificate.der), self._send, lambda: self.now)
+            CertificateService(
+                book, (m.identity.key, m.certificate.der), self._send, lambda: self.now
+            )
             for m, book in zip(self.members, self.books, strict=True)
         ]
 

@@ -15,8 +15,8 @@ from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.core import SELF, Core, Record
 from gossamer.node.peer.frames.descriptor_authentication import (
     SIGNINGS_A_ROUND,
-    PlainVouching,
-    SignedVouching,
+    PlainAuthentication,
+    SignedAuthentication,
 )
 from gossamer.node.peer.frames.events import EventMemory
 from gossamer.node.peer.frames.wire import Wire, frame_types
@@ -63,7 +63,7 @@ class Side:
     counters: Counters = attrs.field(factory=Counters)
     events: EventMemory = attrs.field(factory=lambda: EventMemory(8, 1 << 16))
     descriptors: DescriptorBook = attrs.field(init=False)
-    vouching: SignedVouching = attrs.field(init=False)
+    authentication: SignedAuthentication = attrs.field(init=False)
     wire: Wire = attrs.field(init=False)
     signed: int = 0
 
@@ -71,7 +71,7 @@ class Side:
         self.core = Core(SETTINGS, self.key)
         self.book = AddressBook(self.key, 64, lambda: (), lambda: NOW)
         self.descriptors = DescriptorBook(self.member.authority, self.member.revoked)
-        self.vouching = SignedVouching(
+        self.authentication = SignedAuthentication(
             self.member.authority,
             self.member.identity,
             self.member.certificate,
@@ -84,8 +84,8 @@ class Side:
             first_range=CODEC.first_range,
             load_step=LOAD_STEP,
         )
-        self.vouching.addresses = (Address("127.0.0.1", 4000),)
-        self.wire = Wire(CODEC, self.book, self.vouching, self.events)
+        self.authentication.addresses = (Address("127.0.0.1", 4000),)
+        self.wire = Wire(CODEC, self.book, self.authentication, self.events)
 
     def _next(self) -> int:
         self.signed += 1
@@ -103,8 +103,8 @@ class Side:
     def hear(self, other: Side, profile: tuple[int, ...] | None = None) -> int:
         """Take a descriptor of the other, too; return its handle here."""
         handle = self.meet(other)
-        entry = other.vouching.own(other.core.profile if profile is None else profile)
-        assert self.vouching.read(entry, set()) is not None
+        entry = other.authentication.own(other.core.profile if profile is None else profile)
+        assert self.authentication.read(entry, set()) is not None
         return handle
 
     def descriptor(self, handle: int, age: int = 0, profile: tuple[int, ...] = ()) -> list[int]:
@@ -213,7 +213,7 @@ def test_a_stale_descriptor_counts_for_its_age_and_the_newest_for_what_it_says(
 ) -> None:
     alice, bob, carol = sides
     newer = with_word(carol.core.profile, LOAD, 77)
-    carol.vouching.new_round()
+    carol.authentication.new_round()
     bob.hear(carol, newer)
     frame = links_frame(alice, (alice.book.handle_of(carol.key), 2))
     record = bob.wire.decode(alice.key, frame).record
@@ -226,7 +226,7 @@ def test_a_sender_that_passes_another_off_as_itself_is_cut(sides: tuple[Side, Si
     alice, bob, carol = sides
     bob.meet(carol)
     frame = links_frame(alice)
-    frame["peers"][0] = alice.vouching.show(carol.key)
+    frame["peers"][0] = alice.authentication.show(carol.key)
     with pytest.raises(BadFrame, match="descriptor of the sender"):
         bob.wire.decode(alice.key, frame)
 
@@ -359,10 +359,10 @@ def test_a_publisher_is_named_as_every_peer_is_and_never_by_a_handle(
     """A handle of the sender's means somebody else to the receiver, or nobody at all."""
     alice, bob, carol = sides
     alice.events.keep(9, b"exact")
-    bob.vouching.own(bob.core.profile)
+    bob.authentication.own(bob.core.profile)
     body = event_body(9)
     body[EVENT_ORIGIN] = alice.book.handle_of(bob.key)
-    bob.vouching.own(bob.core.profile)
+    bob.authentication.own(bob.core.profile)
     frame = read(alice.wire.encode([BODY + 7, EVENT, 1, SELF, *body], ()) or b"")
     record = bob.wire.decode(alice.key, frame).record
     assert record is not None
@@ -428,34 +428,36 @@ def test_loads_are_signed_once_a_round_by_steps_and_places_a_few_times(
 ) -> None:
     alice = sides[0]
     profile = alice.core.profile
-    alice.vouching.own(profile)
+    alice.authentication.own(profile)
     begun = alice.signed
-    alice.vouching.new_round()
+    alice.authentication.new_round()
     for load in range(1, 10):
-        alice.vouching.own(with_word(profile, LOAD, load))
+        alice.authentication.own(with_word(profile, LOAD, load))
     assert alice.signed == begun + 1
     profile = with_word(profile, LOAD, LOAD_STEP)
     for place in range(1, 10):
-        alice.vouching.own(with_word(profile, ARC_START, place))
+        alice.authentication.own(with_word(profile, ARC_START, place))
     assert alice.signed == begun + SIGNINGS_A_ROUND
     for load in (1, LOAD_STEP + 1, 2 * LOAD_STEP - 1):
-        alice.vouching.new_round()
-        alice.vouching.own(with_word(with_word(profile, ARC_START, 3), LOAD, load))
+        alice.authentication.new_round()
+        alice.authentication.own(with_word(with_word(profile, ARC_START, 3), LOAD, load))
     assert alice.signed == begun + SIGNINGS_A_ROUND
     for load in (2 * LOAD_STEP, LOAD_STEP):
         begun = alice.signed
-        alice.vouching.new_round()
-        alice.vouching.own(with_word(with_word(profile, ARC_START, 3), LOAD, load))
+        alice.authentication.new_round()
+        alice.authentication.own(with_word(with_word(profile, ARC_START, 3), LOAD, load))
         assert alice.signed == begun + 1
 
 
 def test_without_certificates_profiles_and_addresses_are_believed_as_they_come() -> None:
     books = [AddressBook(key, 8, lambda: (), lambda: NOW) for key in (100, 200)]
-    vouchings = [PlainVouching(key, book) for key, book in zip((100, 200), books, strict=True)]
-    vouchings[0].addresses = (Address("127.0.0.1", 1),)
+    authentications = [
+        PlainAuthentication(key, book) for key, book in zip((100, 200), books, strict=True)
+    ]
+    authentications[0].addresses = (Address("127.0.0.1", 1),)
     one, two = (
-        Wire(CODEC, book, vouching, EventMemory(1, 1))
-        for book, vouching in zip(books, vouchings, strict=True)
+        Wire(CODEC, book, authentication, EventMemory(1, 1))
+        for book, authentication in zip(books, authentications, strict=True)
     )
     profile = Core(SETTINGS, 100).profile
     books[0].learn(300, [Address("127.0.0.1", 3)])
@@ -486,7 +488,7 @@ def test_who_wants_to_know_travels_with_an_event(sides: tuple[Side, Side, Side])
     record = bob.wire.decode(alice.key, frame).record
     assert record is not None
     assert bob.book.key_of(record[BODY + EVENT_ORIGIN]) == alice.key
-    assert bob.book.addresses_of(alice.key) == alice.vouching.addresses
+    assert bob.book.addresses_of(alice.key) == alice.authentication.addresses
     carol.meet(bob)
     carol.meet(alice)
     passed_on = bob.encode(EVENT, bob.book.handle_of(carol.key), record[BODY:])

@@ -132,7 +132,7 @@ def test_a_copied_or_pickled_struct_has_arrays_of_its_own() -> None:
 def test_code_made_for_sizes_serves_these_alone_and_does_the_same() -> None:
     outer, taller, wider = (make_outer(rows, columns) for rows, columns in ((2, 4), (9, 4), (2, 5)))
     for one in (outer, taller, wider):
-        one.tell_sizes()
+        one.specialise_for_sizes()
     before = len(read_all.compiled.signatures)
     for one in (outer, taller):
         assert read_all(one) == read_all.interpreted(one)
@@ -144,9 +144,9 @@ def test_code_made_for_sizes_serves_these_alone_and_does_the_same() -> None:
 def test_no_code_is_made_for_a_number_that_is_no_size() -> None:
     one, other = (make_sampler(4, CYCLON, 4, 2, 1, seed) for seed in (1, 2))
     for sampler in (one, other):
-        sampler.tell_sizes()
-    assert one.known_words() == other.known_words()
-    assert 4 in one.known_words()
+        sampler.specialise_for_sizes()
+    assert one.constant_words() == other.constant_words()
+    assert 4 in one.constant_words()
 
 
 def test_columns_of_rows_lie_side_by_side_from_a_cache_line_on() -> None:

@@ -109,7 +109,7 @@ def test_what_comes_to_the_backup_late_goes_on_to_the_broker_that_is_back() -> N
     backup = a_backup()
     backup.handle(0, None, m.NeighbourDown(HOME))
     up(backup, HOME)
-    late = m.Stead(a_notification(3), 0)
+    late = m.ProxyNotification(a_notification(3), 0)
     effects = backup.handle(0, neighbour(THIRD), m.Numbered(5, late))
     assert sent_on(effects) == [(HOME, late)]
     assert acknowledge(backup, effects) == [Send(THIRD, m.Acknowledge(5, True))]
@@ -118,11 +118,13 @@ def test_what_comes_to_the_backup_late_goes_on_to_the_broker_that_is_back() -> N
 def test_a_broker_that_is_back_gives_what_went_to_its_backup_to_its_clients_alone() -> None:
     home = with_ada(a_broker())
     home.handle(0, neighbour(BESIDE), m.Subscription(Id(BESIDE, 1), WANTED, vector(0)))
-    late = m.Stead(a_notification(3), 0)
+    late = m.ProxyNotification(a_notification(3), 0)
     effects = home.handle(0, neighbour(BACKUP), m.Numbered(5, late))
     assert delivered(effects) == [3]
     assert list(numbered(effects)) == [(BACKUP, "Owed")]
-    (refused,) = home.handle(0, neighbour(BACKUP), m.Numbered(6, m.Stead(a_notification(3), 3)))
+    (refused,) = home.handle(
+        0, neighbour(BACKUP), m.Numbered(6, m.ProxyNotification(a_notification(3), 3))
+    )
     assert isinstance(refused, Refuse)
     assert "expected one from 0 to 2" in str(refused.error)
 
@@ -131,7 +133,7 @@ def test_what_a_broker_that_died_again_was_sent_is_kept_for_it() -> None:
     backup = a_backup()
     backup.handle(0, None, m.NeighbourDown(HOME))
     up(backup, HOME)
-    backup.handle(0, neighbour(THIRD), m.Numbered(5, m.Stead(a_notification(3), 0)))
+    backup.handle(0, neighbour(THIRD), m.Numbered(5, m.ProxyNotification(a_notification(3), 0)))
     effects = backup.handle(0, None, m.NeighbourDown(HOME))
     assert Send(THIRD, m.Acknowledge(5, True)) in effects
     assert delivered(backup.handle(0, ADA, Attach())) == [1, 3]

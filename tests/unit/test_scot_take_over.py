@@ -116,7 +116,7 @@ def test_a_client_whose_broker_is_there_is_sent_there() -> None:
 def test_a_guest_gets_what_it_is_owed_and_asks_for_nothing_new() -> None:
     backup = a_backup()
     backup.handle(0, None, m.NeighbourDown("B(a,0)"))
-    backup.handle(0, neighbour(THIRD), m.Numbered(5, m.Stead(a_notification(2), 0)))
+    backup.handle(0, neighbour(THIRD), m.Numbered(5, m.ProxyNotification(a_notification(2), 0)))
     effects = backup.handle(0, ADA, Attach())
     assert Adopted("ada", "B(a,0)", (("s", WANTED),)) in effects
     assert [one.notification.id.number for one in effects if isinstance(one, Deliver)] == [1, 2]
@@ -124,7 +124,9 @@ def test_a_guest_gets_what_it_is_owed_and_asks_for_nothing_new() -> None:
         (refused,) = backup.handle(0, ADA, message)
         assert isinstance(refused, Refuse)
         assert isinstance(refused.error, GuestError)
-    later = backup.handle(0, neighbour(THIRD), m.Numbered(6, m.Stead(a_notification(3), 0)))
+    later = backup.handle(
+        0, neighbour(THIRD), m.Numbered(6, m.ProxyNotification(a_notification(3), 0))
+    )
     assert [one.client for one in later if isinstance(one, Deliver)] == ["ada"]
     assert acknowledge(backup, later) == [Send(THIRD, m.Acknowledge(6, True))]
 
@@ -133,7 +135,7 @@ def test_a_broker_that_is_back_is_handed_what_its_clients_have_not_taken() -> No
     home, backup = with_ada(a_broker()), a_backup()
     home.handle(0, neighbour(BESIDE), m.Numbered(7, a_notification(1)))
     backup.handle(0, None, m.NeighbourDown("B(a,0)"))
-    backup.handle(0, neighbour(THIRD), m.Numbered(5, m.Stead(a_notification(2), 0)))
+    backup.handle(0, neighbour(THIRD), m.Numbered(5, m.ProxyNotification(a_notification(2), 0)))
     backup.handle(0, ADA, Attach())
     backup.handle(0, ADA, m.Took((Id("far", 1),)))
     effects = backup.handle(0, None, NeighbourUp("B(a,0)", BrokerLabel("a", 0), synchronise=True))

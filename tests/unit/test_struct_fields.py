@@ -59,13 +59,22 @@ def test_float_fields_reach_compiled_rules_bit_for_bit(rate: float) -> None:
 def test_float_fields_are_no_sizes_that_code_is_made_for() -> None:
     one, other = make_rates(0.25), make_rates(0.5)
     for rates in (one, other):
-        rates.tell_sizes()
-    assert one.known_words() == other.known_words()
+        rates.specialise_for_sizes()
+    assert one.constant_words() == other.constant_words()
     assert [add_up.compiled(one), one.sums[0], other.rate] == [7, 0.25, 0.5]
 
 
 @pytest.mark.parametrize(
-    "name", ["view", "unboxed", "known_words", "tell_sizes", "block_address", "is_column", "_own"]
+    "name",
+    [
+        "view",
+        "unboxed",
+        "constant_words",
+        "specialise_for_sizes",
+        "block_address",
+        "is_column",
+        "_own",
+    ],
 )
 def test_a_field_of_a_name_that_is_taken_is_refused_with_its_class(name: str) -> None:
     with pytest.raises(StructError, match=rf"^field {name} of struct Mine: the name is taken, exp"):

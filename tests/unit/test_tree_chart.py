@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from gossamer.protocol.brokers.graph.memory.topology_map import Chart
+from gossamer.protocol.brokers.graph.memory.topology_map import TopologyMap
 
 
-def chart_of(**links: str) -> Chart:
+def chart_of(**links: str) -> TopologyMap:
     """What broker "a" has heard: of each broker, the letters of those that it names."""
-    chart = Chart("a")
+    topology = TopologyMap("a")
     for broker, named in links.items():
-        chart.set_links(broker, dict.fromkeys(named, 1.0), 0)
-    return chart
+        topology.set_links(broker, dict.fromkeys(named, 1.0), 0)
+    return topology
 
 
 def test_a_link_works_where_both_ends_say_so() -> None:
-    chart = chart_of(a="b", b="ac", c="d", d="c")
-    assert chart.reachable == {"a", "b"}
-    assert chart.cost("c", "b") is None
+    topology = chart_of(a="b", b="ac", c="d", d="c")
+    assert topology.reachable == {"a", "b"}
+    assert topology.cost("c", "b") is None
 
 
 def test_who_is_missed_hangs_at_the_end_of_a_link_that_it_names() -> None:
@@ -28,8 +28,8 @@ def test_or_of_one_that_others_name() -> None:
 
 
 def test_or_at_the_broker_that_asks_if_nobody_names_any() -> None:
-    chart = chart_of(a="b", b="a", c="d", d="c", e="")
-    assert chart.anchors("cde") == {"c": "a", "d": "a", "e": "a"}
+    topology = chart_of(a="b", b="a", c="d", d="c", e="")
+    assert topology.anchors("cde") == {"c": "a", "d": "a", "e": "a"}
 
 
 def test_who_can_be_reached_hangs_nowhere() -> None:
@@ -38,10 +38,10 @@ def test_who_can_be_reached_hangs_nowhere() -> None:
 
 
 def test_who_was_never_within_reach_is_lost_from_when_it_is_missed() -> None:
-    chart = chart_of(a="b", b="a", c="")
-    chart.miss("abc", 5)
-    chart.miss("abc", 9)
-    assert chart.lost == {"c": 5}
-    chart.set_links("c", {"b": 1.0}, 10)
-    chart.set_links("b", {"a": 1.0, "c": 1.0}, 10)
-    assert chart.lost == {}
+    topology = chart_of(a="b", b="a", c="")
+    topology.miss("abc", 5)
+    topology.miss("abc", 9)
+    assert topology.lost == {"c": 5}
+    topology.set_links("c", {"b": 1.0}, 10)
+    topology.set_links("b", {"a": 1.0, "c": 1.0}, 10)
+    assert topology.lost == {}

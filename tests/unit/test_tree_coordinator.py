@@ -22,7 +22,7 @@ from gossamer.protocol.brokers.core.messages import (
     Unsubscribe,
 )
 from gossamer.protocol.brokers.graph import codec, keywords
-from gossamer.protocol.brokers.graph.broker import TreeBroker
+from gossamer.protocol.brokers.graph.broker import GraphBroker
 from gossamer.protocol.brokers.graph.coordinator.planning import least_added, solve
 from gossamer.protocol.brokers.graph.memory.effects import MakePlan, Moved, Refuse
 from gossamer.protocol.brokers.graph.memory.messages import (
@@ -34,7 +34,7 @@ from gossamer.protocol.brokers.graph.memory.messages import (
     Version,
 )
 from gossamer.protocol.brokers.graph.memory.problem import Problem
-from gossamer.protocol.brokers.graph.memory.settings import TreeSettings
+from gossamer.protocol.brokers.graph.memory.settings import GraphSettings
 from gossamer.protocol.brokers.tree import Id, client, neighbour
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.filters import parse
@@ -231,12 +231,12 @@ def test_what_is_published_before_there_are_trees_arrives_later() -> None:
 
 
 def test_a_broker_alone_serves_its_clients_and_keeps_nothing() -> None:
-    broker = TreeBroker("a", SETTINGS)
+    broker = GraphBroker("a", SETTINGS)
     for message in (Attach(), Subscribe("l", parse("x == 1"))):
         assert broker.handle(0, client("c"), message) == []
     (delivered,) = broker.handle(0, client("c"), Publish({"x": 1}))
     assert (delivered.client, delivered.labels) == ("c", ("l",))  # type: ignore[union-attr]
-    assert broker.sizes().stranded == broker.sizes().custody == 0
+    assert broker.sizes().parked == broker.sizes().in_flight == 0
 
 
 def test_a_client_is_told_all_its_labels_that_match_at_once() -> None:
@@ -279,7 +279,7 @@ def test_documents_wait_for_who_is_away_and_are_given_up_when_it_stays_away() ->
     overlay.come_to_rest(9)
     assert overlay.got(given_up) == []
     assert overlay.total("lost") == 1
-    assert all(broker.sizes().stranded == 0 for broker in overlay.brokers.values())
+    assert all(broker.sizes().parked == 0 for broker in overlay.brokers.values())
 
 
 def test_what_waits_is_bounded_and_the_oldest_makes_room() -> None:
@@ -365,4 +365,4 @@ def test_an_answer_that_nobody_waits_for_changes_nothing() -> None:
 )
 def test_settings_that_cannot_be_are_refused(changes: dict[str, object], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        TreeSettings(**changes)  # type: ignore[arg-type]
+        GraphSettings(**changes)  # type: ignore[arg-type]

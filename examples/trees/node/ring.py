@@ -27,7 +27,7 @@ Told = dict[str, Any]
 def start(folder: Path, number: int) -> subprocess.Popen[bytes]:
     """Start a broker of the ring."""
     dialled = [f"--neighbour=127.0.0.1:{PORT + other - 1}" for other in DIALS[number]]
-    options = ["--role", "broker", "--overlay", "trees", *dialled]
+    options = ["--role", "broker", "--overlay", "graph", *dialled]
     command = [*GOSSAMER, "node", "run", str(folder / f"peer{number}"), *options]
     return subprocess.Popen(command, stderr=subprocess.DEVNULL)
 

@@ -135,7 +135,7 @@ def measure_sampler(name: str, nodes: int, cycles: int) -> Measurement:
         "cyclon": (CYCLON, cyclon_step, cyclon_hint),
     }[name]
     sampler = make_sampler(nodes, kind, 20, 8, 0, SEED)
-    sampler.tell_sizes()
+    sampler.specialise_for_sizes()
     network = make_network(nodes)
     fill_random_views(sampler, network.alive, SEED, 20)
     engine = CycleEngine(sampler, sampler_step, (SAMPLE_TIMER,), network, SEED, hint=sampler_hint)
@@ -165,7 +165,7 @@ def measure_tman(nodes: int, cycles: int) -> Measurement:
     state.constrained[:] = 1
     state.subscriptions[:, 0] = ends
     state.sampler.profile[:, settings.first_range] = coarse_range(ends[:, 0], ends[:, 1])
-    state.tell_sizes()
+    state.specialise_for_sizes()
     network = make_network(nodes)
     fill_random_views(state.sampler, network.alive, SEED, 20)
     engine = CycleEngine(

@@ -16,7 +16,7 @@ from gossamer.node.broker.families.kinds import Kind
 from gossamer.node.broker.families.scot import ScotKind
 from gossamer.node.broker.links.dialling import Dialler
 from gossamer.node.broker.links.links import Neighbours
-from gossamer.node.broker.links.routes import Passage, RouteDesk, Routes
+from gossamer.node.broker.links.routes import Passage, Routes, RouteService
 from gossamer.node.broker.links.scot import ScotNeighbours
 from gossamer.node.broker.links.wire import OVERLAY_FRAMES, SCOT_FRAMES
 from gossamer.node.broker.machine.engine import MICROSECONDS, Delivery, Engine, Input
@@ -29,9 +29,9 @@ from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.membership.admission import admit
 from gossamer.node.peer.membership.disconnect_reasons import count_end, count_refusal
-from gossamer.node.peer.membership.renewal import RenewalDesk
-from gossamer.node.peer.membership.revocation import RevocationDesk
-from gossamer.node.peer.membership.services import Present, make_desks, show_certificate
+from gossamer.node.peer.membership.renewal import RenewalService
+from gossamer.node.peer.membership.revocation import RevocationService
+from gossamer.node.peer.membership.services import Present, make_services, show_certificate
 from gossamer.node.peer.membership.status import Standing
 from gossamer.node.security.certificates import PeerCertificate
 from gossamer.node.security.cluster import Membership
@@ -143,7 +143,7 @@ class BrokerNode:
         )
         self.neighbours = _neighbours_of(parts.kind, nursery, self._engine)
         self._parts = parts
-        self._renewals: RenewalDesk | None = None
+        self._renewals: RenewalService | None = None
         self._nursery = nursery
         self._descriptors = (
             None
@@ -170,7 +170,7 @@ class BrokerNode:
             draws=parts.draws,
         )
         self._routes = Routes()
-        self._route_desk = RouteDesk(
+        self._route_service = RouteService(
             self._routes,
             parts.key,
             parts.name,
@@ -178,7 +178,7 @@ class BrokerNode:
             nursery,
             cyclic=parts.kind.cyclic,
         )
-        self._make_desks()
+        self._make_services()
 
     def _engine(self) -> Engine:
         return self.engine
@@ -197,7 +197,7 @@ class BrokerNode:
 
     async def trace(self, id_: Id) -> list[Passage]:
         """The route of a publication; raises `RouteUnknownError`."""
-        return await self._route_desk.trace(id_)
+        return await self._route_service.trace(id_)
 
     @property
     def certificate(self) -> PeerCertificate | None:
@@ -275,12 +275,12 @@ class BrokerNode:
         )
         return wanted and len(self.pool) == 0
 
-    def _make_desks(self) -> None:
+    def _make_services(self) -> None:
         parts = self._parts
-        self._revocations: RevocationDesk | None = None
+        self._revocations: RevocationService | None = None
         if parts.member is None or self._descriptors is None:
             return
-        self._revocations, self._renewals = make_desks(
+        self._revocations, self._renewals = make_services(
             parts.member,
             parts.writer,
             self._descriptors,
@@ -321,7 +321,7 @@ class BrokerNode:
             case "broker" | "place":
                 await self.neighbours.on_frame(identity, frame)
             case "route wanted" | "route":
-                self._route_desk.receive(identity.key, frame)
+                self._route_service.receive(identity.key, frame)
             case "renewal wanted" | "renewed" if self._renewals is not None:
                 self._renewals.receive(identity.key, frame)
             case _ if self._revocations is not None:

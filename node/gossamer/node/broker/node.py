@@ -12,7 +12,7 @@ import attrs
 from gossamer.node.broker.assembly import BrokerNode, BrokerParts, run_broker
 from gossamer.node.broker.families.kinds import Kind, TreeKind
 from gossamer.node.broker.families.scot import ScotKind
-from gossamer.node.config.broker import SCOT, TREES
+from gossamer.node.config.broker import GRAPH, SCOT
 from gossamer.node.config.node import NodeConfig
 from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.peer.peer import (
@@ -63,11 +63,11 @@ def kind_of(config: NodeConfig) -> Kind:
     """The kind of broker that is configured, with its settings; raises `ConfigError`."""
     if config.broker.overlay == SCOT:
         return ScotKind(config.scot.position(), config.scot.settings(), config.scot.overlay)
-    if config.broker.overlay == TREES:
+    if config.broker.overlay == GRAPH:
         # What only these brokers need takes memory that others do without.
         from gossamer.node.broker.families.graph import GraphKind
 
-        return GraphKind(config.trees.settings(config.broker.retained_publications))
+        return GraphKind(config.graph.settings(config.broker.retained_publications))
     return TreeKind(config.broker.settings())
 
 

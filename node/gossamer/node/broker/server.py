@@ -12,7 +12,7 @@ from gossamer.node.broker.session import BrokerServices, BrokerSession
 from gossamer.node.errors import ClientRequestError, PeerRefused
 from gossamer.node.local.address import Door, LocalAddress, close_door, open_door
 from gossamer.node.local.frames import BROKER, BROKER_FRAMES, admitted_end, schema_to_wire
-from gossamer.node.local.server import FrontDesk
+from gossamer.node.local.server import LocalService
 from gossamer.node.transport.base.base import Cause
 from gossamer.node.transport.base.frames import FrameReader
 from gossamer.node.transport.base.schema import Frame
@@ -22,7 +22,7 @@ from gossamer.protocol.kernel.errors import ProtocolError
 ANYTHING: Final = ""
 
 
-class BrokerServer(FrontDesk):
+class BrokerServer(LocalService):
     """Serves the clients of a broker; made by `open_broker_server`."""
 
     def __init__(self, door: Door, services: BrokerServices, key: str, mail: str) -> None:

@@ -209,7 +209,7 @@ def run(
     covering: Annotated[
         str | None, typer.Option(help="off, lazy, active, packed, selective or incremental.")
     ] = None,
-    overlay: Annotated[str | None, typer.Option(help="Of brokers: tree, scot or trees.")] = None,
+    overlay: Annotated[str | None, typer.Option(help="Of brokers: tree, scot or graph.")] = None,
     region: Annotated[str | None, typer.Option(help="In a SCOT: of this broker.")] = None,
     cluster: Annotated[int | None, typer.Option(help="In a SCOT: of this broker.")] = None,
     clusters: Annotated[int | None, typer.Option(help="In a SCOT: how many there are.")] = None,

@@ -19,7 +19,7 @@ PEER, BROKER = "peer", "broker"
 BROKERS: Final = "that of brokers, version 1"
 SCOT_BROKERS: Final = "that of SCOT brokers, version 1"
 GRAPH_BROKERS: Final = "that of graph brokers, version 1"
-TREE, SCOT, TREES = "tree", "scot", "trees"
+TREE, SCOT, GRAPH = "tree", "scot", "graph"
 # Those of `protocol.brokers.tree.memory.settings`, which a node that is no broker does not load.
 COVERINGS: Final = ("off", "lazy", "active", "packed", "selective", "incremental")
 AUTO, INTERPRETED, COMPILED = "auto", "interpreted", "compiled"
@@ -45,8 +45,8 @@ class BrokerSection:
 
     Attributes:
         overlay: "tree" for brokers that form a tree, "scot" for a structured cyclic overlay, of
-            which the section `[scot]` tells more, "trees" for any graph of brokers, on which
-            publications go by trees that are made for them (section `[trees]`).
+            which the section `[scot]` tells more, "graph" for any graph of brokers, on which
+            publications go by trees that are made for them (section `[graph]`).
         neighbours: brokers to connect to. It is enough that one end of a link names the other.
         covering: as of `protocol.brokers.tree.memory.settings`; incremental, the one made against
             bursts. A broker that has tables keeps the covering with which they were made.
@@ -65,7 +65,7 @@ class BrokerSection:
     """
 
     SECTION: ClassVar = "broker"
-    overlay: str = attrs.field(default=TREE, validator=checks.one_of((TREE, SCOT, TREES)))
+    overlay: str = attrs.field(default=TREE, validator=checks.one_of((TREE, SCOT, GRAPH)))
     neighbours: tuple[str, ...] = attrs.field(
         default=(), converter=checks.to_tuple, validator=checks.each(checks.address(lowest_port=1))
     )

@@ -1,4 +1,4 @@
-"""The section `[trees]` of a node's configuration: brokers of a general graph."""
+"""The section `[graph]` of a node's configuration: brokers of a general graph."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gossamer.node.config import checks
 from gossamer.protocol.kernel.errors import ConfigError
 
 if TYPE_CHECKING:
-    from gossamer.protocol.brokers.graph.memory.settings import TreeSettings
+    from gossamer.protocol.brokers.graph.memory.settings import GraphSettings
 
 # Those of `gossamer.protocol.brokers.graph.memory.settings`, which other nodes do not load.
 STRATEGIES: Final = ("single", "mult", "mult2", "hybrid")
@@ -19,11 +19,11 @@ _MICROSECONDS: Final = 1_000_000
 
 def _share(_instance: Any, field: attrs.Attribute[Any], value: Any) -> None:
     if type(value) not in (int, float) or not 0 <= value <= 1:
-        raise ConfigError(f"trees.{field.name}", value, "a number from 0 to 1")
+        raise ConfigError(f"graph.{field.name}", value, "a number from 0 to 1")
 
 
 @attrs.frozen(kw_only=True)
-class TreesSection:
+class GraphSection:
     """How brokers of a general graph sample, plan and wait.
 
     All brokers of an overlay are better set alike: any may be coordinator.
@@ -39,7 +39,7 @@ class TreesSection:
         absence_s: seconds that publications wait for a broker that is away.
     """
 
-    SECTION: ClassVar = "trees"
+    SECTION: ClassVar = "graph"
     probability: float = attrs.field(default=0.03, validator=_share)
     window_s: float = attrs.field(default=600.0, validator=checks.seconds(1, 86_400))
     samples: int = attrs.field(default=2_000, validator=checks.whole_number(1, 10_000))
@@ -49,11 +49,11 @@ class TreesSection:
     strategy: str = attrs.field(default="mult", validator=checks.one_of(STRATEGIES))
     absence_s: float = attrs.field(default=3_600.0, validator=checks.seconds(0, 604_800))
 
-    def settings(self, waiting: int) -> TreeSettings:
+    def settings(self, waiting: int) -> GraphSettings:
         """What the broker is told; ``waiting`` publications wait at most."""
-        from gossamer.protocol.brokers.graph.memory.settings import TreeSettings
+        from gossamer.protocol.brokers.graph.memory.settings import GraphSettings
 
-        return TreeSettings(
+        return GraphSettings(
             probability=self.probability,
             window=_microseconds(self.window_s),
             samples=self.samples,

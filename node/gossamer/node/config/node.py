@@ -27,7 +27,7 @@ from gossamer.node.config.checks import (
     parse_address,
 )
 from gossamer.node.config.delivery import DECIDED_BY_DELIVERY, Delivery
-from gossamer.node.config.graph import TreesSection
+from gossamer.node.config.graph import GraphSection
 from gossamer.node.config.scot import ScotSection
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.kernel.errors import ConfigError
@@ -303,7 +303,7 @@ SECTIONS: Final[tuple[type[Any], ...]] = (
     Node,
     BrokerSection,
     ScotSection,
-    TreesSection,
+    GraphSection,
 )
 
 
@@ -330,7 +330,7 @@ class NodeConfig:
     node: Node = attrs.field(factory=Node)
     broker: BrokerSection = attrs.field(factory=BrokerSection)
     scot: ScotSection = attrs.field(factory=ScotSection)
-    trees: TreesSection = attrs.field(factory=TreesSection)
+    graph: GraphSection = attrs.field(factory=GraphSection)
     schema: Schema | None = None
     limits: Mapping[str, object] = attrs.field(factory=dict, converter=checks.to_mapping)
 

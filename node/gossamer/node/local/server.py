@@ -31,7 +31,7 @@ _STRANGERS = 32
 _HERE = "the local socket"
 
 
-class FrontDesk:
+class LocalService:
     """Lets clients in that introduce themselves; subclasses serve them.
 
     Attributes:
@@ -133,7 +133,7 @@ class FrontDesk:
                 return
 
 
-class LocalServer(FrontDesk):
+class LocalServer(LocalService):
     """Serves the applications of this machine; made by `open_local_server`."""
 
     def __init__(self, door: Door, services: Services, durable: DurableClients) -> None:

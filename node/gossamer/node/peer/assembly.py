@@ -22,9 +22,12 @@ from gossamer.node.peer.catch_up import Absence
 from gossamer.node.peer.cluster_info import schema_fingerprint
 from gossamer.node.peer.dependencies import Parts
 from gossamer.node.peer.frames.address_book import AddressBook
-from gossamer.node.peer.frames.certificate_requests import CertificateDesk
+from gossamer.node.peer.frames.certificate_requests import CertificateService
 from gossamer.node.peer.frames.core import Core
-from gossamer.node.peer.frames.descriptor_authentication import PlainVouching, SignedVouching
+from gossamer.node.peer.frames.descriptor_authentication import (
+    PlainAuthentication,
+    SignedAuthentication,
+)
 from gossamer.node.peer.frames.events import EventMemory, ValueMemory
 from gossamer.node.peer.frames.wire import Wire, frame_types
 from gossamer.node.peer.gossip_timer import SteadyRounds
@@ -32,9 +35,9 @@ from gossamer.node.peer.load.overload import Overloads
 from gossamer.node.peer.load.sender import PoolOutlet
 from gossamer.node.peer.membership.admission import admit
 from gossamer.node.peer.membership.disconnect_reasons import count_end, count_refusal
-from gossamer.node.peer.membership.renewal import RenewalDesk
-from gossamer.node.peer.membership.revocation import RevocationDesk
-from gossamer.node.peer.membership.services import make_desks, show_certificate
+from gossamer.node.peer.membership.renewal import RenewalService
+from gossamer.node.peer.membership.revocation import RevocationService
+from gossamer.node.peer.membership.services import make_services, show_certificate
 from gossamer.node.peer.membership.status import Standing
 from gossamer.node.peer.persistence import Keeper
 from gossamer.node.peer.runtime import Delivery, Runtime
@@ -89,13 +92,13 @@ class _Assembly:
             ValueMemory(parts.settings.held_events, HELD_BYTES),
         )
         self.descriptors = self._descriptor_book()
-        self.vouching = self._make_vouching()
+        self.authentication = self._make_authentication()
         codec = Codec(parts.settings)
         self.runtime = Runtime(
             self.core,
             self.book,
-            Wire(codec, self.book, self.vouching, self.events),
-            self.vouching,
+            Wire(codec, self.book, self.authentication, self.events),
+            self.authentication,
             self.events,
             self.counters,
             _nobody_listens,
@@ -132,7 +135,7 @@ class _Assembly:
         self.outlet = PoolOutlet(
             self.pool, self.counters, self.runtime.hand_back, self.overloads.note_dropped
         )
-        self._make_desks()
+        self._make_services()
         self.runtime.attach(
             self.outlet,
             self.certificates,
@@ -163,11 +166,11 @@ class _Assembly:
         member = self.parts.member
         return None if member is None else DescriptorBook(member.authority, member.revoked)
 
-    def _make_vouching(self) -> SignedVouching | PlainVouching:
+    def _make_authentication(self) -> SignedAuthentication | PlainAuthentication:
         parts, member = self.parts, self.parts.member
         if member is None or self.descriptors is None:
-            return PlainVouching(parts.key, self.book)
-        return SignedVouching(
+            return PlainAuthentication(parts.key, self.book)
+        return SignedAuthentication(
             member.authority,
             member.identity,
             member.certificate,
@@ -181,16 +184,16 @@ class _Assembly:
             load_step=parts.settings.parameters().shift_threshold // LOAD_STEPS,
         )
 
-    def _make_desks(self) -> None:
+    def _make_services(self) -> None:
         parts, member = self.parts, self.parts.member
-        self.certificates: CertificateDesk | None = None
-        self.revocations: RevocationDesk | None = None
-        self.renewals: RenewalDesk | None = None
+        self.certificates: CertificateService | None = None
+        self.revocations: RevocationService | None = None
+        self.renewals: RenewalService | None = None
         if member is None or self.descriptors is None:
             return
         own = (parts.key, member.certificate.der)
-        self.certificates = CertificateDesk(self.descriptors, own, self.pool.try_send, parts.now)
-        self.revocations, self.renewals = make_desks(
+        self.certificates = CertificateService(self.descriptors, own, self.pool.try_send, parts.now)
+        self.revocations, self.renewals = make_services(
             member,
             parts.writer,
             self.descriptors,
@@ -207,10 +210,10 @@ class _Assembly:
     def _install(self, member: Membership) -> None:
         """Put a renewed certificate in place; connections that there are go on."""
         assert self.certificates is not None
-        assert isinstance(self.vouching, SignedVouching)
+        assert isinstance(self.authentication, SignedAuthentication)
         show_certificate(self.transport, self.parts.present, member)
         self.certificates.renew(member.certificate.der)
-        self.vouching.renew(member.certificate)
+        self.authentication.renew(member.certificate)
         self.views.certificate_expires_s = member.certificate.not_after
 
     def _make_peer(self) -> Peer:
@@ -366,7 +369,7 @@ class _Assembly:
         await nursery.start(self.outlet.run)
         listening = await nursery.start(self.pool.run, parts.listen)
         addresses = tuple(Address(*address) for address in parts.advertise(listening))
-        self.vouching.addresses = self.peer.addresses = addresses
+        self.authentication.addresses = self.peer.addresses = addresses
         self.transport.me = attrs.evolve(self.transport.me, addresses=addresses)
         phase_s = parts.draws.uniform(0, parts.round_s)
         rounds = SteadyRounds(parts.round_s, phase_s, self.counters, self.absence.was_paused)

@@ -15,9 +15,9 @@ import trio
 
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.address_book import AddressBook
-from gossamer.node.peer.frames.certificate_requests import CertificateDesk
+from gossamer.node.peer.frames.certificate_requests import CertificateService
 from gossamer.node.peer.frames.core import SELF, Core, Record, unreachable
-from gossamer.node.peer.frames.descriptor_authentication import Vouching
+from gossamer.node.peer.frames.descriptor_authentication import Authentication
 from gossamer.node.peer.frames.events import EventMemory
 from gossamer.node.peer.frames.flows import Cause, flow_of_frame, is_new
 from gossamer.node.peer.frames.wire import RENEWAL_FRAMES, Wire
@@ -26,8 +26,8 @@ from gossamer.node.peer.load.inbox import Inbox
 from gossamer.node.peer.load.overload import Overloads
 from gossamer.node.peer.load.rate_limits import Budgets
 from gossamer.node.peer.load.sender import Outlet
-from gossamer.node.peer.membership.renewal import RenewalDesk
-from gossamer.node.peer.membership.revocation import RevocationDesk
+from gossamer.node.peer.membership.renewal import RenewalService
+from gossamer.node.peer.membership.revocation import RevocationService
 from gossamer.node.transport.base.base import PeerIdentity
 from gossamer.node.transport.base.schema import Frame
 from gossamer.protocol.kernel.errors import CapacityError, RemoteProtocolError
@@ -90,7 +90,7 @@ class Runtime:
         core: Core,
         book: AddressBook,
         wire: Wire,
-        vouching: Vouching,
+        authentication: Authentication,
         events: EventMemory,
         counters: Counters,
         on_delivery: Callable[[Delivery], None],
@@ -105,15 +105,15 @@ class Runtime:
         self.on_caught_up: Callable[[], None] = lambda: None
         self._book = book
         self._wire = wire
-        self._vouching = vouching
+        self._authentication = authentication
         self._events = events
         self._counters = counters
         self._outlet: Outlet | None = None
         self._events_read: Inbox | None = None
         self._overloads: Overloads | None = None
-        self._desk: CertificateDesk | None = None
-        self._revocations: RevocationDesk | None = None
-        self._renewals: RenewalDesk | None = None
+        self._desk: CertificateService | None = None
+        self._revocations: RevocationService | None = None
+        self._renewals: RenewalService | None = None
         self._inbox: deque[Record] = deque()
         self._working = False
         self._counting_recovered = False
@@ -124,9 +124,9 @@ class Runtime:
     def attach(
         self,
         outlet: Outlet,
-        desk: CertificateDesk | None = None,
-        revocations: RevocationDesk | None = None,
-        renewals: RenewalDesk | None = None,
+        desk: CertificateService | None = None,
+        revocations: RevocationService | None = None,
+        renewals: RenewalService | None = None,
         overloads: Overloads | None = None,
         cut: Callable[[int, RemoteProtocolError], None] = lambda _key, _error: None,
     ) -> None:
@@ -167,7 +167,7 @@ class Runtime:
         """Let one timer of round ``number`` fire."""
         self.core.now = number
         if kind == TIMERS[0]:
-            self._vouching.new_round()
+            self._authentication.new_round()
             self._wire.new_round()
             self._budgets.new_round()
             if self._overloads is not None:

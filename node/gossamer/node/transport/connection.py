@@ -28,7 +28,7 @@ from gossamer.node.transport.base.frames import (
 from gossamer.node.transport.base.limits import HEADER_BYTES, Limits
 from gossamer.node.transport.base.schema import Frame, FrameTypes
 from gossamer.node.transport.base.throttle import TokenBucket
-from gossamer.node.transport.queues.connection_maintenance import Caretaker
+from gossamer.node.transport.queues.connection_maintenance import ConnectionMaintenance
 from gossamer.node.transport.queues.fair_queue import Backlog, Flow
 from gossamer.node.transport.queues.send_queue import SendQueue
 from gossamer.node.transport.queues.writer import ConnectionStats, Writer
@@ -84,11 +84,11 @@ class Connection:
         admitted: Admitted,
         limits: Limits,
         types: FrameTypes,
-        caretaker: Caretaker | None = None,
+        maintenance: ConnectionMaintenance | None = None,
         backlog: Backlog | None = None,
         on_dropped: Callable[[Flow], None] = lambda _: None,
     ) -> None:
-        """A connection that ``caretaker`` is to serve, who runs; without one it has its own.
+        """A connection that ``maintenance`` is to serve, who runs; without one it has its own.
 
         What waits of flows counts in ``backlog``, and of each of their frames that is dropped for
         want of room ``on_dropped`` is told.
@@ -104,8 +104,10 @@ class Connection:
         self._state = State.OPEN
         self._queue = SendQueue(limits.queue_bytes, backlog)
         self._on_dropped = on_dropped
-        self._caretaker = Caretaker(limits.ping_seconds) if caretaker is None else caretaker
-        self._takes_care = caretaker is None
+        self._maintenance = (
+            ConnectionMaintenance(limits.ping_seconds) if maintenance is None else maintenance
+        )
+        self._takes_care = maintenance is None
         self._writer = Writer(
             admitted.stream, self._queue, self.stats, limits.stall_seconds, self._cut
         )
@@ -213,17 +215,17 @@ class Connection:
         try:
             with self._scope:
                 async with trio.open_nursery() as nursery:
-                    self._caretaker.charges.add(self)
+                    self._maintenance.charges.add(self)
                     if self._takes_care:
-                        nursery.start_soon(self._caretaker.run)
-                    self._writer.begin(self._caretaker, nursery)
+                        nursery.start_soon(self._maintenance.run)
+                    self._writer.begin(self._maintenance, nursery)
                     await self._read_to_end(on_frame)
                     await self._writer.wait_until_written()
                     nursery.cancel_scope.cancel()
                 orderly = True
         finally:
             self._writer.end()
-            self._caretaker.charges.discard(self)
+            self._maintenance.charges.discard(self)
             if self.farewell is None:
                 self.farewell = Farewell(Cause.SHUTDOWN, True, "cancelled")
             self._state = State.OVER

@@ -29,7 +29,7 @@ from gossamer.node.transport.base.base import (
 from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.base.schema import Frame, FrameTypes
 from gossamer.node.transport.connection import Connection
-from gossamer.node.transport.queues.connection_maintenance import Caretaker
+from gossamer.node.transport.queues.connection_maintenance import ConnectionMaintenance
 from gossamer.node.transport.queues.fair_queue import Backlog, Flow
 from gossamer.node.transport.queues.writer import Traffic
 
@@ -106,7 +106,7 @@ class ConnectionPool:
         self._back_off = BackOff() if back_off is None else back_off
         self._links: dict[int, Connection] = {}
         self._serving: set[Connection] = set()
-        self._caretaker = Caretaker(limits.ping_seconds)
+        self._maintenance = ConnectionMaintenance(limits.ping_seconds)
         self._dials: dict[int, _Dial] = {}
         self._attempts: dict[int, Attempts] = {}
         self._nursery: trio.Nursery | None = None
@@ -132,7 +132,7 @@ class ConnectionPool:
                 self._nursery = nursery
                 for listener in self.listeners:
                     nursery.start_soon(listener.serve, self._serve)
-                nursery.start_soon(self._caretaker.run)
+                nursery.start_soon(self._maintenance.run)
                 nursery.start_soon(self._sweep)
                 task_status.started([listener.address for listener in self.listeners])
         finally:
@@ -314,7 +314,7 @@ class ConnectionPool:
             admitted,
             self._limits,
             self._types,
-            self._caretaker,
+            self._maintenance,
             self.backlog,
             partial(self._events.on_dropped, key),
         )

@@ -182,7 +182,7 @@ def _words(kind: Any) -> int:
 def _typeof_struct(value: Struct, _context: Any) -> StructType:
     if value._compiled_type is None:
         fields = tuple((name, _typeof_field(value, name)) for name in value.__annotations__)
-        known = tuple(value.known_words())
+        known = tuple(value.constant_words())
         value._compiled_type = StructType(type(value).__name__, fields, known)
         # Under this name the compiler finds it at the next call without asking again.
         value._numba_type_ = value._compiled_type

@@ -171,7 +171,7 @@ class Struct:
             self._address = int(self._block.ctypes.data)
         return self._address
 
-    def tell_sizes(self) -> None:
+    def specialise_for_sizes(self) -> None:
         """Let rules be compiled for structs of exactly these sizes, those inside this one as well.
 
         Such code is up to a third faster, but serves no other settings. To be called before the
@@ -180,9 +180,9 @@ class Struct:
         self._tells_sizes = True
         for name in self.__annotations__:
             if isinstance(value := getattr(self, name), Struct):
-                value.tell_sizes()
+                value.specialise_for_sizes()
 
-    def known_words(self) -> list[int | None]:
+    def constant_words(self) -> list[int | None]:
         """The words of the block that code may be made for, None for others; [] for any sizes."""
         if not self._tells_sizes:
             return []

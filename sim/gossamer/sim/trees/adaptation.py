@@ -20,7 +20,7 @@ from gossamer.protocol.brokers.core.identifiers import Id
 from gossamer.protocol.brokers.core.messages import Attach, Detach, Publish
 from gossamer.protocol.brokers.graph.keywords import by_keywords, keyword_filter
 from gossamer.protocol.brokers.graph.memory.effects import Deliver
-from gossamer.protocol.brokers.graph.memory.settings import TreeSettings
+from gossamer.protocol.brokers.graph.memory.settings import GraphSettings
 from gossamer.protocol.dissemination.optimum import document_costs
 from gossamer.protocol.dissemination.plan import make_plan
 from gossamer.protocol.dissemination.sample import make_sample
@@ -34,7 +34,7 @@ WARM_UP: Final = 30 * SECOND
 GRACE: Final = 3 * SECOND
 """How long a subscription has to stand before it counts, and a delivery may take."""
 
-ADAPTIVE = TreeSettings(probability=0.25, window=30 * SECOND, interval=10 * SECOND, threshold=0.02)
+ADAPTIVE = GraphSettings(probability=0.25, window=30 * SECOND, interval=10 * SECOND, threshold=0.02)
 """What brokers go by unless something else is said; plays are short, so they sample more."""
 
 Reals = npt.NDArray[np.float64]
@@ -88,7 +88,7 @@ def run_adaptation(
     play: Play,
     seed: int,
     *,
-    settings: TreeSettings = ADAPTIVE,
+    settings: GraphSettings = ADAPTIVE,
     timing: Timing | None = None,
     stretch: float = 10.0,
     watch: Callable[[str, float], None] | None = None,
@@ -121,7 +121,7 @@ class _Theatre:
         topology: Topology,
         play: Play,
         script: Script,
-        settings: TreeSettings,
+        settings: GraphSettings,
         timing: Timing,
         stretch: float,
     ) -> None:

@@ -17,7 +17,7 @@ from gossamer.protocol.brokers.core.effects import SetTimer
 from gossamer.protocol.brokers.core.identifiers import client, neighbour
 from gossamer.protocol.brokers.core.index import NewIndex, SharedIndex
 from gossamer.protocol.brokers.core.messages import Restarted, TimerFired
-from gossamer.protocol.brokers.graph.broker import TreeBroker
+from gossamer.protocol.brokers.graph.broker import GraphBroker
 from gossamer.protocol.brokers.graph.coordinator.planning import solve
 from gossamer.protocol.brokers.graph.memory.effects import Deliver, Effect, MakePlan, Refuse, Send
 from gossamer.protocol.brokers.graph.memory.messages import (
@@ -29,7 +29,7 @@ from gossamer.protocol.brokers.graph.memory.messages import (
     NeighbourUp,
     Return,
 )
-from gossamer.protocol.brokers.graph.memory.settings import TreeSettings
+from gossamer.protocol.brokers.graph.memory.settings import GraphSettings
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.trees.message_sizes import MessageSizes
 
@@ -93,7 +93,7 @@ class TreeNetwork:
     def __init__(
         self,
         links: Mapping[tuple[str, str], float],
-        settings: TreeSettings,
+        settings: GraphSettings,
         timing: Timing,
         observer: Observer,
         new_index: NewIndex = SharedIndex,
@@ -104,7 +104,7 @@ class TreeNetwork:
         back = {(other, one): cost for (one, other), cost in links.items()}
         self._costs = {**links, **back}
         names = sorted({end for pair in links for end in pair})
-        self.brokers = {name: TreeBroker(name, settings, new_index=new_index) for name in names}
+        self.brokers = {name: GraphBroker(name, settings, new_index=new_index) for name in names}
         self._timing = timing
         self._observer = observer
         self._sizes = MessageSizes()

@@ -13,12 +13,12 @@ from gossamer.node.broker.families.tables import ROWS, Label, filter_text, id_te
 from gossamer.node.config.broker import GRAPH_BROKERS
 from gossamer.protocol.brokers.core.index import NewIndex
 from gossamer.protocol.brokers.core.messages import Restarted
-from gossamer.protocol.brokers.graph.broker import TreeBroker
+from gossamer.protocol.brokers.graph.broker import GraphBroker
 from gossamer.protocol.brokers.graph.codec import plain_message, read_message
 from gossamer.protocol.brokers.graph.coordinator.planning import solve
 from gossamer.protocol.brokers.graph.memory.effects import MakePlan
 from gossamer.protocol.brokers.graph.memory.routes import Routes
-from gossamer.protocol.brokers.graph.memory.settings import TreeSettings
+from gossamer.protocol.brokers.graph.memory.settings import GraphSettings
 
 # These brokers do not hold anything back when they are congested.
 _NEVER: Final = 1 << 62
@@ -29,8 +29,8 @@ _SIZES: Final[Mapping[str, str]] = {
     "brokers": "Brokers that are known.",
     "versions": "Versions of trees that are held.",
     "trees": "Trees in use.",
-    "custody": "Publications that others have not confirmed.",
-    "stranded": "Publications that wait for a link.",
+    "in_flight": "Publications that others have not confirmed.",
+    "parked": "Publications that wait for a link.",
     "clients": "Clients attached.",
 }
 
@@ -39,7 +39,7 @@ _SIZES: Final[Mapping[str, str]] = {
 class GraphKind:
     """Brokers of a general graph: `gossamer.protocol.brokers.graph`."""
 
-    of: TreeSettings
+    of: GraphSettings
     schema: ClassVar[str] = GRAPH_BROKERS
     cyclic: ClassVar[bool] = True
     keeps: ClassVar[bool] = False
@@ -66,15 +66,15 @@ class GraphKind:
     def settings(self) -> dict[str, Any]:
         return asdict(self.of)
 
-    def new(self, name: str, incarnation: int, new_index: NewIndex) -> TreeBroker:
-        return TreeBroker(name, self.of, incarnation=incarnation, new_index=new_index)
+    def new(self, name: str, incarnation: int, new_index: NewIndex) -> GraphBroker:
+        return GraphBroker(name, self.of, incarnation=incarnation, new_index=new_index)
 
     def before(self, settings: dict[str, Any], path: object) -> Kind:
         del path
-        return GraphKind(TreeSettings(**settings))
+        return GraphKind(GraphSettings(**settings))
 
-    def load(self, dump: dict[str, Any], new_index: NewIndex) -> TreeBroker:
-        return TreeBroker.load(dump, self.of, new_index=new_index)
+    def load(self, dump: dict[str, Any], new_index: NewIndex) -> GraphBroker:
+        return GraphBroker.load(dump, self.of, new_index=new_index)
 
     def plain_message(self, message: Any) -> list[object]:
         return plain_message(message)
@@ -94,16 +94,16 @@ class GraphKind:
     def subscriptions(self, dump: dict[str, Any]) -> int:
         return sum(len(interests) for *_, interests in dump["records"])
 
-    def sizes(self, broker: TreeBroker) -> Mapping[str, tuple[int, str]]:
+    def sizes(self, broker: GraphBroker) -> Mapping[str, tuple[int, str]]:
         sizes = broker.sizes()
         return {name: (getattr(sizes, name), text) for name, text in _SIZES.items()}
 
-    def clients(self, broker: TreeBroker) -> Sequence[Standing]:
+    def clients(self, broker: GraphBroker) -> Sequence[Standing]:
         return [
             Standing(one.name, one.subscriptions, one.advertisements) for one in broker.clients()
         ]
 
-    def tables(self, broker: TreeBroker, label: Callable[[str], str]) -> dict[str, Any]:
+    def tables(self, broker: GraphBroker, label: Callable[[str], str]) -> dict[str, Any]:
         present = broker.present
         return {
             "broker": label(broker.name),
@@ -134,7 +134,7 @@ class GraphKind:
         }
 
 
-def _trees(broker: TreeBroker, present: Routes, label: Label) -> Sequence[dict[str, Any]]:
+def _trees(broker: GraphBroker, present: Routes, label: Label) -> Sequence[dict[str, Any]]:
     """The trees in use, by this broker's neighbours on each."""
     names = present.plan.brokers
     found = []

@@ -1,4 +1,4 @@
-"""What differs between kinds of brokers, of trees and of SCOTs, for the node around them."""
+"""What differs between kinds of brokers, tree, graph and SCOT brokers, for the node around them."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from gossamer.node.transport.base.schema import Frame
 from gossamer.protocol.brokers.core.effects import Send
 from gossamer.protocol.brokers.core.messages import Frame as BrokerFrame
 from gossamer.protocol.brokers.core.messages import Publication, Publish
-from gossamer.protocol.brokers.graph.memory import effects as trees
+from gossamer.protocol.brokers.graph.memory import effects as graph
 from gossamer.protocol.brokers.graph.memory.messages import Document
 from gossamer.protocol.brokers.scot.memory import effects as scot
 from gossamer.protocol.brokers.scot.memory import messages as scot_messages
@@ -114,7 +114,7 @@ def _way_of(effect: Any) -> Hop | None:
         return client(effect.client)
     if isinstance(effect, Send) and _carried(effect.frame) is not None:
         return neighbour(effect.neighbour)
-    if isinstance(effect, scot.Send | trees.Send) and _carried(effect.message) is not None:
+    if isinstance(effect, scot.Send | graph.Send) and _carried(effect.message) is not None:
         return neighbour(effect.neighbour)
     return None
 
@@ -123,14 +123,16 @@ def _carried(message: Any) -> Id | None:
     """The publication that a message between brokers carries, if it carries one."""
     if isinstance(message, BrokerFrame | scot_messages.Numbered):
         return _carried(message.message)
-    if isinstance(message, scot_messages.Detour | scot_messages.Bypass | scot_messages.Stead):
+    if isinstance(
+        message, scot_messages.Detour | scot_messages.Bypass | scot_messages.ProxyNotification
+    ):
         return message.notification.id
     if isinstance(message, _PUBLICATIONS):
         return message.id
     return None
 
 
-class RouteDesk:
+class RouteService:
     """Answers and asks where publications went; the frames go over links of their own accord.
 
     Args:

@@ -1,7 +1,7 @@
 """One message after another through the broker's door, each stored before anything follows from it.
 
 Whatever waits is taken at once: one commit for many messages. What the broker wants to happen is
-carried out after that, in order, by whoever it concerns (`Hands`).
+carried out after that, in order, by whoever it concerns (`EffectHandler`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gossamer.node.monitoring.logs import log
 from gossamer.node.store.broker import Letter
 from gossamer.protocol.brokers.core.effects import Deliver, Refuse, SetTimer
 from gossamer.protocol.brokers.core.messages import Congestion, Publish, TimerFired
-from gossamer.protocol.brokers.graph.memory import effects as trees
+from gossamer.protocol.brokers.graph.memory import effects as graph
 from gossamer.protocol.brokers.scot.memory import effects as scot
 from gossamer.protocol.brokers.scot.memory.messages import Acknowledge, WindowEnded
 from gossamer.protocol.brokers.scot.overlay.errors import UnsafeError
@@ -37,8 +37,8 @@ RETRY_S: Final = 1.0
 LOOK_S: Final = 0.05
 MICROSECONDS: Final = 1_000_000
 
-Delivery = Deliver | scot.Deliver | trees.Deliver
-Refusal = Refuse | scot.Refuse | trees.Refuse
+Delivery = Deliver | scot.Deliver | graph.Deliver
+Refusal = Refuse | scot.Refuse | graph.Refuse
 # Messages of which nothing has to be remembered.
 _PASSING: Final = WindowEnded | Acknowledge
 
@@ -75,7 +75,7 @@ class Input:
     outcome: Outcome | None = None
 
 
-class Hands(Protocol):
+class EffectHandler(Protocol):
     """Carry out what a broker wants to happen."""
 
     def letter(self, effect: Delivery) -> Letter | None:
@@ -104,7 +104,7 @@ class Engine:
         self,
         broker: Machine,
         journal: Journal,
-        hands: Hands,
+        hands: EffectHandler,
         *,
         now: int,
         congested_queue: int,
@@ -123,7 +123,7 @@ class Engine:
         self.broker = broker
         self.busy = False
         self._journal = journal
-        self._hands = hands
+        self._handler = hands
         self._began = now - int(trio.current_time() * MICROSECONDS)
         self._congested_queue = congested_queue
         self._room = room
@@ -213,7 +213,7 @@ class Engine:
 
     def _report_congestion(self) -> None:
         """Tell the broker how long the longest queue is, when that makes a difference."""
-        queue = max(len(self._inputs), self._hands.backlog)
+        queue = max(len(self._inputs), self._handler.backlog)
         if (queue > self._congested_queue) is not self._congested:
             self._congested = not self._congested
             self._inputs.appendleft(Input(None, Congestion(queue)))
@@ -245,7 +245,7 @@ class Engine:
 
     def _letters(self, effects: list[Any]) -> list[Letter]:
         deliveries = (effect for effect in effects if isinstance(effect, Delivery))
-        return [letter for one in deliveries if (letter := self._hands.letter(one)) is not None]
+        return [letter for one in deliveries if (letter := self._handler.letter(one)) is not None]
 
     async def _store(self, entries: list[Entry], letters: list[Letter]) -> None:
         """Store what happened; while the disk takes nothing, nothing follows from it."""
@@ -270,7 +270,7 @@ class Engine:
         assert told.outcome is not None
         if told.first is not None and told.outcome.error is None:
             told.first()
-        self._hands.carry_out(told, effects)
+        self._handler.carry_out(told, effects)
         if done is not None:
             done.set()
         for effect in effects:

@@ -70,7 +70,7 @@ def tables_for_people(told: Mapping[str, Any]) -> list[tuple[str, Table]]:
 def _tables_of_graph(told: Mapping[str, Any]) -> list[tuple[str, Table]]:
     sizes, reachable = told["sizes"], len(told["reachable"])
     coordinator = f"coordinator of {reachable} brokers is {told['coordinator']}"
-    waiting = f"{sizes['custody']} publications not confirmed, {sizes['stranded']} that wait"
+    waiting = f"{sizes['in_flight']} publications not confirmed, {sizes['parked']} that wait"
     return [
         _table(f"broker {told['broker']}: neighbours", told["links"]),
         _table(f"trees in use: {sizes['trees']}; {waiting}; {coordinator}", told["trees"]),

@@ -14,9 +14,9 @@ from gossamer.node.broker.node import open_broker
 from gossamer.node.broker.numbers import broker_gauges, broker_metrics_text, broker_snapshot
 from gossamer.node.broker.server import open_broker_server
 from gossamer.node.broker.session import BrokerServices
-from gossamer.node.commands.running.joining import open_join_desk
+from gossamer.node.commands.running.joining import open_join_server
 from gossamer.node.commands.running.process import NodeProcess
-from gossamer.node.config.broker import BROKER, CLUSTER, SCOT, TREES
+from gossamer.node.config.broker import BROKER, CLUSTER, GRAPH, SCOT
 from gossamer.node.config.node import NodeConfig
 from gossamer.node.monitoring.logs import log
 from gossamer.node.page.server import serve_page
@@ -47,7 +47,7 @@ class RunningBroker(NodeProcess):
         log.info("broker listens", broker=key_text(node.key), name=node.name, at=where)
         if config.page.enabled:
             await self._open_page(node, nursery)
-        desk = open_join_desk(config, node.addresses, state)
+        desk = open_join_server(config, node.addresses, state)
         if desk is not None:
             self._join_addresses = await stack.enter_async_context(desk)
         await self._open_socket(node, stack)
@@ -97,8 +97,8 @@ class RunningBroker(NodeProcess):
         if self._config.broker.overlay == SCOT:
             scot = self._config.scot
             return {"place": f"B({scot.region},{scot.cluster})", "overlay": scot.overlay}
-        if self._config.broker.overlay == TREES:
-            return {"overlay": "trees"}
+        if self._config.broker.overlay == GRAPH:
+            return {"overlay": "graph"}
         return {"covering": self._config.broker.covering}
 
     def _describe(self, node: BrokerNode) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ from gossamer.node.config.node import NodeConfig
 from gossamer.node.errors import ListenFailed
 from gossamer.node.security.cluster import ClusterFolder, open_membership
 from gossamer.node.security.joining.admission import open_registrar
-from gossamer.node.security.joining.joining import JoinDesk, admit_with, known_to, serve_joins
+from gossamer.node.security.joining.joining import JoinServer, admit_with, known_to, serve_joins
 from gossamer.node.store.writer import StoreWriter
 from gossamer.node.transport.base.base import Address
 
@@ -23,7 +23,7 @@ _ABSENT: Final = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
 _BACKLOG: Final = 16
 
 
-def open_join_desk(
+def open_join_server(
     config: NodeConfig, peers: Sequence[Address], writer: StoreWriter
 ) -> AbstractAsyncContextManager[Sequence[Address]] | None:
     """The desk as a context that gives its addresses; None where this peer cannot admit anybody.
@@ -51,7 +51,7 @@ async def _opened(
     """
     registrar = open_registrar(open_membership(config.identity.folder))
     notes = join_material(config, peers)
-    desk = JoinDesk(
+    desk = JoinServer(
         registrar.member,
         admit_with(registrar, writer, notes),
         knows=known_to(registrar, writer),

@@ -11,7 +11,7 @@ import trio
 from gossamer.node.commands.signals import EXIT_INTERRUPTED, ending_signals
 from gossamer.node.config.node import NodeConfig
 from gossamer.node.local.address import LocalAddress, local_address
-from gossamer.node.local.server import FrontDesk
+from gossamer.node.local.server import LocalService
 from gossamer.node.local.services import LocalCounts
 from gossamer.node.monitoring.logs import Repetitions, log
 
@@ -30,7 +30,7 @@ class NodeProcess:
         self._scope = trio.CancelScope()
         self._counts = LocalCounts()
         self._started_at = time.monotonic()
-        self._server: FrontDesk | None = None
+        self._server: LocalService | None = None
 
     async def run(self, repetitions: Repetitions) -> None:
         """Run until stopped."""

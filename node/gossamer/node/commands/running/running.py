@@ -12,7 +12,7 @@ import attrs
 import trio
 
 from gossamer.node.commands.folder import load
-from gossamer.node.commands.running.joining import open_join_desk
+from gossamer.node.commands.running.joining import open_join_server
 from gossamer.node.commands.running.process import NodeProcess
 from gossamer.node.config.broker import BROKER
 from gossamer.node.config.node import NodeConfig
@@ -78,7 +78,7 @@ class RunningNode(NodeProcess):
         log.info("peer listens", peer=key_text(peer.key), name=self._name(peer), at=where)
         if config.page.enabled:
             await self._open_page(peer, nursery)
-        desk = open_join_desk(config, peer.addresses, state)
+        desk = open_join_server(config, peer.addresses, state)
         if desk is not None:
             self._join_addresses = await stack.enter_async_context(desk)
             log.info(

@@ -32,7 +32,7 @@ class _Asked:
     rounds: int = 0
 
 
-class CertificateDesk:
+class CertificateService:
     """Asks whoever passes a descriptor on for its owner's certificate, and answers such requests.
 
     Args:

@@ -69,7 +69,7 @@ class Told:
     known: bool = True
 
 
-class Vouching(Protocol):
+class Authentication(Protocol):
     """How peers are told of in frames.
 
     Attributes:
@@ -108,7 +108,7 @@ def _read_key(entry: bytes) -> int:
     return int.from_bytes(entry[:KEY_BYTES], "big") & _KEY_HIGH
 
 
-class SignedVouching:
+class SignedAuthentication:
     """Descriptors signed by their owners.
 
     Args:
@@ -272,7 +272,7 @@ def _keep(cache: OrderedDict[K, V], key: K, value: V) -> None:
         cache.popitem(last=False)
 
 
-class PlainVouching:
+class PlainAuthentication:
     """Descriptors that nobody signed: keys and addresses, believed as they come.
 
     Args:

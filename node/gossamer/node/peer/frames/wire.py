@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from gossamer.node.errors import BadFrame
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.core import SELF, Record, header
-from gossamer.node.peer.frames.descriptor_authentication import KEY_BYTES, Told, Vouching
+from gossamer.node.peer.frames.descriptor_authentication import KEY_BYTES, Authentication, Told
 from gossamer.node.peer.frames.events import MAX_EVENT_BYTES, EventMemory
 from gossamer.node.security.identity import SIGNATURE_BYTES
 from gossamer.node.security.revocation import LIST_LIMIT
@@ -105,11 +105,11 @@ class Wire:
     """Translates between one peer's records and frames."""
 
     def __init__(
-        self, codec: Codec, book: AddressBook, vouching: Vouching, events: EventMemory
+        self, codec: Codec, book: AddressBook, authentication: Authentication, events: EventMemory
     ) -> None:
         self._codec = codec
         self._book = book
-        self._vouching = vouching
+        self._authentication = authentication
         self._events = events
         self._last_event: tuple[int, Sequence[int], bytes] = (0, (), b"")
         # By their entries, the publishers that were believed in this round.
@@ -126,7 +126,7 @@ class Wire:
         """
         if record[KIND] in EVENT_MESSAGES:
             return self._encode_event(record[KIND], record[BODY:], profile)
-        swap = _Outward(self._book, self._vouching, profile)
+        swap = _Outward(self._book, self._authentication, profile)
         body = self._codec.rewrite(record[KIND], record[BODY:], swap)
         assert body is not None
         return encode_frame("record", kind=record[KIND], words=_pack(body), peers=swap.entries)
@@ -140,7 +140,7 @@ class Wire:
             return None
         words, entries = body, list[bytes]()
         if body[EVENT_ORIGIN] >= 0:
-            swap = _Outward(self._book, self._vouching, profile)
+            swap = _Outward(self._book, self._authentication, profile)
             words, entries = list(body), swap.entries
             words[EVENT_ORIGIN] = swap.peer(body[EVENT_ORIGIN])
         packed = _pack(words)
@@ -162,8 +162,8 @@ class Wire:
         source = self._book.handle_of(sender)
         if kind in EVENT_MESSAGES:
             return self._decode_event(sender, source, words, frame)
-        swap = _Inward(self._book, self._vouching, sender, frame["peers"])
-        body = self._codec.rewrite(kind, words, swap, profiles=self._vouching.in_words)
+        swap = _Inward(self._book, self._authentication, sender, frame["peers"])
+        body = self._codec.rewrite(kind, words, swap, profiles=self._authentication.in_words)
         if body is None:
             return Decoded(None, swap.missing)
         record = header(kind, source, body)
@@ -195,7 +195,7 @@ class Wire:
         key = self._publishers.get(entry)
         if key is not None and key in self._book:
             return self._book.handle_of(key), frozenset()
-        swap = _Inward(self._book, self._vouching, sender, entries)
+        swap = _Inward(self._book, self._authentication, sender, entries)
         handle = swap.peer(place)
         if handle is not None and not swap.missing and len(self._publishers) < MAX_PUBLISHERS:
             self._publishers[entry] = self._book.key_of(handle)
@@ -203,8 +203,8 @@ class Wire:
 
     def encode_greeting(self, profile: tuple[int, ...]) -> bytes:
         """The frame by which this peer introduces itself."""
-        told = profile if self._vouching.in_words else ()
-        return encode_frame("greeting", peer=self._vouching.own(profile), profile=_pack(told))
+        told = profile if self._authentication.in_words else ()
+        return encode_frame("greeting", peer=self._authentication.own(profile), profile=_pack(told))
 
     def decode_greeting(self, sender: int, frame: Frame) -> tuple[int, Sequence[int]] | None:
         """Handle and profile of the peer ``sender`` by its greeting; None if it is not believed.
@@ -213,7 +213,7 @@ class Wire:
             RemoteProtocolError: it speaks of somebody else.
             CapacityError: the address book is full.
         """
-        told = self._vouching.read(frame["peer"], set())
+        told = self._authentication.read(frame["peer"], set())
         if told is None or not told.known:
             return None
         if told.key != sender:
@@ -230,11 +230,13 @@ class Wire:
 class _Outward:
     """Handles to places in the list of peers."""
 
-    def __init__(self, book: AddressBook, vouching: Vouching, profile: tuple[int, ...]) -> None:
+    def __init__(
+        self, book: AddressBook, authentication: Authentication, profile: tuple[int, ...]
+    ) -> None:
         self.entries: list[bytes] = []
         self._places: dict[int, int] = {}
         self._book = book
-        self._vouching = vouching
+        self._authentication = authentication
         self._profile = profile
 
     def peer(self, word: int) -> int:
@@ -242,25 +244,29 @@ class _Outward:
         if place is None:
             place = self._places[word] = len(self.entries)
             if word == SELF:
-                self.entries.append(self._vouching.own(self._profile))
+                self.entries.append(self._authentication.own(self._profile))
             else:
-                self.entries.append(self._vouching.show(self._book.key_of(word)))
+                self.entries.append(self._authentication.show(self._book.key_of(word)))
         return place
 
     def descriptor(self, words: Sequence[int], _of_sender: bool) -> Sequence[int]:
         head = words[0] & ~HANDLE_MASK | self.peer(words[0] & HANDLE_MASK)
-        return [head, *words[1:]] if self._vouching.in_words else [head]
+        return [head, *words[1:]] if self._authentication.in_words else [head]
 
 
 class _Inward:
     """Places in the list of peers to handles, believing what can be believed."""
 
     def __init__(
-        self, book: AddressBook, vouching: Vouching, sender: int, entries: Sequence[bytes]
+        self,
+        book: AddressBook,
+        authentication: Authentication,
+        sender: int,
+        entries: Sequence[bytes],
     ) -> None:
         self.missing: set[int] = set()
         self._book = book
-        self._vouching = vouching
+        self._authentication = authentication
         self._sender = sender
         self._entries = entries
         self._told: dict[int, Told | None] = {}
@@ -287,7 +293,7 @@ class _Inward:
             expected = f"a place in a list of {len(self._entries)} peers"
             raise BadFrame("record", "a peer", str(place), expected)
         if place not in self._told:
-            self._told[place] = self._vouching.read(self._entries[place], self.missing)
+            self._told[place] = self._authentication.read(self._entries[place], self.missing)
         return self._told[place]
 
     def _handle_of(self, key: int) -> int | None:

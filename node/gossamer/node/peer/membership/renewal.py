@@ -34,7 +34,7 @@ from gossamer.node.errors import (
 )
 from gossamer.node.monitoring.logs import log
 from gossamer.node.peer.membership.renewal_requests import MAX_PENDING, RenewalRequests
-from gossamer.node.peer.membership.revocation import RevocationDesk
+from gossamer.node.peer.membership.revocation import RevocationService
 from gossamer.node.security.certificates import Authority, date_text, read_certificate
 from gossamer.node.security.cluster import (
     Membership,
@@ -77,7 +77,7 @@ FIRST_RETRY_S, LAST_RETRY_S = 30.0, 6 * 3600.0
 IN_VAIN: Final = 3
 
 
-class RenewalDesk:
+class RenewalService:
     """Certificates of a running peer and of those around it; `run` keeps them from expiring.
 
     Attributes:
@@ -89,7 +89,7 @@ class RenewalDesk:
         member: Membership,
         writer: StoreWriter,
         descriptors: DescriptorBook,
-        revocations: RevocationDesk,
+        revocations: RevocationService,
         pool: ConnectionPool,
         *,
         draws: random.Random,

@@ -107,7 +107,7 @@ class RevocationFile:
         return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-class RevocationDesk:
+class RevocationService:
     """The list that a running peer goes by; `run` keeps it and its file the same.
 
     Attributes:

@@ -9,8 +9,8 @@ import attrs
 
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.address_book import AddressBook
-from gossamer.node.peer.membership.renewal import RenewalDesk
-from gossamer.node.peer.membership.revocation import RevocationDesk
+from gossamer.node.peer.membership.renewal import RenewalService
+from gossamer.node.peer.membership.revocation import RevocationService
 from gossamer.node.peer.membership.status import Standing
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import DescriptorBook
@@ -21,7 +21,7 @@ from gossamer.node.transport.links import ConnectionPool
 Present = Callable[[Transport, Membership], None]
 
 
-def make_desks(
+def make_services(
     member: Membership,
     writer: StoreWriter,
     descriptors: DescriptorBook,
@@ -34,7 +34,7 @@ def make_desks(
     now: Callable[[], float],
     report_failure: Callable[[int], None],
     install: Callable[[Membership], None],
-) -> tuple[RevocationDesk, RenewalDesk]:
+) -> tuple[RevocationService, RenewalService]:
     """Both desks of a node, which let ``standing`` know what becomes of it.
 
     Args:
@@ -50,7 +50,7 @@ def make_desks(
         report_failure: lets the overlay know that a peer is gone.
         install: puts a renewed membership in place.
     """
-    revocations = RevocationDesk(
+    revocations = RevocationService(
         member,
         writer,
         descriptors,
@@ -61,7 +61,7 @@ def make_desks(
         now=now,
         report_failure=report_failure,
     )
-    renewals = RenewalDesk(
+    renewals = RenewalService(
         member,
         writer,
         descriptors,

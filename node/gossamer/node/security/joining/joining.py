@@ -149,7 +149,7 @@ class Attempts:
             self._whole_at.popitem(last=False)
 
 
-class JoinDesk:
+class JoinServer:
     """Answers those who want to join.
 
     Attributes:
@@ -326,7 +326,7 @@ def _renew(store: Store, registrar: Registrar, request: RenewalRequest) -> Renew
     return renew_peer(registrar, store, request, time.time())
 
 
-async def serve_joins(desk: JoinDesk, listeners: Sequence[trio.SocketListener]) -> None:
+async def serve_joins(desk: JoinServer, listeners: Sequence[trio.SocketListener]) -> None:
     """Answer at ``listeners`` until cancelled."""
     await trio.serve_listeners(desk.serve, list(listeners))
 

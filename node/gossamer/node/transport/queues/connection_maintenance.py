@@ -15,7 +15,7 @@ import trio
 LOOKS_PER_PING = 10
 
 
-class Charge(Protocol):
+class MaintainedConnection(Protocol):
     """What is taken care of."""
 
     def look_after(self, now: float) -> None:
@@ -23,7 +23,7 @@ class Charge(Protocol):
         ...
 
 
-class Caretaker:
+class ConnectionMaintenance:
     """Writes what connections have queued, and looks after them now and then; `run` does both.
 
     Attributes:
@@ -31,7 +31,7 @@ class Caretaker:
     """
 
     def __init__(self, ping_seconds: float) -> None:
-        self.charges: set[Charge] = set()
+        self.charges: set[MaintainedConnection] = set()
         self._pause_s = ping_seconds / LOOKS_PER_PING
         self._due: list[Callable[[], None]] = []
         self._work = trio.lowlevel.ParkingLot()

@@ -9,7 +9,7 @@ import attrs
 import trio
 
 from gossamer.node.transport.base.base import Cause
-from gossamer.node.transport.queues.connection_maintenance import Caretaker
+from gossamer.node.transport.queues.connection_maintenance import ConnectionMaintenance
 from gossamer.node.transport.queues.send_queue import SendQueue
 from gossamer.node.transport.streams.non_blocking import PromptStream
 
@@ -84,26 +84,26 @@ class Writer:
         self._stats = stats
         self._stall_seconds = stall_seconds
         self._on_failure = on_failure
-        self._caretaker: Caretaker | None = None
+        self._maintenance: ConnectionMaintenance | None = None
         self._nursery: trio.Nursery | None = None
         self._busy = False  # from when something is queued until all is written
         self._all_written = trio.lowlevel.ParkingLot()
 
-    def begin(self, caretaker: Caretaker, nursery: trio.Nursery) -> None:
-        """Write from now on, as ``caretaker`` has time; what has to wait does so in ``nursery``."""
-        self._caretaker, self._nursery = caretaker, nursery
+    def begin(self, maintenance: ConnectionMaintenance, nursery: trio.Nursery) -> None:
+        """Write from now on; what has to wait does so in ``nursery``."""
+        self._maintenance, self._nursery = maintenance, nursery
         if self._queue:
             self.write_soon()
 
     def end(self) -> None:
         """Write no more."""
-        self._caretaker = self._nursery = None
+        self._maintenance = self._nursery = None
 
     def write_soon(self) -> None:
         """Let what is queued be written."""
-        if not self._busy and self._caretaker is not None:
+        if not self._busy and self._maintenance is not None:
             self._busy = True
-            self._caretaker.soon(self._write)
+            self._maintenance.soon(self._write)
 
     async def wait_until_written(self) -> None:
         """Wait until the queue is empty."""

@@ -1,6 +1,6 @@
 """Brokers of a general graph, whose documents travel on trees that a coordinator keeps making.
 
-After Sec. III-A and VI of the paper. The one door is `broker.TreeBroker.handle`: a message in,
+After Sec. III-A and VI of the paper. The one door is `broker.GraphBroker.handle`: a message in,
 effects out; no clock, socket or file. Read in this order:
 
 - `memory`: what crosses the door, and what is remembered

@@ -49,7 +49,7 @@ from gossamer.protocol.brokers.graph.memory.messages import (
 )
 from gossamer.protocol.brokers.graph.memory.outbox import Outbox
 from gossamer.protocol.brokers.graph.memory.routes import Routes
-from gossamer.protocol.brokers.graph.memory.settings import TreeSettings
+from gossamer.protocol.brokers.graph.memory.settings import GraphSettings
 from gossamer.protocol.brokers.graph.memory.state import Link, Session, State
 from gossamer.protocol.brokers.graph.routing.directives import on_directive
 from gossamer.protocol.brokers.graph.routing.forwarding import (
@@ -73,7 +73,7 @@ from gossamer.protocol.kernel.errors import LocalProtocolError, RemoteProtocolEr
 TICK: Final = "tick"
 
 
-class TreeBroker:
+class GraphBroker:
     """A broker of a general graph, whose documents travel on trees.
 
     Same messages in the same order give the same effects, bit for bit. It is told `Restarted` first
@@ -83,7 +83,7 @@ class TreeBroker:
     def __init__(
         self,
         name: str,
-        settings: TreeSettings,
+        settings: GraphSettings,
         *,
         incarnation: int = 0,
         new_index: NewIndex = SharedIndex,
@@ -101,8 +101,8 @@ class TreeBroker:
 
     @classmethod
     def load(
-        cls, data: dict[str, Any], settings: TreeSettings, *, new_index: NewIndex = SharedIndex
-    ) -> TreeBroker:
+        cls, data: dict[str, Any], settings: GraphSettings, *, new_index: NewIndex = SharedIndex
+    ) -> GraphBroker:
         """The broker that was dumped; raises `DumpError` for what is no dump."""
         broker = cls.__new__(cls)
         broker._state = dumping.load(data, settings, new_index)
@@ -135,7 +135,7 @@ class TreeBroker:
     @property
     def phase(self) -> str | None:
         """What the coordinator is at, if this broker is it; else None."""
-        return None if self._state.office is None else self._state.office.phase
+        return None if self._state.coordination is None else self._state.coordination.phase
 
     @property
     def present(self) -> Routes | None:
@@ -149,7 +149,7 @@ class TreeBroker:
     @property
     def reachable(self) -> frozenset[str]:
         """The brokers that can be reached, this one included."""
-        return self._state.chart.reachable
+        return self._state.topology.reachable
 
     def clients(self) -> Sequence[Session]:
         """The attached clients."""
@@ -170,11 +170,11 @@ class TreeBroker:
         return TableSizes(
             subscriptions=len(state.interests),
             advertisements=sum(len(one.advertisements) for one in state.clients.values()),
-            brokers=len(state.chart.links),
+            brokers=len(state.topology.links),
             versions=len(state.versions.all()),
             trees=0 if present is None else len(present.plan.trees),
-            custody=len(state.custody),
-            stranded=len(state.stranded),
+            in_flight=len(state.in_flight),
+            parked=len(state.parked),
             clients=len(state.clients),
         )
 
@@ -278,14 +278,14 @@ class TreeBroker:
                 on_told(state, out, message)
 
     def _on_what_is_new(self, out: Outbox, news: Record | LinksChanged | InterestChanged) -> None:
-        if self._state.office is None:
+        if self._state.coordination is None:
             return
         if isinstance(news, InterestChanged):
             if news.added:
                 assign(self._state, out, [news.interest])
         else:
             assign(self._state, out, self._state.interests.of(news.broker))
-            advance(self._state, out, self._state.office)
+            advance(self._state, out, self._state.coordination)
 
     def _on_directive(self, out: Outbox, source: str, message: Directive) -> None:
         missing = on_directive(self._state, out, source, message)

@@ -225,7 +225,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
     "timer fired": shape(TimerFired, NAME, COUNT),
     "restarted": shape(Restarted),
 }
-"""Shapes of everything that `TreeBroker.handle` takes."""
+"""Shapes of everything that `GraphBroker.handle` takes."""
 
 _BETWEEN: Final = Kinds(BETWEEN_BROKERS)
 _ALL: Final = Kinds(SHAPES)
@@ -240,7 +240,7 @@ def check_between(message: m.BetweenBrokers) -> None:
 
 
 def plain_message(message: Message) -> list[object]:
-    """Whatever `TreeBroker.handle` takes, as plain data.
+    """Whatever `GraphBroker.handle` takes, as plain data.
 
     Raises `ContentError` for content that nobody would read.
     """

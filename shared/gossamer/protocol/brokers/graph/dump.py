@@ -27,14 +27,14 @@ from gossamer.protocol.brokers.graph.memory.messages import (
     Term,
     Version,
 )
-from gossamer.protocol.brokers.graph.memory.settings import TreeSettings
+from gossamer.protocol.brokers.graph.memory.settings import GraphSettings
 from gossamer.protocol.brokers.graph.memory.state import (
-    Custody,
+    Coordination,
+    InFlight,
     Link,
-    Office,
+    Parked,
     Session,
     State,
-    Stranded,
 )
 from gossamer.protocol.brokers.graph.routing.directives import whole_directive
 from gossamer.protocol.brokers.graph.routing.link_state import record_of
@@ -47,32 +47,34 @@ _FORMAT: Final = 1
 
 def dump(state: State) -> dict[str, object]:
     """Everything that a broker remembers, as plain data."""
-    chart = state.chart
+    topology = state.topology
     return {
         "format": _FORMAT,
         "name": state.name,
         "next_number": state.next_number,
-        "records": [plain_message(record_of(state, name)) for name in chart.numbers],
-        "lost": dict(chart.lost),
+        "records": [plain_message(record_of(state, name)) for name in topology.numbers],
+        "lost": dict(topology.lost),
         "directive": plain_message(whole_directive(state)),
         "reported": None if state.reported is None else plain_message(state.reported),
         "links": [[one.name, one.cost, one.up, one.ready] for one in state.links.values()],
         "clients": [_session_data(one) for one in state.clients.values()],
         "timers": [[name, timer.token, timer.at] for name, timer in state.timers.items()],
-        "custody": [_custody_data(one) for one in state.custody.values()],
-        "stranded": [
+        "in_flight": [_in_flight_data(one) for one in state.in_flight.values()],
+        "parked": [
             [plain_message(one.document), one.hop, _plain_targets(one.targets)]
-            for one in state.stranded
+            for one in state.parked
         ],
         "delivered": [[list(id_), sorted(names)] for id_, names in state.delivered.items()],
         "samples": plain_message(Samples(state.term, state.name, tuple(state.samples))),
         "samples_sent": state.samples_sent,
-        "office": None if state.office is None else _office_data(state, state.office),
+        "coordination": None
+        if state.coordination is None
+        else _coordination_data(state, state.coordination),
         "counters": asdict(state.counters),
     }
 
 
-def load(data: dict[str, Any], settings: TreeSettings, new_index: NewIndex) -> State:
+def load(data: dict[str, Any], settings: GraphSettings, new_index: NewIndex) -> State:
     """The state that was dumped; raises `DumpError` for what is no dump."""
     try:
         if data["format"] != _FORMAT:
@@ -87,36 +89,36 @@ def load(data: dict[str, Any], settings: TreeSettings, new_index: NewIndex) -> S
         raise DumpError(f"{type(error).__name__}: {error}") from error
 
 
-def _load(data: dict[str, Any], settings: TreeSettings, new_index: NewIndex) -> State:
+def _load(data: dict[str, Any], settings: GraphSettings, new_index: NewIndex) -> State:
     state = State.empty(data["name"], settings, InterestTable(new_index), 0)
     state.next_number = data["next_number"]
     for plain in data["records"]:
         record = read_message(plain)
         assert isinstance(record, Record)
-        state.chart.numbers[record.broker] = record.number
-        state.chart.set_links(record.broker, record.links, 0)
+        state.topology.numbers[record.broker] = record.number
+        state.topology.set_links(record.broker, record.links, 0)
         state.interests.replace(record.broker, record.interests)
-    state.news_number = state.chart.numbers[state.name]
-    state.chart.lost = dict(data["lost"])
+    state.news_number = state.topology.numbers[state.name]
+    state.topology.lost = dict(data["lost"])
     _load_directive(state, data)
     state.links = {name: Link(name, *rest) for name, *rest in data["links"]}
     for plain in data["clients"]:
         session = _session(plain)
         state.clients[session.name] = state.hosted[session.interest] = session
     state.timers = {name: Timer(token, at) for name, token, at in data["timers"]}
-    for plain in data["custody"]:
-        state.take_custody(_custody(plain))
-    for plain, hop, targets in data["stranded"]:
-        state.stranded.append(Stranded(_document(plain), hop, _targets(targets)))
+    for plain in data["in_flight"]:
+        state.take_in_flight(_in_flight(plain))
+    for plain, hop, targets in data["parked"]:
+        state.parked.append(Parked(_document(plain), hop, _targets(targets)))
     for id_, names in data["delivered"]:
         state.delivered[Id(*id_)] = set(names)
     state.samples.extend(_samples(data["samples"]))
     state.samples_sent = data["samples_sent"]
-    if data["office"] is not None:
-        state.office = _office(state.term, data["office"])
+    if data["coordination"] is not None:
+        state.coordination = _coordination(state.term, data["coordination"])
     state.counters = Counters(**data["counters"])
     assert state.under_way == Counter(
-        custody.document.version for custody in state.custody.values()
+        in_flight.document.version for in_flight in state.in_flight.values()
     )
     return state
 
@@ -151,15 +153,15 @@ def _filters(held: dict[str, str]) -> dict[str, Filter]:
     return {label: filters.parse_written(text) for label, text in held.items()}
 
 
-def _custody_data(one: Custody) -> list[object]:
+def _in_flight_data(one: InFlight) -> list[object]:
     pending = [[name, sorted(targets)] for name, targets in one.pending.items()]
     return [plain_message(one.document), one.source, pending]
 
 
-def _custody(data: list[Any]) -> Custody:
+def _in_flight(data: list[Any]) -> InFlight:
     document, source, pending = data
     held = {name: frozenset(targets) for name, targets in pending}
-    return Custody(_document(document), source, held)
+    return InFlight(_document(document), source, held)
 
 
 def _document(data: object) -> Document:
@@ -182,21 +184,23 @@ def _targets(data: list[str] | None) -> frozenset[str] | None:
     return None if data is None else frozenset(data)
 
 
-def _office_data(state: State, office: Office) -> dict[str, object]:
+def _coordination_data(state: State, coordination: Coordination) -> dict[str, object]:
     return {
-        "number": office.number,
-        "phase": office.phase,
-        "version": list(office.version),
-        "question": office.question,
-        "forced": office.forced,
-        "planned_at": office.planned_at,
-        "reports": [plain_message(one) for one in office.reports.values()],
-        "samples": plain_message(Samples(office.term, state.name, tuple(office.samples.values()))),
+        "number": coordination.number,
+        "phase": coordination.phase,
+        "version": list(coordination.version),
+        "question": coordination.question,
+        "forced": coordination.forced,
+        "planned_at": coordination.planned_at,
+        "reports": [plain_message(one) for one in coordination.reports.values()],
+        "samples": plain_message(
+            Samples(coordination.term, state.name, tuple(coordination.samples.values()))
+        ),
     }
 
 
-def _office(term: Term, data: dict[str, Any]) -> Office:
-    office = Office(
+def _coordination(term: Term, data: dict[str, Any]) -> Coordination:
+    coordination = Coordination(
         term=term,
         number=data["number"],
         phase=data["phase"],
@@ -208,7 +212,7 @@ def _office(term: Term, data: dict[str, Any]) -> Office:
     for plain in data["reports"]:
         report = read_message(plain)
         assert isinstance(report, Report)
-        office.reports[report.broker] = report
+        coordination.reports[report.broker] = report
     for one in _samples(data["samples"]):
-        office.samples[one.id] = one
-    return office
+        coordination.samples[one.id] = one
+    return coordination

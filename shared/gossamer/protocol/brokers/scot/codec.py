@@ -95,7 +95,7 @@ _TRACKED: Final = {
         _PLACE,
         many(_PLACE, MAX_PATH),
     ),
-    "stead": shape(m.Stead, _CARRIED, _CLUSTER),
+    "stead": shape(m.ProxyNotification, _CARRIED, _CLUSTER),
     "promised": _PROMISED,
     "taken back": shape(m.TakenBack, NAME, NAME),
     "owed": _OWED,

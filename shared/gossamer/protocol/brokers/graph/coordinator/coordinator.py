@@ -45,7 +45,7 @@ from gossamer.protocol.brokers.graph.memory.state import (
     PLANNING,
     PREPARING,
     SWITCHING,
-    Office,
+    Coordination,
     State,
 )
 from gossamer.protocol.brokers.graph.routing.directives import report, use
@@ -93,15 +93,15 @@ def send_samples(state: State, out: Outbox) -> None:
 def on_told(state: State, out: Outbox, message: ToCoordinator) -> None:
     """Take what a broker tells the coordinator, or pass it on to it."""
     if message.to.broker == state.name:
-        if state.office is None or state.office.term != message.to:
+        if state.coordination is None or state.coordination.term != message.to:
             state.counters.stale += 1
         elif isinstance(message, Report):
-            state.office.reports[message.broker] = message
-            advance(state, out, state.office)
+            state.coordination.reports[message.broker] = message
+            advance(state, out, state.coordination)
         else:
-            _collect(state, state.office, message)
+            _collect(state, state.coordination, message)
         return
-    hop = state.chart.way_to(message.to.broker)
+    hop = state.topology.way_to(message.to.broker)
     if hop is None or message.hops >= MAX_HOPS:
         state.counters.unrouted += 1
     else:
@@ -113,41 +113,45 @@ def on_told(state: State, out: Outbox, message: ToCoordinator) -> None:
 
 def look_around(state: State, out: Outbox) -> None:
     """Take office if it is this broker's turn, and see to what is due."""
-    if state.office is None and _is_its_turn(state):
-        _take_office(state, out)
-    office = state.office
-    if office is None:
+    if state.coordination is None and _is_its_turn(state):
+        _take_coordination(state, out)
+    coordination = state.coordination
+    if coordination is None:
         return
     assign(state, out, state.interests)
-    advance(state, out, office)
-    if office.phase in (PREPARING, SWITCHING) or not _all_reported(state, office):
-        _direct(state, out, office, answer=True)
-    elif office.phase == IDLE:
-        _plan_if_due(state, out, office)
+    advance(state, out, coordination)
+    if coordination.phase in (PREPARING, SWITCHING) or not _all_reported(state, coordination):
+        _direct(state, out, coordination, answer=True)
+    elif coordination.phase == IDLE:
+        _plan_if_due(state, out, coordination)
 
 
 def on_planned(state: State, out: Outbox, planned: Planned) -> None:
     """Install trees that were made, if they save enough or the present ones do not do any more."""
-    office = state.office
-    if office is None or office.phase != PLANNING or planned.number != office.question:
+    coordination = state.coordination
+    if (
+        coordination is None
+        or coordination.phase != PLANNING
+        or planned.number != coordination.question
+    ):
         state.counters.stale += 1
         return
-    office.phase = IDLE
+    coordination.phase = IDLE
     saved = planned.before - planned.cost
-    if not office.forced and not saved > state.settings.threshold * planned.before:
+    if not coordination.forced and not saved > state.settings.threshold * planned.before:
         return
     state.counters.installed += 1
-    office.phase, office.version = PREPARING, planned.plan.version
+    coordination.phase, coordination.version = PREPARING, planned.plan.version
     state.versions.hold(planned.plan)
-    _direct(state, out, office, plans=(planned.plan,), answer=True)
+    _direct(state, out, coordination, plans=(planned.plan,), answer=True)
     assign(state, out, state.interests)
-    advance(state, out, office)
+    advance(state, out, coordination)
 
 
 def assign(state: State, out: Outbox, interests: Iterable[Id]) -> None:
     """Give new subscriptions the tree on which they cost least more (Sec. VI)."""
-    office = state.office
-    if office is None:
+    coordination = state.coordination
+    if coordination is None:
         return
     found: list[tuple[Version, Id, int]] = []
     wanted = sorted(interests)
@@ -156,46 +160,46 @@ def assign(state: State, out: Outbox, interests: Iterable[Id]) -> None:
             known = set(routes.plan.brokers)
             for interest in wanted:
                 if interest not in routes.groups and interest.broker in known:
-                    group = _group_for(state, office, routes, interest)
+                    group = _group_for(state, coordination, routes, interest)
                     routes.groups[interest] = group
                     found.append((routes.plan.version, interest, group))
     if found:
-        _direct(state, out, office, assigned=tuple(found))
+        _direct(state, out, coordination, assigned=tuple(found))
 
 
-def advance(state: State, out: Outbox, office: Office) -> None:
+def advance(state: State, out: Outbox, coordination: Coordination) -> None:
     """Take the next step of an installation, if all have taken the last one."""
-    if office.phase == PREPARING and all(
-        one is not None and one.held >= office.version
-        for one in _reports(state, office, joined_by=office.version)
+    if coordination.phase == PREPARING and all(
+        one is not None and one.held >= coordination.version
+        for one in _reports(state, coordination, joined_by=coordination.version)
     ):
-        office.phase = SWITCHING
-        use(state, out, office.version)
-        _direct(state, out, office, answer=True)
-    if office.phase == SWITCHING and all(
-        one is not None and min(one.using, one.oldest) >= office.version
-        for one in _reports(state, office, joined_by=office.version)
+        coordination.phase = SWITCHING
+        use(state, out, coordination.version)
+        _direct(state, out, coordination, answer=True)
+    if coordination.phase == SWITCHING and all(
+        one is not None and min(one.using, one.oldest) >= coordination.version
+        for one in _reports(state, coordination, joined_by=coordination.version)
     ):
-        office.phase = IDLE
-        state.versions.forget_before(office.version)
-        _direct(state, out, office)
+        coordination.phase = IDLE
+        state.versions.forget_before(coordination.version)
+        _direct(state, out, coordination)
 
 
 def resume(state: State) -> None:
     """Go on after this broker was loaded: whoever was making trees is gone."""
-    if state.office is not None and state.office.phase == PLANNING:
-        state.office.phase = IDLE
-        state.office.planned_at = None
+    if state.coordination is not None and state.coordination.phase == PLANNING:
+        state.coordination.phase = IDLE
+        state.coordination.planned_at = None
 
 
 def _is_its_turn(state: State) -> bool:
     """Who is alone, and was never joined by trees, has nothing to coordinate."""
-    reachable = state.chart.reachable
+    reachable = state.topology.reachable
     useful = len(reachable) > 1 or state.versions.present is not None
     return useful and min(reachable) == state.name
 
 
-def _take_office(state: State, out: Outbox) -> None:
+def _take_coordination(state: State, out: Outbox) -> None:
     state.counters.takeovers += 1
     state.term = Term(state.term.number + 1, state.name)
     state.number = 0
@@ -203,29 +207,29 @@ def _take_office(state: State, out: Outbox) -> None:
     state.reported = None
     # What the last coordinator began is brought to its end first.
     begun = SWITCHING if state.versions.present is not None else IDLE
-    state.office = Office(state.term, phase=begun, version=state.versions.using)
-    _direct(state, out, state.office, plans=None, answer=True)
+    state.coordination = Coordination(state.term, phase=begun, version=state.versions.using)
+    _direct(state, out, state.coordination, plans=None, answer=True)
 
 
 def _direct(
     state: State,
     out: Outbox,
-    office: Office,
+    coordination: Coordination,
     *,
     plans: tuple[Plan, ...] | None = (),
     assigned: tuple[tuple[Version, Id, int], ...] = (),
     answer: bool = False,
 ) -> None:
     """Tell all brokers something new; with no plans at all, everything that holds."""
-    office.number += 1
-    state.number = office.number
+    coordination.number += 1
+    state.number = coordination.number
     whole = plans is None
     told = tuple(one.as_it_is() for one in state.versions.all()) if plans is None else plans
     versions = state.versions
     out.flood(
         Directive(
-            term=office.term,
-            number=office.number,
+            term=coordination.term,
+            number=coordination.number,
             using=versions.using,
             oldest=versions.oldest,
             plans=told,
@@ -236,63 +240,66 @@ def _direct(
     )
 
 
-def _reports(state: State, office: Office, joined_by: Version | None = None) -> list[Report | None]:
+def _reports(
+    state: State, coordination: Coordination, joined_by: Version | None = None
+) -> list[Report | None]:
     """The last report of every broker that can be reached, and that a version joins."""
     own = report(state)
     routes = None if joined_by is None else state.versions.get(joined_by)
-    joined = state.chart.reachable if routes is None else set(routes.plan.brokers)
-    reachable = sorted(state.chart.reachable & joined)
-    return [own if one == state.name else office.reports.get(one) for one in reachable]
+    joined = state.topology.reachable if routes is None else set(routes.plan.brokers)
+    reachable = sorted(state.topology.reachable & joined)
+    return [own if one == state.name else coordination.reports.get(one) for one in reachable]
 
 
-def _all_reported(state: State, office: Office) -> bool:
-    return all(one is not None for one in _reports(state, office))
+def _all_reported(state: State, coordination: Coordination) -> bool:
+    return all(one is not None for one in _reports(state, coordination))
 
 
-def _plan_if_due(state: State, out: Outbox, office: Office) -> None:
-    _expire_samples(state, office, out.now)
+def _plan_if_due(state: State, out: Outbox, coordination: Coordination) -> None:
+    _expire_samples(state, coordination, out.now)
     if state.versions.present is not None:
         # A broker without memory hears of trees before it hears how others are linked.
-        state.chart.miss(state.versions.present.plan.brokers, out.now)
+        state.topology.miss(state.versions.present.plan.brokers, out.now)
     missed = absent(state, out.now)
     stand = routes_stand(state, missed)
     agreed = all(
-        one is not None and one.using == state.versions.using for one in _reports(state, office)
+        one is not None and one.using == state.versions.using
+        for one in _reports(state, coordination)
     )
-    office.forced = not (stand and agreed)
-    since = None if office.planned_at is None else out.now - office.planned_at
-    if not office.forced and since is not None and since < state.settings.interval:
+    coordination.forced = not (stand and agreed)
+    since = None if coordination.planned_at is None else out.now - coordination.planned_at
+    if not coordination.forced and since is not None and since < state.settings.interval:
         return
-    office.planned_at = out.now
-    office.question = state.new_id().number
-    office.phase = PLANNING
+    coordination.planned_at = out.now
+    coordination.question = state.new_id().number
+    coordination.phase = PLANNING
     state.counters.plans += 1
-    version = Version(office.term.number, state.name, office.question)
-    problem = problem_of(state, version, office.samples.values(), missed, comparable=stand)
-    out.effects.append(MakePlan(office.question, problem))
+    version = Version(coordination.term.number, state.name, coordination.question)
+    problem = problem_of(state, version, coordination.samples.values(), missed, comparable=stand)
+    out.effects.append(MakePlan(coordination.question, problem))
 
 
-def _group_for(state: State, office: Office, routes: Routes, interest: Id) -> int:
+def _group_for(state: State, coordination: Coordination, routes: Routes, interest: Id) -> int:
     filters = state.interests.filters(interest)
     matching = [
         (one.id.broker, sorted(state.interests.match(one.values)))
-        for one in office.samples.values()
+        for one in coordination.samples.values()
         if any(wanted.matches(one.values) for wanted in filters)
     ]
-    return least_added(routes.plan, state.chart.costs(), routes.groups, interest, matching)
+    return least_added(routes.plan, state.topology.costs(), routes.groups, interest, matching)
 
 
-def _collect(state: State, office: Office, message: Samples) -> None:
+def _collect(state: State, coordination: Coordination, message: Samples) -> None:
     for one in message.documents:
-        office.samples[one.id] = one
-    while len(office.samples) > state.settings.samples:
-        office.samples.popitem(last=False)
+        coordination.samples[one.id] = one
+    while len(coordination.samples) > state.settings.samples:
+        coordination.samples.popitem(last=False)
 
 
-def _expire_samples(state: State, office: Office, now: int) -> None:
+def _expire_samples(state: State, coordination: Coordination, now: int) -> None:
     begin = now - state.settings.window
-    for one in [one for one in office.samples.values() if one.at < begin]:
-        del office.samples[one.id]
+    for one in [one for one in coordination.samples.values() if one.at < begin]:
+        del coordination.samples[one.id]
 
 
 def _expire_own(state: State, now: int) -> None:

@@ -12,7 +12,9 @@ from gossamer.protocol.brokers.graph.memory.state import State
 def absent(state: State, now: int) -> dict[str, str]:
     """Brokers that went away of late, and beside which other each hangs in trees."""
     since = now - state.settings.absence
-    return state.chart.anchors([one for one, lost in state.chart.lost.items() if lost > since])
+    return state.topology.anchors(
+        [one for one, lost in state.topology.lost.items() if lost > since]
+    )
 
 
 def routes_stand(state: State, missed: Mapping[str, str]) -> bool:
@@ -21,7 +23,7 @@ def routes_stand(state: State, missed: Mapping[str, str]) -> bool:
     A broker that is away does no harm at an end of a tree.
     """
     routes = state.versions.present
-    reachable = state.chart.reachable
+    reachable = state.topology.reachable
     if routes is None or set(routes.plan.brokers) != reachable | missed.keys():
         return False
     names = routes.plan.brokers
@@ -49,7 +51,7 @@ def problem_of(
         missed: brokers that are away, and beside which other each hangs.
         comparable: whether the trees in use would do.
     """
-    brokers = sorted(state.chart.reachable)
+    brokers = sorted(state.topology.reachable)
     numbers = {name: number for number, name in enumerate(brokers)}
     for name, beside in missed.items():
         numbers[name] = numbers[beside]  # its end of the tree is served there
@@ -57,8 +59,8 @@ def problem_of(
     places = {one: number for number, one in enumerate(interests)}
     links = sorted(
         (numbers[one], numbers[other], cost)
-        for (one, other), cost in state.chart.costs().items()
-        if one < other and one in state.chart.reachable and other in state.chart.reachable
+        for (one, other), cost in state.topology.costs().items()
+        if one < other and one in state.topology.reachable and other in state.topology.reachable
     )
     documents = []
     for sampled in samples:
@@ -80,9 +82,9 @@ def problem_of(
 
 
 def _stands(state: State, broker: str, above: str) -> bool:
-    if state.chart.cost(broker, above) is not None:
+    if state.topology.cost(broker, above) is not None:
         return True
     # Below a broker there may be one that is away, but nobody hangs below one that is.
-    return broker not in state.chart.reachable and (
-        above in state.chart.reachable or above in state.chart.lost
+    return broker not in state.topology.reachable and (
+        above in state.topology.reachable or above in state.topology.lost
     )

@@ -56,6 +56,6 @@ class TableSizes:
     brokers: int
     versions: int
     trees: int
-    custody: int
-    stranded: int
+    in_flight: int
+    parked: int
     clients: int

@@ -18,7 +18,7 @@ MAX_SAMPLES: Final = 10_000
 
 
 @frozen
-class TreeSettings:
+class GraphSettings:
     """What the brokers of an overlay have in common; times are microseconds.
 
     Where nothing else is said the paper leaves the value open, and it is a guess.

@@ -20,8 +20,8 @@ from gossamer.protocol.brokers.graph.memory.messages import (
     Version,
 )
 from gossamer.protocol.brokers.graph.memory.routes import Versions
-from gossamer.protocol.brokers.graph.memory.settings import TreeSettings
-from gossamer.protocol.brokers.graph.memory.topology_map import Chart
+from gossamer.protocol.brokers.graph.memory.settings import GraphSettings
+from gossamer.protocol.brokers.graph.memory.topology_map import TopologyMap
 from gossamer.protocol.content.filters import Filter
 
 
@@ -60,7 +60,7 @@ class Link:
 
 
 @define(eq=False)
-class Custody:
+class InFlight:
     """A document that is not confirmed yet by all that it was sent to.
 
     Attributes:
@@ -75,7 +75,7 @@ class Custody:
 
 
 @define(eq=False)
-class Stranded:
+class Parked:
     """A document that waits for a link, or for other trees.
 
     Attributes:
@@ -92,7 +92,7 @@ IDLE, PLANNING, PREPARING, SWITCHING = "idle", "planning", "preparing", "switchi
 
 
 @define(eq=False)
-class Office:
+class Coordination:
     """What the coordinator knows besides; a broker that is none has no office.
 
     Attributes:
@@ -143,10 +143,10 @@ class State:
     """
 
     name: str
-    settings: TreeSettings
+    settings: GraphSettings
     next_number: int
     news_number: int
-    chart: Chart
+    topology: TopologyMap
     interests: InterestTable
     versions: Versions
     term: Term = NO_TERM
@@ -156,25 +156,25 @@ class State:
     clients: dict[str, Session] = field(factory=dict)
     timers: dict[str, Timer] = field(factory=dict)
     hosted: dict[Id, Session] = field(factory=dict)
-    custody: dict[tuple[Id, int], Custody] = field(factory=dict)
+    in_flight: dict[tuple[Id, int], InFlight] = field(factory=dict)
     under_way: Counter[Version] = field(factory=Counter)
-    stranded: deque[Stranded] = field(factory=deque)
+    parked: deque[Parked] = field(factory=deque)
     delivered: OrderedDict[Id, set[str]] = field(factory=OrderedDict)
     samples: deque[Sampled] = field(factory=deque)
     samples_sent: int = 0
-    office: Office | None = None
+    coordination: Coordination | None = None
     counters: Counters = field(factory=Counters)
 
     @classmethod
     def empty(
-        cls, name: str, settings: TreeSettings, interests: InterestTable, incarnation: int
+        cls, name: str, settings: GraphSettings, interests: InterestTable, incarnation: int
     ) -> State:
         """The memory of a broker that has seen nothing."""
         first = incarnation << INCARNATION_BITS
-        chart = Chart(name)
-        chart.numbers[name] = first
-        chart.links[name] = {}
-        return cls(name, settings, first, first, chart, interests, Versions(name))
+        topology = TopologyMap(name)
+        topology.numbers[name] = first
+        topology.links[name] = {}
+        return cls(name, settings, first, first, topology, interests, Versions(name))
 
     def new_id(self) -> Id:
         """An identifier that was never used."""
@@ -186,16 +186,16 @@ class State:
         link = self.links.get(neighbour)
         return link is not None and link.up and link.ready
 
-    def take_custody(self, custody: Custody) -> None:
+    def take_in_flight(self, in_flight: InFlight) -> None:
         """Hold a document until it is confirmed."""
-        document = custody.document
-        self.custody[document.issue, document.group] = custody
+        document = in_flight.document
+        self.in_flight[document.issue, document.group] = in_flight
         self.under_way[document.version] += 1
 
-    def release(self, custody: Custody) -> None:
+    def release(self, in_flight: InFlight) -> None:
         """Hold a document no more."""
-        document = custody.document
-        del self.custody[document.issue, document.group]
+        document = in_flight.document
+        del self.in_flight[document.issue, document.group]
         self.under_way[document.version] -= 1
         if not self.under_way[document.version]:
             del self.under_way[document.version]

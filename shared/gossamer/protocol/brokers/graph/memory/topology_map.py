@@ -14,7 +14,7 @@ from attrs import define, field
 
 
 @define(eq=False)
-class Chart:
+class TopologyMap:
     """The graph of brokers as one of them sees it.
 
     Attributes:

@@ -42,7 +42,7 @@ def on_directive(state: State, out: Outbox, source: str, directive: Directive) -
         return source
     if directive.term != state.term:
         state.samples_sent = 0
-        state.office = None
+        state.coordination = None
     state.term, state.number = at
     out.flood(directive, source)
     _hold(state, directive.plans)

@@ -29,7 +29,7 @@ from gossamer.protocol.brokers.graph.memory.messages import (
     Version,
 )
 from gossamer.protocol.brokers.graph.memory.outbox import Outbox
-from gossamer.protocol.brokers.graph.memory.state import Custody, State, Stranded
+from gossamer.protocol.brokers.graph.memory.state import InFlight, Parked, State
 from gossamer.protocol.content.filters import Publication as Values
 
 NO_GROUP: Final = -1
@@ -51,58 +51,58 @@ def on_document(state: State, out: Outbox, source: str, document: Document) -> N
     if routes is None:
         out.send(source, Return(document.issue, document.group))
         return
-    custody = state.custody.get((document.issue, document.group))
-    if custody is None:
+    in_flight = state.in_flight.get((document.issue, document.group))
+    if in_flight is None:
         _relay(state, out, document, source, state.interests.match(document.values))
-    elif custody.source is None:
-        custody.source = source
-    elif custody.source != source:
+    elif in_flight.source is None:
+        in_flight.source = source
+    elif in_flight.source != source:
         out.send(source, Confirm(document.issue, document.group))
 
 
 def on_confirm(state: State, out: Outbox, source: str, message: Confirm) -> None:
     """All behind a link have a document."""
-    custody = state.custody.get((message.issue, message.group))
-    if custody is None or custody.pending.pop(source, None) is None:
+    in_flight = state.in_flight.get((message.issue, message.group))
+    if in_flight is None or in_flight.pending.pop(source, None) is None:
         state.counters.stale += 1
     else:
-        _settle(state, out, custody)
+        _settle(state, out, in_flight)
 
 
 def on_return(state: State, out: Outbox, source: str, message: Return) -> None:
     """A neighbour does not know a document's trees; it sets out anew once there are others."""
-    custody = state.custody.get((message.issue, message.group))
-    if custody is None or source not in custody.pending:
+    in_flight = state.in_flight.get((message.issue, message.group))
+    if in_flight is None or source not in in_flight.pending:
         state.counters.stale += 1
         return
-    targets = custody.pending.pop(source)
-    _strand(state, out, custody.document, source, targets)
-    _settle(state, out, custody)
+    targets = in_flight.pending.pop(source)
+    _park(state, out, in_flight.document, source, targets)
+    _settle(state, out, in_flight)
 
 
 def on_link_down(state: State, out: Outbox, neighbour: str) -> None:
     """Answer alone for what a neighbour has not confirmed."""
-    for custody in list(state.custody.values()):
-        targets = custody.pending.pop(neighbour, None)
+    for in_flight in list(state.in_flight.values()):
+        targets = in_flight.pending.pop(neighbour, None)
         if targets is not None:
-            _strand(state, out, custody.document, neighbour, targets)
-            _settle(state, out, custody)
+            _park(state, out, in_flight.document, neighbour, targets)
+            _settle(state, out, in_flight)
 
 
 def on_link_ready(state: State, out: Outbox, neighbour: str) -> None:
     """Send a neighbour that can take documents again what waits for it."""
-    if not any(one.hop == neighbour for one in state.stranded):
+    if not any(one.hop == neighbour for one in state.parked):
         return
     for one in _take(state, lambda one: one.hop == neighbour):
         if state.versions.get(one.document.version) is None:
             _reissue(state, out, one.document, one.targets)
         else:
             assert one.targets is not None
-            custody = state.custody.get((one.document.issue, one.document.group))
-            if custody is None:
-                custody = Custody(one.document, None)
-                state.take_custody(custody)
-            custody.pending[neighbour] = one.targets
+            in_flight = state.in_flight.get((one.document.issue, one.document.group))
+            if in_flight is None:
+                in_flight = InFlight(one.document, None)
+                state.take_in_flight(in_flight)
+            in_flight.pending[neighbour] = one.targets
             out.send(neighbour, one.document)
 
 
@@ -112,11 +112,11 @@ def on_version_used(state: State, out: Outbox, version: Version) -> None:
         _reissue(state, out, one.document, one.targets)
 
 
-def _take(state: State, wanted: Callable[[Stranded], bool]) -> list[Stranded]:
-    found = [one for one in state.stranded if wanted(one)]
-    kept = [one for one in state.stranded if not wanted(one)]
-    state.stranded.clear()
-    state.stranded.extend(kept)
+def _take(state: State, wanted: Callable[[Parked], bool]) -> list[Parked]:
+    found = [one for one in state.parked if wanted(one)]
+    kept = [one for one in state.parked if not wanted(one)]
+    state.parked.clear()
+    state.parked.extend(kept)
     return found
 
 
@@ -137,7 +137,7 @@ def _set_out(state: State, out: Outbox, document: Document, found: Matches) -> N
     wanted = [one for one in found if _is_for(document, one) and one.broker != state.name]
     if routes is None:
         if wanted:
-            _strand(state, out, document, NO_HOP, document.only)
+            _park(state, out, document, NO_HOP, document.only)
         return
     groups = {routes.groups[one] for one in wanted if one in routes.groups}
     for group in sorted(groups):
@@ -160,38 +160,38 @@ def _relay(
             hop = routes.way(group, one.broker)
             if hop is not None and hop != source:
                 ways.setdefault(hop, set()).add(one.broker)
-    custody = Custody(document, source)
-    state.take_custody(custody)
+    in_flight = InFlight(document, source)
+    state.take_in_flight(in_flight)
     for hop in sorted(ways):
         targets = frozenset(ways[hop])
         if state.ready(hop):
-            custody.pending[hop] = targets
+            in_flight.pending[hop] = targets
             out.send(hop, document)
         else:
-            _strand(state, out, document, hop, targets)
-    _settle(state, out, custody)
+            _park(state, out, document, hop, targets)
+    _settle(state, out, in_flight)
 
 
-def _strand(
+def _park(
     state: State, out: Outbox, document: Document, hop: str, targets: frozenset[str] | None
 ) -> None:
     """Let a document wait for a link, or send it out on later trees if there are some."""
     if hop != NO_HOP and document.version < state.versions.using:
         _reissue(state, out, document, targets)
         return
-    state.stranded.append(Stranded(document, hop, targets))
-    if len(state.stranded) > state.settings.waiting:
-        state.stranded.popleft()
+    state.parked.append(Parked(document, hop, targets))
+    if len(state.parked) > state.settings.waiting:
+        state.parked.popleft()
         state.counters.lost += 1
 
 
-def _settle(state: State, out: Outbox, custody: Custody) -> None:
+def _settle(state: State, out: Outbox, in_flight: InFlight) -> None:
     """Confirm a document if all that it was sent to have confirmed it."""
-    if custody.pending:
+    if in_flight.pending:
         return
-    state.release(custody)
-    if custody.source is not None:
-        out.send(custody.source, Confirm(custody.document.issue, custody.document.group))
+    state.release(in_flight)
+    if in_flight.source is not None:
+        out.send(in_flight.source, Confirm(in_flight.document.issue, in_flight.document.group))
 
 
 def _is_for(document: Document, interest: Id) -> bool:

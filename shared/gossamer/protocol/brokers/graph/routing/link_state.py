@@ -33,7 +33,7 @@ _NONSENSE = 1 << 62
 def tell_links(state: State, out: Outbox, besides: str | None = None) -> None:
     """Tell all neighbours but one which links of this broker work."""
     links = {name: state.links[name].cost for name in sorted(state.links) if state.links[name].up}
-    state.chart.set_links(state.name, links, out.now)
+    state.topology.set_links(state.name, links, out.now)
     out.flood(LinksChanged(state.name, _next_number(state), links), besides)
 
 
@@ -50,14 +50,14 @@ def tell_interest(
 
 def summary(state: State) -> Summary:
     """How much is known here."""
-    return Summary(dict(sorted(state.chart.numbers.items())), state.term, state.number)
+    return Summary(dict(sorted(state.topology.numbers.items())), state.term, state.number)
 
 
 def record_of(state: State, broker: str) -> Record:
     """All that is known of a broker."""
     interests = {one: state.interests.filters(one) for one in state.interests.of(broker)}
-    links = state.chart.links.get(broker, {})
-    return Record(broker, state.chart.numbers[broker], dict(links), interests)
+    links = state.topology.links.get(broker, {})
+    return Record(broker, state.topology.numbers[broker], dict(links), interests)
 
 
 # Links.
@@ -85,8 +85,8 @@ def on_neighbour_down(state: State, out: Outbox, name: str) -> None:
 
 def on_summary(state: State, out: Outbox, source: str, message: Summary) -> None:
     """Tell a neighbour what it does not know, and send it documents if it knows as much."""
-    for broker in sorted(state.chart.numbers):
-        if state.chart.numbers[broker] > message.numbers.get(broker, -1):
+    for broker in sorted(state.topology.numbers):
+        if state.topology.numbers[broker] > message.numbers.get(broker, -1):
             out.send(source, record_of(state, broker))
     known = (message.term, message.number)
     here = (state.term, state.number)
@@ -112,7 +112,7 @@ def on_news(state: State, out: Outbox, source: str, news: News) -> bool:
 
     If some before them are missing, the neighbour is asked to tell them.
     """
-    known = state.chart.numbers.get(news.broker, -1)
+    known = state.topology.numbers.get(news.broker, -1)
     if news.broker == state.name:
         _tell_again(state, out, news.number)
         return False
@@ -122,13 +122,13 @@ def on_news(state: State, out: Outbox, source: str, news: News) -> bool:
     if not isinstance(news, Record) and news.number > known + 1:
         out.send(source, summary(state))
         return False
-    state.chart.numbers[news.broker] = news.number
+    state.topology.numbers[news.broker] = news.number
     match news:
         case Record(broker, _, links, interests):
-            state.chart.set_links(broker, links, out.now)
+            state.topology.set_links(broker, links, out.now)
             state.interests.replace(broker, interests)
         case LinksChanged(broker, _, links):
-            state.chart.set_links(broker, links, out.now)
+            state.topology.set_links(broker, links, out.now)
         case InterestChanged(_, _, interest, added, removed):
             state.interests.add(interest, added)
             state.interests.remove(interest, removed)
@@ -146,5 +146,5 @@ def _tell_again(state: State, out: Outbox, number: int) -> None:
 
 def _next_number(state: State) -> int:
     state.news_number += 1
-    state.chart.numbers[state.name] = state.news_number
+    state.topology.numbers[state.name] = state.news_number
     return state.news_number

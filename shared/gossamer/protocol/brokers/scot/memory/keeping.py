@@ -15,7 +15,7 @@ from gossamer.protocol.brokers.scot.memory.messages import (
     Notification,
     Owed,
     Promised,
-    Stead,
+    ProxyNotification,
     Subscription,
     Tracked,
 )
@@ -26,7 +26,7 @@ REMEMBERED: Final = 8192
 those come again that were under way when something failed; a guess at how many these are at most.
 """
 
-Twice = Subscription | Notification | Detour | Bypass | Stead
+Twice = Subscription | Notification | Detour | Bypass | ProxyNotification
 """What a broker that does not know all does again when it does."""
 
 NOBODY: Final = 0

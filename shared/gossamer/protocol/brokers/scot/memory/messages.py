@@ -125,7 +125,7 @@ class Relay:
 
 
 @frozen
-class Stead:
+class ProxyNotification:
     """A notification for the clients of a dead broker of this region, or of one that was.
 
     Attributes:
@@ -204,7 +204,7 @@ class HandBack:
 
 ForBackup = Promised | TakenBack | Owed | Taken | Gone
 Routed = Subscription | Unsubscription | Notification | Detour | Bypass
-Tracked = Routed | Relay | Stead | ForBackup | HandBack
+Tracked = Routed | Relay | ProxyNotification | ForBackup | HandBack
 
 
 @frozen
@@ -259,7 +259,7 @@ class BidNotification:
 
 
 Clustered = Routed | Synchronise
-TakingOver = Numbered | Acknowledge | Relay | Stead | ForBackup | Replica | HandBack
+TakingOver = Numbered | Acknowledge | Relay | ProxyNotification | ForBackup | Replica | HandBack
 Unclustered = BidSubscription | BidUnsubscription | BidNotification
 BetweenBrokers = Clustered | TakingOver | Unclustered
 Carrying = Publish | Notification | Detour | Bypass | BidNotification

@@ -18,8 +18,8 @@ from gossamer.protocol.brokers.scot.memory.messages import (
     Numbered,
     Owed,
     Promised,
+    ProxyNotification,
     Relay,
-    Stead,
     Subscription,
     Taken,
     TakenBack,
@@ -187,7 +187,7 @@ class KeepingOutbox(Outbox):
         if name == self._state.name:
             self.keep_for(notification, cluster)
         elif name is not None:
-            self.send(name, Stead(notification, cluster))
+            self.send(name, ProxyNotification(notification, cluster))
 
     def keep_for(self, notification: Notification, cluster: int) -> None:
         """Take a notification for the clients of a broker of this region, which was dead.
@@ -197,7 +197,7 @@ class KeepingOutbox(Outbox):
         """
         home = self._state.secondary.get(cluster)
         if home is not None and home not in self._state.down:
-            self.send(home, Stead(notification, cluster))
+            self.send(home, ProxyNotification(notification, cluster))
             return
         kept = self.keeping.replicas.get(cluster)
         if kept is None:

@@ -23,8 +23,8 @@ from gossamer.protocol.brokers.scot.memory.keeping import REMEMBERED, Held, Twic
 from gossamer.protocol.brokers.scot.memory.messages import (
     Message,
     Notification,
+    ProxyNotification,
     Relay,
-    Stead,
     Subscription,
 )
 from gossamer.protocol.brokers.scot.memory.state import State
@@ -97,7 +97,7 @@ def _again(state: State, out: KeepingOutbox, hop: Hop, message: Twice) -> None:
     match message:
         case Subscription(id_):
             _subscribe_again(state, out, id_)
-        case Stead():
+        case ProxyNotification():
             on_taking_over(state, out, hop, message)
         case _:
             ROUTING[state.settings.routing].on_message(state, out, hop, message)

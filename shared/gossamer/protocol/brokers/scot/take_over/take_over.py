@@ -22,8 +22,8 @@ How:
   twice passes it on twice; hosts deliver it once.
 - *The backup stands in.* Routing tables are what they would be without failures: notifications
   for the clients of a dead broker lead there, go around it by way of its region, and are handed to
-  its backup (`Stead`). That delivers them to clients that came to it, and keeps them for the
-  others.
+  its backup (`ProxyNotification`). That delivers them to clients that came to it, and keeps them
+  for the others.
 - *It hands back.* When the broker is there again, it gets what its clients are owed, is told what
   they have taken meanwhile, and is sent on what comes to the backup late.
 - *Who comes back does all twice* until it knows what it has missed (`coming_back`).
@@ -48,9 +48,9 @@ from gossamer.protocol.brokers.scot.memory.messages import (
     Notification,
     Owed,
     Promised,
+    ProxyNotification,
     Relay,
     Replica,
-    Stead,
     Subscription,
     Taken,
     TakenBack,
@@ -85,8 +85,8 @@ def on_taking_over(state: State, out: KeepingOutbox, hop: Hop, message: TakingOv
         kind = type(message).__name__
         raise WrongClusterError(kind, hop.name, [sender], "expected a broker of the same region")
     match message:
-        case Stead():
-            _on_stead(state, out, hop, message)
+        case ProxyNotification():
+            _on_proxy_notification(state, out, hop, message)
         case HandBack():
             _on_hand_back(state, out, hop, message)
         case Replica(promised, owed):
@@ -97,7 +97,9 @@ def on_taking_over(state: State, out: KeepingOutbox, hop: Hop, message: TakingOv
             _remember(keeping, keeping.replicas.setdefault(sender, Kept()), message)
 
 
-def _on_stead(state: State, out: KeepingOutbox, hop: Hop, message: Stead) -> None:
+def _on_proxy_notification(
+    state: State, out: KeepingOutbox, hop: Hop, message: ProxyNotification
+) -> None:
     if not 0 <= message.cluster < state.position.clusters:
         expected = f"expected one from 0 to {state.position.clusters - 1}"
         raise WrongClusterError("Stead", hop.name, [message.cluster], expected)
@@ -162,7 +164,7 @@ def _send_again(state: State, out: KeepingOutbox, copy: Copy) -> None:
     match copy.message:
         case Notification() | Detour() | Bypass():
             again(state, out, copy.neighbour, copy.message)
-        case Stead(notification, cluster):
+        case ProxyNotification(notification, cluster):
             out.stand_in(notification, cluster)
         case Subscription() | Unsubscription():
             relay(state, out, copy.neighbour, copy.message)
