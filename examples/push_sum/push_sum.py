@@ -7,8 +7,8 @@ from gossamer.protocol.kernel.float_bits import float_to_word, word_to_float
 from gossamer.protocol.kernel.records import BODY, KIND, USER, close_record, open_record
 from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.kernel.struct import Struct
-from gossamer.sim.cycle_engine import CycleEngine, make_network
-from gossamer.sim.protocol_run import ProtocolRun, once
+from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
+from gossamer.sim.engine.protocol_run import ProtocolRun, once
 
 TURN, SHARE = USER, USER + 1
 

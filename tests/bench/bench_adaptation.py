@@ -17,11 +17,18 @@ from rich.progress import Progress
 
 from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.kernel.rules import use_compiled
-from gossamer.sim.trees.adaptation import Adaptation, run_adaptation
-from gossamer.sim.trees.adaptation_plot import plot_adaptation, table_of_adaptation
-from gossamer.sim.trees.generators import transit_stub, transit_stub_of, waxman
-from gossamer.sim.trees.plays import PLAYS, Play
-from gossamer.sim.trees.topology import Topology
+from gossamer.sim.studies.dissemination.adaptation.adaptation import Adaptation, run_adaptation
+from gossamer.sim.studies.dissemination.adaptation.adaptation_plot import (
+    plot_adaptation,
+    table_of_adaptation,
+)
+from gossamer.sim.studies.dissemination.topologies.generators import (
+    transit_stub,
+    transit_stub_of,
+    waxman,
+)
+from gossamer.sim.studies.dissemination.topologies.topology import Topology
+from gossamer.sim.studies.dissemination.workload.dynamics import PLAYS, Play
 
 TITLES = {
     "drift": "regions wander",

@@ -41,8 +41,14 @@ from gossamer.protocol.brokers.core.messages import (
 )
 from gossamer.protocol.brokers.tree import Broker, BrokerSettings, Id, client, neighbour
 from gossamer.protocol.content.filters import Filter, exact_publication, parse
-from gossamer.sim.benchmarks import machine
-from gossamer.sim.quotes import Quote, heavy_covering, little_covering, make_quotes, read_quotes
+from gossamer.sim.bench.benchmarks import machine
+from gossamer.sim.studies.scot.quotes import (
+    Quote,
+    heavy_covering,
+    little_covering,
+    make_quotes,
+    read_quotes,
+)
 
 SEED = 1
 SIZES = (1_000, 5_000, 20_000, 50_000, 200_000)

@@ -17,11 +17,11 @@ from pathlib import Path
 
 import numpy as np
 
-from gossamer.sim.cycle_engine import make_network
-from gossamer.sim.event_engine import EventEngine, draw_phases
-from gossamer.sim.latency import Int64s, Latency, constant_latency, uniform_latency
-from gossamer.sim.link_conditions import make_link_conditions
-from gossamer.sim.ping_protocol import START, forward_step, make_ping_counts
+from gossamer.sim.bench.ping_protocol import START, forward_step, make_ping_counts
+from gossamer.sim.engine.cycle_engine import make_network
+from gossamer.sim.engine.event_engine import EventEngine, draw_phases
+from gossamer.sim.engine.latency import Int64s, Latency, constant_latency, uniform_latency
+from gossamer.sim.engine.link_conditions import make_link_conditions
 
 PERIOD, SEED = 1000, 1
 WARM_UP_ROUNDS, TIMED_RUNS, EVENTS_A_RUN = 4, 7, 4_000_000

@@ -26,8 +26,8 @@ from gossamer.protocol.content.filters import Filter, parse
 from gossamer.protocol.content.filters.composite import parse_composite
 from gossamer.protocol.content.matching.composite_matcher import CompositeMatcher
 from gossamer.protocol.content.matching.index import MatchingIndex
-from gossamer.sim.benchmarks import machine, state_bytes
-from gossamer.sim.quotes import (
+from gossamer.sim.bench.benchmarks import machine, state_bytes
+from gossamer.sim.studies.scot.quotes import (
     Quote,
     heavy_covering,
     little_covering,

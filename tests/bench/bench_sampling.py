@@ -23,8 +23,8 @@ from gossamer.protocol.peer.sampling.sampler import (
     newscast_hint,
     newscast_step,
 )
-from gossamer.sim.cycle_engine import CycleEngine, make_network
-from gossamer.sim.initialisers import fill_random_views
+from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
+from gossamer.sim.engine.initialisers import fill_random_views
 
 VIEW_SIZE, SHUFFLE_LENGTH, SEED = 20, 8, 1
 WARM_UP_CYCLES, TIMED_CYCLES = 10, 15

@@ -23,15 +23,15 @@ from rich.table import Table
 from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.brokers.core.messages import Attach
 from gossamer.protocol.brokers.scot import ROUTINGS, Factor, Scot, ScotSettings
-from gossamer.sim.benchmarks import machine
-from gossamer.sim.plot_style import plot_style, save
-from gossamer.sim.scot.broadcast import Subscribers, broadcast
-from gossamer.sim.scot.burst import MINUTE, SECOND, Burst, BurstResult, run_burst
-from gossamer.sim.scot.network import Links, ScotNetwork, ServiceTimes, Unobserved
-from gossamer.sim.scot.overlays import figure_8
-from gossamer.sim.scot.plots import plot_delays, plot_messages, plot_queues, plot_scot
-from gossamer.sim.scot.replay import Publications, Replayed, replay
-from gossamer.sim.scot.workloads import Quotes
+from gossamer.sim.bench.benchmarks import machine
+from gossamer.sim.results.plot_style import plot_style, save
+from gossamer.sim.studies.scot.burst import MINUTE, SECOND, Burst, BurstResult, run_burst
+from gossamer.sim.studies.scot.overlays import figure_8
+from gossamer.sim.studies.scot.plots import plot_delays, plot_messages, plot_queues, plot_scot
+from gossamer.sim.studies.scot.replay.broadcast import Subscribers, broadcast
+from gossamer.sim.studies.scot.replay.network import Links, ScotNetwork, ServiceTimes, Unobserved
+from gossamer.sim.studies.scot.replay.replay import Publications, Replayed, replay
+from gossamer.sim.studies.scot.workloads import Quotes
 
 RATE = 100_000
 """Notifications of the burst a minute, the highest of the paper's."""

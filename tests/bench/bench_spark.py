@@ -30,11 +30,11 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
-from gossamer.sim.benchmarks import machine
-from gossamer.sim.records import CYCLE_COLUMNS, EVENT_COLUMNS, NODE_COLUMNS
-from gossamer.sim.results import write_table
+from gossamer.sim.bench.benchmarks import machine
+from gossamer.sim.results.results import write_table
 from gossamer.sim.row_tables.kinds import Wish, make_workload
 from gossamer.sim.row_tables.table import write_plainly
+from gossamer.sim.studies.peers.measuring.records import CYCLE_COLUMNS, EVENT_COLUMNS, NODE_COLUMNS
 from gossamer.spark.crunch.crunching import crunch_results
 from gossamer.spark.crunch.folders import find_runs
 from gossamer.spark.session import spark_session

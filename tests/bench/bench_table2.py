@@ -46,11 +46,11 @@ from gossamer.protocol.brokers.tree import Broker, BrokerSettings, Hop, client, 
 from gossamer.protocol.brokers.tree.memory.sent import Sent
 from gossamer.protocol.brokers.tree.memory.subscriptions import SubscriptionTable
 from gossamer.protocol.content.filters import parse
-from gossamer.sim.benchmarks import machine
-from gossamer.sim.brokers.service import FixedTimes
-from gossamer.sim.brokers.staircase import Staircase
-from gossamer.sim.brokers.storm import SECOND, Storm, run_storm
-from gossamer.sim.brokers.topology import controlled_49
+from gossamer.sim.bench.benchmarks import machine
+from gossamer.sim.studies.tree_brokers.covering_workload import Staircase
+from gossamer.sim.studies.tree_brokers.overlay.service import FixedTimes
+from gossamer.sim.studies.tree_brokers.overlay.topology import controlled_49
+from gossamer.sim.studies.tree_brokers.storm import SECOND, Storm, run_storm
 
 ROOTS, DEGREE, PUBLICATIONS, UNSUBSCRIPTIONS, REACH = 20, 2_099, 1_000, 5, 2.0
 COVERINGS = {"active": "Active", "lazy": "Lazy", "off": "None"}

@@ -15,8 +15,8 @@ import time
 
 RUNS = 9
 PROGRAM = """
-from gossamer.sim.scenario import Events, Scenario, System
-from gossamer.sim.simulation import simulate
+from gossamer.sim.studies.peers.inputs.scenario import Events, Scenario, System
+from gossamer.sim.studies.peers.simulation import simulate
 for engine in ("cycle", "event"):
     scenario = Scenario(nodes=50, rounds=6, engine=engine, events=Events(warm_up_rounds=2))
     simulate(scenario, threads=1)

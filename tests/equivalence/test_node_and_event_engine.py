@@ -16,10 +16,10 @@ from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.links import HANDLE_MASK
 from gossamer.protocol.peer.state.state import State, make_state
-from gossamer.sim.cycle_engine import make_network
-from gossamer.sim.event_engine import EventEngine, draw_phases
-from gossamer.sim.latency import uniform_latency
-from gossamer.sim.link_conditions import LinkConditions, make_link_conditions
+from gossamer.sim.engine.cycle_engine import make_network
+from gossamer.sim.engine.event_engine import EventEngine, draw_phases
+from gossamer.sim.engine.latency import uniform_latency
+from gossamer.sim.engine.link_conditions import LinkConditions, make_link_conditions
 from support.overlays import arrays_of
 from support.ping_protocol import chain_records
 from support.timed_network import TimedNetwork, TimedNode

@@ -15,8 +15,8 @@ import pytest
 
 from gossamer.replay.command import REAL, SIMULATED, Options, play
 from gossamer.replay.conductor import Played
-from gossamer.sim.publications import matching
-from gossamer.sim.results import read_results
+from gossamer.sim.results.results import read_results
+from gossamer.sim.studies.peers.inputs.publications import matching
 from support.node_processes import PATIENCE_S, Shell, end, wait_for_line
 from support.replays import short_plan
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.figures.vinifera_studies import BASELINE, RANDOM, SKEWED, VINIFERA
+from gossamer.sim.figures.vinifera.studies import BASELINE, RANDOM, SKEWED, VINIFERA
 from gossamer.spark.crunch.claims import check_claims, judge_claims
 from gossamer.spark.crunch.folders import Run
 from gossamer.spark.crunch.statistics import Value, half_width

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.sim.summary import percentile
+from gossamer.sim.results.summary import percentile
 from gossamer.spark.crunch.crunching import Curve
 from gossamer.spark.crunch.deliveries import (
     COUNT_SCHEMA,

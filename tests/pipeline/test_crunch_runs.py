@@ -14,16 +14,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gossamer.sim.records import (
+from gossamer.sim.results.results import ResultsError, read_results, write_results
+from gossamer.sim.studies.peers.measuring.records import (
     CYCLE_COLUMNS,
     DELIVERY_COLUMNS,
     EVENT_COLUMNS,
     NODE_COLUMNS,
     RunRecord,
     SystemRecord,
-    empty_table,
 )
-from gossamer.sim.results import ResultsError, read_results, write_results
+from gossamer.sim.study.records import empty_table
 from gossamer.spark.crunch.crunching import Crunched, crunch_results
 from gossamer.spark.crunch.folders import find_runs
 from gossamer.spark.crunch.plots import axis_of, decided_by

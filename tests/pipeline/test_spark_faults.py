@@ -13,7 +13,7 @@ import pytest
 
 import gossamer.spark.sweep.running as running
 import gossamer.spark.workers as workers
-from gossamer.sim.results import write_results
+from gossamer.sim.results.results import write_results
 from gossamer.sim.row_tables.kinds import Wish
 from gossamer.spark.crunch.crunching import crunch_results
 from gossamer.spark.crunch.folders import find_runs

@@ -13,7 +13,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from gossamer.sim.results import read_results, write_results
+from gossamer.sim.results.results import read_results, write_results
 from gossamer.spark.java import find_java_home
 from support.made_up_runs import made_up_run
 from support.spark_processes import (

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import gossamer.spark.workload.parts as parts
 import gossamer.spark.workload.writing as writing
 from gossamer.sim.churn import read_trace
-from gossamer.sim.results import ResultsError
+from gossamer.sim.results.results import ResultsError
 from gossamer.sim.row_tables.churn import ChurnRows
 from gossamer.sim.row_tables.kinds import KINDS, Wish, make_workload
 from gossamer.sim.row_tables.table import RowTable

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.sim.commands.scenarios import read_scenario
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.scenario import Scenario
+from gossamer.sim.studies.peers.inputs.scenario import Scenario
+from gossamer.sim.study.scenarios import read_scenario
 from gossamer.spark.sweep.plan import read_sweep
 from gossamer.spark.sweep.running import point_rows
 

@@ -15,13 +15,13 @@ import pytest
 
 import gossamer.spark.sweep.running as running
 from gossamer.command.main import main
-from gossamer.sim.commands.scenarios import read_scenario
 from gossamer.sim.errors import ScenarioError, SimulationError
-from gossamer.sim.results import ResultsError, read_results
-from gossamer.sim.scenario import Scenario
-from gossamer.sim.simulation import simulate
-from gossamer.sim.summary import result_hash
-from gossamer.sim.tasks import run_tasks
+from gossamer.sim.results.results import ResultsError, read_results
+from gossamer.sim.results.summary import result_hash
+from gossamer.sim.studies.peers.inputs.scenario import Scenario
+from gossamer.sim.studies.peers.simulation import simulate
+from gossamer.sim.study.scenarios import read_scenario
+from gossamer.sim.study.tasks import run_tasks
 from gossamer.spark.errors import WorkerLost
 from gossamer.spark.handover import SharedFolder
 from gossamer.spark.java import find_java_home

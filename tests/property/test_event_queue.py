@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gossamer.protocol.kernel.errors import CapacityError
 from gossamer.protocol.kernel.records import BODY, LENGTH
 from gossamer.protocol.kernel.rules import use_compiled
-from gossamer.sim.event_queue import (
+from gossamer.sim.engine.event_queue import (
     NEXT,
     NOW,
     PENDING,

@@ -28,7 +28,7 @@ from gossamer.protocol.peer.sampling.sampler import (
     sample_on_timer,
     sample_on_unreachable,
 )
-from gossamer.sim.cycle_engine import CycleEngine, give_no_hint, make_network
+from gossamer.sim.engine.cycle_engine import CycleEngine, give_no_hint, make_network
 from support.sampling_runs import (
     STATE_ARRAYS,
     descriptors_of,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gossamer.protocol.brokers.scot import Factor, Scot, ScotSettings
 from gossamer.protocol.brokers.scot.memory.messages import Bypass, Detour
-from gossamer.sim.scot.overlays import figure_2
+from gossamer.sim.studies.scot.overlays import figure_2
 from support.scot_overlay import ScotOverlay, random_tree
 
 SEEDS = st.integers(0, 2**32)

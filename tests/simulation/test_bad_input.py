@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-import gossamer.sim.commands.preview
-import gossamer.sim.results
+import gossamer.sim.results.results
+import gossamer.sim.studies.peers.preview
 from gossamer.command.main import main
 from support.installed_command import (
     MadeUpSimulation,
@@ -185,7 +185,9 @@ def test_more_nodes_than_fit_in_memory(
     command: str,
 ) -> None:
     machine = types.SimpleNamespace(total=2 * 2**30)
-    monkeypatch.setattr(gossamer.sim.commands.preview.psutil, "virtual_memory", lambda: machine)
+    monkeypatch.setattr(
+        gossamer.sim.studies.peers.preview.psutil, "virtual_memory", lambda: machine
+    )
     (work / "s.toml").write_text("nodes = 1_000_000\n")
     with unchanged(work):
         told = sentence_of(capsys, f"{command} s.toml")
@@ -249,7 +251,7 @@ def test_full_disk_keeps_the_checkpoint_and_nothing_half_written(
     (work / "s.toml").write_text("")
     simulation.leaves_checkpoint = leaves_checkpoint
     with monkeypatch.context() as full:
-        full.setattr(gossamer.sim.results, "write_table", no_space)
+        full.setattr(gossamer.sim.results.results, "write_table", no_space)
         told = sentence_of(capsys, "run s.toml --out o")
     assert told.startswith("gossamer: o could not be written (No space left on device); ")
     if not leaves_checkpoint:

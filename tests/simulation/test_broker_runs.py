@@ -16,21 +16,21 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-import gossamer.sim.brokers.simulation
-import gossamer.sim.results
+import gossamer.sim.results.results
+import gossamer.sim.studies.tree_brokers.simulation
 from gossamer.command.main import main
 from gossamer.protocol.brokers.core.index import NewIndex, compiled_index
 from gossamer.protocol.brokers.tree import Broker, BrokerSettings
 from gossamer.protocol.kernel.errors import ConfigError
-from gossamer.sim.brokers.measures import summarise_covering
-from gossamer.sim.brokers.records import BrokerRunRecord
-from gossamer.sim.brokers.results import aggregate_rows, write_broker_results
-from gossamer.sim.brokers.scenario import BrokerScenario, Overlay, Timing, Workload
-from gossamer.sim.brokers.simulation import simulate_brokers
-from gossamer.sim.brokers.storm import Storm, StormResult, StormRun, run_storm
 from gossamer.sim.errors import ScenarioError, SimulationError
-from gossamer.sim.summary import result_hash
-from gossamer.sim.tasks import run_tasks
+from gossamer.sim.results.summary import result_hash
+from gossamer.sim.studies.tree_brokers.measures import summarise_covering
+from gossamer.sim.studies.tree_brokers.records import BrokerRunRecord
+from gossamer.sim.studies.tree_brokers.results import aggregate_rows, write_broker_results
+from gossamer.sim.studies.tree_brokers.scenario import BrokerScenario, Overlay, Timing, Workload
+from gossamer.sim.studies.tree_brokers.simulation import simulate_brokers
+from gossamer.sim.studies.tree_brokers.storm import Storm, StormResult, StormRun, run_storm
+from gossamer.sim.study.tasks import run_tasks
 from support.installed_command import install, unchanged
 
 COVERINGS = ("off", "active", "lazy", "packed", "selective", "incremental")
@@ -175,8 +175,8 @@ def test_processes_change_nothing_and_another_seed_does(finished: BrokerRunRecor
 def test_the_hash_does_not_depend_on_the_hash_seed() -> None:
     program = (
         "from simulation.test_broker_runs import scenario;"
-        "from gossamer.sim.brokers.simulation import simulate_brokers;"
-        "from gossamer.sim.summary import result_hash;"
+        "from gossamer.sim.studies.tree_brokers.simulation import simulate_brokers;"
+        "from gossamer.sim.results.summary import result_hash;"
         "print(result_hash(simulate_brokers(scenario(5, ('incremental',)), processes=1)))"
     )
     tests = Path(__file__).parents[1]
@@ -210,7 +210,7 @@ def test_finished_coverings_are_kept_and_not_run_again(
             raise SimulationError("somebody stumbled over the cable")
         return run_storm(storm, new_index=new_index)
 
-    monkeypatch.setattr(gossamer.sim.brokers.simulation, "run_storm", stumbles_once)
+    monkeypatch.setattr(gossamer.sim.studies.tree_brokers.simulation, "run_storm", stumbles_once)
     with pytest.raises(SimulationError, match=r"^lazy: somebody stumbled"):
         simulate_brokers(few, checkpoint=tmp_path, processes=1)
     assert [path.name for path in tmp_path.iterdir()] == ["off.checkpoint"]
@@ -318,13 +318,13 @@ def test_a_full_disk_keeps_what_is_finished_and_nothing_half_written(
 
     command = "run s.toml --out o --no-plots --threads 1"
     with monkeypatch.context() as full:
-        full.setattr(gossamer.sim.results, "write_table", no_space)
+        full.setattr(gossamer.sim.results.results, "write_table", no_space)
         assert sim(command) == 2
     *progress, told = capsys.readouterr().err.splitlines()
     assert told.startswith("gossamer: o could not be written (No space left on device); ")
     assert all(line.startswith("gossamer: coverings ") for line in progress)
     assert sorted(os.listdir(work)) == ["o.unfinished", "s.toml"]
-    monkeypatch.setattr(gossamer.sim.brokers.simulation, "run_storm", None)
+    monkeypatch.setattr(gossamer.sim.studies.tree_brokers.simulation, "run_storm", None)
     assert sim(command + " --resume") == 0
     assert sorted(os.listdir(work)) == ["o", "s.toml"]
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from gossamer.protocol.brokers.tree import BrokerSettings
-from gossamer.sim.brokers.service import TABLE_II
-from gossamer.sim.brokers.workloads.commuters import Commuters
-from gossamer.sim.brokers.workloads.game import Game
-from gossamer.sim.brokers.workloads.performance import Performance, Stage
-from gossamer.sim.brokers.workloads.processes import Processes
-from gossamer.sim.brokers.workloads.scene import MINUTE, SECOND, Scene, Workload
-from gossamer.sim.brokers.workloads.siena import Siena
+from gossamer.sim.studies.tree_brokers.overlay.service import TABLE_II
+from gossamer.sim.studies.tree_brokers.workloads.commuters import Commuters
+from gossamer.sim.studies.tree_brokers.workloads.game import Game
+from gossamer.sim.studies.tree_brokers.workloads.performance import Performance, Stage
+from gossamer.sim.studies.tree_brokers.workloads.processes import Processes
+from gossamer.sim.studies.tree_brokers.workloads.scene import MINUTE, SECOND, Scene, Workload
+from gossamer.sim.studies.tree_brokers.workloads.siena import Siena
 from support.scenes import play
 
 GAME = Game(

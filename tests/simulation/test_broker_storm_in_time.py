@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from gossamer.protocol.brokers.tree import BrokerSettings
-from gossamer.sim.brokers.service import TABLE_II
-from gossamer.sim.brokers.staircase import Staircase
-from gossamer.sim.brokers.storm import SECOND, Storm, StormResult, StormRun, run_storm
-from gossamer.sim.brokers.topology import controlled_55
+from gossamer.sim.studies.tree_brokers.covering_workload import Staircase
+from gossamer.sim.studies.tree_brokers.overlay.service import TABLE_II
+from gossamer.sim.studies.tree_brokers.overlay.topology import controlled_55
+from gossamer.sim.studies.tree_brokers.storm import SECOND, Storm, StormResult, StormRun, run_storm
 
 ROOTS, DEGREE, UNSUBSCRIPTIONS = 12, 12, 6
 CORE = ("A", "B", "C", "D", "E")

@@ -17,13 +17,13 @@ from gossamer.protocol.peer.sampling.sampler import CYCLON, NEWSCAST
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.state import make_state
-from gossamer.sim.collector import make_collector, observe
-from gossamer.sim.cycle_engine import CycleEngine, make_network
-from gossamer.sim.event_engine import EventEngine
-from gossamer.sim.initialisers import fill_random_views
-from gossamer.sim.latency import uniform_latency
-from gossamer.sim.link_conditions import make_link_conditions
-from gossamer.sim.overlay_protocol import overlay_step
+from gossamer.sim.bench.overlay_protocol import overlay_step
+from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
+from gossamer.sim.engine.event_engine import EventEngine
+from gossamer.sim.engine.initialisers import fill_random_views
+from gossamer.sim.engine.latency import uniform_latency
+from gossamer.sim.engine.link_conditions import make_link_conditions
+from gossamer.sim.studies.peers.running.collector import make_collector, observe
 from support.overlays import arrays_of, converged, random_identifiers, subscribe_to_box
 from support.sampling_runs import ring_sampler, step_of
 

@@ -12,7 +12,7 @@ from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.state import REPLAYED, SHIFTED, State
-from gossamer.sim.cycle_engine import CycleEngine, make_network
+from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
 from support.overlays import (
     Hosts,
     arrays_of,

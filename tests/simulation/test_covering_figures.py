@@ -11,16 +11,16 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from gossamer.sim.brokers.placement import clusters
-from gossamer.sim.brokers.topology import controlled_49, controlled_55
 from gossamer.sim.figures import FIGURES
-from gossamer.sim.figures.claims import COUNT, MILLISECONDS, SECONDS, SHARE, Check
-from gossamer.sim.figures.covering import PARTS
-from gossamer.sim.figures.covering_runs import GROUPS, delay_groups
-from gossamer.sim.figures.covering_storms import STORMS
-from gossamer.sim.figures.covering_studies import FULL, QUICK, plan_storms
-from gossamer.sim.figures.covering_table import TABLE
-from gossamer.sim.results import ResultsError
+from gossamer.sim.figures.common.claims import COUNT, MILLISECONDS, SECONDS, SHARE, Check
+from gossamer.sim.figures.covering.figures import PARTS
+from gossamer.sim.figures.covering.storms.runs import GROUPS, delay_groups
+from gossamer.sim.figures.covering.storms.storms import STORMS
+from gossamer.sim.figures.covering.storms.studies import FULL, QUICK, plan_storms
+from gossamer.sim.figures.covering.table import TABLE
+from gossamer.sim.results.results import ResultsError
+from gossamer.sim.studies.tree_brokers.overlay.topology import controlled_49, controlled_55
+from gossamer.sim.studies.tree_brokers.placement import clusters
 from support.golden import check_golden, measured_by_checks
 
 PLOTS = (

@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from gossamer.sim.brokers.topology import OVERLAYS
 from gossamer.sim.figures import FIGURES
-from gossamer.sim.figures.covering_mobile import MOBILE
-from gossamer.sim.figures.covering_mobile_studies import plan_mobile
-from gossamer.sim.figures.covering_scene_plots import plot_overlay
-from gossamer.sim.figures.covering_workflow import WORKFLOWS
-from gossamer.sim.figures.covering_workflow_studies import plan_workflow
-from gossamer.sim.plot_style import plot_style, save
+from gossamer.sim.figures.covering.scenes.mobile import MOBILE
+from gossamer.sim.figures.covering.scenes.mobile_studies import plan_mobile
+from gossamer.sim.figures.covering.scenes.scene_plots import plot_overlay
+from gossamer.sim.figures.covering.scenes.workflow import WORKFLOWS
+from gossamer.sim.figures.covering.scenes.workflow_studies import plan_workflow
+from gossamer.sim.results.plot_style import plot_style, save
+from gossamer.sim.studies.tree_brokers.overlay.topology import OVERLAYS
 from support.golden import check_golden, measured_by_checks
 
 PLOTS = (

@@ -10,10 +10,16 @@ from pathlib import Path
 import pytest
 
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.records import RunRecord
-from gossamer.sim.scenario import Churn, Events, Scenario, Subscriptions, System
-from gossamer.sim.simulation import simulate
-from gossamer.sim.summary import result_hash
+from gossamer.sim.results.summary import result_hash
+from gossamer.sim.studies.peers.inputs.scenario import (
+    Churn,
+    Events,
+    Scenario,
+    Subscriptions,
+    System,
+)
+from gossamer.sim.studies.peers.measuring.records import RunRecord
+from gossamer.sim.studies.peers.simulation import simulate
 
 ROOT = Path(__file__).parents[2]
 ROUNDS = 40

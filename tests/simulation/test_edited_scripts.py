@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 ENGINES = {
-    "cycle": "from gossamer.sim.cycle_engine import CycleEngine as Engine",
-    "event": "from gossamer.sim.event_engine import EventEngine as Engine",
+    "cycle": "from gossamer.sim.engine.cycle_engine import CycleEngine as Engine",
+    "event": "from gossamer.sim.engine.event_engine import EventEngine as Engine",
 }
 SCRIPT = """
 import sys
@@ -21,7 +21,7 @@ import numpy as np
 from gossamer.protocol.kernel.records import USER
 from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.kernel.struct import Struct
-from gossamer.sim.cycle_engine import make_network
+from gossamer.sim.engine.cycle_engine import make_network
 {engine}
 
 

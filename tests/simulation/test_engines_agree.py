@@ -24,9 +24,9 @@ from gossamer.protocol.peer.sampling.sampler import (
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.state import State, make_state
-from gossamer.sim.cycle_engine import CycleEngine, give_no_hint, make_network
-from gossamer.sim.event_engine import EventEngine
-from gossamer.sim.initialisers import fill_random_views
+from gossamer.sim.engine.cycle_engine import CycleEngine, give_no_hint, make_network
+from gossamer.sim.engine.event_engine import EventEngine
+from gossamer.sim.engine.initialisers import fill_random_views
 from support.ping_protocol import chain_records
 
 NODES = 200

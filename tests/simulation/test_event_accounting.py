@@ -8,13 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gossamer.sim.bounds import outgrown
-from gossamer.sim.records import RunRecord, SystemRecord
-from gossamer.sim.report import report_html
-from gossamer.sim.scenario import Churn, Events, Link, Scenario, Subscriptions, System
-from gossamer.sim.simulation import simulate
-from gossamer.sim.summary import summarise
-from gossamer.sim.tables import print_summary
+from gossamer.sim.results.report import report_html
+from gossamer.sim.results.summary import summarise
+from gossamer.sim.results.tables import print_summary
+from gossamer.sim.studies.peers.inputs.scenario import (
+    Churn,
+    Events,
+    Link,
+    Scenario,
+    Subscriptions,
+    System,
+)
+from gossamer.sim.studies.peers.measuring.bounds import outgrown
+from gossamer.sim.studies.peers.measuring.records import RunRecord, SystemRecord
+from gossamer.sim.studies.peers.simulation import simulate
 
 TRACE = Path(__file__).parents[2] / "traces" / "flash_crowd.avt.gz"
 SEED = 3

@@ -13,12 +13,25 @@ import pytest
 
 from gossamer.sim.errors import ScenarioError, SimulationError
 from gossamer.sim.figures import FIGURES
-from gossamer.sim.figures.claims import RATIO, SHARE, Check, Claim, write_claims
-from gossamer.sim.figures.points import Point, feasible_hit_ratio, hourly, measure, run_points
-from gossamer.sim.figures.vinifera_claims import expected_lookup_hops
-from gossamer.sim.figures.vinifera_studies import FULL, QUICK, find_trace, plan_points
-from gossamer.sim.results import ResultsError
-from gossamer.sim.scenario import Churn, Events, Link, Scenario, Subscriptions, System
+from gossamer.sim.figures.common.claims import RATIO, SHARE, Check, Claim, write_claims
+from gossamer.sim.figures.common.points import (
+    Point,
+    feasible_hit_ratio,
+    hourly,
+    measure,
+    run_points,
+)
+from gossamer.sim.figures.vinifera.claims import expected_lookup_hops
+from gossamer.sim.figures.vinifera.studies import FULL, QUICK, find_trace, plan_points
+from gossamer.sim.results.results import ResultsError
+from gossamer.sim.studies.peers.inputs.scenario import (
+    Churn,
+    Events,
+    Link,
+    Scenario,
+    Subscriptions,
+    System,
+)
 from support.golden import check_golden, measured_by_checks
 from support.made_up_runs import made_up_system
 

@@ -19,9 +19,9 @@ from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.state import State, make_state
 from gossamer.protocol.peer.topology.utility import friend_utility
-from gossamer.sim.cycle_engine import CycleEngine, make_network
-from gossamer.sim.initialisers import fill_random_views
-from gossamer.sim.overlay_measures import (
+from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
+from gossamer.sim.engine.initialisers import fill_random_views
+from gossamer.sim.studies.peers.measuring.overlay_measures import (
     mean_friend_utility,
     ring_correctness,
     true_successors,

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gossamer.sim.cycle_engine import CycleEngine, make_network
+from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
+from gossamer.sim.engine.event_engine import EventEngine
+from gossamer.sim.engine.latency import uniform_latency
+from gossamer.sim.engine.link_conditions import make_link_conditions
+from gossamer.sim.engine.protocol_run import Engine, ProtocolRun, Schedule, once
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.event_engine import EventEngine
-from gossamer.sim.latency import uniform_latency
-from gossamer.sim.link_conditions import make_link_conditions
-from gossamer.sim.protocol_run import Engine, ProtocolRun, Schedule, once
 from support.ping_protocol import TICK, make_pings, ping_step
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "push_sum" / "push_sum.py"

@@ -20,15 +20,15 @@ from gossamer.protocol.peer.sampling.sampler import (
     make_sampler,
     sample_hint,
 )
-from gossamer.sim.cycle_engine import CycleEngine, make_network
-from gossamer.sim.graph_measures import (
+from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
+from gossamer.sim.engine.initialisers import fill_random_views, join_via
+from gossamer.sim.studies.peers.measuring.graph_measures import (
     clustering,
     in_degrees,
     mean_path_length,
     undirected_view_graph,
     view_edges,
 )
-from gossamer.sim.initialisers import fill_random_views, join_via
 from support.sampling_runs import descriptors_of, step_of
 
 

@@ -14,8 +14,8 @@ from gossamer.protocol.brokers.scot.memory.effects import Deliver, Effect
 from gossamer.protocol.brokers.scot.memory.messages import Message, Subscription
 from gossamer.protocol.content.filters import Filter, parse
 from gossamer.sim.errors import SimulationError
-from gossamer.sim.scot.broadcast import Subscribers, broadcast
-from gossamer.sim.scot.network import Links, ScotNetwork, ServiceTimes, Unobserved
+from gossamer.sim.studies.scot.replay.broadcast import Subscribers, broadcast
+from gossamer.sim.studies.scot.replay.network import Links, ScotNetwork, ServiceTimes, Unobserved
 
 Row = tuple[Filter, Hop, int]
 

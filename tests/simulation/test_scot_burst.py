@@ -14,10 +14,10 @@ from gossamer.protocol.brokers.scot.memory.catalogue import Catalogue
 from gossamer.protocol.brokers.scot.memory.effects import Deliver
 from gossamer.protocol.content.filters import parse
 from gossamer.sim.errors import SimulationError
-from gossamer.sim.scot.burst import Burst, BurstResult, run_burst
-from gossamer.sim.scot.catalogue import RememberingCatalogue
-from gossamer.sim.scot.network import Links, ScotNetwork, ServiceTimes
-from gossamer.sim.scot.overlays import figure_8, graph_of
+from gossamer.sim.studies.scot.burst import Burst, BurstResult, run_burst
+from gossamer.sim.studies.scot.overlays import figure_8, graph_of
+from gossamer.sim.studies.scot.replay.catalogue import RememberingCatalogue
+from gossamer.sim.studies.scot.replay.network import Links, ScotNetwork, ServiceTimes
 
 SUBSCRIBERS, IN_EACH_CLUSTER = 30, 2
 ALL = SUBSCRIBERS + 5 * IN_EACH_CLUSTER

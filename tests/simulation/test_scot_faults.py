@@ -14,8 +14,8 @@ from gossamer.protocol.brokers.scot.memory.effects import Deliver, Effect
 from gossamer.protocol.brokers.scot.memory.messages import Message
 from gossamer.protocol.content.filters import parse
 from gossamer.sim.errors import SimulationError
-from gossamer.sim.scot.network import Links, ScotNetwork, ServiceTimes
-from gossamer.sim.scot.overlays import figure_2
+from gossamer.sim.studies.scot.overlays import figure_2
+from gossamer.sim.studies.scot.replay.network import Links, ScotNetwork, ServiceTimes
 
 PUBLISHER = "B(c,1)"
 NUMBER, EVERY = 60, 300

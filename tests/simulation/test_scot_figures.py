@@ -12,7 +12,7 @@ import pytest
 
 from gossamer.protocol.content.filters import exact_publication
 from gossamer.sim.figures import FIGURES
-from gossamer.sim.figures.scot_studies import (
+from gossamer.sim.figures.scot.studies import (
     BURST,
     FULL,
     PUBLISHERS,
@@ -22,7 +22,7 @@ from gossamer.sim.figures.scot_studies import (
     find_quotes,
     plan_runs,
 )
-from gossamer.sim.scot.workloads import Quotes, Topics
+from gossamer.sim.studies.scot.workloads import Quotes, Topics
 from support.golden import check_golden, measured_by_checks
 
 SWEEPS = (*(f"scot9{part}" for part in "abcd"), *(f"scot10{part}" for part in "abcd"))

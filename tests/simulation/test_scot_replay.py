@@ -16,9 +16,9 @@ from gossamer.protocol.brokers.scot.memory.messages import Message, QueueReport
 from gossamer.protocol.content.filters import parse
 from gossamer.protocol.kernel.rules import Rule
 from gossamer.sim.errors import SimulationError
-from gossamer.sim.scot import replay_loop
-from gossamer.sim.scot.network import Links, ScotNetwork, ServiceTimes, Unobserved
-from gossamer.sim.scot.replay import Publications, Replayed, replay
+from gossamer.sim.studies.scot.replay import replay_loop
+from gossamer.sim.studies.scot.replay.network import Links, ScotNetwork, ServiceTimes, Unobserved
+from gossamer.sim.studies.scot.replay.replay import Publications, Replayed, replay
 
 SETTINGS = {
     "bid": ScotSettings(routing="bid"),

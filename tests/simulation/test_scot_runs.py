@@ -14,15 +14,15 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-import gossamer.sim.scot.simulation
+import gossamer.sim.studies.scot.simulation
 from gossamer.command.main import main
 from gossamer.sim.errors import ScenarioError, SimulationError
-from gossamer.sim.scot.burst import Burst, BurstResult, run_burst
-from gossamer.sim.scot.records import ScotRunRecord, summarise_routing
-from gossamer.sim.scot.results import write_scot_results
-from gossamer.sim.scot.scenario import HighRate, Overlay, ScotScenario, Workload
-from gossamer.sim.scot.simulation import simulate_scot
-from gossamer.sim.summary import result_hash
+from gossamer.sim.results.summary import result_hash
+from gossamer.sim.studies.scot.burst import Burst, BurstResult, run_burst
+from gossamer.sim.studies.scot.records import ScotRunRecord, summarise_routing
+from gossamer.sim.studies.scot.results import write_scot_results
+from gossamer.sim.studies.scot.scenario import HighRate, Overlay, ScotScenario, Workload
+from gossamer.sim.studies.scot.simulation import simulate_scot
 from support.installed_command import install
 
 SCENARIO = """
@@ -114,8 +114,8 @@ def test_processes_change_nothing_and_another_seed_does(finished: ScotRunRecord)
 def test_the_hash_does_not_depend_on_the_hash_seed(finished: ScotRunRecord) -> None:
     program = (
         "from simulation.test_scot_runs import scenario;"
-        "from gossamer.sim.scot.simulation import simulate_scot;"
-        "from gossamer.sim.summary import result_hash;"
+        "from gossamer.sim.studies.scot.simulation import simulate_scot;"
+        "from gossamer.sim.results.summary import result_hash;"
         "print(result_hash(simulate_scot(scenario(), processes=1)))"
     )
     tests = Path(__file__).parents[1]
@@ -146,7 +146,7 @@ def test_finished_ways_of_routing_are_kept_and_not_run_again(
             raise SimulationError("somebody stumbled over the cable")
         return run_burst(burst)
 
-    monkeypatch.setattr(gossamer.sim.scot.simulation, "run_burst", stumbles_once)
+    monkeypatch.setattr(gossamer.sim.studies.scot.simulation, "run_burst", stumbles_once)
     with pytest.raises(SimulationError, match=r"^static: somebody stumbled"):
         simulate_scot(scenario(), checkpoint=tmp_path, processes=1)
     assert [path.name for path in tmp_path.iterdir()] == ["bid.checkpoint"]

@@ -8,9 +8,16 @@ import numpy as np
 import pytest
 
 from gossamer.sim.churn import ChurnTrace, write_trace
-from gossamer.sim.scenario import Churn, Events, Link, Scenario, Subscriptions, System
-from gossamer.sim.simulation import simulate
-from gossamer.sim.summary import summarise_system
+from gossamer.sim.results.summary import summarise_system
+from gossamer.sim.studies.peers.inputs.scenario import (
+    Churn,
+    Events,
+    Link,
+    Scenario,
+    Subscriptions,
+    System,
+)
+from gossamer.sim.studies.peers.simulation import simulate
 
 PRESETS = ("paper", "baseline", "resilient")
 SEED = 3

@@ -9,11 +9,25 @@ import numpy as np
 import pytest
 
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.trees.adaptation import ADAPTIVE, Adaptation, run_adaptation
-from gossamer.sim.trees.adaptation_plot import plot_adaptation, table_of_adaptation
-from gossamer.sim.trees.generators import waxman
-from gossamer.sim.trees.network import SECOND, Timing, TreeNetwork
-from gossamer.sim.trees.plays import DRIFT, FLASH, MOVING, PLAYS, Play, write_script
+from gossamer.sim.studies.dissemination.adaptation.adaptation import (
+    ADAPTIVE,
+    Adaptation,
+    run_adaptation,
+)
+from gossamer.sim.studies.dissemination.adaptation.adaptation_plot import (
+    plot_adaptation,
+    table_of_adaptation,
+)
+from gossamer.sim.studies.dissemination.adaptation.network import SECOND, Timing, TreeNetwork
+from gossamer.sim.studies.dissemination.topologies.generators import waxman
+from gossamer.sim.studies.dissemination.workload.dynamics import (
+    DRIFT,
+    FLASH,
+    MOVING,
+    PLAYS,
+    Play,
+    write_script,
+)
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gossamer.sim.figures import FIGURES
-from gossamer.sim.figures.trees_studies import (
+from gossamer.sim.figures.dissemination.studies import (
     COSTS,
     FULL,
     LOCALIZED1,
@@ -22,7 +22,7 @@ from gossamer.sim.figures.trees_studies import (
     find_networks,
     plan_runs,
 )
-from gossamer.sim.results import ResultsError
+from gossamer.sim.results.results import ResultsError
 from support.golden import check_golden, measured_by_checks
 
 PLOTS = ("fig4", "fig5", "fig5_graphs", "fig6", "fig7", "fig8")

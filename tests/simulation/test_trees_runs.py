@@ -14,24 +14,24 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-import gossamer.sim.trees.simulation
+import gossamer.sim.studies.dissemination.simulation
 from gossamer.command.main import main
 from gossamer.sim.errors import SimulationError
-from gossamer.sim.summary import result_hash, summarise
-from gossamer.sim.trees.measures import summarise_strategy
-from gossamer.sim.trees.pictures import places_of
-from gossamer.sim.trees.plots import pictures_of
-from gossamer.sim.trees.records import TreesRunRecord
-from gossamer.sim.trees.results import write_trees_results
-from gossamer.sim.trees.scenario import (
+from gossamer.sim.results.summary import result_hash, summarise
+from gossamer.sim.studies.dissemination.measures import summarise_strategy
+from gossamer.sim.studies.dissemination.pictures import places_of
+from gossamer.sim.studies.dissemination.plots import pictures_of
+from gossamer.sim.studies.dissemination.records import TreesRunRecord
+from gossamer.sim.studies.dissemination.results import write_trees_results
+from gossamer.sim.studies.dissemination.scenario import (
     DEFAULT_STRATEGIES,
     Planning,
     TopologySection,
     TreesScenario,
     WorkloadSection,
 )
-from gossamer.sim.trees.simulation import simulate_trees
-from gossamer.sim.trees.strategies import STRATEGIES
+from gossamer.sim.studies.dissemination.simulation import simulate_trees
+from gossamer.sim.studies.dissemination.strategies import STRATEGIES
 from support.installed_command import install, unchanged
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "trees" / "scenario.toml"
@@ -189,14 +189,16 @@ def test_an_interrupted_run_goes_on_with_what_is_missing(
 ) -> None:
     made = scenario(strategies=("SPT", "MULT", "OPT"))
     whole = simulate_trees(made, processes=1)
-    run_strategy = gossamer.sim.trees.simulation.run_strategy
+    run_strategy = gossamer.sim.studies.dissemination.simulation.run_strategy
 
     def fails_at_mult(name: str, setting):
         if name == "MULT":
             raise SimulationError("interrupted")
         return run_strategy(name, setting)
 
-    monkeypatch.setattr(gossamer.sim.trees.simulation, "run_strategy", fails_at_mult)
+    monkeypatch.setattr(
+        gossamer.sim.studies.dissemination.simulation, "run_strategy", fails_at_mult
+    )
     with pytest.raises(SimulationError, match="MULT: interrupted"):
         simulate_trees(made, checkpoint=tmp_path, processes=1)
     ran = []
@@ -205,7 +207,7 @@ def test_an_interrupted_run_goes_on_with_what_is_missing(
         ran.append(name)
         return run_strategy(name, setting)
 
-    monkeypatch.setattr(gossamer.sim.trees.simulation, "run_strategy", notes)
+    monkeypatch.setattr(gossamer.sim.studies.dissemination.simulation, "run_strategy", notes)
     resumed = simulate_trees(made, checkpoint=tmp_path, resume=True, processes=1)
     assert ran == ["MULT", "OPT"]
     assert result_hash(resumed) == result_hash(whole)

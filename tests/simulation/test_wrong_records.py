@@ -25,11 +25,11 @@ from gossamer.protocol.kernel.records import (
 )
 from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.kernel.struct import Struct
-from gossamer.sim.cycle_engine import CycleEngine, make_network
+from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
+from gossamer.sim.engine.event_engine import EventEngine, make_transitions
+from gossamer.sim.engine.latency import matrix_latency
+from gossamer.sim.engine.link_conditions import make_link_conditions
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.event_engine import EventEngine, make_transitions
-from gossamer.sim.latency import matrix_latency
-from gossamer.sim.link_conditions import make_link_conditions
 from support.ping_protocol import make_pings, ping_step, send_command
 
 TURN, NEWS = USER, USER + 1

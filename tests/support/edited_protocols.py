@@ -21,7 +21,7 @@ import helper
 from helper import RATE, adjust
 from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.kernel.struct import Struct
-from gossamer.sim.loops import loop_factory
+from gossamer.sim.engine.loops import loop_factory
 
 
 class Cells(Struct):

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import gossamer.sim.commands.run
-from gossamer.sim.records import RunRecord
-from gossamer.sim.scenario import Scenario
+from gossamer.sim.studies.peers.inputs.scenario import Scenario
+from gossamer.sim.studies.peers.measuring.records import RunRecord
 from support.made_up_runs import made_up_run
 
 ENTRY_POINTS = """\
@@ -21,7 +21,7 @@ advertise = gossamer.node.cli.broker:advertise_app
 batch = gossamer.node.cli.broker:batch_app
 node = gossamer.node.cli.starting:app
 pub = gossamer.node.cli.node:pub_app
-sim = gossamer.sim.cli:app
+sim = gossamer.sim.commands.cli:app
 spark = gossamer.spark.commands.cli:app
 sub = gossamer.node.cli.node:sub_app
 top = gossamer.node.cli.node:top_app

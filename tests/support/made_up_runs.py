@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.protocol.peer.space.ring import RING
-from gossamer.sim.records import OverlaySnapshot, RunRecord, SystemRecord, Table
+from gossamer.sim.studies.peers.measuring.records import OverlaySnapshot, RunRecord, SystemRecord
+from gossamer.sim.study.records import Table
 
 
 def made_up_run(

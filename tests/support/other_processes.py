@@ -13,8 +13,8 @@ from support.spark_processes import environment
 _HOLD = """
 import sys
 from pathlib import Path
-from gossamer.sim.held import held
-from gossamer.sim.results import whole_folder
+from gossamer.sim.results.held import held
+from gossamer.sim.results.results import whole_folder
 
 path = Path(sys.argv[1])
 with held(path), whole_folder(path, replace=False) as folder:

@@ -9,7 +9,13 @@ import numpy as np
 from gossamer.replay.command import SIMULATED
 from gossamer.replay.plan import Plan, make_plan
 from gossamer.sim.churn import ChurnTrace, write_trace
-from gossamer.sim.scenario import Churn, Events, Scenario, Subscriptions, System
+from gossamer.sim.studies.peers.inputs.scenario import (
+    Churn,
+    Events,
+    Scenario,
+    Subscriptions,
+    System,
+)
 
 ROUND_S = 60.0
 

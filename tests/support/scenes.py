@@ -10,9 +10,9 @@ from gossamer.protocol.brokers.core.effects import Deliver
 from gossamer.protocol.brokers.core.messages import Publish, Subscribe, Unsubscribe
 from gossamer.protocol.brokers.tree import BrokerSettings
 from gossamer.protocol.content.filters import Filter
-from gossamer.sim.brokers.service import FixedTimes
-from gossamer.sim.brokers.workloads.performance import Stage
-from gossamer.sim.brokers.workloads.scene import NUMBER, SECOND, Scene, Workload
+from gossamer.sim.studies.tree_brokers.overlay.service import FixedTimes
+from gossamer.sim.studies.tree_brokers.workloads.performance import Stage
+from gossamer.sim.studies.tree_brokers.workloads.scene import NUMBER, SECOND, Scene, Workload
 
 SWIFT = FixedTimes(subscription=500, unsubscription=500, publication=500)
 # Within which any message arrives everywhere, at those times.

@@ -34,8 +34,8 @@ from gossamer.protocol.peer.codec import Codec
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.state.links import HANDLE_MASK
 from gossamer.protocol.peer.step import TIMERS
-from gossamer.sim.latency import trip_ticks
-from gossamer.sim.link_conditions import (
+from gossamer.sim.engine.latency import trip_ticks
+from gossamer.sim.engine.link_conditions import (
     _DUPLICATION,
     _LATENCY,
     _LATENCY_OF_COPY,

@@ -23,8 +23,12 @@ from gossamer.protocol.brokers.core.messages import (
 )
 from gossamer.protocol.brokers.tree.memory.counters import TableSizes
 from gossamer.protocol.content.filters import parse
-from gossamer.sim.brokers.engine import BrokerNetwork, Links
-from gossamer.sim.brokers.service import FixedTimes, MeasuredTimes, ProportionalTimes
+from gossamer.sim.studies.tree_brokers.overlay.engine import BrokerNetwork, Links
+from gossamer.sim.studies.tree_brokers.overlay.service import (
+    FixedTimes,
+    MeasuredTimes,
+    ProportionalTimes,
+)
 
 TIMES = FixedTimes(subscription=100, unsubscription=10, publication=30)
 EVENT = Publish({"price": 1})

@@ -6,8 +6,9 @@ import networkx as nx
 import pytest
 
 from gossamer.protocol.content.filters import covers
-from gossamer.sim.brokers.staircase import Staircase
-from gossamer.sim.brokers.topology import (
+from gossamer.sim.errors import ScenarioError
+from gossamer.sim.studies.tree_brokers.covering_workload import Staircase
+from gossamer.sim.studies.tree_brokers.overlay.topology import (
     OVERLAYS,
     check_acyclic,
     controlled_49,
@@ -15,7 +16,6 @@ from gossamer.sim.brokers.topology import (
     star_17,
     workflow_40,
 )
-from gossamer.sim.errors import ScenarioError
 
 
 def test_the_selective_papers_overlay_has_its_brokers() -> None:

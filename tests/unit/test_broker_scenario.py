@@ -9,21 +9,26 @@ import attrs
 import pytest
 
 from gossamer.protocol.brokers.tree import COVERINGS
-from gossamer.sim.brokers.scenario import (
+from gossamer.sim.errors import ScenarioError
+from gossamer.sim.studies.peers.inputs.scenario import Scenario
+from gossamer.sim.studies.tree_brokers import preview as broker_preview
+from gossamer.sim.studies.tree_brokers.overlay.service import (
+    TABLE_II,
+    FixedTimes,
+    MeasuredTimes,
+    ProportionalTimes,
+)
+from gossamer.sim.studies.tree_brokers.preview import check_memory
+from gossamer.sim.studies.tree_brokers.scenario import (
     BROKER_SETTINGS,
     SECTIONS,
     BrokerScenario,
     Service,
     Timing,
 )
-from gossamer.sim.brokers.scenario_file import scenario_to_toml
-from gossamer.sim.brokers.service import TABLE_II, FixedTimes, MeasuredTimes, ProportionalTimes
-from gossamer.sim.brokers.storm import SECOND
-from gossamer.sim.commands import broker_preview
-from gossamer.sim.commands.broker_preview import check_memory
-from gossamer.sim.commands.scenarios import read_scenario
-from gossamer.sim.errors import ScenarioError
-from gossamer.sim.scenario import Scenario
+from gossamer.sim.studies.tree_brokers.scenario_file import scenario_to_toml
+from gossamer.sim.studies.tree_brokers.storm import SECOND
+from gossamer.sim.study.scenarios import read_scenario
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "brokers" / "scenario.toml"

@@ -13,17 +13,28 @@ import pytest
 
 from gossamer.protocol.brokers.core.messages import Publish, Subscribe, Unsubscribe
 from gossamer.protocol.content.filters import Filter, conforms, covers, parse
-from gossamer.sim.brokers.staircase import Staircase
-from gossamer.sim.brokers.topology import tiered
-from gossamer.sim.brokers.workloads.commuters import COMMUTER, STATIONARY, WANDERER, Commuters
-from gossamer.sim.brokers.workloads.degree import covering_degree
-from gossamer.sim.brokers.workloads.draws import normal, rows_from
-from gossamer.sim.brokers.workloads.game import Game
-from gossamer.sim.brokers.workloads.moving import Journey, journeys
-from gossamer.sim.brokers.workloads.processes import LARGE, MEDIUM, SMALL, Processes
-from gossamer.sim.brokers.workloads.scene import MINUTE, NUMBER, SECOND, Placed, Workload
-from gossamer.sim.brokers.workloads.siena import Siena
 from gossamer.sim.errors import ScenarioError
+from gossamer.sim.studies.tree_brokers.covering_workload import Staircase
+from gossamer.sim.studies.tree_brokers.overlay.topology import tiered
+from gossamer.sim.studies.tree_brokers.workloads.commuters import (
+    COMMUTER,
+    STATIONARY,
+    WANDERER,
+    Commuters,
+)
+from gossamer.sim.studies.tree_brokers.workloads.degree import covering_degree
+from gossamer.sim.studies.tree_brokers.workloads.game import Game
+from gossamer.sim.studies.tree_brokers.workloads.moving import Journey, journeys
+from gossamer.sim.studies.tree_brokers.workloads.processes import LARGE, MEDIUM, SMALL, Processes
+from gossamer.sim.studies.tree_brokers.workloads.scene import (
+    MINUTE,
+    NUMBER,
+    SECOND,
+    Placed,
+    Workload,
+)
+from gossamer.sim.studies.tree_brokers.workloads.siena import Siena
+from gossamer.sim.study.draws import normal, rows_from
 from support.scenes import stays
 
 ROWS = 4_000
@@ -279,9 +290,9 @@ def test_an_instance_asks_for_nothing_when_it_is_over() -> None:
 @pytest.mark.slow
 def test_nothing_depends_on_the_order_of_hashes() -> None:
     code = (
-        "from gossamer.sim.brokers.workloads.game import Game\n"
-        "from gossamer.sim.brokers.workloads.commuters import Commuters\n"
-        "from gossamer.sim.brokers.workloads.processes import Processes\n"
+        "from gossamer.sim.studies.tree_brokers.workloads.game import Game\n"
+        "from gossamer.sim.studies.tree_brokers.workloads.commuters import Commuters\n"
+        "from gossamer.sim.studies.tree_brokers.workloads.processes import Processes\n"
         "import hashlib\n"
         "whole = []\n"
         "for one in (Game(players=50, player_every=10**6), Commuters(subscribers=200,\n"

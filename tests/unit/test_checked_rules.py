@@ -27,8 +27,8 @@ from gossamer.protocol.kernel.records import (
 )
 from gossamer.protocol.kernel.rules import Rule, rule, use_compiled
 from gossamer.protocol.kernel.struct import Rows, Struct
-from gossamer.sim.cycle_engine import CycleEngine, make_network
-from gossamer.sim.event_engine import EventEngine
+from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
+from gossamer.sim.engine.event_engine import EventEngine
 from support.ping_protocol import TICK, make_pings, ping_step, send_command
 
 TURN, NEWS = USER, USER + 1
@@ -292,7 +292,7 @@ import numpy as np
 from gossamer.protocol.kernel.rules import rule, use_compiled
 from gossamer.protocol.kernel.struct import Struct
 from gossamer.sim.{module} import {engine}
-from gossamer.sim.cycle_engine import make_network
+from gossamer.sim.engine.cycle_engine import make_network
 
 class Seen(Struct):
     count: np.ndarray

@@ -7,9 +7,9 @@ from pathlib import Path
 import attrs
 import pytest
 
-from gossamer.sim import checkpoints
-from gossamer.sim.checkpoints import Checkpoints
 from gossamer.sim.errors import ScenarioError
+from gossamer.sim.study import checkpoints
+from gossamer.sim.study.checkpoints import Checkpoints
 
 
 @attrs.frozen

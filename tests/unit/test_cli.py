@@ -21,11 +21,11 @@ from gossamer.command.main import main
 from gossamer.protocol.peer.settings.config import paper
 from gossamer.protocol.peer.state.state import make_state
 from gossamer.sim.commands.destination import file_name
-from gossamer.sim.commands.preview import bytes_per_node
 from gossamer.sim.commands.progress import ProgressLines, progress_bars, stops_between_rounds
-from gossamer.sim.results import whole_folder
-from gossamer.sim.scenario import Scenario, System
-from gossamer.sim.scenario_file import read_scenario
+from gossamer.sim.results.results import whole_folder
+from gossamer.sim.studies.peers.inputs.scenario import Scenario, System
+from gossamer.sim.studies.peers.inputs.scenario_file import read_scenario
+from gossamer.sim.studies.peers.preview import bytes_per_node
 from support.installed_command import (
     MadeUpSimulation,
     content_of,
@@ -70,7 +70,8 @@ def run_of(simulation: MadeUpSimulation) -> Scenario:
 
 def test_help_loads_neither_compiler_nor_numerics() -> None:
     program = (
-        "import sys; from gossamer.sim.cli import app; app(['--help'], standalone_mode=False);"
+        "import sys; from gossamer.sim.commands.cli import app;"
+        "app(['--help'], standalone_mode=False);"
         "heavy = ('numba', 'numpy', 'matplotlib', 'pyarrow', 'scipy', 'gossamer.protocol');"
         "print([name for name in heavy if name in sys.modules])"
     )
@@ -474,7 +475,7 @@ def test_bench_asks_for_names_and_sizes(
     module = types.SimpleNamespace(
         BENCHMARKS={"cyclon": None, "tman": None}, run_benchmarks=measure
     )
-    monkeypatch.setitem(sys.modules, "gossamer.sim.benchmarks", module)
+    monkeypatch.setitem(sys.modules, "gossamer.sim.bench.benchmarks", module)
     assert sim("bench cyclon --quick --json --sizes 10,20") == 0
     told = capsys.readouterr()
     assert told.err == "gossamer: benchmarks 0 of 2 done, a first run compiles\n"

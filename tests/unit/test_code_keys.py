@@ -20,9 +20,9 @@ from gossamer.protocol.kernel.code_keys import code_key
 from gossamer.protocol.kernel.prefetch import prefetch
 from gossamer.protocol.kernel.rules import Rule, inline_rule, rule
 from gossamer.protocol.peer import step as peer
-from gossamer.sim.collector import observe
-from gossamer.sim.cycle_engine import approach_nobody, give_no_hint, make_turns
-from gossamer.sim.event_loop import make_run
+from gossamer.sim.engine.cycle_engine import approach_nobody, give_no_hint, make_turns
+from gossamer.sim.engine.event_loop import make_run
+from gossamer.sim.studies.peers.running.collector import observe
 
 
 def function(source: str, **names: Any) -> Any:

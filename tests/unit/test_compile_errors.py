@@ -15,8 +15,8 @@ import pytest
 
 from gossamer.protocol.kernel.errors import RuleCompilationError
 from gossamer.protocol.kernel.rules import Rule, rule
-from gossamer.sim.cycle_engine import CycleEngine, make_network
-from gossamer.sim.event_engine import EventEngine
+from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
+from gossamer.sim.engine.event_engine import EventEngine
 from support.ping_protocol import TICK, make_pings
 
 LIMITS = {"most": 3}
@@ -138,8 +138,8 @@ import sys
 import numpy as np
 from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.kernel.struct import Struct
-from gossamer.sim.cycle_engine import CycleEngine, make_network
-from gossamer.sim.event_engine import EventEngine
+from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
+from gossamer.sim.engine.event_engine import EventEngine
 
 class Seen(Struct):
     count: np.ndarray

@@ -14,7 +14,7 @@ import pytest
 from gossamer.compiled.store import FolderStore, cache_root, keep_compiled_code
 from gossamer.protocol.kernel import keyed_code
 from gossamer.protocol.kernel.rules import Rule, keep_code_in, rule
-from gossamer.sim.loops import Loop, loop_factory
+from gossamer.sim.engine.loops import Loop, loop_factory
 
 
 @rule

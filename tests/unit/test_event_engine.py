@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from gossamer.protocol.kernel.errors import CapacityError
-from gossamer.sim.cycle_engine import make_network
+from gossamer.sim.bench.ping_protocol import forward_step
+from gossamer.sim.engine.cycle_engine import make_network
+from gossamer.sim.engine.event_engine import EventEngine, draw_phases, make_transitions
+from gossamer.sim.engine.latency import constant_latency, uniform_latency
+from gossamer.sim.engine.link_conditions import Partition, make_link_conditions
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.event_engine import EventEngine, draw_phases, make_transitions
-from gossamer.sim.latency import constant_latency, uniform_latency
-from gossamer.sim.link_conditions import Partition, make_link_conditions
-from gossamer.sim.ping_protocol import forward_step
 from support.ping_protocol import (
     PING,
     SEND,

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gossamer.sim.cycle_engine import make_network
+from gossamer.sim.engine.cycle_engine import make_network
+from gossamer.sim.engine.event_engine import EventEngine, make_transitions
+from gossamer.sim.engine.latency import constant_latency, matrix_latency, uniform_latency
+from gossamer.sim.engine.link_conditions import Partition, make_link_conditions
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.event_engine import EventEngine, make_transitions
-from gossamer.sim.latency import constant_latency, matrix_latency, uniform_latency
-from gossamer.sim.link_conditions import Partition, make_link_conditions
 from support.ping_protocol import PING, log_records, make_pings, ping_step, send_command
 
 NODES = 6

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from gossamer.command.signals import Stopped, ending_first, exit_code_of, stopped_by_signals
-from gossamer.sim.held import held
-from gossamer.sim.results import ResultsError, remove_folder, whole_folder
+from gossamer.sim.results.held import held
+from gossamer.sim.results.results import ResultsError, remove_folder, whole_folder
 from support.other_processes import another_at_work
 
 

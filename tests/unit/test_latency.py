@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from gossamer.protocol.kernel.rules import use_compiled
-from gossamer.sim.errors import ScenarioError
-from gossamer.sim.latency import (
+from gossamer.sim.engine.latency import (
     constant_latency,
     matrix_latency,
     read_latency_matrix,
     trip_ticks,
     uniform_latency,
 )
+from gossamer.sim.errors import ScenarioError
 
 MATRIX = """\
 # three sites, milliseconds

@@ -161,6 +161,6 @@ def test_the_sources_were_found() -> None:
     names = {module_name(path) for path in SOURCES}
     assert {
         "gossamer.protocol.peer.step",
-        "gossamer.sim.cycle_engine",
+        "gossamer.sim.engine.cycle_engine",
         "gossamer.node.peer.peer",
     } <= names

@@ -13,18 +13,18 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from gossamer.sim.brokers import plots as brokers
-from gossamer.sim.brokers.records import CoveringRecord
-from gossamer.sim.overlay_plot import plot_overlay
-from gossamer.sim.plot_style import plot_style, shortened, system_styles
-from gossamer.sim.plots import (
+from gossamer.sim.results.plot_style import plot_style, shortened, system_styles
+from gossamer.sim.studies.peers.measuring.overlay_plot import plot_overlay
+from gossamer.sim.studies.peers.measuring.plots import (
     plot_convergence,
     plot_hit_ratio,
     plot_load,
     plot_overhead,
     plot_path_length,
 )
-from gossamer.sim.records import SystemRecord
+from gossamer.sim.studies.peers.measuring.records import SystemRecord
+from gossamer.sim.studies.tree_brokers import plots as brokers
+from gossamer.sim.studies.tree_brokers.records import CoveringRecord
 from support.made_up_runs import made_up_run
 
 LONG = "a-preset-with-many-differences-from-the-paper-and-a-name-that-says-all-of-them"

@@ -13,10 +13,14 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from gossamer.sim.measures import MEASURES
-from gossamer.sim.overlay_plot import MAX_NODES, plot_overlay
-from gossamer.sim.plot_style import plot_style, system_styles
-from gossamer.sim.plots import (
+from gossamer.sim.results.plot_style import plot_style, system_styles
+from gossamer.sim.results.report import report_html
+from gossamer.sim.results.results import compare, write_results
+from gossamer.sim.results.summary import dump_json, summarise
+from gossamer.sim.results.tables import comparison_table, print_json, summary_table
+from gossamer.sim.studies.peers.measuring.measures import MEASURES
+from gossamer.sim.studies.peers.measuring.overlay_plot import MAX_NODES, plot_overlay
+from gossamer.sim.studies.peers.measuring.plots import (
     MAX_POINTS,
     plot_convergence,
     plot_hit_ratio,
@@ -26,17 +30,13 @@ from gossamer.sim.plots import (
     timeline,
     write_plots,
 )
-from gossamer.sim.records import (
+from gossamer.sim.studies.peers.measuring.records import (
     CYCLE_COLUMNS,
     DELIVERY_COLUMNS,
     EVENT_COLUMNS,
     NODE_COLUMNS,
-    empty_table,
 )
-from gossamer.sim.report import report_html
-from gossamer.sim.results import compare, write_results
-from gossamer.sim.summary import dump_json, summarise
-from gossamer.sim.tables import comparison_table, print_json, summary_table
+from gossamer.sim.study.records import empty_table
 from support.made_up_runs import made_up_run, made_up_system
 
 PLOTS = {"hit_ratio", "overhead", "load_cdf", "path_length", "convergence", "overlay"}

@@ -9,14 +9,21 @@ import pytest
 
 from gossamer.replay.plan import PUBLISH, START, STOP, make_plan
 from gossamer.sim.churn import ChurnTrace, write_trace
-from gossamer.sim.commands.preview import preview
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.population import Population, load_trace
-from gossamer.sim.preparation import prepare
-from gossamer.sim.publications import due_at
-from gossamer.sim.records import SystemRecord
-from gossamer.sim.scenario import Churn, Events, Link, Scenario, Subscriptions, System
-from gossamer.sim.simulation import simulate
+from gossamer.sim.studies.peers.inputs.publications import due_at
+from gossamer.sim.studies.peers.inputs.scenario import (
+    Churn,
+    Events,
+    Link,
+    Scenario,
+    Subscriptions,
+    System,
+)
+from gossamer.sim.studies.peers.measuring.records import SystemRecord
+from gossamer.sim.studies.peers.preview import preview
+from gossamer.sim.studies.peers.running.population import Population, load_trace
+from gossamer.sim.studies.peers.running.preparation import prepare
+from gossamer.sim.studies.peers.simulation import simulate
 
 ROUND_S = 60.0
 # The end of the second part of round 10, at which events are published.

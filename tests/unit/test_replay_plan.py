@@ -18,8 +18,8 @@ from gossamer.replay.notebook import Notebook
 from gossamer.replay.plan import PUBLISH, START, STOP, Plan
 from gossamer.replay.tables import Accounts
 from gossamer.replay.worker import config_of
-from gossamer.sim.scenario import Subscriptions
-from gossamer.sim.system_run import SystemRun
+from gossamer.sim.studies.peers.inputs.scenario import Subscriptions
+from gossamer.sim.studies.peers.running.system_run import SystemRun
 from support.replays import ROUND_S, short_plan, short_scenario, short_trace
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gossamer.sim.results import (
+from gossamer.sim.results.results import (
     Results,
     ResultsError,
     check_destination,
@@ -88,7 +88,7 @@ def test_folder_taken_while_writing_is_left_alone(
         folder.mkdir()
         (folder / "theirs").write_text("first come")
 
-    monkeypatch.setattr("gossamer.sim.results._write_pictures", too_late)
+    monkeypatch.setattr("gossamer.sim.results.results._write_pictures", too_late)
     with pytest.raises(ResultsError, match="taken by another run"):
         write_results(made_up_run(), folder)
     assert contents(tmp_path) == {"run/theirs": b"first come"}
@@ -160,7 +160,7 @@ def test_interrupt_while_writing_leaves_nothing(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("gossamer.sim.results._write_pictures", interrupted)
+    monkeypatch.setattr("gossamer.sim.results.results._write_pictures", interrupted)
     with pytest.raises(KeyboardInterrupt):
         write_results(made_up_run(), tmp_path / "run")
     assert os.listdir(tmp_path) == []

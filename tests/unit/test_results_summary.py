@@ -17,16 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.errors import InvariantError
-from gossamer.sim.measures import BY_KEY, MEASURES
-from gossamer.sim.records import (
-    DELIVERY_COLUMNS,
-    EVENT_COLUMNS,
-    RunRecord,
-    SystemRecord,
-    check_table,
-    empty_table,
-)
-from gossamer.sim.summary import (
+from gossamer.sim.results.summary import (
     dump_json,
     percentile,
     result_hash,
@@ -34,6 +25,14 @@ from gossamer.sim.summary import (
     summarise_system,
     worst_hour_hit_ratio,
 )
+from gossamer.sim.studies.peers.measuring.measures import BY_KEY, MEASURES
+from gossamer.sim.studies.peers.measuring.records import (
+    DELIVERY_COLUMNS,
+    EVENT_COLUMNS,
+    RunRecord,
+    SystemRecord,
+)
+from gossamer.sim.study.records import check_table, empty_table
 from support.made_up_runs import made_up_run, made_up_system
 
 
@@ -206,7 +205,8 @@ def test_hash_sees_seed_totals_and_overlay(system: SystemRecord) -> None:
 def test_hash_is_independent_of_string_hashing() -> None:
     program = (
         "from support.made_up_runs import made_up_run;"
-        "from gossamer.sim.summary import result_hash; print(result_hash(made_up_run(seed=8)))"
+        "from gossamer.sim.results.summary import result_hash;"
+        "print(result_hash(made_up_run(seed=8)))"
     )
     path = os.pathsep.join(entry for entry in sys.path if entry)
     hashes = {

@@ -14,27 +14,27 @@ from hypothesis import strategies as st
 
 from gossamer.protocol.brokers.core.messages import Subscribe, Unsubscribe
 from gossamer.protocol.content.filters import parse
-from gossamer.sim.brokers.staircase import Staircase
-from gossamer.sim.brokers.workloads.commuters import Commuters
-from gossamer.sim.brokers.workloads.draws import rows_from, shuffled
-from gossamer.sim.brokers.workloads.scene import MINUTE
-from gossamer.sim.brokers.workloads.siena import Siena
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.quote_rows import QuoteRows, source_of
-from gossamer.sim.quotes import PRICES, make_quotes
 from gossamer.sim.row_tables.commuters import CommuterRows
 from gossamer.sim.row_tables.covering import CoveringRows
 from gossamer.sim.row_tables.fits import fitted_exponent
+from gossamer.sim.row_tables.keyword_rows import make_keyword_rows
 from gossamer.sim.row_tables.kinds import KINDS, Wish, make_workload
+from gossamer.sim.row_tables.quote_rows import QuoteRows, source_of
 from gossamer.sim.row_tables.quotes import QuoteTables
 from gossamer.sim.row_tables.siena import SienaRows
 from gossamer.sim.row_tables.table import RowTable, write_plainly
 from gossamer.sim.row_tables.vinifera import ViniferaRows
-from gossamer.sim.scenario import Subscriptions
-from gossamer.sim.trees.generators import barabasi_albert
-from gossamer.sim.trees.keyword_rows import make_keyword_rows
-from gossamer.sim.trees.workload import Locality
-from gossamer.sim.workload import Workload
+from gossamer.sim.studies.dissemination.topologies.generators import barabasi_albert
+from gossamer.sim.studies.dissemination.workload.workload import Locality
+from gossamer.sim.studies.peers.inputs.scenario import Subscriptions
+from gossamer.sim.studies.peers.inputs.workload import Workload
+from gossamer.sim.studies.scot.quotes import PRICES, make_quotes
+from gossamer.sim.studies.tree_brokers.covering_workload import Staircase
+from gossamer.sim.studies.tree_brokers.workloads.commuters import Commuters
+from gossamer.sim.studies.tree_brokers.workloads.scene import MINUTE
+from gossamer.sim.studies.tree_brokers.workloads.siena import Siena
+from gossamer.sim.study.draws import rows_from, shuffled
 
 SMALL = {"subscriptions": 300, "events": 200, "seed": 7}
 SETTINGS = {"keywords": {"brokers": 50}}

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.scenario import (
+from gossamer.sim.studies.peers.inputs.scenario import (
     PRESETS,
     SETTING_TYPES,
     SHARED_SETTINGS,
@@ -26,13 +26,13 @@ from gossamer.sim.scenario import (
     Subscriptions,
     System,
 )
-from gossamer.sim.scenario_file import (
+from gossamer.sim.studies.peers.inputs.scenario_file import (
     SECTIONS,
     read_scenario,
     scenario_from_document,
     scenario_to_toml,
 )
-from gossamer.sim.toml_files import parse_override
+from gossamer.sim.study.toml_files import parse_override
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "vinifera" / "scenario.toml"

@@ -50,7 +50,7 @@ from gossamer.protocol.brokers.scot.routing.dynamic import Case, plan
 from gossamer.protocol.brokers.scot.routing.targets import Targets
 from gossamer.protocol.brokers.tree import Id, client, neighbour
 from gossamer.protocol.content.filters import parse
-from gossamer.sim.scot.overlays import figure_2
+from gossamer.sim.studies.scot.overlays import figure_2
 from support.plain_index import PlainIndex
 from support.scot_overlay import ScotOverlay
 

@@ -10,7 +10,7 @@ import pytest
 
 from gossamer.protocol.brokers.scot import BrokerLabel, ClusterBitVector, ScotSettings
 from gossamer.protocol.brokers.scot.memory.messages import Notification, Subscription
-from gossamer.sim.scot.overlays import figure_2
+from gossamer.sim.studies.scot.overlays import figure_2
 from support.scot_overlay import ScotOverlay
 
 SUBSCRIBERS = {"S1": "B(c,0)", "S2": "B(a,2)", "S3": "B(c,1)", "S4": "B(c,2)"}

@@ -9,10 +9,15 @@ import attrs
 import numpy as np
 
 from gossamer.protocol.brokers.scot import Factor, Scot, ScotSettings
-from gossamer.sim.scot.burst import Burst, BurstResult
-from gossamer.sim.scot.overlays import figure_2, figure_8
-from gossamer.sim.scot.plots import column_order, largest_delays, longest_queues, write_plots
-from gossamer.sim.scot.records import RoutingRecord, ScotRunRecord
+from gossamer.sim.studies.scot.burst import Burst, BurstResult
+from gossamer.sim.studies.scot.overlays import figure_2, figure_8
+from gossamer.sim.studies.scot.plots import (
+    column_order,
+    largest_delays,
+    longest_queues,
+    write_plots,
+)
+from gossamer.sim.studies.scot.records import RoutingRecord, ScotRunRecord
 
 
 def made_up(delays: list[int]) -> BurstResult:

@@ -9,12 +9,12 @@ import attrs
 import pytest
 
 from gossamer.protocol.brokers.scot import BrokerLabel, ScotSettings
-from gossamer.sim.commands import scot_preview
-from gossamer.sim.commands.scenarios import read_scenario
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.scot.scenario import SCOT_SETTINGS, SECTIONS, ScotScenario
-from gossamer.sim.scot.scenario_file import scenario_to_toml
-from gossamer.sim.scot.workloads import Quotes
+from gossamer.sim.studies.scot import preview as scot_preview
+from gossamer.sim.studies.scot.scenario import SCOT_SETTINGS, SECTIONS, ScotScenario
+from gossamer.sim.studies.scot.scenario_file import scenario_to_toml
+from gossamer.sim.studies.scot.workloads import Quotes
+from gossamer.sim.study.scenarios import read_scenario
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "scot" / "scenario.toml"

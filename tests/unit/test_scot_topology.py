@@ -20,7 +20,7 @@ from gossamer.protocol.brokers.scot.overlay.errors import (
     UnknownBrokerError,
 )
 from gossamer.protocol.kernel.errors import ConfigError
-from gossamer.sim.scot.overlays import figure_2
+from gossamer.sim.studies.scot.overlays import figure_2
 from support.scot_overlay import random_tree
 
 PATH = Factor.path("abc")

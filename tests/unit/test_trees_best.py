@@ -15,7 +15,7 @@ from gossamer.protocol.dissemination.plan import make_plan
 from gossamer.protocol.dissemination.sample import make_sample
 from gossamer.protocol.dissemination.strategies import route_mult, route_mult2, route_single
 from gossamer.protocol.kernel.errors import CapacityError
-from gossamer.sim.trees.draws import Stream
+from gossamer.sim.studies.dissemination.topologies.draws import Stream
 from support.tree_plans import as_networkx, small_case
 
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import attrs
 import pytest
 
-from gossamer.sim.commands import trees_preview
-from gossamer.sim.commands.scenarios import read_scenario
-from gossamer.sim.commands.trees_preview import check_trees
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.trees.generators import barabasi_albert
-from gossamer.sim.trees.scenario import SECTIONS, TreesScenario
-from gossamer.sim.trees.scenario_file import scenario_to_toml
-from gossamer.sim.trees.strategies import STRATEGIES
-from gossamer.sim.trees.workload_file import read_workload
+from gossamer.sim.studies.dissemination import preview as trees_preview
+from gossamer.sim.studies.dissemination.preview import check_trees
+from gossamer.sim.studies.dissemination.scenario import SECTIONS, TreesScenario
+from gossamer.sim.studies.dissemination.scenario_file import scenario_to_toml
+from gossamer.sim.studies.dissemination.strategies import STRATEGIES
+from gossamer.sim.studies.dissemination.topologies.generators import barabasi_albert
+from gossamer.sim.studies.dissemination.workload.workload_file import read_workload
+from gossamer.sim.study.scenarios import read_scenario
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "trees" / "scenario.toml"

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.trees.comparison import compare, table_of
-from gossamer.sim.trees.files import read_topology
-from gossamer.sim.trees.generators import (
+from gossamer.sim.studies.dissemination.comparison import compare, table_of
+from gossamer.sim.studies.dissemination.strategies import COMPARED
+from gossamer.sim.studies.dissemination.topologies.files import read_topology
+from gossamer.sim.studies.dissemination.topologies.generators import (
     GENERATORS,
     TransitStub,
     barabasi_albert,
@@ -22,8 +23,12 @@ from gossamer.sim.trees.generators import (
     transit_stub_of,
     waxman,
 )
-from gossamer.sim.trees.strategies import COMPARED
-from gossamer.sim.trees.workload import LOCALITIES, Locality, make_workload, sampled
+from gossamer.sim.studies.dissemination.workload.workload import (
+    LOCALITIES,
+    Locality,
+    make_workload,
+    sampled,
+)
 from support.tree_plans import as_networkx
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"

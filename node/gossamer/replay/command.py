@@ -27,18 +27,19 @@ from gossamer.replay.lines import Setup
 from gossamer.replay.plan import Plan, make_plan
 from gossamer.replay.tables import Accounts
 from gossamer.sim.commands.destination import Destination, file_name, new_destination
-from gossamer.sim.commands.preview import preview
 from gossamer.sim.commands.progress import Callback, progress_bars, stops_between_rounds
 from gossamer.sim.commands.replay import replay_scenario
-from gossamer.sim.population import load_trace
-from gossamer.sim.publications import published_before
-from gossamer.sim.records import RunRecord
-from gossamer.sim.results import write_results
-from gossamer.sim.scenario import Scenario
-from gossamer.sim.scenario_file import scenario_to_toml
-from gossamer.sim.simulation import peak_memory_bytes, simulate
-from gossamer.sim.tables import print_json, print_summary
-from gossamer.sim.toml_files import parse_override
+from gossamer.sim.results.results import write_results
+from gossamer.sim.results.tables import print_json, print_summary
+from gossamer.sim.studies.peers.inputs.publications import published_before
+from gossamer.sim.studies.peers.inputs.scenario import Scenario
+from gossamer.sim.studies.peers.inputs.scenario_file import scenario_to_toml
+from gossamer.sim.studies.peers.measuring.records import RunRecord
+from gossamer.sim.studies.peers.preview import preview
+from gossamer.sim.studies.peers.running.population import load_trace
+from gossamer.sim.studies.peers.simulation import simulate
+from gossamer.sim.study.environment import peak_memory_bytes
+from gossamer.sim.study.toml_files import parse_override
 
 SIMULATED: Final = "simulated"
 REAL: Final = "peers"

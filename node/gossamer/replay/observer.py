@@ -18,7 +18,7 @@ from gossamer.protocol.peer.rendezvous.replay import EVENT_ID, EVENT_VALUES
 from gossamer.protocol.peer.state.links import HANDLE_MASK
 from gossamer.protocol.peer.state.state import COUNTER_NAMES
 from gossamer.replay.lines import encode
-from gossamer.sim.collector import KINDS, NOT_CONTROL
+from gossamer.sim.studies.peers.running.collector import KINDS, NOT_CONTROL
 
 # Reports are written together this often, so that they cost little.
 FLUSH_S: Final = 0.05

@@ -12,11 +12,16 @@ import numpy.typing as npt
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.state.state import State, make_state
 from gossamer.sim.churn import ChurnTrace
-from gossamer.sim.population import changes_of, changes_until, size_of
-from gossamer.sim.publications import PARTS, end_of_part, published_before, publisher_of
-from gossamer.sim.scenario import Scenario
-from gossamer.sim.system_run import subscribe_all
-from gossamer.sim.workload import Workload
+from gossamer.sim.studies.peers.inputs.publications import (
+    PARTS,
+    end_of_part,
+    published_before,
+    publisher_of,
+)
+from gossamer.sim.studies.peers.inputs.scenario import Scenario
+from gossamer.sim.studies.peers.inputs.workload import Workload
+from gossamer.sim.studies.peers.running.population import changes_of, changes_until, size_of
+from gossamer.sim.studies.peers.running.system_run import subscribe_all
 
 START: Final = "start"
 STOP: Final = "stop"

@@ -12,23 +12,22 @@ import numpy.typing as npt
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.replay.notebook import Look, Notebook, Publication, Session
 from gossamer.replay.plan import Plan
-from gossamer.sim.overlay_measures import (
+from gossamer.sim.results.summary import percentile
+from gossamer.sim.studies.peers.inputs.publications import due_at, matching, per_cycle_sums
+from gossamer.sim.studies.peers.measuring.overlay_measures import (
     in_degrees,
     mean_friend_utility,
     ring_correctness,
     snapshot,
 )
-from gossamer.sim.publications import due_at, matching, per_cycle_sums
-from gossamer.sim.records import (
+from gossamer.sim.studies.peers.measuring.records import (
     CYCLE_COLUMNS,
     DELIVERY_COLUMNS,
     EVENT_COLUMNS,
     NODE_COLUMNS,
-    Column,
     SystemRecord,
-    table_of_rows,
 )
-from gossamer.sim.summary import percentile
+from gossamer.sim.study.records import Column, table_of_rows
 
 Table = dict[str, Column]
 

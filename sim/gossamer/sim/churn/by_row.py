@@ -14,12 +14,11 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.sim.brokers.workloads.draws import uniform
 from gossamer.sim.churn.lifetimes import Floats, Lifetimes, above
 from gossamer.sim.churn.synthetic import FlashCrowd
 from gossamer.sim.churn.trace import ChurnTrace
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.workload import Int64s
+from gossamer.sim.study.draws import Int64s, uniform
 
 DAY_S: Final = 86_400.0
 # The seed's streams.

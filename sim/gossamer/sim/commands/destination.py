@@ -18,7 +18,7 @@ from pathlib import Path
 
 import attrs
 
-from gossamer.sim.results import ResultsError, check_destination, check_place
+from gossamer.sim.results.results import ResultsError, check_destination, check_place
 
 RESULTS = Path("results")
 UNFINISHED = ".unfinished"

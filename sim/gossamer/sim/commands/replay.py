@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gossamer.sim.scenario import Scenario
-from gossamer.sim.scenario_file import scenario_from_document, scenario_to_toml
+from gossamer.sim.studies.peers.inputs.scenario import Scenario
+from gossamer.sim.studies.peers.inputs.scenario_file import scenario_from_document, scenario_to_toml
 
 _ENDINGS = (".avt.gz", ".avt", ".parquet")
 
@@ -20,7 +20,7 @@ def replay_scenario(
     Args:
         trace: the trace file.
         preset: of the system `vinifera`.
-        overrides: see `gossamer.sim.scenario_file.read_scenario`.
+        overrides: see `gossamer.sim.studies.peers.inputs.scenario_file.read_scenario`.
 
     Returns:
         The scenario, and the text of a scenario file that says the same.

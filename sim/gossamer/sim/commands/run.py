@@ -11,31 +11,32 @@ import attrs
 import typer
 
 from gossamer.command.signals import exit_code_of
-from gossamer.sim.brokers.results import write_broker_results
-from gossamer.sim.brokers.scenario import BrokerScenario
-from gossamer.sim.brokers.simulation import simulate_brokers
-from gossamer.sim.commands import broker_preview, scot_preview
 from gossamer.sim.commands.destination import (
     Destination,
     file_name,
     new_destination,
     unfinished_destination,
 )
-from gossamer.sim.commands.preview import preview
 from gossamer.sim.commands.progress import Callback, progress_bars, stops_between_rounds
-from gossamer.sim.commands.scenarios import AnyScenario, read_scenario
-from gossamer.sim.commands.trees_preview import check_trees
 from gossamer.sim.errors import ScenarioError, SimulationError
-from gossamer.sim.held import held
-from gossamer.sim.results import ResultsError, write_results
-from gossamer.sim.scot.results import write_scot_results
-from gossamer.sim.scot.scenario import ScotScenario
-from gossamer.sim.scot.simulation import simulate_scot
-from gossamer.sim.simulation import simulate
-from gossamer.sim.tables import print_json, print_summary
-from gossamer.sim.trees.results import write_trees_results
-from gossamer.sim.trees.scenario import TreesScenario
-from gossamer.sim.trees.simulation import simulate_trees
+from gossamer.sim.results.held import held
+from gossamer.sim.results.results import ResultsError, write_results
+from gossamer.sim.results.tables import print_json, print_summary
+from gossamer.sim.studies.dissemination.preview import check_trees
+from gossamer.sim.studies.dissemination.results import write_trees_results
+from gossamer.sim.studies.dissemination.scenario import TreesScenario
+from gossamer.sim.studies.dissemination.simulation import simulate_trees
+from gossamer.sim.studies.peers.preview import preview
+from gossamer.sim.studies.peers.simulation import simulate
+from gossamer.sim.studies.scot import preview as scot_preview
+from gossamer.sim.studies.scot.results import write_scot_results
+from gossamer.sim.studies.scot.scenario import ScotScenario
+from gossamer.sim.studies.scot.simulation import simulate_scot
+from gossamer.sim.studies.tree_brokers import preview as broker_preview
+from gossamer.sim.studies.tree_brokers.results import write_broker_results
+from gossamer.sim.studies.tree_brokers.scenario import BrokerScenario
+from gossamer.sim.studies.tree_brokers.simulation import simulate_brokers
+from gossamer.sim.study.scenarios import AnyScenario, read_scenario
 
 
 @attrs.frozen(kw_only=True)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from gossamer.sim.figures.claims import Claim
-from gossamer.sim.figures.covering import reproduce_covering
-from gossamer.sim.figures.scot import reproduce_scot
-from gossamer.sim.figures.trees import reproduce_trees
-from gossamer.sim.figures.vinifera import reproduce_vinifera
+from gossamer.sim.figures.common.claims import Claim
+from gossamer.sim.figures.covering.figures import reproduce_covering
+from gossamer.sim.figures.dissemination.figures import reproduce_trees
+from gossamer.sim.figures.scot.figures import reproduce_scot
+from gossamer.sim.figures.vinifera.figures import reproduce_vinifera
 
 FIGURES: Mapping[str, Callable[..., list[Claim]]] = MappingProxyType(
     {

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from gossamer.sim.churn.by_row import ChurnByRow
 from gossamer.sim.row_tables.table import Field, RowTable
-from gossamer.sim.workload import Int64s
+from gossamer.sim.study.draws import Int64s
 
 
 @attrs.frozen(kw_only=True)

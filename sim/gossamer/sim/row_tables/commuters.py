@@ -1,4 +1,4 @@
-"""Subscribers in a city in the morning (`gossamer.sim.brokers.workloads.commuters`)."""
+"""Subscribers in a city in the morning, see `tree_brokers.workloads.commuters`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from gossamer.sim.brokers.workloads.commuters import COMMUTER, WANDERER, Commuters
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.row_tables.siena import SienaRows
 from gossamer.sim.row_tables.table import Field, RowTable, text_array
-from gossamer.sim.workload import Int64s
+from gossamer.sim.studies.tree_brokers.workloads.commuters import COMMUTER, WANDERER, Commuters
+from gossamer.sim.study.draws import Int64s
 
 SORTS: Final = ("commuter", "stationary", "wanderer")
 

@@ -1,4 +1,4 @@
-"""Subscriptions of a covering degree, and publications (`gossamer.sim.brokers.staircase`)."""
+"""Subscriptions of a covering degree, and publications (see `covering_workload`)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from gossamer.sim.brokers.staircase import Staircase
 from gossamer.sim.row_tables.table import Field, RowTable
-from gossamer.sim.workload import Int64s
+from gossamer.sim.studies.tree_brokers.covering_workload import Staircase
+from gossamer.sim.study.draws import Int64s
 
 
 @attrs.frozen(kw_only=True)

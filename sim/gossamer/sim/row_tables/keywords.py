@@ -1,4 +1,4 @@
-"""Keywords wanted near each other, and documents about them (`gossamer.sim.trees.keyword_rows`)."""
+"""Keywords wanted near each other, and documents about them (see `keyword_rows`)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from gossamer.sim.row_tables.keyword_rows import KeywordRows
 from gossamer.sim.row_tables.table import Field, RowTable, list_array
-from gossamer.sim.trees.keyword_rows import KeywordRows
-from gossamer.sim.workload import Int64s
+from gossamer.sim.study.draws import Int64s
 
 _NUMBERS = pa.list_(pa.int32())
 

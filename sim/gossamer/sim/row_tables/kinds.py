@@ -11,9 +11,9 @@ import attrs
 
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.row_tables.table import RowTable
-from gossamer.sim.scenario import Subscriptions
-from gossamer.sim.scenario_checks import matches_type
-from gossamer.sim.toml_files import check_keys
+from gossamer.sim.studies.peers.inputs.scenario import Subscriptions
+from gossamer.sim.study.scenario_checks import matches_type
+from gossamer.sim.study.toml_files import check_keys
 
 SECTION = "workload."
 # Kinds that can be made from a file.
@@ -120,8 +120,8 @@ def _vinifera(wish: Wish) -> RowWorkload:
 
 
 def _siena(wish: Wish) -> RowWorkload:
-    from gossamer.sim.brokers.workloads.siena import Siena
     from gossamer.sim.row_tables.siena import SienaRows
+    from gossamer.sim.studies.tree_brokers.workloads.siena import Siena
 
     spec = Siena(**(typed(Siena, wish.settings) | {"seed": wish.seed}))
     return SienaRows(subscriptions=wish.subscriptions, events=wish.events, spec=spec)
@@ -136,8 +136,8 @@ class _Covering:
 
 
 def _covering(wish: Wish) -> RowWorkload:
-    from gossamer.sim.brokers.staircase import Staircase
     from gossamer.sim.row_tables.covering import CoveringRows
+    from gossamer.sim.studies.tree_brokers.covering_workload import Staircase
 
     chosen = _Covering(**typed(_Covering, wish.settings))
     roots = max(1, wish.subscriptions // (chosen.degree + 1)) if chosen.degree >= 0 else 1
@@ -146,11 +146,11 @@ def _covering(wish: Wish) -> RowWorkload:
 
 
 def _keywords(wish: Wish) -> RowWorkload:
+    from gossamer.sim.row_tables.keyword_rows import MOST_BROKERS, make_keyword_rows
     from gossamer.sim.row_tables.keywords import KeywordTables
-    from gossamer.sim.trees.files import read_topology
-    from gossamer.sim.trees.generators import barabasi_albert
-    from gossamer.sim.trees.keyword_rows import MOST_BROKERS, make_keyword_rows
-    from gossamer.sim.trees.workload import Locality
+    from gossamer.sim.studies.dissemination.topologies.files import read_topology
+    from gossamer.sim.studies.dissemination.topologies.generators import barabasi_albert
+    from gossamer.sim.studies.dissemination.workload.workload import Locality
 
     own = ("brokers",)
     chosen = typed(Locality, wish.settings, own)
@@ -167,10 +167,10 @@ def _keywords(wish: Wish) -> RowWorkload:
 
 
 def _commuters(wish: Wish) -> RowWorkload:
-    from gossamer.sim.brokers.workloads.commuters import Commuters
-    from gossamer.sim.brokers.workloads.scene import MINUTE
-    from gossamer.sim.brokers.workloads.siena import Siena
     from gossamer.sim.row_tables.commuters import CommuterRows
+    from gossamer.sim.studies.tree_brokers.workloads.commuters import Commuters
+    from gossamer.sim.studies.tree_brokers.workloads.scene import MINUTE
+    from gossamer.sim.studies.tree_brokers.workloads.siena import Siena
 
     span = wish.settings.get("span", 120 * MINUTE)
     if type(span) is not int or span < 1:
@@ -183,9 +183,9 @@ def _commuters(wish: Wish) -> RowWorkload:
 
 
 def _quotes(wish: Wish) -> RowWorkload:
-    from gossamer.sim.quote_rows import QuoteRows, source_of
-    from gossamer.sim.quotes import make_quotes, read_quotes
+    from gossamer.sim.row_tables.quote_rows import QuoteRows, source_of
     from gossamer.sim.row_tables.quotes import QuoteTables
+    from gossamer.sim.studies.scot.quotes import make_quotes, read_quotes
 
     if wish.source is None:
         quotes = make_quotes(10_000, wish.seed)

@@ -1,4 +1,4 @@
-"""Quotes resampled from a real file, and subscriptions to them (`gossamer.sim.quote_rows`)."""
+"""Quotes resampled from a real file, and subscriptions to them (see `quote_rows`)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from gossamer.sim.quote_rows import QuoteRows
-from gossamer.sim.quotes import PRICES
+from gossamer.sim.row_tables.quote_rows import QuoteRows
 from gossamer.sim.row_tables.table import Field, RowTable, text_array
-from gossamer.sim.workload import Int64s
+from gossamer.sim.studies.scot.quotes import PRICES
+from gossamer.sim.study.draws import Int64s
 
 
 @attrs.frozen(kw_only=True)

@@ -1,4 +1,4 @@
-"""SIENA's subscriptions and publications (`gossamer.sim.brokers.workloads.siena`)."""
+"""SIENA's subscriptions and publications (`gossamer.sim.studies.tree_brokers.workloads.siena`)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from gossamer.sim.brokers.workloads.siena import OPERATORS, Siena
 from gossamer.sim.row_tables.table import Field, RowTable, list_array, text_array
-from gossamer.sim.workload import Int64s
+from gossamer.sim.studies.tree_brokers.workloads.siena import OPERATORS, Siena
+from gossamer.sim.study.draws import Int64s
 
 _WORDS = pa.list_(pa.string())
 _NUMBERS = pa.list_(pa.int32())

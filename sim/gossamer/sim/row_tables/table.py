@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gossamer.sim.workload import Int64s
+from gossamer.sim.study.draws import Int64s
 
 # Units made at a time: large enough that NumPy's overhead does not count, small enough for caches.
 CHUNK: Final = 65_536

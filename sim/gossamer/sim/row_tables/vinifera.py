@@ -1,4 +1,4 @@
-"""Vinifera's subscriptions and events, hashed (Sec. V; `gossamer.sim.workload`)."""
+"""Vinifera's subscriptions and events, hashed (Sec. V; see `peers.inputs.workload`)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import attrs
 import pyarrow as pa
 
 from gossamer.sim.row_tables.table import Field, RowTable
-from gossamer.sim.scenario import Subscriptions
-from gossamer.sim.workload import Int64s, Workload
+from gossamer.sim.studies.peers.inputs.scenario import Subscriptions
+from gossamer.sim.studies.peers.inputs.workload import Workload
+from gossamer.sim.study.draws import Int64s
 
 
 @attrs.frozen(kw_only=True)

@@ -89,7 +89,7 @@ def workload(
 ) -> None:
     """Make a workload of any size as Parquet tables, and check it."""
     from gossamer.sim.row_tables.kinds import Wish, make_workload
-    from gossamer.sim.toml_files import parse_override
+    from gossamer.sim.study.toml_files import parse_override
     from gossamer.spark.commands.tables import print_workload
     from gossamer.spark.jobs import disk_errors
     from gossamer.spark.session import require_spark, spark_session

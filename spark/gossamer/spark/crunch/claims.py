@@ -15,16 +15,16 @@ from typing import Final
 import attrs
 import numpy as np
 
-from gossamer.sim.commands.scenarios import read_scenario
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.figures.claims import Check, Claim
-from gossamer.sim.figures.measurements import LOOKUP, PATH, TREE, Measurements
-from gossamer.sim.figures.points import Outcome, Point
-from gossamer.sim.figures.vinifera_claims import judge_v3
-from gossamer.sim.figures.vinifera_load import judge_v6
-from gossamer.sim.figures.vinifera_studies import ATTRIBUTES, BASELINE, KINDS, SIZES, VINIFERA
-from gossamer.sim.results import SCENARIO_FILE
-from gossamer.sim.scenario import Scenario
+from gossamer.sim.figures.common.claims import Check, Claim
+from gossamer.sim.figures.common.measurements import LOOKUP, PATH, TREE, Measurements
+from gossamer.sim.figures.common.points import Outcome, Point
+from gossamer.sim.figures.vinifera.claims import judge_v3
+from gossamer.sim.figures.vinifera.load import judge_v6
+from gossamer.sim.figures.vinifera.studies import ATTRIBUTES, BASELINE, KINDS, SIZES, VINIFERA
+from gossamer.sim.results.results import SCENARIO_FILE
+from gossamer.sim.studies.peers.inputs.scenario import Scenario
+from gossamer.sim.study.scenarios import read_scenario
 from gossamer.spark.crunch.folders import Run
 from gossamer.spark.crunch.statistics import Value, student
 

@@ -21,10 +21,10 @@ import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gossamer.sim.figures.claims import write_claims
-from gossamer.sim.held import held
-from gossamer.sim.results import ResultsError, whole_folder
-from gossamer.sim.simulation import versions
+from gossamer.sim.figures.common.claims import write_claims
+from gossamer.sim.results.held import held
+from gossamer.sim.results.results import ResultsError, whole_folder
+from gossamer.sim.study.environment import versions
 from gossamer.spark.crunch.deliveries import EXACT, ROW_SCHEMA, SKETCH, as_table, delivery_rows
 from gossamer.spark.crunch.folders import Run, SystemTables, notes_on
 from gossamer.spark.crunch.small import MEASURE, rows_of, summary_rows

@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from gossamer.sim.results import ResultsError
-from gossamer.sim.summary import percentile
+from gossamer.sim.results.results import ResultsError
+from gossamer.sim.results.summary import percentile
 from gossamer.spark.crunch.folders import SystemTables
 from gossamer.spark.crunch.small import CDF, MEASURE, PER_CENTS, Row
 from gossamer.spark.crunch.tables import BROKERS, PEERS
@@ -289,7 +289,7 @@ def _merged(
 def counted_percentile(
     values: npt.NDArray[np.float64], times: npt.NDArray[np.int64], per_cent: int
 ) -> float:
-    """`gossamer.sim.summary.percentile` of values that come several times each, ascending."""
+    """`summary.percentile` of values that come several times each, ascending."""
     if len(values) == 0:
         return percentile(values, per_cent)
     below = np.cumsum(times)

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from gossamer.sim.results import SUMMARY_FILE, ResultsError, read_results
+from gossamer.sim.results.results import SUMMARY_FILE, ResultsError, read_results
 from gossamer.spark.crunch.tables import OTHERS, TABLES, WORKLOADS, check_file, kind_of
 from gossamer.spark.handover import Mark, mark_of
 from gossamer.spark.workload.reading import WORKLOAD_FILE, check_table, read_description

@@ -8,9 +8,9 @@ from html import escape
 from pathlib import Path
 from typing import Any, Final
 
-from gossamer.sim.measures import BY_KEY
-from gossamer.sim.plots import Plot
-from gossamer.sim.report import page_html, plots_html, table_html
+from gossamer.sim.results.report import page_html, plots_html, table_html
+from gossamer.sim.studies.peers.measuring.measures import BY_KEY
+from gossamer.sim.study.plot import Plot
 from gossamer.spark.crunch.claims import Judged
 from gossamer.spark.crunch.crunching import Crunched, condition_text
 

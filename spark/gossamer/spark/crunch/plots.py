@@ -12,8 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from gossamer.sim.measures import BY_KEY
-from gossamer.sim.plot_style import (
+from gossamer.sim.results.plot_style import (
     GREY,
     HEIGHT_IN,
     LONGEST_LABEL,
@@ -26,7 +25,8 @@ from gossamer.sim.plot_style import (
     shortened,
     system_styles,
 )
-from gossamer.sim.plots import Plot
+from gossamer.sim.studies.peers.measuring.measures import BY_KEY
+from gossamer.sim.study.plot import Plot
 from gossamer.spark.crunch.crunching import Crunched, Curve
 from gossamer.spark.crunch.small import CDF, LORENZ, RANKS, SERIES, Floats
 from gossamer.spark.crunch.statistics import Condition, Interval, student

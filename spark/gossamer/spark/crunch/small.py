@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.parquet as pq
 
-from gossamer.sim.summary import load_shares, percentile, worst_hour_hit_ratio
+from gossamer.sim.results.summary import load_shares, percentile, worst_hour_hit_ratio
 from gossamer.spark.crunch.tables import BROKERS, PEERS
 
 Floats = npt.NDArray[np.float64]

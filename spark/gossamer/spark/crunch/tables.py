@@ -16,7 +16,7 @@ import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gossamer.sim.results import ResultsError
+from gossamer.sim.results.results import ResultsError
 
 PEERS, BROKERS, WORKLOADS, OTHERS = "peers", "brokers", "workloads", "others"
 

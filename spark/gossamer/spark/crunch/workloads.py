@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from gossamer.protocol.peer.space.ring import RING
-from gossamer.sim.summary import percentile_place
+from gossamer.sim.results.summary import percentile_place
 from gossamer.spark.crunch.deliveries import EXACT, ROW_SCHEMA, SKETCH, SKETCH_ACCURACY, as_table
 from gossamer.spark.crunch.folders import SystemTables
 from gossamer.spark.crunch.small import CDF, LORENZ, MEASURE, PER_CENTS, RANKS, Row, gini, lorenz

@@ -26,17 +26,19 @@ from typing import Any, Final
 import attrs
 
 from gossamer.command.paths import StorageError, local_path
-from gossamer.sim.brokers.scenario import BrokerScenario
-from gossamer.sim.commands import broker_preview, scot_preview, trees_preview
 from gossamer.sim.commands.destination import file_name
-from gossamer.sim.commands.preview import preview
-from gossamer.sim.commands.scenarios import AnyScenario, read_scenario
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.scenario import Scenario
-from gossamer.sim.scenario_file import scenario_to_toml
-from gossamer.sim.scot.scenario import ScotScenario
-from gossamer.sim.toml_files import check_keys, parse_document, read_text, require_table
-from gossamer.sim.trees.scenario import TreesScenario
+from gossamer.sim.studies.dissemination import preview as trees_preview
+from gossamer.sim.studies.dissemination.scenario import TreesScenario
+from gossamer.sim.studies.peers.inputs.scenario import Scenario
+from gossamer.sim.studies.peers.inputs.scenario_file import scenario_to_toml
+from gossamer.sim.studies.peers.preview import preview
+from gossamer.sim.studies.scot import preview as scot_preview
+from gossamer.sim.studies.scot.scenario import ScotScenario
+from gossamer.sim.studies.tree_brokers import preview as broker_preview
+from gossamer.sim.studies.tree_brokers.scenario import BrokerScenario
+from gossamer.sim.study.scenarios import AnyScenario, read_scenario
+from gossamer.sim.study.toml_files import check_keys, parse_document, read_text, require_table
 
 SCENARIO, SYSTEM, SEED = "scenario", "system", "seed"
 _KEYS: Final = ("name", SCENARIO, "seeds", "grid", "point")

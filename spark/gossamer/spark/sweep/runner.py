@@ -1,4 +1,4 @@
-"""Tasks of `gossamer.sim.tasks` as Spark tasks: `gossamer sim figures ... --spark`."""
+"""Tasks of `gossamer.sim.study.tasks` as Spark tasks: `gossamer sim figures ... --spark`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Final
 import attrs
 import pyarrow as pa
 
-from gossamer.sim.tasks import Answers, Task, answered_by, attempt
+from gossamer.sim.study.tasks import Answers, Task, answered_by, attempt
 from gossamer.spark.errors import WorkerLost
 from gossamer.spark.jobs import job_errors
 from gossamer.spark.session import SessionSettings, runs_here, slots, spark_session

@@ -32,8 +32,8 @@ import pyarrow.parquet as pq
 from gossamer.sim.commands.destination import UNFINISHED
 from gossamer.sim.commands.progress import progress_bars
 from gossamer.sim.errors import SimulationError
-from gossamer.sim.held import held
-from gossamer.sim.results import ResultsError, read_results, rename_to_free, scratch_folder
+from gossamer.sim.results.held import held
+from gossamer.sim.results.results import ResultsError, read_results, rename_to_free, scratch_folder
 from gossamer.spark.errors import ClusterLost, WorkerLost
 from gossamer.spark.handover import SharedFolder
 from gossamer.spark.jobs import java_may_be_gone

@@ -71,7 +71,7 @@ def run_apart(text: str, folder: Path) -> list[Handed]:
         SimulationError, ProtocolError: the scenario cannot be run.
     """
     from gossamer.sim.commands.run import Options, run_scenario
-    from gossamer.sim.commands.scenarios import read_scenario
+    from gossamer.sim.study.scenarios import read_scenario
 
     file, out = folder / "scenario.toml", folder / _RESULTS
     file.write_text(text, encoding="utf-8")

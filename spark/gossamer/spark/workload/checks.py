@@ -16,7 +16,6 @@ import numpy as np
 
 from gossamer.protocol.content.filters import parse
 from gossamer.protocol.peer.space.ring import RING
-from gossamer.sim.brokers.workloads.degree import covering_degree
 from gossamer.sim.row_tables.churn import ChurnRows
 from gossamer.sim.row_tables.commuters import CommuterRows
 from gossamer.sim.row_tables.covering import CoveringRows
@@ -26,6 +25,7 @@ from gossamer.sim.row_tables.kinds import RowWorkload
 from gossamer.sim.row_tables.quotes import QuoteTables
 from gossamer.sim.row_tables.siena import SienaRows
 from gossamer.sim.row_tables.vinifera import ViniferaRows
+from gossamer.sim.studies.tree_brokers.workloads.degree import covering_degree
 from gossamer.spark.session import readable_path
 
 _ERRORS: Final = 4.0

@@ -85,7 +85,7 @@ def write_row_table(session: Any, table: RowTable, folder: Path, files: int, sho
         JobError: a file is not what a task wrote.
     """
     # Workers import this module as well, and have no use for all that results are made of.
-    from gossamer.sim.results import scratch_folder
+    from gossamer.sim.results.results import scratch_folder
 
     codec = session.conf.get(_CODEC, "zstd")
     with scratch_folder(folder) as scratch:

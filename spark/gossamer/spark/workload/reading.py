@@ -10,7 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gossamer.sim.results import ResultsError
+from gossamer.sim.results.results import ResultsError
 from gossamer.sim.row_tables.kinds import KINDS
 
 WORKLOAD_FILE: Final = "workload.json"

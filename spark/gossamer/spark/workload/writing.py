@@ -17,12 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from gossamer.sim.held import held
-from gossamer.sim.results import whole_folder
+from gossamer.sim.results.held import held
+from gossamer.sim.results.results import whole_folder
 from gossamer.sim.row_tables.churn import ChurnRows
 from gossamer.sim.row_tables.kinds import RowWorkload, Wish, make_workload
 from gossamer.sim.row_tables.table import RowTable
-from gossamer.sim.simulation import versions
+from gossamer.sim.study.environment import versions
 from gossamer.spark.jobs import job_errors, watched
 from gossamer.spark.session import slots
 from gossamer.spark.workload.checks import Check, check_workload

@@ -1,0 +1,268 @@
+"""Benchmarks: what a cycle costs and a node takes, protocol by protocol.
+
+Each measures one thing at one size and returns the seconds of several repetitions, after a warm-up
+that compilation falls into. Figures depend on the machine; `machine` says which it was.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
+from typing import Any, NamedTuple
+
+import numpy as np
+import psutil
+
+from gossamer.protocol.kernel.records import OVERLAY_TIMER, SAMPLE_TIMER
+from gossamer.protocol.kernel.struct import Struct
+from gossamer.protocol.peer.sampling.sampler import (
+    CYCLON,
+    NEWSCAST,
+    cyclon_hint,
+    cyclon_step,
+    make_sampler,
+    newscast_hint,
+    newscast_step,
+)
+from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.settings.profile import coarse_range
+from gossamer.protocol.peer.state.state import State, make_state
+from gossamer.protocol.peer.step import TIMERS, approach, hint, largest_step, step
+from gossamer.protocol.peer.topology.tman import overlay_hint
+from gossamer.sim.bench.overlay_protocol import overlay_step
+from gossamer.sim.bench.ping_protocol import START, forward_step, make_ping_counts
+from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
+from gossamer.sim.engine.event_engine import EventEngine, draw_phases
+from gossamer.sim.engine.initialisers import fill_random_views
+from gossamer.sim.engine.latency import Int64s, constant_latency
+from gossamer.sim.engine.link_conditions import make_link_conditions
+from gossamer.sim.studies.peers.inputs.scenario import Subscriptions
+from gossamer.sim.studies.peers.inputs.workload import Workload
+from gossamer.sim.studies.peers.measuring.overlay_measures import mean_friend_utility
+from gossamer.sim.studies.peers.running.system_run import subscribe_all
+from gossamer.sim.study.tasks import Progress
+
+SIZES = (10_000, 100_000, 1_000_000)
+QUICK_SIZES = (10_000,)
+EVENTS_A_RUN = 4_000_000
+# What a benchmark's seconds are for, where not for a cycle.
+UNITS = {"events": "million events"}
+SEED = 1
+# Of what is counted, in progress.
+NAME = "benchmarks"
+
+
+class Measurement(NamedTuple):
+    """Seconds of every repetition, bytes of state a node, and anything worth a word."""
+
+    seconds: list[float]
+    bytes_a_node: float
+    note: str = ""
+
+
+def run_benchmarks(
+    names: Sequence[str],
+    sizes: Sequence[int],
+    *,
+    quick: bool,
+    progress: Progress = lambda _name, _done, _all: None,
+) -> list[dict[str, Any]]:
+    """Run benchmarks and return the rows of `bench.json`.
+
+    Args:
+        names: keys of `BENCHMARKS`.
+        sizes: numbers of nodes; the usual ones if empty.
+        quick: the smallest usual size and few repetitions.
+        progress: called with "benchmarks", those done and all; before the first and after each.
+    """
+    sizes = sizes or (QUICK_SIZES if quick else SIZES)
+    rows: list[dict[str, Any]] = []
+    progress(NAME, 0, len(names) * len(sizes))
+    for name in names:
+        for size in sizes:
+            found = BENCHMARKS[name](size, 3 if quick else 7)
+            rows.append(
+                {
+                    "name": name,
+                    "size": size,
+                    "median_s": median(found.seconds),
+                    "runs": len(found.seconds),
+                    "bytes": round(found.bytes_a_node),
+                    "unit": UNITS.get(name, "cycle"),
+                    "note": found.note,
+                    "machine": machine(),
+                }
+            )
+            progress(NAME, len(rows), len(names) * len(sizes))
+    return rows
+
+
+def machine() -> str:
+    """The shape of this machine: processor, cores, memory."""
+    gigabytes = psutil.virtual_memory().total / 2**30
+    return f"{platform.machine()}, {os.cpu_count()} cores, {gigabytes:.0f} GiB"
+
+
+def _time_cycles(engine: CycleEngine, warm_up: int, cycles: int) -> list[float]:
+    for _ in range(warm_up):
+        engine.run_cycle()
+    seconds = []
+    for _ in range(cycles):
+        begun = time.perf_counter()
+        engine.run_cycle()
+        seconds.append(time.perf_counter() - begun)
+    return seconds
+
+
+def state_bytes(state: Struct) -> int:
+    """Bytes of all arrays of a struct, those of structs inside it included."""
+    total = 0
+    for value in vars(state).values():
+        if isinstance(value, np.ndarray):
+            total += value.nbytes
+        elif isinstance(value, Struct):
+            total += state_bytes(value)
+    return total
+
+
+def measure_sampler(name: str, nodes: int, cycles: int) -> Measurement:
+    """A bare sampler: views of 20, shuffles of 8, no profiles."""
+    kind, sampler_step, sampler_hint = {
+        "newscast": (NEWSCAST, newscast_step, newscast_hint),
+        "cyclon": (CYCLON, cyclon_step, cyclon_hint),
+    }[name]
+    sampler = make_sampler(nodes, kind, 20, 8, 0, SEED)
+    sampler.specialise_for_sizes()
+    network = make_network(nodes)
+    fill_random_views(sampler, network.alive, SEED, 20)
+    engine = CycleEngine(sampler, sampler_step, (SAMPLE_TIMER,), network, SEED, hint=sampler_hint)
+    return Measurement(_time_cycles(engine, 10, cycles), state_bytes(sampler) / nodes)
+
+
+def measure_tman(nodes: int, cycles: int) -> Measurement:
+    """Cyclon and T-Man with 16 links chosen by Function I over random intervals.
+
+    The interval of a node lies between two uniform draws. After 40 cycles the mean utility of its
+    links says whether they are the right ones.
+    """
+    settings = Settings(
+        ring_links=0,
+        friend_links=16,
+        load_shifting=False,
+        routing_table_entries=8,
+        boxes_per_neighbour=2,
+        event_memory=1,
+        failures_remembered=0,
+        failure_age=1 << 20,
+        seed=SEED,
+    )
+    state = make_state(settings, nodes)
+    draws = np.random.Generator(np.random.Philox(key=SEED))
+    ends = np.sort(draws.integers(0, 1 << 62, (nodes, 2)), axis=1)
+    state.constrained[:] = 1
+    state.subscriptions[:, 0] = ends
+    state.sampler.profile[:, settings.first_range] = coarse_range(ends[:, 0], ends[:, 1])
+    state.specialise_for_sizes()
+    network = make_network(nodes)
+    fill_random_views(state.sampler, network.alive, SEED, 20)
+    engine = CycleEngine(
+        state,
+        overlay_step,
+        (SAMPLE_TIMER, OVERLAY_TIMER),
+        network,
+        SEED,
+        hint=overlay_hint,
+        reserve=largest_step(settings),
+    )
+    seconds = _time_cycles(engine, 40 - cycles, cycles)
+    utility = mean_friend_utility(state, network.alive)
+    return Measurement(seconds, state_bytes(state) / nodes, f"mean utility {utility:.4f}")
+
+
+def scale_settings() -> Settings:
+    """Vinifera as the large runs configure it: bounded tables, eight friends, six long links."""
+    return Settings(
+        ring_links=2,
+        small_world_links=6,
+        friend_links=8,
+        heartbeat_rounds=4,
+        stabilise=True,
+        boxes_per_neighbour=8,
+        routing_table_entries=128,
+        event_memory=32,
+        seed=SEED,
+    )
+
+
+def make_scale_state(nodes: int) -> State:
+    """Peers of a large run, each with a range over about five hundred rendezvous nodes."""
+    state = make_state(scale_settings(), nodes)
+    width = min(1.0, 500 / nodes)
+    spec = Subscriptions(kind="random", width=width)
+    subscribe_all(state, *Workload(spec, SEED).subscriptions(nodes))
+    return state
+
+
+def measure_vinifera(nodes: int, cycles: int) -> Measurement:
+    """All of Vinifera, installation every cycle, once the overlay has formed."""
+    state = make_scale_state(nodes)
+    network = make_network(nodes)
+    fill_random_views(state.sampler, network.alive, SEED, 20)
+    engine = CycleEngine(
+        state,
+        step,
+        TIMERS,
+        network,
+        SEED,
+        hint=hint,
+        approach=approach,
+        reserve=largest_step(scale_settings()),
+    )
+    seconds = _time_cycles(engine, 20, cycles)
+    return Measurement(seconds, state_bytes(state) / nodes)
+
+
+def measure_events(nodes: int, runs: int) -> Measurement:
+    """The event engine alone: as many pings under way as nodes, each a round long.
+
+    Seconds are those of a million events.
+    """
+    period = 1000
+
+    def start_once(cycle: int) -> Int64s:
+        return draw_phases(nodes if cycle == 0 else 0, 1, period, SEED)
+
+    state = make_ping_counts(nodes)
+    engine = EventEngine(
+        state,
+        forward_step,
+        (START,),
+        make_network(nodes),
+        SEED,
+        period=period,
+        firing_ticks=start_once,
+        links=make_link_conditions(nodes, latency=constant_latency(period)),
+        reserve=64,
+    )
+    engine.run_until(4 * period)
+    seconds = []
+    for _ in range(runs):
+        before = engine.counts()["passed"]
+        begun = time.perf_counter()
+        engine.run_until(engine.tick + max(EVENTS_A_RUN // nodes, 1) * period)
+        taken = time.perf_counter() - begun
+        seconds.append(taken * 1e6 / (engine.counts()["passed"] - before))
+    note = f"{1 / median(seconds):.1f} million events a second"
+    return Measurement(seconds, state_bytes(state) / nodes, note)
+
+
+BENCHMARKS: Mapping[str, Callable[[int, int], Measurement]] = {
+    "newscast": lambda nodes, cycles: measure_sampler("newscast", nodes, cycles),
+    "cyclon": lambda nodes, cycles: measure_sampler("cyclon", nodes, cycles),
+    "tman": measure_tman,
+    "vinifera": measure_vinifera,
+    "events": measure_events,
+}

@@ -1,1 +1,0 @@
-"""Broker overlays under the event engine's clock: topologies, service times, queues and links."""

@@ -1,1 +1,0 @@
-"""What the papers' clients ask for and do: subscriptions, publications, and who moves when."""

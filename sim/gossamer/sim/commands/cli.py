@@ -1,0 +1,216 @@
+"""The subcommand `gossamer sim`: reads arguments; the work is done in `gossamer.sim.commands`.
+
+Everything beyond the arguments is imported inside the commands, so that help needs no compiler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gossamer.command.paths import local_path
+from gossamer.command.signals import interruptible
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+ScenarioFile = Annotated[
+    Path, typer.Argument(metavar="SCENARIO", help="Scenario file, TOML.", parser=local_path)
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="Result folder, which must not exist (default: a free one under results).",
+        parser=local_path,
+    ),
+]
+Trace = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Churn trace in place of the scenario's.", parser=local_path),
+]
+Seed = Annotated[int | None, typer.Option(help="Seed of everything random.")]
+Nodes = Annotated[int | None, typer.Option(help="Number of nodes.")]
+Rounds = Annotated[int | None, typer.Option(help="Number of rounds.")]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Replace a value, such as events.per_round=2 or system.vinifera.ring_links=3.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print summary.json and nothing else.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with an unfinished run.")]
+NoPlots = Annotated[bool, typer.Option("--no-plots", help="Draw nothing, write no report.")]
+Threads = Annotated[int, typer.Option(min=1, help="Systems that run at a time.")]
+Processes = Annotated[int, typer.Option(min=1, help="Runs that go on at a time.")]
+Quick = Annotated[bool, typer.Option("--quick", help="A reduced version, in minutes.")]
+
+
+@app.callback()
+def begin(context: typer.Context) -> None:
+    """Simulate overlays of up to a million nodes."""
+    context.with_resource(interruptible())
+
+
+@app.command()
+def run(
+    scenario: ScenarioFile,
+    out: Out = None,
+    trace: Trace = None,
+    seed: Seed = None,
+    nodes: Nodes = None,
+    rounds: Rounds = None,
+    changes: Changes = None,
+    json: Json = False,
+    resume: Resume = False,
+    no_plots: NoPlots = False,
+    threads: Threads = 2,
+) -> None:
+    """Run a scenario and write a folder of results."""
+    from gossamer.sim.commands.run import Options, run_scenario
+    from gossamer.sim.study.scenarios import read_scenario
+
+    overrides = _overrides(changes, trace=trace, seed=seed, nodes=nodes, rounds=rounds)
+    options = Options(out=out, json=json, resume=resume, plots=not no_plots, threads=threads)
+    run_scenario(*read_scenario(scenario, overrides), options)
+
+
+@app.command()
+def check(
+    scenario: ScenarioFile,
+    out: Out = None,
+    trace: Trace = None,
+    seed: Seed = None,
+    nodes: Nodes = None,
+    rounds: Rounds = None,
+    changes: Changes = None,
+) -> None:
+    """Check a scenario, its files and where results would go, without running it; show its size."""
+    from rich.console import Console
+
+    from gossamer.sim.commands.destination import new_destination
+    from gossamer.sim.commands.run import default_name
+    from gossamer.sim.studies.dissemination.preview import trees_preview_table
+    from gossamer.sim.studies.dissemination.scenario import TreesScenario
+    from gossamer.sim.studies.peers.preview import preview, preview_table
+    from gossamer.sim.studies.scot.preview import scot_preview_table
+    from gossamer.sim.studies.scot.scenario import ScotScenario
+    from gossamer.sim.studies.tree_brokers.preview import broker_preview_table
+    from gossamer.sim.studies.tree_brokers.scenario import BrokerScenario
+    from gossamer.sim.study.scenarios import read_scenario
+
+    overrides = _overrides(changes, trace=trace, seed=seed, nodes=nodes, rounds=rounds)
+    checked, _ = read_scenario(scenario, overrides)
+    new_destination(out, default_name(checked)).check()
+    if isinstance(checked, BrokerScenario):
+        Console().print(broker_preview_table(checked))
+    elif isinstance(checked, ScotScenario):
+        Console().print(scot_preview_table(checked))
+    elif isinstance(checked, TreesScenario):
+        Console().print(trees_preview_table(checked))
+    else:
+        Console().print(preview_table(preview(checked)))
+
+
+@app.command()
+def replay(
+    trace: Annotated[
+        Path,
+        typer.Argument(metavar="TRACE", help="Churn trace to run under.", parser=local_path),
+    ],
+    round_s: Annotated[float, typer.Option(help="Length of a gossip round, seconds.")] = 60.0,
+    preset: Annotated[str, typer.Option(help="Preset of Vinifera.")] = "resilient",
+    out: Out = None,
+    seed: Seed = None,
+    nodes: Nodes = None,
+    rounds: Rounds = None,
+    changes: Changes = None,
+    json: Json = False,
+    resume: Resume = False,
+    no_plots: NoPlots = False,
+    threads: Threads = 2,
+) -> None:
+    """Run Vinifera and the baseline under a churn trace, no scenario needed."""
+    from gossamer.sim.commands.replay import replay_scenario
+    from gossamer.sim.commands.run import Options, run_scenario
+
+    overrides = _overrides(changes, round_s=round_s, seed=seed, nodes=nodes, rounds=rounds)
+    options = Options(out=out, json=json, resume=resume, plots=not no_plots, threads=threads)
+    run_scenario(*replay_scenario(trace, preset, overrides), options)
+
+
+@app.command()
+def figures(
+    name: Annotated[str, typer.Argument(help="Whose figures, such as vinifera.")],
+    quick: Quick = False,
+    out: Out = None,
+    processes: Processes = 2,
+    spark: Annotated[bool, typer.Option("--spark", help="Run each point as a Spark task.")] = False,
+    master: Annotated[
+        str | None, typer.Option(help="Cluster to do so (see gossamer spark).")
+    ] = None,
+) -> None:
+    """Reproduce the figures of a paper and say which of its claims hold."""
+    from gossamer.sim.commands.reproduction import elsewhere, reproduce
+
+    with elsewhere("spark" if spark else None, master):
+        reproduce(name, out, quick=quick, processes=processes)
+
+
+@app.command()
+def bench(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Which; all if none.")
+    ] = None,
+    sizes: Annotated[str, typer.Option(help="Numbers of nodes, such as 10000,100000.")] = "",
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="New folder for bench.json and a plot of how costs grow.",
+            parser=local_path,
+        ),
+    ] = None,
+    quick: Quick = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print bench.json and nothing else.")
+    ] = False,
+) -> None:
+    """Measure speed and memory."""
+    from gossamer.sim.commands.reproduction import measure_speed, parse_sizes
+
+    measure_speed(names or [], parse_sizes(sizes), out, quick=quick, as_json=json)
+
+
+@app.command()
+def compare(
+    results: Annotated[
+        list[Path],
+        typer.Argument(metavar="RESULTS...", help="Result folders.", parser=local_path),
+    ],
+) -> None:
+    """Set the results of runs side by side, the first as the reference."""
+    from rich.console import Console
+
+    from gossamer.sim.results.results import compare as compare_results
+    from gossamer.sim.results.tables import comparison_table
+
+    Console().print(comparison_table(compare_results(results)))
+
+
+def _overrides(changes: Sequence[str] | None, **options: object) -> dict[str, object]:
+    """What the command line puts in place of the scenario's values, by dotted key."""
+    from gossamer.sim.study.toml_files import parse_override
+
+    given = {key: value for key, value in options.items() if value is not None}
+    if "trace" in given:
+        given["churn.trace"] = given.pop("trace")
+    return given | dict(map(parse_override, changes or []))

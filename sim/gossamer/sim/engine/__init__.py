@@ -1,0 +1,5 @@
+"""The engines that run a protocol of rules over many nodes: in cycles, or event by event.
+
+Anything may import from here; nothing here knows a study. Begin with `cycle_engine`; `event_engine`
+runs the same protocols over links with latency and loss (`latency`, `link_conditions`).
+"""

@@ -1,0 +1,288 @@
+"""The event engine's compiled loops: what happens at a tick, and the ticks of a round.
+
+At one tick things happen in this order: nodes go up and down, timers fire, records are taken in
+order of insertion, including those that are sent without latency during that tick.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gossamer.protocol.kernel.records import (
+    BODY,
+    FROM,
+    HEAD,
+    KIND,
+    LENGTH,
+    TAIL,
+    TO,
+    UNREACHABLE,
+    Outbox,
+    Words,
+)
+from gossamer.protocol.kernel.rules import Rule, inline_rule
+from gossamer.sim.engine.cycle_engine import (
+    DROPPED,
+    HINT_LATER,
+    HINT_SOON,
+    LOST,
+    PASSED,
+    Network,
+    return_to_sender,
+)
+from gossamer.sim.engine.event_queue import (
+    NOW,
+    RECORD,
+    EventQueue,
+    advance,
+    enlist,
+    has_room,
+    pop,
+    release,
+    size_of_slot,
+)
+from gossamer.sim.engine.latency import Int64s
+from gossamer.sim.engine.link_conditions import (
+    IN_SERVICE,
+    LinkConditions,
+    join_input_queue,
+    return_ticks,
+    send,
+)
+from gossamer.sim.engine.loops import loop_factory
+from gossamer.sim.engine.written_records import all_closed, is_sound
+
+# Places in the clock: the round, its next timer, the next transition.
+ROUND, NEXT_TIMER, NEXT_TRANSITION = 0, 1, 2
+
+# How a loop ended.
+DONE, NO_ROOM, FAULT = 0, 1, 2
+
+
+class Agenda(NamedTuple):
+    """The timers of one round in the order in which they fire.
+
+    Attributes:
+        offsets: int64[m], ticks after the beginning of the round, ascending.
+        rows, kinds: int64[m], whose timer, and which.
+        record: int64[4], where the timer's record is written.
+    """
+
+    offsets: Int64s
+    rows: Int64s
+    kinds: Int64s
+    record: Words
+
+
+class Transitions(NamedTuple):
+    """When nodes go up and down.
+
+    Attributes:
+        ticks: int64[m], ascending.
+        rows: int64[m].
+        up: bool[m].
+    """
+
+    ticks: Int64s
+    rows: Int64s
+    up: npt.NDArray[np.bool_]
+
+
+class World(NamedTuple):
+    """Everything the loops work on, the protocol's state apart.
+
+    Attributes:
+        network: who is up.
+        links: what messages go through.
+        queue: records that wait for their tick; its clock is the engine's.
+        out: what the step in hand has written.
+        agenda: timers of the present round.
+        transitions: when nodes go up and down.
+        clock: int64[3], see ROUND.
+        period: ticks of a round.
+        room: words of the queue's pool that one step may need.
+    """
+
+    network: Network
+    links: LinkConditions
+    queue: EventQueue
+    out: Outbox
+    agenda: Agenda
+    transitions: Transitions
+    clock: Int64s
+    period: int
+    room: int
+
+
+@inline_rule
+def dispatch(world: World) -> bool:
+    """Send the records that a step has written.
+
+    Returns False where one cannot be sent, with HEAD of the outbox at it.
+    """
+    words, cursor = world.out.words, world.out.cursor
+    tick = world.queue.marks[NOW]
+    population = len(world.network.alive)
+    if not all_closed(world.out, 0):
+        return False
+    at = 0
+    while at < cursor[TAIL]:
+        if not is_sound(words, at, cursor[TAIL], population):
+            cursor[HEAD] = at
+            return False
+        length = words[at + LENGTH]
+        send(world.links, world.network.reports_unreachable, world.queue, tick, words, at)
+        at += length
+    cursor[HEAD] = 0
+    cursor[TAIL] = 0
+    return True
+
+
+@inline_rule
+def apply_transitions(world: World) -> None:
+    """Let nodes go up and down that do so by now."""
+    schedule = world.transitions
+    i = world.clock[NEXT_TRANSITION]
+    while i < len(schedule.ticks) and schedule.ticks[i] <= world.queue.marks[NOW]:
+        world.network.alive[schedule.rows[i]] = schedule.up[i]
+        i += 1
+    world.clock[NEXT_TRANSITION] = i
+
+
+@inline_rule
+def find_taker(world: World, slot: int) -> Any:
+    """Who takes the record in ``slot`` now: a row, or -1 if nobody does.
+
+    In that case the slot has been released, or waits for another tick.
+    """
+    network, links, queue = world.network, world.links, world.queue
+    words = queue.words
+    at = slot + RECORD
+    p = words[at + TO]
+    served = len(links.service) == 0 or words[at + FROM] == p
+    if words[at + KIND] >= IN_SERVICE:
+        words[at + KIND] -= IN_SERVICE
+        links.waiting[p] -= 1
+        served = True
+    if words[at + KIND] >= UNREACHABLE:
+        if network.alive[words[at + FROM]]:
+            return words[at + FROM]
+    elif not network.alive[p]:
+        network.counts[LOST] += 1
+        sender = return_to_sender(network, words, at)
+        if sender >= 0:
+            delay = return_ticks(links, words, at)
+            if delay == 0:
+                return sender
+            enlist(queue, slot, queue.marks[NOW] + delay)
+            return -1
+    elif not served:
+        if join_input_queue(links, queue, slot, p):
+            return -1
+    elif words[at + KIND] == network.limited_kind and network.taken[p] >= network.capacity:
+        network.counts[DROPPED] += 1
+    else:
+        return p
+    release(queue, slot, size_of_slot(words[at + LENGTH]))
+    return -1
+
+
+@loop_factory(inline=True)
+def make_take(step: Rule, observe: Rule) -> Any:
+    """The compiled code by which row p takes one record."""
+
+    def take(state: Any, world: World, p: int, words: Any, at: int, collector: Any) -> None:
+        network = world.network
+        now = world.clock[ROUND]
+        if words[at + KIND] < UNREACHABLE:
+            if words[at + KIND] == network.limited_kind:
+                network.taken[p] += 1
+            network.counts[PASSED] += 1
+            observe(collector, state, words, at, now)
+        step(state, p, now, words, at, world.out)
+
+    return take
+
+
+@loop_factory(inline=False)
+def make_settle(step: Rule, observe: Rule) -> Any:
+    """The compiled loop that takes all records of the present tick.
+
+    It returns DONE; or NO_ROOM where the queue's pool must be enlarged first, after which calling
+    it again continues; or FAULT where a step wrote what cannot be sent.
+    """
+    take = make_take(step, observe)
+
+    def settle(state: Any, world: World, collector: Any) -> int:
+        queue = world.queue
+        while has_room(queue, world.room):
+            slot = pop(queue)
+            if slot < 0:
+                return DONE
+            p = find_taker(world, slot)
+            if p >= 0:
+                size = size_of_slot(queue.words[slot + RECORD + LENGTH])
+                take(state, world, p, queue.words, slot + RECORD, collector)
+                release(queue, slot, size)
+                if not dispatch(world):
+                    return FAULT
+        return NO_ROOM
+
+    return settle
+
+
+@loop_factory(inline=True)
+def make_fire(step: Rule, observe: Rule, hint: Rule) -> Any:
+    """The compiled loop that fires the timers of the present tick; returns as `make_settle`."""
+    take = make_take(step, observe)
+
+    def fire(state: Any, world: World, collector: Any) -> int:
+        agenda, clock, record = world.agenda, world.clock, world.agenda.record
+        timers = len(agenda.offsets)
+        offset = world.queue.marks[NOW] - clock[ROUND] * world.period
+        while clock[NEXT_TIMER] < timers and agenda.offsets[clock[NEXT_TIMER]] <= offset:
+            if not has_room(world.queue, world.room):
+                return NO_ROOM
+            i = clock[NEXT_TIMER]
+            clock[NEXT_TIMER] = i + 1
+            if i + HINT_LATER < timers:
+                soon, later = agenda.rows[i + HINT_SOON], agenda.rows[i + HINT_LATER]
+                hint(state, agenda.kinds[i], soon, later)
+            p = agenda.rows[i]
+            if world.network.alive[p]:
+                record[LENGTH] = BODY
+                record[KIND] = agenda.kinds[i]
+                record[TO] = p
+                record[FROM] = p
+                take(state, world, p, record, 0, collector)
+                if not dispatch(world):
+                    return FAULT
+        return DONE
+
+    return fire
+
+
+@loop_factory(inline=False)
+def make_run(step: Rule, observe: Rule, hint: Rule) -> Any:
+    """The compiled loop over the ticks before ``until``, all of one round.
+
+    It returns as `make_settle`.
+    """
+    fire = make_fire(step, observe, hint)
+    settle = make_settle(step, observe)
+
+    def run(state: Any, world: World, until: int, collector: Any) -> int:
+        while world.queue.marks[NOW] < until:
+            apply_transitions(world)
+            ended: int = fire(state, world, collector)
+            if ended == DONE:
+                ended = settle(state, world, collector)
+            if ended != DONE:
+                return ended
+            advance(world.queue)
+        return DONE
+
+    return run

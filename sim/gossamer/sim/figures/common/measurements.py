@@ -1,0 +1,76 @@
+"""What the points of a figure measured, by study, system, kind and place on the x axis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import attrs
+import numpy as np
+
+from gossamer.sim.figures.common.points import Floats, Outcome
+from gossamer.sim.study.records import Column
+
+# Measures of a point that claims ask for most.
+OVERHEAD, PATH, TREE, LOOKUP = (
+    "traffic_overhead",
+    "path_length_mean",
+    "tree_length_mean",
+    "lookup_hops",
+)
+
+
+@attrs.frozen(eq=False)
+class Measurements:
+    """Outcomes of points; values are means over the seeds of a point.
+
+    Attributes:
+        outcomes: of all points.
+    """
+
+    outcomes: Sequence[Outcome]
+
+    def select(self, study: str, system: str, kind: str, x: float | None = None) -> list[Outcome]:
+        """The outcomes of one system and kind, at ``x`` or wherever."""
+        return [
+            outcome
+            for outcome in self.outcomes
+            if (outcome.point.study, outcome.point.system, outcome.point.kind)
+            == (study, system, kind)
+            and (x is None or outcome.point.x == x)
+        ]
+
+    def has(self, study: str) -> bool:
+        """Whether the study was run."""
+        return any(outcome.point.study == study for outcome in self.outcomes)
+
+    def nodes(self, study: str) -> int:
+        """The number of nodes of a study without churn that does not vary it."""
+        sizes = {o.point.scenario.nodes for o in self.outcomes if o.point.study == study}
+        (nodes,) = sizes
+        assert nodes is not None
+        return nodes
+
+    def value(self, measure: str, study: str, system: str, kind: str, x: float) -> float:
+        """Mean of a measure over seeds; NaN where there is no such point."""
+        found = [outcome.measures[measure] for outcome in self.select(study, system, kind, x)]
+        return float(np.mean(found)) if found else math.nan
+
+    def places(self, study: str, system: str, kind: str) -> list[float]:
+        """The values of x that were run, in order."""
+        return sorted({outcome.point.x for outcome in self.select(study, system, kind)})
+
+    def series(self, measure: str, study: str, system: str, kind: str) -> tuple[Floats, Floats]:
+        """float64[x], float64[x]: the values of x, and the measure at each."""
+        places = self.places(study, system, kind)
+        values = [self.value(measure, study, system, kind, x) for x in places]
+        return np.array(places, np.float64), np.array(values, np.float64)
+
+    def load(self, study: str, system: str, kind: str, x: float) -> Floats:
+        """float64, sorted: the loads of all nodes of all seeds."""
+        loads = [outcome.load for outcome in self.select(study, system, kind, x)]
+        return np.sort(np.concatenate(loads)) if loads else np.empty(0)
+
+    def hours(self, study: str, system: str, kind: str) -> Mapping[str, Column]:
+        """The hourly table of the first seed."""
+        return self.select(study, system, kind)[0].hours

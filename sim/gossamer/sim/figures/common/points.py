@@ -1,0 +1,176 @@
+"""Points of a figure: one system on one scenario each; a point's scenario carries the seed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from gossamer.sim.results.summary import HOUR_S, load_shares, summarise_system
+from gossamer.sim.studies.peers.inputs.scenario import Scenario
+from gossamer.sim.studies.peers.inputs.workload import Workload
+from gossamer.sim.studies.peers.measuring.records import SystemRecord
+from gossamer.sim.studies.peers.simulation import simulate
+from gossamer.sim.study.records import Column
+from gossamer.sim.study.tasks import Progress, run_tasks
+
+Floats = npt.NDArray[np.float64]
+
+# Measures of `summarise_system` that the figures use or that tell whether a point can be trusted.
+_MEASURES = (
+    "hit_ratio",
+    "traffic_overhead",
+    "path_length_mean",
+    "tree_length_mean",
+    "load_p95",
+    "load_max",
+    "routing_table_entries_mean",
+    "routing_table_entries_max",
+    "control_messages_per_node_cycle",
+    "ring_correct_final",
+    "events",
+    "expected",
+    "delivered",
+    "received",
+    "uninterested",
+    "duplicates",
+    "false_positives",
+)
+
+
+@attrs.frozen(kw_only=True)
+class Point:
+    """One run of a study.
+
+    Attributes:
+        study: the sweep that it belongs to.
+        system: name of the one system in ``scenario``.
+        kind: of subscriptions, "random" or "skewed".
+        x: the value of what the study varies.
+        scenario: what is run, seed and all.
+    """
+
+    study: str
+    system: str
+    kind: str
+    x: float
+    scenario: Scenario
+
+    @property
+    def label(self) -> str:
+        """For progress and errors."""
+        return f"{self.study} {self.x:g}, {self.system}, {self.kind}, seed {self.scenario.seed}"
+
+    def run(self) -> Outcome:
+        """Run it, see `measure`."""
+        return measure(self)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Outcome:
+    """What a point measured.
+
+    Attributes:
+        point: the point.
+        measures: values by name: those of ``summary.json``, and those of `measure`.
+        load: float64[nodes], sorted: share of all events that each node handled without interest.
+        hours: columns of equal length, one row an hour of simulated time.
+    """
+
+    point: Point
+    measures: Mapping[str, float]
+    load: Floats
+    hours: Mapping[str, Column]
+
+
+def run_points(
+    points: Sequence[Point], processes: int, progress: Progress | None = None
+) -> list[Outcome]:
+    """Run ``points`` and return their outcomes in the same order; raises as `run_tasks`."""
+    return run_tasks(points, processes, progress)
+
+
+def measure(point: Point) -> Outcome:
+    """Run one point.
+
+    Beside the measures of a summary there are: ``messages_per_event``; ``lookup_hops``, the mean
+    way from publisher to rendezvous node; ``merged`` and ``refused``, table entries that were
+    widened or lost for want of room; ``load_zero`` and ``load_above_60``, shares of nodes with no
+    load and with more than 60 %; and ``feasible_hit_ratio``, see there.
+
+    Raises:
+        ScenarioError, CapacityError: as `simulate`.
+    """
+    record = simulate(point.scenario, threads=1).systems[point.system]
+    summary = summarise_system(record)
+    measures = {name: float(summary[name]) for name in _MEASURES}
+    load = np.sort(record.nodes["load"])
+    measures |= {
+        "messages_per_event": measures["received"] / max(measures["events"], 1.0),
+        "lookup_hops": measures["path_length_mean"] - measures["tree_length_mean"],
+        "merged": float(record.totals["merged_subscriptions"]),
+        "refused": float(record.totals["refused_subscriptions"]),
+        **load_shares(load),
+        "feasible_hit_ratio": feasible_hit_ratio(point.scenario, record.events["cycle"]),
+    }
+    return Outcome(point=point, measures=measures, load=load, hours=hourly(record))
+
+
+def feasible_hit_ratio(scenario: Scenario, cycles: Column) -> float:
+    """The most that any system could deliver, relays and all costing nothing.
+
+    A node takes at most the network's event capacity in a round, whatever it wants. Assumes that
+    everybody is online; 1 without a capacity.
+
+    Args:
+        scenario: the run.
+        cycles: int[events], the round in which each event was published.
+    """
+    capacity = scenario.network.event_capacity
+    if capacity is None or scenario.nodes is None or len(cycles) == 0:
+        return 1.0
+    workload = Workload(scenario.subscriptions, scenario.seed)
+    boxes, constrained = workload.subscriptions(scenario.nodes)
+    low, high = boxes[:, :, 0::2], boxes[:, :, 1::2]
+    wanted_in_all = taken_in_all = 0
+    first = 0
+    for count in np.bincount(cycles)[np.unique(cycles)]:
+        wanted = np.zeros(scenario.nodes, np.int64)
+        for values in workload.events(first, int(count)):
+            inside = np.all((low <= values) & (values <= high), axis=2) & (constrained >= 0)
+            wanted += inside.any(axis=1)
+        wanted_in_all += int(wanted.sum())
+        taken_in_all += int(np.minimum(wanted, capacity).sum())
+        first += int(count)
+    return taken_in_all / wanted_in_all if wanted_in_all else 1.0
+
+
+def hourly(record: SystemRecord) -> dict[str, Column]:
+    """Hit ratio, traffic overhead, mean path length and nodes online, hour by hour."""
+    cycles, deliveries = record.cycles, record.deliveries
+    hour = np.floor_divide(cycles["time_s"], HOUR_S).astype(np.int64)
+    delivered_in = np.floor_divide(deliveries["time_s"], HOUR_S).astype(np.int64)
+    hours = int(hour[-1]) + 1 if len(hour) else 0
+
+    def sums(group: Column, values: Column) -> Floats:
+        return np.bincount(group, weights=values, minlength=hours).astype(np.float64)
+
+    expected = sums(hour, cycles["expected"])
+    received = sums(hour, cycles["received"])
+    deliveries_in = np.bincount(delivered_in, minlength=hours).astype(np.float64)
+    return {
+        "hour": np.arange(hours, dtype=np.float64),
+        "population": ratio(sums(hour, cycles["population"]), np.bincount(hour, minlength=hours)),
+        "hit_ratio": ratio(sums(hour, cycles["delivered"]), expected),
+        "traffic_overhead": ratio(sums(hour, cycles["uninterested"]), received),
+        "path_length": ratio(sums(delivered_in, deliveries["hops"]), deliveries_in),
+        "expected": expected,
+    }
+
+
+def ratio(parts: Column, wholes: Column) -> Floats:
+    """float64: ``parts`` over ``wholes``, NaN where that is zero."""
+    absent = np.full(len(wholes), np.nan)
+    return np.asarray(np.divide(parts, wholes, out=absent, where=wholes > 0))

@@ -1,0 +1,32 @@
+"""P9 and I5: mobile clients (selective paper, Sec. V-F, Fig. 12; incremental, Sec. V-B, Fig. 9).
+
+mobile.parquet          one row a run
+mobile_times.parquet    queues, tables and delays over time
+mobile_brokers.parquet  one row a broker of a run
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from gossamer.sim.figures.common.claims import Claim
+from gossamer.sim.figures.common.parts import Part
+from gossamer.sim.figures.covering.scenes.mobile_claims import judge_i5, judge_p9
+from gossamer.sim.figures.covering.scenes.mobile_studies import plan_mobile
+from gossamer.sim.figures.covering.scenes.scene_plots import draw_mobile
+from gossamer.sim.figures.covering.scenes.scenes import Scenes, Seen
+
+
+def _judge(outcomes: Sequence[Sequence[Seen]]) -> list[Claim]:
+    found = Scenes.of(outcomes)
+    return [judge_p9(found), judge_i5(found)]
+
+
+MOBILE: Final = Part(
+    claims=("P9", "I5"),
+    tasks=plan_mobile,
+    judge=_judge,
+    tables=lambda outcomes: Scenes.of(outcomes).tables("mobile"),
+    draw=lambda outcomes: draw_mobile(Scenes.of(outcomes)),
+)

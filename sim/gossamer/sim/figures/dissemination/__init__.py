@@ -1,0 +1,4 @@
+"""The figures of the paper on content-aware trees, T1 to T7.
+
+Only `gossamer.sim.figures` imports from here. Begin with `figures`.
+"""

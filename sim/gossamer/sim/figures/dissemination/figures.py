@@ -1,0 +1,63 @@
+"""`gossamer sim figures trees`: the paper on content-aware trees, T1 to T7.
+
+claims.json       verdicts, see `gossamer.sim.figures.common.claims`
+checks.json       the numbers and bounds behind them
+costs.parquet     one row a strategy and run: what was varied, trees, cost, duplicates, time
+mergers.parquet   cost of the sampled documents after every merger (Fig. 6)
+states.parquet    cost and duplicates of all documents by number of trees (Fig. 7)
+plots/            fig4 to fig8 like the paper's; fig5_graphs other graphs, real the real networks
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gossamer.sim.figures.common.checkout import CHECKOUT
+from gossamer.sim.figures.common.claims import Claim, write_claims
+from gossamer.sim.figures.dissemination.claims import judge_costs
+from gossamer.sim.figures.dissemination.found import Outcomes
+from gossamer.sim.figures.dissemination.grouping_claims import judge_grouping
+from gossamer.sim.figures.dissemination.plots import draw
+from gossamer.sim.figures.dissemination.studies import FULL, QUICK, find_networks, plan_runs
+from gossamer.sim.results.plot_style import plot_style, save
+from gossamer.sim.results.results import check_destination, whole_folder, write_table
+from gossamer.sim.study.tasks import Progress, run_tasks
+
+
+def reproduce_trees(
+    out: Path,
+    *,
+    quick: bool,
+    processes: int,
+    progress: Progress | None = None,
+    checkout: Path = CHECKOUT,
+) -> list[Claim]:
+    """Run everything behind Fig. 4 to 8 (Sec. VII), judge T1 to T7, write ``out`` whole.
+
+    Args:
+        out: the new folder; on any error it is not made.
+        quick: small graphs and few documents.
+        processes: runs that go on at a time.
+        progress: called with "figures", runs done and runs in all.
+        checkout: beside it ``shared/data/topologies`` may hold files of real networks.
+
+    Raises:
+        ResultsError: ``out`` is taken.
+        SimulationError: a run failed.
+        OSError: the disk is full or not writable.
+    """
+    check_destination(out)
+    runs = plan_runs(QUICK if quick else FULL, find_networks(checkout))
+    found = Outcomes.of(run_tasks(runs, processes, progress))
+    claims = [*judge_costs(found), *judge_grouping(found)]
+    with whole_folder(Path(out), replace=False) as folder:
+        write_claims(claims, folder)
+        write_table(found.table(), folder / "costs.parquet")
+        write_table(found.mergers_table(), folder / "mergers.parquet")
+        write_table(found.states_table(), folder / "states.parquet")
+        plots = folder / "plots"
+        plots.mkdir()
+        with plot_style():
+            for name, figure in draw(found):
+                save(figure, plots, name)
+    return claims

@@ -1,0 +1,4 @@
+"""The figures of the paper on structured cyclic overlays, O1 to O7.
+
+Only `gossamer.sim.figures` imports from here. Begin with `figures`.
+"""

@@ -1,0 +1,81 @@
+"""`gossamer sim figures scot`: the evaluation of the SCOT paper (OctopiS), O1 to O7.
+
+claims.json       verdicts, see `gossamer.sim.figures.common.claims`
+checks.json       the numbers and bounds behind them
+runs.parquet      one row a run: what was varied, and all measures
+delays.parquet    largest delay of every 1,000 notifications received, over time
+queues.parquet    longest output queue over time
+plots/            named after the paper's figures: scot9a is like Fig. 9(a)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from gossamer.sim.figures.common.claims import Claim, write_claims
+from gossamer.sim.figures.scot.burst_claims import judge_o6
+from gossamer.sim.figures.scot.claims import judge, judge_o7
+from gossamer.sim.figures.scot.found import Outcomes
+from gossamer.sim.figures.scot.plots import draw
+from gossamer.sim.figures.scot.studies import (
+    FULL,
+    QUICK,
+    Found,
+    find_quotes,
+    plan_runs,
+    stacked,
+)
+from gossamer.sim.results.plot_style import plot_style, save
+from gossamer.sim.results.results import check_destination, whole_folder, write_table
+from gossamer.sim.study.records import Column
+from gossamer.sim.study.tasks import Progress, run_tasks
+
+
+def reproduce_scot(
+    out: Path, *, quick: bool, processes: int, progress: Progress | None = None
+) -> list[Claim]:
+    """Run everything behind Fig. 9 to 11 (Sec. 7), judge O1 to O7, write ``out`` whole.
+
+    Args:
+        out: the new folder; on any error it is not made.
+        quick: a fiftieth of the paper's sizes and less.
+        processes: runs that go on at a time.
+        progress: called with "figures", runs done and runs in all.
+
+    Raises:
+        ResultsError: ``out`` is taken.
+        SimulationError: a run failed.
+        OSError: the disk is full or not writable.
+    """
+    check_destination(out)
+    plan = QUICK if quick else FULL
+    workload = find_quotes(plan.quotes, Path.cwd())
+    found = run_tasks(plan_runs(plan, workload), processes, progress)
+    outcomes = Outcomes(found)
+    claims = [*judge(outcomes), judge_o6(outcomes), judge_o7(outcomes)]
+    with whole_folder(Path(out), replace=False) as folder:
+        write_claims(claims, folder)
+        write_table(_runs(found), folder / "runs.parquet")
+        for name in ("delays", "queues"):
+            tables = [getattr(one, name) for one in found]
+            write_table(stacked(found, tables), folder / f"{name}.parquet")
+        plots = folder / "plots"
+        plots.mkdir()
+        with plot_style():
+            for name, figure in draw(outcomes):
+                save(figure, plots, name)
+    return claims
+
+
+def _runs(found: Sequence[Found]) -> dict[str, Column]:
+    """One row a run."""
+    measures = [{name: np.array([value]) for name, value in one.measures.items()} for one in found]
+    return {
+        **stacked(found, measures),
+        "seed": np.array([one.run.burst.seed for one in found]),
+        "subscribers": np.array([one.run.burst.subscribers for one in found]),
+        "publishers": np.array([one.run.burst.publishers for one in found]),
+    }

@@ -1,0 +1,75 @@
+"""Plots like Fig. 9 to 11 of the SCOT paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from gossamer.protocol.brokers.scot import ROUTINGS
+from gossamer.sim.figures.scot.found import Outcomes
+from gossamer.sim.figures.scot.studies import BURST, PUBLISHERS, SUBSCRIBERS
+from gossamer.sim.results.plot_style import HEIGHT_IN, WIDTH_IN, legend_below, system_styles
+from gossamer.sim.study.records import Column
+
+# By name of the file: title, measure, what is varied, and its label.
+_SWEEPS = {
+    "scot9a": ("Messages of subscriptions", "subscription_messages", SUBSCRIBERS),
+    "scot9b": ("Subscription delay (s)", "subscription_delay_mean_s", SUBSCRIBERS),
+    "scot9c": ("Notification delay (s)", "delay_mean_s", SUBSCRIBERS),
+    "scot9d": ("Messages of notifications", "notification_messages", SUBSCRIBERS),
+    "scot10a": ("Matchings", "matchings", SUBSCRIBERS),
+    "scot10b": ("Notification delay (s)", "delay_mean_s", PUBLISHERS),
+    "scot10c": ("Messages of notifications", "notification_messages", PUBLISHERS),
+    "scot10d": ("Matchings", "matchings", PUBLISHERS),
+}
+
+
+def draw(found: Outcomes) -> Iterator[tuple[str, Figure]]:
+    """All plots, by name of the file; within `plot_style`."""
+    for name, (title, measure, study) in _SWEEPS.items():
+        yield name, plot_sweep(found, title, measure, study)
+    yield "scot11", plot_bursts(found, "delays", "largest_s", "Largest delay (s)")
+    yield "scot_queues", plot_bursts(found, "queues", "longest", "Longest output queue")
+
+
+def plot_sweep(found: Outcomes, title: str, measure: str, study: str) -> Figure:
+    """A measure over what a study varies, by each way of routing."""
+    figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN))
+    axes = figure.subplots()
+    for routing, style in system_styles(ROUTINGS).items():
+        x, y = found.series(measure, study, routing)
+        _line(axes, x, y, style.colour, style.dashes, routing, marker="o")
+    axes.set(title=title, xlabel=study, ylim=(0, None))
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    legend_below(figure, axes)
+    return figure
+
+
+def plot_bursts(found: Outcomes, table: str, column: str, title: str) -> Figure:
+    """What happened over time in each burst, side by side."""
+    rates = found.places(BURST)
+    figure = Figure(figsize=(WIDTH_IN * 1.2, HEIGHT_IN))
+    panels = figure.subplots(1, len(rates), sharey=True, squeeze=False)[0]
+    for axes, rate in zip(panels, rates, strict=True):
+        for routing, style in system_styles(ROUTINGS).items():
+            rows = getattr(found.one(BURST, routing, rate), table)
+            _line(axes, rows["time_s"], rows[column], style.colour, style.dashes, routing)
+        axes.set(title=f"{rate:,} a minute", xlabel="time (s)")
+    # Of all panels, as they share the axis, and only now that everything is drawn.
+    panels[0].set_ylim(0, None)
+    panels[0].set_ylabel(title)
+    legend_below(figure, panels[0])
+    return figure
+
+
+def _line(
+    axes: Axes, x: Column, y: Column, colour: str, dashes: str, label: str, marker: str = ""
+) -> None:
+    # Dashed ones above, where lines coincide.
+    above = 3 if dashes != "-" else 2
+    axes.plot(
+        x, y, color=colour, linestyle=dashes, label=label, marker=marker, markersize=4, zorder=above
+    )

@@ -1,0 +1,249 @@
+"""The experiments of the SCOT paper: which runs, at which sizes (Sec. 7.1, 7.3).
+
+What the paper leaves open is chosen here once, before anything was measured:
+
+- *Quotes*: a hundred different ones are published over and over; a subscription asks for a range of
+  one of seven attributes, which holds 2 % of them.
+- *Subscribers* come one after another, every 2 ms: brokers that flood them are busy then, those
+  with most links for seven eighths of the time, but not overloaded.
+- *The HRP* has two subscribers in each cluster, 10 of 5,010 (0.2 %).
+- *Times* of links and brokers are the defaults of `network`, guesses of a small computer's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import numpy as np
+
+from gossamer.protocol.brokers.scot import ROUTINGS, ScotSettings
+from gossamer.sim.studies.scot.burst import SECOND, Burst, BurstResult, run_burst
+from gossamer.sim.studies.scot.overlays import figure_8
+from gossamer.sim.studies.scot.plots import largest_delays, longest_queues
+from gossamer.sim.studies.scot.records import summarise_burst
+from gossamer.sim.studies.scot.workloads import Quotes, Workload
+from gossamer.sim.study.records import Column
+
+SUBSCRIBERS, PUBLISHERS, BURST = "subscribers", "publishers", "burst"
+REAL_QUOTES: Final = "stockquotes.csv.gz"
+SUBSCRIBE_EVERY: Final = 2_000
+
+
+@attrs.frozen(kw_only=True)
+class Plan:
+    """Sizes of the experiments.
+
+    Attributes:
+        subscribers: how many there are, one after another (Fig. 9, 10(a)).
+        subscribers_publishers, subscribers_notifications: with how many publishers, and
+            notifications of each, 60 a minute.
+        publishers: how many there are (Fig. 10(b) to (d)).
+        publishers_subscribers, publishers_notifications: with how many subscribers, and
+            notifications of each publisher, 100 a minute.
+        rates: notifications of the HRP a minute (Fig. 11).
+        burst: how many those are.
+        burst_subscribers, burst_publishers, burst_notifications: the rest, 60 a minute.
+        quotes: different publications.
+    """
+
+    subscribers: tuple[int, ...]
+    subscribers_publishers: int
+    subscribers_notifications: int
+    publishers: tuple[int, ...]
+    publishers_subscribers: int
+    publishers_notifications: int
+    rates: tuple[int, ...]
+    burst: int
+    burst_subscribers: int
+    burst_publishers: int
+    burst_notifications: int
+    quotes: int
+
+
+FULL: Final = Plan(
+    subscribers=(500, 1_000, 2_500, 5_000, 10_000),
+    subscribers_publishers=100,
+    subscribers_notifications=1_000,
+    publishers=(100, 200, 300, 400, 500),
+    publishers_subscribers=3_000,
+    publishers_notifications=500,
+    rates=(60_000, 80_000, 100_000),
+    burst=100_000,
+    burst_subscribers=5_000,
+    burst_publishers=100,
+    burst_notifications=2_000,
+    quotes=100,
+)
+QUICK: Final = Plan(
+    subscribers=(50, 200),
+    subscribers_publishers=20,
+    subscribers_notifications=50,
+    publishers=(10, 30),
+    publishers_subscribers=100,
+    publishers_notifications=50,
+    rates=(60_000, 100_000),
+    burst=6_000,
+    burst_subscribers=100,
+    burst_publishers=20,
+    burst_notifications=20,
+    quotes=50,
+)
+
+
+@attrs.frozen(kw_only=True)
+class Run:
+    """One run of a study: a task of `run_tasks`.
+
+    Attributes:
+        study: the sweep that it belongs to.
+        routing: how the brokers route.
+        x: the value of what the study varies.
+        burst: what is run, seed and all.
+    """
+
+    study: str
+    routing: str
+    x: int
+    burst: Burst
+
+    @property
+    def label(self) -> str:
+        """For progress and errors."""
+        return f"{self.study} {self.x:,}, {self.routing}, seed {self.burst.seed}"
+
+    def run(self) -> Found:
+        """Run it; raises `SimulationError`."""
+        return measure(self, run_burst(self.burst))
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Found:
+    """What a run measured.
+
+    Attributes:
+        run: the run.
+        measures: values by name, see `measure`.
+        delays, queues: tables of what happened over time.
+    """
+
+    run: Run
+    measures: dict[str, float]
+    delays: dict[str, Column]
+    queues: dict[str, Column]
+
+
+def measure(run: Run, result: BurstResult) -> Found:
+    """The measures of a run.
+
+    Those of a summary (`scot.measures`), and: ``delay_mean_s``, of all deliveries; ``longer_ways``,
+    brokers that are farther from the host of a subscription, in its tree, than they could be;
+    ``matchings_each``, by publication.
+    """
+    summary: dict[str, Any] = summarise_burst(run.burst, result)
+    measures = {name: float(value) for name, value in summary.items() if name != "cases"}
+    measures |= {
+        "delay_mean_s": result.mean_delay() / SECOND,
+        "longer_ways": float(result.longer_ways),
+        "matchings_each": result.matchings / summary["publications"],
+    }
+    at, largest = largest_delays(result)
+    every = slice(None, None, max(1, len(at) // 500))
+    times, lengths = longest_queues(result)
+    return Found(
+        run=run,
+        measures=measures,
+        delays={"time_s": at[every], "largest_s": largest[every]},
+        queues={"time_s": times, "longest": lengths},
+    )
+
+
+def find_quotes(number: int, folder: Path) -> Quotes:
+    """Real quotes where the file is in ``shared/data`` beside a folder, else made-up ones."""
+    file = folder.parent / "shared" / "data" / REAL_QUOTES
+    return Quotes(number=number, file=file if file.is_file() else None)
+
+
+def plan_runs(plan: Plan, workload: Workload) -> list[Run]:
+    """All runs: a small one first, which runs alone and compiles, then the longest."""
+    runs = [*_subscribers(plan, workload), *_publishers(plan, workload), *_bursts(plan, workload)]
+    return [runs[0], *sorted(runs[1:], key=_size, reverse=True)]
+
+
+def _size(run: Run) -> int:
+    burst = run.burst
+    published = burst.publishers * burst.notifications * burst.subscribers
+    return published + burst.burst_notifications
+
+
+def _subscribers(plan: Plan, workload: Workload) -> Iterator[Run]:
+    """Fig. 9 and 10(a)."""
+    for subscribers in plan.subscribers:
+        burst = attrs.evolve(
+            _basis(workload),
+            subscribers=subscribers,
+            publishers=plan.subscribers_publishers,
+            notifications=plan.subscribers_notifications,
+            per_minute=60,
+        )
+        yield from _each(SUBSCRIBERS, subscribers, burst)
+
+
+def _publishers(plan: Plan, workload: Workload) -> Iterator[Run]:
+    """Fig. 10(b) to (d)."""
+    for publishers in plan.publishers:
+        burst = attrs.evolve(
+            _basis(workload),
+            subscribers=plan.publishers_subscribers,
+            publishers=publishers,
+            notifications=plan.publishers_notifications,
+            per_minute=100,
+        )
+        yield from _each(PUBLISHERS, publishers, burst)
+
+
+def _bursts(plan: Plan, workload: Workload) -> Iterator[Run]:
+    """Fig. 11."""
+    for rate in plan.rates:
+        burst = attrs.evolve(
+            _basis(workload),
+            subscribers=plan.burst_subscribers,
+            publishers=plan.burst_publishers,
+            notifications=plan.burst_notifications,
+            per_minute=60,
+            burst_notifications=plan.burst,
+            burst_per_minute=rate,
+            burst_subscribers=2,
+        )
+        yield from _each(BURST, rate, burst)
+
+
+def _basis(workload: Workload) -> Burst:
+    """What all runs have in common; there is no burst yet."""
+    return Burst(
+        scot=figure_8(),
+        settings=ScotSettings(),
+        workload=workload,
+        subscribe_every=SUBSCRIBE_EVERY,
+        burst_notifications=0,
+    )
+
+
+def _each(study: str, x: int, burst: Burst) -> Iterator[Run]:
+    for routing in ROUTINGS:
+        chosen = attrs.evolve(burst, settings=ScotSettings(routing=routing))
+        yield Run(study=study, routing=routing, x=x, burst=chosen)
+
+
+def stacked(found: Sequence[Found], tables: Sequence[dict[str, Column]]) -> dict[str, Column]:
+    """Tables of runs under one another, with columns that tell them apart."""
+    lengths = [len(next(iter(table.values()))) for table in tables]
+    runs = [one.run for one in found]
+    return {
+        "study": np.repeat([run.study for run in runs], lengths),
+        "routing": np.repeat([run.routing for run in runs], lengths),
+        "x": np.repeat([run.x for run in runs], lengths),
+        **{name: np.concatenate([table[name] for table in tables]) for name in tables[0]},
+    }

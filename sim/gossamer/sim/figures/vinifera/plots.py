@@ -1,0 +1,184 @@
+"""One plot for each of Fig. 3(a) to 5(c) of the Vinifera paper, from measurements."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, MaxNLocator, NullFormatter, NullLocator
+
+from gossamer.sim.figures.common.measurements import Measurements
+from gossamer.sim.figures.vinifera.studies import (
+    ATTRIBUTES,
+    BASELINE,
+    CHURN,
+    FRIENDS,
+    FRIENDS_LARGE,
+    KINDS,
+    RANDOM,
+    RATES,
+    RESILIENT,
+    SIZES,
+    SKEWED,
+    VINIFERA,
+    Trace,
+)
+from gossamer.sim.results.plot_style import (
+    GREY,
+    HEIGHT_IN,
+    WIDTH_IN,
+    legend_below,
+    per_cent,
+    plot_style,
+    save,
+    system_styles,
+)
+from gossamer.sim.study.records import Column
+
+_MARKERS = {RANDOM: "o", SKEWED: "^"}
+_ALPHA = {RANDOM: 0.55, SKEWED: 1.0}
+_LOAD_ATTRIBUTES = (1, 2, 3)
+_SHADES = (1.0, 0.65, 0.35)
+
+
+def write_figures(found: Measurements, trace: Trace, folder: Path) -> None:
+    """Draw all figures that there are measurements for into the new folder ``folder``."""
+    folder.mkdir()
+    with plot_style():
+        for name, figure in _figures(found, trace):
+            save(figure, folder, name)
+
+
+def _figures(found: Measurements, trace: Trace) -> list[tuple[str, Figure]]:
+    figures = [
+        *_pair(found, FRIENDS, "fig3a", "fig3b", "friend links (of 8)"),
+        *_pair(found, SIZES, "fig4a", "fig4b", "nodes"),
+        *_pair(found, ATTRIBUTES, "fig4c", "fig4d", "attributes"),
+        ("fig4e", plot_load(found)),
+        ("fig4f", plot_sweep(found, RATES, "hit_ratio", "Hit ratio", "publication rate (X)")),
+        ("fig5a", plot_hours(found, trace, "hit_ratio", "Hit ratio")),
+        ("fig5b", plot_hours(found, trace, "traffic_overhead", "Traffic overhead")),
+        ("fig5c", plot_hours(found, trace, "path_length", "Mean path length (hops)")),
+    ]
+    if found.has(FRIENDS_LARGE):
+        label = "friend links (of 8), 10,000 nodes"
+        figures += _pair(found, FRIENDS_LARGE, "fig3a_10000", "fig3b_10000", label)
+    return figures
+
+
+def _pair(
+    found: Measurements, study: str, overhead: str, path: str, label: str
+) -> list[tuple[str, Figure]]:
+    """Traffic overhead, and path length, over what a study varies."""
+    return [
+        (overhead, plot_sweep(found, study, "traffic_overhead", "Traffic overhead", label)),
+        (path, plot_sweep(found, study, "path_length_mean", "Mean path length (hops)", label)),
+    ]
+
+
+def plot_sweep(found: Measurements, study: str, measure: str, title: str, label: str) -> Figure:
+    """A measure over what a study varies, for both systems and kinds of subscriptions."""
+    figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN))
+    axes = figure.subplots()
+    for system, style in system_styles((VINIFERA, BASELINE)).items():
+        for kind in KINDS:
+            x, y = found.series(measure, study, system, kind)
+            if len(x) == 1:  # the baseline has no friend links to vary
+                x, y = _across(found.places(study, VINIFERA, kind), y)
+            axes.plot(
+                x,
+                y,
+                color=style.colour,
+                linestyle=style.dashes,
+                marker=_MARKERS[kind],
+                markersize=4,
+                alpha=_ALPHA[kind],
+                label=f"{style.label}, {kind}",
+            )
+    axes.set(title=title, xlabel=label, ylim=(0, None))
+    if measure != "path_length_mean":
+        per_cent(axes.yaxis)
+    if study == SIZES:
+        _logarithmic(axes, found.places(study, VINIFERA, RANDOM))
+    elif study != RATES:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    legend_below(figure, axes)
+    return figure
+
+
+def _across(places: list[float], y: Column) -> tuple[Column, Column]:
+    return np.array(places), np.repeat(y, len(places))
+
+
+def _logarithmic(axes: Axes, places: list[float]) -> None:
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(FixedLocator(places))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def plot_load(found: Measurements) -> Figure:
+    """Cumulative distribution of load for 1, 2 and 3 attributes, a panel for each kind."""
+    figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN))
+    panels = figure.subplots(1, 2, sharey=True)
+    for axes, kind in zip(panels, (SKEWED, RANDOM), strict=True):
+        for system, style in system_styles((VINIFERA, BASELINE)).items():
+            for attributes, alpha in zip(_LOAD_ATTRIBUTES, _SHADES, strict=True):
+                load = found.load(ATTRIBUTES, system, kind, attributes)
+                share = np.arange(1, len(load) + 1) / max(len(load), 1)
+                axes.step(
+                    np.concatenate(([0.0], load)),
+                    np.concatenate(([0.0], share)),
+                    where="post",
+                    color=style.colour,
+                    linestyle=style.dashes,
+                    alpha=alpha,
+                    label=f"{style.label}, attributes: {attributes}",
+                )
+        axes.set(
+            title=f"Nodes up to this load, {kind}",
+            xlabel="share of events handled without interest",
+            xlim=(0, 1),
+            ylim=(0, 1.02),
+        )
+        per_cent(axes.xaxis)
+        per_cent(axes.yaxis)
+    legend_below(figure, panels[0])
+    return figure
+
+
+def plot_hours(found: Measurements, trace: Trace, measure: str, title: str) -> Figure:
+    """A measure hour by hour under churn, a panel for each kind, over the nodes online."""
+    figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN + 0.9))
+    panels = figure.subplots(2, 1, sharex=True, sharey=True)
+    for axes, kind in zip(panels, KINDS, strict=True):
+        for system, style in system_styles((VINIFERA, BASELINE, RESILIENT)).items():
+            hours = found.hours(CHURN, system, kind)
+            known = np.isfinite(hours[measure])
+            axes.plot(
+                hours["hour"][known] + trace.first_hour,
+                hours[measure][known],
+                color=style.colour,
+                linestyle=style.dashes,
+                label=style.label,
+            )
+        axes.set(title=f"{title}, {kind} subscriptions")
+        if measure != "path_length":
+            per_cent(axes.yaxis)
+        hours = found.hours(CHURN, VINIFERA, kind)
+        _show_population(axes, hours["hour"] + trace.first_hour, hours["population"])
+    panels[1].set(xlabel="time (hours)", ylim=(0, None))
+    legend_below(figure, panels[0])
+    return figure
+
+
+def _show_population(axes: Axes, hours: Column, population: Column) -> None:
+    """The nodes online, on an axis of its own on the right, as in the paper."""
+    right = axes.twinx()
+    right.plot(hours, population, color=GREY, linewidth=1.0)
+    right.set(ylabel="nodes online", ylim=(0, 1.1 * max(1.0, float(population.max()))))
+    right.grid(visible=False)
+    right.spines["right"].set_visible(True)

@@ -1,0 +1,84 @@
+"""One process at a time for a result folder, by a lock beside it that ends with its process.
+
+Beside the folder `w`, the file `.w.lock` tells who is at work on it. It is removed at the end; one
+that a killed process left is nobody's, as the system has dropped the lock.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from gossamer.sim.results.results import ResultsError, check_destination, unfinished_siblings
+
+_LONGEST: Final = 300
+_READABLE: Final = 0o644
+
+
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Keep every other process from working on the result folder ``path``.
+
+    What a process that was killed left half-written beside it is removed.
+
+    Raises:
+        ResultsError: another process is at work on it, or there are results in it already.
+        OSError: its parent folder cannot be made or written to, or cannot lock files.
+    """
+    check_destination(path)
+    # Of the folder itself, whatever it is called in the course of the work.
+    path = Path(path).absolute()
+    file = path.with_name(f".{path.name}.lock")
+    descriptor = _locked(file, path)
+    try:
+        check_destination(path)  # whoever held it before may have finished
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"{os.getpid()} {socket.gethostname()}\n".encode())
+        for folder in unfinished_siblings(path):
+            shutil.rmtree(folder, ignore_errors=True)
+        yield
+    finally:
+        file.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def _locked(file: Path, path: Path) -> int:
+    """A descriptor of the lock file, locked."""
+    while True:
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _READABLE)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is(file, descriptor):
+                return descriptor
+        except BlockingIOError:
+            holder = _holder(descriptor)
+            os.close(descriptor)
+            raise ResultsError(
+                path, f"is being worked on by {holder}, expected to be alone with it"
+            ) from None
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)  # removed by whoever held it, between opening and locking
+
+
+def _is(file: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(file), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _holder(descriptor: int) -> str:
+    """The process that the lock file tells, in words; it may not have written its name yet."""
+    told = os.pread(descriptor, _LONGEST, 0).decode(errors="replace").split()
+    if len(told) != 2:
+        return "another process"
+    number, host = told
+    return f"process {number}" + ("" if host == socket.gethostname() else f" of {host}")

@@ -1,0 +1,345 @@
+"""The result folder: written whole or not at all, read back, compared.
+
+summary.json                    measures of every system, see `gossamer.sim.results.summary`
+scenario.toml                   the scenario as the user wrote it
+<system>/<table>.parquet        the tables of `gossamer.sim.studies.peers.measuring.records`
+plots/<name>.svg, <name>.png    see `gossamer.sim.studies.peers.measuring.plots`
+report.html                     one page, needs no network
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gossamer.command.paths import foreign_storage
+from gossamer.sim.studies.tree_brokers.records import BrokerRunRecord, CoveringRecord
+from gossamer.sim.errors import SimulationError
+from gossamer.sim.studies.peers.measuring.records import RunRecord, SystemRecord
+from gossamer.sim.study.records import Column, Table
+from gossamer.sim.studies.scot.records import RoutingRecord, ScotRunRecord
+from gossamer.sim.results.summary import dump_json, summarise, summarise_system
+from gossamer.sim.studies.dissemination.records import StrategyRecord, TreesRunRecord
+
+SUMMARY_FILE = "summary.json"
+SCENARIO_FILE = "scenario.toml"
+REPORT_FILE = "report.html"
+PLOTS_FOLDER = "plots"
+
+
+class ResultsError(SimulationError):
+    """A result folder cannot be written or read as asked; nothing on disk was changed.
+
+    Attributes:
+        path: the folder or file at fault.
+        reason: what is wrong with it, and what to do, in words.
+    """
+
+    def __init__(self, path: Path, reason: str) -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(f"{path} {reason}")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What the results of one kind of run have of their own.
+
+    Attributes:
+        summarise_system: the measures of one system.
+        write_pictures: draws plots and report of a record with its summary into a folder.
+    """
+
+    summarise_system: Callable[[Any], dict[str, Any]]
+    write_pictures: Callable[[Any, dict[str, Any], Path], None]
+
+
+def check_destination(path: Path, *, resumed: bool = False) -> None:
+    """Check, before any work is done, that results could be written to ``path``; make its parent.
+
+    Raises:
+        ResultsError: see `check_place`.
+        OSError: its parent folder cannot be made.
+    """
+    check_place(path, resumed=resumed)
+    Path(path).absolute().parent.mkdir(parents=True, exist_ok=True)
+
+
+def check_place(path: Path, *, resumed: bool = False) -> None:
+    """Check that results could be written to ``path``, and make nothing.
+
+    Raises:
+        ResultsError: ``path`` is a file, a folder that is not empty (unless ``resumed``), on
+            storage that is not this machine's, or lies where nothing can be made.
+    """
+    elsewhere = foreign_storage(path)
+    if elsewhere is not None:
+        raise ResultsError(path, elsewhere)
+    path = Path(path)
+    if path.exists() and not path.is_dir():
+        raise ResultsError(path, "is a file, expected a new folder for the results")
+    if not resumed and path.is_dir() and any(path.iterdir()):
+        raise ResultsError(
+            path, "already holds results; choose another folder, or move this one away"
+        )
+    above = next(one for one in path.absolute().parents if one.exists())
+    if not above.is_dir():
+        raise ResultsError(above, "is a file, expected a folder to make the result folder in")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise ResultsError(above, "is not writable, expected to make the result folder in it")
+
+
+def write_results(
+    record: RunRecord | BrokerRunRecord | ScotRunRecord | TreesRunRecord,
+    path: Path,
+    *,
+    resumed: bool = False,
+    pictures: bool = True,
+    form: Form | None = None,
+) -> dict[str, Any]:
+    """Write ``record`` as the result folder ``path`` and return its summary.
+
+    The folder is built under another name beside ``path`` and renamed when it is whole; on any
+    error it is removed again. With ``resumed`` an existing folder is replaced, and whatever else
+    it held (checkpoints, say) is kept; without, it is refused. ``pictures`` adds plots and report.
+    ``form`` is that of `RunRecord` if None.
+
+    Raises:
+        ResultsError: ``path`` is taken; it is left as it was.
+        OSError: the disk is full or not writable; nothing is left behind.
+    """
+    path = Path(path)
+    form = form or Form(summarise_system, _write_pictures)
+    check_destination(path, resumed=resumed)
+    summary = summarise(record, form.summarise_system)
+    with whole_folder(path, replace=resumed) as folder:
+        (folder / SUMMARY_FILE).write_text(dump_json(summary), encoding="utf-8")
+        (folder / SCENARIO_FILE).write_text(record.scenario_text, encoding="utf-8")
+        for name, system in record.systems.items():
+            _write_tables(system, folder / name)
+        if pictures:
+            form.write_pictures(record, summary, folder)
+    return summary
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """A result folder read back; tables are loaded when asked for.
+
+    Attributes:
+        path: the folder.
+        summary: the content of ``summary.json``.
+    """
+
+    path: Path
+    summary: dict[str, Any]
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """Names of the systems that were run."""
+        return tuple(self.summary["systems"])
+
+    def table(self, system: str, name: str) -> dict[str, Column]:
+        """Table ``name`` of ``system``, its columns as NumPy arrays.
+
+        Raises:
+            ResultsError: the results hold no such table, or its file is damaged.
+        """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        file = self.path / system / f"{name}.parquet"
+        try:
+            table = pq.read_table(file, page_checksum_verification=True)
+        except FileNotFoundError:
+            raise ResultsError(file, "does not exist, expected a table of the results") from None
+        except pa.ArrowInvalid as error:
+            raise ResultsError(file, f"is not a readable Parquet table ({error})") from error
+        return {column: table[column].to_numpy() for column in table.column_names}
+
+
+def read_results(path: Path) -> Results:
+    """Read the result folder ``path``.
+
+    Raises:
+        ResultsError: there is no ``summary.json`` in it, or it is damaged.
+    """
+    file = Path(path) / SUMMARY_FILE
+    try:
+        summary = json.loads(file.read_text(encoding="utf-8"))
+        summary["systems"].items()
+    except (FileNotFoundError, NotADirectoryError):
+        raise ResultsError(file, "does not exist, expected a folder with results") from None
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ResultsError(file, f"is not the summary of a run ({error})") from error
+    return Results(Path(path), summary)
+
+
+@contextmanager
+def whole_folder(path: Path, *, replace: bool) -> Iterator[Path]:
+    """A new folder beside ``path`` that becomes ``path`` at the end, or vanishes on any error."""
+    with scratch_folder(path) as folder:
+        yield folder
+        if replace and path.exists():
+            _take_place(folder, path)
+        else:
+            rename_to_free(folder, path)
+
+
+@contextmanager
+def scratch_folder(path: Path) -> Iterator[Path]:
+    """A new folder beside ``path``, of a name that is never used again; it is gone at the end."""
+    folder = _sibling(path, "tmp")
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        remove_folder(folder)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder in which others may still be writing, who do not find it any more."""
+    gone = folder.with_name(re.sub(r"[0-9a-f]{12}(?=\.tmp$)", uuid.uuid4().hex[:12], folder.name))
+    try:
+        folder.rename(gone)
+    except FileNotFoundError:
+        return
+    except OSError:
+        gone = folder
+    shutil.rmtree(gone, ignore_errors=True)
+
+
+def unfinished_siblings(path: Path) -> list[Path]:
+    """What `whole_folder` made for ``path`` in processes that were killed, or are at work."""
+    pattern = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{12}}\.tmp")
+    return [one for one in path.absolute().parent.iterdir() if pattern.fullmatch(one.name)]
+
+
+def rename_to_free(folder: Path, path: Path) -> None:
+    """Rename ``folder`` to ``path``, which must not exist or be an empty folder.
+
+    Raises:
+        ResultsError: it is neither; both are as they were.
+    """
+    try:
+        folder.rename(path)
+    except OSError as error:
+        if path.exists():
+            raise ResultsError(path, "was taken by another run in the meantime") from error
+        raise
+
+
+def _take_place(folder: Path, path: Path) -> None:
+    """Put ``folder`` where ``path`` is, moving over what only the old folder held."""
+    old = _sibling(path, "old")
+    path.rename(old)
+    try:
+        folder.rename(path)
+    except BaseException:
+        old.rename(path)
+        raise
+    for entry in old.iterdir():
+        if not (path / entry.name).exists():
+            entry.rename(path / entry.name)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _sibling(path: Path, suffix: str) -> Path:
+    """A free hidden name beside ``path``, on the same file system."""
+    return path.absolute().parent / f".{path.name}.{uuid.uuid4().hex[:12]}.{suffix}"
+
+
+def _write_tables(
+    system: SystemRecord | CoveringRecord | RoutingRecord | StrategyRecord, folder: Path
+) -> None:
+    folder.mkdir()
+    for name, table in system.tables():
+        write_table(table, folder / f"{name}.parquet")
+
+
+def write_table(table: Table, file: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    # Damage within a page is else read as other numbers.
+    pq.write_table(pa.table(dict(table)), file, compression="zstd", write_page_checksum=True)
+
+
+def _write_pictures(record: RunRecord, summary: dict[str, Any], folder: Path) -> None:
+    from gossamer.sim.studies.peers.measuring.plots import write_plots
+    from gossamer.sim.results.report import write_report
+
+    plots = write_plots(record, folder / PLOTS_FOLDER)
+    write_report(record, summary, plots, folder / REPORT_FILE)
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonRow:
+    """One measure of one system over several runs; ``changes`` are relative to the first run."""
+
+    system: str
+    measure: str
+    values: tuple[float | None, ...]
+    changes: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Several runs measure by measure.
+
+    Attributes:
+        runs: the result folders.
+        seeds: the seed of each run.
+        hashes: the result hash of each run.
+        same_scenario: whether all runs had the same scenario.
+        rows: one row per system and measure that any of the runs has.
+    """
+
+    runs: tuple[str, ...]
+    seeds: tuple[int, ...]
+    hashes: tuple[str, ...]
+    same_scenario: bool
+    rows: tuple[ComparisonRow, ...]
+
+
+def compare(paths: Sequence[Path]) -> Comparison:
+    """Set the results in ``paths`` side by side, the first as the reference.
+
+    Raises:
+        ResultsError: one of ``paths`` holds no results.
+    """
+    from gossamer.sim.studies.peers.measuring.measures import all_measures
+
+    summaries = [read_results(path).summary for path in paths]
+    systems = list(dict.fromkeys(name for summary in summaries for name in summary["systems"]))
+    rows = []
+    for system in systems:
+        of_system = [summary["systems"].get(system, {}) for summary in summaries]
+        for measure in all_measures(summaries):
+            values = tuple(measures.get(measure.key) for measures in of_system)
+            if any(value is not None for value in values):
+                changes = tuple(_relative_change(values[0], value) for value in values)
+                rows.append(ComparisonRow(system, measure.key, values, changes))
+    return Comparison(
+        runs=tuple(str(path) for path in paths),
+        seeds=tuple(summary["seed"] for summary in summaries),
+        hashes=tuple(summary["result_hash"] for summary in summaries),
+        same_scenario=all(summary["scenario"] == summaries[0]["scenario"] for summary in summaries),
+        rows=tuple(rows),
+    )
+
+
+def _relative_change(reference: float | None, value: float | None) -> float | None:
+    if reference is None or value is None:
+        return None
+    if reference == value:
+        return 0.0
+    return (value - reference) / abs(reference) if reference else None

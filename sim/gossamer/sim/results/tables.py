@@ -1,0 +1,112 @@
+"""What a run prints on the terminal: a short table for people, ``summary.json`` for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, TextIO
+
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from gossamer.sim.studies.peers.measuring.bounds import outgrown
+from gossamer.sim.studies.peers.measuring.measures import BY_KEY, all_measures
+from gossamer.sim.results.results import Comparison
+from gossamer.sim.results.summary import dump_json
+
+SAME_CHANGE = 5e-4  # smaller relative changes are printed as none
+SIDE_BY_SIDE = 6  # more systems than this stand below each other
+
+
+def summary_table(summary: Mapping[str, Any]) -> RichTable:
+    """The short table at the end of a run: one row per measure, one column per system.
+
+    Where there are many systems, one row per system; what none has measured is left out then.
+    """
+    systems: Mapping[str, Mapping[str, Any]] = summary["systems"]
+    brief = [measure for measure in all_measures([summary]) if measure.brief]
+    table = RichTable(title=_title(summary), title_justify="left", title_style="bold")
+    if len(systems) > SIDE_BY_SIDE:
+        shown = [
+            measure
+            for measure in brief
+            if any(system.get(measure.key) is not None for system in systems.values())
+        ]
+        table.add_column("", no_wrap=True)
+        for measure in shown:
+            table.add_column(measure.label, justify="right")
+        for name, system in systems.items():
+            table.add_row(name, *(measure.format(system.get(measure.key)) for measure in shown))
+        return table
+    table.add_column("measure")
+    for name in systems:
+        table.add_column(name, justify="right")
+    for measure in brief:
+        values = [measure.format(system.get(measure.key)) for system in systems.values()]
+        table.add_row(measure.label, *values)
+    return table
+
+
+def print_summary(summary: Mapping[str, Any], shown: Path, notes: Iterable[str] = ()) -> None:
+    """Print the short table, what was too small for the run, notes, and where results are."""
+    console = Console()
+    console.print(summary_table(summary))
+    small = (f"Too small: {told}" for told in outgrown(summary["systems"], losing_alone=True))
+    for line in (*small, *notes, f"Results: {shown}"):
+        console.print(line, highlight=False, soft_wrap=True, markup=False)
+
+
+def comparison_table(comparison: Comparison) -> RichTable:
+    """Several runs side by side, each after the first with its change against the first."""
+    table = RichTable(
+        title=" ".join(comparison_notes(comparison)), title_justify="left", title_style=""
+    )
+    table.add_column("system")
+    table.add_column("measure")
+    for run in comparison.runs:
+        table.add_column(Path(run).name, justify="right", overflow="fold")
+    previous = None
+    for row in comparison.rows:
+        measure = BY_KEY[row.measure]
+        cells = [
+            _changed(measure.format(value), change, measure.better)
+            for value, change in zip(row.values, row.changes, strict=True)
+        ]
+        table.add_row(row.system if row.system != previous else "", measure.label, *cells)
+        previous = row.system
+    return table
+
+
+def comparison_notes(comparison: Comparison) -> list[str]:
+    """Sentences on what differs between the runs apart from their measures."""
+    notes = []
+    if not comparison.same_scenario:
+        notes.append("The scenarios differ.")
+    if len(set(comparison.seeds)) > 1:
+        notes.append(f"The seeds differ: {', '.join(map(str, comparison.seeds))}.")
+    if len(comparison.hashes) > 1 and len(set(comparison.hashes)) == 1:
+        notes.append("The results are identical.")
+    return notes
+
+
+def print_json(summary: Mapping[str, Any], stream: TextIO) -> None:
+    """Write ``summary`` to ``stream`` exactly as ``summary.json`` holds it."""
+    stream.write(dump_json(summary))
+
+
+def _title(summary: Mapping[str, Any]) -> str:
+    name = summary["scenario"].get("name", "run")
+    memory = summary["peak_rss_bytes"] / 2**20
+    return f"{name}, seed {summary['seed']}: {summary['wall_s']:.1f} s, {memory:,.0f} MiB"
+
+
+def _changed(value: str, change: float | None, better: str | None) -> Text:
+    """``value`` with its relative change, green where better and red where worse."""
+    text = Text(value)
+    if change is None or abs(change) < SAME_CHANGE:
+        return text
+    style = ""
+    if better is not None:
+        style = "green" if (change > 0) == (better == "higher") else "red"
+    return text.append(f" ({100 * change:+.1f} %)", style=style)

@@ -1,1 +1,0 @@
-"""Structured cyclic overlays under a simulated clock: finite links, output queues, bursts."""

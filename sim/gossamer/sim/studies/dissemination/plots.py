@@ -1,0 +1,195 @@
+"""The plots of a run of kind "trees": what strategies cost, how groups came about, two trees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from gossamer.sim.results.plot_style import (
+    BLUE,
+    GREEN,
+    GREY,
+    HEIGHT_IN,
+    INK,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILION,
+    WIDTH_IN,
+    SystemStyle,
+    legend_below,
+    plot_style,
+    save,
+)
+from gossamer.sim.studies.dissemination.pictures import Picture, plot_trees
+from gossamer.sim.studies.dissemination.records import StrategyRecord, TreesRunRecord
+from gossamer.sim.study.plot import Plot
+
+Strategies = Mapping[str, StrategyRecord]
+
+# The paper's own algorithms in solid lines, what they are compared with dashed.
+STYLES: Final[Mapping[str, SystemStyle]] = {
+    "SPT-flooded": SystemStyle(GREY, ":", "SPT, flooded"),
+    "SPT": SystemStyle(GREY, "--", "SPT"),
+    "MST": SystemStyle(SKY, "--", "MST"),
+    "SINGLE": SystemStyle(ORANGE, "-", "SINGLE"),
+    "MULT": SystemStyle(BLUE, "-", "MULT"),
+    "HYBRID": SystemStyle(SKY, "-", "HYBRID"),
+    "MULT2": SystemStyle(GREEN, "-", "MULT2"),
+    "WITHIN": SystemStyle(INK, "-", "WITHIN"),
+    "SemCast": SystemStyle(VERMILION, "--", "SemCast"),
+    "SemCast-filtered": SystemStyle(PURPLE, "--", "SemCast, filtered"),
+    "OPT": SystemStyle(INK, ":", "OPT"),
+}
+
+
+def write_plots(record: TreesRunRecord, folder: Path) -> list[Plot]:
+    """Draw every plot the run has data for into the new folder ``folder``, as SVG and PNG."""
+    folder.mkdir()
+    with plot_style():
+        return [
+            Plot(name, title, caption, *save(figure, folder, name))
+            for name, title, caption, figure in _figures(record)
+        ]
+
+
+def _figures(record: TreesRunRecord) -> Iterator[tuple[str, str, str, Figure]]:
+    systems = record.systems
+    yield (
+        "cost",
+        "Cost by strategy",
+        "Links crossed by all documents, by size and cost of the link; beside each bar how many "
+        "trees it takes.",
+        plot_costs(systems),
+    )
+    merged = {name: one for name, one in systems.items() if len(one.mergers["trees"]) > 1}
+    if merged:
+        yield (
+            "mergers",
+            "Cost by number of trees",
+            "Cost of the sampled documents after every merger, as in Fig. 6 of the paper; a dot "
+            "where it is least.",
+            plot_mergers(merged),
+        )
+    routed = {name: one for name, one in systems.items() if len(one.states["trees"]) > 1}
+    if routed:
+        yield (
+            "states",
+            "All documents by number of trees",
+            "Cost and duplicates (Fig. 7) of all documents, most of which were not in the sample, "
+            "on the trees of some states of the mergers.",
+            plot_states(routed),
+        )
+    pictures = pictures_of(systems)
+    yield (
+        "trees",
+        "Two of the trees",
+        "Links of the graph in grey, those of the tree in colour and as wide as what they carry.",
+        plot_trees(record.topology, pictures),
+    )
+
+
+def plot_costs(systems: Strategies) -> Figure:
+    """A bar for each strategy, on a logarithmic scale as in Fig. 5."""
+    figure = Figure(figsize=(WIDTH_IN, 0.9 + 0.32 * len(systems)))
+    axes = figure.subplots()
+    costs = [float(one.documents["cost"].sum()) for one in systems.values()]
+    places = np.arange(len(costs))
+    axes.barh(places, costs, 0.72, color=[STYLES[name].colour for name in systems])
+    for place, (cost, one) in enumerate(zip(costs, systems.values(), strict=True)):
+        trees = one.totals["trees"]
+        label = f" {cost:,.0f}" + ("" if one.name == "OPT" else f", {_trees(int(trees))}")
+        axes.text(cost, place, label, va="center", fontsize=8, color=INK)
+    axes.set_yticks(places, [STYLES[name].label for name in systems])
+    axes.invert_yaxis()
+    axes.set_xscale("log")
+    axes.set_xlim(0.7 * max(min(costs), 1.0), 3.5 * max(*costs, 1.0))
+    axes.grid(axis="y", visible=False)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    axes.set(title="Cost of all documents")
+    return figure
+
+
+def _trees(count: int) -> str:
+    return "1 tree" if count == 1 else f"{count:,} trees"
+
+
+def plot_mergers(systems: Strategies) -> Figure:
+    """Cost of the sample over the number of trees (Fig. 6)."""
+    figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN))
+    axes = figure.subplots()
+    for name, one in systems.items():
+        style = STYLES[name]
+        trees, cost = one.mergers["trees"], one.mergers["cost"]
+        axes.plot(trees, cost, color=style.colour, linestyle=style.dashes, label=style.label)
+        best = int(np.argmin(cost))
+        axes.plot(trees[best], cost[best], "o", color=style.colour)
+    axes.set_xscale("log")
+    axes.invert_xaxis()
+    axes.set(title="Cost of the sampled documents", xlabel="trees left", ylim=(0, None))
+    plain_numbers(axes)
+    legend_below(figure, axes)
+    return figure
+
+
+def plot_states(systems: Strategies) -> Figure:
+    """Cost and duplicates of all documents over the number of trees."""
+    figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN))
+    panels = {"cost": "Cost of all documents", "duplicates": "Duplicates"}
+    for axes, (column, title) in zip(figure.subplots(1, 2), panels.items(), strict=True):
+        for name, one in systems.items():
+            style = STYLES[name]
+            axes.plot(
+                one.states["trees"],
+                one.states[column],
+                color=style.colour,
+                linestyle=style.dashes,
+                marker="o",
+                markersize=3,
+                label=style.label,
+            )
+        axes.set_xscale("log")
+        axes.invert_xaxis()
+        axes.set(title=title, xlabel="trees left", ylim=(0, None))
+        plain_numbers(axes)
+    legend_below(figure, figure.axes[0])
+    return figure
+
+
+def plain_numbers(axes: Axes) -> None:
+    """Write numbers on both axes out, thousands apart."""
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+
+
+def pictures_of(systems: Strategies) -> Sequence[Picture]:
+    """The two busiest trees of a strategy that makes several, or else one each of two strategies.
+
+    Strategies further down in `STYLES` up to WITHIN are asked first for several trees.
+    """
+    drawn = [name for name in STYLES if name in systems and len(systems[name].pictured["tree"])]
+    for name in reversed(drawn):
+        trees = list(dict.fromkeys(systems[name].pictured["tree"].tolist()))
+        if len(trees) > 1:
+            return [_picture(systems[name], tree) for tree in trees]
+    chosen = [drawn[0], drawn[-1]] if len(drawn) > 1 else drawn
+    return [_picture(systems[name], 0) for name in chosen]
+
+
+def _picture(record: StrategyRecord, tree: int) -> Picture:
+    chosen = record.pictured["tree"] == tree
+    style = STYLES[record.name]
+    subscriptions = int(record.trees["subscriptions"][tree])
+    documents = int(record.trees["documents"][tree])
+    return Picture(
+        title=f"{style.label}, tree {tree + 1}\n{subscriptions:,} subscriptions, "
+        f"{documents:,} documents",
+        colour=style.colour,
+        links=record.pictured["link"][chosen],
+        loads=record.pictured["load"][chosen],
+    )

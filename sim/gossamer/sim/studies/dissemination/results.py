@@ -1,0 +1,68 @@
+"""The results of a run of kind "trees": what they have of their own in the result folder.
+
+<strategy>/documents, links, trees, pictured, mergers, states.parquet   see `records`
+plots/cost, mergers, states, trees                                      see `plots`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from gossamer.sim.results.results import PLOTS_FOLDER, REPORT_FILE, Form, write_results
+from gossamer.sim.studies.dissemination.measures import summarise_strategy
+from gossamer.sim.studies.dissemination.records import TreesRunRecord
+
+
+def write_trees_results(
+    record: TreesRunRecord, path: Path, *, pictures: bool = True
+) -> dict[str, Any]:
+    """Write ``record`` as the result folder ``path``, see `results.write_results`."""
+    form = Form(summarise_strategy, _write_pictures)
+    return write_results(record, path, pictures=pictures, form=form)
+
+
+def _write_pictures(record: TreesRunRecord, summary: dict[str, Any], folder: Path) -> None:
+    from gossamer.sim.results.report import report_html
+    from gossamer.sim.studies.dissemination.plots import write_plots
+
+    plots = write_plots(record, folder / PLOTS_FOLDER)
+    page = report_html(
+        record, summary, plots, facts=_facts(record, summary), more=_overloaded(summary)
+    )
+    (folder / REPORT_FILE).write_text(page, encoding="utf-8")
+
+
+def _facts(record: TreesRunRecord, summary: Mapping[str, Any]) -> str:
+    totals = next(iter(record.systems.values())).totals
+    memory = summary["peak_rss_bytes"] / 2**20
+    return (
+        f"{escape(record.topology.name)}: {totals['brokers']:,} brokers, "
+        f"{totals['links']:,} links, "
+        f"{totals['subscriptions']:,} subscriptions; {totals['documents']:,} documents, "
+        f"{totals['sampled']:,} of them sampled; seed {summary['seed']}; "
+        f"{summary['wall_s']:.1f} s of computing, at most {memory:,.0f} MiB of memory"
+    )
+
+
+def _overloaded(summary: Mapping[str, Any]) -> str:
+    """The links that have to carry more than they can, by strategy."""
+    from gossamer.sim.results.report import table_html
+
+    rows = [
+        f"<tr><td>{escape(name)}</td><td>{escape(link['one'])}, {escape(link['other'])}</td>"
+        f'<td class="value">{link["load"]:,.0f}</td>'
+        f'<td class="value">{link["capacity"]:,.0f}</td></tr>'
+        for name, strategy in summary["systems"].items()
+        for link in strategy["worst_links"]
+    ]
+    if not rows:
+        return ""
+    head = (
+        '<th>strategy</th><th>link</th><th class="value">load</th><th class="value">capacity</th>'
+    )
+    return "<h2>Links beyond their capacity, the worst of each strategy</h2>" + table_html(
+        head, rows
+    )

@@ -1,0 +1,277 @@
+"""A scenario of kind "trees": strategies side by side on one topology and workload (Sec. VII).
+
+May be built from these classes in a script or read from TOML (`scenario_file`). Every problem is a
+`ScenarioError` that names the field and what was expected. Sections and figures are those of the
+paper on content-aware trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, ClassVar, Final
+
+import attrs
+import numpy as np
+
+from gossamer.protocol.dissemination.capacities import read_capacities
+from gossamer.protocol.dissemination.graphs.errors import TreesError
+from gossamer.protocol.dissemination.graphs.graph import Reals
+from gossamer.protocol.dissemination.sample import Sample
+from gossamer.protocol.dissemination.semcast import CHANNELS
+from gossamer.protocol.dissemination.strategies import MANAGEABLE
+from gossamer.sim.errors import ScenarioError
+from gossamer.sim.studies.dissemination.strategies import (
+    COMPARED,
+    NEIGHBOURS,
+    STRATEGIES,
+    Setting,
+    setting_of,
+)
+from gossamer.sim.studies.dissemination.topologies.files import read_topology
+from gossamer.sim.studies.dissemination.topologies.generators import (
+    GENERATORS,
+    transit_stub,
+    transit_stub_of,
+)
+from gossamer.sim.studies.dissemination.topologies.topology import Topology
+from gossamer.sim.studies.dissemination.workload.workload import (
+    Locality,
+    Workload,
+    make_workload,
+    sampled,
+)
+from gossamer.sim.studies.dissemination.workload.workload_file import read_workload
+from gossamer.sim.study.scenario_checks import (
+    check,
+    number,
+    of_type,
+    one_of,
+    to_float,
+    to_path,
+    whole,
+)
+
+KIND: Final = "trees"
+FILE: Final = "file"
+MOST_BROKERS: Final = 10_000
+MOST_DOCUMENTS: Final = 1_000_000
+DEFAULT_STRATEGIES: Final = tuple(name for name in COMPARED if name != "HYBRID")
+
+
+def _share(default: float) -> Any:
+    return attrs.field(
+        default=default,
+        converter=to_float,
+        validator=number("a share above 0, up to 1", lambda share: 0 < share <= 1),
+    )
+
+
+@attrs.frozen(kw_only=True)
+class TopologySection:
+    """The brokers and their links.
+
+    Attributes:
+        kind: a generator's name, or "file".
+        brokers: how many a generator makes.
+        stub_stub_links: links between stub domains of a transit-stub graph, each of which hangs
+            on one broker without these; GT-ITM's parameter.
+        file: GML or GraphML, of kind "file".
+        cost: field of the file's links that holds their cost; each costs 1 without.
+        capacity: what each link can carry in all, in the unit of documents' sizes; 0: anything.
+    """
+
+    section: ClassVar[str] = "topology."
+
+    kind: str = attrs.field(default="transit_stub", validator=one_of(*GENERATORS, FILE))
+    brokers: int = attrs.field(default=500, validator=whole(2, MOST_BROKERS))
+    stub_stub_links: int = attrs.field(default=0, validator=whole(0, MOST_BROKERS))
+    file: Path | None = attrs.field(
+        default=None,
+        converter=attrs.converters.optional(to_path),
+        validator=of_type(Path, "the path of a file", optional=True),
+    )
+    cost: str | None = attrs.field(default=None, validator=of_type(str, "a text", optional=True))
+    capacity: float = attrs.field(
+        default=0.0,
+        converter=to_float,
+        validator=number("a number of at least 0", lambda capacity: capacity >= 0),
+    )
+
+    def __attrs_post_init__(self) -> None:
+        named = self.file is not None
+        if self.kind == FILE:
+            check(named, "topology.file", self.file, "the path of a GML or GraphML file")
+        else:
+            check(not named, "topology.file", self.file, f"none, with topology.kind {self.kind!r}")
+            check(self.cost is None, "topology.cost", self.cost, "none, without topology.file")
+        apart = self.kind != "transit_stub" and self.stub_stub_links > 0
+        expected = "0, as only a transit-stub graph has stub domains"
+        check(not apart, "topology.stub_stub_links", self.stub_stub_links, expected)
+
+    def build(self, seed: int) -> Topology:
+        """The topology.
+
+        Raises:
+            ScenarioError: the file is no connected graph, or a generator's parameter impossible.
+        """
+        if self.file is not None:
+            return read_topology(self.file, self.cost)
+        try:
+            if self.kind != "transit_stub":
+                return GENERATORS[self.kind](self.brokers, seed)
+            parameters = transit_stub_of(self.brokers)
+            more = attrs.evolve(parameters, stub_stub_links=self.stub_stub_links)
+            return transit_stub(more, seed)
+        except ScenarioError as error:
+            raise attrs.evolve(error, field=f"topology.{error.field}") from None
+
+    def capacities(self, topology: Topology) -> Reals:
+        """float64[m]: what each link can carry."""
+        return read_capacities(self.capacity or np.inf, topology.graph)
+
+
+@attrs.frozen(kw_only=True)
+class WorkloadSection:
+    """Who subscribes to what, and which documents are published: drawn, or read from a file.
+
+    Attributes:
+        neighbourhood, keywords, subscribers, documents, nearby, document_keywords: see
+            `workload.Locality`.
+        largest_size: of a document; sizes are drawn from 1 to this.
+        file: subscriptions and documents instead, see `workload_file`.
+    """
+
+    section: ClassVar[str] = "workload."
+
+    neighbourhood: float = _share(0.02)
+    keywords: int = attrs.field(default=1000, validator=whole(1, MOST_DOCUMENTS))
+    subscribers: int = attrs.field(default=10, validator=whole(1, MOST_BROKERS))
+    documents: int = attrs.field(default=10_000, validator=whole(1, MOST_DOCUMENTS))
+    nearby: int = attrs.field(default=5, validator=whole(1, MOST_BROKERS))
+    document_keywords: int = attrs.field(default=5, validator=whole(1, 1000))
+    largest_size: float = attrs.field(
+        default=1.0,
+        converter=to_float,
+        validator=number("a number from 1 to 1000000", lambda size: 1 <= size <= 1e6),
+    )
+    file: Path | None = attrs.field(
+        default=None,
+        converter=attrs.converters.optional(to_path),
+        validator=of_type(Path, "the path of a file", optional=True),
+    )
+
+    def build(self, topology: Topology, seed: int) -> Workload:
+        """The workload; raises `ScenarioError` about its file."""
+        if self.file is not None:
+            return read_workload(self.file, topology)
+        locality = Locality(
+            neighbourhood=self.neighbourhood,
+            keywords=self.keywords,
+            subscribers=self.subscribers,
+            documents=self.documents,
+            nearby=self.nearby,
+            document_keywords=self.document_keywords,
+            largest_size=self.largest_size,
+        )
+        return make_workload(topology.graph, locality, seed)
+
+
+@attrs.frozen(kw_only=True)
+class Planning:
+    """How strategies plan.
+
+    Attributes:
+        sample_share: chance that a document is in the sample that trees are planned by.
+        neighbours: others that MULT2 and HYBRID judge a group with; 0: all.
+        manageable: groups that HYBRID leaves to Algorithm 2; a guess.
+        channels: that SemCast may have, at most; a guess.
+        states: of the mergers, numbers of trees for which all documents are routed (Fig. 6, 7).
+    """
+
+    section: ClassVar[str] = "planning."
+
+    sample_share: float = _share(0.03)
+    neighbours: int = attrs.field(default=NEIGHBOURS, validator=whole(0, MOST_BROKERS))
+    manageable: int = attrs.field(default=MANAGEABLE, validator=whole(1, MOST_BROKERS))
+    channels: int = attrs.field(default=CHANNELS, validator=whole(1, MOST_BROKERS))
+    states: int = attrs.field(default=16, validator=whole(0, 1000))
+
+
+@attrs.frozen(kw_only=True)
+class TreesScenario:
+    """A whole run: the same documents carried by several strategies' trees.
+
+    Attributes:
+        name: for titles, and for the default name of the result folder.
+        seed: of everything random.
+        strategies: names of `strategies.STRATEGIES`, in the order of tables and plots.
+        topology, workload, planning: see there.
+    """
+
+    kind: ClassVar[str] = KIND
+
+    name: str = attrs.field(default="trees", validator=of_type(str, "a text"))
+    seed: int = attrs.field(default=1, validator=whole(0, (1 << 62) - 1))
+    strategies: tuple[str, ...] = DEFAULT_STRATEGIES
+    topology: TopologySection = attrs.field(
+        factory=TopologySection, validator=of_type(TopologySection, "a table")
+    )
+    workload: WorkloadSection = attrs.field(
+        factory=WorkloadSection, validator=of_type(WorkloadSection, "a table")
+    )
+    planning: Planning = attrs.field(factory=Planning, validator=of_type(Planning, "a table"))
+
+    def __attrs_post_init__(self) -> None:
+        printable = self.name.isprintable() and bool(self.name.strip())
+        check(printable, "name", self.name, "one line of text, not empty")
+        choices = ", ".join(STRATEGIES)
+        given = self.strategies
+        listed = isinstance(given, list | tuple) and len(given) > 0
+        check(listed, "strategies", given, f"a list of some of {choices}")
+        for strategy in given:
+            known = isinstance(strategy, str) and strategy in STRATEGIES
+            check(known, "strategies", strategy, f"one of {choices}")
+        check(len(set(given)) == len(given), "strategies", given, "each strategy once")
+        limited = "WITHIN" not in given or self.topology.capacity > 0
+        expected = "a capacity above 0, as the strategy WITHIN keeps to it"
+        check(limited, "topology.capacity", self.topology.capacity, expected)
+        object.__setattr__(self, "strategies", tuple(given))
+
+    def routed(self, topology: Topology) -> Sample:
+        """All documents with whom they reach.
+
+        Raises:
+            ScenarioError: the file of the workload cannot be read, or holds what is impossible.
+        """
+        workload = self.workload.build(topology, self.seed)
+        try:
+            return workload.sample(topology.graph)
+        except TreesError as error:
+            file = None if self.workload.file is None else str(self.workload.file)
+            raise ScenarioError(file, "workload", None, "a workload", str(error)) from None
+
+    def setting(self) -> Setting:
+        """Topology, workload and sample, drawn or read.
+
+        Raises:
+            ScenarioError: a file cannot be read, or what it holds is impossible.
+        """
+        topology = self.topology.build(self.seed)
+        routed = self.routed(topology)
+        return setting_of(
+            topology,
+            sampled(routed, self.planning.sample_share, self.seed),
+            routed,
+            self.seed,
+            capacities=self.topology.capacities(topology),
+            neighbours=self.planning.neighbours or None,
+            manageable=self.planning.manageable,
+            most_channels=self.planning.channels,
+        )
+
+
+SECTIONS: Mapping[str, type] = MappingProxyType(
+    {"topology": TopologySection, "workload": WorkloadSection, "planning": Planning}
+)

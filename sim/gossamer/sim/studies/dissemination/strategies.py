@@ -1,0 +1,222 @@
+"""The strategies by name: each plans by a sample, and all documents are then routed its way.
+
+SPT-flooded        one shortest path tree, and what anybody wants goes to every broker
+SPT, MST           one tree made without a look at documents
+SINGLE             one tree by COMPUTETREE
+MULT, MULT2        groups by overlap and by gain, a tree each
+HYBRID             by overlap first, then by gain
+WITHIN             MULT's groups, their trees kept off links that carry too much
+SemCast            channels; a document reaches all brokers of its channels
+SemCast-filtered   channels whose brokers filter
+OPT                a Steiner tree for every document
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
+from time import process_time
+from types import MappingProxyType
+from typing import Final
+
+import attrs
+import numpy as np
+
+from gossamer.protocol.dissemination.capacities import route_within, scale_of
+from gossamer.protocol.dissemination.cost import Bill, make_bill
+from gossamer.protocol.dissemination.graphs.graph import Graph, Reals
+from gossamer.protocol.dissemination.graphs.spanning import Trees
+from gossamer.protocol.dissemination.graphs.tables import PathTable
+from gossamer.protocol.dissemination.grouping import Mergers
+from gossamer.protocol.dissemination.optimum import document_bill
+from gossamer.protocol.dissemination.plan import Plan, make_plan
+from gossamer.protocol.dissemination.sample import Sample
+from gossamer.protocol.dissemination.semcast import CHANNELS, Channels, plan_channels
+from gossamer.protocol.dissemination.strategies import (
+    MANAGEABLE,
+    Routes,
+    route_by_minimum_spanning_tree,
+    route_by_shortest_paths,
+    route_hybrid,
+    route_mult,
+    route_mult2,
+    route_single,
+)
+from gossamer.sim.studies.dissemination.topologies.draws import Stream
+from gossamer.sim.studies.dissemination.topologies.topology import Topology
+
+_ROOT_KEY = 32
+
+NEIGHBOURS: Final = 32
+"""Others that MULT2 judges a group with; more cost time and hardly a cheaper route is found."""
+
+
+@attrs.frozen(eq=False)
+class Setting:
+    """What strategies plan with and are measured by.
+
+    Attributes:
+        topology: the brokers.
+        planned: the sampled documents.
+        routed: all documents, with the same subscriptions.
+        table: shortest paths of the topology.
+        root: of SPT.
+        capacities: float64[m], of the links; infinite where nothing limits them.
+        neighbours: others that MULT2 judges a group with, None for all.
+        manageable: groups that HYBRID leaves to gains.
+        most_channels: of SemCast.
+    """
+
+    topology: Topology
+    planned: Sample
+    routed: Sample
+    table: PathTable
+    root: int
+    capacities: Reals
+    neighbours: int | None = NEIGHBOURS
+    manageable: int = MANAGEABLE
+    most_channels: int = CHANNELS
+
+    @cached_property
+    def channels(self) -> tuple[Channels, float]:
+        """SemCast's channels, which do not depend on filters, and the seconds they took."""
+        plan = self.plan()
+        begun = process_time()
+        channels = plan_channels(plan, self.most_channels)
+        return channels, process_time() - begun
+
+    @property
+    def graph(self) -> Graph:
+        """Of the topology."""
+        return self.topology.graph
+
+    def plan(self) -> Plan:
+        """A plan in which no subscriptions are grouped yet."""
+        return make_plan(self.graph, self.planned, self.table)
+
+
+@attrs.frozen(eq=False)
+class Outcome:
+    """What one strategy came to.
+
+    Attributes:
+        strategy: its name.
+        trees: how many trees it makes.
+        bill: what all documents cost.
+        planning_s: processor seconds that making the trees took.
+        drawn: its trees, None for OPT, which makes one for every document.
+        routes: trees and groups, None where there are no groups of subscriptions.
+    """
+
+    strategy: str
+    trees: int
+    bill: Bill
+    planning_s: float
+    drawn: Trees | None = None
+    routes: Routes | None = None
+
+    @property
+    def mergers(self) -> Mergers | None:
+        """How groups came about, None for strategies that merge none."""
+        return None if self.routes is None else self.routes.mergers
+
+
+def setting_of(
+    topology: Topology,
+    planned: Sample,
+    routed: Sample,
+    seed: int,
+    *,
+    table: PathTable | None = None,
+    capacities: Reals | None = None,
+    neighbours: int | None = NEIGHBOURS,
+    manageable: int = MANAGEABLE,
+    most_channels: int = CHANNELS,
+) -> Setting:
+    """A setting; ``seed`` draws the root of SPT, links have no capacities unless given."""
+    graph = topology.graph
+    return Setting(
+        topology=topology,
+        planned=planned,
+        routed=routed,
+        table=make_plan(graph, planned).table if table is None else table,
+        root=Stream(seed, _ROOT_KEY).below(graph.nodes),
+        capacities=np.full(graph.links, np.inf) if capacities is None else capacities,
+        neighbours=neighbours,
+        manageable=manageable,
+        most_channels=most_channels,
+    )
+
+
+def run_strategy(name: str, setting: Setting) -> Outcome:
+    """Plan by one of STRATEGIES and route all documents."""
+    return STRATEGIES[name](name, setting)
+
+
+def _run_routes(route: Callable[[Plan, Setting], Routes], name: str, setting: Setting) -> Outcome:
+    plan = setting.plan()
+    begun = process_time()
+    routes = route(plan, setting)
+    seconds = process_time() - begun
+    bill = routes.price(plan, setting.routed)
+    return Outcome(name, routes.trees.count, bill, seconds, routes.trees, routes)
+
+
+def _run_flooded(name: str, setting: Setting) -> Outcome:
+    """The tree of SPT without filters: what one subscription matches goes to all brokers."""
+    routed, graph = setting.routed, setting.graph
+    spt = run_strategy("SPT", setting)
+    assert spt.drawn is not None
+    tree = spt.drawn.links(0)
+    sizes = np.where(np.diff(routed.first) > 0, routed.sizes, 0.0)
+    bill = make_bill(routed.documents, graph.links)
+    bill.cost[:] = sizes * graph.costs[tree].sum()
+    bill.trees[:] = sizes > 0
+    bill.visits[:] = np.where(sizes > 0, len(tree), 0)
+    bill.loads[tree] = sizes.sum()
+    return Outcome(name, 1, bill, spt.planning_s, spt.drawn)
+
+
+def _run_channels(filtered: bool, name: str, setting: Setting) -> Outcome:
+    channels, seconds = setting.channels
+    bill = channels.price(setting.plan(), setting.routed, filtered)
+    return Outcome(name, channels.trees.count, bill, seconds, channels.trees)
+
+
+def _run_optimum(name: str, setting: Setting) -> Outcome:
+    plan = setting.plan()
+    begun = process_time()
+    bill = document_bill(plan, setting.routed)
+    return Outcome(name, setting.routed.documents, bill, process_time() - begun)
+
+
+def _within(plan: Plan, setting: Setting) -> Routes:
+    scale = scale_of(setting.planned, setting.routed)
+    return route_within(plan, setting.capacities, scale)
+
+
+_ROUTES: Final[Mapping[str, Callable[[Plan, Setting], Routes]]] = MappingProxyType(
+    {
+        "SPT": lambda plan, setting: route_by_shortest_paths(plan, setting.root),
+        "MST": lambda plan, _: route_by_minimum_spanning_tree(plan),
+        "SINGLE": lambda plan, _: route_single(plan),
+        "MULT": lambda plan, _: route_mult(plan),
+        "HYBRID": lambda plan, setting: route_hybrid(plan, setting.manageable, setting.neighbours),
+        "MULT2": lambda plan, setting: route_mult2(plan, setting.neighbours),
+        "WITHIN": _within,
+    }
+)
+
+STRATEGIES: Final[Mapping[str, Callable[[str, Setting], Outcome]]] = MappingProxyType(
+    {
+        "SPT-flooded": _run_flooded,
+        **{name: partial(_run_routes, route) for name, route in _ROUTES.items()},
+        "SemCast": partial(_run_channels, False),
+        "SemCast-filtered": partial(_run_channels, True),
+        "OPT": _run_optimum,
+    }
+)
+"""By name, in the order of Fig. 5, dearest first as the paper has it."""
+
+COMPARED: Final = tuple(name for name in STRATEGIES if name != "WITHIN")
+"""Those that need no capacities."""

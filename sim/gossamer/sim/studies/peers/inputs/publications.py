@@ -1,0 +1,91 @@
+"""When events are published, and who has to get them: the same for simulated and real peers.
+
+A hit is counted as Sec. V-E of the paper needs it to be under churn: an event has to reach every
+subscriber that it matches and that is online from two rounds before the publication to one round
+after it. Sessions are half-open, [start, end): a node that leaves at the time of a publication is
+gone, one that joins then is there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gossamer.protocol.peer.state.state import State
+from gossamer.sim.studies.peers.inputs.scenario import Events
+
+ROUNDS_TO_SETTLE = 2
+ROUNDS_TO_ARRIVE = 1
+# Parts of a round between which nodes come and go and events are published.
+PARTS = 4
+
+Bools = npt.NDArray[np.bool_]
+Times = npt.NDArray[np.float64]
+
+
+def published_before(spec: Events, rounds: int) -> npt.NDArray[np.int64]:
+    """int64[rounds + 1]: number of events published before each round."""
+    warm = np.maximum(np.arange(rounds + 1) - spec.warm_up_rounds, 0)
+    return np.floor(warm * spec.per_round).astype(np.int64)
+
+
+def end_of_part(cycle: Any, part: int, parts: int, round_s: float) -> Any:
+    """When part ``part`` of ``parts`` of a round is over, in seconds of the run."""
+    return (cycle + (part + 1) / parts) * round_s
+
+
+def publisher_of(draw: float, online: Bools) -> int | None:
+    """The node that publishes, by its event's draw from [0, 1); None where nobody is online."""
+    nodes = np.flatnonzero(online)
+    return int(nodes[int(draw * len(nodes))]) if len(nodes) else None
+
+
+def due_at(
+    time_s: float, round_s: float, online: Bools, joined_s: Times, leaves_s: Times, wanting: Bools
+) -> Bools:
+    """bool[n]: who has to get an event of this time.
+
+    Args:
+        time_s: of the publication.
+        round_s: length of a round.
+        online: bool[n], who is in a session then: one that begins then is, one that ends is not.
+        joined_s, leaves_s: float64[n], beginning and end of that session; inf if it never ends.
+        wanting: bool[n], who subscribes to it.
+    """
+    long_enough = joined_s <= time_s - ROUNDS_TO_SETTLE * round_s
+    return online & wanting & long_enough & (leaves_s > time_s + ROUNDS_TO_ARRIVE * round_s)
+
+
+def publication_times(spec: Events, rounds: int, parts: int, round_s: float) -> Times:
+    """float64[k]: the different times at which events are published, in order."""
+    counts = np.diff(published_before(spec, rounds))
+    times = [
+        end_of_part(np.flatnonzero(counts > part), part, parts, round_s) for part in range(parts)
+    ]
+    return np.unique(np.concatenate(times))
+
+
+def matching(s: State, values: npt.NDArray[np.int64]) -> Bools:
+    """bool[n]: the rows with a subscription that matches ``values`` on every attribute."""
+    low, high = s.subscriptions[:, :, 0::2], s.subscriptions[:, :, 1::2]
+    inside = np.all((low <= values) & (values <= high), axis=2)
+    return np.asarray(np.any(inside & (s.constrained >= 0), axis=1))
+
+
+def per_cycle_sums(
+    cycles: int, events: dict[str, npt.NDArray[Any]], deliveries: dict[str, npt.NDArray[Any]]
+) -> dict[str, npt.NDArray[Any]]:
+    """The columns of the table of cycles that are sums over the events published in a cycle."""
+    sums = {
+        name: np.bincount(events["cycle"], weights=events[name], minlength=cycles)
+        for name in ("expected", "delivered", "received", "uninterested")
+    }
+    known = np.concatenate((events["event"], deliveries["event"]))
+    published_in = np.zeros(int(known.max(initial=-1)) + 1, np.int64)
+    published_in[events["event"]] = events["cycle"]
+    sums["hops_sum"] = np.bincount(
+        published_in[deliveries["event"]], weights=deliveries["hops"], minlength=cycles
+    )
+    return sums

@@ -1,0 +1,361 @@
+"""What a simulation is to run: typed, checked when built, independent of any file.
+
+A scenario may be built from these classes in a script or read from TOML (`scenario_file`). Every
+problem is a `ScenarioError` that names the field and what was expected.
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import attrs
+from attrs.converters import optional
+
+from gossamer.protocol.kernel.errors import ConfigError
+from gossamer.protocol.peer.settings import config
+from gossamer.sim.errors import ScenarioError
+from gossamer.sim.study.scenario_checks import (
+    check,
+    matches_type,
+    number,
+    of_type,
+    one_of,
+    to_float,
+    to_path,
+    whole,
+)
+
+PRESETS: Mapping[str, Callable[..., config.Settings]] = MappingProxyType(
+    {"paper": config.paper, "baseline": config.baseline, "resilient": config.resilient}
+)
+SUBSCRIPTION_KINDS = ("random", "skewed")
+ENGINES = ("cycle", "event")
+LATENCIES = ("none", "constant", "uniform", "matrix")
+
+# Fields of `config.Settings` that all systems of a scenario share, and what decides them.
+SHARED_SETTINGS: Mapping[str, str] = MappingProxyType(
+    {
+        "attributes": "subscriptions.attributes",
+        "subscriptions": "subscriptions.per_node",
+        "seed": "seed",
+    }
+)
+SETTING_TYPES: Mapping[str, type] = MappingProxyType(typing.get_type_hints(config.Settings))
+TYPE_NAMES: Mapping[type, str] = MappingProxyType(
+    {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+)
+
+# What lies beside the systems' folders in a result folder.
+RESULT_NAMES = frozenset({"plots", "summary.json", "scenario.toml", "report.html"})
+
+MOST_NODES = 10_000_000
+MOST_ROUNDS = 1_000_000_000
+
+
+@attrs.frozen(kw_only=True)
+class Subscriptions:
+    """What nodes subscribe to, and where events fall.
+
+    Attributes:
+        kind: "random": range centres uniform over the attribute space; "skewed": Zipf-like over
+            popular places of it (Vinifera, Sec. V), events likewise.
+        attributes: A, of the schema.
+        width: mean width of a range, as a share of an attribute's domain; a guess, the paper
+            gives none.
+        places: popular places of a skewed workload; a guess.
+        exponent: of the Zipf distribution over places; 1 is the classical Zipf law.
+        spread: standard deviation around a place, as a share of the domain; a guess.
+        per_node: subscriptions of a node.
+        subscribers: share of nodes that subscribe to anything.
+        correlation: share of a skewed workload's events that fall where subscriptions do; the
+            others fall anywhere.
+    """
+
+    section: ClassVar[str] = "subscriptions."
+
+    kind: str = attrs.field(default="skewed", validator=one_of(*SUBSCRIPTION_KINDS))
+    attributes: int = attrs.field(default=1, validator=whole(1, 16))
+    width: float = attrs.field(
+        default=0.1,
+        converter=to_float,
+        validator=number("a share above 0, at most 1", lambda share: 0 < share <= 1),
+    )
+    places: int = attrs.field(default=100, validator=whole(1, 10_000_000))
+    exponent: float = attrs.field(
+        default=1.0,
+        converter=to_float,
+        validator=number("a number from 0 to 100", lambda exponent: 0 <= exponent <= 100),
+    )
+    spread: float = attrs.field(
+        default=0.01,
+        converter=to_float,
+        validator=number("a share from 0 to 1", lambda share: 0 <= share <= 1),
+    )
+    per_node: int = attrs.field(default=1, validator=whole(1, 1024))
+    subscribers: float = attrs.field(
+        default=1.0,
+        converter=to_float,
+        validator=number("a share above 0, at most 1", lambda share: 0 < share <= 1),
+    )
+    correlation: float = attrs.field(
+        default=1.0,
+        converter=to_float,
+        validator=number("a share from 0 to 1", lambda share: 0 <= share <= 1),
+    )
+
+
+@attrs.frozen(kw_only=True)
+class Events:
+    """How much is published.
+
+    Attributes:
+        per_round: events published in a round, on average; by random online nodes.
+        warm_up_rounds: rounds before the first event.
+    """
+
+    section: ClassVar[str] = "events."
+
+    per_round: float = attrs.field(
+        default=1.0,
+        converter=to_float,
+        validator=number("a number from 0 to 1000000", lambda rate: 0 <= rate <= 1e6),
+    )
+    warm_up_rounds: int = attrs.field(default=20, validator=whole(0, MOST_ROUNDS))
+
+
+@attrs.frozen(kw_only=True)
+class Churn:
+    """Who is online when: a trace file.
+
+    Attributes:
+        trace: path of an `.avt`, `.avt.gz` or Parquet trace.
+        time_scale: factor on all times of the trace.
+        start_s, end_s: the part of the (unscaled) trace to play; to its end if None.
+        repeat: how many times the part is played.
+    """
+
+    section: ClassVar[str] = "churn."
+
+    trace: Path = attrs.field(
+        converter=to_path, validator=of_type(Path, "the path of a trace file, as text")
+    )
+    time_scale: float = attrs.field(
+        default=1.0, converter=to_float, validator=number("a number above 0", lambda x: x > 0)
+    )
+    start_s: float = attrs.field(
+        default=0.0,
+        converter=to_float,
+        validator=number("a time of at least 0 s", lambda time_s: time_s >= 0),
+    )
+    end_s: float | None = attrs.field(
+        default=None,
+        converter=optional(to_float),
+        validator=number("a time above 0 s", lambda time_s: time_s > 0, optional=True),
+    )
+    repeat: int = attrs.field(default=1, validator=whole(1, 1_000_000))
+
+    def __attrs_post_init__(self) -> None:
+        check(
+            self.end_s is None or self.end_s > self.start_s,
+            "churn.end_s",
+            self.end_s,
+            f"a time after churn.start_s, which is {self.start_s!r}",
+        )
+
+
+@attrs.frozen(kw_only=True)
+class Link:
+    """What the network does to messages; the cycle engine knows only capacity and failures.
+
+    Attributes:
+        latency: "none", "constant", "uniform" or "matrix".
+        latency_s: the constant, or the mean of the uniform (0 to twice it).
+        matrix: path of a triangular matrix of latencies in milliseconds.
+        loss: share of messages lost.
+        duplication: share of messages that arrive twice.
+        event_capacity: events that a node takes in a round, the rest is dropped; None no limit.
+        reports_unreachable: whether a sender learns that a peer is gone, as over TCP.
+    """
+
+    section: ClassVar[str] = "network."
+
+    latency: str = attrs.field(default="none", validator=one_of(*LATENCIES))
+    latency_s: float = attrs.field(
+        default=0.0,
+        converter=to_float,
+        validator=number("a time from 0 to 1000000 s", lambda time_s: 0 <= time_s <= 1e6),
+    )
+    matrix: Path | None = attrs.field(
+        default=None,
+        converter=optional(to_path),
+        validator=of_type(Path, "the path of a latency matrix, as text", optional=True),
+    )
+    loss: float = attrs.field(
+        default=0.0,
+        converter=to_float,
+        validator=number("a share from 0, below 1", lambda share: 0 <= share < 1),
+    )
+    duplication: float = attrs.field(
+        default=0.0,
+        converter=to_float,
+        validator=number("a share from 0 to 1", lambda share: 0 <= share <= 1),
+    )
+    event_capacity: int | None = attrs.field(
+        default=None, validator=whole(1, 1_000_000_000, optional=True)
+    )
+    reports_unreachable: bool = attrs.field(default=True, validator=of_type(bool, "true or false"))
+
+    def __attrs_post_init__(self) -> None:
+        check(
+            (self.latency == "matrix") == (self.matrix is not None),
+            "network.matrix",
+            self.matrix,
+            'a file exactly if network.latency is "matrix"',
+        )
+
+
+@attrs.frozen(kw_only=True)
+class System:
+    """One of the systems that a run compares: a preset and visible differences from it.
+
+    Attributes:
+        name: of its column in tables and its folder in results.
+        preset: "paper", "baseline" or "resilient".
+        settings: fields of `config.Settings` that differ from the preset.
+    """
+
+    section: ClassVar[str] = "system."
+
+    name: str = attrs.field(validator=of_type(str, "letters, digits, '-', '_' and '.'"))
+    preset: str = attrs.field(default="paper", validator=one_of(*PRESETS))
+    settings: Mapping[str, Any] = attrs.field(
+        factory=dict, validator=of_type(Mapping, "settings by name")
+    )
+
+    def __attrs_post_init__(self) -> None:
+        well_formed = self.name and all(c.isalnum() or c in "-_." for c in self.name)
+        check(
+            bool(well_formed) and not self.name.startswith("."),
+            "system.name",
+            self.name,
+            "letters, digits, '-', '_' and '.', not beginning with '.'",
+        )
+        free = self.name.casefold() not in RESULT_NAMES
+        check(free, "system.name", self.name, "a name that results do not use for something else")
+        for setting, value in self.settings.items():
+            self._check_setting(setting, value)
+
+    def _check_setting(self, setting: str, value: object) -> None:
+        field = f"system.{self.name}.{setting}"
+        if setting in SHARED_SETTINGS:
+            expected = f"{SHARED_SETTINGS[setting]} in its place, for all systems alike"
+            raise ScenarioError(None, field, value, expected)
+        if setting not in SETTING_TYPES:
+            known = ", ".join(sorted(set(SETTING_TYPES) - set(SHARED_SETTINGS)))
+            raise ScenarioError(None, field, value, f"one of {known}", found="no setting")
+        kind = SETTING_TYPES[setting]
+        check(matches_type(value, kind), field, value, TYPE_NAMES[kind])
+
+    def settings_for(
+        self, nodes: int, subscriptions: Subscriptions, events: Events, seed: int
+    ) -> config.Settings:
+        """The system's settings for a run; raises `ScenarioError`.
+
+        Event copies are remembered as the rate of events asks for, unless the system says how many.
+        """
+        attributes = subscriptions.attributes
+        common = {"attributes": attributes, "subscriptions": subscriptions.per_node, "seed": seed}
+        try:
+            settings = PRESETS[self.preset](nodes, **{**common, **self.settings})
+            if "event_memory" in self.settings:
+                return settings
+            memory = config.event_memory_for(events.per_round, attributes, settings.replay_rounds)
+            return attrs.evolve(settings, event_memory=memory)
+        except ConfigError as error:
+            field = f"system.{self.name}.{error.field}"
+            raise ScenarioError(None, field, error.value, error.expected) from None
+
+
+def _without_churn(number: int) -> Any:
+    """A default of runs without churn; with it, all of the trace is played (None)."""
+    return attrs.Factory(lambda self: number if self.churn is None else None, takes_self=True)
+
+
+@attrs.frozen(kw_only=True)
+class Scenario:
+    """A whole run.
+
+    Attributes:
+        name: for titles, and for the default name of the result folder.
+        nodes: number of nodes; with churn, nodes of the trace that take part. By default 1000,
+            with churn all (None).
+        rounds: rounds to run. By default 100, with churn to the end of the trace (None).
+        round_s: length of a gossip round.
+        seed: of everything random.
+        engine: "cycle" or "event".
+        systems: compared on the same workload, churn and seed.
+        subscriptions, events, churn, network: see there.
+        measure_every: rounds between measurements of ring and friend links.
+    """
+
+    name: str = attrs.field(default="scenario", validator=of_type(str, "a text"))
+    # Before what it decides the defaults of.
+    churn: Churn | None = attrs.field(
+        default=None, validator=of_type(Churn, "a Churn object", optional=True)
+    )
+    nodes: int | None = attrs.field(
+        default=_without_churn(1000), validator=whole(2, MOST_NODES, optional=True)
+    )
+    rounds: int | None = attrs.field(
+        default=_without_churn(100), validator=whole(1, MOST_ROUNDS, optional=True)
+    )
+    round_s: float = attrs.field(
+        default=60.0,
+        converter=to_float,
+        validator=number("a time above 0, at most 1000000 s", lambda time_s: 0 < time_s <= 1e6),
+    )
+    seed: int = attrs.field(default=1, validator=whole(0, (1 << 62) - 1))
+    engine: str = attrs.field(default="cycle", validator=one_of(*ENGINES))
+    systems: tuple[System, ...] = attrs.field(
+        default=(System(name="vinifera"), System(name="baseline", preset="baseline")),
+        converter=tuple,
+    )
+    subscriptions: Subscriptions = attrs.field(
+        factory=Subscriptions, validator=of_type(Subscriptions, "a Subscriptions object")
+    )
+    events: Events = attrs.field(factory=Events, validator=of_type(Events, "an Events object"))
+    network: Link = attrs.field(factory=Link, validator=of_type(Link, "a Link object"))
+    measure_every: int = attrs.field(default=1, validator=whole(1, MOST_ROUNDS))
+
+    def __attrs_post_init__(self) -> None:
+        printable = self.name.isprintable() and bool(self.name.strip())
+        check(printable, "name", self.name, "one line of text, not empty")
+        for field in ("nodes", "rounds"):
+            given = self.churn is not None or getattr(self, field) is not None
+            check(given, field, None, f"a number of {field}, as there is no churn trace to tell it")
+        self._check_network()
+        self._check_systems()
+
+    def _check_network(self) -> None:
+        """Refuse what the cycle engine would pass over in silence."""
+        if self.engine == "event":
+            return
+        for field, absent in (("latency", "none"), ("loss", 0.0), ("duplication", 0.0)):
+            value = getattr(self.network, field)
+            expected = f'{absent!r} in the cycle engine (engine = "event" knows more)'
+            check(value == absent, f"network.{field}", value, expected)
+
+    def _check_systems(self) -> None:
+        check(len(self.systems) > 0, "system", self.systems, "at least one system")
+        for system in self.systems:
+            check(isinstance(system, System), "system", system, "a System object")
+        names = [system.name for system in self.systems]
+        # Names are folders, which some file systems tell apart only if they differ beyond case.
+        distinct = len({name.casefold() for name in names}) == len(names)
+        check(distinct, "system.name", names, "a different name for every system")
+        for system in self.systems:
+            system.settings_for(self.nodes or 1000, self.subscriptions, self.events, self.seed)

@@ -1,0 +1,107 @@
+"""Workloads: what nodes subscribe to and what is published, in hashed values.
+
+Every draw depends on (seed, row, column) only, so that rows are the same in any order and for any
+number of workers. Numeric attributes hash linearly, so that drawing hashed values uniformly is
+drawing values uniformly.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer.protocol.peer.space.ring import RING
+from gossamer.sim.studies.peers.inputs.scenario import Subscriptions
+from gossamer.sim.study.draws import Floats, Int64s, normal, uniform, zipf_ranks
+
+# The seed's streams: one number each, so that none reads another's draws.
+_CENTRES, _PLACES, _SUBSCRIBERS, _EVENTS, _PUBLISHERS = 101, 102, 103, 104, 105
+
+
+class Workload:
+    """Draws subscriptions and events of one scenario.
+
+    Args:
+        spec: what is wanted.
+        seed: of all draws.
+    """
+
+    def __init__(self, spec: Subscriptions, seed: int) -> None:
+        self.spec = spec
+        self.seed = seed
+
+    def _ranks(self, stream: int, rows: Int64s) -> Int64s:
+        """The popular place that each row lies near, the most popular 0; -1 for anywhere."""
+        spec = self.spec
+        if spec.kind == "random":
+            return np.full(len(rows), -1, np.int64)
+        ranks = zipf_ranks(uniform(self.seed, stream, rows, 1000), spec.places, spec.exponent)
+        if stream == _EVENTS and spec.correlation < 1:
+            ranks[uniform(self.seed, stream, rows, 1001) >= spec.correlation] = -1
+        return ranks
+
+    def _points(self, stream: int, rows: Int64s, ranks: Int64s) -> Floats:
+        """Points of the attribute space in [0, 1]: float64[rows, A]."""
+        spec = self.spec
+        points = np.empty((len(rows), spec.attributes))
+        anywhere = ranks < 0
+        for a in range(spec.attributes):
+            if not anywhere.all():
+                centres = uniform(self.seed, _PLACES, ranks, a)
+                noise = normal(self.seed, stream, rows, 2000 + 2 * a)
+                points[:, a] = np.clip(centres + spec.spread * noise, 0.0, 1.0)
+            if anywhere.any():
+                points[anywhere, a] = uniform(self.seed, stream, rows[anywhere], a)
+        return points
+
+    def subscriptions(self, nodes: int) -> tuple[Int64s, Int64s]:
+        """Boxes int64[nodes, S, 2A] and the attributes they constrain, int64[nodes, S] of bits.
+
+        They are those of `subscription_rows`, S a node.
+        """
+        spec = self.spec
+        rows = np.arange(nodes * spec.per_node, dtype=np.int64)
+        boxes, constrained, _ = self.subscription_rows(rows)
+        shape = (nodes, spec.per_node)
+        return boxes.reshape(*shape, 2 * spec.attributes), constrained.reshape(shape)
+
+    def subscription_rows(self, rows: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+        """Boxes int64[rows, 2A], the attributes they constrain, and the places they lie near.
+
+        A range is its mean width times a uniform draw from [0.5, 1.5), around a point. Nodes that
+        do not subscribe have -1 in place of the bits. Places are ranks, -1 for anywhere.
+        """
+        spec = self.spec
+        ranks = self._ranks(_CENTRES, rows)
+        centres = self._points(_CENTRES, rows, ranks)
+        boxes = np.empty((len(rows), 2 * spec.attributes), np.int64)
+        for a in range(spec.attributes):
+            half = spec.width * (0.5 + uniform(self.seed, _CENTRES, rows, 3000 + a)) / 2
+            boxes[:, 2 * a] = to_ring(centres[:, a] - half)
+            boxes[:, 2 * a + 1] = to_ring(centres[:, a] + half)
+        constrained = np.full(len(rows), (1 << spec.attributes) - 1, np.int64)
+        silent = uniform(self.seed, _SUBSCRIBERS, rows // spec.per_node, 0) >= spec.subscribers
+        constrained[silent] = -1
+        return boxes, constrained, ranks
+
+    def events(self, first: int, count: int) -> Int64s:
+        """Values of events ``first`` to ``first + count``: int64[count, A]."""
+        return self.event_rows(np.arange(first, first + count, dtype=np.int64))[0]
+
+    def event_rows(self, rows: Int64s) -> tuple[Int64s, Int64s]:
+        """Values int64[rows, A] of these events, and the places they lie near, -1 for anywhere."""
+        ranks = self._ranks(_EVENTS, rows)
+        return to_ring(self._points(_EVENTS, rows, ranks)), ranks
+
+    def publisher_draws(self, first: int, count: int) -> Floats:
+        """A uniform draw an event, by which a publisher is chosen among the nodes online."""
+        return self.publisher_rows(np.arange(first, first + count, dtype=np.int64))
+
+    def publisher_rows(self, rows: Int64s) -> Floats:
+        """The draws of `publisher_draws` of these events."""
+        return uniform(self.seed, _PUBLISHERS, rows, 0)
+
+
+def to_ring(shares: Floats) -> Int64s:
+    """Shares of a domain as hashed values in [0, 2^62)."""
+    # 2^62 - 2^9 is the largest double below 2^62.
+    return np.clip(shares * float(RING), 0.0, float(RING - 512)).astype(np.int64)

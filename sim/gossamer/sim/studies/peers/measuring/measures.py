@@ -1,0 +1,292 @@
+"""The measures of a run: what each is called, how it is printed and what it means.
+
+Terms follow the evaluation of the Vinifera paper (Sec. V), those of broker overlays the papers on
+filter aggregation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from gossamer.sim.studies.dissemination.measures import TREES_MEASURES
+from gossamer.sim.studies.scot.measures import SCOT_MEASURES
+from gossamer.sim.study.measure import Measure
+
+MEASURES: tuple[Measure, ...] = (
+    Measure(
+        "hit_ratio",
+        "hit ratio",
+        "ratio",
+        "higher",
+        "Of all deliveries that had to happen, the share that did.",
+        brief=True,
+    ),
+    Measure(
+        "hit_ratio_worst_hour",
+        "hit ratio, worst hour",
+        "ratio",
+        "higher",
+        "The lowest hit ratio among the events published within one hour of simulated time.",
+        brief=True,
+    ),
+    Measure(
+        "traffic_overhead",
+        "traffic overhead",
+        "ratio",
+        "lower",
+        "Of all messages that carried an event to a node, first copies and further ones, however "
+        "late, the share that reached a node without a matching subscription.",
+        brief=True,
+    ),
+    Measure(
+        "path_length_mean",
+        "path length, mean (hops)",
+        "number",
+        "lower",
+        "Mean number of hops from the publisher to a subscriber that got the event.",
+        brief=True,
+    ),
+    Measure(
+        "path_length_p99",
+        "path length, 99 % (hops)",
+        "count",
+        "lower",
+        "The number of hops that 99 % of the deliveries did not exceed.",
+        brief=True,
+    ),
+    Measure(
+        "path_length_max",
+        "path length, longest (hops)",
+        "count",
+        "lower",
+        "The longest path of any delivery.",
+    ),
+    Measure(
+        "tree_length_mean",
+        "delivery tree depth, mean (hops)",
+        "number",
+        "lower",
+        "Mean number of hops from the rendezvous node to the subscriber.",
+    ),
+    Measure(
+        "load_p50",
+        "load, median node",
+        "ratio",
+        "lower",
+        "Load of a node: the share of all events that it handled without interest in them. Half "
+        "of the nodes carry no more than this.",
+        brief=True,
+    ),
+    Measure(
+        "load_p95",
+        "load, 95 % of nodes",
+        "ratio",
+        "lower",
+        "The load that 95 % of the nodes do not exceed.",
+    ),
+    Measure(
+        "load_p99",
+        "load, 99 % of nodes",
+        "ratio",
+        "lower",
+        "The load that 99 % of the nodes do not exceed.",
+        brief=True,
+    ),
+    Measure(
+        "load_max",
+        "load, busiest node",
+        "ratio",
+        "lower",
+        "The load of the busiest node.",
+        brief=True,
+    ),
+    Measure(
+        "routing_table_entries_mean",
+        "routing table entries, mean",
+        "number",
+        "lower",
+        "Mean number of entries in a node's content routing table at the end of the run.",
+        brief=True,
+    ),
+    Measure(
+        "routing_table_entries_max",
+        "routing table entries, largest",
+        "count",
+        "lower",
+        "Entries in the largest content routing table at the end of the run.",
+        brief=True,
+    ),
+    Measure(
+        "control_messages_per_node_cycle",
+        "control messages per node and cycle",
+        "number",
+        "lower",
+        "Messages of peer sampling, topology management and subscription installation that an "
+        "online node sent in a cycle, on average.",
+        brief=True,
+    ),
+    Measure(
+        "duplicates",
+        "duplicate deliveries",
+        "count",
+        "lower",
+        "Deliveries of an event to an application that already had it; there are none unless "
+        "peers forget too soon what they have seen (event_memory).",
+        brief=True,
+    ),
+    Measure(
+        "false_positives",
+        "false positives",
+        "count",
+        "lower",
+        "Events that came down a tree to a node, for the first time, which neither wanted them nor "
+        "passed them on: only because a routing table had merged subscriptions, or was not up to "
+        "date.",
+    ),
+    Measure(
+        "ring_correct_final",
+        "ring links correct at the end",
+        "ratio",
+        "higher",
+        "Share of the online nodes whose successor link was right in the last cycle.",
+    ),
+    Measure(
+        "friend_utility_final",
+        "friend utility at the end",
+        "ratio",
+        "higher",
+        "Mean utility (overlap over union of the ranges) of friend links in the last cycle.",
+    ),
+    Measure("events", "events published", "count", None, "Events published in the run."),
+    Measure("expected", "deliveries due", "count", None, "Deliveries that had to happen."),
+    Measure("delivered", "deliveries made", "count", None, "Of those, the deliveries that did."),
+    Measure(
+        "received",
+        "event messages",
+        "count",
+        None,
+        "Messages that carried an event to a node, on any part of its way, repeated and late ones "
+        "included.",
+    ),
+)
+
+# Of broker overlays; terms follow the evaluations of both papers on filter aggregation (Sec. V).
+BROKER_MEASURES: tuple[Measure, ...] = (
+    Measure(
+        "delay_mean_s",
+        "delay, mean (s)",
+        "fine",
+        "lower",
+        "Mean time from publication to delivery, of all publications from the first "
+        "unsubscription on.",
+        brief=True,
+    ),
+    Measure(
+        "delay_p99_s",
+        "delay, 99 % (s)",
+        "fine",
+        "lower",
+        "Time that 99 % of the deliveries do not exceed.",
+    ),
+    Measure(
+        "delay_max_s",
+        "delay, longest (s)",
+        "fine",
+        "lower",
+        "The longest time from publication to delivery.",
+        brief=True,
+    ),
+    Measure(
+        "delay_end_s",
+        "delay at the end (s)",
+        "fine",
+        "lower",
+        "Mean delay of the last tenth of the publications.",
+    ),
+    Measure(
+        "queue_max",
+        "longest core queue",
+        "count",
+        "lower",
+        "The longest input queue of a core broker, in messages.",
+        brief=True,
+    ),
+    Measure(
+        "triggered_messages",
+        "triggered messages",
+        "count",
+        "lower",
+        "Subscriptions and unsubscriptions that brokers received although nobody asked for them; "
+        "a pack is one message.",
+        brief=True,
+    ),
+    Measure(
+        "triggered_last",
+        "triggered messages at the last core broker",
+        "count",
+        "lower",
+        "Those that the core broker next to the publishers received.",
+        brief=True,
+    ),
+    Measure(
+        "table_entries_mean",
+        "routing table entries, mean",
+        "number",
+        "lower",
+        "Entries of a broker's routing table at the end.",
+    ),
+    Measure(
+        "table_entries_core",
+        "routing table entries, core",
+        "number",
+        "lower",
+        "Entries of a core broker's routing table at the end, mean.",
+        brief=True,
+    ),
+    Measure(
+        "false_positive_ratio",
+        "false positives",
+        "ratio",
+        "lower",
+        "Share of the publications between brokers that reached one where nobody wanted them.",
+        brief=True,
+    ),
+    Measure(
+        "kept_for_nobody",
+        "subscriptions kept for nobody",
+        "count",
+        None,
+        "Taken back by their clients, but standing at a neighbour for what they cover.",
+        brief=True,
+    ),
+    Measure(
+        "messages",
+        "messages",
+        "count",
+        "lower",
+        "Messages that brokers took from clients and from each other.",
+        brief=True,
+    ),
+    Measure("publications", "publications", "count", None, "Publications issued."),
+    Measure("deliveries", "deliveries made", "count", None, "Publications handed to clients."),
+)
+
+_OF_KIND: dict[str | None, tuple[Measure, ...]] = {
+    None: MEASURES,
+    "brokers": BROKER_MEASURES,
+    "scot": SCOT_MEASURES,
+    "trees": TREES_MEASURES,
+}
+
+# Where kinds share a measure, each describes it in its own words.
+BY_KEY: dict[str, Measure] = {
+    measure.key: measure for measures in reversed(_OF_KIND.values()) for measure in measures
+}
+
+
+def all_measures(summaries: Iterable[Mapping[str, Any]]) -> list[Measure]:
+    """The measures of the kinds of runs that ``summaries`` are of."""
+    kinds = {summary["scenario"].get("kind") for summary in summaries}
+    found = [measure for kind in _OF_KIND if kind in kinds for measure in _OF_KIND[kind]]
+    return list({measure.key: measure for measure in found}.values())

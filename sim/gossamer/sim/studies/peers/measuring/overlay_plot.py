@@ -1,0 +1,183 @@
+"""The picture of a small overlay: who is linked to whom, and how interests cluster (Sec. IV-B1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Circle, PathPatch
+from matplotlib.path import Path as PathOfCurves
+
+from gossamer.protocol.peer.space.ring import RING
+from gossamer.sim.results.plot_style import (
+    GREY,
+    INK,
+    ORANGE,
+    SKY,
+    legend_below,
+    shortened,
+    system_styles,
+)
+from gossamer.sim.studies.peers.measuring.records import LINK_KINDS, OverlaySnapshot, SystemRecord
+
+MAX_NODES = 150  # more cannot be told apart
+GROUPS = 6  # of nodes with neighbouring interests, drawn of larger overlays
+
+_LINK_COLOURS = {"ring": INK, "small-world": SKY, "friend": ORANGE}
+_LINK_WIDTHS = {"ring": 0.65, "small-world": 0.45, "friend": 0.6}
+_LINK_LAYERS = {"ring": 1.3, "small-world": 1.1, "friend": 1.2}
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "h")
+_COLOUR_MAP = "viridis"
+
+Points = npt.NDArray[np.float64]
+
+
+def plot_overlay(systems: Mapping[str, SystemRecord]) -> Figure | None:
+    """Draw the overlay of each system twice, nodes placed by identifier and by interest.
+
+    Of an overlay larger than MAX_NODES, GROUPS groups of nodes with neighbouring interests are
+    drawn, and the links among them. None if no system kept its overlay.
+    """
+    overlays = {
+        name: system.overlay
+        for name, system in systems.items()
+        if system.overlay is not None and len(system.overlay.nodes["identifier"])
+    }
+    if not overlays:
+        return None
+    figure = Figure(figsize=(8.6, 4.4 * len(overlays) + 0.4))
+    panels = figure.subplots(len(overlays), 2, squeeze=False)
+    labels = system_styles(systems)
+    for row, (name, overlay) in zip(panels, overlays.items(), strict=True):
+        size = len(overlay.nodes["identifier"])
+        shown = _sample(_interest_order(overlay))
+        count = f"{len(shown)} of {size:,} nodes" if len(shown) < size else f"{size} nodes"
+        _draw(row[0], overlay, shown, _identifier_angles(overlay)[shown])
+        _draw(row[1], overlay, shown, 2 * np.pi * np.arange(len(shown)) / len(shown))
+        row[0].set_title(f"{shortened(labels[name].label, 24)}: by identifier")
+        row[1].set_title(f"by subscribed range, {count}")
+    legend_below(figure, panels[0, 0], _legend(overlays))
+    return figure
+
+
+def _interest_order(overlay: OverlaySnapshot) -> npt.NDArray[np.int64]:
+    """int64[nodes], rows in the order of primary attribute and range."""
+    return np.asarray(np.lexsort((_range_middle(overlay), overlay.nodes["primary"])))
+
+
+def _sample(order: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """All rows of ``order``, or GROUPS runs of neighbours in it, evenly spread."""
+    if len(order) <= MAX_NODES:
+        return order
+    starts = np.linspace(0, len(order) - MAX_NODES // GROUPS, GROUPS).astype(np.int64)
+    return np.asarray(order[(starts[:, None] + np.arange(MAX_NODES // GROUPS)).ravel()])
+
+
+def _identifier_angles(overlay: OverlaySnapshot) -> npt.NDArray[np.float64]:
+    """float64[nodes], the place of each node on the ring in radians."""
+    return np.asarray(2 * np.pi * (overlay.nodes["identifier"] / RING))
+
+
+def _range_middle(overlay: OverlaySnapshot) -> npt.NDArray[np.float64]:
+    """float64[nodes], middle of each node's range as a fraction of the ring."""
+    low = overlay.nodes["low"].astype(np.float64)
+    high = overlay.nodes["high"].astype(np.float64)
+    return np.asarray((low + high) / 2 / RING)
+
+
+def _draw(
+    axes: Axes,
+    overlay: OverlaySnapshot,
+    shown: npt.NDArray[np.int64],
+    angles: npt.NDArray[np.float64],
+) -> None:
+    """Draw the nodes ``shown`` on a circle at ``angles`` (float64[shown]) and their links."""
+    # Clockwise from the top, as the ring of identifiers is usually drawn.
+    points = np.full((len(overlay.nodes["identifier"]), 2), np.nan)
+    points[shown] = np.column_stack((np.sin(angles), np.cos(angles)))
+    axes.set(xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), aspect="equal")
+    axes.axis("off")
+    axes.add_patch(Circle((0, 0), 1, fill=False, edgecolor=GREY, linewidth=0.5, zorder=1))
+    for kind, name in enumerate(LINK_KINDS):
+        _draw_links(axes, overlay, kind, name, points)
+    _draw_nodes(axes, overlay, shown, points)
+
+
+def _draw_links(axes: Axes, overlay: OverlaySnapshot, kind: int, name: str, points: Points) -> None:
+    """Draw the links of one kind between nodes that have a place in ``points`` (NaN: none)."""
+    ends = np.column_stack((overlay.links["source"], overlay.links["target"]))
+    placed = np.isfinite(points[ends, 0]).all(axis=1)
+    # Two ends often keep the same link: draw it once.
+    pairs = np.unique(np.sort(ends[placed & (overlay.links["kind"] == kind)], axis=1), axis=0)
+    if len(pairs) == 0:
+        return
+    axes.add_patch(
+        PathPatch(
+            _curves(points[pairs[:, 0]], points[pairs[:, 1]]),
+            fill=False,
+            edgecolor=_LINK_COLOURS[name],
+            linewidth=_LINK_WIDTHS[name],
+            zorder=_LINK_LAYERS[name],
+        )
+    )
+
+
+def _curves(start: Points, end: Points) -> PathOfCurves:
+    """One path of all links from ``start`` to ``end``, each bent towards the centre.
+
+    One path for all keeps the SVG small: links number thousands.
+    """
+    distance = np.linalg.norm(start - end, axis=1)[:, None]
+    control = (start + end) / 2 * (1 - 0.5 * np.minimum(distance, 1.0))
+    vertices = np.stack((start, control, end), axis=1).reshape(-1, 2)
+    one = (PathOfCurves.MOVETO, PathOfCurves.CURVE3, PathOfCurves.CURVE3)
+    return PathOfCurves(vertices, np.tile(one, len(start)))
+
+
+def _draw_nodes(
+    axes: Axes, overlay: OverlaySnapshot, shown: npt.NDArray[np.int64], points: Points
+) -> None:
+    """Draw nodes coloured by the middle of their range, shaped by primary attribute."""
+    middle = _range_middle(overlay)
+    primary = overlay.nodes["primary"]
+    for attribute in np.unique(primary[shown]):
+        rows = shown[primary[shown] == attribute]
+        axes.scatter(
+            points[rows, 0],
+            points[rows, 1],
+            c=middle[rows],
+            cmap=_COLOUR_MAP,
+            vmin=0.0,
+            vmax=1.0,
+            marker=_MARKERS[int(attribute) % len(_MARKERS)],
+            s=30,
+            linewidths=0.4,
+            edgecolors="white",
+            zorder=3,
+        )
+
+
+def _legend(overlays: Mapping[str, OverlaySnapshot]) -> list[Line2D]:
+    """Entries for link kinds and, where there are several, primary attributes."""
+    kinds = [
+        Line2D([], [], color=colour, linewidth=2, label=f"{name} link")
+        for name, colour in _LINK_COLOURS.items()
+    ]
+    attributes = sorted({int(a) for o in overlays.values() for a in o.nodes["primary"]})
+    if len(attributes) < 2:
+        return kinds
+    return kinds + [
+        Line2D(
+            [],
+            [],
+            color=GREY,
+            linestyle="",
+            marker=_MARKERS[attribute % len(_MARKERS)],
+            label=f"attribute {attribute + 1}",
+        )
+        for attribute in attributes
+    ]

@@ -1,0 +1,162 @@
+"""What a scenario would run: checked against its trace and the machine, shown as a table."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import attrs
+import numpy as np
+import psutil
+from rich.console import Group
+from rich.table import Table as RichTable
+
+from gossamer.protocol.kernel.struct import Struct
+from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.state.state import make_state
+from gossamer.sim.churn import ChurnTrace
+from gossamer.sim.errors import ScenarioError
+from gossamer.sim.studies.peers.inputs.scenario import SHARED_SETTINGS, Scenario, System
+from gossamer.sim.studies.peers.running.preparation import prepare
+
+# Memory of a process with the compiler and all libraries loaded, and what compiling takes beyond
+# it in a first run; both measured and rounded up.
+PROCESS_BYTES = 400 * 2**20
+COMPILING_BYTES = 512 * 2**20
+
+
+@attrs.frozen(kw_only=True)
+class Preview:
+    """The size of a run.
+
+    Attributes:
+        scenario: what would run.
+        nodes: nodes that take part.
+        rounds: rounds to run.
+        settings: of every system, by its name.
+        memory_bytes: about what the process will need when all systems run at a time.
+        population: fewest, mean and most nodes online at the beginning of a round.
+    """
+
+    scenario: Scenario
+    nodes: int
+    rounds: int
+    settings: dict[str, Settings]
+    memory_bytes: int
+    population: tuple[int, float, int]
+
+
+def preview(scenario: Scenario) -> Preview:
+    """Check ``scenario`` against its trace and this machine, without running it.
+
+    Raises:
+        TraceError: the churn trace is missing or impossible.
+        ScenarioError: the scenario cannot be run, see `prepare`, or asks for more than the machine
+            has.
+    """
+    prepared = prepare(scenario)
+    trace, nodes, rounds = prepared.trace, prepared.nodes, prepared.rounds
+    spec = scenario.subscriptions
+    settings = {
+        system.name: system.settings_for(nodes, spec, scenario.events, scenario.seed)
+        for system in scenario.systems
+    }
+    needed = PROCESS_BYTES + nodes * sum(map(bytes_per_node, settings.values()))
+    _check_memory(scenario, nodes, needed)
+    return Preview(
+        scenario=scenario,
+        nodes=nodes,
+        rounds=rounds,
+        settings=settings,
+        memory_bytes=needed,
+        population=_population(trace, scenario, nodes, rounds),
+    )
+
+
+def preview_table(seen: Preview) -> Group:
+    """What ``seen`` says, for people."""
+    sizes = RichTable(
+        title=f"{seen.scenario.name}: would run",
+        title_justify="left",
+        title_style="bold",
+        show_header=False,
+    )
+    for label, value in _size_rows(seen):
+        sizes.add_row(label, value)
+    systems = RichTable("system", "preset", "differs from paper in")
+    for system in seen.scenario.systems:
+        systems.add_row(system.name, system.preset, _differences(seen, system))
+    return Group(sizes, systems)
+
+
+def bytes_per_node(settings: Settings) -> int:
+    """Bytes that one more node adds to the protocol's state."""
+    return _array_bytes(make_state(settings, 2)) - _array_bytes(make_state(settings, 1))
+
+
+def _array_bytes(value: Any) -> int:
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if isinstance(value, Struct):
+        return sum(_array_bytes(part) for part in value.__getstate__().values())
+    if isinstance(value, tuple):
+        return sum(map(_array_bytes, value))
+    return 0
+
+
+def _check_memory(scenario: Scenario, nodes: int, needed: int) -> None:
+    present = psutil.virtual_memory().total
+    if needed > present:
+        expected = (
+            f"fewer: with {len(scenario.systems)} systems they need {_gib(needed)}, "
+            f"and this machine has {_gib(present)}"
+        )
+        raise ScenarioError(None, "nodes", nodes, expected)
+
+
+def _population(
+    trace: ChurnTrace | None, scenario: Scenario, nodes: int, rounds: int
+) -> tuple[int, float, int]:
+    if trace is None:
+        return nodes, float(nodes), nodes
+    online = trace.limited(nodes).population(np.arange(rounds) * scenario.round_s)
+    return int(online.min()), float(online.mean()), int(online.max())
+
+
+def _size_rows(seen: Preview) -> list[tuple[str, str]]:
+    scenario, spec = seen.scenario, seen.scenario.subscriptions
+    fewest, mean, most = seen.population
+    hours = seen.rounds * scenario.round_s / 3600
+    published = max(seen.rounds - scenario.events.warm_up_rounds, 0) * scenario.events.per_round
+    memory, compiling = _gib(seen.memory_bytes), _gib(COMPILING_BYTES)
+    ranges = f"{100 * spec.width:g} % of the domain on average"
+    return [
+        ("nodes", f"{seen.nodes:,}"),
+        ("online", f"{fewest:,} to {most:,}, on average {mean:,.0f}"),
+        ("churn", str(scenario.churn.trace) if scenario.churn else "none"),
+        ("rounds", f"{seen.rounds:,} of {scenario.round_s:g} s, {hours:,.1f} h in all"),
+        ("engine", scenario.engine),
+        ("subscriptions", f"{spec.per_node} a node, {spec.kind}, {ranges}"),
+        ("attributes", f"{spec.attributes}"),
+        ("events", f"{published:,.0f}, {scenario.events.per_round:g} a round"),
+        ("seed", f"{scenario.seed}"),
+        ("memory", f"about {memory}, in a first run, which compiles, {compiling} more"),
+    ]
+
+
+def _differences(seen: Preview, system: System) -> str:
+    """The settings in which a system differs from the preset `paper`, as `name = value`."""
+    paper = System(name="paper").settings_for(
+        seen.nodes, seen.scenario.subscriptions, seen.scenario.events, seen.scenario.seed
+    )
+    own = attrs.asdict(seen.settings[system.name])
+    changed = [
+        f"{name} = {json.dumps(own[name])}"
+        for name, value in attrs.asdict(paper).items()
+        if own[name] != value and name not in SHARED_SETTINGS
+    ]
+    return ", ".join(changed) or "nothing"
+
+
+def _gib(count: int) -> str:
+    return f"{count / 2**30:.1f} GiB"

@@ -1,0 +1,94 @@
+"""What a run of peers needs beside its scenario: files read, and everything refused that can be.
+
+`gossamer sim check`, `gossamer sim run` and `simulate` all begin with this, so that none of them
+takes what another refuses.
+"""
+
+from __future__ import annotations
+
+import math
+
+import attrs
+import psutil
+
+from gossamer.sim.churn import ChurnTrace
+from gossamer.sim.errors import ScenarioError
+from gossamer.sim.studies.peers.inputs.publications import PARTS, publication_times
+from gossamer.sim.studies.peers.inputs.scenario import Scenario
+from gossamer.sim.studies.peers.running.driver import make_latency
+from gossamer.sim.studies.peers.running.population import load_trace, size_of
+from gossamer.sim.study.scenario_checks import check
+
+# What is kept of a round of a system, measured and rounded up.
+ROUND_BYTES = 400
+
+
+@attrs.frozen(eq=False)
+class Prepared:
+    """What a scenario comes to.
+
+    Attributes:
+        trace: of the churn, as it is played; None for a steady population.
+        nodes, rounds: how many.
+    """
+
+    trace: ChurnTrace | None
+    nodes: int
+    rounds: int
+
+
+def prepare(scenario: Scenario) -> Prepared:
+    """Read the files of a scenario, and check what nobody sees from the scenario alone.
+
+    Raises:
+        TraceError: the churn trace is missing or impossible.
+        ScenarioError: another file is; the trace has fewer nodes or rounds than are asked for;
+            nobody is ever online; or nothing would be published, although events are asked for.
+    """
+    trace = load_trace(scenario.churn) if scenario.churn is not None else None
+    nodes, rounds = size_of(scenario, trace)
+    # The matrix is read again by each engine; whose rows the nodes take is of no matter here.
+    make_latency(scenario.network, 1, scenario.seed)
+    _check_rounds(scenario, rounds)
+    if trace is not None:
+        _check_population(scenario, trace.limited(nodes), rounds)
+    return Prepared(trace=trace, nodes=nodes, rounds=rounds)
+
+
+def _check_rounds(scenario: Scenario, rounds: int) -> None:
+    """Refuse runs of more rounds than there is memory for, or too few to publish and measure."""
+    most = psutil.virtual_memory().total // (ROUND_BYTES * len(scenario.systems))
+    expected = f"at most {most}, for which this machine has memory"
+    check(rounds <= most, "rounds", rounds, expected)
+    events = scenario.events
+    if events.per_round == 0:
+        return
+    least = events.warm_up_rounds + math.ceil(1 / events.per_round)
+    if math.floor((rounds - events.warm_up_rounds) * events.per_round) < 1:
+        expected = (
+            f"at least {least}, so that an event is published: events.warm_up_rounds is "
+            f"{events.warm_up_rounds} and events.per_round {events.per_round:g}"
+        )
+        raise ScenarioError(None, "rounds", rounds, expected)
+
+
+def _check_population(scenario: Scenario, trace: ChurnTrace, rounds: int) -> None:
+    """Refuse a trace without anybody, or with nobody who could publish."""
+    assert scenario.churn is not None
+    file, end_s = str(scenario.churn.trace), rounds * scenario.round_s
+    online = trace.start_s < end_s
+    if not online.any():
+        expected = f"one that has a node online in the {end_s:g} s that are played"
+        raise ScenarioError(file, "churn", None, expected, found="a trace with nobody online")
+    times_s = publication_times(scenario.events, rounds, PARTS, scenario.round_s)
+    # Whoever is online at the end of the trace stays for the rest of the last round.
+    seen = trace.population(times_s[times_s < trace.duration_s])
+    stays = bool((trace.end_s == trace.duration_s).any()) and bool(
+        (times_s >= trace.duration_s).any()
+    )
+    if len(times_s) and not stays and not (seen > 0).any():
+        expected = (
+            f"one that has a node online when an event is published, from {times_s[0]:g} s on "
+            f"(events.warm_up_rounds is {scenario.events.warm_up_rounds})"
+        )
+        raise ScenarioError(file, "churn", None, expected, found="a trace with nobody to publish")

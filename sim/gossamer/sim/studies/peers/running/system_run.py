@@ -1,0 +1,316 @@
+"""One system of a run: Vinifera, or the baseline, through all its rounds.
+
+What counts as a hit is said in `gossamer.sim.studies.peers.inputs.publications`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from gossamer.protocol.kernel.errors import CapacityError
+from gossamer.protocol.peer.settings.profile import coarse_range
+from gossamer.protocol.peer.state.state import COUNTER_NAMES, State, identifiers, make_state
+from gossamer.protocol.peer.step import publish_record, subscribe
+from gossamer.sim.churn import ChurnTrace
+from gossamer.sim.studies.peers.inputs.publications import (
+    PARTS,
+    ROUNDS_TO_ARRIVE,
+    due_at,
+    end_of_part,
+    matching,
+    per_cycle_sums,
+    published_before,
+    publisher_of,
+)
+from gossamer.sim.studies.peers.inputs.scenario import Scenario, System
+from gossamer.sim.studies.peers.inputs.workload import Workload
+from gossamer.sim.studies.peers.measuring.overlay_measures import (
+    in_degrees,
+    mean_friend_utility,
+    ring_correctness,
+    snapshot,
+)
+from gossamer.sim.studies.peers.measuring.records import (
+    CYCLE_COLUMNS,
+    DELIVERY_COLUMNS,
+    EVENT_COLUMNS,
+    NODE_COLUMNS,
+    SystemRecord,
+)
+from gossamer.sim.studies.peers.running.collector import (
+    COSTS,
+    KINDS,
+    LOG_CYCLE,
+    LOG_EVENT,
+    LOG_HOPS,
+    LOG_NODE,
+    LOG_TREE_HOPS,
+    NOT_CONTROL,
+    UNWRITTEN,
+    WRITTEN,
+    make_collector,
+)
+from gossamer.sim.studies.peers.running.driver import make_driver
+from gossamer.sim.studies.peers.running.population import Population, size_of
+from gossamer.sim.study.records import table_of_rows
+
+_LARGEST_PICTURE = 20_000
+_SMALLEST_LOG, _LARGEST_LOG = 1 << 16, 1 << 22
+# As many events are watched as fit, so that whoever takes one again, late, is not counted again.
+_WATCHED_BYTES = 1 << 24
+
+
+@attrs.define
+class _Watched:
+    """An event under way, and who has to get it."""
+
+    event: int
+    cycle: int
+    time_s: float
+    publisher: int
+    due: npt.NDArray[np.bool_]
+
+
+class SystemRun:
+    """Runs one system of a scenario round by round; can be pickled between rounds.
+
+    Args:
+        scenario: the run.
+        system: which of its systems.
+        trace: the churn trace, loaded; None for a steady population.
+    """
+
+    def __init__(self, scenario: Scenario, system: System, trace: ChurnTrace | None) -> None:
+        self.scenario = scenario
+        self.system = system
+        self.nodes, self.rounds = size_of(scenario, trace)
+        spec = scenario.subscriptions
+        self.settings = system.settings_for(self.nodes, spec, scenario.events, scenario.seed)
+        self.workload = Workload(spec, scenario.seed)
+        self.state = make_state(self.settings, self.nodes)
+        subscribe_all(self.state, *self.workload.subscriptions(self.nodes))
+        self.population = Population(self.nodes, trace, scenario.seed)
+        steady = trace is None and scenario.engine == "cycle"
+        self._parts = 1 if steady else PARTS
+        self._events = published_before(scenario.events, self.rounds)
+        per_round = int(np.diff(self._events).max(initial=0))
+        events = int(self._events[-1])
+        # Events are watched until the round is over in which they have to arrive, at least.
+        needed = per_round * (ROUNDS_TO_ARRIVE + 1) + 1
+        slots = max(needed, min(events, _WATCHED_BYTES // self.nodes))
+        self.collector = make_collector(self.nodes, slots, events, self._log_rows(per_round))
+        self.engine = make_driver(scenario, self.settings, self.state, self.collector)
+        self.population.start(self.state, self.engine.network.alive)
+        self._watched: list[_Watched] = []
+        self._logs: list[npt.NDArray[np.int64]] = []
+        self._event_rows: list[tuple[float, ...]] = []
+        self._cycle_rows: list[tuple[float, ...]] = []
+
+    def _log_rows(self, per_round: int) -> int:
+        """How many deliveries there may be before the log is emptied, which is once a part."""
+        together = -(-per_round // self._parts) * self.nodes
+        return max(4 * self.nodes, _SMALLEST_LOG, min(together, _LARGEST_LOG))
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = dict(self.__dict__)
+        kept["engine"] = self.engine.dynamic_state()
+        return kept
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        dynamic = kept.pop("engine")
+        self.__dict__.update(kept)
+        self.engine = make_driver(self.scenario, self.settings, self.state, self.collector)
+        self.engine.restore(dynamic)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all rounds have been run."""
+        return self.engine.cycle >= self.rounds
+
+    def run_round(self) -> None:
+        """Run one round: churn, publications and the nodes' turns, interleaved in parts."""
+        engine, round_s = self.engine, self.scenario.round_s
+        cycle = engine.cycle
+        first, last = int(self._events[cycle]), int(self._events[cycle + 1])
+        engine.begin_round()
+        kinds_before = self.collector.kinds.copy()
+        for part in range(self._parts):
+            time_s = end_of_part(cycle, part, self._parts, round_s)
+            self.population.advance(engine, time_s)
+            for event in range(first + part, last, self._parts):
+                self._publish(event, time_s)
+            engine.run_part(part, self._parts)
+            self._flush_log()
+        engine.end_round()
+        self._flush_log()
+        self._settle(cycle)
+        self._measure(cycle, last - first, self.collector.kinds - kinds_before)
+
+    def _publish(self, event: int, time_s: float) -> None:
+        alive = self.engine.network.alive
+        publisher = publisher_of(self.workload.publisher_draws(event, 1)[0], alive)
+        if publisher is None:
+            return
+        values = self.workload.events(event, 1)[0]
+        slot = event % len(self.collector.watched)
+        self.collector.watched[slot] = event
+        self.collector.reached[slot] = False
+        self.collector.burdens[slot] = False
+        online, wanting = self.population, matching(self.state, values)
+        due = due_at(
+            time_s, self.scenario.round_s, alive, online.joined_s, online.leaves_s, wanting
+        )
+        self._watched.append(_Watched(event, self.engine.cycle, time_s, publisher, due))
+        self.engine.inject(publish_record(publisher, event, values))
+        self._flush_log()
+
+    def _flush_log(self) -> None:
+        written = int(self.collector.logged[WRITTEN])
+        if self.collector.logged[UNWRITTEN]:
+            raise CapacityError("the log of deliveries", len(self.collector.log))
+        if written:
+            self._logs.append(self.collector.log[:written].copy())
+            self.collector.logged[WRITTEN] = 0
+
+    def _settle(self, cycle: int) -> None:
+        """Write the rows of events whose round after publication has passed."""
+        final = cycle + 1 >= self.rounds
+        while self._watched and (final or self._watched[0].cycle < cycle):
+            watched = self._watched.pop(0)
+            slot = watched.event % len(self.collector.watched)
+            self._event_rows.append(
+                (
+                    watched.event,
+                    watched.cycle,
+                    watched.time_s,
+                    watched.publisher,
+                    int(watched.due.sum()),
+                    int((watched.due & self.collector.reached[slot]).sum()),
+                )
+            )
+
+    def _measure(self, cycle: int, events: int, kinds: npt.NDArray[np.int64]) -> None:
+        alive = self.engine.network.alive
+        ring = utility = float("nan")
+        if cycle % self.scenario.measure_every == 0 or cycle + 1 == self.rounds:
+            ring = ring_correctness(self.state, alive)
+            utility = mean_friend_utility(self.state, alive)
+        control = int(kinds.sum() - sum(int(kinds[kind]) for kind in NOT_CONTROL if kind < KINDS))
+        self._cycle_rows.append(
+            (
+                cycle,
+                cycle * self.scenario.round_s,
+                int(alive.sum()),
+                control,
+                events,
+                int(self.state.table_count[alive].sum()),
+                ring,
+                utility,
+            )
+        )
+
+    def record(self) -> SystemRecord:
+        """What has happened so far, as tables."""
+        deliveries, repeated = self._deliveries()
+        events = self._event_table(repeated)
+        cycles = self._cycle_table(events, deliveries)
+        counters = self.state.counters.sum(axis=0)
+        totals: dict[str, int | float] = {
+            name: int(value) for name, value in zip(COUNTER_NAMES, counters, strict=True)
+        }
+        alive = self.engine.network.alive
+        return SystemRecord(
+            name=self.system.name,
+            settings={"preset": self.system.preset, **attrs.asdict(self.settings)},
+            events=events,
+            deliveries=deliveries,
+            nodes=self._node_table(len(events["event"])),
+            cycles=cycles,
+            overlay=snapshot(self.state, alive) if self.nodes <= _LARGEST_PICTURE else None,
+            totals=totals,
+        )
+
+    def _event_table(self, repeated: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[Any]]:
+        """The table of events, with what they have cost so far; ``repeated`` are deliveries."""
+        kinds = {
+            name: kind
+            for name, kind in EVENT_COLUMNS.items()
+            if name not in COSTS and name != "duplicates"
+        }
+        table = table_of_rows(self._event_rows, kinds)
+        costs = dict(zip(COSTS, self.collector.costs[table["event"]].T, strict=True))
+        costs["duplicates"] = np.bincount(repeated, minlength=len(self.collector.costs))[
+            table["event"]
+        ]
+        table |= {name: cost.astype(EVENT_COLUMNS[name]) for name, cost in costs.items()}
+        return {name: table[name] for name in EVENT_COLUMNS}
+
+    def _deliveries(self) -> tuple[dict[str, npt.NDArray[Any]], npt.NDArray[np.int64]]:
+        """The table of first deliveries, and the event of every further one."""
+        log = np.concatenate(self._logs) if self._logs else np.empty((0, 5), np.int64)
+        _, first = np.unique(log[:, LOG_EVENT] * self.nodes + log[:, LOG_NODE], return_index=True)
+        is_first = np.zeros(len(log), np.bool_)
+        is_first[first] = True
+        repeated, log = log[~is_first, LOG_EVENT], log[is_first]
+        columns = {
+            "event": log[:, LOG_EVENT],
+            "node": log[:, LOG_NODE],
+            "hops": log[:, LOG_HOPS],
+            "tree_hops": log[:, LOG_TREE_HOPS],
+            "time_s": log[:, LOG_CYCLE] * self.scenario.round_s,
+        }
+        table = {name: columns[name].astype(kind) for name, kind in DELIVERY_COLUMNS.items()}
+        return table, repeated
+
+    def _cycle_table(
+        self, events: dict[str, npt.NDArray[Any]], deliveries: dict[str, npt.NDArray[Any]]
+    ) -> dict[str, npt.NDArray[Any]]:
+        names = (
+            "cycle",
+            "time_s",
+            "population",
+            "control_messages",
+            "events",
+            "routing_table_entries",
+            "ring_correct",
+            "friend_utility",
+        )
+        kinds = {name: CYCLE_COLUMNS[name] for name in names}
+        table = table_of_rows(self._cycle_rows, kinds)
+        for name, sums in per_cycle_sums(len(table["cycle"]), events, deliveries).items():
+            table[name] = sums.astype(CYCLE_COLUMNS[name])
+        return {name: table[name] for name in CYCLE_COLUMNS}
+
+    def _node_table(self, events: int) -> dict[str, npt.NDArray[Any]]:
+        collector, state = self.collector, self.state
+        columns = {
+            "node": np.arange(self.nodes),
+            "load": collector.burdened / max(events, 1),
+            "received": collector.received,
+            "uninterested": collector.uninterested,
+            "forwarded": collector.forwarded,
+            "routing_table_entries": state.table_count,
+            "identifier": identifiers(state),
+            "in_degree": in_degrees(state, self.engine.network.alive),
+        }
+        return {name: columns[name].astype(kind) for name, kind in NODE_COLUMNS.items()}
+
+
+def subscribe_all(
+    s: State, boxes: npt.NDArray[np.int64], constrained: npt.NDArray[np.int64]
+) -> None:
+    """Give every row its subscriptions: int64[n, S, 2A] and int64[n, S], see `Workload`."""
+    if s.constrained.shape[1] > 1 or s.params.profile_ranges > 1:
+        for p in range(len(boxes)):
+            wanted = constrained[p] >= 0
+            subscribe(s, p, boxes[p][wanted], constrained[p][wanted])
+        return
+    s.constrained[:] = constrained
+    s.subscriptions[:] = boxes
+    wanted = constrained[:, 0] >= 0
+    low, high = boxes[wanted, 0, 0::2], boxes[wanted, 0, 1::2]
+    s.sampler.profile[wanted, s.params.first_range :] = coarse_range(low, high)

@@ -1,0 +1,226 @@
+"""Pictures of a SCOT and of bursts on it; to be made and saved within `plot_style`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import networkx as nx
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch
+
+from gossamer.protocol.brokers.scot import Scot
+from gossamer.protocol.brokers.scot.overlay.topology import Link
+from gossamer.sim.results.plot_style import (
+    BLUE,
+    HEIGHT_IN,
+    INK,
+    VERMILION,
+    WIDTH_IN,
+    SystemStyle,
+    filled,
+    legend_below,
+    plot_style,
+    save,
+    system_styles,
+)
+from gossamer.sim.studies.scot.burst import BurstResult
+from gossamer.sim.studies.scot.records import ScotRunRecord
+from gossamer.sim.study.plot import Plot
+
+Point = tuple[float, float]
+Floats = npt.NDArray[np.float64]
+Results = Mapping[str, BurstResult]
+
+_MICROSECONDS: Final = 1e-6
+_IN_A_POINT: Final = 1_000
+_POINTS: Final = 400
+
+
+def plot_scot(scot: Scot) -> Figure:
+    """An overlay, clusters as layers and regions as columns.
+
+    Links within clusters are blue, those between clusters vermilion; edge brokers are hollow.
+    """
+    columns = {region: i for i, region in enumerate(column_order(scot))}
+    size = (max(WIDTH_IN, 0.55 * len(columns) + 1), max(HEIGHT_IN, 0.85 * len(scot.clusters) + 1))
+    figure = Figure(figsize=size)
+    axes = figure.subplots()
+    for link in scot.links():
+        _draw_link(axes, link, columns)
+    for broker in scot.brokers:
+        edge = scot.position(broker).is_edge
+        colour = "white" if edge else INK
+        x, y = columns[broker.region], broker.cluster
+        axes.plot(x, y, "o", color=INK, markerfacecolor=colour, markersize=7, zorder=3)
+    axes.set_xticks(list(columns.values()), list(columns))
+    axes.set_yticks(list(scot.clusters))
+    axes.set_xlabel("region")
+    axes.set_ylabel("cluster")
+    axes.set_title(f"{scot.broker_count} brokers in {len(scot.clusters)} clusters")
+    axes.grid(visible=False)
+    axes.margins(0.05, 0.12)
+    return figure
+
+
+def column_order(scot: Scot) -> list[str]:
+    """Regions in an order that keeps neighbours near: depth first along the longest path."""
+    graph: nx.Graph[str] = nx.Graph()
+    graph.add_nodes_from(scot.regions)
+    links = scot.intra_cluster_links(0)
+    graph.add_edges_from((one.region, other.region) for one, other in links)
+    far = nx.eccentricity(graph)
+    start = max(scot.regions, key=far.__getitem__)
+    order: list[str] = []
+    _visit(graph, start, None, order)
+    return order
+
+
+def plot_delays(results: Results) -> Figure:
+    """The largest delay of every 1,000 notifications received, or of fewer, as in Fig. 11."""
+    figure, axes = _plot()
+    for name, style in system_styles(results).items():
+        x, y = largest_delays(results[name])
+        _line(axes, x, y, style)
+    axes.set(title="Largest delay (s)", xlabel="received at (s)", ylim=(0, None))
+    legend_below(figure, axes)
+    return figure
+
+
+def plot_queues(results: Results) -> Figure:
+    """The longest output queue over time."""
+    figure, axes = _plot()
+    for name, style in system_styles(results).items():
+        result = results[name]
+        x, y = longest_queues(result)
+        _line(axes, x, y, style)
+    axes.set(title="Longest output queue (messages)", xlabel="time (s)", ylim=(0, None))
+    legend_below(figure, axes)
+    return figure
+
+
+def plot_messages(results: Results) -> Figure:
+    """Messages by kind of link and of message, a bar for each way of routing."""
+    figure, axes = _plot()
+    kinds = ("subscriptions", "of them duplicates", "within clusters", "between clusters")
+    width = 0.8 / len(results)
+    for place, (name, style) in enumerate(system_styles(results).items()):
+        one = results[name]
+        heights = (
+            one.subscription_messages,
+            one.subscription_duplicates,
+            one.intra_messages,
+            one.inter_messages,
+        )
+        left = np.arange(len(kinds)) - 0.4 + (place + 0.5) * width
+        axes.bar(left, heights, width, **filled(style), label=style.label)
+    axes.set_xticks(range(len(kinds)), [*kinds[:2], *(f"notifications,\n{k}" for k in kinds[2:])])
+    axes.set(title="Messages between brokers")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    legend_below(figure, axes)
+    return figure
+
+
+def write_plots(record: ScotRunRecord, folder: Path) -> list[Plot]:
+    """Draw the overlay and the run into the new folder ``folder``, as SVG and PNG."""
+    folder.mkdir()
+    results = {name: one.result for name, one in record.systems.items()}
+    scot = next(iter(record.systems.values())).burst.scot
+    with plot_style():
+        found = [
+            ("overlay", "Overlay", _OVERLAY, plot_scot(scot)),
+            ("delay", "Delay", _DELAY, plot_delays(results)),
+            ("queues", "Output queues", _QUEUES, plot_queues(results)),
+            ("messages", "Messages by link", _MESSAGES, plot_messages(results)),
+        ]
+        return [
+            Plot(name, title, caption, *save(figure, folder, name))
+            for name, title, caption, figure in found
+        ]
+
+
+_OVERLAY: Final = (
+    "Clusters as layers, regions as columns; links within clusters blue, those between clusters "
+    "vermilion; edge brokers are hollow."
+)
+_DELAY: Final = (
+    "The largest delay of every 1,000 notifications received, or of a fiftieth of all, since "
+    "publishers began (Fig. 11 of the paper)."
+)
+_QUEUES: Final = "The longest output queue of any link since publishers began."
+_MESSAGES: Final = "Messages from broker to broker, by what they carry and by the kind of link."
+
+
+def largest_delays(result: BurstResult) -> tuple[Floats, Floats]:
+    """Time and largest delay of deliveries in groups of 1,000, or of a fiftieth if they are few.
+
+    Both in seconds; time since publishing began, of the first delivery of a group.
+    """
+    received = np.cumsum(result.clients)
+    if not len(received):
+        return np.zeros(0), np.zeros(0)
+    size = max(1, min(_IN_A_POINT, int(received[-1]) // 50))
+    starts = np.unique((received - result.clients) // size, return_index=True)[1]
+    at = (result.received[starts] - result.started).astype(np.float64)
+    return at * _MICROSECONDS, np.maximum.reduceat(result.delays, starts) * _MICROSECONDS
+
+
+def longest_queues(result: BurstResult) -> tuple[Floats, Floats]:
+    """Time in seconds since publishing began, and the longest output queue.
+
+    Some hundred points; each stands for the windows up to the next, and has the longest of them.
+    """
+    at, lengths = result.windows[:, 0] - result.started, result.windows[:, 1]
+    starts = np.arange(0, len(at), max(1, len(at) // _POINTS))
+    if not len(starts):
+        return np.zeros(0), np.zeros(0)
+    longest = np.maximum.reduceat(lengths, starts).astype(np.float64)
+    return at[starts].astype(np.float64) * _MICROSECONDS, longest
+
+
+def _line(axes: Axes, x: Floats, y: Floats, style: SystemStyle) -> None:
+    # Dashed ones above, where lines coincide.
+    above = 3 if style.dashes != "-" else 2
+    axes.plot(x, y, color=style.colour, linestyle=style.dashes, label=style.label, zorder=above)
+
+
+def _plot() -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN))
+    return figure, figure.subplots()
+
+
+def _visit(graph: nx.Graph[str], region: str, origin: str | None, order: list[str]) -> None:
+    order.append(region)
+    onward = [other for other in graph[region] if other != origin]
+    # Short branches first, so that the longest path goes on to the right.
+    for other in sorted(onward, key=lambda branch: _depth(graph, branch, region)):
+        _visit(graph, other, region, order)
+
+
+def _depth(graph: nx.Graph[str], region: str, origin: str) -> int:
+    onward = (other for other in graph[region] if other != origin)
+    return 1 + max((_depth(graph, other, region) for other in onward), default=0)
+
+
+def _draw_link(axes: Axes, link: Link, columns: Mapping[str, int]) -> None:
+    (one, other) = link
+    inter = one.cluster != other.cluster
+    ends: list[Point] = sorted((columns[end.region], end.cluster) for end in link)
+    steps = abs(ends[0][0] - ends[1][0]) + abs(ends[0][1] - ends[1][1])
+    # Straight between neighbours of the grid, else bent past those that lie between.
+    bend = 0.0 if steps == 1 else 0.18
+    patch = FancyArrowPatch(
+        ends[0],
+        ends[1],
+        arrowstyle="-",
+        connectionstyle=f"arc3,rad={bend}",
+        color=VERMILION if inter else BLUE,
+        linewidth=0.8 if inter else 1.5,
+        alpha=0.45 if inter else 0.9,
+        zorder=1 if inter else 2,
+    )
+    axes.add_patch(patch)

@@ -1,0 +1,149 @@
+"""What a run of a SCOT leaves in memory, and the measures of each way of routing.
+
+A table is a mapping from column name to a one-dimensional NumPy array; all columns of a table have
+one length. Times are seconds of simulated time since publishers began.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+
+from gossamer.sim.studies.scot.burst import FIRST, MINUTE, SECOND, Burst, BurstResult
+from gossamer.sim.study.records import Table
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class RoutingRecord:
+    """What one way of routing did.
+
+    Attributes:
+        name: the way of routing, also of its folder in the results.
+        burst: what was run.
+        result: what happened.
+        peak_rss_bytes: largest resident memory of its process.
+    """
+
+    name: str
+    burst: Burst
+    result: BurstResult
+    peak_rss_bytes: int
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The brokers', plain values."""
+        return attrs.asdict(self.burst.settings)
+
+    @property
+    def totals(self) -> Mapping[str, int | float]:
+        """Counts that stand in no table."""
+        result = self.result
+        return {
+            "inter_messages": result.inter_messages,
+            "intra_messages": result.intra_messages,
+            "matchings": result.matchings,
+            "detours": result.detours,
+            "subscription_messages": result.subscription_messages,
+            "subscription_duplicates": result.subscription_duplicates,
+            "kept_back": result.kept_back,
+            "table_entries": result.table_entries,
+            **{f"case_{case}": number for case, number in result.cases.items()},
+        }
+
+    def tables(self) -> Iterator[tuple[str, Table]]:
+        """Every table with its name, always in the same order.
+
+        ``deliveries`` has a row for each broker that handed a publication to clients, ``queues``
+        one for each window, ``subscriptions`` one for each subscription.
+        """
+        result = self.result
+        yield (
+            "deliveries",
+            {
+                "published_s": (result.published - result.started) / SECOND,
+                "delay_s": result.delays / SECOND,
+                "clients": result.clients,
+                "burst": result.burst,
+            },
+        )
+        time, longest, total, burst = np.ascontiguousarray(result.windows.T)
+        yield (
+            "queues",
+            {
+                "time_s": (time - result.started) / SECOND,
+                "longest": longest,
+                "total": total,
+                "burst": burst,
+            },
+        )
+        yield "subscriptions", {"delay_s": result.subscription_delays / SECOND}
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class ScotRunRecord:
+    """A finished run: the same burst under several ways of routing.
+
+    Attributes:
+        scenario: the scenario as plain values.
+        scenario_text: the scenario file as the user wrote it.
+        seed: of everything random.
+        versions: of gossamer, Python and the libraries that matter.
+        wall_s: wall-clock time of the run.
+        peak_rss_bytes: largest resident memory of a process.
+        systems: the ways of routing by name.
+    """
+
+    scenario: Mapping[str, Any]
+    scenario_text: str
+    seed: int
+    versions: Mapping[str, str]
+    wall_s: float
+    peak_rss_bytes: int
+    systems: Mapping[str, RoutingRecord]
+
+
+def summarise_routing(record: RoutingRecord) -> dict[str, Any]:
+    """The entry of ``summary.json``, see `measures`."""
+    return {
+        **summarise_burst(record.burst, record.result),
+        "totals": dict(record.totals),
+        "settings": dict(record.settings),
+    }
+
+
+def summarise_burst(burst: Burst, result: BurstResult) -> dict[str, Any]:
+    """The values of `measures.SCOT_MEASURES`; times in seconds, NaN where nothing was."""
+    last = result.started + FIRST
+    last += (burst.burst_notifications - 1) * MINUTE // burst.burst_per_minute
+    in_burst = burst.burst_notifications > 0 and bool(result.burst.any())
+    return {
+        "burst_delay_mean_s": result.mean_delay(burst=True) / SECOND,
+        "other_delay_mean_s": result.mean_delay(burst=False) / SECOND,
+        "delay_max_s": result.delays.max() / SECOND if len(result.delays) else float("nan"),
+        "share_below_1_s": result.share_below(SECOND),
+        "settled_s": (result.burst_ended - last) / SECOND if in_burst else float("nan"),
+        "output_queue_max": int(result.windows[:, 1].max(initial=0)),
+        "burst_queue_mean": result.mean_burst_queue,
+        "notification_messages": result.messages,
+        "inter_messages": result.inter_messages,
+        "intra_messages": result.intra_messages,
+        "matchings": result.matchings,
+        "rerouted": sum(result.cases.values()),
+        "cases": {str(case): number for case, number in result.cases.items()},
+        "detours": result.detours,
+        "subscription_messages": result.subscription_messages,
+        "subscription_duplicates": result.subscription_duplicates,
+        "subscription_delay_mean_s": _mean(result.subscription_delays) / SECOND,
+        "subscription_hops_mean": _mean(result.subscription_hops),
+        "kept_back": result.kept_back,
+        "table_entries_mean": result.table_entries / burst.scot.broker_count,
+        "publications": burst.publishers * burst.notifications + burst.burst_notifications,
+        "deliveries": result.deliveries,
+    }
+
+
+def _mean(values: Any) -> float:
+    return float(values.mean()) if len(values) else float("nan")

@@ -1,0 +1,353 @@
+"""A scenario of kind "scot": a burst on a structured cyclic overlay, typed and checked.
+
+May be built from these classes in a script or read from TOML (`scenario_file`). Every problem is a
+`ScenarioError` that names the field and what was expected. The paper is that on SCOT (OctopiS).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, ClassVar, Final
+
+import attrs
+
+from gossamer.protocol.brokers.scot import ROUTINGS, BrokerLabel, Scot, ScotSettings
+from gossamer.protocol.kernel.errors import ConfigError
+from gossamer.sim.errors import ScenarioError
+from gossamer.sim.studies.scot.burst import SECOND, Burst
+from gossamer.sim.studies.scot.overlays import FACTORS, OVERLAYS, scot_of
+from gossamer.sim.studies.scot.replay.network import Links, ServiceTimes
+from gossamer.sim.studies.scot.workloads import Quotes, Topics
+from gossamer.sim.studies.scot.workloads import Workload as Contents
+from gossamer.sim.study.scenario_checks import check, number, of_type, one_of, to_float, whole
+
+KIND: Final = "scot"
+TOPICS, QUOTES = "topics", "quotes"
+MOST_BROKERS: Final = 10_000
+MOST_SUBSCRIBERS: Final = 1_000_000
+MOST_PUBLICATIONS: Final = 100_000_000
+MOST_CONTENTS: Final = 5_000
+MOST_A_MINUTE: Final = 60_000_000
+
+# Nothing fails in a scenario, and its clients do not say what they have taken.
+SCOT_SETTINGS: Final = tuple(
+    field.name for field in attrs.fields(ScotSettings) if field.name not in ("routing", "take_over")
+)
+
+
+def _milliseconds(default: int) -> Any:
+    """A field of milliseconds; the default is given in microseconds."""
+    return attrs.field(
+        default=default / 1_000,
+        converter=to_float,
+        validator=number("a time from 0 to 1000000 ms", lambda time: 0 <= time <= 1e6),
+    )
+
+
+def _microseconds(milliseconds: float) -> int:
+    return round(SECOND / 1_000 * milliseconds)
+
+
+@attrs.frozen(kw_only=True)
+class Overlay:
+    """The factors of the overlay, whose Cartesian product it is.
+
+    Attributes:
+        name: "figure_8" or "figure_2" of the paper, or "factors", which are those below.
+        regions, region_links: vertices and edges of the acyclic factor.
+        clusters: vertices of the connectivity factor.
+        cluster_links: its edges; all there can be if None.
+    """
+
+    section: ClassVar[str] = "overlay."
+
+    name: str = attrs.field(default="figure_8", validator=one_of(*OVERLAYS, FACTORS))
+    regions: Sequence[str] = ()
+    region_links: Sequence[Sequence[str]] = ()
+    clusters: Sequence[int] = ()
+    cluster_links: Sequence[Sequence[int]] | None = None
+
+    def __attrs_post_init__(self) -> None:
+        for field in ("regions", "clusters"):
+            _check_vertices(f"overlay.{field}", getattr(self, field))
+        for field in ("region_links", "cluster_links"):
+            _check_edges(f"overlay.{field}", getattr(self, field))
+        for field in ("regions", "region_links", "clusters", "cluster_links"):
+            given = getattr(self, field)
+            expected = f'nothing but with name = "{FACTORS}"'
+            check(self.name == FACTORS or not given, f"overlay.{field}", given, expected)
+        brokers = len(self.regions) * len(self.clusters)
+        expected = f"at most {MOST_BROKERS:,} brokers in all"
+        check(brokers <= MOST_BROKERS, "overlay.clusters", len(self.clusters), expected)
+        self.build()
+
+    def build(self) -> Scot:
+        """The overlay; raises `ScenarioError` that names the factor without its property."""
+        if self.name != FACTORS:
+            return OVERLAYS[self.name]()
+        return scot_of(self.regions, self.region_links, self.clusters, self.cluster_links)
+
+
+@attrs.frozen(kw_only=True)
+class LinkTimes:
+    """What all links and uplinks have in common; guesses, see docs/scot.md.
+
+    Attributes:
+        latency_ms: from one end to the other.
+        gap_ms: how long a message takes its link.
+        uplink_gap_ms: how long it takes the broker that sends it, whatever the link.
+        bid_gap_ms: what each BID that a notification carries adds to both.
+    """
+
+    section: ClassVar[str] = "links."
+
+    latency_ms: float = _milliseconds(Links().latency)
+    gap_ms: float = _milliseconds(Links().gap)
+    uplink_gap_ms: float = _milliseconds(Links().uplink_gap)
+    bid_gap_ms: float = _milliseconds(Links().bid_gap)
+
+    def build(self) -> Links:
+        """In microseconds."""
+        return Links(
+            latency=_microseconds(self.latency_ms),
+            gap=_microseconds(self.gap_ms),
+            uplink_gap=_microseconds(self.uplink_gap_ms),
+            bid_gap=_microseconds(self.bid_gap_ms),
+        )
+
+
+@attrs.frozen(kw_only=True)
+class Service:
+    """How long brokers work on messages; guesses, see docs/scot.md.
+
+    Attributes:
+        matching_ms: on a notification that is matched with the routing table.
+        forwarding_ms: on one that is only passed on, by its BIDs.
+        bid_ms: on each BID that a notification carries.
+        subscription_ms: on a subscription, duplicates included.
+        unevenness: brokers take from 2 ** -unevenness to 2 ** unevenness times as long.
+    """
+
+    section: ClassVar[str] = "service."
+
+    matching_ms: float = _milliseconds(ServiceTimes().matching)
+    forwarding_ms: float = _milliseconds(ServiceTimes().forwarding)
+    bid_ms: float = _milliseconds(ServiceTimes().bid)
+    subscription_ms: float = _milliseconds(ServiceTimes().subscription)
+    unevenness: float = attrs.field(
+        default=0.0,
+        converter=to_float,
+        validator=number("a number from 0 to 10", lambda unevenness: 0 <= unevenness <= 10),
+    )
+
+    def build(self) -> ServiceTimes:
+        """In microseconds."""
+        return ServiceTimes(
+            matching=_microseconds(self.matching_ms),
+            forwarding=_microseconds(self.forwarding_ms),
+            bid=_microseconds(self.bid_ms),
+            subscription=_microseconds(self.subscription_ms),
+            unevenness=self.unevenness,
+        )
+
+
+@attrs.frozen(kw_only=True)
+class Workload:
+    """Who subscribes, and who publishes at a steady rate.
+
+    Attributes:
+        kind: "topics", or "quotes" with ten attributes.
+        topics: different publications of kind "topics"; a subscription is to one of them.
+        quotes: different publications of kind "quotes"; a subscription matches 2 % of them.
+        file: quotes to choose from, gzipped CSV; made-up ones if empty.
+        subscribers: clients with one subscription each.
+        subscribe_every_ms: time between two of them; 0: all at once.
+        publishers: how many.
+        notifications, per_minute: of each publisher.
+    """
+
+    section: ClassVar[str] = "workload."
+
+    kind: str = attrs.field(default=TOPICS, validator=one_of(TOPICS, QUOTES))
+    topics: int = attrs.field(default=50, validator=whole(1, MOST_CONTENTS))
+    quotes: int = attrs.field(default=100, validator=whole(1, MOST_CONTENTS))
+    file: str = attrs.field(
+        default="", validator=of_type(str, "the path of a file, or an empty text")
+    )
+    subscribers: int = attrs.field(default=500, validator=whole(0, MOST_SUBSCRIBERS))
+    subscribe_every_ms: float = _milliseconds(0)
+    publishers: int = attrs.field(default=20, validator=whole(1, MOST_SUBSCRIBERS))
+    notifications: int = attrs.field(default=20, validator=whole(1, MOST_PUBLICATIONS))
+    per_minute: int = attrs.field(default=60, validator=whole(1, MOST_A_MINUTE))
+
+    def __attrs_post_init__(self) -> None:
+        check(
+            self.publishers * self.notifications <= MOST_PUBLICATIONS,
+            "workload.notifications",
+            self.notifications,
+            f"at most {MOST_PUBLICATIONS:,} in all, with {self.publishers:,} publishers",
+        )
+        missing = bool(self.file) and not Path(self.file).is_file()
+        check(not missing, "workload.file", self.file, "a file that exists")
+
+    def contents(self, seed: int) -> Contents:
+        """What is published and subscribed to."""
+        if self.kind == TOPICS:
+            return Topics(self.topics)
+        return Quotes(self.quotes, seed, Path(self.file) if self.file else None)
+
+
+@attrs.frozen(kw_only=True)
+class HighRate:
+    """The publisher with a high rate (HRP), which causes the burst (Sec. 7.3).
+
+    Attributes:
+        notifications: of the burst; 0: there is none.
+        per_minute: its rate; the paper has 60,000 to 100,000.
+        subscribers: in each cluster, at other brokers.
+        broker: where it is, such as "B(vi,0)"; drawn if empty.
+    """
+
+    section: ClassVar[str] = "burst."
+
+    notifications: int = attrs.field(default=5_000, validator=whole(0, MOST_PUBLICATIONS))
+    per_minute: int = attrs.field(default=100_000, validator=whole(1, MOST_A_MINUTE))
+    subscribers: int = attrs.field(default=2, validator=whole(0, 1_000))
+    broker: str = attrs.field(default="", validator=of_type(str, 'a broker such as "B(vi,0)"'))
+
+    def label(self, scot: Scot) -> BrokerLabel | None:
+        """Where it is in an overlay; raises `ScenarioError` if there is no such broker."""
+        if not self.broker:
+            return None
+        try:
+            label = BrokerLabel.parse(self.broker)
+            scot.position(label)
+        except ConfigError as error:
+            expected = f"{error.expected} ({error.field})"
+            raise ScenarioError(None, "burst.broker", self.broker, expected) from None
+        return label
+
+
+@attrs.frozen(kw_only=True)
+class ScotScenario:
+    """A whole run: the same burst under several ways of routing.
+
+    Attributes:
+        name: for titles, and for the default name of the result folder.
+        seed: of everything random.
+        routings: ways of routing, side by side.
+        overlay, workload, burst, links, service: see there.
+        scot: fields of `ScotSettings` that differ from their defaults.
+    """
+
+    kind: ClassVar[str] = KIND
+
+    name: str = attrs.field(default="scot", validator=of_type(str, "a text"))
+    seed: int = attrs.field(default=1, validator=whole(0, (1 << 62) - 1))
+    routings: tuple[str, ...] = ROUTINGS
+    overlay: Overlay = attrs.field(factory=Overlay, validator=of_type(Overlay, "a table"))
+    workload: Workload = attrs.field(factory=Workload, validator=of_type(Workload, "a table"))
+    burst: HighRate = attrs.field(factory=HighRate, validator=of_type(HighRate, "a table"))
+    links: LinkTimes = attrs.field(factory=LinkTimes, validator=of_type(LinkTimes, "a table"))
+    service: Service = attrs.field(factory=Service, validator=of_type(Service, "a table"))
+    scot: Mapping[str, Any] = attrs.field(
+        factory=dict, validator=of_type(Mapping, "settings by name")
+    )
+
+    def __attrs_post_init__(self) -> None:
+        printable = self.name.isprintable() and bool(self.name.strip())
+        check(printable, "name", self.name, "one line of text, not empty")
+        self._check_routings()
+        for routing in self.routings:
+            self.settings(routing)
+        self.burst.label(self.overlay.build())
+
+    def _check_routings(self) -> None:
+        choices = ", ".join(ROUTINGS)
+        given = self.routings
+        listed = isinstance(given, list | tuple) and len(given) > 0
+        check(listed, "routings", given, f"a list of some of {choices}")
+        for routing in given:
+            known = isinstance(routing, str) and routing in ROUTINGS
+            check(known, "routings", routing, f"one of {choices}")
+        check(len(set(given)) == len(given), "routings", given, "each way of routing once")
+        object.__setattr__(self, "routings", tuple(given))
+
+    def settings(self, routing: str) -> ScotSettings:
+        """The settings of brokers that route in one way; raises `ScenarioError`."""
+        for field in attrs.fields(ScotSettings):
+            if field.name in self.scot:
+                _check_setting(field.name, self.scot[field.name], field.default)
+        for name, value in self.scot.items():
+            expected = "one of " + ", ".join(SCOT_SETTINGS)
+            check(name in SCOT_SETTINGS, f"scot.{name}", value, expected)
+        try:
+            return ScotSettings(routing=routing, **self.scot)
+        except ConfigError as error:
+            raise ScenarioError(None, f"scot.{error.field}", error.value, error.expected) from None
+
+    def run_of(self, routing: str) -> Burst:
+        """What happens under a way of routing."""
+        scot, workload, burst = self.overlay.build(), self.workload, self.burst
+        return Burst(
+            scot=scot,
+            settings=self.settings(routing),
+            links=self.links.build(),
+            service=self.service.build(),
+            workload=workload.contents(self.seed),
+            subscribers=workload.subscribers,
+            subscribe_every=_microseconds(workload.subscribe_every_ms),
+            publishers=workload.publishers,
+            notifications=workload.notifications,
+            per_minute=workload.per_minute,
+            burst_notifications=burst.notifications,
+            burst_per_minute=burst.per_minute,
+            burst_subscribers=burst.subscribers,
+            hrp=burst.label(scot),
+            seed=self.seed,
+        )
+
+
+def _check_setting(name: str, value: object, default: object) -> None:
+    """Settings are switches, or numbers within what a clock can count."""
+    if isinstance(default, bool):
+        check(isinstance(value, bool), f"scot.{name}", value, "true or false")
+    elif isinstance(default, int):
+        whole_number = type(value) is int and 0 < value <= 10**12
+        check(whole_number, f"scot.{name}", value, "a whole number of microseconds above 0")
+    elif isinstance(default, float):
+        finite = isinstance(value, int | float) and math.isfinite(value)
+        check(finite and not isinstance(value, bool), f"scot.{name}", value, "a number from 0 on")
+
+
+def _check_vertices(field: str, given: object) -> None:
+    kind = str if field == "overlay.regions" else int
+    listed = isinstance(given, list | tuple) and all(type(vertex) is kind for vertex in given)
+    expected = "a list of names" if kind is str else "a list of numbers"
+    check(listed, field, given, expected)
+
+
+def _check_edges(field: str, given: object) -> None:
+    if given is None:
+        return
+    listed = isinstance(given, list | tuple)
+    check(listed, field, given, "a list of pairs")
+    assert isinstance(given, list | tuple)
+    for pair in given:
+        paired = isinstance(pair, list | tuple) and len(pair) == 2
+        named = paired and all(type(end) in (str, int) for end in pair)
+        check(named, field, pair, "pairs of names, or of numbers")
+
+
+SECTIONS: Mapping[str, type] = MappingProxyType(
+    {
+        "overlay": Overlay,
+        "workload": Workload,
+        "burst": HighRate,
+        "links": LinkTimes,
+        "service": Service,
+    }
+)

@@ -1,0 +1,317 @@
+"""A scenario of kind "brokers": the controlled storm of both pruning papers, typed and checked.
+
+May be built from these classes in a script or read from TOML (`scenario_file`). Every problem is a
+`ScenarioError` that names the field and what was expected. "Selective paper" and "incremental
+paper" are the two on filter aggregation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar, Final
+
+import attrs
+
+from gossamer.protocol.brokers.tree import COVERINGS, BrokerSettings
+from gossamer.protocol.kernel.errors import ConfigError
+from gossamer.sim.errors import ScenarioError
+from gossamer.sim.studies.tree_brokers.covering_workload import Staircase
+from gossamer.sim.studies.tree_brokers.overlay.engine import Links
+from gossamer.sim.studies.tree_brokers.overlay.service import (
+    TABLE_II,
+    FixedTimes,
+    MeasuredTimes,
+    ProportionalTimes,
+    ServiceTimes,
+)
+from gossamer.sim.studies.tree_brokers.overlay.topology import OVERLAYS, BrokerOverlay
+from gossamer.sim.studies.tree_brokers.storm import SECOND, Storm
+from gossamer.sim.study.scenario_checks import check, number, of_type, one_of, to_float, whole
+
+KIND: Final = "brokers"
+# The storm needs publishers on one side of a core and subscribers on the other.
+STORM_OVERLAYS: Final = ("controlled_55", "controlled_49")
+SERVICES: Final = ("table_ii", "fixed", "proportional", "measured")
+MOST_SUBSCRIPTIONS: Final = 1_000_000
+MOST_PUBLICATIONS: Final = 10_000_000
+MOST_LOOKS: Final = 10_000_000
+
+BROKER_SETTINGS: Final = tuple(
+    field.name
+    for field in attrs.fields(BrokerSettings)
+    if field.init and field.name not in ("covering", "retained_publications")
+)
+
+
+def _seconds(low: float, high: float, default: float) -> Any:
+    """A field of seconds from ``low`` to ``high``."""
+    return attrs.field(
+        default=default,
+        converter=to_float,
+        validator=number(f"a time from {low:g} to {high:g} s", lambda time: low <= time <= high),
+    )
+
+
+def _milliseconds(default: float) -> Any:
+    return attrs.field(
+        default=default,
+        converter=to_float,
+        validator=number("a time from 0 to 1000000 ms", lambda time: 0 <= time <= 1e6),
+    )
+
+
+@attrs.frozen(kw_only=True)
+class Overlay:
+    """The brokers and their links.
+
+    Attributes:
+        name: of an overlay in `topology` that has a core between publishers and subscribers.
+        latency_ms: of a link; a guess, the papers' machines stood in one room.
+        gap_ms: between two messages on a link; 0: any number at once.
+        queue: messages that an input queue holds, the rest is dropped; 0: no bound.
+        congested: input queue from which a broker is told how congested it is; a guess.
+    """
+
+    section: ClassVar[str] = "overlay."
+
+    name: str = attrs.field(default="controlled_55", validator=one_of(*STORM_OVERLAYS))
+    latency_ms: float = _milliseconds(1.0)
+    gap_ms: float = _milliseconds(0.0)
+    queue: int = attrs.field(default=0, validator=whole(0, 1_000_000_000))
+    congested: int = attrs.field(default=100, validator=whole(0, 1_000_000_000))
+
+    def build(self) -> BrokerOverlay:
+        """The overlay."""
+        return OVERLAYS[self.name]()
+
+    def links(self) -> Links:
+        """What all links have in common."""
+        return Links(
+            latency=round(1_000 * self.latency_ms),
+            gap=round(1_000 * self.gap_ms),
+            queue=self.queue,
+            congested=self.congested,
+        )
+
+
+@attrs.frozen(kw_only=True)
+class Workload:
+    """Who subscribes to what, and what is published.
+
+    Attributes:
+        roots: subscriptions that no other covers.
+        degree: subscriptions that each root covers: the covering degree, 30 in the selective
+            paper, 2,100 in the incremental one.
+        clustered: whether a root and what it covers have clients at adjacent brokers (selective
+            paper, Sec. V-E).
+        unsubscriptions: roots that are taken back.
+        matches: subscriptions besides its root that a publication matches, about; 6 comes from
+            the size of the selective paper's databases (Sec. V-B).
+    """
+
+    section: ClassVar[str] = "workload."
+
+    roots: int = attrs.field(default=100, validator=whole(1, MOST_SUBSCRIPTIONS))
+    degree: int = attrs.field(default=30, validator=whole(0, MOST_SUBSCRIPTIONS))
+    clustered: bool = attrs.field(default=False, validator=of_type(bool, "true or false"))
+    unsubscriptions: int = attrs.field(default=20, validator=whole(1, MOST_SUBSCRIPTIONS))
+    matches: int = attrs.field(default=6, validator=whole(0, MOST_SUBSCRIPTIONS))
+
+    def __attrs_post_init__(self) -> None:
+        check(
+            self.subscriptions <= MOST_SUBSCRIPTIONS,
+            "workload.degree",
+            self.degree,
+            f"at most {MOST_SUBSCRIPTIONS:,} subscriptions in all, with {self.roots:,} roots",
+        )
+        check(
+            self.unsubscriptions <= self.roots,
+            "workload.unsubscriptions",
+            self.unsubscriptions,
+            f"at most all {self.roots} of workload.roots",
+        )
+
+    @property
+    def subscriptions(self) -> int:
+        """How many there are."""
+        return self.roots * (self.degree + 1)
+
+
+@attrs.frozen(kw_only=True)
+class Timing:
+    """When things happen; the defaults are those of the selective paper (Sec. V-A, V-B).
+
+    Attributes:
+        subscribe_every_s, unsubscribe_every_s, publish_every_s: time between two.
+        calm_s: publications before the first unsubscription.
+        aftermath_s: publications from it on.
+        drain_s: how long queues may take to empty afterwards, at most.
+        sample_every_s: time between two looks at the queues.
+    """
+
+    section: ClassVar[str] = "timing."
+
+    subscribe_every_s: float = _seconds(1e-3, 1e6, 1.5)
+    unsubscribe_every_s: float = _seconds(0.0, 1e6, 0.5)
+    publish_every_s: float = _seconds(1e-3, 1e6, 0.4)
+    calm_s: float = _seconds(0.0, 1e6, 600.0)
+    aftermath_s: float = _seconds(1e-3, 1e6, 3600.0)
+    drain_s: float = _seconds(0.0, 1e6, 14_400.0)
+    sample_every_s: float = _seconds(1e-3, 1e6, 1.0)
+
+    def __attrs_post_init__(self) -> None:
+        check(
+            (self.calm_s + self.aftermath_s) / self.publish_every_s <= MOST_PUBLICATIONS,
+            "timing.publish_every_s",
+            self.publish_every_s,
+            f"at most {MOST_PUBLICATIONS:,} publications in all",
+        )
+        check(
+            (self.aftermath_s + self.drain_s) / self.sample_every_s <= MOST_LOOKS,
+            "timing.sample_every_s",
+            self.sample_every_s,
+            f"at most {MOST_LOOKS:,} looks in all",
+        )
+
+
+@attrs.frozen(kw_only=True)
+class Service:
+    """How long brokers work on messages.
+
+    Attributes:
+        kind: "table_ii": as Table II of the incremental paper has it for each covering; "fixed":
+            the times below; "proportional": those, and more for every entry of the broker's table;
+            "measured": what this code takes here and now, which no seed fixes.
+        subscription_ms, unsubscription_ms, publication_ms: of "fixed" and "proportional".
+        per_entry_us: added for every entry, microseconds a message.
+        factor: on measured times.
+    """
+
+    section: ClassVar[str] = "service."
+
+    kind: str = attrs.field(default="table_ii", validator=one_of(*SERVICES))
+    subscription_ms: float = _milliseconds(TABLE_II["active"].subscription / 1_000)
+    unsubscription_ms: float = _milliseconds(TABLE_II["active"].unsubscription / 1_000)
+    publication_ms: float = _milliseconds(TABLE_II["active"].publication / 1_000)
+    per_entry_us: float = attrs.field(
+        default=1.0,
+        converter=to_float,
+        validator=number("a time from 0 to 1000000 us", lambda time: 0 <= time <= 1e6),
+    )
+    factor: float = attrs.field(
+        default=1.0,
+        converter=to_float,
+        validator=number("a number above 0, at most 1000000", lambda factor: 0 < factor <= 1e6),
+    )
+
+    def times(self, covering: str) -> ServiceTimes:
+        """What messages cost brokers that cover in one way."""
+        if self.kind == "table_ii":
+            return TABLE_II.get(covering, TABLE_II["active"])
+        if self.kind == "measured":
+            return MeasuredTimes(self.factor)
+        fixed = FixedTimes(
+            subscription=round(1_000 * self.subscription_ms),
+            unsubscription=round(1_000 * self.unsubscription_ms),
+            publication=round(1_000 * self.publication_ms),
+        )
+        if self.kind == "fixed":
+            return fixed
+        nanoseconds = round(1_000 * self.per_entry_us)
+        return ProportionalTimes(fixed, FixedTimes(nanoseconds, nanoseconds, nanoseconds))
+
+
+@attrs.frozen(kw_only=True)
+class BrokerScenario:
+    """A whole run: the same storm under several coverings.
+
+    Attributes:
+        name: for titles, and for the default name of the result folder.
+        seed: of everything random.
+        coverings: how brokers cover, side by side.
+        overlay, workload, timing, service: see there.
+        broker: fields of `BrokerSettings` that differ from their defaults.
+    """
+
+    kind: ClassVar[str] = KIND
+
+    name: str = attrs.field(default="brokers", validator=of_type(str, "a text"))
+    seed: int = attrs.field(default=1, validator=whole(0, (1 << 62) - 1))
+    coverings: tuple[str, ...] = ("active", "lazy", "packed", "selective", "incremental")
+    overlay: Overlay = attrs.field(factory=Overlay, validator=of_type(Overlay, "a table"))
+    workload: Workload = attrs.field(factory=Workload, validator=of_type(Workload, "a table"))
+    timing: Timing = attrs.field(factory=Timing, validator=of_type(Timing, "a table"))
+    service: Service = attrs.field(factory=Service, validator=of_type(Service, "a table"))
+    broker: Mapping[str, Any] = attrs.field(
+        factory=dict, validator=of_type(Mapping, "settings by name")
+    )
+
+    def __attrs_post_init__(self) -> None:
+        printable = self.name.isprintable() and bool(self.name.strip())
+        check(printable, "name", self.name, "one line of text, not empty")
+        self._check_coverings()
+        for covering in self.coverings:
+            self.settings(covering)
+
+    def _check_coverings(self) -> None:
+        choices = ", ".join(COVERINGS)
+        given = self.coverings
+        listed = isinstance(given, list | tuple) and len(given) > 0
+        check(listed, "coverings", given, f"a list of some of {choices}")
+        for covering in given:
+            known = isinstance(covering, str) and covering in COVERINGS
+            check(known, "coverings", covering, f"one of {choices}")
+        check(len(set(given)) == len(given), "coverings", given, "each covering once")
+        object.__setattr__(self, "coverings", tuple(given))
+
+    def settings(self, covering: str) -> BrokerSettings:
+        """The settings of brokers with a covering; raises `ScenarioError`."""
+        for name, value in self.broker.items():
+            check(name in BROKER_SETTINGS, f"broker.{name}", value, _one_of_settings())
+        values = {"drop_unpaid": True, **self.broker}
+        check(
+            isinstance(values["drop_unpaid"], bool),
+            "broker.drop_unpaid",
+            values["drop_unpaid"],
+            "true or false",
+        )
+        try:
+            return BrokerSettings(covering=covering, **values)
+        except ConfigError as error:
+            raise ScenarioError(None, error.field, error.value, error.expected) from None
+
+    def storm(self, covering: str) -> Storm:
+        """What happens under a covering."""
+        timing, workload = self.timing, self.workload
+        return Storm(
+            overlay=self.overlay.build(),
+            workload=Staircase(workload.roots, workload.degree, self.seed),
+            settings=self.settings(covering),
+            service=self.service.times(covering),
+            links=self.overlay.links(),
+            unsubscriptions=workload.unsubscriptions,
+            subscribe_every=_microseconds(timing.subscribe_every_s),
+            unsubscribe_every=_microseconds(timing.unsubscribe_every_s),
+            publish_every=_microseconds(timing.publish_every_s),
+            calm=_microseconds(timing.calm_s),
+            aftermath=_microseconds(timing.aftermath_s),
+            drain=_microseconds(timing.drain_s),
+            sample_every=_microseconds(timing.sample_every_s),
+            reach=1 + workload.matches / (workload.degree + 1),
+            clustered=workload.clustered,
+            seed=self.seed,
+        )
+
+
+def _one_of_settings() -> str:
+    return "one of " + ", ".join(BROKER_SETTINGS)
+
+
+def _microseconds(seconds: float) -> int:
+    return round(SECOND * seconds)
+
+
+SECTIONS: Mapping[str, type] = MappingProxyType(
+    {"overlay": Overlay, "workload": Workload, "timing": Timing, "service": Service}
+)

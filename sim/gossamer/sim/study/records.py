@@ -1,0 +1,55 @@
+"""Tables that a run leaves in memory: the contract between whoever runs and whoever writes results.
+
+A table is a mapping from column name to a one-dimensional NumPy array; all columns of a table
+have one length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gossamer.protocol.kernel.errors import InvariantError
+
+Column = npt.NDArray[Any]
+Table = Mapping[str, Column]
+
+
+def check_table(name: str, table: Table, columns: Mapping[str, str]) -> None:
+    """Check that ``table`` has exactly ``columns``, with their dtypes and one common length.
+
+    Raises:
+        InvariantError: it does not; an engine has filled it wrongly.
+    """
+    if set(table) != set(columns):
+        odd = ", ".join(sorted(set(table) ^ set(columns)))
+        raise InvariantError(f"table {name} has missing or foreign columns: {odd}")
+    lengths = {column: values.shape for column, values in table.items()}
+    if len(set(lengths.values())) > 1 or any(len(shape) != 1 for shape in lengths.values()):
+        raise InvariantError(f"table {name} has columns of unequal shape: {lengths}")
+    for column, dtype in columns.items():
+        if table[column].dtype != np.dtype(dtype):
+            raise InvariantError(
+                f"column {column} of table {name} is {table[column].dtype}, expected {dtype}"
+            )
+
+
+def empty_table(columns: Mapping[str, str]) -> dict[str, Column]:
+    """A table of no rows with these ``columns``."""
+    return {column: np.empty(0, dtype=dtype) for column, dtype in columns.items()}
+
+
+def table_of_rows(
+    rows: Sequence[tuple[float, ...]], columns: Mapping[str, str]
+) -> dict[str, Column]:
+    """The table whose rows hold the values of ``columns`` in their order."""
+    if not rows:
+        return empty_table(columns)
+    values = zip(*rows, strict=True)
+    return {
+        name: np.array(column).astype(kind)
+        for (name, kind), column in zip(columns.items(), values, strict=True)
+    }
