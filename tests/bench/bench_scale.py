@@ -21,14 +21,14 @@ from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.peer.state.state import State
 from gossamer.protocol.peer.topology.utility import friend_utility
 from gossamer.sim.bench.benchmarks import machine
-from gossamer.sim.results.summary import summarise_system
-from gossamer.sim.studies.peers.inputs.scenario_file import read_scenario
 from gossamer.sim.studies.peers.measuring.overlay_measures import (
     mean_friend_utility,
     ring_correctness,
 )
+from gossamer.sim.studies.peers.measuring.summary import summarise_system
 from gossamer.sim.studies.peers.running.system_run import SystemRun
 from gossamer.sim.study.environment import peak_memory_bytes
+from gossamer.sim.study.scenarios import read_scenario
 
 SCENARIO = Path(__file__).parents[2] / "examples" / "scale" / "scenario.toml"
 SAMPLED_NODES = 200

@@ -15,7 +15,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.sim.results.summary import percentile
+from gossamer.sim.studies.peers.measuring.crunched import peer_rows
+from gossamer.sim.studies.tree_brokers.crunched import broker_rows
+from gossamer.sim.study.statistics import (
+    CDF,
+    LORENZ,
+    MEASURE,
+    MOST_POINTS,
+    SERIES,
+    gini,
+    lorenz,
+    percentile,
+    series,
+)
 from gossamer.spark.crunch.crunching import Curve
 from gossamer.spark.crunch.deliveries import (
     COUNT_SCHEMA,
@@ -25,19 +37,7 @@ from gossamer.spark.crunch.deliveries import (
     published,
 )
 from gossamer.spark.crunch.plots import averaged, strengths_of
-from gossamer.spark.crunch.small import (
-    CDF,
-    LORENZ,
-    MEASURE,
-    MOST_POINTS,
-    SERIES,
-    broker_rows,
-    gini,
-    lorenz,
-    peer_rows,
-    series,
-    summary_rows,
-)
+from gossamer.spark.crunch.small import summary_rows
 from gossamer.spark.crunch.statistics import (
     Condition,
     Value,

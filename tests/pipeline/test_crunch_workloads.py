@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from gossamer.protocol.peer.space.ring import RING
 from gossamer.sim.results.results import ResultsError
-from gossamer.sim.results.summary import percentile
 from gossamer.sim.row_tables.kinds import Wish, make_workload
+from gossamer.sim.study.statistics import percentile
 from gossamer.spark.crunch.crunching import crunch_results
 from gossamer.spark.crunch.folders import find_runs
 from gossamer.spark.crunch.workloads import quantity, ranking, stabbed

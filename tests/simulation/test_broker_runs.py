@@ -23,10 +23,11 @@ from gossamer.protocol.brokers.core.index import NewIndex, compiled_index
 from gossamer.protocol.brokers.tree import Broker, BrokerSettings
 from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.sim.errors import ScenarioError, SimulationError
+from gossamer.sim.results.results import write_results
 from gossamer.sim.results.summary import result_hash
 from gossamer.sim.studies.tree_brokers.measures import summarise_covering
 from gossamer.sim.studies.tree_brokers.records import BrokerRunRecord
-from gossamer.sim.studies.tree_brokers.results import aggregate_rows, write_broker_results
+from gossamer.sim.studies.tree_brokers.report import aggregate_rows
 from gossamer.sim.studies.tree_brokers.scenario import BrokerScenario, Overlay, Timing, Workload
 from gossamer.sim.studies.tree_brokers.simulation import simulate_brokers
 from gossamer.sim.studies.tree_brokers.storm import Storm, StormResult, StormRun, run_storm
@@ -119,7 +120,7 @@ def test_measures_follow_from_the_tables(finished: BrokerRunRecord) -> None:
 def test_the_folder_holds_tables_plots_and_a_page_that_needs_no_network(
     finished: BrokerRunRecord, tmp_path: Path
 ) -> None:
-    summary = write_broker_results(finished, tmp_path / "out")
+    summary = write_results(finished, tmp_path / "out")
     names = {path.relative_to(tmp_path / "out").as_posix() for path in tmp_path.rglob("*.*")}
     tables = {
         f"{covering}/{table}.parquet"

@@ -17,10 +17,10 @@ import pytest
 import gossamer.sim.studies.scot.simulation
 from gossamer.command.main import main
 from gossamer.sim.errors import ScenarioError, SimulationError
+from gossamer.sim.results.results import write_results
 from gossamer.sim.results.summary import result_hash
 from gossamer.sim.studies.scot.burst import Burst, BurstResult, run_burst
 from gossamer.sim.studies.scot.records import ScotRunRecord, summarise_routing
-from gossamer.sim.studies.scot.results import write_scot_results
 from gossamer.sim.studies.scot.scenario import HighRate, Overlay, ScotScenario, Workload
 from gossamer.sim.studies.scot.simulation import simulate_scot
 from support.installed_command import install
@@ -210,7 +210,7 @@ def test_runs_without_a_burst_or_subscribers_or_links_leave_results_too(tmp_path
             burst=quiet,
             workload=Workload(topics=1, subscribers=subscribers, publishers=2, notifications=2),
         )
-        summary = write_scot_results(simulate_scot(made, processes=1), tmp_path / str(place))
+        summary = write_results(simulate_scot(made, processes=1), tmp_path / str(place))
         for found in summary["systems"].values():
             assert (found["deliveries"], found["settled_s"]) == (deliveries, None)
             assert (found["other_delay_mean_s"] is None) == (deliveries == 0)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from gossamer.sim.churn import ChurnTrace, write_trace
-from gossamer.sim.results.summary import summarise_system
 from gossamer.sim.studies.peers.inputs.scenario import (
     Churn,
     Events,
@@ -17,6 +16,7 @@ from gossamer.sim.studies.peers.inputs.scenario import (
     Subscriptions,
     System,
 )
+from gossamer.sim.studies.peers.measuring.summary import summarise_system
 from gossamer.sim.studies.peers.simulation import simulate
 
 PRESETS = ("paper", "baseline", "resilient")

@@ -17,12 +17,12 @@ import pytest
 import gossamer.sim.studies.dissemination.simulation
 from gossamer.command.main import main
 from gossamer.sim.errors import SimulationError
+from gossamer.sim.results.results import write_results
 from gossamer.sim.results.summary import result_hash, summarise
 from gossamer.sim.studies.dissemination.measures import summarise_strategy
 from gossamer.sim.studies.dissemination.pictures import places_of
 from gossamer.sim.studies.dissemination.plots import pictures_of
 from gossamer.sim.studies.dissemination.records import TreesRunRecord
-from gossamer.sim.studies.dissemination.results import write_trees_results
 from gossamer.sim.studies.dissemination.scenario import (
     DEFAULT_STRATEGIES,
     Planning,
@@ -126,7 +126,7 @@ def test_measures_follow_from_the_tables(finished: TreesRunRecord) -> None:
 def test_the_folder_holds_tables_plots_and_a_page_that_needs_no_network(
     finished: TreesRunRecord, tmp_path: Path
 ) -> None:
-    summary = write_trees_results(finished, tmp_path / "out")
+    summary = write_results(finished, tmp_path / "out")
     names = {path.relative_to(tmp_path / "out").as_posix() for path in tmp_path.rglob("*.*")}
     tables = ("documents", "links", "trees", "pictured", "mergers", "states")
     expected = {f"{name}/{table}.parquet" for name in STRATEGIES for table in tables}
@@ -180,7 +180,7 @@ def test_a_seed_fixes_the_result_in_any_process(finished: TreesRunRecord) -> Non
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
     assert done.stdout == result_hash(finished)
-    assert result_hash(finished) == summarise(finished, summarise_strategy)["result_hash"]
+    assert result_hash(finished) == summarise(finished)["result_hash"]
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-import gossamer.sim.commands.run
+import gossamer.sim.studies.peers.study
 from gossamer.sim.studies.peers.inputs.scenario import Scenario
 from gossamer.sim.studies.peers.measuring.records import RunRecord
 from support.made_up_runs import made_up_run
@@ -89,7 +89,7 @@ class MadeUpSimulation:
 def replace_simulation(monkeypatch: pytest.MonkeyPatch) -> MadeUpSimulation:
     """Put a `MadeUpSimulation` in the place of `simulate`."""
     made_up = MadeUpSimulation()
-    monkeypatch.setattr(gossamer.sim.commands.run, "simulate", made_up)
+    monkeypatch.setattr(gossamer.sim.studies.peers.study, "simulate", made_up)
     return made_up
 
 

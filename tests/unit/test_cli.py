@@ -24,8 +24,8 @@ from gossamer.sim.commands.destination import file_name
 from gossamer.sim.commands.progress import ProgressLines, progress_bars, stops_between_rounds
 from gossamer.sim.results.results import whole_folder
 from gossamer.sim.studies.peers.inputs.scenario import Scenario, System
-from gossamer.sim.studies.peers.inputs.scenario_file import read_scenario
 from gossamer.sim.studies.peers.preview import bytes_per_node
+from gossamer.sim.study.scenarios import read_scenario
 from support.installed_command import (
     MadeUpSimulation,
     content_of,

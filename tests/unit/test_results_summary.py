@@ -17,22 +17,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.errors import InvariantError
-from gossamer.sim.results.summary import (
-    dump_json,
-    percentile,
-    result_hash,
-    summarise,
-    summarise_system,
-    worst_hour_hit_ratio,
-)
-from gossamer.sim.studies.peers.measuring.measures import BY_KEY, MEASURES
+from gossamer.sim.results.measures import measures_by_key
+from gossamer.sim.results.summary import dump_json, result_hash, summarise
+from gossamer.sim.studies.peers.measuring.measures import MEASURES
 from gossamer.sim.studies.peers.measuring.records import (
     DELIVERY_COLUMNS,
     EVENT_COLUMNS,
     RunRecord,
     SystemRecord,
 )
+from gossamer.sim.studies.peers.measuring.summary import summarise_system, worst_hour_hit_ratio
 from gossamer.sim.study.records import check_table, empty_table
+from gossamer.sim.study.statistics import percentile
 from support.made_up_runs import made_up_run, made_up_system
 
 
@@ -131,9 +127,9 @@ def test_every_measure_is_in_the_summary_and_formats(system: SystemRecord) -> No
     for measure in MEASURES:
         assert measure.key in measures
         assert measure.format(measures[measure.key]).strip()
-    assert BY_KEY["hit_ratio"].format(0.99942) == "99.94 %"
-    assert BY_KEY["duplicates"].format(1200) == "1,200"
-    assert BY_KEY["path_length_mean"].format(None) == "-"
+    assert measures_by_key()["hit_ratio"].format(0.99942) == "99.94 %"
+    assert measures_by_key()["duplicates"].format(1200) == "1,200"
+    assert measures_by_key()["path_length_mean"].format(None) == "-"
 
 
 def test_scenario_values_become_plain(tmp_path: Path) -> None:

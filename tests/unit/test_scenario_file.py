@@ -28,10 +28,10 @@ from gossamer.sim.studies.peers.inputs.scenario import (
 )
 from gossamer.sim.studies.peers.inputs.scenario_file import (
     SECTIONS,
-    read_scenario,
     scenario_from_document,
     scenario_to_toml,
 )
+from gossamer.sim.study.scenarios import read_scenario
 from gossamer.sim.study.toml_files import parse_override
 
 ROOT = Path(__file__).resolve().parents[2]

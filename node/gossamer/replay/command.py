@@ -28,7 +28,6 @@ from gossamer.replay.plan import Plan, make_plan
 from gossamer.replay.tables import Accounts
 from gossamer.sim.commands.destination import Destination, file_name, new_destination
 from gossamer.sim.commands.progress import Callback, progress_bars, stops_between_rounds
-from gossamer.sim.commands.replay import replay_scenario
 from gossamer.sim.results.results import write_results
 from gossamer.sim.results.tables import print_json, print_summary
 from gossamer.sim.studies.peers.inputs.publications import published_before
@@ -36,6 +35,7 @@ from gossamer.sim.studies.peers.inputs.scenario import Scenario
 from gossamer.sim.studies.peers.inputs.scenario_file import scenario_to_toml
 from gossamer.sim.studies.peers.measuring.records import RunRecord
 from gossamer.sim.studies.peers.preview import preview
+from gossamer.sim.studies.peers.replay import replay_scenario
 from gossamer.sim.studies.peers.running.population import load_trace
 from gossamer.sim.studies.peers.simulation import simulate
 from gossamer.sim.study.environment import peak_memory_bytes

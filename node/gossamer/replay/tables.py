@@ -12,7 +12,6 @@ import numpy.typing as npt
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.replay.notebook import Look, Notebook, Publication, Session
 from gossamer.replay.plan import Plan
-from gossamer.sim.results.summary import percentile
 from gossamer.sim.studies.peers.inputs.publications import due_at, matching, per_cycle_sums
 from gossamer.sim.studies.peers.measuring.overlay_measures import (
     in_degrees,
@@ -28,6 +27,7 @@ from gossamer.sim.studies.peers.measuring.records import (
     SystemRecord,
 )
 from gossamer.sim.study.records import Column, table_of_rows
+from gossamer.sim.study.statistics import percentile
 
 Table = dict[str, Column]
 

@@ -51,13 +51,25 @@ Resume = Annotated[bool, typer.Option("--resume", help="Go on with an unfinished
 NoPlots = Annotated[bool, typer.Option("--no-plots", help="Draw nothing, write no report.")]
 Threads = Annotated[int, typer.Option(min=1, help="Systems that run at a time.")]
 Processes = Annotated[int, typer.Option(min=1, help="Runs that go on at a time.")]
+Studies = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--study",
+        metavar="MODULE:NAME",
+        help="A study that is not installed, as module:name or file.py:name.",
+    ),
+]
 Quick = Annotated[bool, typer.Option("--quick", help="A reduced version, in minutes.")]
 
 
 @app.callback()
-def begin(context: typer.Context) -> None:
+def begin(context: typer.Context, studies: Studies = None) -> None:
     """Simulate overlays of up to a million nodes."""
     context.with_resource(interruptible())
+    if studies:
+        from gossamer.sim.study.registry import name_studies
+
+        name_studies(studies)
 
 
 @app.command()
@@ -98,26 +110,13 @@ def check(
 
     from gossamer.sim.commands.destination import new_destination
     from gossamer.sim.commands.run import default_name
-    from gossamer.sim.studies.dissemination.preview import trees_preview_table
-    from gossamer.sim.studies.dissemination.scenario import TreesScenario
-    from gossamer.sim.studies.peers.preview import preview, preview_table
-    from gossamer.sim.studies.scot.preview import scot_preview_table
-    from gossamer.sim.studies.scot.scenario import ScotScenario
-    from gossamer.sim.studies.tree_brokers.preview import broker_preview_table
-    from gossamer.sim.studies.tree_brokers.scenario import BrokerScenario
+    from gossamer.sim.study.registry import study_of
     from gossamer.sim.study.scenarios import read_scenario
 
     overrides = _overrides(changes, trace=trace, seed=seed, nodes=nodes, rounds=rounds)
     checked, _ = read_scenario(scenario, overrides)
     new_destination(out, default_name(checked)).check()
-    if isinstance(checked, BrokerScenario):
-        Console().print(broker_preview_table(checked))
-    elif isinstance(checked, ScotScenario):
-        Console().print(scot_preview_table(checked))
-    elif isinstance(checked, TreesScenario):
-        Console().print(trees_preview_table(checked))
-    else:
-        Console().print(preview_table(preview(checked)))
+    Console().print(study_of(checked).preview(checked))
 
 
 @app.command()
@@ -139,8 +138,8 @@ def replay(
     threads: Threads = 2,
 ) -> None:
     """Run Vinifera and the baseline under a churn trace, no scenario needed."""
-    from gossamer.sim.commands.replay import replay_scenario
     from gossamer.sim.commands.run import Options, run_scenario
+    from gossamer.sim.studies.peers.replay import replay_scenario
 
     overrides = _overrides(changes, round_s=round_s, seed=seed, nodes=nodes, rounds=rounds)
     options = Options(out=out, json=json, resume=resume, plots=not no_plots, threads=threads)

@@ -19,6 +19,7 @@ from pathlib import Path
 import attrs
 
 from gossamer.sim.results.results import ResultsError, check_destination, check_place
+from gossamer.sim.study.registry import named_studies
 
 RESULTS = Path("results")
 UNFINISHED = ".unfinished"
@@ -91,8 +92,9 @@ class Destination:
 
     def resume_command(self) -> str:
         """The command that goes on with the unfinished run."""
-        words = ["gossamer", "sim", "run", str(self.scenario), "--out", str(self.out), "--resume"]
-        return shlex.join(words)
+        named = [word for study in named_studies() for word in ("--study", study)]
+        words = ["run", str(self.scenario), "--out", str(self.out), "--resume"]
+        return shlex.join(["gossamer", "sim", *named, *words])
 
 
 def new_destination(out: Path | None, name: str) -> Destination:

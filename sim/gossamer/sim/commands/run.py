@@ -22,21 +22,9 @@ from gossamer.sim.errors import ScenarioError, SimulationError
 from gossamer.sim.results.held import held
 from gossamer.sim.results.results import ResultsError, write_results
 from gossamer.sim.results.tables import print_json, print_summary
-from gossamer.sim.studies.dissemination.preview import check_trees
-from gossamer.sim.studies.dissemination.results import write_trees_results
-from gossamer.sim.studies.dissemination.scenario import TreesScenario
-from gossamer.sim.studies.dissemination.simulation import simulate_trees
-from gossamer.sim.studies.peers.preview import preview
-from gossamer.sim.studies.peers.simulation import simulate
-from gossamer.sim.studies.scot import preview as scot_preview
-from gossamer.sim.studies.scot.results import write_scot_results
-from gossamer.sim.studies.scot.scenario import ScotScenario
-from gossamer.sim.studies.scot.simulation import simulate_scot
-from gossamer.sim.studies.tree_brokers import preview as broker_preview
-from gossamer.sim.studies.tree_brokers.results import write_broker_results
-from gossamer.sim.studies.tree_brokers.scenario import BrokerScenario
-from gossamer.sim.studies.tree_brokers.simulation import simulate_brokers
-from gossamer.sim.study.scenarios import AnyScenario, read_scenario
+from gossamer.sim.study.contract import AnyScenario, Execution
+from gossamer.sim.study.registry import study_of
+from gossamer.sim.study.scenarios import read_scenario
 
 
 @attrs.frozen(kw_only=True)
@@ -48,7 +36,7 @@ class Options:
         json: print `summary.json` instead of a table.
         resume: go on with an unfinished run.
         plots: whether to draw plots and write the report.
-        threads: systems (coverings, ways of routing, strategies) that run at a time.
+        threads: systems that run at a time.
         progress: whether to show how far it is, on standard error.
     """
 
@@ -71,7 +59,7 @@ def run_scenario(scenario: AnyScenario, text: str, options: Options) -> None:
     if options.resume:
         place = unfinished_destination(options.out, default_name(scenario))
     else:
-        _check(scenario)
+        study_of(scenario).check(scenario)
         place = new_destination(options.out, default_name(scenario))
     with held(place.out):
         _take(place, scenario, text, options)
@@ -103,18 +91,6 @@ def _run_at(
     return summary
 
 
-def _check(scenario: AnyScenario) -> None:
-    """Refuse whatever can be, before anything is written."""
-    if isinstance(scenario, BrokerScenario):
-        broker_preview.check_memory(scenario)
-    elif isinstance(scenario, ScotScenario):
-        scot_preview.check_scot(scenario)
-    elif isinstance(scenario, TreesScenario):
-        check_trees(scenario)
-    else:
-        preview(scenario)
-
-
 def _take(place: Destination, scenario: AnyScenario, text: str, options: Options) -> None:
     """Make a place for a new run, or check that the unfinished one there is of ``scenario``."""
     if not options.resume:
@@ -131,71 +107,23 @@ def _take(place: Destination, scenario: AnyScenario, text: str, options: Options
 def _simulate_and_write(
     scenario: AnyScenario, text: str, place: Destination, options: Options
 ) -> dict[str, Any]:
-    if isinstance(scenario, BrokerScenario):
-        return _simulate_brokers(scenario, text, place, options)
-    if isinstance(scenario, ScotScenario):
-        return _simulate_scot(scenario, text, place, options)
-    if isinstance(scenario, TreesScenario):
-        return _simulate_trees(scenario, text, place, options)
-    with _shown("rounds", options) as bars, stops_between_rounds(bars) as progress:
-        record = simulate(
-            scenario,
-            text,
+    study = study_of(scenario)
+    with (
+        _shown(study.progress_unit, options) as bars,
+        stops_between_rounds(bars) if study.threaded else nullcontext(bars) as progress,
+    ):
+        execution = Execution(
             progress=progress,
             checkpoint=place.checkpoint,
             resume=options.resume,
-            threads=options.threads,
+            workers=options.threads,
         )
+        record = study.run(scenario, text, execution)
     return write_results(record, place.out, pictures=options.plots)
 
 
 def _shown(unit: str, options: Options) -> AbstractContextManager[Callback]:
     return progress_bars(unit) if options.progress else nullcontext(lambda *_report: None)
-
-
-def _simulate_brokers(
-    scenario: BrokerScenario, text: str, place: Destination, options: Options
-) -> dict[str, Any]:
-    with _shown("done", options) as bars:
-        record = simulate_brokers(
-            scenario,
-            text,
-            progress=bars,
-            checkpoint=place.checkpoint,
-            resume=options.resume,
-            processes=options.threads,
-        )
-    return write_broker_results(record, place.out, pictures=options.plots)
-
-
-def _simulate_scot(
-    scenario: ScotScenario, text: str, place: Destination, options: Options
-) -> dict[str, Any]:
-    with _shown("done", options) as bars:
-        record = simulate_scot(
-            scenario,
-            text,
-            progress=bars,
-            checkpoint=place.checkpoint,
-            resume=options.resume,
-            processes=options.threads,
-        )
-    return write_scot_results(record, place.out, pictures=options.plots)
-
-
-def _simulate_trees(
-    scenario: TreesScenario, text: str, place: Destination, options: Options
-) -> dict[str, Any]:
-    with _shown("done", options) as bars:
-        record = simulate_trees(
-            scenario,
-            text,
-            progress=bars,
-            checkpoint=place.checkpoint,
-            resume=options.resume,
-            processes=options.threads,
-        )
-    return write_trees_results(record, place.out, pictures=options.plots)
 
 
 def _what_is_kept(place: Destination) -> str:

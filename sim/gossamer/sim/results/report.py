@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from gossamer.sim.studies.peers.measuring.bounds import outgrown
-from gossamer.sim.studies.tree_brokers.records import BrokerRunRecord
-from gossamer.sim.studies.peers.measuring.measures import all_measures
+from gossamer.sim.results.measures import all_measures
+from gossamer.sim.study.contract import RunRecord
 from gossamer.sim.study.plot import Plot
-from gossamer.sim.studies.peers.measuring.records import RunRecord
-from gossamer.sim.studies.scot.records import ScotRunRecord
-from gossamer.sim.studies.dissemination.records import TreesRunRecord
+from gossamer.sim.study.registry import study_of_values
 
 _STYLE = """
 :root { color-scheme: light; }
@@ -47,34 +44,26 @@ def write_report(
     file.write_text(report_html(record, summary, plots), encoding="utf-8")
 
 
-def report_html(
-    record: RunRecord | BrokerRunRecord | ScotRunRecord | TreesRunRecord,
-    summary: Mapping[str, Any],
-    plots: Sequence[Plot],
-    *,
-    facts: str | None = None,
-    more: str = "",
-) -> str:
+def report_html(record: RunRecord, summary: Mapping[str, Any], plots: Sequence[Plot]) -> str:
     """The report as one HTML document that refers to nothing outside itself.
 
     Args:
         record: the run.
         summary: its measures.
         plots: its plots.
-        facts: the line below the title, HTML; that of an overlay of peers if None.
-        more: HTML to stand between plots and settings.
     """
+    study = study_of_values(record.scenario)
     title = escape(str(record.scenario.get("name", "Simulation run")))
     return page_html(
         title,
-        _facts(summary) if facts is None else facts,
+        study.facts(record, summary),
         [
             "<h2>Measures</h2>",
             _measures(summary),
-            _bounds(summary),
+            _bounds(study.too_small(summary["systems"])),
             "<h2>Plots</h2>",
             plots_html(plots),
-            more,
+            study.more(record, summary),
             "<h2>Settings</h2>",
             _settings(summary["systems"]),
             "<h2>Scenario</h2>",
@@ -105,18 +94,6 @@ def plots_html(plots: Sequence[Plot]) -> str:
     return f'<div class="plots">{"".join(_figure(plot) for plot in plots)}</div>'
 
 
-def _facts(summary: Mapping[str, Any]) -> str:
-    systems = summary["systems"].values()
-    nodes = max((system["nodes"] for system in systems), default=0)
-    cycles = max((system["cycles"] for system in systems), default=0)
-    events = max((system["events"] for system in systems), default=0)
-    memory = summary["peak_rss_bytes"] / 2**20
-    return (
-        f"{nodes:,} nodes, {cycles:,} cycles, {events:,} events, seed {summary['seed']}; "
-        f"{summary['wall_s']:.1f} s of computing, at most {memory:,.0f} MiB of memory"
-    )
-
-
 def _measures(summary: Mapping[str, Any]) -> str:
     systems = summary["systems"]
     head = "".join(f'<th class="value">{escape(name)}</th>' for name in systems)
@@ -133,9 +110,9 @@ def _measures(summary: Mapping[str, Any]) -> str:
     return table_html(f"<th>measure</th>{head}<th>what it means</th>", rows)
 
 
-def _bounds(summary: Mapping[str, Any]) -> str:
+def _bounds(too_small: Iterable[str]) -> str:
     """What the run has outgrown, nothing where there is none."""
-    items = "".join(f"<li>{escape(told)}</li>" for told in outgrown(summary["systems"]))
+    items = "".join(f"<li>{escape(told)}</li>" for told in too_small)
     return f"<h2>Tables that were too small</h2><ul>{items}</ul>" if items else ""
 
 

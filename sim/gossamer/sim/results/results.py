@@ -14,20 +14,18 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gossamer.command.paths import foreign_storage
-from gossamer.sim.studies.tree_brokers.records import BrokerRunRecord, CoveringRecord
 from gossamer.sim.errors import SimulationError
-from gossamer.sim.studies.peers.measuring.records import RunRecord, SystemRecord
+from gossamer.sim.study.contract import RunRecord, SystemRecord
 from gossamer.sim.study.records import Column, Table
-from gossamer.sim.studies.scot.records import RoutingRecord, ScotRunRecord
-from gossamer.sim.results.summary import dump_json, summarise, summarise_system
-from gossamer.sim.studies.dissemination.records import StrategyRecord, TreesRunRecord
+from gossamer.sim.study.registry import study_of_values
+from gossamer.sim.results.summary import dump_json, summarise
 
 SUMMARY_FILE = "summary.json"
 SCENARIO_FILE = "scenario.toml"
@@ -47,19 +45,6 @@ class ResultsError(SimulationError):
         self.path = path
         self.reason = reason
         super().__init__(f"{path} {reason}")
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """What the results of one kind of run have of their own.
-
-    Attributes:
-        summarise_system: the measures of one system.
-        write_pictures: draws plots and report of a record with its summary into a folder.
-    """
-
-    summarise_system: Callable[[Any], dict[str, Any]]
-    write_pictures: Callable[[Any, dict[str, Any], Path], None]
 
 
 def check_destination(path: Path, *, resumed: bool = False) -> None:
@@ -98,35 +83,32 @@ def check_place(path: Path, *, resumed: bool = False) -> None:
 
 
 def write_results(
-    record: RunRecord | BrokerRunRecord | ScotRunRecord | TreesRunRecord,
+    record: RunRecord,
     path: Path,
     *,
     resumed: bool = False,
     pictures: bool = True,
-    form: Form | None = None,
 ) -> dict[str, Any]:
     """Write ``record`` as the result folder ``path`` and return its summary.
 
     The folder is built under another name beside ``path`` and renamed when it is whole; on any
     error it is removed again. With ``resumed`` an existing folder is replaced, and whatever else
     it held (checkpoints, say) is kept; without, it is refused. ``pictures`` adds plots and report.
-    ``form`` is that of `RunRecord` if None.
 
     Raises:
         ResultsError: ``path`` is taken; it is left as it was.
         OSError: the disk is full or not writable; nothing is left behind.
     """
     path = Path(path)
-    form = form or Form(summarise_system, _write_pictures)
     check_destination(path, resumed=resumed)
-    summary = summarise(record, form.summarise_system)
+    summary = summarise(record)
     with whole_folder(path, replace=resumed) as folder:
         (folder / SUMMARY_FILE).write_text(dump_json(summary), encoding="utf-8")
         (folder / SCENARIO_FILE).write_text(record.scenario_text, encoding="utf-8")
         for name, system in record.systems.items():
             _write_tables(system, folder / name)
         if pictures:
-            form.write_pictures(record, summary, folder)
+            _write_pictures(record, summary, folder)
     return summary
 
 
@@ -257,9 +239,7 @@ def _sibling(path: Path, suffix: str) -> Path:
     return path.absolute().parent / f".{path.name}.{uuid.uuid4().hex[:12]}.{suffix}"
 
 
-def _write_tables(
-    system: SystemRecord | CoveringRecord | RoutingRecord | StrategyRecord, folder: Path
-) -> None:
+def _write_tables(system: SystemRecord, folder: Path) -> None:
     folder.mkdir()
     for name, table in system.tables():
         write_table(table, folder / f"{name}.parquet")
@@ -274,10 +254,9 @@ def write_table(table: Table, file: Path) -> None:
 
 
 def _write_pictures(record: RunRecord, summary: dict[str, Any], folder: Path) -> None:
-    from gossamer.sim.studies.peers.measuring.plots import write_plots
     from gossamer.sim.results.report import write_report
 
-    plots = write_plots(record, folder / PLOTS_FOLDER)
+    plots = study_of_values(record.scenario).plots(record, folder / PLOTS_FOLDER)
     write_report(record, summary, plots, folder / REPORT_FILE)
 
 
@@ -316,7 +295,7 @@ def compare(paths: Sequence[Path]) -> Comparison:
     Raises:
         ResultsError: one of ``paths`` holds no results.
     """
-    from gossamer.sim.studies.peers.measuring.measures import all_measures
+    from gossamer.sim.results.measures import all_measures
 
     summaries = [read_results(path).summary for path in paths]
     systems = list(dict.fromkeys(name for summary in summaries for name in summary["systems"]))

@@ -5,45 +5,25 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, time
-from fractions import Fraction
 from os import PathLike, fspath
 from typing import Any
 
 import numpy as np
 
-from gossamer.sim.studies.tree_brokers.records import BrokerRunRecord
-from gossamer.sim.studies.peers.measuring.records import RunRecord, SystemRecord
+from gossamer.sim.study.contract import RunRecord
 from gossamer.sim.study.records import Column, Table
-from gossamer.sim.studies.scot.records import ScotRunRecord
-from gossamer.sim.studies.dissemination.records import TreesRunRecord
-
-HOUR_S = 3600.0
-
-# Rows are hashed in the order of these columns, so that the order in which an engine happened to
-# write them does not matter; those of brokers and trees have one order.
-_ROW_ORDER: dict[str, tuple[str, ...]] = {
-    "events": ("event",),
-    "deliveries": ("event", "node", "hops", "time_s"),
-    "nodes": ("node",),
-    "cycles": ("cycle",),
-    "overlay_nodes": (),
-    "overlay_links": ("source", "target", "kind"),
-}
+from gossamer.sim.study.registry import study_of_values
 
 
-def summarise(
-    record: RunRecord | BrokerRunRecord | ScotRunRecord | TreesRunRecord,
-    of_system: Callable[[Any], dict[str, Any]] | None = None,
-) -> dict[str, Any]:
+def summarise(record: RunRecord) -> dict[str, Any]:
     """The content of ``summary.json``: plain values only, NaN and infinity replaced by None.
 
-    Args:
-        record: the run.
-        of_system: the measures of one of its systems; `summarise_system` if None.
+    Raises:
+        ScenarioError: there is no study of the run's kind.
     """
-    measures_of: Callable[[Any], dict[str, Any]] = of_system or summarise_system
+    study = study_of_values(record.scenario)
     summary: dict[str, Any] = {
         "scenario": dict(record.scenario),
         "seed": record.seed,
@@ -51,105 +31,20 @@ def summarise(
         "wall_s": record.wall_s,
         "peak_rss_bytes": record.peak_rss_bytes,
         "result_hash": result_hash(record),
-        "systems": {name: measures_of(system) for name, system in record.systems.items()},
+        "systems": {name: study.summarise(system) for name, system in record.systems.items()},
     }
     plain: dict[str, Any] = _plain(summary)
     return plain
 
 
-def summarise_system(system: SystemRecord) -> dict[str, Any]:
-    """The measures of one system (see `gossamer.sim.studies.peers.measuring.measures`); ratios 0 to 1, times in seconds.
-
-    A measure for which there was nothing to observe is NaN.
-    """
-    events, deliveries, nodes, cycles = (
-        system.events,
-        system.deliveries,
-        system.nodes,
-        system.cycles,
-    )
-    worst_hour, worst_ratio = worst_hour_hit_ratio(events)
-    hops, load = deliveries["hops"], nodes["load"]
-    entries = nodes["routing_table_entries"]
-    return {
-        "hit_ratio": _ratio(events["delivered"].sum(), events["expected"].sum()),
-        "hit_ratio_worst_hour": worst_ratio,
-        "worst_hour": worst_hour,
-        "traffic_overhead": _ratio(events["uninterested"].sum(), events["received"].sum()),
-        "path_length_mean": _mean(hops),
-        "path_length_p50": percentile(hops, 50),
-        "path_length_p99": percentile(hops, 99),
-        "path_length_max": percentile(hops, 100),
-        "tree_length_mean": _mean(deliveries["tree_hops"]),
-        "load_p50": percentile(load, 50),
-        "load_p95": percentile(load, 95),
-        "load_p99": percentile(load, 99),
-        "load_max": percentile(load, 100),
-        "routing_table_entries_mean": _mean(entries),
-        "routing_table_entries_p99": percentile(entries, 99),
-        "routing_table_entries_max": percentile(entries, 100),
-        "control_messages_per_node_cycle": _ratio(
-            cycles["control_messages"].sum(), cycles["population"].sum(dtype=np.int64)
-        ),
-        "duplicates": int(events["duplicates"].sum()),
-        "false_positives": int(events["false_positives"].sum()),
-        "ring_correct_final": _last_populated(cycles, "ring_correct"),
-        "friend_utility_final": _last_populated(cycles, "friend_utility"),
-        "events": len(events["event"]),
-        "expected": int(events["expected"].sum()),
-        "delivered": int(events["delivered"].sum()),
-        "received": int(events["received"].sum()),
-        "uninterested": int(events["uninterested"].sum()),
-        "nodes": len(nodes["node"]),
-        "cycles": len(cycles["cycle"]),
-        "totals": dict(system.totals),
-        "settings": dict(system.settings),
-    }
-
-
-def worst_hour_hit_ratio(events: Table) -> tuple[int | None, float]:
-    """The hour of simulated time (counted from 0) with the lowest hit ratio, and that ratio.
-
-    Hours in which nothing was expected do not count; with none left the answer is (None, NaN).
-    """
-    hours = np.floor_divide(events["time_s"], HOUR_S).astype(np.int64)
-    present, which = np.unique(hours, return_inverse=True)
-    expected = np.bincount(which, weights=events["expected"], minlength=len(present))
-    delivered = np.bincount(which, weights=events["delivered"], minlength=len(present))
-    due = expected > 0
-    if not due.any():
-        return None, math.nan
-    ratios = delivered[due] / expected[due]
-    worst = int(np.argmin(ratios))
-    return int(present[due][worst]), float(ratios[worst])
-
-
-def percentile(values: Column, per_cent: float) -> float:
-    """The smallest observed value that ``per_cent`` of ``values`` do not exceed; NaN of none."""
-    if len(values) == 0:
-        return math.nan
-    place = percentile_place(len(values), per_cent)
-    return float(np.partition(values, place)[place])
-
-
-def percentile_place(count: int, per_cent: float) -> int:
-    """The place of that value among ``count`` values in order, of which there is one at least."""
-    # In fractions: in floating point 28 % of 25 values are a little more than 7.
-    return max(math.ceil(Fraction(per_cent) * count / 100), 1) - 1
-
-
-def load_shares(load: Column) -> dict[str, float]:
-    """Shares of nodes with no load, and with more than 60 %; NaN where there are no nodes."""
-    shares = {"load_zero": load == 0, "load_above_60": load > 0.6}
-    return {name: float(np.mean(one)) if len(one) else math.nan for name, one in shares.items()}
-
-
-def result_hash(record: RunRecord | BrokerRunRecord | ScotRunRecord | TreesRunRecord) -> str:
+def result_hash(record: RunRecord) -> str:
     """SHA-256, in hexadecimal, over everything in ``record`` that seed and scenario decide.
 
     Covers the tables, overlays and totals of every system and the seed; not wall-clock time,
     memory, versions, the scenario's wording, the byte order of the machine or the order of rows.
     """
+    # Tables whose rows an engine may write in any order are hashed in one.
+    row_order = study_of_values(record.scenario).row_order
     digest = hashlib.sha256()
     digest.update(f"gossamer result 1\nseed {record.seed}\n".encode())
     for name in sorted(record.systems):
@@ -157,8 +52,7 @@ def result_hash(record: RunRecord | BrokerRunRecord | ScotRunRecord | TreesRunRe
         totals = json.dumps(_plain(dict(system.totals)), sort_keys=True)
         digest.update(f"system {name}\ntotals {totals}\n".encode())
         for table_name, table in system.tables():
-            order = _ROW_ORDER[table_name] if isinstance(record, RunRecord) else ()
-            _hash_table(digest, table_name, table, order)
+            _hash_table(digest, table_name, table, row_order.get(table_name, ()))
     return digest.hexdigest()
 
 
@@ -201,15 +95,3 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _ratio(part: Any, whole: Any) -> float:
-    return float(part) / float(whole) if whole else math.nan
-
-
-def _mean(values: Column) -> float:
-    return float(values.mean(dtype=np.float64)) if len(values) else math.nan
-
-
-def _last_populated(cycles: Table, name: str) -> float:
-    """The last value that was measured while anybody was online; at the end nobody may be."""
-    values = cycles[name][(cycles["population"] > 0) & ~np.isnan(cycles[name])]
-    return float(values[-1]) if len(values) else math.nan

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from gossamer.sim.studies.peers.measuring.bounds import outgrown
-from gossamer.sim.studies.peers.measuring.measures import BY_KEY, all_measures
+from gossamer.sim.results.measures import all_measures, measures_by_key
+from gossamer.sim.study.registry import study_of_values
 from gossamer.sim.results.results import Comparison
 from gossamer.sim.results.summary import dump_json
 
@@ -52,7 +52,7 @@ def print_summary(summary: Mapping[str, Any], shown: Path, notes: Iterable[str] 
     """Print the short table, what was too small for the run, notes, and where results are."""
     console = Console()
     console.print(summary_table(summary))
-    small = (f"Too small: {told}" for told in outgrown(summary["systems"], losing_alone=True))
+    small = _too_small(summary)
     for line in (*small, *notes, f"Results: {shown}"):
         console.print(line, highlight=False, soft_wrap=True, markup=False)
 
@@ -66,9 +66,10 @@ def comparison_table(comparison: Comparison) -> RichTable:
     table.add_column("measure")
     for run in comparison.runs:
         table.add_column(Path(run).name, justify="right", overflow="fold")
+    known = measures_by_key()
     previous = None
     for row in comparison.rows:
-        measure = BY_KEY[row.measure]
+        measure = known[row.measure]
         cells = [
             _changed(measure.format(value), change, measure.better)
             for value, change in zip(row.values, row.changes, strict=True)
@@ -99,6 +100,12 @@ def _title(summary: Mapping[str, Any]) -> str:
     name = summary["scenario"].get("name", "run")
     memory = summary["peak_rss_bytes"] / 2**20
     return f"{name}, seed {summary['seed']}: {summary['wall_s']:.1f} s, {memory:,.0f} MiB"
+
+
+def _too_small(summary: Mapping[str, Any]) -> Iterator[str]:
+    study = study_of_values(summary["scenario"])
+    for sentence in study.too_small(summary["systems"], losing_alone=True):
+        yield f"Too small: {sentence}"
 
 
 def _changed(value: str, change: float | None, better: str | None) -> Text:

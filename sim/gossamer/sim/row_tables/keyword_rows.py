@@ -1,8 +1,8 @@
 """The keyword workload of Sec. VII-A with every row drawn for itself.
 
 It is that of `gossamer.sim.studies.dissemination.workload`, whose documents are drawn one after
-another, with other draws: here a keyword's subscribers, and a document once these are known, depend on the seed and
-their own number alone.
+another, with other draws: here a keyword's subscribers, and a document once these are known, depend
+on the seed and their own number alone.
 """
 
 from __future__ import annotations

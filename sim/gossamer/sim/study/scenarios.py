@@ -1,56 +1,84 @@
-"""Scenario files of all kinds: `kind` at the top, such as "brokers", tells them from peers."""
+"""Scenario files of all kinds: ``kind`` at the top, such as "brokers", names the study.
+
+Whatever its kind, a scenario is read strictly, values of the command line replace those of the
+file, and the text that is kept with the results gives the same scenario wherever it lies.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
 
 import attrs
 
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.studies.dissemination import scenario_file as trees
-from gossamer.sim.studies.dissemination.scenario import TreesScenario
-from gossamer.sim.studies.peers.inputs.scenario import Scenario
-from gossamer.sim.studies.peers.inputs.scenario_file import read_scenario as read_peers
-from gossamer.sim.studies.scot import scenario_file as scot
-from gossamer.sim.studies.scot.scenario import ScotScenario
-from gossamer.sim.studies.tree_brokers import scenario_file as brokers
-from gossamer.sim.studies.tree_brokers.scenario import BrokerScenario
-from gossamer.sim.study.toml_files import parse_document, read_text
+from gossamer.sim.study.contract import AnyScenario, S, Study
+from gossamer.sim.study.registry import study_of_kind
+from gossamer.sim.study.toml_files import Document, parse_document, read_text
 
-AnyScenario = Scenario | BrokerScenario | ScotScenario | TreesScenario
-
-# By kind, the module that reads and writes it.
-_FILES = {"brokers": brokers, "scot": scot, "trees": trees}
+_NO_OVERRIDES: Final[Mapping[str, object]] = MappingProxyType({})
 
 
-def read_scenario(path: Path, overrides: Mapping[str, object]) -> tuple[AnyScenario, str]:
-    """Read a scenario file of any kind, see `gossamer.sim.studies.peers.inputs.scenario_file.read_scenario`.
+def read_scenario(
+    path: str | Path, overrides: Mapping[str, object] = _NO_OVERRIDES
+) -> tuple[AnyScenario, str]:
+    """Read a scenario file of any kind.
+
+    Args:
+        path: the file. Relative paths in it are relative to its folder.
+        overrides: values that replace those of the file, by dotted key, such as ``seed``,
+            ``events.per_round`` or ``system.vinifera.ring_links``. Relative paths among them are
+            relative to the working folder.
+
+    Returns:
+        The scenario, and a text that gives the same scenario wherever it is saved: that of the
+        file, or one written anew where overrides or relative paths make the two differ.
 
     Raises:
         ScenarioError: the file is missing, unreadable, not TOML, or not a possible scenario.
     """
-    text = read_text(path)
-    document = parse_document(text, str(path))
-    kind = overrides.get("kind", document.get("kind"))
-    if kind is None:
-        return read_peers(path, overrides)
+    text, document = _parsed(Path(path))
     try:
-        files = _FILES[_known(kind)]
-        relative = files is trees and trees.resolve_paths(document, path.absolute().parent)
-        scenario = files.scenario_from_document(document, overrides)
+        study = study_of_kind(overrides.get("kind", document.get("kind")))
     except ScenarioError as error:
-        # What was overridden is not in the file.
-        raise attrs.evolve(error, file=None if error.field in overrides else str(path)) from None
+        raise _placed(error, path, overrides) from None
+    return _scenario(study, Path(path), text, document, overrides)
+
+
+def read_scenario_of(
+    study: Study[S, Any], path: str | Path, overrides: Mapping[str, object] = _NO_OVERRIDES
+) -> tuple[S, str]:
+    """Read a scenario file of one study, as `read_scenario`."""
+    text, document = _parsed(Path(path))
+    return _scenario(study, Path(path), text, document, overrides)
+
+
+def _parsed(path: Path) -> tuple[str, Document]:
+    text = read_text(path)
+    return text, parse_document(text, str(path))
+
+
+def _scenario(
+    study: Study[S, Any],
+    path: Path,
+    text: str,
+    document: Document,
+    overrides: Mapping[str, object],
+) -> tuple[S, str]:
+    try:
+        relative = study.resolve_paths(document, path.absolute().parent)
+        scenario = study.read(document, overrides)
+    except ScenarioError as error:
+        raise _placed(error, path, overrides) from None
     if overrides or relative:
-        text = f"# As run, from {path.name!r}.\n\n" + files.scenario_to_toml(scenario)
+        text = f"# As run, from {path.name!r}.\n\n" + study.write(scenario)
     return scenario, text
 
 
-def _known(kind: object) -> str:
-    """Refuse a kind of scenario that there is not."""
-    if not isinstance(kind, str) or kind not in _FILES:
-        choices = ", ".join(map(repr, _FILES))
-        expected = f"{choices}, or nothing for peers without servers"
-        raise ScenarioError(None, "kind", kind, expected)
-    return kind
+def _placed(
+    error: ScenarioError, path: str | Path, overrides: Mapping[str, object]
+) -> ScenarioError:
+    """An error with the file at fault: what was overridden is not in the file."""
+    return attrs.evolve(error, file=None if error.field in overrides else str(path))

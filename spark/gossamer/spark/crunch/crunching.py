@@ -25,9 +25,10 @@ from gossamer.sim.figures.common.claims import write_claims
 from gossamer.sim.results.held import held
 from gossamer.sim.results.results import ResultsError, whole_folder
 from gossamer.sim.study.environment import versions
+from gossamer.sim.study.statistics import MEASURE
 from gossamer.spark.crunch.deliveries import EXACT, ROW_SCHEMA, SKETCH, as_table, delivery_rows
 from gossamer.spark.crunch.folders import Run, SystemTables, notes_on
-from gossamer.spark.crunch.small import MEASURE, rows_of, summary_rows
+from gossamer.spark.crunch.small import rows_of, summary_rows
 from gossamer.spark.crunch.statistics import (
     Comparison,
     Condition,
@@ -38,7 +39,7 @@ from gossamer.spark.crunch.statistics import (
     conditions,
     intervals,
 )
-from gossamer.spark.crunch.tables import OTHERS, TABLES
+from gossamer.spark.crunch.tables import OTHERS, WORKLOADS
 from gossamer.spark.crunch.workloads import SAMPLE, SAMPLED_EVENTS, workload_rows
 from gossamer.spark.handover import Mark
 from gossamer.spark.jobs import job_errors, watched
@@ -203,7 +204,11 @@ class _Reader:
 def _small_tables(session: Any, systems: Sequence[SystemTables]) -> pa.Table:
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    read = {one.number: (one.kind, one.folder, one.mark) for one in systems if one.kind in TABLES}
+    read = {
+        one.number: (one.kind, one.folder, one.mark)
+        for one in systems
+        if one.kind not in (OTHERS, WORKLOADS)
+    }
     if not read:
         return ROW_SCHEMA.empty_table()
     tasks = min(len(read), _TASKS_A_SLOT * slots(session))

@@ -21,10 +21,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gossamer.sim.results.results import ResultsError
-from gossamer.sim.results.summary import percentile
+from gossamer.sim.study.statistics import CDF, MEASURE, PER_CENTS, Row, percentile
 from gossamer.spark.crunch.folders import SystemTables
-from gossamer.spark.crunch.small import CDF, MEASURE, PER_CENTS, Row
-from gossamer.spark.crunch.tables import BROKERS, PEERS
 from gossamer.spark.handover import Mark
 from gossamer.spark.session import slots
 
@@ -66,9 +64,9 @@ def delivery_rows(session: Any, systems: Sequence[SystemTables], exact_up_to: in
         exact_up_to: deliveries of all systems up to which every delay is counted.
     """
     groups = [
-        _Group(number=one.number, kind=one.kind, folder=one.folder, mark=one.mark, place=place)
+        _Group(number=one.number, folder=one.folder, mark=one.mark, place=place)
         for one in systems
-        if one.kind in (PEERS, BROKERS) and one.deliveries
+        if one.deliveries
         for place in range(_row_groups(one))
     ]
     if not groups:
@@ -84,7 +82,6 @@ class _Group:
     """One row group of a system's table of deliveries."""
 
     number: int
-    kind: str
     folder: Path
     mark: Mark
     place: int
@@ -108,7 +105,7 @@ class _Group:
         return pa.table(columns, names=COUNT_SCHEMA.names[:-1])
 
     def _delays(self, read: pa.Table) -> Any:
-        if self.kind == BROKERS:
+        if "delay_s" in read.column_names:
             return _column(read, "delay_s", pa.float64())
         if "time_s" not in read.column_names:
             return pa.nulls(len(read), pa.float64())
@@ -141,7 +138,7 @@ def _sorted_columns(
     file: Path, key: str, value: str
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]] | None:
     """Two columns of a table in the order of the first; None where it lacks one."""
-    if not {key, value} <= set(pq.read_schema(file).names):
+    if not file.exists() or not {key, value} <= set(pq.read_schema(file).names):
         return None
     read = pq.read_table(file, columns=[key, value], page_checksum_verification=True)
     table = read.sort_by(key)

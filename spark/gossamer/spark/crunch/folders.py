@@ -9,7 +9,9 @@ from typing import Any
 import attrs
 
 from gossamer.sim.results.results import SUMMARY_FILE, ResultsError, read_results
-from gossamer.spark.crunch.tables import OTHERS, TABLES, WORKLOADS, check_file, kind_of
+from gossamer.sim.study.expected import Expected
+from gossamer.spark.crunch.small import DELIVERIES
+from gossamer.spark.crunch.tables import OTHERS, WORKLOADS, check_file, expected_tables
 from gossamer.spark.handover import Mark, mark_of
 from gossamer.spark.workload.reading import WORKLOAD_FILE, check_table, read_description
 
@@ -23,7 +25,7 @@ class SystemTables:
         run: name of the run, its folder below what was named.
         system: its name.
         folder: of its tables.
-        kind: of its tables, see `tables`.
+        kind: that of its study, or see `tables`.
         mark: by which tasks tell that they see the same run as this process.
         deliveries: rows of that table.
         lacking: columns that are missing, as table.column.
@@ -111,8 +113,9 @@ def _read(name: str, folder: Path, number: int) -> Run:
             file = folder / SUMMARY_FILE
             raise ResultsError(file, f"has no {field}, expected the summary of a run")
     mark = mark_of(folder.absolute() / SUMMARY_FILE)
+    of_study = expected_tables(summary["scenario"])
     systems = tuple(
-        _system(number + place, name, system, folder / system, mark)
+        _system(number + place, name, system, folder / system, mark, of_study)
         for place, system in enumerate(summary["systems"])
     )
     return Run(name=name, path=folder, summary=summary, systems=systems)
@@ -138,13 +141,20 @@ def _read_workload(name: str, folder: Path, number: int) -> Run:
     return Run(name=name, path=folder, summary=summary, systems=(system,))
 
 
-def _system(number: int, run: str, system: str, folder: Path, mark: Mark) -> SystemTables:
-    kind = kind_of(folder)
+def _system(
+    number: int,
+    run: str,
+    system: str,
+    folder: Path,
+    mark: Mark,
+    of_study: tuple[str, Mapping[str, Expected]],
+) -> SystemTables:
+    kind, tables = of_study
     deliveries, lacking = 0, []
-    for table, expected in TABLES.get(kind, {}).items():
+    for table, expected in tables.items():
         rows, missing = check_file(folder / f"{table}.parquet", expected)
         lacking += [f"{table}.{column}" for column in missing]
-        if table == "deliveries":
+        if table == DELIVERIES:
             deliveries = rows
     return SystemTables(
         number=number,

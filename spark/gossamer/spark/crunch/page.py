@@ -8,8 +8,8 @@ from html import escape
 from pathlib import Path
 from typing import Any, Final
 
+from gossamer.sim.results.measures import measures_by_key
 from gossamer.sim.results.report import page_html, plots_html, table_html
-from gossamer.sim.studies.peers.measuring.measures import BY_KEY
 from gossamer.sim.study.plot import Plot
 from gossamer.spark.crunch.claims import Judged
 from gossamer.spark.crunch.crunching import Crunched, condition_text
@@ -57,7 +57,7 @@ def _judged(judged: Judged) -> str:
 
 def label_of(measure: str) -> str:
     """The name of a measure for people."""
-    known = BY_KEY.get(measure)
+    known = measures_by_key().get(measure)
     return known.label if known else measure.replace("_", " ")
 
 
@@ -65,7 +65,7 @@ def value_text(measure: str, value: float) -> str:
     """A value as people read it; a dash where there is none."""
     if math.isnan(value):
         return "-"
-    known = BY_KEY.get(measure)
+    known = measures_by_key().get(measure)
     if known:
         return known.format(value)
     return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from gossamer.sim.results.measures import measures_by_key
 from gossamer.sim.results.plot_style import (
     GREY,
     HEIGHT_IN,
@@ -25,10 +26,9 @@ from gossamer.sim.results.plot_style import (
     shortened,
     system_styles,
 )
-from gossamer.sim.studies.peers.measuring.measures import BY_KEY
 from gossamer.sim.study.plot import Plot
+from gossamer.sim.study.statistics import CDF, LORENZ, RANKS, SERIES, Floats
 from gossamer.spark.crunch.crunching import Crunched, Curve
-from gossamer.spark.crunch.small import CDF, LORENZ, RANKS, SERIES, Floats
 from gossamer.spark.crunch.statistics import Condition, Interval, student
 
 # Measures that are drawn, where there are any.
@@ -114,7 +114,7 @@ def decided_by(axis: str, conditions: Iterable[Condition]) -> set[str]:
 def _draw_measure(
     measure: str, chosen: Sequence[Interval], styles: dict[str, SystemStyle], folder: Path
 ) -> Plot:
-    known = BY_KEY.get(measure)
+    known = measures_by_key().get(measure)
     label = known.label if known else measure.replace("_", " ")
     figure, axes = _axes()
     axis = axis_of(one.condition for one in chosen)

@@ -1,94 +1,37 @@
-"""What is expected of the tables that are crunched, by kind of run.
-
-Results of older versions may lack a column: what hangs on it is then left out and said. A column
-that nothing can do without is refused where it is missing, and so is one of another type; whole
-numbers of any width will do, and may stand where a real number is expected.
-"""
+"""The tables that are crunched: those that the study of a run expects, checked against that."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
-from typing import Final
+from typing import Any
 
-import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gossamer.sim.errors import ScenarioError
 from gossamer.sim.results.results import ResultsError
+from gossamer.sim.study.expected import REAL, TEXT, Expected
+from gossamer.sim.study.registry import study_of_values
 
-PEERS, BROKERS, WORKLOADS, OTHERS = "peers", "brokers", "workloads", "others"
+# Beside the kinds of studies: workloads, and kinds of which no tables are read.
+WORKLOADS, OTHERS = "workloads", "others"
 
-WHOLE, REAL, TEXT = "whole numbers", "numbers", "texts"
 
+def expected_tables(scenario: Mapping[str, Any]) -> tuple[str, Mapping[str, Expected]]:
+    """The kind of a run, and by name what is expected of the tables of each of its systems.
 
-@attrs.frozen
-class Expected:
-    """A table of a run.
+    Args:
+        scenario: that of the run's summary.
 
-    Attributes:
-        needed: columns that have to be there, and what they hold.
-        welcome: columns that may be missing.
+    Returns:
+        `OTHERS` and nothing where its study has no tables that are read, or is not here.
     """
-
-    needed: Mapping[str, str]
-    welcome: Mapping[str, str] = attrs.field(factory=dict)
-
-
-TABLES: Final[Mapping[str, Mapping[str, Expected]]] = MappingProxyType(
-    {
-        PEERS: {
-            "events": Expected(
-                {
-                    "event": WHOLE,
-                    "time_s": REAL,
-                    "expected": WHOLE,
-                    "delivered": WHOLE,
-                    "received": WHOLE,
-                    "uninterested": WHOLE,
-                },
-                {"cycle": WHOLE, "duplicates": WHOLE, "false_positives": WHOLE},
-            ),
-            "deliveries": Expected(
-                {"event": WHOLE, "hops": WHOLE}, {"tree_hops": WHOLE, "time_s": REAL}
-            ),
-            "nodes": Expected({"load": REAL}, {"received": WHOLE, "routing_table_entries": WHOLE}),
-            "cycles": Expected(
-                {"time_s": REAL, "population": WHOLE},
-                {
-                    "cycle": WHOLE,
-                    "control_messages": WHOLE,
-                    "expected": WHOLE,
-                    "delivered": WHOLE,
-                    "received": WHOLE,
-                    "uninterested": WHOLE,
-                    "routing_table_entries": WHOLE,
-                    "ring_correct": REAL,
-                    "friend_utility": REAL,
-                },
-            ),
-        },
-        BROKERS: {
-            "deliveries": Expected({"delay_s": REAL}),
-            "queues": Expected({"time_s": REAL}),
-            "brokers": Expected(
-                {"table": WHOLE, "handled": WHOLE, "publications": WHOLE, "false_positives": WHOLE},
-                {"triggered": WHOLE},
-            ),
-        },
-    }
-)
-
-
-def kind_of(folder: Path) -> str:
-    """The kind of a system's tables, by their names."""
-    names = {file.stem for file in folder.glob("*.parquet")}
-    if "nodes" in names and "events" in names and "cycles" in names:
-        return PEERS
-    if "queues" in names and "brokers" in names:
-        return BROKERS
-    return OTHERS
+    try:
+        study = study_of_values(scenario)
+    except ScenarioError:
+        return OTHERS, {}
+    return (study.kind, study.tables) if study.tables else (OTHERS, {})
 
 
 def check_file(file: Path, expected: Expected) -> tuple[int, tuple[str, ...]]:

@@ -22,11 +22,20 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from gossamer.protocol.peer.space.ring import RING
-from gossamer.sim.results.summary import percentile_place
+from gossamer.sim.study.statistics import (
+    CDF,
+    LORENZ,
+    MEASURE,
+    PER_CENTS,
+    RANKS,
+    Row,
+    gini,
+    lorenz,
+    percentile_place,
+)
+from gossamer.sim.study.statistics import mean as mean_of
 from gossamer.spark.crunch.deliveries import EXACT, ROW_SCHEMA, SKETCH, SKETCH_ACCURACY, as_table
 from gossamer.spark.crunch.folders import SystemTables
-from gossamer.spark.crunch.small import CDF, LORENZ, MEASURE, PER_CENTS, RANKS, Row, gini, lorenz
-from gossamer.spark.crunch.small import mean as mean_of
 from gossamer.spark.crunch.tables import WORKLOADS
 from gossamer.spark.session import readable_path
 

@@ -19,7 +19,7 @@ alone.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,16 +28,9 @@ import attrs
 from gossamer.command.paths import StorageError, local_path
 from gossamer.sim.commands.destination import file_name
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.studies.dissemination import preview as trees_preview
-from gossamer.sim.studies.dissemination.scenario import TreesScenario
-from gossamer.sim.studies.peers.inputs.scenario import Scenario
-from gossamer.sim.studies.peers.inputs.scenario_file import scenario_to_toml
-from gossamer.sim.studies.peers.preview import preview
-from gossamer.sim.studies.scot import preview as scot_preview
-from gossamer.sim.studies.scot.scenario import ScotScenario
-from gossamer.sim.studies.tree_brokers import preview as broker_preview
-from gossamer.sim.studies.tree_brokers.scenario import BrokerScenario
-from gossamer.sim.study.scenarios import AnyScenario, read_scenario
+from gossamer.sim.study.contract import AnyScenario
+from gossamer.sim.study.registry import study_of
+from gossamer.sim.study.scenarios import read_scenario
 from gossamer.sim.study.toml_files import check_keys, parse_document, read_text, require_table
 
 SCENARIO, SYSTEM, SEED = "scenario", "system", "seed"
@@ -114,7 +107,7 @@ def _plan(document: dict[str, Any], path: Path) -> SweepPlan:
         scenario, text = _scenario(file, values, seed)
         same = repr(sorted((*which.items(), *values.items()), key=lambda pair: pair[0])) + str(file)
         if same not in memory:
-            memory[same] = _memory_bytes(scenario)
+            memory[same] = study_of(scenario).check(scenario)
         label = "-".join(f"{key.rpartition('.')[2]}-{value}" for key, value in shown.items())
         points.append(
             Point(
@@ -191,25 +184,9 @@ def _scenario(file: Path, values: Values, seed: int) -> tuple[AnyScenario, str]:
         raise attrs.evolve(error, file=error.file or f"{file} in a point of the sweep") from None
     if SYSTEM not in values:
         return scenario, text
-    if not isinstance(scenario, Scenario):
-        expected = "no such key in a scenario that is not one of peers"
-        raise ScenarioError(str(file), SYSTEM, values[SYSTEM], expected)
-    chosen = tuple(one for one in scenario.systems if one.name == values[SYSTEM])
-    if not chosen:
-        known: Sequence[str] = [one.name for one in scenario.systems]
-        raise ScenarioError(str(file), SYSTEM, values[SYSTEM], f"one of {', '.join(known)}")
-    alone: Scenario = attrs.evolve(scenario, systems=chosen)  # type: ignore[arg-type]
-    return alone, scenario_to_toml(alone)
-
-
-def _memory_bytes(scenario: AnyScenario) -> int:
-    """What a run needs; whatever can be refused before a run is refused here."""
-    if isinstance(scenario, BrokerScenario):
-        broker_preview.check_memory(scenario)
-        return broker_preview.memory_bytes(scenario)
-    if isinstance(scenario, ScotScenario):
-        scot_preview.check_scot(scenario)
-        return scot_preview.memory_bytes(scenario)
-    if isinstance(scenario, TreesScenario):
-        return trees_preview.memory_bytes(scenario, trees_preview.check_trees(scenario))
-    return preview(scenario).memory_bytes
+    study = study_of(scenario)
+    try:
+        alone: AnyScenario = study.alone(scenario, values[SYSTEM])
+    except ScenarioError as error:
+        raise attrs.evolve(error, file=str(file)) from None
+    return alone, study.write(alone)

@@ -8,10 +8,10 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.sim.results.summary import HOUR_S, load_shares, summarise_system
 from gossamer.sim.studies.peers.inputs.scenario import Scenario
 from gossamer.sim.studies.peers.inputs.workload import Workload
 from gossamer.sim.studies.peers.measuring.records import SystemRecord
+from gossamer.sim.studies.peers.measuring.summary import HOUR_S, load_shares, summarise_system
 from gossamer.sim.studies.peers.simulation import simulate
 from gossamer.sim.study.records import Column
 from gossamer.sim.study.tasks import Progress, run_tasks

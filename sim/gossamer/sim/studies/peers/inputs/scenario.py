@@ -10,7 +10,7 @@ import typing
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import attrs
 from attrs.converters import optional
@@ -33,6 +33,7 @@ PRESETS: Mapping[str, Callable[..., config.Settings]] = MappingProxyType(
     {"paper": config.paper, "baseline": config.baseline, "resilient": config.resilient}
 )
 SUBSCRIPTION_KINDS = ("random", "skewed")
+KIND: Final = "peers"
 ENGINES = ("cycle", "event")
 LATENCIES = ("none", "constant", "uniform", "matrix")
 
@@ -301,6 +302,8 @@ class Scenario:
         subscriptions, events, churn, network: see there.
         measure_every: rounds between measurements of ring and friend links.
     """
+
+    kind: ClassVar[str] = KIND
 
     name: str = attrs.field(default="scenario", validator=of_type(str, "a text"))
     # Before what it decides the defaults of.

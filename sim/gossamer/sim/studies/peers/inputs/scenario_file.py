@@ -27,8 +27,6 @@ from gossamer.sim.studies.peers.inputs.scenario import (
 from gossamer.sim.study.toml_files import (
     Document,
     check_keys,
-    parse_document,
-    read_text,
     require_table,
     section_of,
     toml_line,
@@ -49,36 +47,18 @@ _TOP_KEYS = tuple(
 _NO_OVERRIDES: Mapping[str, object] = MappingProxyType({})
 
 
-def read_scenario(
-    path: str | Path, overrides: Mapping[str, object] = _NO_OVERRIDES
-) -> tuple[Scenario, str]:
-    """Read a scenario file.
-
-    Args:
-        path: the file. Relative paths in it are relative to its folder.
-        overrides: values that replace those of the file, by dotted key, such as ``seed``,
-            ``events.per_round`` or ``system.vinifera.ring_links``. Relative paths among them are
-            relative to the working folder.
-
-    Returns:
-        The scenario, and a text that gives the same scenario wherever it is saved: that of the
-        file, or one written anew where overrides or relative paths make the two differ.
-
-    Raises:
-        ScenarioError: the file is missing, unreadable, not TOML, or not a possible scenario.
-    """
-    path = Path(path)
-    text = read_text(path)
-    document = parse_document(text, str(path))
-    try:
-        relative = _resolve_paths(document, path.absolute().parent)
-        scenario = scenario_from_document(document, overrides)
-    except ScenarioError as error:
-        # What was overridden is not in the file.
-        raise attrs.evolve(error, file=None if error.field in overrides else str(path)) from None
-    if overrides or relative:
-        text = f"# As run, from {path.name!r}.\n\n" + scenario_to_toml(scenario)
-    return scenario, text
+def resolve_paths(document: Document, folder: Path) -> bool:
+    """Make the paths in ``document`` absolute; returns whether any was not."""
+    changed = False
+    for section, key in _PATHS:
+        table = document.get(section)
+        if isinstance(table, dict) and isinstance(table.get(key), str):
+            given = table[key]
+            table[key] = folder / given
+            if not Path(given).is_absolute():
+                table[key] = table[key].resolve()
+                changed = True
+    return changed
 
 
 def scenario_from_document(
@@ -90,7 +70,7 @@ def scenario_from_document(
 
     Args:
         document: the content; ``overrides`` are written into it.
-        overrides: see `read_scenario`.
+        overrides: see `gossamer.sim.study.scenarios.read_scenario`.
 
     Raises:
         ScenarioError: a key is unknown or missing, or a value impossible.
@@ -124,20 +104,6 @@ def scenario_to_toml(scenario: Scenario) -> str:
         lines += ["", f"[[{SYSTEM}]]"]
         lines += [toml_line(f"system.{system.name}.", *item) for item in values.items()]
     return "".join(line + "\n" for line in lines if line is not None)
-
-
-def _resolve_paths(document: Document, folder: Path) -> bool:
-    """Make the paths in ``document`` absolute; returns whether any was not."""
-    changed = False
-    for section, key in _PATHS:
-        table = document.get(section)
-        if isinstance(table, dict) and isinstance(table.get(key), str):
-            given = table[key]
-            table[key] = folder / given
-            if not Path(given).is_absolute():
-                table[key] = table[key].resolve()
-                changed = True
-    return changed
 
 
 def _override(document: Document, dotted: str, value: object) -> None:

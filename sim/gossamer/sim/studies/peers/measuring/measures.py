@@ -1,16 +1,10 @@
 """The measures of a run: what each is called, how it is printed and what it means.
 
-Terms follow the evaluation of the Vinifera paper (Sec. V), those of broker overlays the papers on
-filter aggregation.
+Terms follow the evaluation of the Vinifera paper (Sec. V).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
-
-from gossamer.sim.studies.dissemination.measures import TREES_MEASURES
-from gossamer.sim.studies.scot.measures import SCOT_MEASURES
 from gossamer.sim.study.measure import Measure
 
 MEASURES: tuple[Measure, ...] = (
@@ -170,123 +164,3 @@ MEASURES: tuple[Measure, ...] = (
         "included.",
     ),
 )
-
-# Of broker overlays; terms follow the evaluations of both papers on filter aggregation (Sec. V).
-BROKER_MEASURES: tuple[Measure, ...] = (
-    Measure(
-        "delay_mean_s",
-        "delay, mean (s)",
-        "fine",
-        "lower",
-        "Mean time from publication to delivery, of all publications from the first "
-        "unsubscription on.",
-        brief=True,
-    ),
-    Measure(
-        "delay_p99_s",
-        "delay, 99 % (s)",
-        "fine",
-        "lower",
-        "Time that 99 % of the deliveries do not exceed.",
-    ),
-    Measure(
-        "delay_max_s",
-        "delay, longest (s)",
-        "fine",
-        "lower",
-        "The longest time from publication to delivery.",
-        brief=True,
-    ),
-    Measure(
-        "delay_end_s",
-        "delay at the end (s)",
-        "fine",
-        "lower",
-        "Mean delay of the last tenth of the publications.",
-    ),
-    Measure(
-        "queue_max",
-        "longest core queue",
-        "count",
-        "lower",
-        "The longest input queue of a core broker, in messages.",
-        brief=True,
-    ),
-    Measure(
-        "triggered_messages",
-        "triggered messages",
-        "count",
-        "lower",
-        "Subscriptions and unsubscriptions that brokers received although nobody asked for them; "
-        "a pack is one message.",
-        brief=True,
-    ),
-    Measure(
-        "triggered_last",
-        "triggered messages at the last core broker",
-        "count",
-        "lower",
-        "Those that the core broker next to the publishers received.",
-        brief=True,
-    ),
-    Measure(
-        "table_entries_mean",
-        "routing table entries, mean",
-        "number",
-        "lower",
-        "Entries of a broker's routing table at the end.",
-    ),
-    Measure(
-        "table_entries_core",
-        "routing table entries, core",
-        "number",
-        "lower",
-        "Entries of a core broker's routing table at the end, mean.",
-        brief=True,
-    ),
-    Measure(
-        "false_positive_ratio",
-        "false positives",
-        "ratio",
-        "lower",
-        "Share of the publications between brokers that reached one where nobody wanted them.",
-        brief=True,
-    ),
-    Measure(
-        "kept_for_nobody",
-        "subscriptions kept for nobody",
-        "count",
-        None,
-        "Taken back by their clients, but standing at a neighbour for what they cover.",
-        brief=True,
-    ),
-    Measure(
-        "messages",
-        "messages",
-        "count",
-        "lower",
-        "Messages that brokers took from clients and from each other.",
-        brief=True,
-    ),
-    Measure("publications", "publications", "count", None, "Publications issued."),
-    Measure("deliveries", "deliveries made", "count", None, "Publications handed to clients."),
-)
-
-_OF_KIND: dict[str | None, tuple[Measure, ...]] = {
-    None: MEASURES,
-    "brokers": BROKER_MEASURES,
-    "scot": SCOT_MEASURES,
-    "trees": TREES_MEASURES,
-}
-
-# Where kinds share a measure, each describes it in its own words.
-BY_KEY: dict[str, Measure] = {
-    measure.key: measure for measures in reversed(_OF_KIND.values()) for measure in measures
-}
-
-
-def all_measures(summaries: Iterable[Mapping[str, Any]]) -> list[Measure]:
-    """The measures of the kinds of runs that ``summaries`` are of."""
-    kinds = {summary["scenario"].get("kind") for summary in summaries}
-    found = [measure for kind in _OF_KIND if kind in kinds for measure in _OF_KIND[kind]]
-    return list({measure.key: measure for measure in found}.values())

@@ -1,6 +1,7 @@
 """The plots of a run, both systems in each; the counterparts of Fig. 4(e) and 5 of the paper.
 
-Every function here draws one figure from the tables of `records`; `write_plots` writes all that the run has data for.
+Every function here draws one figure from the tables of `records`; `write_plots` writes
+all that the run has data for.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What a run leaves in memory: the contract between the engines and whoever writes results.
 
 The column mappings below fix names, order and dtypes of its tables (see `study.records`). Times are
-seconds of simulated time since the start of the run, cycles count from 0, handles are rows of the simulator.
+seconds of simulated time since the start of the run, cycles count from 0, handles are rows of the
+simulator.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ def replay_scenario(
     Args:
         trace: the trace file.
         preset: of the system `vinifera`.
-        overrides: see `gossamer.sim.studies.peers.inputs.scenario_file.read_scenario`.
+        overrides: see `gossamer.sim.study.scenarios.read_scenario`.
 
     Returns:
         The scenario, and the text of a scenario file that says the same.

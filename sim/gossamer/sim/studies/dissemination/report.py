@@ -8,34 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from html import escape
-from pathlib import Path
 from typing import Any
 
-from gossamer.sim.results.results import PLOTS_FOLDER, REPORT_FILE, Form, write_results
-from gossamer.sim.studies.dissemination.measures import summarise_strategy
+from gossamer.sim.results.report import table_html
 from gossamer.sim.studies.dissemination.records import TreesRunRecord
 
 
-def write_trees_results(
-    record: TreesRunRecord, path: Path, *, pictures: bool = True
-) -> dict[str, Any]:
-    """Write ``record`` as the result folder ``path``, see `results.write_results`."""
-    form = Form(summarise_strategy, _write_pictures)
-    return write_results(record, path, pictures=pictures, form=form)
-
-
-def _write_pictures(record: TreesRunRecord, summary: dict[str, Any], folder: Path) -> None:
-    from gossamer.sim.results.report import report_html
-    from gossamer.sim.studies.dissemination.plots import write_plots
-
-    plots = write_plots(record, folder / PLOTS_FOLDER)
-    page = report_html(
-        record, summary, plots, facts=_facts(record, summary), more=_overloaded(summary)
-    )
-    (folder / REPORT_FILE).write_text(page, encoding="utf-8")
-
-
-def _facts(record: TreesRunRecord, summary: Mapping[str, Any]) -> str:
+def facts(record: TreesRunRecord, summary: Mapping[str, Any]) -> str:
+    """The line below the title, HTML."""
     totals = next(iter(record.systems.values())).totals
     memory = summary["peak_rss_bytes"] / 2**20
     return (
@@ -47,10 +27,8 @@ def _facts(record: TreesRunRecord, summary: Mapping[str, Any]) -> str:
     )
 
 
-def _overloaded(summary: Mapping[str, Any]) -> str:
+def overloaded(summary: Mapping[str, Any]) -> str:
     """The links that have to carry more than they can, by strategy."""
-    from gossamer.sim.results.report import table_html
-
     rows = [
         f"<tr><td>{escape(name)}</td><td>{escape(link['one'])}, {escape(link['other'])}</td>"
         f'<td class="value">{link["load"]:,.0f}</td>'

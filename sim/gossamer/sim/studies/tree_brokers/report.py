@@ -8,39 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from gossamer.sim.results.results import PLOTS_FOLDER, REPORT_FILE, Form, write_results
-from gossamer.sim.studies.tree_brokers.measures import summarise_covering
+from gossamer.sim.results.report import table_html
 from gossamer.sim.studies.tree_brokers.records import BrokerRunRecord, CoveringRecord
 
 # Subscriptions kept for nobody that the report lists, those with most false positives first.
 LISTED: Final = 20
 
 
-def write_broker_results(
-    record: BrokerRunRecord, path: Path, *, pictures: bool = True
-) -> dict[str, Any]:
-    """Write ``record`` as the result folder ``path``, see `results.write_results`."""
-    form = Form(summarise_covering, _write_pictures)
-    return write_results(record, path, pictures=pictures, form=form)
-
-
-def _write_pictures(record: BrokerRunRecord, summary: dict[str, Any], folder: Path) -> None:
-    from gossamer.sim.results.report import report_html
-    from gossamer.sim.studies.tree_brokers.plots import write_plots
-
-    plots = write_plots(record, folder / PLOTS_FOLDER)
-    page = report_html(
-        record, summary, plots, facts=_facts(record, summary), more=_kept_for_nobody(record)
-    )
-    (folder / REPORT_FILE).write_text(page, encoding="utf-8")
-
-
-def _facts(record: BrokerRunRecord, summary: Mapping[str, Any]) -> str:
+def facts(record: BrokerRunRecord, summary: Mapping[str, Any]) -> str:
+    """The line below the title, HTML."""
     workload = record.scenario["workload"]
     first = next(iter(record.systems.values()))
     subscriptions = workload["roots"] * (workload["degree"] + 1)
@@ -53,10 +33,8 @@ def _facts(record: BrokerRunRecord, summary: Mapping[str, Any]) -> str:
     )
 
 
-def _kept_for_nobody(record: BrokerRunRecord) -> str:
+def kept_for_nobody(record: BrokerRunRecord) -> str:
     """Which subscriptions stand for nobody, and what each costs."""
-    from gossamer.sim.results.report import table_html
-
     parts = []
     for name, one in record.systems.items():
         rows = aggregate_rows(one)

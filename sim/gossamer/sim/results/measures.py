@@ -1,0 +1,31 @@
+"""The measures of runs of several kinds: what each study has of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from gossamer.sim.study.measure import Measure
+from gossamer.sim.study.registry import known_kinds, study_of_kind, study_of_values
+
+
+def all_measures(summaries: Iterable[Mapping[str, Any]]) -> list[Measure]:
+    """The measures of the kinds of runs that ``summaries`` are of, each once.
+
+    Where kinds share a measure, it keeps the place that the first kind gives it, and the words of
+    the last.
+
+    Raises:
+        ScenarioError: there is no study of one of these kinds.
+    """
+    studies = [study_of_values(summary["scenario"]) for summary in summaries]
+    met = {study.kind: study for study in studies}
+    order = [kind for kind in known_kinds() if kind in met]
+    found = {measure.key: measure for kind in order for measure in met[kind].measures}
+    return list(found.values())
+
+
+def measures_by_key() -> dict[str, Measure]:
+    """The measures of all studies that can be found; where they share one, that of the first."""
+    studies = [study_of_kind(kind) for kind in reversed(known_kinds())]
+    return {measure.key: measure for study in studies for measure in study.measures}

@@ -1,0 +1,78 @@
+"""Dissemination trees as a study, see `gossamer.sim.study.contract`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import RenderableType
+
+from gossamer.sim.studies.dissemination.measures import TREES_MEASURES, summarise_strategy
+from gossamer.sim.studies.dissemination.preview import (
+    check_trees,
+    memory_bytes,
+    trees_preview_table,
+)
+from gossamer.sim.studies.dissemination.records import TreesRunRecord
+from gossamer.sim.studies.dissemination.report import facts, overloaded
+from gossamer.sim.studies.dissemination.scenario import KIND, TreesScenario
+from gossamer.sim.studies.dissemination.scenario_file import (
+    resolve_paths,
+    scenario_from_document,
+    scenario_to_toml,
+)
+from gossamer.sim.studies.dissemination.simulation import simulate_trees
+from gossamer.sim.study.contract import Execution, Study
+from gossamer.sim.study.plot import Plot
+from gossamer.sim.study.toml_files import Document
+
+
+class TreesStudy(Study[TreesScenario, TreesRunRecord]):
+    """Strategies of dissemination on one topology and workload."""
+
+    kind = KIND
+    measures = TREES_MEASURES
+
+    def resolve_paths(self, document: Document, folder: Path) -> bool:
+        return resolve_paths(document, folder)
+
+    def read(self, document: Document, overrides: Mapping[str, object]) -> TreesScenario:
+        return scenario_from_document(document, overrides)
+
+    def write(self, scenario: TreesScenario) -> str:
+        return scenario_to_toml(scenario)
+
+    def check(self, scenario: TreesScenario) -> int:
+        return memory_bytes(scenario, check_trees(scenario))
+
+    def preview(self, scenario: TreesScenario) -> RenderableType:
+        return trees_preview_table(scenario)
+
+    def run(self, scenario: TreesScenario, text: str, execution: Execution) -> TreesRunRecord:
+        return simulate_trees(
+            scenario,
+            text,
+            progress=execution.progress,
+            checkpoint=execution.checkpoint,
+            resume=execution.resume,
+            processes=execution.workers,
+        )
+
+    def summarise(self, system: Any) -> dict[str, Any]:
+        return summarise_strategy(system)
+
+    def facts(self, record: TreesRunRecord, summary: Mapping[str, Any]) -> str:
+        return facts(record, summary)
+
+    def plots(self, record: TreesRunRecord, folder: Path) -> list[Plot]:
+        from gossamer.sim.studies.dissemination.plots import write_plots
+
+        return write_plots(record, folder)
+
+    def more(self, record: TreesRunRecord, summary: Mapping[str, Any]) -> str:
+        del record
+        return overloaded(summary)
+
+
+TREES: Final = TreesStudy()

@@ -1,0 +1,108 @@
+"""Peers without servers as a study, see `gossamer.sim.study.contract`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+from rich.console import RenderableType
+
+from gossamer.sim.errors import ScenarioError
+from gossamer.sim.studies.peers.inputs.scenario import KIND, Scenario
+from gossamer.sim.studies.peers.inputs.scenario_file import (
+    resolve_paths,
+    scenario_from_document,
+    scenario_to_toml,
+)
+from gossamer.sim.studies.peers.measuring.bounds import outgrown
+from gossamer.sim.studies.peers.measuring.crunched import TABLES, peer_rows
+from gossamer.sim.studies.peers.measuring.measures import MEASURES
+from gossamer.sim.studies.peers.measuring.records import RunRecord
+from gossamer.sim.studies.peers.measuring.summary import ROW_ORDER, summarise_system
+from gossamer.sim.studies.peers.preview import preview, preview_table
+from gossamer.sim.studies.peers.simulation import simulate
+from gossamer.sim.study.contract import Execution, Study
+from gossamer.sim.study.plot import Plot
+from gossamer.sim.study.statistics import Columns, Row
+from gossamer.sim.study.toml_files import Document
+
+
+class PeersStudy(Study[Scenario, RunRecord]):
+    """Vinifera and its baseline on one workload, under churn."""
+
+    kind = KIND
+    progress_unit = "rounds"
+    threaded = True
+    measures = MEASURES
+    row_order = ROW_ORDER
+    tables = TABLES
+
+    def resolve_paths(self, document: Document, folder: Path) -> bool:
+        return resolve_paths(document, folder)
+
+    def read(self, document: Document, overrides: Mapping[str, object]) -> Scenario:
+        # Of peers the kind goes without saying, and is not written.
+        said = {key: value for key, value in document.items() if key != "kind"}
+        changed = {key: value for key, value in overrides.items() if key != "kind"}
+        return scenario_from_document(said, changed)
+
+    def write(self, scenario: Scenario) -> str:
+        return scenario_to_toml(scenario)
+
+    def alone(self, scenario: Scenario, system: str) -> Scenario:
+        chosen = tuple(one for one in scenario.systems if one.name == system)
+        if not chosen:
+            known = ", ".join(one.name for one in scenario.systems)
+            raise ScenarioError(None, "system", system, f"one of {known}")
+        alone: Scenario = attrs.evolve(scenario, systems=chosen)  # type: ignore[arg-type]
+        return alone
+
+    def check(self, scenario: Scenario) -> int:
+        return preview(scenario).memory_bytes
+
+    def preview(self, scenario: Scenario) -> RenderableType:
+        return preview_table(preview(scenario))
+
+    def run(self, scenario: Scenario, text: str, execution: Execution) -> RunRecord:
+        return simulate(
+            scenario,
+            text,
+            progress=execution.progress,
+            checkpoint=execution.checkpoint,
+            resume=execution.resume,
+            threads=execution.workers,
+        )
+
+    def summarise(self, system: Any) -> dict[str, Any]:
+        return summarise_system(system)
+
+    def facts(self, record: RunRecord, summary: Mapping[str, Any]) -> str:
+        del record
+        systems = summary["systems"].values()
+        nodes, cycles, events = (
+            max((system[name] for system in systems), default=0)
+            for name in ("nodes", "cycles", "events")
+        )
+        memory = summary["peak_rss_bytes"] / 2**20
+        return (
+            f"{nodes:,} nodes, {cycles:,} cycles, {events:,} events, seed {summary['seed']}; "
+            f"{summary['wall_s']:.1f} s of computing, at most {memory:,.0f} MiB of memory"
+        )
+
+    def plots(self, record: RunRecord, folder: Path) -> list[Plot]:
+        from gossamer.sim.studies.peers.measuring.plots import write_plots
+
+        return write_plots(record, folder)
+
+    def too_small(
+        self, systems: Mapping[str, Mapping[str, Any]], *, losing_alone: bool = False
+    ) -> Iterator[str]:
+        return outgrown(systems, losing_alone=losing_alone)
+
+    def rows(self, tables: Mapping[str, Columns]) -> Iterator[Row]:
+        return peer_rows(tables["events"], tables["nodes"], tables["cycles"])
+
+
+PEERS: Final = PeersStudy()

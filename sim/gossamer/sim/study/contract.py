@@ -1,0 +1,248 @@
+"""What a study is: scenarios of one kind, how they are run, and what they leave.
+
+A study is one object of a class derived from `Study`. The command line, result folders, reports and
+sweeps know studies by this class alone and find them by `gossamer.sim.study.registry`, so that one
+outside this package works as those do that come with it. A study says
+
+- what its scenarios are (`resolve_paths`, `read`, `write`, `alone`),
+- what can be refused before a run, and what would be run (`check`, `preview`),
+- how a run is made (`run`), and
+- what it leaves: the measures of its systems (`measures`, `summarise`), what a report shows
+  (`facts`, `plots`, `more`, `too_small`), and which tables are read back (`tables`, `rows`).
+
+A run has *systems*: whatever is set side by side in it, such as protocols, coverings or strategies.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+import attrs
+from rich.console import RenderableType
+
+from gossamer.sim.errors import ScenarioError
+from gossamer.sim.study.expected import Expected
+from gossamer.sim.study.measure import Measure
+from gossamer.sim.study.plot import Plot
+from gossamer.sim.study.records import Table
+from gossamer.sim.study.statistics import Columns, Row
+from gossamer.sim.study.tasks import Progress
+from gossamer.sim.study.toml_files import Document
+
+
+class AnyScenario(Protocol):
+    """What every scenario has; scenarios of one kind that would run the same compare equal."""
+
+    @property
+    def kind(self) -> str:
+        """That of its study."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    @property
+    def seed(self) -> int:
+        """Of everything random."""
+
+
+class SystemRecord(Protocol):
+    """What one system of a run leaves in memory."""
+
+    @property
+    def totals(self) -> Mapping[str, int | float]:
+        """Counts that enter the result hash, so that the seed alone must decide them."""
+
+    def tables(self) -> Iterable[tuple[str, Table]]:
+        """Every table with its name, always in the same order."""
+
+
+class RunRecord(Protocol):
+    """What a finished run leaves in memory."""
+
+    @property
+    def scenario(self) -> Mapping[str, Any]:
+        """The scenario as plain values, with its `kind` (of peers, without)."""
+
+    @property
+    def scenario_text(self) -> str:
+        """The scenario file."""
+
+    @property
+    def seed(self) -> int:
+        """Of everything random."""
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """See `gossamer.sim.study.environment.versions`."""
+
+    @property
+    def wall_s(self) -> float:
+        """Wall-clock time of the run."""
+
+    @property
+    def peak_rss_bytes(self) -> int:
+        """Largest resident memory of a process."""
+
+    @property
+    def systems(self) -> Mapping[str, SystemRecord]:
+        """The systems by name."""
+
+
+@attrs.frozen(kw_only=True)
+class Execution:
+    """How to run, as opposed to what.
+
+    Attributes:
+        progress: called with a name, what is done of it and what there is in all.
+        checkpoint: folder for what an interrupted run goes on from, see
+            `gossamer.sim.study.checkpoints`; removed by whoever writes the results. Nothing is
+            kept if None.
+        resume: whether to go on from what is kept there.
+        workers: systems that run at a time.
+    """
+
+    progress: Progress | None = None
+    checkpoint: Path | None = None
+    resume: bool = False
+    workers: int = 2
+
+
+S = TypeVar("S", bound=AnyScenario)
+R = TypeVar("R", bound=RunRecord)
+
+
+class Study(ABC, Generic[S, R]):
+    """One kind of simulation. Its objects have no state, and are made when they are registered.
+
+    Attributes:
+        kind: by which scenario files, summaries and the registry know it.
+        progress_unit: what is counted in the progress of a run.
+        threaded: whether systems run in threads. An interrupt then reaches the run as a
+            `KeyboardInterrupt` out of `Execution.progress`, when a system's state is whole.
+        measures: what `summarise` returns, explained; in the order of tables and reports.
+        row_order: by table, the columns that order its rows for the result hash. Tables that are
+            not named are hashed as they are.
+        tables: by name, what is expected of those that are read back by `gossamer spark crunch`.
+            A table "deliveries" has a row a delivery.
+    """
+
+    kind: ClassVar[str]
+    progress_unit: ClassVar[str] = "done"
+    threaded: ClassVar[bool] = False
+    measures: ClassVar[tuple[Measure, ...]] = ()
+    row_order: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
+    tables: ClassVar[Mapping[str, Expected]] = MappingProxyType({})
+
+    def resolve_paths(self, document: Document, folder: Path) -> bool:
+        """Make paths in a scenario file's content absolute; returns whether any was not.
+
+        Args:
+            document: the content, which is changed.
+            folder: that relative paths are relative to.
+        """
+        del document, folder
+        return False
+
+    @abstractmethod
+    def read(self, document: Document, overrides: Mapping[str, object]) -> S:
+        """The scenario of a file's content.
+
+        Args:
+            document: the content, its paths absolute; ``overrides`` are written into it.
+            overrides: values by dotted key, as given by ``--set``.
+
+        Raises:
+            ScenarioError: a key is unknown or missing, or a value impossible.
+        """
+
+    @abstractmethod
+    def write(self, scenario: S) -> str:
+        """The text of a scenario file that reads back as ``scenario``.
+
+        Raises:
+            ScenarioError: TOML cannot express it.
+        """
+
+    def alone(self, scenario: S, system: str) -> S:
+        """``scenario`` with one of its systems alone.
+
+        Raises:
+            ScenarioError: it has no such system, or is of a kind that has none to choose from.
+        """
+        expected = f"no such key in a scenario of kind {scenario.kind!r}"
+        raise ScenarioError(None, "system", system, expected)
+
+    @abstractmethod
+    def check(self, scenario: S) -> int:
+        """About how many bytes a run needs, when all that can be refused before it is possible.
+
+        Raises:
+            ScenarioError: a file that the scenario names is at fault, or this machine has too
+                little memory.
+        """
+
+    @abstractmethod
+    def preview(self, scenario: S) -> RenderableType:
+        """What would run, for people; checked as by `check`, with the same errors."""
+
+    @abstractmethod
+    def run(self, scenario: S, text: str, execution: Execution) -> R:
+        """Run a scenario to its end.
+
+        Args:
+            scenario: what to run.
+            text: its file, kept with the results.
+            execution: how.
+
+        Raises:
+            ScenarioError: the scenario cannot be run, or what is kept is of another one.
+            SimulationError: a system failed; what is kept of the others can be gone on from.
+        """
+
+    @abstractmethod
+    def summarise(self, system: Any) -> dict[str, Any]:
+        """The measures of one system of a run, with its ``totals`` and ``settings``.
+
+        Ratios are 0 to 1, times in seconds; NaN where there was nothing to observe.
+        """
+
+    @abstractmethod
+    def facts(self, record: R, summary: Mapping[str, Any]) -> str:
+        """The line below the title of the report, HTML."""
+
+    def plots(self, record: R, folder: Path) -> list[Plot]:
+        """Draw what there is to see of a run into the new folder ``folder``."""
+        del record
+        folder.mkdir()
+        return []
+
+    def more(self, record: R, summary: Mapping[str, Any]) -> str:
+        """What the report has between plots and settings, HTML."""
+        del record, summary
+        return ""
+
+    def too_small(
+        self, systems: Mapping[str, Mapping[str, Any]], *, losing_alone: bool = False
+    ) -> Iterator[str]:
+        """A sentence for everything of fixed size that a run has outgrown.
+
+        Args:
+            systems: what `summary.json` has of each, by name.
+            losing_alone: leave out what has no effect on what is delivered.
+        """
+        del systems, losing_alone
+        yield from ()
+
+    def rows(self, tables: Mapping[str, Columns]) -> Iterator[Row]:
+        """Measures, distributions and series of one system.
+
+        Args:
+            tables: those of `tables`, by name, but that of deliveries.
+        """
+        del tables
+        yield from ()
