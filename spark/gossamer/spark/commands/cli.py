@@ -45,9 +45,23 @@ Changes = Annotated[
 
 
 @app.callback()
-def begin(context: typer.Context) -> None:
+def begin(
+    context: typer.Context,
+    studies: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--study",
+            metavar="MODULE:NAME",
+            help="A study that is not installed, as module:name or file.py:name.",
+        ),
+    ] = None,
+) -> None:
     """Workloads, sweeps and results at scale, on Apache Spark (extra 'spark')."""
     context.with_resource(interruptible())
+    if studies:
+        from gossamer.sim.study.registry import name_studies
+
+        name_studies(studies)
 
 
 @app.command()

@@ -7,7 +7,6 @@ that is finished is kept at once, so that an interrupted run goes on with the ot
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -28,9 +27,10 @@ from gossamer.sim.studies.dissemination.scenario import (
     WorkloadSection,
 )
 from gossamer.sim.studies.dissemination.strategies import Setting, run_strategy
-from gossamer.sim.study.checkpoints import Checkpoints
+from gossamer.sim.study.contract import Execution
 from gossamer.sim.study.environment import peak_memory_bytes, versions
-from gossamer.sim.study.tasks import Progress, run_tasks
+from gossamer.sim.study.side_by_side import run_systems
+from gossamer.sim.study.tasks import Progress
 
 keep_compiled_code()
 
@@ -102,28 +102,23 @@ def simulate_trees(
     """
     started = time.monotonic()
     topology = scenario.topology.build(scenario.seed)
-    checkpoints = Checkpoints(checkpoint, scenario) if checkpoint is not None else None
-    kept: dict[str, StrategyRecord] = {}
-    if resume and checkpoints is not None:
-        kept = checkpoints.load_all(scenario.strategies)
-    missing = [strategy for strategy in scenario.strategies if strategy not in kept]
-
-    def keep(record: StrategyRecord) -> None:
-        kept[record.name] = record
-        if checkpoints is not None:
-            checkpoints.save(record.name, record)
-
-    tasks = [_Strategy(scenario=scenario, strategy=strategy) for strategy in missing]
-    run_tasks(tasks, processes, _counting(progress, len(kept)), name="strategies", finished=keep)
+    execution = Execution(
+        progress=progress, checkpoint=checkpoint, resume=resume, workers=processes
+    )
+    tasks = {
+        strategy: _Strategy(scenario=scenario, strategy=strategy)
+        for strategy in scenario.strategies
+    }
+    systems = run_systems(tasks, scenario, execution, name="strategies")
     return TreesRunRecord(
         scenario={"kind": scenario.kind, **attrs.asdict(scenario)},
         scenario_text=text,
         seed=scenario.seed,
         versions=versions(),
         wall_s=time.monotonic() - started,
-        peak_rss_bytes=max(kept[name].peak_rss_bytes for name in scenario.strategies),
+        peak_rss_bytes=max(one.peak_rss_bytes for one in systems.values()),
         topology=topology,
-        systems=_beside_optimum({name: kept[name] for name in scenario.strategies}),
+        systems=_beside_optimum(systems),
     )
 
 
@@ -133,13 +128,3 @@ def _beside_optimum(systems: dict[str, StrategyRecord]) -> dict[str, StrategyRec
         return systems
     optimum = float(systems["OPT"].documents["cost"].sum())
     return {name: attrs.evolve(one, optimum=optimum) for name, one in systems.items()}
-
-
-def _counting(progress: Progress | None, before: int) -> Callable[[str, int, int], None]:
-    """Progress that counts those that were finished before this run."""
-
-    def report(name: str, done: int, total: int) -> None:
-        if progress is not None:
-            progress(name, before + done, before + total)
-
-    return report

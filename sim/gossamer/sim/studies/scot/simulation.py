@@ -7,7 +7,6 @@ once, so that an interrupted run goes on with the others.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import attrs
@@ -15,9 +14,10 @@ import attrs
 from gossamer.sim.studies.scot.burst import run_burst
 from gossamer.sim.studies.scot.records import RoutingRecord, ScotRunRecord
 from gossamer.sim.studies.scot.scenario import ScotScenario
-from gossamer.sim.study.checkpoints import Checkpoints
+from gossamer.sim.study.contract import Execution
 from gossamer.sim.study.environment import peak_memory_bytes, versions
-from gossamer.sim.study.tasks import Progress, run_tasks
+from gossamer.sim.study.side_by_side import run_systems
+from gossamer.sim.study.tasks import Progress
 
 
 @attrs.frozen(kw_only=True)
@@ -64,35 +64,17 @@ def simulate_scot(
         SimulationError: a run failed; those that are finished are kept.
     """
     started = time.monotonic()
-    checkpoints = Checkpoints(checkpoint, scenario) if checkpoint is not None else None
-    kept: dict[str, RoutingRecord] = {}
-    if resume and checkpoints is not None:
-        kept = checkpoints.load_all(scenario.routings)
-    missing = [routing for routing in scenario.routings if routing not in kept]
-
-    def keep(record: RoutingRecord) -> None:
-        kept[record.name] = record
-        if checkpoints is not None:
-            checkpoints.save(record.name, record)
-
-    tasks = [_Routing(scenario=scenario, routing=routing) for routing in missing]
-    run_tasks(tasks, processes, _counting(progress, len(kept)), name="routings", finished=keep)
+    execution = Execution(
+        progress=progress, checkpoint=checkpoint, resume=resume, workers=processes
+    )
+    tasks = {routing: _Routing(scenario=scenario, routing=routing) for routing in scenario.routings}
+    systems = run_systems(tasks, scenario, execution, name="routings")
     return ScotRunRecord(
         scenario={"kind": scenario.kind, **attrs.asdict(scenario)},
         scenario_text=text,
         seed=scenario.seed,
         versions=versions(),
         wall_s=time.monotonic() - started,
-        peak_rss_bytes=max(kept[name].peak_rss_bytes for name in scenario.routings),
-        systems={name: kept[name] for name in scenario.routings},
+        peak_rss_bytes=max(one.peak_rss_bytes for one in systems.values()),
+        systems=systems,
     )
-
-
-def _counting(progress: Progress | None, before: int) -> Callable[[str, int, int], None]:
-    """Progress that counts those that were finished before this run."""
-
-    def report(name: str, done: int, total: int) -> None:
-        if progress is not None:
-            progress(name, before + done, before + total)
-
-    return report

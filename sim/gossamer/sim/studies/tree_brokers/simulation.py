@@ -7,7 +7,6 @@ at once, so that an interrupted run goes on with the others.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import attrs
@@ -21,9 +20,10 @@ from gossamer.sim.studies.tree_brokers.records import (
 )
 from gossamer.sim.studies.tree_brokers.scenario import BrokerScenario
 from gossamer.sim.studies.tree_brokers.storm import run_storm
-from gossamer.sim.study.checkpoints import Checkpoints
+from gossamer.sim.study.contract import Execution
 from gossamer.sim.study.environment import peak_memory_bytes, versions
-from gossamer.sim.study.tasks import Progress, run_tasks
+from gossamer.sim.study.side_by_side import run_systems
+from gossamer.sim.study.tasks import Progress
 
 keep_compiled_code()
 
@@ -70,35 +70,19 @@ def simulate_brokers(
         SimulationError: a covering failed; those that are finished are kept.
     """
     started = time.monotonic()
-    checkpoints = Checkpoints(checkpoint, scenario) if checkpoint is not None else None
-    kept: dict[str, CoveringRecord] = {}
-    if resume and checkpoints is not None:
-        kept = checkpoints.load_all(scenario.coverings)
-    missing = [covering for covering in scenario.coverings if covering not in kept]
-
-    def keep(record: CoveringRecord) -> None:
-        kept[record.name] = record
-        if checkpoints is not None:
-            checkpoints.save(record.name, record)
-
-    tasks = [_Covering(scenario=scenario, covering=covering) for covering in missing]
-    run_tasks(tasks, processes, _counting(progress, len(kept)), name="coverings", finished=keep)
+    execution = Execution(
+        progress=progress, checkpoint=checkpoint, resume=resume, workers=processes
+    )
+    tasks = {
+        covering: _Covering(scenario=scenario, covering=covering) for covering in scenario.coverings
+    }
+    systems = run_systems(tasks, scenario, execution, name="coverings")
     return BrokerRunRecord(
         scenario={"kind": scenario.kind, **attrs.asdict(scenario)},
         scenario_text=text,
         seed=scenario.seed,
         versions=versions(),
         wall_s=time.monotonic() - started,
-        peak_rss_bytes=max(kept[name].peak_rss_bytes for name in scenario.coverings),
-        systems={name: kept[name] for name in scenario.coverings},
+        peak_rss_bytes=max(one.peak_rss_bytes for one in systems.values()),
+        systems=systems,
     )
-
-
-def _counting(progress: Progress | None, before: int) -> Callable[[str, int, int], None]:
-    """Progress that counts those that were finished before this run."""
-
-    def report(name: str, done: int, total: int) -> None:
-        if progress is not None:
-            progress(name, before + done, before + total)
-
-    return report

@@ -1,0 +1,180 @@
+"""A study from outside the package: run, checked, compared, swept and crunched as any other."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from gossamer.command.main import main
+from gossamer.sim.errors import ScenarioError
+from gossamer.sim.results.results import read_results
+from gossamer.sim.study.registry import (
+    GROUP,
+    NAMED,
+    known_kinds,
+    name_studies,
+    study_of_kind,
+)
+from gossamer.spark.sweep.plan import read_sweep
+from support import toy_study
+from support.installed_command import content_of, install
+from support.spark_processes import run_spark_command
+
+STUDY = "support.toy_study:TOY"
+SCENARIO = 'kind = "toy"\nname = "gamblers"\nseed = 3\nrounds = 40\n'
+SWEEP = 'scenario = "s.toml"\nseeds = [1, 2]\n[grid]\nrounds = [10, 20]\n'
+TESTS = str(Path(__file__).parents[1])
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with a scenario and a sweep; the toy study is not named yet."""
+    install(tmp_path / "site", monkeypatch)
+    monkeypatch.setenv(NAMED, "")
+    folder = tmp_path / "work"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    (folder / "s.toml").write_text(SCENARIO)
+    (folder / "sweep.toml").write_text(SWEEP)
+    return folder
+
+
+@pytest.fixture
+def named(work: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, with the toy study named."""
+    monkeypatch.setenv(NAMED, STUDY)
+    return work
+
+
+def sim(line: str) -> int:
+    """The exit code of `gossamer sim` with the arguments in ``line``."""
+    return main(["sim", *line.split()])
+
+
+def test_a_run_leaves_results_like_any_other(
+    named: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert sim("run s.toml --out out") == 0
+    assert "coins at the end" in capsys.readouterr().out
+    found = read_results(named / "out")
+    assert found.systems == ("fair", "biased")
+    assert found.summary["scenario"]["kind"] == "toy"
+    coins = found.table("fair", "purse")["coins"]
+    assert len(coins) == 40
+    assert found.summary["systems"]["fair"]["coins_final"] == coins[-1]
+    page = (named / "out" / "report.html").read_text()
+    assert "2 gamblers, seed 3" in page
+    assert "Won less lost." in page
+    assert "Coins after each round." in page
+    assert (named / "out" / "plots" / "coins.svg").is_file()
+    assert (named / "out" / "scenario.toml").read_text() == SCENARIO
+
+
+@pytest.mark.usefixtures("named")
+def test_runs_are_compared_by_the_measures_of_the_study(capsys: pytest.CaptureFixture[str]) -> None:
+    assert sim("run s.toml --out a --no-plots") == 0
+    assert sim("run s.toml --out b --no-plots --seed 4") == 0
+    capsys.readouterr()
+    assert sim("compare a b") == 0
+    assert "most coins" in capsys.readouterr().out
+
+
+def test_a_scenario_is_checked_by_the_study(
+    named: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = content_of(named)
+    assert sim("check s.toml --set rounds=70") == 0
+    assert "70" in capsys.readouterr().out
+    assert sim("check s.toml --set name=impossible") == 2
+    assert "expected a name that is possible" in capsys.readouterr().err
+    assert sim("run s.toml --set rouds=7") == 2
+    assert "expected 'rounds'" in capsys.readouterr().err
+    assert content_of(named) == before
+
+
+@pytest.mark.usefixtures("work")
+@pytest.mark.parametrize("place", [STUDY, f"{toy_study.__file__}:TOY"])
+def test_it_is_named_on_the_command_line(
+    place: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    assert sim("check s.toml") == 2
+    told = capsys.readouterr().err
+    assert "kind is 'toy', expected 'brokers', 'scot', 'trees', or nothing for peers" in told
+    assert main(["sim", "--study", place, "check", "s.toml"]) == 0
+    assert "toy" in known_kinds()
+
+
+@pytest.mark.usefixtures("work")
+def test_it_is_an_entry_point_of_an_installed_package(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    info = next((tmp_path / "site").glob("*.dist-info"))
+    points = info / "entry_points.txt"
+    points.write_text(f"{points.read_text()}\n[{GROUP}]\ntoy = {STUDY}\n")
+    assert study_of_kind("toy").kind == "toy"
+    assert known_kinds()[-1] == "toy"
+    assert sim("run s.toml --out out --json") == 0
+    assert json.loads(capsys.readouterr().out)["systems"].keys() == {"fair", "biased"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("support.toy_study", "module:name"),
+        ("support.nowhere:TOY", "a study that can be imported"),
+        ("support.toy_study:NOTHING", "a study that can be imported"),
+        ("missing.py:TOY", "a study that can be imported"),
+        ("support.toy_study:COINS", "an object of Study"),
+    ],
+)
+@pytest.mark.usefixtures("work")
+def test_what_is_no_study_is_refused_in_a_sentence(text: str, expected: str) -> None:
+    with pytest.raises(ScenarioError, match=expected):
+        name_studies([text])
+
+
+@pytest.mark.usefixtures("named")
+def test_an_interrupted_run_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[str] = []
+    run = toy_study.Gambler.run
+
+    def stumbles(gambler: toy_study.Gambler) -> toy_study.Purse:
+        asked.append(gambler.coin)
+        if asked == ["fair", "biased"]:
+            raise KeyboardInterrupt
+        return run(gambler)
+
+    monkeypatch.setattr(toy_study.Gambler, "run", stumbles)
+    assert sim("run s.toml --out out --threads 1") == 130
+    assert f"--study {STUDY} run" in capsys.readouterr().err
+    assert sim("run s.toml --out out --threads 1 --resume") == 0
+    assert asked == ["fair", "biased", "biased"]
+
+
+def test_every_point_of_a_sweep_is_checked_by_the_study(named: Path) -> None:
+    plan = read_sweep(named / "sweep.toml")
+    assert [point.memory_bytes for point in plan.points] == [80, 80, 160, 160]
+    (named / "odd.toml").write_text(SWEEP.replace("rounds = [10, 20]", 'system = ["fair"]'))
+    with pytest.raises(ScenarioError, match="no such key in a scenario of kind 'toy'"):
+        read_sweep(named / "odd.toml")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="needs Spark")
+def test_it_is_swept_and_crunched(named: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", TESTS)
+    done = run_spark_command("sweep", "sweep.toml", "--out", "swept")
+    assert done.returncode == 0, done.stderr
+    rows = pq.read_table(named / "swept" / "points.parquet").to_pylist()
+    assert [row["rounds"] for row in rows if row["system"] == "fair"] == [10, 10, 20, 20]
+    done = run_spark_command("crunch", "swept", "--out", "crunched")
+    assert done.returncode == 0, done.stderr
+    assert "coins at the end" in (named / "crunched" / "report.html").read_text()

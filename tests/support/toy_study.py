@@ -1,0 +1,175 @@
+"""A study that is no part of gossamer: gamblers who win or lose a coin in every round.
+
+It is registered by its name alone, ``support.toy_study:TOY`` or the path of this file.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, ClassVar, Final
+
+import attrs
+import numpy as np
+from matplotlib.figure import Figure
+from rich.table import Table as RichTable
+
+from gossamer.sim.errors import ScenarioError
+from gossamer.sim.results.plot_style import plot_style, save
+from gossamer.sim.study.contract import Execution, Study
+from gossamer.sim.study.environment import peak_memory_bytes, versions
+from gossamer.sim.study.expected import WHOLE, Expected
+from gossamer.sim.study.measure import Measure
+from gossamer.sim.study.plot import Plot
+from gossamer.sim.study.records import Table
+from gossamer.sim.study.scenario_checks import number, to_float, whole
+from gossamer.sim.study.side_by_side import run_systems
+from gossamer.sim.study.statistics import Columns, Row, distribution, measure_rows
+from gossamer.sim.study.toml_files import Document, check_keys, toml_line
+
+COINS: Final = ("fair", "biased")
+MOST_ROUNDS: Final = 1_000_000
+_KEYS: Final = ("name", "seed", "rounds", "bias")
+
+
+@attrs.frozen(kw_only=True)
+class ToyScenario:
+    """Gamblers with a coin each.
+
+    Attributes:
+        name: for titles.
+        seed: of everything random.
+        rounds: in each, every gambler wins a coin or loses one.
+        bias: chance by which the biased coin wins more often than it loses.
+        coins: of the gamblers, who are called by them.
+    """
+
+    kind: ClassVar[str] = "toy"
+
+    name: str = "toy"
+    seed: int = attrs.field(default=1, validator=whole(0, 1 << 32))
+    rounds: int = attrs.field(default=100, validator=whole(1, MOST_ROUNDS))
+    bias: float = attrs.field(
+        default=0.5, converter=to_float, validator=number("from 0 to 1", lambda x: 0 <= x <= 1)
+    )
+    coins: tuple[str, ...] = COINS
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Purse:
+    """What a gambler has after each round: a table with the column coins."""
+
+    name: str
+    coins: Table
+
+    @property
+    def totals(self) -> Mapping[str, int | float]:
+        return {"won": int((np.diff(self.coins["coins"], prepend=0) > 0).sum())}
+
+    def tables(self) -> Iterator[tuple[str, Table]]:
+        yield "purse", self.coins
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class ToyRecord:
+    """A finished run, see `gossamer.sim.study.contract.RunRecord`."""
+
+    scenario: Mapping[str, Any]
+    scenario_text: str
+    seed: int
+    versions: Mapping[str, str]
+    wall_s: float
+    peak_rss_bytes: int
+    systems: Mapping[str, Purse]
+
+
+@attrs.frozen(kw_only=True)
+class Gambler:
+    """One system of a run, as a task."""
+
+    scenario: ToyScenario
+    coin: str
+
+    @property
+    def label(self) -> str:
+        return self.coin
+
+    def run(self) -> Purse:
+        chance = 0.5 + (self.scenario.bias / 2 if self.coin == "biased" else 0)
+        draws = np.random.default_rng(self.scenario.seed).random(self.scenario.rounds)
+        coins = np.cumsum(np.where(draws < chance, 1, -1))
+        return Purse(name=self.coin, coins={"coins": coins.astype(np.int64)})
+
+
+class ToyStudy(Study[ToyScenario, ToyRecord]):
+    """Two gamblers and what they have in the end."""
+
+    kind = ToyScenario.kind
+    measures = (
+        Measure("coins_final", "coins at the end", "count", "higher", "Won less lost.", brief=True),
+        Measure("coins_most", "most coins", "count", "higher", "The most after any round."),
+    )
+    tables = MappingProxyType({"purse": Expected({"coins": WHOLE})})
+
+    def read(self, document: Document, overrides: Mapping[str, object]) -> ToyScenario:
+        given = {**document, **overrides}
+        check_keys("", given, ("kind", *_KEYS))
+        return ToyScenario(**{key: given[key] for key in _KEYS if key in given})
+
+    def write(self, scenario: ToyScenario) -> str:
+        values = {"kind": self.kind} | {key: getattr(scenario, key) for key in _KEYS}
+        lines = [toml_line("", key, value) for key, value in values.items()]
+        return "".join(f"{line}\n" for line in lines)
+
+    def check(self, scenario: ToyScenario) -> int:
+        if scenario.name == "impossible":
+            raise ScenarioError(None, "name", scenario.name, "a name that is possible")
+        return 8 * scenario.rounds
+
+    def preview(self, scenario: ToyScenario) -> RichTable:
+        self.check(scenario)
+        table = RichTable(title=f"{scenario.name}: would run", show_header=False)
+        table.add_row("rounds", f"{scenario.rounds:,}")
+        return table
+
+    def run(self, scenario: ToyScenario, text: str, execution: Execution) -> ToyRecord:
+        started = time.monotonic()
+        gamblers = {coin: Gambler(scenario=scenario, coin=coin) for coin in scenario.coins}
+        return ToyRecord(
+            scenario={"kind": self.kind, **attrs.asdict(scenario)},
+            scenario_text=text,
+            seed=scenario.seed,
+            versions=versions(),
+            wall_s=time.monotonic() - started,
+            peak_rss_bytes=peak_memory_bytes(),
+            systems=run_systems(gamblers, scenario, execution, name="gamblers"),
+        )
+
+    def summarise(self, system: Any) -> dict[str, Any]:
+        coins = system.coins["coins"]
+        found = {"coins_final": int(coins[-1]), "coins_most": int(coins.max())}
+        return {**found, "totals": dict(system.totals), "settings": {"coin": system.name}}
+
+    def facts(self, record: ToyRecord, summary: Mapping[str, Any]) -> str:
+        return f"{len(record.systems)} gamblers, seed {summary['seed']}"
+
+    def plots(self, record: ToyRecord, folder: Path) -> list[Plot]:
+        folder.mkdir()
+        with plot_style():
+            figure = Figure()
+            axes = figure.subplots()
+            for name, purse in record.systems.items():
+                axes.plot(purse.coins["coins"], label=name)
+            return [
+                Plot("coins", "Coins", "Coins after each round.", *save(figure, folder, "coins"))
+            ]
+
+    def rows(self, tables: Mapping[str, Columns]) -> Iterator[Row]:
+        coins = tables["purse"]["coins"]
+        yield from measure_rows({"coins_final": float(coins[-1])})
+        yield from distribution("coins", coins)
+
+
+TOY: Final = ToyStudy()
