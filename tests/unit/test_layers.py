@@ -153,6 +153,19 @@ def test_folders_are_drawn_as_they_are(package: str) -> None:
     assert found[1] == drawing(package) + "\n"
 
 
+@pytest.mark.parametrize("folder", ["engine", "study", "results", "churn", "commands"])
+def test_what_all_studies_share_imports_none(folder: str) -> None:
+    root = ROOT / "sim/gossamer/sim"
+    found = {
+        f"{module_name(path)} imports {name}"
+        for path in (root / folder).rglob("*.py")
+        for name in imports(path)
+        if name.startswith("gossamer.sim.studies.") and name != "gossamer.sim.studies.STUDIES"
+    }
+    # `gossamer sim replay` is a command of peers alone.
+    assert {one for one in found if ".peers.replay" not in one} == set()
+
+
 def test_the_namespace_package_has_no_initialiser() -> None:
     assert not list(ROOT.glob("*/gossamer/__init__.py"))
 

@@ -2,7 +2,8 @@
 
 `trace` holds the one data type, `ChurnTrace`; `files` reads and writes it by file name, through
 `avt` (text) and `parquet`; `synthetic` generates it from a specification whose session lengths
-are the distributions of `lifetimes`.
+are the distributions of `lifetimes`. Studies, workloads as tables and `gossamer.replay` import from
+here, most of it by this module's names. Begin with `trace`.
 """
 
 from gossamer.sim.churn.files import read_trace, write_trace

@@ -1,7 +1,9 @@
 """Figures of the papers, reproduced: by name, what runs them.
 
 `FIGURES[name](out, quick=..., processes=..., progress=...)` writes the new folder ``out`` whole,
-with ``claims.json``, the data and the plots, and returns the claims.
+with ``claims.json``, the data and the plots, and returns the claims. A folder here is a paper;
+`common` is what they share. Only the command line and `gossamer.spark` import from here. Begin with
+`vinifera`.
 """
 
 from __future__ import annotations

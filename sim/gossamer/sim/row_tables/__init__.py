@@ -6,4 +6,6 @@ the same functions.
 
 table     what such a table is; kinds finds the workloads by name
 others    one workload each
+
+`gossamer.spark` imports from here; nothing in the simulator does. Begin with `table`.
 """

@@ -7,8 +7,9 @@ have one length.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 
@@ -16,6 +17,28 @@ from gossamer.protocol.kernel.errors import InvariantError
 
 Column = npt.NDArray[Any]
 Table = Mapping[str, Column]
+
+
+WHOLE: Final = "whole numbers"
+REAL: Final = "numbers"
+TEXT: Final = "texts"
+
+
+@attrs.frozen
+class Expected:
+    """What is expected of a table that is read back.
+
+    Results of older versions may lack a column: what hangs on it is then left out and said. A
+    column that nothing can do without is refused where it is missing, and so is one of another
+    type; whole numbers of any width will do, and may be where a real number is expected.
+
+    Attributes:
+        needed: columns that have to be there, and what they hold.
+        welcome: columns that may be missing.
+    """
+
+    needed: Mapping[str, str]
+    welcome: Mapping[str, str] = attrs.field(factory=dict)
 
 
 def check_table(name: str, table: Table, columns: Mapping[str, str]) -> None:

@@ -45,8 +45,9 @@ def study_of_kind(kind: object) -> AnyStudy:
         for study in _named():
             if study.kind == wanted:
                 return study
-        for point in entry_points(group=GROUP, name=wanted):
-            return _checked(point.load(), point.value)
+        installed = _installed(tuple(sys.path))
+        if wanted in installed:
+            return _load(installed[wanted])
     choices = ", ".join(repr(name) for name in known_kinds() if name != PEERS)
     expected = f"{choices}, or nothing for peers without servers"
     raise ScenarioError(None, "kind", kind, expected)
@@ -69,7 +70,7 @@ def study_of_values(scenario: Mapping[str, Any]) -> AnyStudy:
 def known_kinds() -> list[str]:
     """The kinds of all studies that can be found, those of gossamer first."""
     found = [*STUDIES, *(study.kind for study in _named())]
-    found += sorted(point.name for point in entry_points(group=GROUP))
+    found += _installed(tuple(sys.path))
     return list(dict.fromkeys(found))
 
 
@@ -88,6 +89,12 @@ def name_studies(named: Sequence[str]) -> None:
 def named_studies() -> list[str]:
     """What ``GOSSAMER_STUDIES`` names."""
     return [text.strip() for text in os.environ.get(NAMED, "").split(",") if text.strip()]
+
+
+@lru_cache
+def _installed(_path: tuple[str, ...]) -> Mapping[str, str]:
+    """Where the studies of installed packages are, by kind; looked up once for an import path."""
+    return {point.name: point.value for point in sorted(entry_points(group=GROUP))}
 
 
 def _named() -> Iterator[AnyStudy]:

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from gossamer.sim.results.results import SUMMARY_FILE, ResultsError, read_results
-from gossamer.sim.study.expected import Expected
+from gossamer.sim.study.records import Expected
 from gossamer.spark.crunch.small import DELIVERIES
 from gossamer.spark.crunch.tables import OTHERS, WORKLOADS, check_file, expected_tables
 from gossamer.spark.handover import Mark, mark_of

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.results.results import ResultsError
-from gossamer.sim.study.expected import REAL, TEXT, Expected
+from gossamer.sim.study.records import REAL, TEXT, Expected
 from gossamer.sim.study.registry import study_of_values
 
 # Beside the kinds of studies: workloads, and kinds of which no tables are read.

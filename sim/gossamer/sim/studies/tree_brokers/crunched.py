@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.sim.study.expected import REAL, WHOLE, Expected
+from gossamer.sim.study.records import REAL, WHOLE, Expected
 from gossamer.sim.study.statistics import (
     Columns,
     Row,

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from gossamer.sim.studies.peers.measuring.summary import load_shares, worst_hour_hit_ratio
-from gossamer.sim.study.expected import REAL, WHOLE, Expected
+from gossamer.sim.study.records import REAL, WHOLE, Expected
 from gossamer.sim.study.statistics import (
     Columns,
     Row,
