@@ -2,8 +2,8 @@
 
 summary.json                    measures of every system, see `gossamer.sim.results.summary`
 scenario.toml                   the scenario as the user wrote it
-<system>/<table>.parquet        the tables of `gossamer.sim.studies.peers.measuring.records`
-plots/<name>.svg, <name>.png    see `gossamer.sim.studies.peers.measuring.plots`
+<system>/<table>.parquet        the tables of each system's record
+plots/<name>.svg, <name>.png    what the study draws
 report.html                     one page, needs no network
 """
 
@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,10 +22,12 @@ from typing import Any
 
 from gossamer.command.paths import foreign_storage
 from gossamer.sim.errors import SimulationError
+from gossamer.sim.results.measures import all_measures
+from gossamer.sim.results.summary import dump_json, summarise
 from gossamer.sim.study.contract import RunRecord, SystemRecord
+from gossamer.sim.study.measure import Measure
 from gossamer.sim.study.records import Column, Table
 from gossamer.sim.study.registry import study_of_values
-from gossamer.sim.results.summary import dump_json, summarise
 
 SUMMARY_FILE = "summary.json"
 SCENARIO_FILE = "scenario.toml"
@@ -280,6 +282,7 @@ class Comparison:
         hashes: the result hash of each run.
         same_scenario: whether all runs had the same scenario.
         rows: one row per system and measure that any of the runs has.
+        measures: those of the rows, by key.
     """
 
     runs: tuple[str, ...]
@@ -287,6 +290,7 @@ class Comparison:
     hashes: tuple[str, ...]
     same_scenario: bool
     rows: tuple[ComparisonRow, ...]
+    measures: Mapping[str, Measure]
 
 
 def compare(paths: Sequence[Path]) -> Comparison:
@@ -294,16 +298,16 @@ def compare(paths: Sequence[Path]) -> Comparison:
 
     Raises:
         ResultsError: one of ``paths`` holds no results.
+        ScenarioError: there is no study of the kind of one of them.
     """
-    from gossamer.sim.results.measures import all_measures
-
     summaries = [read_results(path).summary for path in paths]
     systems = list(dict.fromkeys(name for summary in summaries for name in summary["systems"]))
+    measures = all_measures(summaries)
     rows = []
     for system in systems:
         of_system = [summary["systems"].get(system, {}) for summary in summaries]
-        for measure in all_measures(summaries):
-            values = tuple(measures.get(measure.key) for measures in of_system)
+        for measure in measures:
+            values = tuple(entry.get(measure.key) for entry in of_system)
             if any(value is not None for value in values):
                 changes = tuple(_relative_change(values[0], value) for value in values)
                 rows.append(ComparisonRow(system, measure.key, values, changes))
@@ -313,6 +317,7 @@ def compare(paths: Sequence[Path]) -> Comparison:
         hashes=tuple(summary["result_hash"] for summary in summaries),
         same_scenario=all(summary["scenario"] == summaries[0]["scenario"] for summary in summaries),
         rows=tuple(rows),
+        measures={measure.key: measure for measure in measures},
     )
 
 

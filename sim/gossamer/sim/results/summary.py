@@ -93,5 +93,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, PathLike):
         return fspath(value)
     return value
-
-

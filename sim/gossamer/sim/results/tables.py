@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from gossamer.sim.results.measures import all_measures, measures_by_key
-from gossamer.sim.study.registry import study_of_values
+from gossamer.sim.results.measures import all_measures
 from gossamer.sim.results.results import Comparison
 from gossamer.sim.results.summary import dump_json
+from gossamer.sim.study.registry import study_of_values
 
 SAME_CHANGE = 5e-4  # smaller relative changes are printed as none
 SIDE_BY_SIDE = 6  # more systems than this stand below each other
@@ -66,10 +66,9 @@ def comparison_table(comparison: Comparison) -> RichTable:
     table.add_column("measure")
     for run in comparison.runs:
         table.add_column(Path(run).name, justify="right", overflow="fold")
-    known = measures_by_key()
     previous = None
     for row in comparison.rows:
-        measure = known[row.measure]
+        measure = comparison.measures[row.measure]
         cells = [
             _changed(measure.format(value), change, measure.better)
             for value, change in zip(row.values, row.changes, strict=True)

@@ -1,7 +1,7 @@
 """The scenes behind the mobile figures: what is run, at which sizes.
 
 - *The game* (selective paper, Sec. V-F) has the service times of that paper's congested brokers
-  (`covering_studies`), one publication every two seconds, whose rate the paper does not tell, and
+  (`storms.studies`), one publication every two seconds, whose rate the paper does not tell, and
   half of its six hours.
 - *The city* (incremental paper, Sec. V-B) is seen for the four minutes around the peak of the
   morning. One publication stands for twenty, and takes a broker twenty times what Table II says:

@@ -2,7 +2,7 @@
 
 What the papers leave open is chosen here once, before anything was measured:
 
-- *Subscriptions* are those of `staircase`, so that every root has the covering degree exactly.
+- *Subscriptions* are those of `covering_workload`: every root has the covering degree exactly.
 - *Publications* match about seven subscriptions each: a root, or two, and six that they cover.
   The average database of the selective paper, 4.5 MB at 857 bytes an entry on 29 brokers, holds
   seven matches for each of its 21,000 publications. The incremental paper says nothing.
