@@ -160,7 +160,7 @@ def test_what_all_studies_share_imports_none(folder: str) -> None:
         f"{module_name(path)} imports {name}"
         for path in (root / folder).rglob("*.py")
         for name in imports(path)
-        if name.startswith("gossamer.sim.studies.") and name != "gossamer.sim.studies.STUDIES"
+        if name.startswith("gossamer.sim.studies.")
     }
     # `gossamer sim replay` is a command of peers alone.
     assert {one for one in found if ".peers.replay" not in one} == set()

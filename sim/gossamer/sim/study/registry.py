@@ -1,6 +1,6 @@
 """Finds studies by the kind of their scenarios.
 
-Those that come with gossamer are in a table (`gossamer.sim.studies`). Any other one is
+Those that come with gossamer are in a table (`gossamer.sim.built_in_studies`). Any other one is
 
 - an entry point of the group ``gossamer.studies``, called by its kind, of an installed package; or
 - named in the environment variable ``GOSSAMER_STUDIES``, or by ``--study``, which adds to it: as
@@ -21,8 +21,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Final
 
+from gossamer.sim.built_in_studies import STUDIES
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.studies import STUDIES
 from gossamer.sim.study.contract import AnyScenario, Study
 
 GROUP: Final = "gossamer.studies"

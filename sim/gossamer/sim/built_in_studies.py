@@ -1,0 +1,22 @@
+"""The studies that come with gossamer, by kind, as a table that imports none of them.
+
+`gossamer.sim.study.registry` reads it. It is a table and no group of entry points, so that a scenario
+is found to be of a kind without reading what is installed, and so that a checkout works that is not
+installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+# By kind: the module, and the study in it. Their order is that of measures in comparisons.
+STUDIES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "peers": "gossamer.sim.studies.peers.study:PEERS",
+        "brokers": "gossamer.sim.studies.tree_brokers.study:BROKERS",
+        "scot": "gossamer.sim.studies.scot.study:SCOT",
+        "trees": "gossamer.sim.studies.dissemination.study:TREES",
+    }
+)
