@@ -32,7 +32,7 @@ import numba.core.typing.typeof
 import numba.extending
 import numpy as np
 
-from gossamer.protocol.kernel.rules import Rule, bounds_checks
+from gossamer.protocol.kernel.rules import Rule, bounds_checks, plain_compilation
 
 _typeof: Any = numba.core.typing.typeof
 _extending: Any = numba.extending
@@ -46,6 +46,7 @@ _EXTENSIONS = (
     "code_keys.py",
     "compiler.py",
     "keyed_code.py",
+    "linked_later.py",
     "prefetch.py",
     "rules.py",
     "struct.py",
@@ -83,13 +84,13 @@ def code_key(function: Callable[..., Any]) -> str | None:
 
 
 @cache
-def environment_key(bounds: bool) -> str:
+def environment_key(bounds: bool, plain: bool) -> str:
     """A hash of what all machine code depends on: versions, the compiler's extensions and flags."""
     versions = (sys.version, sys.abiflags, numba.__version__, llvmlite.__version__, np.__version__)
     config: Any = numba.config
     choices = [str(getattr(config, name, None)) for name in _CHOICES]
     sources = [pkgutil.get_data("gossamer.protocol.kernel", name) for name in _EXTENSIONS]
-    return _digest([*versions, *choices, str(bounds), *sources])
+    return _digest([*versions, *choices, str(bounds), str(plain), *sources])
 
 
 class _Walk:
@@ -97,7 +98,7 @@ class _Walk:
 
     def __init__(self) -> None:
         self._bounds = bounds_checks()
-        self._said: list[str | bytes] = [environment_key(self._bounds)]
+        self._said: list[str | bytes] = [environment_key(self._bounds, plain_compilation())]
         # By identity, what was walked over; kept, so that nothing else gets that identity.
         self._walked: dict[int, tuple[int, Any]] = {}
         self._modules: set[str] = set()

@@ -1,24 +1,18 @@
 """What the compiler has to know: what a `Rule` among its globals means, and what a `Struct` is.
 
-The compiler would make machine code of every function on its own, with all that it calls in it, and
-optimise that code again in each of its callers: for rules that call rules, most of the time that
-compiling takes. Rules that compiled code calls are therefore kept as they are until they are linked
-into the loop that runs them, and only that is optimised.
-
 Imported only by hosts that compile (see `rules.teach_compiler`).
 """
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numba
 import numba.core.cgutils
 import numba.core.codegen
-import numba.core.registry
 import numba.core.types
 import numba.core.typing.templates
 import numba.core.typing.typeof
@@ -30,7 +24,7 @@ from gossamer.protocol.kernel.compile_errors import (
     check_interpreter_is_not_asked,
     note_failure,
 )
-from gossamer.protocol.kernel.rules import Rule
+from gossamer.protocol.kernel.rules import Rule, plain_compilation
 from gossamer.protocol.kernel.struct import Struct
 
 # The compiler's extension points are only partly typed.
@@ -49,93 +43,37 @@ def _typeof_rule(value: Rule, _context: Any) -> Any:
     return types.Dispatcher(value.callee)
 
 
-# Rules that are linked into others have no address of their own; the compiler asks for one
-# to make a Python function, which nobody calls.
-_NO_ADDRESS = ctypes.cast(ctypes.pythonapi.Py_FatalError, ctypes.c_void_p).value
-
-
-class _WithoutEnvironment:
-    """The code generator as a library linked later sees it: there is no environment to fill in."""
-
-    def __init__(self, codegen: Any) -> None:
-        self._codegen = codegen
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._codegen, name)
-
-    def set_env(self, _name: str, _env: Any) -> None:
-        """Nothing: the environment is only there once the library has been linked."""
-
-
-class LinkedLaterLibrary(codegen.JITCodeLibrary):  # type: ignore[misc]
-    """Code of one function that becomes machine code as part of its callers only."""
-
-    _shared_module: Any
-
-    @property
-    def codegen(self) -> Any:
-        """The code generator, for what there is to do before linking."""
-        return _WithoutEnvironment(self._codegen)
-
-    def finalize(self) -> None:
-        """Take no further code; optimise nothing yet."""
-        self._raise_if_finalized()
-        self._finalized = True
-
-    def get_pointer_to_function(self, _name: str) -> int | None:
-        """An address that ends the process, should a defect ever call it."""
-        return _NO_ADDRESS
-
-    def _get_module_for_linking(self) -> Any:
-        if self._shared_module is None:
-            module = self._final_module.clone()
-            for library in self._all_called():
-                module.link_in(library._final_module.clone())
-            for function in module.functions:
-                if not function.is_declaration and function.linkage == _EXTERNAL:
-                    function.linkage = "linkonce_odr"
-            self._shared_module = module
-        return self._shared_module
-
-    def _all_called(self) -> list[Any]:
-        """The libraries called from here, directly or not, each once."""
-        found: dict[int, Any] = {id(self): self}
-        waiting = list(self._linking_libraries)
-        while waiting:
-            library = waiting.pop()
-            if id(library) not in found:
-                found[id(library)] = library
-                waiting.extend(library._linking_libraries)
-        return list(found.values())[1:]
-
-
-_EXTERNAL = codegen.ll.Linkage.external
-
-
 def make_callee(function: Callable[..., Any], inline: bool) -> Any:
     """The compiler's function object of a rule that only compiled code will call."""
     dispatcher = keyed_code.make_callee(function, inline)
     if "compile" in vars(dispatcher):
         return dispatcher
     compile_alone = dispatcher.compile
-    generator = numba.core.registry.cpu_target.target_context.codegen()
+    held_back = _link_later()
 
     def compile_for_callers(signature: Any) -> Any:
-        before = generator._library_class
-        generator._library_class = LinkedLaterLibrary
         try:
-            made = compile_alone(signature)
+            with held_back():
+                made = compile_alone(signature)
             for overload in dispatcher.overloads.values():
                 check_interpreter_is_not_asked(overload.library, function)
             return made
         except Exception as error:
             note_failure(error, function)
             raise
-        finally:
-            generator._library_class = before
 
     dispatcher.compile = compile_for_callers
     return dispatcher
+
+
+def _link_later() -> Callable[[], AbstractContextManager[None]]:
+    """What is to be around the compilation of a callee."""
+    if plain_compilation():
+        return nullcontext
+    # Only here: this module swaps a private class, which plain compilation does without.
+    from gossamer.protocol.kernel.linked_later import link_later
+
+    return link_later
 
 
 class StructType(types.Type):  # type: ignore[misc]

@@ -105,6 +105,14 @@ def bounds_checks() -> bool:
     return bool(os.environ.get("GOSSAMER_BOUNDS_CHECKS"))
 
 
+def plain_compilation() -> bool:
+    """Whether rules are compiled without a private class of the compiler (`linked_later`).
+
+    That takes several times as long, computes the same, and works with any version of the compiler.
+    """
+    return bool(os.environ.get("GOSSAMER_PLAIN_COMPILATION"))
+
+
 def _find_rule(module: str, name: str) -> Rule:
     found = getattr(importlib.import_module(module), name)
     assert isinstance(found, Rule)
