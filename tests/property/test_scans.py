@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -14,8 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from gossamer.protocol.kernel.box_index import indexes_of
 from gossamer.protocol.kernel.row_compare import digest_row, digest_rows, row_differs, write_rows
 from gossamer.protocol.kernel.row_search import (
+    PAIR_BITS,
+    around_in_column,
     copy_row,
     copy_words,
     find_boxes,
@@ -28,7 +32,7 @@ from gossamer.protocol.kernel.row_search import (
 from gossamer.protocol.kernel.rules import Rule, use_compiled
 from gossamer.protocol.kernel.struct import Struct
 from gossamer.protocol.peer.rendezvous.delivery import on_event
-from gossamer.protocol.peer.rendezvous.routing import SLOT_BITS, slots_around
+from gossamer.protocol.peer.rendezvous.routing import slots_around
 from gossamer.protocol.peer.sampling.descriptors import (
     EMPTY,
     OFFERED,
@@ -58,6 +62,12 @@ class Links(Struct):
 
     links: np.ndarray
     link_profile: np.ndarray
+
+
+class Boxes(Struct):
+    """Boxes in two rows."""
+
+    boxes: np.ndarray
 
 
 def unbox(state: Any) -> Any:
@@ -155,7 +165,8 @@ def test_boxes_found_are_those_that_hold_the_point(
 
     def find(seen: Callable[[Any], Any]) -> list[int]:
         found = np.full(7, -1, np.int64)
-        held = int(find_boxes(seen(boxes), 1, count, first, words, 1, 3, seen(found)))
+        s = seen(Boxes(boxes=boxes))
+        held = int(find_boxes(s, s.boxes, 1, count, first, words, 1, 3, seen(found)))
         assert (found[held:] == -1).all()
         return found[:held].tolist()
 
@@ -184,28 +195,44 @@ def test_boxes_are_found_alike_however_often_and_after_changes(
 
     def find(seen: Callable[[Any], Any]) -> list[list[int]]:
         rows = boxes.copy()
+        s = seen(Boxes(boxes=rows))
         answers = []
         for i, point in enumerate(points):
             if i == len(points) - 2 and changed is not None:
                 rows[1, changed, :] += 1 if rows[1, changed, 0] < 5 else -1
             found = np.full(7, -1, np.int64)
             words = [7, *point.tolist()]
-            held = find_boxes(seen(rows), 1, count, 3, words, 1, 3, seen(found))
+            held = find_boxes(s, s.boxes, 1, count, 3, words, 1, 3, seen(found))
             answers.append(found[:held].tolist())
-            held = find_labelled_boxes(seen(rows), 1, count, 1, 2, 3, words, 1, 3, seen(found))
+            held = find_labelled_boxes(s, s.boxes, 1, count, 1, 2, 3, words, 1, 3, seen(found))
             assert found[:held].tolist() == [k for k in answers[-1] if rows[1, k, 1] == 2]
         return answers
 
     with use_compiled(False):
         assert find(lambda state: state) == find(unbox)
     answers = find(unbox)
+    s = Boxes(boxes=boxes)
     with use_compiled(True):
         for point, answer in zip(points[:-2], answers, strict=False):
             found = np.full(7, -1, np.int64)
-            held = int(find_boxes(boxes, 1, count, 3, point, 0, 3, found))
+            held = int(find_boxes(s, boxes, 1, count, 3, point, 0, 3, found))
             assert found[:held].tolist() == answer
-            held = int(find_labelled_boxes(boxes, 1, count, 1, 2, 3, point, 0, 3, found))
+            held = int(find_labelled_boxes(s, boxes, 1, count, 1, 2, 3, point, 0, 3, found))
             assert found[:held].tolist() == [k for k in answer if boxes[1, k, 1] == 2]
+
+
+def test_indexes_belong_to_what_rules_are_handed() -> None:
+    """Two runs over one array share no index, and none is left when a run is gone."""
+    s = Boxes(boxes=np.zeros((2, 3, 8), np.int64))
+    views = [s.unboxed(), s.unboxed()]
+    with use_compiled(False):
+        for view in (*views, s):
+            find_boxes(view, view.boxes, 1, 3, 0, [0], 0, 1, np.zeros(3, np.int64).data)
+    assert len({id(indexes_of(view)) for view in (*views, s)}) == 3
+    gone = weakref.ref(indexes_of(views.pop(0)))
+    del view
+    assert gone() is None
+    assert "_box_indexes" not in s.__getstate__()
 
 
 @settings(deadline=None)
@@ -265,7 +292,30 @@ def test_the_links_around_a_place_are_the_closest_on_either_side(
     before = max(closer, key=away.__getitem__) + 1 if closer else 0
     after = min(others, key=away.__getitem__) + 1 if others else 0
     found = in_every_form(lambda seen: int(slots_around(seen(s), 1, me, wanted)))
-    assert found == before << SLOT_BITS | after
+    assert found == before << PAIR_BITS | after
+
+
+@settings(deadline=None)
+@given(
+    places=arrays(np.int64, 5, elements=st.integers(0, 7)),
+    empty=arrays(np.bool_, 5),
+    point=st.integers(0, 7),
+)
+def test_the_places_around_a_point_are_the_first_of_the_last_and_of_the_first(
+    places: np.ndarray, empty: np.ndarray, point: int
+) -> None:
+    keys = np.where([np.zeros(5, bool), empty], -1, 7)
+    rows = np.zeros((2, 5, 2), np.int64)
+    rows[1, :, 1] = places
+    past = {k: (place - point) % 8 for k, place in enumerate(places.tolist()) if not empty[k]}
+    expected = 0
+    if past:
+        expected = max(past, key=past.__getitem__) + 1 << PAIR_BITS
+        expected |= min(past, key=past.__getitem__) + 1
+    found = in_every_form(
+        lambda seen: int(around_in_column(seen(rows), seen(keys), 1, 1, point, 7))
+    )
+    assert found == expected
 
 
 @settings(deadline=None)

@@ -4,7 +4,8 @@ Every dimension is cut at the ends of all boxes. Between two cuts the same boxes
 bits of one number, so a point takes a search among the cuts of each dimension, and the numbers
 found have the boxes in common that hold it. It is many times faster than to look at all boxes, and
 takes as long to make as a hundred looks at them: boxes are indexed once they have been asked for as
-often as there are of them.
+often as there are of them. Indexes belong to the struct that holds the boxes, as whoever runs rules
+interpreted hands it to them: a node's core, or an engine.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def _places(bits: int) -> memoryview:
 
 
 class _Known:
-    """The boxes that an array held when it was last looked at."""
+    """The boxes that stood in one place when they were last looked at."""
 
     def __init__(self) -> None:
         self.content = b""
@@ -97,36 +98,56 @@ class _Known:
         self.index: BoxIndex | None = None
 
 
-_known: dict[tuple[int, ...], _Known] = {}
+class BoxIndexes:
+    """The indexes of the boxes in one struct."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, ...], _Known] = {}
+
+    def find(
+        self, array: Any, p: int, count: int, first: int, size: int, label_at: int = -1
+    ) -> BoxIndex | None:
+        """The index of the boxes ``array[p, :count]``, where it is worth having by now.
+
+        Whether they have changed is found out by comparing all of their bytes. Boxes of one row
+        that two arrays lay out alike are taken for changed ones by turns.
+
+        Args:
+            array: int64[n, m, w].
+            p, count: where in it the boxes are.
+            first, size, label_at: as of `BoxIndex`.
+        """
+        if count > MAX_BOXES:
+            return None
+        boxes = array[p, :count]
+        content = boxes.tobytes()
+        place = (p, array.shape[2], first, size, label_at)
+        known = self._known.get(place)
+        if known is None:
+            if len(self._known) >= MAX_INDEXES:
+                self._known.clear()
+            known = self._known[place] = _Known()
+        if known.content != content:
+            known.content, known.looks, known.index = content, 0, None
+        if known.index is None:
+            known.looks += 1
+            if known.looks > count:
+                known.index = BoxIndex(boxes, first, size, label_at)
+        return known.index
 
 
-def index_of(
-    array: Any, p: int, count: int, first: int, size: int, label_at: int = -1
-) -> BoxIndex | None:
-    """The index of the boxes ``array[p, :count]``, where it is worth having by now.
+# The name of an attribute of structs, not a field: structs are pickled and compiled without it.
+_INDEXES: Final = "_box_indexes"
 
-    Whether they have changed is found out by comparing all of their bytes.
+
+def indexes_of(struct: Any) -> BoxIndexes:
+    """The indexes of a struct as interpreted rules take it: kept with it, and gone with it.
 
     Args:
-        array: int64[n, m, w].
-        p, count: where in it the boxes are.
-        first, size, label_at: as of `BoxIndex`.
+        struct: a `Struct`, boxed, unboxed or checked.
     """
-    if count > MAX_BOXES:
-        return None
-    boxes = array[p, :count]
-    content = boxes.tobytes()
-    # Where another array stands by now in the place of one that is gone, its content tells.
-    place = (id(array), p, array.shape[2], first, size, label_at)
-    known = _known.get(place)
-    if known is None:
-        if len(_known) >= MAX_INDEXES:
-            _known.clear()
-        known = _known[place] = _Known()
-    if known.content != content:
-        known.content, known.looks, known.index = content, 0, None
-    if known.index is None:
-        known.looks += 1
-        if known.looks > count:
-            known.index = BoxIndex(boxes, first, size, label_at)
-    return known.index
+    attributes = vars(struct)
+    indexes: BoxIndexes | None = attributes.get(_INDEXES)
+    if indexes is None:
+        indexes = attributes[_INDEXES] = BoxIndexes()
+    return indexes

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.protocol.kernel.box_index import index_of
+from gossamer.protocol.kernel.box_index import indexes_of
 from gossamer.protocol.kernel.rules import rule_with_interpreted_form
 from gossamer.protocol.kernel.struct import as_array
 
@@ -86,6 +86,50 @@ def position_in_column(rows: Any, p: int, w: int, word: int) -> int:
     return -1
 
 
+# Bits of a number that holds two places: one above them, one below.
+PAIR_BITS = 32
+
+
+def _around_in_column_at_once(rows: Any, keys: Any, p: int, w: int, point: int, mask: int) -> int:
+    past = (as_array(rows)[p, :, w] - point) & mask
+    filled = as_array(keys)[p] >= 0
+    farthest = int(np.where(filled, past, -1).argmax())
+    nearest = int(np.where(filled, past, mask).argmin())
+    # Where all of those filled are as far as can be, an empty one may stand before them.
+    nearest = nearest if filled[nearest] else farthest
+    return farthest + 1 << PAIR_BITS | nearest + 1 if filled[farthest] else 0
+
+
+@rule_with_interpreted_form(_around_in_column_at_once, inline=False)
+def around_in_column(rows: Any, keys: Any, p: int, w: int, point: int, mask: int) -> int:
+    """The places whose words, counted upwards from ``point`` and around, come last and first.
+
+    Args:
+        rows: int64[n, m, k]; word ``w`` of ``rows[p, i]`` is that of place i, if it is filled.
+        keys: int64[n, m]; place i is filled where ``keys[p, i]`` is not negative.
+        point, mask: a word lies ``(word - point) & mask`` past the point.
+
+    Returns:
+        Of either the first such place, plus 1, that of the last above `PAIR_BITS`; 0 where none
+        is filled.
+    """
+    farthest = 0
+    nearest = 0
+    farthest_past = -1
+    nearest_past = mask
+    for i in range(keys.shape[1]):
+        if keys[p, i] < 0:
+            continue
+        past = (rows[p, i, w] - point) & mask
+        if past > farthest_past:
+            farthest = i + 1
+            farthest_past = past
+        if past < nearest_past or nearest == 0:
+            nearest = i + 1
+            nearest_past = past
+    return farthest << PAIR_BITS | nearest
+
+
 def _is_in_ring_at_once(rows: Any, p: int, begin: int, end: int, word: int) -> bool:
     row = as_array(rows)[p]
     size = len(row)
@@ -123,10 +167,10 @@ def _write_places(places: Any, found: Any) -> int:
 
 
 def _find_boxes_at_once(
-    boxes: Any, p: int, count: int, first: int, words: Any, at: int, size: int, found: Any
+    s: Any, boxes: Any, p: int, count: int, first: int, words: Any, at: int, size: int, found: Any
 ) -> int:
     array = as_array(boxes)
-    index = index_of(array, p, count, first, size)
+    index = indexes_of(s).find(array, p, count, first, size)
     if index is not None:
         return _write_places(index.find(words, at), found)
     held = _boxes_that_hold(array[p, :count].T, first, words, at, size)
@@ -135,11 +179,12 @@ def _find_boxes_at_once(
 
 @rule_with_interpreted_form(_find_boxes_at_once, inline=False)
 def find_boxes(
-    boxes: Any, p: int, count: int, first: int, words: Any, at: int, size: int, found: Any
+    _s: Any, boxes: Any, p: int, count: int, first: int, words: Any, at: int, size: int, found: Any
 ) -> int:
     """Write to ``found``, in order, which boxes hold a point, and return how many do.
 
     Args:
+        _s: the struct that boxes are a field of; interpreters keep an index of them with it.
         boxes: int64[n, m, w], a lowest and a highest value a dimension from word ``first`` on.
         p, count: the boxes are ``boxes[p, :count]``.
         first: the word of a box where its ends begin.
@@ -161,6 +206,7 @@ def find_boxes(
 
 
 def _find_labelled_boxes_at_once(
+    s: Any,
     boxes: Any,
     p: int,
     count: int,
@@ -173,7 +219,7 @@ def _find_labelled_boxes_at_once(
     found: Any,
 ) -> int:
     array = as_array(boxes)
-    index = index_of(array, p, count, first, size, label_at)
+    index = indexes_of(s).find(array, p, count, first, size, label_at)
     if index is not None:
         return _write_places(index.find_labelled(label, words, at), found)
     ends = array[p, :count].T
@@ -183,6 +229,7 @@ def _find_labelled_boxes_at_once(
 
 @rule_with_interpreted_form(_find_labelled_boxes_at_once, inline=False)
 def find_labelled_boxes(
+    _s: Any,
     boxes: Any,
     p: int,
     count: int,

@@ -75,7 +75,8 @@ def is_interested(s: Any, p: int, words: Any, at: int) -> bool:
     """Whether a subscription of ``p`` matches the values at ``words[at:]`` on every attribute."""
     found = s.work.found
     count = s.constrained.shape[1]
-    for i in range(find_boxes(s.subscriptions, p, count, 0, words, at, s.params.attributes, found)):
+    size = s.params.attributes
+    for i in range(find_boxes(s, s.subscriptions, p, count, 0, words, at, size, found)):
         if s.constrained[p, found[i]] >= 0:
             return True
     return False
@@ -85,6 +86,7 @@ def is_interested(s: Any, p: int, words: Any, at: int) -> bool:
 def matching_entries(s: Any, p: int, words: Any, body: int) -> int:
     """Write to ``work.found`` the entries that ask for an event copy; return their number."""
     return find_labelled_boxes(
+        s,
         s.table,
         p,
         s.table_count[p],

@@ -18,16 +18,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from gossamer.protocol.kernel.rules import inline_rule, rule, rule_with_interpreted_form
-from gossamer.protocol.kernel.struct import as_array
+from gossamer.protocol.kernel.row_search import PAIR_BITS, around_in_column
+from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER
-from gossamer.protocol.peer.space.ring import RING, RING_MASK, clockwise
+from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
 from gossamer.protocol.peer.state.links import handle_in
-
-# Bits of a number that holds two link slots: one above them, one below.
-SLOT_BITS = 32
 
 
 @rule
@@ -129,39 +124,25 @@ def plan_arcs(s: Any, p: int) -> int:
     return count
 
 
-def _slots_around_at_once(s: Any, p: int, me: int, wanted: int) -> int:
-    distances = (as_array(s.link_profile)[p, :, IDENTIFIER] - me) & RING_MASK
-    filled = as_array(s.links)[p] >= 0
-    closer = distances < wanted
-    before = np.where(filled & closer, distances, -1)
-    after = np.where(filled & ~closer, distances, RING)
-    last, first = int(before.argmax()), int(after.argmin())
-    slots = last + 1 if before[last] >= 0 else 0
-    return slots << SLOT_BITS | (first + 1 if after[first] < RING else 0)
-
-
-@rule_with_interpreted_form(_slots_around_at_once, inline=False)
+@rule
 def slots_around(s: Any, p: int, me: int, wanted: int) -> int:
     """The links closest before distance ``wanted`` from ``me``, and closest at or past it.
 
-    Of either the first slot, plus 1, that of the former above `SLOT_BITS`; 0 where there is none.
+    Of either the first slot, plus 1, that of the former above `PAIR_BITS`; 0 where there is none.
     """
-    before = 0
-    after = 0
-    before_distance = -1
-    after_distance = RING
-    for k in range(s.links.shape[1]):
-        if s.links[p, k] < 0:
-            continue
-        distance = clockwise(me, s.link_profile[p, k, IDENTIFIER])
-        if distance < wanted:
-            if distance > before_distance:
-                before = k + 1
-                before_distance = distance
-        elif distance < after_distance:
-            after = k + 1
-            after_distance = distance
-    return before << SLOT_BITS | after
+    point = (me + wanted) & RING_MASK
+    around = around_in_column(s.link_profile, s.links, p, IDENTIFIER, point, RING_MASK)
+    if around == 0:
+        return 0
+    # Seen from the point, all links at or past it come first, and the closest before it last. Where
+    # one of the two has none, the other's is met there.
+    before = around >> PAIR_BITS
+    after = around & ((1 << PAIR_BITS) - 1)
+    if clockwise(me, s.link_profile[p, before - 1, IDENTIFIER]) >= wanted:
+        before = 0
+    if clockwise(me, s.link_profile[p, after - 1, IDENTIFIER]) < wanted:
+        after = 0
+    return before << PAIR_BITS | after
 
 
 @rule
@@ -176,8 +157,8 @@ def next_hop(s: Any, p: int, value: int) -> int:
     if wanted == 0 or wanted > own_arc_begins(s, p) or s.successor[p] < 0:
         return -1
     around = slots_around(s, p, me, wanted)
-    before = (around >> SLOT_BITS) - 1
-    after = (around & ((1 << SLOT_BITS) - 1)) - 1
+    before = (around >> PAIR_BITS) - 1
+    after = (around & ((1 << PAIR_BITS) - 1)) - 1
     if after >= 0:
         if before < 0:
             return 2 * after + 1
