@@ -30,7 +30,8 @@ from gossamer.node.security.joining.extending import request_of
 from gossamer.node.transport.base.frames import CONTROL_FRAMES
 from gossamer.node.transport.base.limits import HEADER_BYTES
 from gossamer.node.transport.base.schema import Frame
-from gossamer.protocol.kernel.records import (
+from gossamer.protocol.peer.codec import Codec
+from gossamer.protocol.peer.records import (
     LOAD_SHIFTED,
     RECALL,
     RECALL_ANSWER,
@@ -39,7 +40,6 @@ from gossamer.protocol.kernel.records import (
     REPLAY_WANTED,
     STORED,
 )
-from gossamer.protocol.peer.codec import Codec
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.settings.profile import NOTHING
 from support.clusters import MadeCluster, made_cluster

@@ -11,27 +11,28 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from gossamer.protocol.kernel import records as messages
 from gossamer.protocol.kernel.errors import MalformedRecordError
 from gossamer.protocol.kernel.records import (
     BODY,
-    DELIVER,
-    EVENT,
     FROM,
     KIND,
     LENGTH,
-    LINK_BROKE,
+    REFUSED,
     TO,
     UNREACHABLE,
     USER,
+    make_outbox,
 )
+from gossamer.protocol.peer import records as messages
 from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.codec import DESCRIPTOR, PEER, Codec, held_handles
+from gossamer.protocol.peer.records import DELIVER, EVENT
 from gossamer.protocol.peer.sampling.sampler import SamplerState
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.state import ANSWERER, State, make_state
 from support.overlays import Hosts, converged, random_identifiers, record, subscribe_to_box
+from support.record_strategies import sane_records
 
 NODES = 8
 SETTINGS = config.resilient(
@@ -98,17 +99,7 @@ SAMPLERS = {
     ),
 }
 REAL = {name: real_records(settings) for name, settings in SAMPLERS.items()}
-BETWEEN_PEERS = {
-    value
-    for name, value in vars(messages).items()
-    if name.isupper() and isinstance(value, int) and LINK_BROKE < value < DELIVER and name != "USER"
-}
-
-
-def test_every_kind_between_peers_has_a_layout() -> None:
-    """A kind that is added to `messages` has to be added to `layouts`."""
-    assert Codec(SETTINGS).kinds == BETWEEN_PEERS
-    assert len(BETWEEN_PEERS) >= 12
+BETWEEN_PEERS = Codec(SETTINGS).kinds
 
 
 def test_the_overlay_below_has_made_records_of_every_kind() -> None:
@@ -185,7 +176,11 @@ WORD = st.one_of(
     st.integers(-2, 20),
     st.sampled_from([1 << 62, RING_MASK, (1 << 62) | 1, (3 << 32) | 1, -(1 << 63), 1 << 58]),
 )
-LIVELY = converged(SETTINGS, random_identifiers(NODES, 3), 3)
+LIVELY_WITH = {
+    name: converged(settings, random_identifiers(NODES, 3), 3)
+    for name, settings in SAMPLERS.items()
+}
+LIVELY = LIVELY_WITH["cyclon"]
 
 
 def passes(words: Sequence[int]) -> bool:
@@ -212,10 +207,29 @@ def test_every_mutation_is_refused_or_harmless(kind: int, data: st.DataObject) -
         return
     assert words[KIND] in BETWEEN_PEERS
     state = copy.deepcopy(LIVELY)
-    out = messages.make_outbox(2 * peer.largest_step(SETTINGS))
+    out = make_outbox(2 * peer.largest_step(SETTINGS))
     with np.errstate(all="raise"):
         peer.step(state, 0, 0, words, 0, out)
-    assert out.cursor[messages.REFUSED] == 0
+    assert out.cursor[REFUSED] == 0
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("kind", sorted(BETWEEN_PEERS))
+@given(data=st.data())
+@hypothesis_settings(max_examples=30)
+def test_what_is_declared_is_accepted_and_harmless(
+    sampler: str, kind: int, data: st.DataObject
+) -> None:
+    settings = SAMPLERS[sampler]
+    codec = Codec(settings)
+    words = data.draw(sane_records(settings, kind, data.draw(st.integers(1, NODES - 1))))
+    codec.check(words)
+    assert 8 * len(words) <= codec.most_bytes
+    assert len(codec.references(words)) <= 2 + codec.most_references
+    out = make_outbox(2 * peer.largest_step(settings))
+    with np.errstate(all="raise"):
+        peer.step(copy.deepcopy(LIVELY_WITH[sampler]), 0, 0, words, 0, out)
+    assert out.cursor[REFUSED] == 0
 
 
 def test_a_refusal_names_kind_field_and_value() -> None:

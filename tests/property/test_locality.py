@@ -7,8 +7,8 @@ import copy
 import numpy as np
 import pytest
 
-from gossamer.protocol.kernel import records as messages
-from gossamer.protocol.kernel.records import KIND, Words
+from gossamer.protocol.kernel.records import KIND, UNREACHABLE, Words
+from gossamer.protocol.peer import records as messages
 from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.space.ring import RING_MASK
@@ -25,7 +25,7 @@ from support.overlays import (
 NODES = 10
 POISON = 0x5A5A5A5A5A5A
 RETURNED = [
-    kind + messages.UNREACHABLE
+    kind + UNREACHABLE
     for kind in (
         *(messages.SAMPLE_REQUEST, messages.TMAN_REQUEST, messages.INSTALL, messages.EVENT),
         messages.RECALL,

@@ -15,19 +15,21 @@ from hypothesis import example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from gossamer.protocol.kernel.records import (
+from gossamer.protocol.kernel.records import BODY, FROM, KIND, LENGTH, TO, USER, Words
+from gossamer.protocol.peer import step as peer
+from gossamer.protocol.peer.records import (
     ACKNOWLEDGE,
-    BODY,
     CATCH_UP,
     EVENT,
+    EVENT_HOPS,
+    EVENT_ID,
+    EVENT_MODE,
+    EVENT_ORIGIN,
     FIND_PLACE,
-    FROM,
     HANDOVER,
     INSTALL,
     INSTALL_NEWS,
     JOIN,
-    KIND,
-    LENGTH,
     LINK_BROKE,
     LOAD_SHIFTED,
     PLACE_FOUND,
@@ -37,23 +39,13 @@ from gossamer.protocol.kernel.records import (
     RECALLED,
     REPLAY_OFFER,
     REPLAY_WANTED,
+    REPLICA,
     SAMPLE_REPLY,
     SAMPLE_REQUEST,
     STORED,
     TMAN_REPLY,
     TMAN_REQUEST,
-    TO,
-    USER,
     WITHDRAW,
-    Words,
-)
-from gossamer.protocol.peer import step as peer
-from gossamer.protocol.peer.rendezvous.replay import (
-    EVENT_HOPS,
-    EVENT_ID,
-    EVENT_MODE,
-    EVENT_ORIGIN,
-    REPLICA,
 )
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.settings.profile import LOAD

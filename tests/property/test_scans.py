@@ -51,7 +51,7 @@ from gossamer.protocol.peer.state.links import (
     write_own_descriptor,
 )
 from gossamer.protocol.peer.state.state import make_state
-from gossamer.protocol.peer.step import step, take_about_events, take_about_peers
+from gossamer.protocol.peer.step import step, take_about_events, take_and_settle
 
 VIEW, PROFILE = 5, 3
 LARGE = (1 << 62) - 1
@@ -446,6 +446,10 @@ def reachable(*rules: Rule) -> list[Any]:
             assert not isinstance(called, Rule), f"{function.__qualname__} calls a rule, {name}"
             if hasattr(called, "__code__") and called.__qualname__ not in found:
                 waiting.append(called)
+        for cell in function.__closure__ or ():
+            table = cell.cell_contents
+            if isinstance(table, dict):
+                waiting += [rule for rule in table.values() if rule.__qualname__ not in found]
     return list(found.values())
 
 
@@ -475,5 +479,5 @@ def test_records_about_events_leave_links_and_profile_alone() -> None:
     }
     assert written["remember"] > {"event_copies"}
     assert all(not names & on_the_ring for names in written.values())
-    others = reachable(take_about_peers)
+    others = reachable(take_and_settle)
     assert set.union(*map(columns_written, others)) > on_the_ring

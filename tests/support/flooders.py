@@ -24,9 +24,8 @@ from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.connection import Connection
 from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.kernel.records import EVENT, STORED
 from gossamer.protocol.peer.codec import Codec
-from gossamer.protocol.peer.rendezvous.replay import GREEDY
+from gossamer.protocol.peer.records import EVENT, GREEDY, STORED
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import NOTHING, RANGES
 from gossamer.protocol.peer.space.encoding import encode_event

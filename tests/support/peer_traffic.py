@@ -9,9 +9,9 @@ import attrs
 
 from gossamer.node.peer.application import Inside, Peer
 from gossamer.node.peer.frames.core import SELF, Record
-from gossamer.protocol.kernel.records import BODY, DELIVER, EVENT_MESSAGES, KIND
+from gossamer.protocol.kernel.records import BODY, KIND
+from gossamer.protocol.peer.records import DELIVER, EVENT_MESSAGES, EVENT_VALUES
 from gossamer.protocol.peer.rendezvous.delivery import is_interested
-from gossamer.protocol.peer.rendezvous.replay import EVENT_VALUES
 
 
 @attrs.define

@@ -12,7 +12,6 @@ from gossamer.protocol.kernel.records import (
     HEAD,
     KIND,
     LENGTH,
-    SAMPLE_TIMER,
     TAIL,
     TO,
     UNREACHABLE,
@@ -21,6 +20,7 @@ from gossamer.protocol.kernel.records import (
     make_outbox,
 )
 from gossamer.protocol.kernel.rules import Rule
+from gossamer.protocol.peer.records import SAMPLE_TIMER
 from gossamer.protocol.peer.sampling.sampler import (
     CYCLON,
     EMPTY,

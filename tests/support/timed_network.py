@@ -29,8 +29,9 @@ from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.base.schema import FrameTypes
 from gossamer.node.transport.queues.fair_queue import Flow
 from gossamer.protocol.kernel.draws import mix
-from gossamer.protocol.kernel.records import BODY, DELIVER, FROM, KIND, TO, UNREACHABLE
+from gossamer.protocol.kernel.records import BODY, FROM, KIND, TO, UNREACHABLE
 from gossamer.protocol.peer.codec import Codec
+from gossamer.protocol.peer.records import DELIVER
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.state.links import HANDLE_MASK
 from gossamer.protocol.peer.step import TIMERS

@@ -7,18 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gossamer.protocol.kernel.records import (
+from gossamer.protocol.kernel.records import BODY, FROM, KIND, TO, UNREACHABLE, Words
+from gossamer.protocol.peer.records import (
     ACKNOWLEDGE,
-    BODY,
-    FROM,
     INSTALL,
     INSTALL_NEWS,
     INSTALL_TIMER,
-    KIND,
     TMAN_REQUEST,
-    TO,
-    UNREACHABLE,
-    Words,
 )
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import IDENTIFIER

@@ -7,23 +7,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gossamer.protocol.kernel.records import (
+from gossamer.protocol.kernel.records import BODY, KIND, TO, UNREACHABLE
+from gossamer.protocol.peer import step as peer
+from gossamer.protocol.peer.records import (
     ACKNOWLEDGE,
-    BODY,
     DELIVER,
     EVENT,
+    FINAL,
+    GREEDY,
     INSTALL,
     INSTALL_NEWS,
     INSTALL_TIMER,
-    KIND,
+    OFFERED_AT_ONCE,
     REPLAY_OFFER,
     REPLAY_WANTED,
-    TO,
-    UNREACHABLE,
+    REPLICA,
+    TREE,
 )
-from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.rendezvous.delivery import is_false_positive
-from gossamer.protocol.peer.rendezvous.replay import FINAL, GREEDY, OFFERED_AT_ONCE, REPLICA, TREE
 from gossamer.protocol.peer.rendezvous.routing import anchor
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.settings.config import LOAD_UNIT, Settings

@@ -7,17 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gossamer.protocol.kernel.records import (
-    BODY,
+from gossamer.protocol.kernel.records import BODY, KIND, make_outbox
+from gossamer.protocol.peer import step as peer
+from gossamer.protocol.peer.records import (
     HANDOVER,
     INSTALL,
     INSTALL_TIMER,
-    KIND,
     LOAD_SHIFTED,
     OVERLAY_TIMER,
-    make_outbox,
 )
-from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.rendezvous.handover import hand_over
 from gossamer.protocol.peer.rendezvous.routing_table import remove_expired
 from gossamer.protocol.peer.settings.config import Settings

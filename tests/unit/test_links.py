@@ -9,18 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.protocol.kernel.records import (
+from gossamer.protocol.kernel.records import FROM, KIND, TO, UNREACHABLE
+from gossamer.protocol.peer.records import (
     ACKNOWLEDGE,
     FIND_PLACE,
-    FROM,
     INSTALL,
-    KIND,
     OVERLAY_TIMER,
     PLACE_FOUND,
     TMAN_REPLY,
     TMAN_REQUEST,
-    TO,
-    UNREACHABLE,
 )
 from gossamer.protocol.peer.rendezvous.routing import own_arc_begins
 from gossamer.protocol.peer.sampling.sampler import NEWSCAST, pack

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.protocol.kernel.records import BODY, KIND, LOAD_SHIFTED, TO, make_outbox
+from gossamer.protocol.kernel.records import BODY, KIND, TO, make_outbox
+from gossamer.protocol.peer.records import LOAD_SHIFTED
 from gossamer.protocol.peer.settings.config import LOAD_UNIT, LOAD_WINDOW, Settings
-from gossamer.protocol.peer.settings.profile import IDENTIFIER, LOAD
+from gossamer.protocol.peer.settings.profile import IDENTIFIER, LOAD, MAX_LOAD
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
 from gossamer.protocol.peer.state.state import SHIFTED, State
-from gossamer.protocol.peer.topology.load_shifting import MAX_LOAD, shift_load, shifted_distance
+from gossamer.protocol.peer.topology.load_shifting import shift_load, shifted_distance
 from support.overlays import (
     HANDLE,
     Hosts,

@@ -27,20 +27,17 @@ from gossamer.node.transport.base.frames import FrameDecoder
 from gossamer.node.transport.base.limits import HEADER_BYTES, Limits
 from gossamer.node.transport.base.schema import Frame
 from gossamer.protocol.kernel.errors import MalformedRecordError, RemoteProtocolError
-from gossamer.protocol.kernel.records import (
+from gossamer.protocol.kernel.records import BODY, FROM, KIND, TO
+from gossamer.protocol.peer.codec import Codec
+from gossamer.protocol.peer.records import (
     ACKNOWLEDGE,
-    BODY,
     EVENT,
+    EVENT_ORIGIN,
     FIND_PLACE,
-    FROM,
     HANDOVER,
-    KIND,
     RECALLED,
     TMAN_REQUEST,
-    TO,
 )
-from gossamer.protocol.peer.codec import Codec
-from gossamer.protocol.peer.rendezvous.replay import EVENT_ORIGIN
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER, LOAD
 from support.clusters import MadeCluster, made_cluster

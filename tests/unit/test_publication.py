@@ -9,17 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.protocol.kernel.records import (
-    BODY,
-    EVENT,
-    KIND,
-    NOT_PUBLISHED,
-    PUBLISHED,
-    STORED,
-    Words,
-)
+from gossamer.protocol.kernel.records import BODY, KIND, Words
+from gossamer.protocol.peer.records import EVENT, EVENT_MODE, NOT_PUBLISHED, PUBLISHED, STORED, TREE
 from gossamer.protocol.peer.rendezvous.publication import RETRY_ROUNDS, TRIED_AT
-from gossamer.protocol.peer.rendezvous.replay import EVENT_MODE, TREE
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.state import NOT_TAKEN

@@ -6,16 +6,13 @@ from typing import Any
 
 import pytest
 
-from gossamer.protocol.kernel.records import (
+from gossamer.protocol.kernel.records import BODY, KIND, TO, Words
+from gossamer.protocol.peer.records import (
     ACKNOWLEDGE,
-    BODY,
     INSTALL,
     INSTALL_NEWS,
     INSTALL_TIMER,
-    KIND,
     LINK_BROKE,
-    TO,
-    Words,
 )
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER

@@ -10,23 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.protocol.kernel.records import (
+from gossamer.protocol.kernel.records import BODY, KIND, TO, UNREACHABLE, Words
+from gossamer.protocol.peer.records import (
     ACKNOWLEDGE,
-    BODY,
     CATCH_UP,
     CAUGHT_UP,
     EVENT,
     HANDOVER,
     HELD,
-    KIND,
     LINK_BROKE,
     PUBLISHED,
     RECALL,
     RECALL_ANSWER,
     RECALLED,
-    TO,
-    UNREACHABLE,
-    Words,
 )
 from gossamer.protocol.peer.rendezvous.arc_return import GIVEN_BACK
 from gossamer.protocol.peer.rendezvous.event_log import ASK_AGAIN_ROUNDS, PAGE_EVENTS

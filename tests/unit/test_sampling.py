@@ -8,15 +8,8 @@ import numpy as np
 import pytest
 
 from gossamer.protocol.kernel.errors import ConfigError
-from gossamer.protocol.kernel.records import (
-    BODY,
-    FROM,
-    KIND,
-    SAMPLE_REPLY,
-    SAMPLE_REQUEST,
-    TO,
-    UNREACHABLE,
-)
+from gossamer.protocol.kernel.records import BODY, FROM, KIND, TO, UNREACHABLE
+from gossamer.protocol.peer.records import SAMPLE_REPLY, SAMPLE_REQUEST
 from gossamer.protocol.peer.sampling.sampler import (
     CYCLON,
     NEWSCAST,

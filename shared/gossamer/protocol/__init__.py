@@ -28,7 +28,8 @@ The public interface is what this list names; everything else may change:
 
 A peer of its own, with nobody to talk to, still serves itself:
 
-    >>> from gossamer.protocol.kernel import records
+    >>> from gossamer.protocol.kernel.records import KIND, make_outbox
+    >>> from gossamer.protocol.peer.records import DELIVER
     >>> from gossamer.protocol.peer import step as peer
     >>> from gossamer.protocol.peer.settings.config import paper
     >>> from gossamer.protocol.peer.space.encoding import encode_event, encode_subscription
@@ -44,8 +45,8 @@ A peer of its own, with nobody to talk to, still serves itself:
     >>> state = make_state(paper(2), nodes=1)
     >>> peer.subscribe(state, 0, ranges, np.array([1]))
     >>> values = np.array(encode_event(schema, hashes, {"price": 81.5}))
-    >>> out = records.make_outbox(peer.largest_step(paper(2)))
+    >>> out = make_outbox(peer.largest_step(paper(2)))
     >>> peer.step(state, 0, 0, peer.publish_record(0, 7, values), 0, out)
-    >>> int(out.words[records.KIND]) == records.DELIVER
+    >>> int(out.words[KIND]) == DELIVER
     True
 """

@@ -1,8 +1,7 @@
 """The studies that come with gossamer, by kind, as a table that imports none of them.
 
-`gossamer.sim.study.registry` reads it. It is a table and no group of entry points, so that a scenario
-is found to be of a kind without reading what is installed, and so that a checkout works that is not
-installed.
+`gossamer.sim.study.registry` reads it. It is a table and no group of entry points, so that the kind
+of a scenario is known without reading what is installed, and a checkout works that is not installed.
 """
 
 from __future__ import annotations

@@ -31,22 +31,19 @@ from gossamer.node.peer.membership.revocation import RevocationService
 from gossamer.node.transport.base.base import PeerIdentity
 from gossamer.node.transport.base.schema import Frame
 from gossamer.protocol.kernel.errors import CapacityError, RemoteProtocolError
-from gossamer.protocol.kernel.records import (
+from gossamer.protocol.kernel.records import BODY, FROM, KIND, TO
+from gossamer.protocol.peer.codec import held_handles
+from gossamer.protocol.peer.records import (
     ACKNOWLEDGE,
-    BODY,
     CAUGHT_UP,
     DELIVER,
     EVENT,
     EVENT_MESSAGES,
-    FROM,
     HELD,
-    KIND,
     NOT_PUBLISHED,
     PUBLISHED,
     RECALLED,
-    TO,
 )
-from gossamer.protocol.peer.codec import held_handles
 from gossamer.protocol.peer.state.links import HANDLE_MASK
 from gossamer.protocol.peer.step import TIMERS
 

@@ -5,7 +5,7 @@ everything that leaves it (messages, deliveries) is one record, so that hosts ne
 and `peer.step` is a single dispatch:
 
     word 0   LENGTH  of the record in words, these four included
-    word 1   KIND    one of the constants below
+    word 1   KIND    what it says; the protocol numbers its kinds
     word 2   TO      handle of the peer that is to take the record
     word 3   FROM    handle of the peer that wrote it
     word 4.. BODY    by kind
@@ -28,48 +28,6 @@ from gossamer.protocol.kernel.rules import Rule
 Words = npt.NDArray[np.int64]
 
 LENGTH, KIND, TO, FROM, BODY = 0, 1, 2, 3, 4
-
-# Timers, one firing of each a round.
-SAMPLE_TIMER = 1
-OVERLAY_TIMER = 2
-INSTALL_TIMER = 3
-
-# Commands of the application or host.
-JOIN = 8
-PUBLISH = 9
-WITHDRAW = 10
-CATCH_UP = 11
-LINK_BROKE = 12
-
-# Between peers.
-SAMPLE_REQUEST = 16
-SAMPLE_REPLY = 17
-TMAN_REQUEST = 18
-TMAN_REPLY = 19
-INSTALL = 20
-INSTALL_NEWS = 21
-ACKNOWLEDGE = 22
-EVENT = 23
-FIND_PLACE = 24
-PLACE_FOUND = 25
-LOAD_SHIFTED = 26
-HANDOVER = 27
-STORED = 28
-RECALL = 29
-RECALL_ANSWER = 30
-RECALLED = 31
-REPLAY_OFFER = 32
-REPLAY_WANTED = 33
-
-# Those that carry an event.
-EVENT_MESSAGES = (EVENT, RECALLED)
-
-# Effects for the host.
-DELIVER = 48
-PUBLISHED = 49
-NOT_PUBLISHED = 50
-HELD = 51
-CAUGHT_UP = 52
 
 # Kinds from here on are the user's own.
 USER = 128

@@ -145,7 +145,11 @@ def _link(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _link_cell(cell: types.CellType) -> types.CellType:
     held = cell.cell_contents
-    return types.CellType(held.linked) if isinstance(held, Rule) else cell
+    if isinstance(held, Rule):
+        return types.CellType(held.linked)
+    if isinstance(held, dict) and all(isinstance(value, Rule) for value in held.values()):
+        return types.CellType({key: value.linked for key, value in held.items()})
+    return cell
 
 
 def rule(function: Callable[..., Any]) -> Rule:

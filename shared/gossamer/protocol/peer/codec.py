@@ -2,7 +2,7 @@
 
 A handle means something to one peer only. Whoever carries records from one peer to another
 replaces every handle by something that both understand; whoever takes records from strangers
-checks every word first. Both follow from one layout for each kind (`layouts`).
+checks every word first. Both follow from how each kind is declared (`records`).
 
 A host may leave profiles out on the way and put others in (a node takes them from what their
 owners signed), and may leave out descriptors that it does not believe; `Codec.rewrite` keeps the
@@ -19,7 +19,9 @@ import attrs
 
 from gossamer.protocol.kernel.errors import MalformedRecordError
 from gossamer.protocol.kernel.records import BODY, FROM, KIND, LENGTH, TO
-from gossamer.protocol.peer.layouts import HANDLES, Layout, Source, Swap, bounds_of, layouts_of
+from gossamer.protocol.kernel.struct import WORD_BYTES
+from gossamer.protocol.peer.layouts import HANDLES, Layout, Source, Swap, bounds_of, most_of
+from gossamer.protocol.peer.records import TABLE
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.state.links import HANDLE_MASK
 from gossamer.protocol.peer.state.state import ANSWERER, State, profile_words
@@ -46,18 +48,19 @@ class Codec:
         profile_words: words of a profile.
         first_range: the word of a profile from which on it tells ranges.
         kinds: the kinds of record that there are between peers.
-        most_references: most handles that a record can hold.
+        most_references: most handles that the body of a record can hold.
+        most_bytes: size of the largest record.
     """
 
     def __init__(self, settings: Settings) -> None:
         self.profile_words = profile_words(settings)
         self.first_range = settings.first_range
-        self._layouts = layouts_of(settings)
+        self._layouts = TABLE.layouts(settings)
         self._bounds = {kind: bounds_of(layout) for kind, layout in self._layouts.items()}
         self.kinds = frozenset(self._layouts)
-        self.most_references = max(
-            settings.view_size + 1, settings.links + 1, settings.routing_table_entries
-        )
+        sizes = [most_of(layout, self.profile_words) for layout in self._layouts.values()]
+        self.most_references = max(size.handles for size in sizes)
+        self.most_bytes = WORD_BYTES * (BODY + max(size.words for size in sizes))
 
     def check(self, record: Sequence[int]) -> None:
         """Let a record from a stranger pass if every word of it is sane.

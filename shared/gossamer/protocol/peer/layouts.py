@@ -1,7 +1,8 @@
-"""What the words of each kind of record between peers mean, and which of them are sane.
+"""Layouts: how the words of a record are checked and copied, and how many there are at most.
 
 A layout is a list of parts, each of which can pass over its stretch of a record in two ways:
 checking every word as one from a stranger, or copying it with other handles. `codec` is the door.
+Which layout a kind has under certain settings follows from its declaration in `records`.
 """
 
 from __future__ import annotations
@@ -13,36 +14,10 @@ from typing import Final, NamedTuple, NoReturn, Protocol
 import attrs
 
 from gossamer.protocol.kernel.errors import MalformedRecordError
-from gossamer.protocol.kernel.records import (
-    ACKNOWLEDGE,
-    EVENT,
-    FIND_PLACE,
-    HANDOVER,
-    INSTALL,
-    INSTALL_NEWS,
-    LOAD_SHIFTED,
-    PLACE_FOUND,
-    RECALL,
-    RECALL_ANSWER,
-    RECALLED,
-    REPLAY_OFFER,
-    REPLAY_WANTED,
-    SAMPLE_REPLY,
-    SAMPLE_REQUEST,
-    STORED,
-    TMAN_REPLY,
-    TMAN_REQUEST,
-)
-from gossamer.protocol.peer.rendezvous.replay import OFFERED_AT_ONCE, REPLICA
-from gossamer.protocol.peer.sampling.descriptors import MAX_AGE
-from gossamer.protocol.peer.settings.config import Settings
-from gossamer.protocol.peer.settings.profile import NOTHING, RANGES, high_end, low_end
+from gossamer.protocol.peer.sampling.descriptors import HANDLE_BITS, HANDLE_MASK
+from gossamer.protocol.peer.settings.profile import MAX_LOAD, NOTHING, RANGES, high_end, low_end
 from gossamer.protocol.peer.space.ring import RING_MASK
-from gossamer.protocol.peer.state.links import AGE_SHIFT, HANDLE_MASK
-from gossamer.protocol.peer.topology.load_shifting import MAX_LOAD
 
-# An event's identifier times the number of attributes, at most 16, has to fit the ring's 62 bits.
-MAX_EVENT: Final = (1 << 58) - 1
 HANDLES: Final = range(HANDLE_MASK + 1)
 
 # Profiles whose sanity is known; a peer meets those of its neighbours again and again.
@@ -116,6 +91,18 @@ class Source:
         raise self.fail("length", len(self.words), f"at least {self.at} words")
 
 
+class Size(NamedTuple):
+    """How large something is.
+
+    Attributes:
+        words: of 64 bits.
+        handles: how many of them hold one.
+    """
+
+    words: int
+    handles: int
+
+
 class Part(Protocol):
     """A stretch of a record's body."""
 
@@ -127,9 +114,13 @@ class Part(Protocol):
         """Pass over this part and append it, swapped, to ``target``; False if it was left out."""
         ...
 
+    def most(self, profile_words: int) -> Size:
+        """The most that it takes where a profile has so many words."""
+        ...
+
 
 @attrs.frozen
-class _Word:
+class Word:
     """A word between two bounds, both included."""
 
     name: str
@@ -145,9 +136,12 @@ class _Word:
         target.append(source.take())
         return True
 
+    def most(self, _profile_words: int) -> Size:
+        return Size(1, 0)
+
 
 @attrs.frozen
-class _Handle:
+class Handle:
     """A handle alone."""
 
     name: str
@@ -163,9 +157,12 @@ class _Handle:
             target.append(word)
         return word is not None
 
+    def most(self, _profile_words: int) -> Size:
+        return Size(1, 1)
+
 
 @attrs.frozen
-class _PerhapsHandle:
+class PerhapsHandle:
     """A handle alone, or -1 for nobody."""
 
     name: str
@@ -181,9 +178,12 @@ class _PerhapsHandle:
         target.append(-1 if swapped is None else swapped)
         return True
 
+    def most(self, _profile_words: int) -> Size:
+        return Size(1, 1)
+
 
 @attrs.frozen
-class _Interval:
+class Interval:
     """Two words, the lowest and the highest value of a range on the ring."""
 
     name: str
@@ -199,9 +199,12 @@ class _Interval:
         target.extend(source.take_many(2))
         return True
 
+    def most(self, _profile_words: int) -> Size:
+        return Size(2, 0)
+
 
 @attrs.frozen
-class _Descriptor:
+class Descriptor:
     """A descriptor: an age of at most ``oldest`` above a handle, and a profile."""
 
     name: str
@@ -210,7 +213,7 @@ class _Descriptor:
 
     def check(self, source: Source) -> None:
         words = source.take_many(1 + source.profile_words)
-        age, handle = words[0] >> AGE_SHIFT, words[0] & HANDLE_MASK
+        age, handle = words[0] >> HANDLE_BITS, words[0] & HANDLE_MASK
         if not 0 <= age <= self.oldest:
             raise source.fail(f"age of {self.name}", age, f"0 to {self.oldest}")
         if self.of_sender and handle != source.own:
@@ -226,23 +229,26 @@ class _Descriptor:
             target.extend(swapped)
         return swapped is not None
 
+    def most(self, profile_words: int) -> Size:
+        return Size(1 + profile_words, 1)
+
 
 @attrs.frozen
-class _List:
+class List:
     """A count, and so many entries; the first may be of another form than the ``others``."""
 
     name: str
     others: tuple[Part, ...]
-    most: int
+    most_entries: int
     first: tuple[Part, ...] = ()
     _plain_words: int | None = attrs.field(init=False)
 
     @_plain_words.default
     def _words_without_handles(self) -> int | None:
         """Words of an entry, where there is none with a handle in it."""
-        if self.first or not all(isinstance(part, _Word | _Interval) for part in self.others):
+        if self.first or not all(isinstance(part, Word | Interval) for part in self.others):
             return None
-        return sum(2 if isinstance(part, _Interval) else 1 for part in self.others)
+        return sum(2 if isinstance(part, Interval) else 1 for part in self.others)
 
     def check(self, source: Source) -> None:
         for parts in self._entries(source, source.take()):
@@ -252,7 +258,7 @@ class _List:
     def copy(self, source: Source, target: list[int]) -> bool:
         count_at = len(target)
         count = source.take()
-        if self._plain_words is not None and 0 <= count <= self.most:
+        if self._plain_words is not None and 0 <= count <= self.most_entries:
             target.append(count)
             target.extend(source.take_many(count * self._plain_words))
             return True
@@ -273,14 +279,20 @@ class _List:
 
     def _entries(self, source: Source, count: int) -> Iterator[tuple[Part, ...]]:
         least = 1 if self.first else 0
-        if not least <= count <= self.most:
-            raise source.fail(f"number of {self.name}", count, f"{least} to {self.most}")
+        if not least <= count <= self.most_entries:
+            raise source.fail(f"number of {self.name}", count, f"{least} to {self.most_entries}")
         for i in range(count):
             yield self.first if i == 0 and self.first else self.others
 
+    def most(self, profile_words: int) -> Size:
+        other = most_of(self.others, profile_words)
+        first = most_of(self.first, profile_words) if self.first else other
+        others = self.most_entries - 1
+        return Size(1 + first.words + others * other.words, first.handles + others * other.handles)
+
 
 @attrs.frozen
-class _Perhaps:
+class Perhaps:
     """A part that a record may end without, and that may be left out."""
 
     part: Part
@@ -293,6 +305,9 @@ class _Perhaps:
         if source.at < len(source.words):
             self.part.copy(source, target)
         return True
+
+    def most(self, profile_words: int) -> Size:
+        return self.part.most(profile_words)
 
 
 class ProfileFault(NamedTuple):
@@ -323,66 +338,22 @@ def profile_fault(profile: tuple[int, ...], first_range: int) -> ProfileFault | 
 Layout = tuple[Part, ...]
 
 
+def most_of(layout: Layout, profile_words: int) -> Size:
+    """The most that a body of this layout takes."""
+    sizes = [part.most(profile_words) for part in layout]
+    return Size(sum(size.words for size in sizes), sum(size.handles for size in sizes))
+
+
 def bounds_of(layout: Layout) -> list[range] | None:
     """What each word may be, where a layout is made of words that stand alone; else None."""
     bounds = []
     for part in layout:
-        if isinstance(part, _Word):
+        if isinstance(part, Word):
             bounds.append(range(part.low, part.high + 1))
-        elif isinstance(part, _Handle):
+        elif isinstance(part, Handle):
             bounds.append(HANDLES)
-        elif isinstance(part, _PerhapsHandle):
+        elif isinstance(part, PerhapsHandle):
             bounds.append(range(-1, HANDLE_MASK + 1))
         else:
             return None
     return bounds
-
-
-def layouts_of(settings: Settings) -> dict[int, Layout]:
-    """The body of every kind of record between peers."""
-    hops = _Word("hops", 0, settings.hop_limit)
-    attribute = _Word("attribute", 0, settings.attributes - 1)
-    box: Layout = (attribute, *[_Interval("range of values")] * settings.attributes)
-    # The sender's own descriptor is fresh; Newscast's freshness is a timestamp, not an age.
-    sender = _Descriptor("the sender's descriptor", 0, of_sender=True)
-    link = _Descriptor("a link's descriptor", settings.failure_age)
-    member = _Descriptor("a view's descriptor", MAX_AGE)
-    offerer = attrs.evolve(sender, oldest=MAX_AGE)
-    cyclon = settings.sampler == "cyclon"
-    sampled = settings.shuffle_length if cyclon else settings.view_size + 1
-    offer = _List("descriptors", (member,), sampled, first=(offerer,))
-    links = _List("links", (link,), settings.links + 1, first=(sender,))
-    boxes = _List("boxes", box, settings.boxes_per_neighbour)
-    entry: Layout = (_Handle("source"), _Word("identifier of the source", 0, RING_MASK), *box)
-    event: Layout = (
-        _Word("event", 0, MAX_EVENT),
-        attribute,
-        _Word("mode", 0, REPLICA + settings.replicas - 1),
-        hops,
-        _Word("hops in the tree", 0, settings.hop_limit),
-        _PerhapsHandle("publisher"),
-        *[_Word("value", 0, RING_MASK)] * settings.attributes,
-    )
-    value = _Word("value asked for", 0, RING_MASK)
-    place = _Word("place in the log", 0, RING_MASK)
-    copies = _List("event copies", (_Word("event copy", 0, RING_MASK),), OFFERED_AT_ONCE)
-    return {
-        SAMPLE_REQUEST: (offer,),
-        SAMPLE_REPLY: (_List("descriptors", (member,), sampled) if cyclon else offer,),
-        TMAN_REQUEST: (links,),
-        TMAN_REPLY: (links,),
-        PLACE_FOUND: (links,),
-        INSTALL: (sender, _Word("answer wanted", 0, 1), boxes),
-        INSTALL_NEWS: (sender, _Word("answer wanted", 0, 1), boxes),
-        ACKNOWLEDGE: (sender, _Perhaps(link)),
-        EVENT: event,
-        FIND_PLACE: (hops, _Descriptor("the newcomer's descriptor", 0)),
-        LOAD_SHIFTED: (sender,),
-        STORED: (_Word("event", 0, MAX_EVENT), attribute),
-        HANDOVER: (_List("entries", entry, settings.routing_table_entries),),
-        RECALL: (_Handle("asker"), hops, value, place, _Word("rounds", 0, RING_MASK), *box),
-        RECALL_ANSWER: (value, place, _Word("identifier", 0, RING_MASK), place),
-        RECALLED: event,
-        REPLAY_OFFER: (copies,),
-        REPLAY_WANTED: (copies,),
-    }

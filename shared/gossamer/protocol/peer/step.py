@@ -8,28 +8,43 @@ to deliver. Nothing else passes between protocol and host.
 
 from __future__ import annotations
 
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from gossamer.protocol.kernel.dispatch import dispatch
 from gossamer.protocol.kernel.prefetch import prefetch
 from gossamer.protocol.kernel.records import (
-    ACKNOWLEDGE,
     BODY,
+    FROM,
+    KIND,
+    LENGTH,
+    TO,
+    UNREACHABLE,
+    Outbox,
+    Words,
+)
+from gossamer.protocol.kernel.rules import rule
+from gossamer.protocol.kernel.struct import CACHE_LINE_WORDS
+from gossamer.protocol.peer.layouts import most_of
+from gossamer.protocol.peer.record_table.table import Sort
+from gossamer.protocol.peer.records import (
+    ACKNOWLEDGE,
     CATCH_UP,
     EVENT,
+    EVENT_ID,
+    EVENT_VALUES,
     FIND_PLACE,
-    FROM,
     HANDOVER,
     INSTALL,
     INSTALL_NEWS,
     INSTALL_TIMER,
     JOIN,
-    KIND,
-    LENGTH,
     LINK_BROKE,
     LOAD_SHIFTED,
+    OFFERED_AT_ONCE,
     OVERLAY_TIMER,
     PLACE_FOUND,
     PUBLISH,
@@ -40,18 +55,10 @@ from gossamer.protocol.kernel.records import (
     REPLAY_WANTED,
     SAMPLE_REPLY,
     SAMPLE_REQUEST,
-    SAMPLE_TIMER,
     STORED,
-    TMAN_REPLY,
-    TMAN_REQUEST,
-    TO,
-    UNREACHABLE,
+    TABLE,
     WITHDRAW,
-    Outbox,
-    Words,
 )
-from gossamer.protocol.kernel.rules import rule
-from gossamer.protocol.kernel.struct import CACHE_LINE_WORDS
 from gossamer.protocol.peer.rendezvous.arc_return import (
     GIVEN_BACK,
     arc_begins,
@@ -79,24 +86,15 @@ from gossamer.protocol.peer.rendezvous.installation import (
     greet_successor,
     on_acknowledge,
     on_install,
-    on_install_timer,
     reinstall_elsewhere,
 )
+from gossamer.protocol.peer.rendezvous.installation import (
+    on_install_timer as install_again,
+)
 from gossamer.protocol.peer.rendezvous.publication import on_stored, on_withdraw
-from gossamer.protocol.peer.rendezvous.replay import (
-    EVENT_ID,
-    EVENT_VALUES,
-    OFFERED_AT_ONCE,
-    on_replay_offer,
-    on_replay_wanted,
-)
+from gossamer.protocol.peer.rendezvous.replay import on_replay_offer, on_replay_wanted
 from gossamer.protocol.peer.rendezvous.routing_table import remove_source
-from gossamer.protocol.peer.sampling.sampler import (
-    sample_on_reply,
-    sample_on_request,
-    sample_on_timer,
-    sample_on_unreachable,
-)
+from gossamer.protocol.peer.sampling.sampler import sample_on_unreachable
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import (
     HALF_BITS,
@@ -106,6 +104,7 @@ from gossamer.protocol.peer.settings.profile import (
 )
 from gossamer.protocol.peer.state.links import handle_in, settle_ring
 from gossamer.protocol.peer.state.state import NEXT_SINCE, SINCE, SUBSCRIPTION, State, profile_words
+from gossamer.protocol.peer.topology.gossip import GOSSIP
 from gossamer.protocol.peer.topology.load_shifting import on_load_shifted, shift_load
 from gossamer.protocol.peer.topology.membership import (
     find_place_elsewhere,
@@ -114,19 +113,83 @@ from gossamer.protocol.peer.topology.membership import (
     on_join,
     on_place_found,
 )
-from gossamer.protocol.peer.topology.tman import (
-    approach_links,
-    approach_rest,
-    on_overlay_timer,
-    on_tman_reply,
-    on_tman_request,
-    overlay_hint,
-)
+from gossamer.protocol.peer.topology.tman import approach_links, approach_rest, overlay_hint
+from gossamer.protocol.peer.topology.tman import on_overlay_timer as trade_links
 
 # How many cache lines of a routing table are brought near.
 TABLE_LINES = 4
 
-TIMERS = (SAMPLE_TIMER, OVERLAY_TIMER, INSTALL_TIMER)
+TIMERS = tuple(kind.number for kind in TABLE if kind.sort is Sort.TIMER)
+
+
+@rule
+def on_overlay_timer(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
+    """Let load shift, and trade links."""
+    shift_load(s, p, out)
+    trade_links(s, p, now, words, at, out)
+
+
+@rule
+def on_install_timer(s: Any, p: int, _now: int, _words: Any, _at: int, out: Outbox) -> None:
+    """Renew what is asked for; publish and ask again what was not answered."""
+    install_again(s, p, out)
+    publish_again(s, p, out)
+    ask_again(s, p, out)
+
+
+@rule
+def on_sample_returned(s: Any, p: int, now: int, words: Any, at: int, _out: Outbox) -> None:
+    """Let the sampler forget who could not be reached."""
+    sample_on_unreachable(s.sampler, p, now, words, at)
+
+
+# Records that are about events and leave all links as they are.
+ABOUT_EVENTS: Final = MappingProxyType(
+    {
+        EVENT: on_event,
+        STORED: on_stored,
+        PUBLISH: on_publish,
+        WITHDRAW: on_withdraw,
+        REPLAY_OFFER: on_replay_offer,
+        REPLAY_WANTED: on_replay_wanted,
+        RECALLED: on_recalled,
+        RECALL: on_recall,
+        RECALL_ANSWER: on_recall_answer,
+        CATCH_UP: on_catch_up,
+        LINK_BROKE: on_link_broke,
+    }
+)
+# Records that may change links.
+ABOUT_PEERS: Final = MappingProxyType(
+    {
+        **GOSSIP,
+        OVERLAY_TIMER: on_overlay_timer,
+        INSTALL_TIMER: on_install_timer,
+        INSTALL: on_install,
+        INSTALL_NEWS: on_install,
+        ACKNOWLEDGE: on_acknowledge,
+        JOIN: on_join,
+        FIND_PLACE: on_find_place,
+        PLACE_FOUND: on_place_found,
+        HANDOVER: on_handover,
+        LOAD_SHIFTED: on_load_shifted,
+    }
+)
+# Records that came back, by the kind they were sent as; others are lost.
+RETURNED: Final = MappingProxyType(
+    {
+        SAMPLE_REQUEST: on_sample_returned,
+        SAMPLE_REPLY: on_sample_returned,
+        INSTALL: reinstall_elsewhere,
+        INSTALL_NEWS: reinstall_elsewhere,
+        EVENT: reroute_event,
+        FIND_PLACE: find_place_elsewhere,
+        RECALL: recall_elsewhere,
+    }
+)
+take_about_events = dispatch(ABOUT_EVENTS)
+take_about_peers = dispatch(ABOUT_PEERS)
+take_returned = dispatch(RETURNED)
 
 
 @rule
@@ -142,78 +205,18 @@ def step(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
         out: where records are appended; may share memory with ``words`` past the record.
     """
     kind = words[at + KIND]
-    if kind == EVENT:
-        on_event(s, p, words, at, out)
-    elif not take_about_events(s, p, kind, words, at, out):
-        take_about_peers(s, p, now, kind, words, at, out)
+    if not take_about_events(kind, s, p, now, words, at, out):
+        take_and_settle(s, p, now, words, at, out)
 
 
 @rule
-def take_about_events(s: Any, p: int, kind: int, words: Any, at: int, out: Outbox) -> bool:
-    """Take a record that is about events and leaves all links as they are; False if it is not."""
-    if kind == STORED:
-        on_stored(s, p, words, at, out)
-    elif kind == PUBLISH:
-        on_publish(s, p, words, at, out)
-    elif kind == WITHDRAW:
-        on_withdraw(s, p, words, at)
-    elif kind == REPLAY_OFFER:
-        on_replay_offer(s, p, words, at, out)
-    elif kind == REPLAY_WANTED:
-        on_replay_wanted(s, p, words, at, out)
-    elif kind == RECALLED:
-        on_recalled(s, p, words, at, out)
-    elif kind == RECALL:
-        on_recall(s, p, words, at, out)
-    elif kind == RECALL_ANSWER:
-        on_recall_answer(s, p, words, at, out)
-    elif kind == CATCH_UP:
-        on_catch_up(s, p, words, at, out)
-    elif kind == LINK_BROKE:
-        on_link_broke(s, p, words, at, out)
-    else:
-        return False
-    return True
-
-
-@rule
-def take_about_peers(s: Any, p: int, now: int, kind: int, words: Any, at: int, out: Outbox) -> None:
+def take_and_settle(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
     """Take a record that may change links, and do what follows where those on the ring change."""
     successor = successor_handle(s, p)
     predecessor = predecessor_handle(s, p)
     arc_start = arc_begins(s, p)
-    if kind == SAMPLE_TIMER:
-        sample_on_timer(s.sampler, p, now, out)
-    elif kind == OVERLAY_TIMER:
-        shift_load(s, p, out)
-        on_overlay_timer(s, p, now, out)
-    elif kind == INSTALL_TIMER:
-        on_install_timer(s, p, out)
-        publish_again(s, p, out)
-        ask_again(s, p, out)
-    elif kind == SAMPLE_REQUEST:
-        sample_on_request(s.sampler, p, now, words, at, out)
-    elif kind == SAMPLE_REPLY:
-        sample_on_reply(s.sampler, p, now, words, at, out)
-    elif kind == TMAN_REQUEST:
-        on_tman_request(s, p, now, words, at, out)
-    elif kind == TMAN_REPLY:
-        on_tman_reply(s, p, now, words, at)
-    elif kind in (INSTALL, INSTALL_NEWS):
-        on_install(s, p, words, at, kind == INSTALL, out)
-    elif kind == ACKNOWLEDGE:
-        on_acknowledge(s, p, words, at)
-    elif kind == JOIN:
-        on_join(s, p, now, words, at, out)
-    elif kind == FIND_PLACE:
-        on_find_place(s, p, words, at, out)
-    elif kind == PLACE_FOUND:
-        on_place_found(s, p, now, words, at)
-    elif kind == HANDOVER:
-        on_handover(s, p, words, at)
-    elif kind == LOAD_SHIFTED:
-        on_load_shifted(s, p, words, at, out)
-    elif kind >= UNREACHABLE:
+    kind = words[at + KIND]
+    if not take_about_peers(kind, s, p, now, words, at, out) and kind >= UNREACHABLE:
         on_unreachable(s, p, now, words, at, out)
     if s.params.stabilise == 1:
         found = successor_handle(s, p)
@@ -233,19 +236,9 @@ def successor_handle(s: Any, p: int) -> int:
 @rule
 def on_unreachable(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
     """A record came back: its addressee failed. Forget it, and find another way (Sec. IV-C)."""
-    kind = words[at + KIND] - UNREACHABLE
     on_failure(s, p, words[at + TO])
     remove_source(s, p, words[at + TO])
-    if kind in (SAMPLE_REQUEST, SAMPLE_REPLY):
-        sample_on_unreachable(s.sampler, p, now, words, at)
-    elif kind in (INSTALL, INSTALL_NEWS):
-        reinstall_elsewhere(s, p, words, at, out)
-    elif kind == EVENT:
-        reroute_event(s, p, words, at, out)
-    elif kind == FIND_PLACE:
-        find_place_elsewhere(s, p, words, at, out)
-    elif kind == RECALL:
-        recall_elsewhere(s, p, words, at, out)
+    take_returned(words[at + KIND] - UNREACHABLE, s, p, now, words, at, out)
 
 
 @rule
@@ -390,7 +383,11 @@ def largest_step(settings: Settings) -> int:
     """Words that one step writes at most: the reserve that a host keeps free in its outbox."""
     descriptor = 1 + profile_words(settings)
     box = 1 + 2 * settings.attributes
-    install = BODY + descriptor + 2 + settings.boxes_per_neighbour * box
+    layouts = TABLE.layouts(settings)
+    install, event, offer = (
+        BODY + most_of(layouts[kind], profile_words(settings)).words
+        for kind in (INSTALL, EVENT, REPLAY_OFFER)
+    )
     events = settings.routing_table_entries + settings.attributes
     events += settings.pending_publications * settings.attributes
     events += OFFERED_AT_ONCE + PAGE_EVENTS + GIVEN_BACK
@@ -398,7 +395,7 @@ def largest_step(settings: Settings) -> int:
     return (
         (3 * settings.links + 4) * install
         + (settings.routing_table_entries + settings.subscriptions) * (box + 2)
-        + events * (BODY + EVENT_VALUES + settings.attributes + 8)
-        + offers * (BODY + 1 + OFFERED_AT_ONCE)
+        + events * (event + 8)
+        + offers * offer
         + 4 * (settings.links + settings.view_size + 2) * descriptor
     )

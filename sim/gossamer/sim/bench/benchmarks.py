@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import psutil
 
-from gossamer.protocol.kernel.records import OVERLAY_TIMER, SAMPLE_TIMER
 from gossamer.protocol.kernel.struct import Struct
+from gossamer.protocol.peer.records import OVERLAY_TIMER, SAMPLE_TIMER
 from gossamer.protocol.peer.sampling.sampler import (
     CYCLON,
     NEWSCAST,

@@ -15,23 +15,19 @@ import numpy as np
 from gossamer.protocol.kernel.errors import CapacityError
 from gossamer.protocol.kernel.records import (
     BODY,
-    CATCH_UP,
     CURSORS,
     FROM,
     KIND,
     LENGTH,
-    LINK_BROKE,
-    PUBLISH,
     REFUSED,
     TAIL,
     TO,
     UNREACHABLE,
-    WITHDRAW,
     Outbox,
 )
 from gossamer.protocol.peer import step as rules
+from gossamer.protocol.peer.records import CATCH_UP, EVENT_VALUES, LINK_BROKE, PUBLISH, WITHDRAW
 from gossamer.protocol.peer.rendezvous.arc_return import arc_begins
-from gossamer.protocol.peer.rendezvous.replay import EVENT_VALUES
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.state.links import HANDLE_MASK

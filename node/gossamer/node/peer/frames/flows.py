@@ -11,18 +11,18 @@ from gossamer.node.peer.frames.events import EventMemory, publisher_of
 from gossamer.node.peer.frames.wire import WORD_BYTES
 from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.queues.fair_queue import Flow
-from gossamer.protocol.kernel.records import (
-    BODY,
+from gossamer.protocol.kernel.records import BODY, FROM, KIND, UNREACHABLE
+from gossamer.protocol.peer.records import (
     EVENT,
-    FROM,
-    KIND,
+    EVENT_ID,
+    EVENT_MODE,
+    EVENT_ORIGIN,
     PUBLISH,
     RECALL,
     RECALLED,
     REPLAY_WANTED,
-    UNREACHABLE,
+    TREE,
 )
-from gossamer.protocol.peer.rendezvous.replay import EVENT_ID, EVENT_MODE, EVENT_ORIGIN, TREE
 
 # Who brought what nobody did who could be held to account for it.
 REROUTED: Final = "events that find another way"

@@ -33,9 +33,9 @@ from gossamer.node.transport.base.schema import (
     Optional,
 )
 from gossamer.protocol.kernel.errors import CapacityError
-from gossamer.protocol.kernel.records import BODY, EVENT_MESSAGES, KIND
+from gossamer.protocol.kernel.records import BODY, KIND
 from gossamer.protocol.peer.codec import Codec
-from gossamer.protocol.peer.rendezvous.replay import EVENT_ID, EVENT_ORIGIN
+from gossamer.protocol.peer.records import EVENT_ID, EVENT_MESSAGES, EVENT_ORIGIN
 from gossamer.protocol.peer.state.links import AGE_SHIFT, HANDLE_MASK
 
 WORD_BYTES: Final = 8

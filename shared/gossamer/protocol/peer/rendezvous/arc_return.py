@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.protocol.kernel.records import BODY, EVENT, LENGTH, Outbox
+from gossamer.protocol.kernel.records import BODY, LENGTH, Outbox
 from gossamer.protocol.kernel.rules import inline_rule, rule
+from gossamer.protocol.peer.records import EVENT
 from gossamer.protocol.peer.rendezvous.event_log import first_since, send_held
 from gossamer.protocol.peer.rendezvous.refreshing import install_anew
 from gossamer.protocol.peer.rendezvous.routing import handle_of_slot, next_hop, rendezvous_value
@@ -92,7 +93,7 @@ def give_back(s: Any, p: int, after: int, out: Outbox) -> None:
 
 
 @rule
-def on_link_broke(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
+def on_link_broke(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
     """What was on its way to a peer, which may well live, may be lost.
 
     What it asked for is forgotten until it asks again, which it does within a round, as we do: that

@@ -10,16 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.protocol.kernel.records import (
-    BODY,
-    DELIVER,
-    EVENT,
-    FROM,
-    LENGTH,
-    Outbox,
-    close_record,
-    open_record,
-)
+from gossamer.protocol.kernel.records import BODY, FROM, LENGTH, Outbox, close_record, open_record
 from gossamer.protocol.kernel.row_search import (
     copy_words,
     find_boxes,
@@ -27,18 +18,9 @@ from gossamer.protocol.kernel.row_search import (
     position,
 )
 from gossamer.protocol.kernel.rules import rule
-from gossamer.protocol.peer.rendezvous.event_log import hold
-from gossamer.protocol.peer.rendezvous.publication import (
-    NOBODY,
-    PENDING_EVENT,
-    PENDING_VALUES,
-    UNANSWERED,
-    answer_publisher,
-    await_answers,
-    is_due_again,
-    note_try,
-)
-from gossamer.protocol.peer.rendezvous.replay import (
+from gossamer.protocol.peer.records import (
+    DELIVER,
+    EVENT,
     EVENT_ATTRIBUTE,
     EVENT_HOPS,
     EVENT_ID,
@@ -50,9 +32,19 @@ from gossamer.protocol.peer.rendezvous.replay import (
     GREEDY,
     REPLICA,
     TREE,
-    has_seen,
-    remember,
 )
+from gossamer.protocol.peer.rendezvous.event_log import hold
+from gossamer.protocol.peer.rendezvous.publication import (
+    NOBODY,
+    PENDING_EVENT,
+    PENDING_VALUES,
+    UNANSWERED,
+    answer_publisher,
+    await_answers,
+    is_due_again,
+    note_try,
+)
+from gossamer.protocol.peer.rendezvous.replay import has_seen, remember
 from gossamer.protocol.peer.rendezvous.routing import (
     handle_of_slot,
     next_hop,
@@ -282,7 +274,7 @@ def event_is_well_formed(s: Any, p: int, words: Any, at: int) -> bool:
 
 
 @rule
-def on_event(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
+def on_event(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
     """Take an event copy from another peer."""
     if not event_is_well_formed(s, p, words, at):
         return
@@ -300,7 +292,7 @@ def on_event(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
 
 
 @rule
-def on_recalled(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
+def on_recalled(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
     """Take an event that ``p`` missed while it was away, for itself alone."""
     if event_is_well_formed(s, p, words, at):
         body = at + BODY
@@ -309,7 +301,7 @@ def on_recalled(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
 
 
 @rule
-def on_publish(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
+def on_publish(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
     """Publish: one copy to the rendezvous node of each attribute's value.
 
     The command's body is that of an event; attribute, mode, hops and origin in it are not read. A
@@ -350,7 +342,7 @@ def publish_again(s: Any, p: int, out: Outbox) -> None:
 
 
 @rule
-def reroute_event(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
+def reroute_event(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
     """Find another way for an event copy whose next hop cannot be reached.
 
     Only copies on their way to a rendezvous node, and replicas, have one: the part of a tree below

@@ -16,24 +16,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.protocol.kernel.records import (
-    BODY,
-    CAUGHT_UP,
-    FROM,
-    HELD,
-    LENGTH,
-    RECALL,
-    RECALL_ANSWER,
-    RECALLED,
-    Outbox,
-    close_record,
-    open_record,
-)
+from gossamer.protocol.kernel.records import BODY, FROM, LENGTH, Outbox, close_record, open_record
 from gossamer.protocol.kernel.row_search import is_in_ring
 from gossamer.protocol.kernel.rules import rule
-from gossamer.protocol.peer.rendezvous.box_aggregation import take_own_box
-from gossamer.protocol.peer.rendezvous.publication import NOBODY, tell_application
-from gossamer.protocol.peer.rendezvous.replay import (
+from gossamer.protocol.peer.records import (
+    ANSWER_FROM,
+    ANSWER_IDENTIFIER,
+    ANSWER_MORE,
+    ANSWER_VALUE,
+    ANSWER_WORDS,
+    ASKER,
+    CAUGHT_UP,
     EVENT_ATTRIBUTE,
     EVENT_HOPS,
     EVENT_ID,
@@ -42,7 +35,18 @@ from gossamer.protocol.peer.rendezvous.replay import (
     EVENT_TREE_HOPS,
     EVENT_VALUES,
     GREEDY,
+    HELD,
+    RECALL,
+    RECALL_ANSWER,
+    RECALL_HOPS,
+    RECALLED,
+    WANTED_BOX,
+    WANTED_FROM,
+    WANTED_ROUNDS,
+    WANTED_VALUE,
 )
+from gossamer.protocol.peer.rendezvous.box_aggregation import take_own_box
+from gossamer.protocol.peer.rendezvous.publication import NOBODY, tell_application
 from gossamer.protocol.peer.rendezvous.routing import handle_of_slot, next_hop, rendezvous_value
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
@@ -62,14 +66,6 @@ from gossamer.protocol.peer.state.state import (
     SUBSCRIPTION,
     TRAVELLED,
 )
-
-# Words of a RECALL's body: who asks, hops so far, for which value's rendezvous node, from which
-# place in its log on (0 where that peer is still to be found), how many rounds back, and a box.
-ASKER, RECALL_HOPS, WANTED_VALUE, WANTED_FROM, WANTED_ROUNDS, WANTED_BOX = 0, 1, 2, 3, 4, 5
-
-# Words of a RECALL_ANSWER's body: what was asked, where the answerer is, and from which place in
-# its log on there is more (0 where there is not).
-ANSWER_VALUE, ANSWER_FROM, ANSWER_IDENTIFIER, ANSWER_MORE, ANSWER_WORDS = 0, 1, 2, 3, 4
 
 # Events in one answer, and places of the log searched for it: what one step may take.
 PAGE_EVENTS = 32
@@ -132,7 +128,7 @@ def first_since(s: Any, p: int, since: int) -> int:
 
 
 @rule
-def on_recall(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
+def on_recall(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
     """Bring a question one hop closer to the peer it is for, or answer it."""
     if not recall_is_well_formed(s, p, words, at):
         return
@@ -238,7 +234,7 @@ def send_held(s: Any, p: int, kind: int, place: int, to: int, out: Outbox) -> No
 
 
 @rule
-def on_catch_up(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
+def on_catch_up(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
     """Ask for what the subscriptions of ``p`` missed in so many rounds.
 
     While it is asking already it begins again afterwards.
@@ -332,7 +328,7 @@ def ask(s: Any, p: int, to: int, out: Outbox) -> None:
 
 
 @rule
-def on_recall_answer(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
+def on_recall_answer(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
     """Ask on where a peer has more, else go on to the next."""
     body = at + BODY
     if words[at + LENGTH] != BODY + ANSWER_WORDS:
@@ -361,7 +357,7 @@ def ask_again(s: Any, p: int, out: Outbox) -> None:
 
 
 @rule
-def recall_elsewhere(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
+def recall_elsewhere(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
     """Route a question around a peer that could not be reached."""
     if s.params.reroute == 1 and words[at + BODY + WANTED_FROM] == 0:
-        on_recall(s, p, words, at, out)
+        on_recall(s, p, now, words, at, out)

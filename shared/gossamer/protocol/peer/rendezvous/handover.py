@@ -9,17 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.protocol.kernel.records import (
-    BODY,
-    FROM,
-    HANDOVER,
-    LENGTH,
-    Outbox,
-    close_record,
-    open_record,
-)
+from gossamer.protocol.kernel.records import BODY, FROM, LENGTH, Outbox, close_record, open_record
 from gossamer.protocol.kernel.row_search import copy_row
 from gossamer.protocol.kernel.rules import rule
+from gossamer.protocol.peer.records import HANDOVER
 from gossamer.protocol.peer.rendezvous.box_aggregation import take_own_box
 from gossamer.protocol.peer.rendezvous.routing import anchor, handle_of_slot, own_arc_begins
 from gossamer.protocol.peer.rendezvous.routing_table import fresh_owner, is_covered_by, source_of
@@ -105,7 +98,7 @@ def is_successor(s: Any, p: int, handle: int) -> bool:
 
 
 @rule
-def on_handover(s: Any, p: int, words: Any, at: int) -> None:
+def on_handover(s: Any, p: int, _now: int, words: Any, at: int, _out: Outbox) -> None:
     """Take over entries, as a newcomer who has none, or from the successor we relieve of load."""
     size = 2 + s.work.box.shape[0]
     count = -1

@@ -23,11 +23,9 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer.protocol.kernel.records import (
-    ACKNOWLEDGE,
     BODY,
     FROM,
-    INSTALL,
-    INSTALL_NEWS,
+    KIND,
     LENGTH,
     TO,
     Outbox,
@@ -37,6 +35,7 @@ from gossamer.protocol.kernel.records import (
 from gossamer.protocol.kernel.row_compare import write_rows
 from gossamer.protocol.kernel.row_search import copy_row
 from gossamer.protocol.kernel.rules import inline_rule, rule
+from gossamer.protocol.peer.records import ACKNOWLEDGE, INSTALL, INSTALL_NEWS
 from gossamer.protocol.peer.rendezvous.box_aggregation import (
     begin_lists,
     forwarding_limit,
@@ -256,8 +255,9 @@ def renew_entries(
 
 
 @rule
-def on_install(s: Any, p: int, words: Any, at: int, replaces: bool, out: Outbox) -> None:
+def on_install(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
     """Take in what a neighbour asks for: all of it (INSTALL), or more of it (INSTALL_NEWS)."""
+    replaces = words[at + KIND] == INSTALL
     if not boxes_are_well_formed(s, p, words, at):
         return
     source = words[at + FROM]
@@ -312,7 +312,7 @@ def acknowledge(s: Any, p: int, to: int, out: Outbox) -> None:
 
 
 @rule
-def on_acknowledge(s: Any, p: int, words: Any, at: int) -> None:
+def on_acknowledge(s: Any, p: int, _now: int, words: Any, at: int, _out: Outbox) -> None:
     """A neighbour lives; take in its profile, and its predecessor as a candidate for the ring."""
     size = descriptor_words(s)
     length = words[at + LENGTH]
@@ -325,7 +325,7 @@ def on_acknowledge(s: Any, p: int, words: Any, at: int) -> None:
 
 
 @rule
-def reinstall_elsewhere(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
+def reinstall_elsewhere(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
     """Send the boxes of an undeliverable record through the neighbours that are left."""
     if s.params.reroute == 0:
         return

@@ -13,23 +13,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.protocol.kernel.records import (
-    BODY,
-    LENGTH,
-    NOT_PUBLISHED,
-    PUBLISHED,
-    STORED,
-    Outbox,
-    close_record,
-    open_record,
-)
+from gossamer.protocol.kernel.records import BODY, LENGTH, Outbox, close_record, open_record
 from gossamer.protocol.kernel.row_search import position_in_column
 from gossamer.protocol.kernel.rules import rule
-from gossamer.protocol.peer.rendezvous.replay import (
+from gossamer.protocol.peer.records import (
     EVENT_ATTRIBUTE,
     EVENT_ID,
     EVENT_ORIGIN,
     EVENT_VALUES,
+    NOT_PUBLISHED,
+    PUBLISHED,
+    STORED,
 )
 from gossamer.protocol.peer.state.state import MALFORMED, NOT_TAKEN
 
@@ -122,7 +116,7 @@ def take_answer(s: Any, p: int, event: int, attribute: int, out: Outbox) -> None
 
 
 @rule
-def on_stored(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
+def on_stored(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
     """A rendezvous node and its successors hold what we published."""
     if words[at + LENGTH] != BODY + 2 or not 0 <= words[at + BODY + 1] < s.params.attributes:
         s.counters[p, MALFORMED] += 1
@@ -131,7 +125,7 @@ def on_stored(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
 
 
 @rule
-def on_withdraw(s: Any, p: int, words: Any, at: int) -> None:
+def on_withdraw(s: Any, p: int, _now: int, words: Any, at: int, _out: Outbox) -> None:
     """The application waits for an acknowledgement no more: do not publish again."""
     if words[at + LENGTH] != BODY + 1 or words[at + BODY] < 0:
         s.counters[p, MALFORMED] += 1

@@ -12,11 +12,8 @@ from typing import Any
 
 from gossamer.protocol.kernel.records import (
     BODY,
-    EVENT,
     FROM,
     LENGTH,
-    REPLAY_OFFER,
-    REPLAY_WANTED,
     Outbox,
     close_record,
     drop_record,
@@ -24,21 +21,23 @@ from gossamer.protocol.kernel.records import (
 )
 from gossamer.protocol.kernel.row_search import mark_points, position
 from gossamer.protocol.kernel.rules import rule
+from gossamer.protocol.peer.records import (
+    EVENT,
+    EVENT_ATTRIBUTE,
+    EVENT_HOPS,
+    EVENT_ID,
+    EVENT_MODE,
+    EVENT_ORIGIN,
+    EVENT_TREE_HOPS,
+    EVENT_VALUES,
+    OFFERED_AT_ONCE,
+    REPLAY_OFFER,
+    REPLAY_WANTED,
+    TREE,
+)
 from gossamer.protocol.peer.state.state import FORGOTTEN, MALFORMED, REPLAYED
 
-# Words of an event record's body.
-EVENT_ID, EVENT_ATTRIBUTE, EVENT_MODE, EVENT_HOPS, EVENT_TREE_HOPS = 0, 1, 2, 3, 4
-EVENT_ORIGIN = 5  # handle of a publisher that wants to know when the event is held, or -1
-EVENT_VALUES = 6
-
-# How an event copy travels: greedily to its rendezvous node, on its believed last hop there, down
-# a delivery tree, or along successors of the rendezvous node (mode REPLICA + how many are left).
-GREEDY, FINAL, TREE, REPLICA = 0, 1, 2, 3
-
 KNOWN_BOX = 0
-
-# Event copies in one offer; there are as many offers as it takes.
-OFFERED_AT_ONCE = 256
 
 
 @rule
@@ -152,7 +151,7 @@ def copies_listed(s: Any, p: int, words: Any, at: int) -> int:
 
 
 @rule
-def on_replay_offer(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
+def on_replay_offer(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
     """Ask for those of the copies offered that were not here."""
     count = copies_listed(s, p, words, at)
     if count < 0:
@@ -173,7 +172,7 @@ def on_replay_offer(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
 
 
 @rule
-def on_replay_wanted(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
+def on_replay_wanted(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
     """Send the copies that a neighbour has not seen, where they are remembered still."""
     for i in range(copies_listed(s, p, words, at)):
         m = position(s.event_copies, p, words[at + BODY + 1 + i])

@@ -24,13 +24,13 @@ CYCLON, NEWSCAST = 0, 1
 EMPTY = -1
 MAX_AGE = (1 << 29) - 1
 
-_HANDLE_BITS = 32
-_HANDLE_MASK = (1 << _HANDLE_BITS) - 1
+HANDLE_BITS = 32
+HANDLE_MASK = (1 << HANDLE_BITS) - 1
 
 # Marks, in the view only, what a Cyclon peer has offered in the exchange now under way.
 OFFERED = 1 << 62
 PLAIN = OFFERED - 1
-ONE_ROUND = 1 << _HANDLE_BITS
+ONE_ROUND = 1 << HANDLE_BITS
 
 _TABLE_SIZE = 1024
 _TABLE_BITS = 10
@@ -158,7 +158,7 @@ def age_of(word: int) -> int:
 @inline_rule
 def handle_of(word: int) -> int:
     """The handle in a descriptor."""
-    return word & _HANDLE_MASK
+    return word & HANDLE_MASK
 
 
 @inline_rule
@@ -325,7 +325,7 @@ def begin_merge(v: SamplerState) -> Any:
 @inline_rule
 def stamp_of(merge: int, handle: int) -> int:
     """What the table of known handles holds for ``handle``, whose low bits its place implies."""
-    return (merge << (_HANDLE_BITS - _TABLE_BITS)) | (handle >> _TABLE_BITS)
+    return (merge << (HANDLE_BITS - _TABLE_BITS)) | (handle >> _TABLE_BITS)
 
 
 @inline_rule

@@ -13,9 +13,6 @@ from gossamer.protocol.kernel.records import (
     BODY,
     FROM,
     KIND,
-    SAMPLE_REPLY,
-    SAMPLE_REQUEST,
-    SAMPLE_TIMER,
     TO,
     UNREACHABLE,
     Outbox,
@@ -25,6 +22,7 @@ from gossamer.protocol.kernel.records import (
 )
 from gossamer.protocol.kernel.row_search import index
 from gossamer.protocol.kernel.rules import inline_rule, rule
+from gossamer.protocol.peer.records import SAMPLE_REPLY, SAMPLE_REQUEST, SAMPLE_TIMER
 from gossamer.protocol.peer.sampling.descriptors import (
     EMPTY,
     MAX_AGE,

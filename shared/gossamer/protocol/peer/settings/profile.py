@@ -32,6 +32,9 @@ HALF_MASK = (1 << HALF_BITS) - 1
 # The range that holds no value, and a word that no range exceeds.
 NOTHING = HALF_MASK << HALF_BITS
 
+# Above it, a quarter of a million events a round, a load told by others is not believed.
+MAX_LOAD = (1 << 31) - 1
+
 
 @inline_rule
 def range_word(low: Any, high: Any) -> Any:

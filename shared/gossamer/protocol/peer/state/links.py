@@ -11,11 +11,12 @@ from typing import Any
 from gossamer.protocol.kernel.row_search import index
 from gossamer.protocol.kernel.rules import inline_rule, rule, rule_with_interpreted_form
 from gossamer.protocol.kernel.struct import as_array
+from gossamer.protocol.peer.sampling.descriptors import HANDLE_BITS
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER, RANGES_OF_FRIENDS_ALONE
 from gossamer.protocol.peer.space.ring import clockwise
 from gossamer.protocol.peer.state.state import FAILURES_FORGOTTEN
 
-AGE_SHIFT = 32
+AGE_SHIFT = HANDLE_BITS
 HANDLE_MASK = (1 << AGE_SHIFT) - 1
 # What is left of a descriptor's word when its age is taken off; an empty slot stays negative.
 _HANDLE_OR_EMPTY = HANDLE_MASK - (1 << 63)

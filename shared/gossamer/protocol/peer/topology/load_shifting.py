@@ -12,19 +12,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.protocol.kernel.records import (
-    BODY,
-    FROM,
-    LENGTH,
-    LOAD_SHIFTED,
-    Outbox,
-    close_record,
-    open_record,
-)
+from gossamer.protocol.kernel.records import BODY, FROM, LENGTH, Outbox, close_record, open_record
 from gossamer.protocol.kernel.rules import rule
+from gossamer.protocol.peer.records import LOAD_SHIFTED
 from gossamer.protocol.peer.rendezvous.handover import hand_over
 from gossamer.protocol.peer.settings.config import LOAD_WINDOW
-from gossamer.protocol.peer.settings.profile import IDENTIFIER, LOAD
+from gossamer.protocol.peer.settings.profile import IDENTIFIER, LOAD, MAX_LOAD
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
 from gossamer.protocol.peer.state.links import (
     AGE_SHIFT,
@@ -35,9 +28,6 @@ from gossamer.protocol.peer.state.links import (
     write_own_descriptor,
 )
 from gossamer.protocol.peer.state.state import MALFORMED, SHIFTED
-
-# Above it, a quarter of a million events a round, a load told by others is not believed.
-MAX_LOAD = (1 << 31) - 1
 
 
 @rule
@@ -88,7 +78,7 @@ def shift_load(s: Any, p: int, out: Outbox) -> None:
 
 
 @rule
-def on_load_shifted(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
+def on_load_shifted(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
     """The predecessor has taken over part of our arc: our load is its new one, the average.
 
     It gets what we know of subscribers there (the paper does not say how it learns of them).

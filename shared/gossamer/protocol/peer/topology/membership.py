@@ -9,17 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.protocol.kernel.records import (
-    BODY,
-    FIND_PLACE,
-    LENGTH,
-    PLACE_FOUND,
-    TO,
-    Outbox,
-    close_record,
-    open_record,
-)
+from gossamer.protocol.kernel.records import BODY, LENGTH, TO, Outbox, close_record, open_record
 from gossamer.protocol.kernel.rules import rule
+from gossamer.protocol.peer.records import DESCRIPTOR, FIND_PLACE, HOPS, PLACE_FOUND
 from gossamer.protocol.peer.rendezvous.handover import hand_over
 from gossamer.protocol.peer.rendezvous.routing import handle_of_slot, next_hop
 from gossamer.protocol.peer.sampling.sampler import add_contact, forget
@@ -33,9 +25,6 @@ from gossamer.protocol.peer.state.links import (
 )
 from gossamer.protocol.peer.state.state import MALFORMED
 from gossamer.protocol.peer.topology.tman import is_well_formed, merge_links, send_links
-
-HOPS = 0
-DESCRIPTOR = 1
 
 
 @rule
@@ -70,7 +59,7 @@ def on_join(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
 
 
 @rule
-def on_find_place(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
+def on_find_place(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
     """Pass a newcomer's lookup on, or, as its successor-to-be, give it our links and seat it."""
     size = DESCRIPTOR + descriptor_words(s)
     if words[at + LENGTH] != BODY + size or words[at + BODY + HOPS] < 0:
@@ -92,7 +81,7 @@ def on_find_place(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
 
 
 @rule
-def on_place_found(s: Any, p: int, now: int, words: Any, at: int) -> None:
+def on_place_found(s: Any, p: int, now: int, words: Any, at: int, _out: Outbox) -> None:
     """Take over the links of the successor-to-be as candidates."""
     if is_well_formed(s, p, words, at):
         merge_links(s, p, now, words, at)
@@ -106,8 +95,8 @@ def on_failure(s: Any, p: int, handle: int) -> None:
 
 
 @rule
-def find_place_elsewhere(s: Any, p: int, words: Any, at: int, out: Outbox) -> None:
+def find_place_elsewhere(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
     """Route a newcomer's lookup around the peer that could not be reached."""
     newcomer = handle_in(words[at + BODY + DESCRIPTOR])
     if s.params.reroute == 1 and newcomer != s.sampler.handle[p] and newcomer != words[at + TO]:
-        on_find_place(s, p, words, at, out)
+        on_find_place(s, p, now, words, at, out)

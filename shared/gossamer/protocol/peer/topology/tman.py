@@ -10,20 +10,10 @@ from typing import Any
 
 from gossamer.protocol.kernel.draws import below, mix
 from gossamer.protocol.kernel.prefetch import prefetch, row_words
-from gossamer.protocol.kernel.records import (
-    BODY,
-    FROM,
-    LENGTH,
-    OVERLAY_TIMER,
-    SAMPLE_REPLY,
-    TMAN_REPLY,
-    TMAN_REQUEST,
-    Outbox,
-    close_record,
-    open_record,
-)
+from gossamer.protocol.kernel.records import BODY, FROM, LENGTH, Outbox, close_record, open_record
 from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.kernel.struct import CACHE_LINE_WORDS
+from gossamer.protocol.peer.records import OVERLAY_TIMER, SAMPLE_REPLY, TMAN_REPLY, TMAN_REQUEST
 from gossamer.protocol.peer.sampling.descriptors import prefetch_row, sampler_words
 from gossamer.protocol.peer.sampling.sampler import draw, sample_hint
 from gossamer.protocol.peer.state.links import (
@@ -153,7 +143,7 @@ def send_links(s: Any, p: int, kind: int, to: int, out: Outbox) -> None:
 
 
 @rule
-def on_overlay_timer(s: Any, p: int, now: int, out: Outbox) -> None:
+def on_overlay_timer(s: Any, p: int, now: int, _words: Any, _at: int, out: Outbox) -> None:
     """A round of topology management begins: links age, and an exchange is started."""
     s.round[p] += 1
     age_links(s, p)
@@ -204,7 +194,7 @@ def on_tman_request(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) 
 
 
 @rule
-def on_tman_reply(s: Any, p: int, now: int, words: Any, at: int) -> None:
+def on_tman_reply(s: Any, p: int, now: int, words: Any, at: int, _out: Outbox) -> None:
     """The second half of an exchange: merge."""
     if is_well_formed(s, p, words, at):
         merge_links(s, p, now, words, at)

@@ -11,30 +11,28 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol.kernel.records import (
-    BODY,
+from gossamer.protocol.kernel.records import BODY, FROM, KIND, TO
+from gossamer.protocol.kernel.rules import rule
+from gossamer.protocol.kernel.struct import Struct
+from gossamer.protocol.peer.records import (
     CATCH_UP,
     CAUGHT_UP,
     DELIVER,
+    EVENT_ID,
     EVENT_MESSAGES,
-    FROM,
+    EVENT_VALUES,
     HELD,
     INSTALL_TIMER,
     JOIN,
-    KIND,
     LINK_BROKE,
     NOT_PUBLISHED,
     OVERLAY_TIMER,
     PUBLISH,
     PUBLISHED,
     SAMPLE_TIMER,
-    TO,
     WITHDRAW,
 )
-from gossamer.protocol.kernel.rules import rule
-from gossamer.protocol.kernel.struct import Struct
 from gossamer.protocol.peer.rendezvous.delivery import is_false_positive, is_interested
-from gossamer.protocol.peer.rendezvous.replay import EVENT_ID, EVENT_VALUES
 
 Int64s = npt.NDArray[np.int64]
 

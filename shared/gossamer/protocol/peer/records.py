@@ -1,0 +1,196 @@
+"""The records of the peer protocol: every kind declared once, with its fields and their bounds.
+
+From here follow the constants that rules use (numbers of kinds, offsets of fields in a body), what
+is believed of strangers and where handles stand (`codec`), how large records are, and the page
+docs/records.md. Numbers of kinds and the order of words are what peers agree on: they never change.
+A test holds the name of every constant equal to the one declared.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gossamer.protocol.peer.record_table.fields import (
+    BySampler,
+    Descriptor,
+    Field,
+    Handle,
+    Interval,
+    Limit,
+    List,
+    PerAttribute,
+    Perhaps,
+    Word,
+)
+from gossamer.protocol.peer.record_table.table import Sort, Table, offset
+from gossamer.protocol.peer.sampling.descriptors import MAX_AGE
+from gossamer.protocol.peer.space.ring import RING_MASK
+
+# An event's identifier times the number of attributes, at most 16, has to fit the ring's 62 bits.
+MAX_EVENT: Final = (1 << 58) - 1
+# How an event copy travels: greedily to its rendezvous node, on its believed last hop there, down
+# a delivery tree, or along successors of the rendezvous node (mode REPLICA + how many are left).
+GREEDY, FINAL, TREE, REPLICA = 0, 1, 2, 3
+# Event copies in one offer; there are as many offers as it takes.
+OFFERED_AT_ONCE = 256
+
+TABLE: Final = Table()
+
+# Fields that several kinds have.
+_hops = Word("hops", 0, Limit("hop_limit"), "hops so far")
+_attribute = Word("attribute", 0, Limit("attributes", -1), "by which it is routed")
+_box: tuple[Field, ...] = (
+    _attribute,
+    PerAttribute(Interval("range of values", "wanted of an attribute")),
+)
+# The sender's own descriptor is fresh; Newscast's freshness is a timestamp, not an age.
+_sender = Descriptor("the sender's descriptor", 0, of_sender=True)
+_offerer = Descriptor("the sender's descriptor", MAX_AGE, of_sender=True)
+_link = Descriptor("a link's descriptor", Limit("failure_age"))
+_member = Descriptor("a view's descriptor", MAX_AGE)
+_newcomer = Descriptor("the newcomer's descriptor", 0)
+_links = List("links", (_link,), Limit("links", 1), first=(_sender,))
+_news_offer = List("descriptors", (_member,), Limit("view_size", 1), first=(_offerer,))
+_offer = BySampler(
+    List("descriptors", (_member,), Limit("shuffle_length"), first=(_offerer,)), _news_offer
+)
+_answered_offer = BySampler(List("descriptors", (_member,), Limit("shuffle_length")), _news_offer)
+_install: tuple[Field, ...] = (
+    _sender,
+    Word("answer wanted", 0, 1, "whether to acknowledge it"),
+    List("boxes", _box, Limit("boxes_per_neighbour")),
+)
+_entry: tuple[Field, ...] = (
+    Handle("source", "who asks for the box"),
+    Word("identifier of the source", 0, RING_MASK),
+    *_box,
+)
+_event_id = Word("event", 0, MAX_EVENT, "its identifier")
+_event: tuple[Field, ...] = (
+    _event_id,
+    _attribute,
+    Word("mode", 0, Limit("replicas", REPLICA - 1), "GREEDY, FINAL, TREE, or REPLICA and more"),
+    _hops,
+    Word("hops in the tree", 0, Limit("hop_limit")),
+    Handle("publisher", "one that wants to know when the event is held", may_miss=True),
+    PerAttribute(Word("value", 0, RING_MASK, "hashed")),
+)
+_copies = List("event copies", (Word("event copy", 0, RING_MASK),), OFFERED_AT_ONCE)
+_value = Word("value asked for", 0, RING_MASK)
+_place = Word("place in the log", 0, RING_MASK, "0 where the peer is still to be found")
+_find_place: tuple[Field, ...] = (_hops, _newcomer)
+_recall: tuple[Field, ...] = (
+    Handle("asker"),
+    _hops,
+    _value,
+    _place,
+    Word("rounds", 0, RING_MASK, "how many back"),
+    *_box,
+)
+_recall_answer: tuple[Field, ...] = (
+    _value,
+    _place,
+    Word("identifier", 0, RING_MASK, "where the answerer is"),
+    Word("place where more begins", 0, RING_MASK, "in its log, 0 where there is no more"),
+)
+_rounds = Word("rounds", 0, RING_MASK)
+_peer = Handle("peer")
+
+
+def _timer(number: int, name: str, meaning: str) -> int:
+    return TABLE.declare(Sort.TIMER, number, name, meaning)
+
+
+def _command(number: int, name: str, meaning: str, *fields: Field) -> int:
+    return TABLE.declare(Sort.COMMAND, number, name, meaning, fields)
+
+
+def _message(number: int, name: str, meaning: str, *fields: Field) -> int:
+    return TABLE.declare(Sort.MESSAGE, number, name, meaning, fields)
+
+
+def _effect(number: int, name: str, meaning: str, *fields: Field) -> int:
+    return TABLE.declare(Sort.EFFECT, number, name, meaning, fields)
+
+
+SAMPLE_TIMER = _timer(1, "SAMPLE_TIMER", "Trade parts of the random view.")
+OVERLAY_TIMER = _timer(2, "OVERLAY_TIMER", "Trade links, and let load shift.")
+INSTALL_TIMER = _timer(3, "INSTALL_TIMER", "Renew what is asked for, publish and ask again.")
+
+JOIN = _command(8, "JOIN", "Join through this peer.", _link)
+PUBLISH = _command(
+    9, "PUBLISH", "Publish an event; of its words, identifier and values are read.", *_event
+)
+WITHDRAW = _command(10, "WITHDRAW", "Wait for no answer to this event any more.", _event_id)
+CATCH_UP = _command(11, "CATCH_UP", "Ask for what was missed in so many rounds.", _rounds)
+LINK_BROKE = _command(12, "LINK_BROKE", "What was on its way to this peer may be lost.", _peer)
+
+SAMPLE_REQUEST = _message(16, "SAMPLE_REQUEST", "Peers of the random view, to trade.", _offer)
+SAMPLE_REPLY = _message(17, "SAMPLE_REPLY", "Others for them.", _answered_offer)
+TMAN_REQUEST = _message(18, "TMAN_REQUEST", "The sender's links; its receiver answers.", _links)
+TMAN_REPLY = _message(19, "TMAN_REPLY", "Links for links.", _links)
+INSTALL = _message(20, "INSTALL", "All that the sender asks its receiver for.", *_install)
+INSTALL_NEWS = _message(21, "INSTALL_NEWS", "What it asks for beside that.", *_install)
+ACKNOWLEDGE = _message(
+    22, "ACKNOWLEDGE", "An INSTALL came; who follows the receiver.", _sender, Perhaps(_link)
+)
+EVENT = _message(23, "EVENT", "A copy of an event on its way.", *_event)
+FIND_PLACE = _message(24, "FIND_PLACE", "A lookup of a newcomer's place on the ring.", *_find_place)
+PLACE_FOUND = _message(25, "PLACE_FOUND", "The links of who stands at that place.", _links)
+LOAD_SHIFTED = _message(26, "LOAD_SHIFTED", "The sender has moved towards its successor.", _sender)
+HANDOVER = _message(
+    27,
+    "HANDOVER",
+    "Boxes whose values are the receiver's from now on.",
+    List("entries", _entry, Limit("routing_table_entries")),
+)
+STORED = _message(28, "STORED", "An event is held for one attribute.", _event_id, _attribute)
+RECALL = _message(29, "RECALL", "A question for held events.", *_recall)
+RECALL_ANSWER = _message(30, "RECALL_ANSWER", "That was a page of them.", *_recall_answer)
+RECALLED = _message(31, "RECALLED", "A held event.", *_event)
+REPLAY_OFFER = _message(32, "REPLAY_OFFER", "Events that a new box would have been sent.", _copies)
+REPLAY_WANTED = _message(33, "REPLAY_WANTED", "Those of them that were not seen.", _copies)
+
+DELIVER = _effect(
+    48,
+    "DELIVER",
+    "An event for the application.",
+    _event_id,
+    _hops,
+    Word("hops in the tree", 0, Limit("hop_limit")),
+)
+PUBLISHED = _effect(49, "PUBLISHED", "All who answer for an event hold it.", _event_id)
+NOT_PUBLISHED = _effect(50, "NOT_PUBLISHED", "There was no room to wait for that.", _event_id)
+HELD = _effect(51, "HELD", "This peer holds an event for those who are away.", _event_id)
+CAUGHT_UP = _effect(52, "CAUGHT_UP", "What was missed is here.", Word("nothing", 0, 0, "0, unread"))
+
+# Those that carry an event.
+EVENT_MESSAGES = tuple(
+    kind.number for kind in TABLE if kind.sort is Sort.MESSAGE and kind.fields == _event
+)
+
+# Where the words of an event stand in the body of a record that carries one.
+EVENT_ID = offset(_event, "event")
+EVENT_ATTRIBUTE = offset(_event, "attribute")
+EVENT_MODE = offset(_event, "mode")
+EVENT_HOPS = offset(_event, "hops")
+EVENT_TREE_HOPS = offset(_event, "hops in the tree")
+EVENT_ORIGIN = offset(_event, "publisher")
+EVENT_VALUES = offset(_event, "value")
+
+# Of a FIND_PLACE.
+HOPS = offset(_find_place, "hops")
+DESCRIPTOR = offset(_find_place, "the newcomer's descriptor")
+
+# Of a RECALL and of its answer.
+ASKER = offset(_recall, "asker")
+RECALL_HOPS = offset(_recall, "hops")
+WANTED_VALUE = offset(_recall, "value asked for")
+WANTED_FROM = offset(_recall, "place in the log")
+WANTED_ROUNDS = offset(_recall, "rounds")
+WANTED_BOX = offset(_recall, "attribute")
+ANSWER_VALUE = offset(_recall_answer, "value asked for")
+ANSWER_FROM = offset(_recall_answer, "place in the log")
+ANSWER_IDENTIFIER = offset(_recall_answer, "identifier")
+ANSWER_MORE = offset(_recall_answer, "place where more begins")
+ANSWER_WORDS = ANSWER_MORE + 1

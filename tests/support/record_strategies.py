@@ -1,0 +1,77 @@
+"""Records that peers might send each other, drawn from how they are declared."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from gossamer.protocol.kernel.records import BODY
+from gossamer.protocol.peer import layouts
+from gossamer.protocol.peer.records import TABLE
+from gossamer.protocol.peer.sampling.descriptors import HANDLE_BITS, HANDLE_MASK
+from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.settings.profile import HALF_MASK, MAX_LOAD, NOTHING, range_word
+from gossamer.protocol.peer.space.ring import RING_MASK
+from gossamer.protocol.peer.state.state import profile_words
+
+Words = st.SearchStrategy[list[int]]
+HANDLES = st.integers(0, HANDLE_MASK)
+ENTRIES = 5  # of a list, or as many as there may be
+
+
+def sane_records(settings: Settings, kind: int, sender: int, to: int = 0) -> Words:
+    """Records of a kind between peers, of sane words only."""
+    body = _parts(TABLE.layouts(settings)[kind], settings, sender)
+    return body.map(lambda words: [BODY + len(words), kind, to, sender, *words])
+
+
+def _parts(parts: layouts.Layout, settings: Settings, sender: int) -> Words:
+    drawn = st.tuples(*(_part(part, settings, sender) for part in parts))
+    return drawn.map(lambda lists: [word for words in lists for word in words])
+
+
+def _part(part: layouts.Part, settings: Settings, sender: int) -> Words:
+    match part:
+        case layouts.Word():
+            return st.integers(part.low, part.high).map(lambda word: [word])
+        case layouts.Handle():
+            return HANDLES.map(lambda word: [word])
+        case layouts.PerhapsHandle():
+            return (HANDLES | st.just(-1)).map(lambda word: [word])
+        case layouts.Interval():
+            return st.lists(st.integers(0, RING_MASK), min_size=2, max_size=2).map(sorted)
+        case layouts.Descriptor():
+            handle = st.just(sender) if part.of_sender else HANDLES
+            head = st.builds(
+                lambda age, handle: age << HANDLE_BITS | handle, st.integers(0, part.oldest), handle
+            )
+            return st.builds(lambda head, told: [head, *told], head, _profiles(settings))
+        case layouts.Perhaps():
+            return st.just([]) | _part(part.part, settings, sender)
+        case layouts.List():
+            return _lists(part, settings, sender)
+    raise AssertionError(f"{type(part).__name__} has no strategy, expected one for every part")
+
+
+def _lists(part: layouts.List, settings: Settings, sender: int) -> Words:
+    before = 1 if part.first else 0
+    most = min(ENTRIES, part.most_entries) - before
+    others = st.lists(_parts(part.others, settings, sender), max_size=most)
+    return st.builds(
+        lambda first, others: [
+            before + len(others),
+            *first,
+            *(w for words in others for w in words),
+        ],
+        _parts(part.first, settings, sender),
+        others,
+    )
+
+
+def _profiles(settings: Settings) -> Words:
+    """Profiles: scalars as far as there are some, then ranges."""
+    scalars = [st.integers(0, most) for most in (RING_MASK, RING_MASK, MAX_LOAD)]
+    ends = st.lists(st.integers(0, HALF_MASK), min_size=2, max_size=2).map(sorted)
+    ranges = st.just(NOTHING) | ends.map(lambda pair: range_word.interpreted(*pair))
+    told = scalars[: settings.first_range]
+    told += [ranges] * (profile_words(settings) - len(told))
+    return st.tuples(*told).map(list)
