@@ -31,35 +31,7 @@ RETURNED = [
         messages.RECALL,
     )
 ]
-KINDS = {
-    messages.SAMPLE_TIMER,
-    messages.OVERLAY_TIMER,
-    messages.INSTALL_TIMER,
-    messages.JOIN,
-    messages.PUBLISH,
-    messages.SAMPLE_REQUEST,
-    messages.SAMPLE_REPLY,
-    messages.TMAN_REQUEST,
-    messages.TMAN_REPLY,
-    messages.INSTALL,
-    messages.INSTALL_NEWS,
-    messages.ACKNOWLEDGE,
-    messages.EVENT,
-    messages.FIND_PLACE,
-    messages.PLACE_FOUND,
-    messages.LOAD_SHIFTED,
-    messages.HANDOVER,
-    messages.STORED,
-    messages.WITHDRAW,
-    messages.LINK_BROKE,
-    messages.CATCH_UP,
-    messages.RECALL,
-    messages.RECALL_ANSWER,
-    messages.RECALLED,
-    messages.REPLAY_OFFER,
-    messages.REPLAY_WANTED,
-    *RETURNED,
-}
+KINDS = {*peer.ABOUT_EVENTS, *peer.ABOUT_PEERS, *RETURNED}
 
 
 class PoisonedHosts(Hosts):
