@@ -167,6 +167,17 @@ def test_every_point_of_a_sweep_is_checked_by_the_study(named: Path) -> None:
         read_sweep(named / "odd.toml")
 
 
+def test_results_of_a_study_that_is_not_here_are_refused_in_a_sentence(
+    named: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert sim("run s.toml --out out --no-plots") == 0
+    assert read_results(named / "out").systems == ("fair", "biased")
+    monkeypatch.setenv(NAMED, "")
+    capsys.readouterr()
+    assert sim("compare out") == 2
+    assert "kind is 'toy', expected 'brokers'" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="needs Spark")
 def test_it_is_swept_and_crunched(named: Path, monkeypatch: pytest.MonkeyPatch) -> None:
