@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 
-from gossamer.protocol.peer.records import SAMPLE_TIMER
+from gossamer.protocol.peer.record_table.records import SAMPLE_TIMER
 from gossamer.protocol.peer.sampling.sampler import (
     CYCLON,
     NEWSCAST,

@@ -10,7 +10,7 @@ import trio
 
 from gossamer.node.peer.frames.core import SELF, Box
 from gossamer.protocol.peer import step as peer
-from gossamer.protocol.peer.records import JOIN
+from gossamer.protocol.peer.record_table.records import JOIN
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.space.ring import RING_MASK

@@ -20,7 +20,7 @@ from gossamer.node.local.client import open_client
 from gossamer.node.local.frames import VERSION
 from gossamer.node.peer.load.rate_limits import A_ROUND
 from gossamer.node.transport.base.frames import encode_frame
-from gossamer.protocol.peer.records import INSTALL, INSTALL_NEWS
+from gossamer.protocol.peer.record_table.records import INSTALL, INSTALL_NEWS
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.settings.profile import NOTHING, RANGES
 from gossamer.protocol.peer.state.state import profile_words

@@ -31,7 +31,7 @@ from gossamer.node.transport.base.frames import CONTROL_FRAMES
 from gossamer.node.transport.base.limits import HEADER_BYTES
 from gossamer.node.transport.base.schema import Frame
 from gossamer.protocol.peer.codec import Codec
-from gossamer.protocol.peer.records import (
+from gossamer.protocol.peer.record_table.records import (
     LOAD_SHIFTED,
     RECALL,
     RECALL_ANSWER,

@@ -19,7 +19,7 @@ import trio
 from gossamer.node.peer.assembly import Parts
 from gossamer.node.peer.load.rate_limits import A_ROUND
 from gossamer.node.peer.peer import Subscription
-from gossamer.protocol.peer.records import SAMPLE_REQUEST
+from gossamer.protocol.peer.record_table.records import SAMPLE_REQUEST
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.settings.profile import ARC_START, LOAD, NOTHING, RANGES
 from gossamer.protocol.peer.state.state import profile_words

@@ -23,10 +23,10 @@ from gossamer.protocol.kernel.records import (
     USER,
     make_outbox,
 )
-from gossamer.protocol.peer import records as messages
 from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.codec import DESCRIPTOR, PEER, Codec, held_handles
-from gossamer.protocol.peer.records import DELIVER, EVENT
+from gossamer.protocol.peer.record_table import records as messages
+from gossamer.protocol.peer.record_table.records import DELIVER, EVENT
 from gossamer.protocol.peer.sampling.sampler import SamplerState
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.space.ring import RING_MASK

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from gossamer.protocol.kernel.records import KIND, UNREACHABLE, Words
-from gossamer.protocol.peer import records as messages
 from gossamer.protocol.peer import step as peer
+from gossamer.protocol.peer.record_table import records as messages
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.state import State

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.records import BODY, FROM, KIND, LENGTH, TO, USER, Words
 from gossamer.protocol.peer import step as peer
-from gossamer.protocol.peer.records import (
+from gossamer.protocol.peer.record_table.records import (
     ACKNOWLEDGE,
     CATCH_UP,
     EVENT,

@@ -12,7 +12,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.records import BODY, KIND, TO
-from gossamer.protocol.peer.records import INSTALL, INSTALL_TIMER
+from gossamer.protocol.peer.record_table.records import INSTALL, INSTALL_TIMER
 from gossamer.protocol.peer.rendezvous.installation import forwarding_limit
 from gossamer.protocol.peer.rendezvous.routing import next_hop, own_arc_begins
 from gossamer.protocol.peer.rendezvous.routing_table import (

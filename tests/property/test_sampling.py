@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.records import KIND, make_outbox
 from gossamer.protocol.kernel.rules import use_compiled
-from gossamer.protocol.peer.records import SAMPLE_REPLY, SAMPLE_REQUEST, SAMPLE_TIMER
+from gossamer.protocol.peer.record_table.records import SAMPLE_REPLY, SAMPLE_REQUEST, SAMPLE_TIMER
 from gossamer.protocol.peer.sampling.sampler import (
     CYCLON,
     NEWSCAST,

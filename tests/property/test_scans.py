@@ -15,9 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from gossamer.protocol.kernel.box_index import indexes_of
-from gossamer.protocol.kernel.row_compare import digest_row, digest_rows, row_differs, write_rows
-from gossamer.protocol.kernel.row_search import (
+from gossamer.protocol.kernel.rows.box_index import indexes_of
+from gossamer.protocol.kernel.rows.row_compare import (
+    digest_row,
+    digest_rows,
+    row_differs,
+    write_rows,
+)
+from gossamer.protocol.kernel.rows.row_search import (
     PAIR_BITS,
     around_in_column,
     copy_row,

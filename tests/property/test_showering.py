@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from gossamer.protocol.peer.records import INSTALL_TIMER
+from gossamer.protocol.peer.record_table.records import INSTALL_TIMER
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
 from support.overlays import (

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 
 from gossamer.protocol.peer import step as peer
-from gossamer.protocol.peer.records import OVERLAY_TIMER, SAMPLE_TIMER
+from gossamer.protocol.peer.record_table.records import OVERLAY_TIMER, SAMPLE_TIMER
 from gossamer.protocol.peer.sampling.sampler import CYCLON, NEWSCAST
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.space.ring import RING_MASK

@@ -11,7 +11,7 @@ import pytest
 from gossamer.protocol.kernel.rules import Rule
 from gossamer.protocol.kernel.struct import Struct
 from gossamer.protocol.peer import step as peer
-from gossamer.protocol.peer.records import SAMPLE_TIMER
+from gossamer.protocol.peer.record_table.records import SAMPLE_TIMER
 from gossamer.protocol.peer.sampling.sampler import (
     CYCLON,
     NEWSCAST,

@@ -25,7 +25,7 @@ from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.connection import Connection
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.peer.codec import Codec
-from gossamer.protocol.peer.records import EVENT, GREEDY, STORED
+from gossamer.protocol.peer.record_table.records import EVENT, GREEDY, STORED
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import NOTHING, RANGES
 from gossamer.protocol.peer.space.encoding import encode_event

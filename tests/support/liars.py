@@ -18,7 +18,7 @@ from gossamer.node.security.identity import SIGNATURE_BYTES
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.node.transport.base.limits import HEADER_BYTES
 from gossamer.node.transport.base.schema import Frame
-from gossamer.protocol.peer.records import (
+from gossamer.protocol.peer.record_table.records import (
     EVENT,
     PLACE_FOUND,
     SAMPLE_REPLY,

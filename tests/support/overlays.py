@@ -25,7 +25,7 @@ from gossamer.protocol.kernel.records import (
 )
 from gossamer.protocol.kernel.struct import Struct
 from gossamer.protocol.peer import step as peer
-from gossamer.protocol.peer.records import DELIVER, EVENT
+from gossamer.protocol.peer.record_table.records import DELIVER, EVENT
 from gossamer.protocol.peer.rendezvous.routing import next_hop
 from gossamer.protocol.peer.sampling.sampler import pack
 from gossamer.protocol.peer.settings.config import Settings

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.records import BODY
-from gossamer.protocol.peer import layouts
-from gossamer.protocol.peer.records import TABLE
-from gossamer.protocol.peer.sampling.descriptors import HANDLE_BITS, HANDLE_MASK
+from gossamer.protocol.peer.record_table import layouts
+from gossamer.protocol.peer.record_table.records import TABLE
 from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.settings.descriptor_words import HANDLE_BITS, HANDLE_MASK
 from gossamer.protocol.peer.settings.profile import HALF_MASK, MAX_LOAD, NOTHING, range_word
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.state import profile_words

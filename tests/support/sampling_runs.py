@@ -20,7 +20,7 @@ from gossamer.protocol.kernel.records import (
     make_outbox,
 )
 from gossamer.protocol.kernel.rules import Rule
-from gossamer.protocol.peer.records import SAMPLE_TIMER
+from gossamer.protocol.peer.record_table.records import SAMPLE_TIMER
 from gossamer.protocol.peer.sampling.sampler import (
     CYCLON,
     EMPTY,

@@ -31,7 +31,7 @@ from gossamer.node.transport.queues.fair_queue import Flow
 from gossamer.protocol.kernel.draws import mix
 from gossamer.protocol.kernel.records import BODY, FROM, KIND, TO, UNREACHABLE
 from gossamer.protocol.peer.codec import Codec
-from gossamer.protocol.peer.records import DELIVER
+from gossamer.protocol.peer.record_table.records import DELIVER
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.state.links import HANDLE_MASK
 from gossamer.protocol.peer.step import TIMERS

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gossamer.protocol.kernel.records import BODY, FROM, KIND, TO, UNREACHABLE, Words
-from gossamer.protocol.peer.records import (
+from gossamer.protocol.peer.record_table.records import (
     ACKNOWLEDGE,
     INSTALL,
     INSTALL_NEWS,

@@ -9,7 +9,7 @@ import pytest
 
 from gossamer.protocol.kernel.records import BODY, KIND, TO, UNREACHABLE
 from gossamer.protocol.peer import step as peer
-from gossamer.protocol.peer.records import (
+from gossamer.protocol.peer.record_table.records import (
     ACKNOWLEDGE,
     DELIVER,
     EVENT,

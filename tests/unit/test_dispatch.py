@@ -12,8 +12,8 @@ from gossamer.protocol.kernel.code_keys import code_key
 from gossamer.protocol.kernel.dispatch import dispatch
 from gossamer.protocol.kernel.records import Outbox, make_outbox
 from gossamer.protocol.kernel.rules import Rule, rule
+from gossamer.protocol.peer.record_table.records import TABLE
 from gossamer.protocol.peer.record_table.table import Sort
-from gossamer.protocol.peer.records import TABLE
 from gossamer.protocol.peer.step import ABOUT_EVENTS, ABOUT_PEERS, RETURNED
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.records import FROM, KIND, TO, UNREACHABLE
-from gossamer.protocol.peer.records import (
+from gossamer.protocol.peer.record_table.records import (
     ACKNOWLEDGE,
     FIND_PLACE,
     INSTALL,

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.records import BODY, KIND, TO, make_outbox
-from gossamer.protocol.peer.records import LOAD_SHIFTED
+from gossamer.protocol.peer.record_table.records import LOAD_SHIFTED
 from gossamer.protocol.peer.settings.config import LOAD_UNIT, LOAD_WINDOW, Settings
 from gossamer.protocol.peer.settings.profile import IDENTIFIER, LOAD, MAX_LOAD
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise

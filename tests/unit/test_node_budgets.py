@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.load.rate_limits import A_ROUND, SAVED, Budgets
-from gossamer.protocol.peer.records import ACKNOWLEDGE, REPLAY_OFFER, SAMPLE_REQUEST
+from gossamer.protocol.peer.record_table.records import ACKNOWLEDGE, REPLAY_OFFER, SAMPLE_REQUEST
 
 PEER, OTHER = 1, 2
 MOST = A_ROUND[SAMPLE_REQUEST]

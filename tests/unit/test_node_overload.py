@@ -22,7 +22,7 @@ from gossamer.node.security.encoding import encode
 from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.queues.fair_queue import Backlog, Flow
 from gossamer.protocol.kernel.errors import RemoteProtocolError
-from gossamer.protocol.peer.records import EVENT, GREEDY, TREE
+from gossamer.protocol.peer.record_table.records import EVENT, GREEDY, TREE
 
 HONEST, FLOODER, RELAY = 11 << 50, 12 << 50, 13 << 50
 VALUES = 300

@@ -17,7 +17,7 @@ from gossamer.node.peer.frames.events import EventMemory, ValueMemory
 from gossamer.node.peer.load.window import FEWEST, Window
 from gossamer.node.peer.publications import Publications
 from gossamer.protocol.kernel.records import KIND
-from gossamer.protocol.peer.records import PUBLISH, WITHDRAW
+from gossamer.protocol.peer.record_table.records import PUBLISH, WITHDRAW
 from gossamer.protocol.peer.rendezvous.publication import PENDING_EVENT
 from gossamer.protocol.peer.settings import config
 from support.transport_peers import on_jumping_clock

@@ -21,7 +21,7 @@ from gossamer.node.transport.base.limits import HEADER_BYTES, Limits
 from gossamer.node.transport.queues.fair_queue import Backlog, Flow
 from gossamer.protocol.kernel.errors import CapacityError
 from gossamer.protocol.kernel.records import KIND, TO, UNREACHABLE
-from gossamer.protocol.peer.records import ACKNOWLEDGE, SAMPLE_TIMER
+from gossamer.protocol.peer.record_table.records import ACKNOWLEDGE, SAMPLE_TIMER
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.step import TIMERS
 from support.clusters import made_cluster

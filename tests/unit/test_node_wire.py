@@ -29,7 +29,7 @@ from gossamer.node.transport.base.schema import Frame
 from gossamer.protocol.kernel.errors import MalformedRecordError, RemoteProtocolError
 from gossamer.protocol.kernel.records import BODY, FROM, KIND, TO
 from gossamer.protocol.peer.codec import Codec
-from gossamer.protocol.peer.records import (
+from gossamer.protocol.peer.record_table.records import (
     ACKNOWLEDGE,
     EVENT,
     EVENT_ORIGIN,

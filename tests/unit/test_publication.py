@@ -10,7 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.records import BODY, KIND, Words
-from gossamer.protocol.peer.records import EVENT, EVENT_MODE, NOT_PUBLISHED, PUBLISHED, STORED, TREE
+from gossamer.protocol.peer.record_table.records import (
+    EVENT,
+    EVENT_MODE,
+    NOT_PUBLISHED,
+    PUBLISHED,
+    STORED,
+    TREE,
+)
 from gossamer.protocol.peer.rendezvous.publication import RETRY_ROUNDS, TRIED_AT
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.space.ring import RING_MASK

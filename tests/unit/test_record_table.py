@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from gossamer.protocol.kernel import records as kernel
-from gossamer.protocol.peer import records
 from gossamer.protocol.peer.codec import Codec
+from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.record_table.fields import Handle, PerAttribute, Word
 from gossamer.protocol.peer.record_table.page import records_page
 from gossamer.protocol.peer.record_table.table import Sort, Table, offset

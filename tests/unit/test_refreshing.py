@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gossamer.protocol.kernel.records import BODY, KIND, TO, Words
-from gossamer.protocol.peer.records import (
+from gossamer.protocol.peer.record_table.records import (
     ACKNOWLEDGE,
     INSTALL,
     INSTALL_NEWS,

@@ -9,7 +9,7 @@ import pytest
 
 from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.protocol.kernel.records import BODY, FROM, KIND, TO, UNREACHABLE
-from gossamer.protocol.peer.records import SAMPLE_REPLY, SAMPLE_REQUEST
+from gossamer.protocol.peer.record_table.records import SAMPLE_REPLY, SAMPLE_REQUEST
 from gossamer.protocol.peer.sampling.sampler import (
     CYCLON,
     NEWSCAST,

@@ -13,7 +13,13 @@ from gossamer.node.peer.application import Inside, Peer
 from gossamer.node.peer.frames.core import SELF, Record
 from gossamer.node.peer.frames.events import Event
 from gossamer.protocol.kernel.records import BODY, KIND
-from gossamer.protocol.peer.records import DELIVER, EVENT_ID, EVENT_MESSAGES, EVENT_VALUES, PUBLISH
+from gossamer.protocol.peer.record_table.records import (
+    DELIVER,
+    EVENT_ID,
+    EVENT_MESSAGES,
+    EVENT_VALUES,
+    PUBLISH,
+)
 from gossamer.protocol.peer.rendezvous.delivery import is_false_positive, is_interested
 from gossamer.protocol.peer.state.links import HANDLE_MASK
 from gossamer.protocol.peer.state.state import COUNTER_NAMES

@@ -29,7 +29,7 @@ The public interface is what this list names; everything else may change:
 A peer of its own, with nobody to talk to, still serves itself:
 
     >>> from gossamer.protocol.kernel.records import KIND, make_outbox
-    >>> from gossamer.protocol.peer.records import DELIVER
+    >>> from gossamer.protocol.peer.record_table.records import DELIVER
     >>> from gossamer.protocol.peer import step as peer
     >>> from gossamer.protocol.peer.settings.config import paper
     >>> from gossamer.protocol.peer.space.encoding import encode_event, encode_subscription

@@ -26,7 +26,7 @@ from gossamer.node.peer.runtime import Delivery, Runtime
 from gossamer.node.peer.subscriptions import DEFAULT_ROOM, Mark, Subscribers, Subscription
 from gossamer.node.transport.base.base import Address
 from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.peer.records import INSTALL_TIMER
+from gossamer.protocol.peer.record_table.records import INSTALL_TIMER
 from gossamer.protocol.peer.space.encoding import encode_event
 from gossamer.protocol.peer.space.hashing import OrderPreservingHash
 from gossamer.protocol.peer.state.state import State

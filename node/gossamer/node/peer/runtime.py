@@ -33,7 +33,7 @@ from gossamer.node.transport.base.schema import Frame
 from gossamer.protocol.kernel.errors import CapacityError, RemoteProtocolError
 from gossamer.protocol.kernel.records import BODY, FROM, KIND, TO
 from gossamer.protocol.peer.codec import held_handles
-from gossamer.protocol.peer.records import (
+from gossamer.protocol.peer.record_table.records import (
     ACKNOWLEDGE,
     CAUGHT_UP,
     DELIVER,

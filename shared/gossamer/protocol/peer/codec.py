@@ -20,8 +20,15 @@ import attrs
 from gossamer.protocol.kernel.errors import MalformedRecordError
 from gossamer.protocol.kernel.records import BODY, FROM, KIND, LENGTH, TO
 from gossamer.protocol.kernel.struct import WORD_BYTES
-from gossamer.protocol.peer.layouts import HANDLES, Layout, Source, Swap, bounds_of, most_of
-from gossamer.protocol.peer.records import TABLE
+from gossamer.protocol.peer.record_table.layouts import (
+    HANDLES,
+    Layout,
+    Source,
+    Swap,
+    bounds_of,
+    most_of,
+)
+from gossamer.protocol.peer.record_table.records import TABLE
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.state.links import HANDLE_MASK
 from gossamer.protocol.peer.state.state import ANSWERER, State, profile_words

@@ -28,9 +28,8 @@ from gossamer.protocol.kernel.records import (
 )
 from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.kernel.struct import CACHE_LINE_WORDS
-from gossamer.protocol.peer.layouts import most_of
-from gossamer.protocol.peer.record_table.table import Sort
-from gossamer.protocol.peer.records import (
+from gossamer.protocol.peer.record_table.layouts import most_of
+from gossamer.protocol.peer.record_table.records import (
     ACKNOWLEDGE,
     CATCH_UP,
     EVENT,
@@ -59,6 +58,7 @@ from gossamer.protocol.peer.records import (
     TABLE,
     WITHDRAW,
 )
+from gossamer.protocol.peer.record_table.table import Sort
 from gossamer.protocol.peer.rendezvous.arc_return import (
     GIVEN_BACK,
     arc_begins,

@@ -17,7 +17,7 @@ import numpy as np
 import psutil
 
 from gossamer.protocol.kernel.struct import Struct
-from gossamer.protocol.peer.records import OVERLAY_TIMER, SAMPLE_TIMER
+from gossamer.protocol.peer.record_table.records import OVERLAY_TIMER, SAMPLE_TIMER
 from gossamer.protocol.peer.sampling.sampler import (
     CYCLON,
     NEWSCAST,

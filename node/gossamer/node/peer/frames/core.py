@@ -26,7 +26,13 @@ from gossamer.protocol.kernel.records import (
     Outbox,
 )
 from gossamer.protocol.peer import step as rules
-from gossamer.protocol.peer.records import CATCH_UP, EVENT_VALUES, LINK_BROKE, PUBLISH, WITHDRAW
+from gossamer.protocol.peer.record_table.records import (
+    CATCH_UP,
+    EVENT_VALUES,
+    LINK_BROKE,
+    PUBLISH,
+    WITHDRAW,
+)
 from gossamer.protocol.peer.rendezvous.arc_return import arc_begins
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import IDENTIFIER

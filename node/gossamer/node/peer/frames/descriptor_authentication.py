@@ -27,7 +27,7 @@ from gossamer.node.security.encoding import decode, encode
 from gossamer.node.security.identity import Identity
 from gossamer.node.transport.base.base import Address
 from gossamer.protocol.kernel.errors import CapacityError, ConfigError
-from gossamer.protocol.peer.layouts import ProfileFault, profile_fault
+from gossamer.protocol.peer.record_table.layouts import ProfileFault, profile_fault
 from gossamer.protocol.peer.settings.profile import LOAD
 
 K = TypeVar("K")

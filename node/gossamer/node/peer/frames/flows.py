@@ -12,7 +12,7 @@ from gossamer.node.peer.frames.wire import WORD_BYTES
 from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.queues.fair_queue import Flow
 from gossamer.protocol.kernel.records import BODY, FROM, KIND, UNREACHABLE
-from gossamer.protocol.peer.records import (
+from gossamer.protocol.peer.record_table.records import (
     EVENT,
     EVENT_ID,
     EVENT_MODE,

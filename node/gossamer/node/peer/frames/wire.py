@@ -35,7 +35,7 @@ from gossamer.node.transport.base.schema import (
 from gossamer.protocol.kernel.errors import CapacityError
 from gossamer.protocol.kernel.records import BODY, KIND
 from gossamer.protocol.peer.codec import Codec
-from gossamer.protocol.peer.records import EVENT_ID, EVENT_MESSAGES, EVENT_ORIGIN
+from gossamer.protocol.peer.record_table.records import EVENT_ID, EVENT_MESSAGES, EVENT_ORIGIN
 from gossamer.protocol.peer.state.links import AGE_SHIFT, HANDLE_MASK
 
 WORD_BYTES: Final = 8

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 from gossamer.node.monitoring.metrics import Counters
-from gossamer.protocol.peer.records import (
+from gossamer.protocol.peer.record_table.records import (
     HANDOVER,
     INSTALL,
     INSTALL_NEWS,

@@ -11,8 +11,8 @@ from typing import Protocol
 
 import attrs
 
-from gossamer.protocol.peer import layouts
-from gossamer.protocol.peer.layouts import Layout, Part
+from gossamer.protocol.peer.record_table import layouts
+from gossamer.protocol.peer.record_table.layouts import Layout, Part
 from gossamer.protocol.peer.settings.config import Settings
 
 

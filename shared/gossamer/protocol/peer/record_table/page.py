@@ -6,11 +6,11 @@ import sys
 from collections.abc import Iterator
 
 from gossamer.protocol.peer.record_table.fields import Field
+from gossamer.protocol.peer.record_table.records import TABLE
 from gossamer.protocol.peer.record_table.table import Kind, Sort
-from gossamer.protocol.peer.records import TABLE
 
 _HEAD = """\
-<!-- Made from shared/gossamer/protocol/peer/records.py. To write it anew:
+<!-- Made from shared/gossamer/protocol/peer/record_table/records.py. To write it anew:
 python -m gossamer.protocol.peer.record_table.page > docs/records.md -->
 
 # Records of the peer protocol

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import attrs
 
-from gossamer.protocol.peer.layouts import Layout
 from gossamer.protocol.peer.record_table.fields import Field, parts_of
+from gossamer.protocol.peer.record_table.layouts import Layout
 from gossamer.protocol.peer.settings.config import Settings
 
 

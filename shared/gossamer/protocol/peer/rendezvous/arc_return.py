@@ -14,7 +14,7 @@ from typing import Any
 
 from gossamer.protocol.kernel.records import BODY, LENGTH, Outbox
 from gossamer.protocol.kernel.rules import inline_rule, rule
-from gossamer.protocol.peer.records import EVENT
+from gossamer.protocol.peer.record_table.records import EVENT
 from gossamer.protocol.peer.rendezvous.event_log import first_since, send_held
 from gossamer.protocol.peer.rendezvous.refreshing import install_anew
 from gossamer.protocol.peer.rendezvous.routing import handle_of_slot, next_hop, rendezvous_value

@@ -11,14 +11,14 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer.protocol.kernel.records import BODY, FROM, LENGTH, Outbox, close_record, open_record
-from gossamer.protocol.kernel.row_search import (
+from gossamer.protocol.kernel.rows.row_search import (
     copy_words,
     find_boxes,
     find_labelled_boxes,
     position,
 )
 from gossamer.protocol.kernel.rules import rule
-from gossamer.protocol.peer.records import (
+from gossamer.protocol.peer.record_table.records import (
     DELIVER,
     EVENT,
     EVENT_ATTRIBUTE,

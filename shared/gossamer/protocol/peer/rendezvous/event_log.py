@@ -17,9 +17,9 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer.protocol.kernel.records import BODY, FROM, LENGTH, Outbox, close_record, open_record
-from gossamer.protocol.kernel.row_search import is_in_ring
+from gossamer.protocol.kernel.rows.row_search import is_in_ring
 from gossamer.protocol.kernel.rules import rule
-from gossamer.protocol.peer.records import (
+from gossamer.protocol.peer.record_table.records import (
     ANSWER_FROM,
     ANSWER_IDENTIFIER,
     ANSWER_MORE,

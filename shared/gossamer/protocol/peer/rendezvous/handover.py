@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer.protocol.kernel.records import BODY, FROM, LENGTH, Outbox, close_record, open_record
-from gossamer.protocol.kernel.row_search import copy_row
+from gossamer.protocol.kernel.rows.row_search import copy_row
 from gossamer.protocol.kernel.rules import rule
-from gossamer.protocol.peer.records import HANDOVER
+from gossamer.protocol.peer.record_table.records import HANDOVER
 from gossamer.protocol.peer.rendezvous.box_aggregation import take_own_box
 from gossamer.protocol.peer.rendezvous.routing import anchor, handle_of_slot, own_arc_begins
 from gossamer.protocol.peer.rendezvous.routing_table import fresh_owner, is_covered_by, source_of

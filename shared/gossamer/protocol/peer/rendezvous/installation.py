@@ -32,10 +32,10 @@ from gossamer.protocol.kernel.records import (
     close_record,
     open_record,
 )
-from gossamer.protocol.kernel.row_compare import write_rows
-from gossamer.protocol.kernel.row_search import copy_row
+from gossamer.protocol.kernel.rows.row_compare import write_rows
+from gossamer.protocol.kernel.rows.row_search import copy_row
 from gossamer.protocol.kernel.rules import inline_rule, rule
-from gossamer.protocol.peer.records import ACKNOWLEDGE, INSTALL, INSTALL_NEWS
+from gossamer.protocol.peer.record_table.records import ACKNOWLEDGE, INSTALL, INSTALL_NEWS
 from gossamer.protocol.peer.rendezvous.box_aggregation import (
     begin_lists,
     forwarding_limit,

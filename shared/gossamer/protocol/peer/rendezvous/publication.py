@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer.protocol.kernel.records import BODY, LENGTH, Outbox, close_record, open_record
-from gossamer.protocol.kernel.row_search import position_in_column
+from gossamer.protocol.kernel.rows.row_search import position_in_column
 from gossamer.protocol.kernel.rules import rule
-from gossamer.protocol.peer.records import (
+from gossamer.protocol.peer.record_table.records import (
     EVENT_ATTRIBUTE,
     EVENT_ID,
     EVENT_ORIGIN,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.protocol.kernel.row_compare import digest_row, digest_rows
+from gossamer.protocol.kernel.rows.row_compare import digest_row, digest_rows
 from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER
 from gossamer.protocol.peer.state.links import handle_in

@@ -19,9 +19,9 @@ from gossamer.protocol.kernel.records import (
     drop_record,
     open_record,
 )
-from gossamer.protocol.kernel.row_search import mark_points, position
+from gossamer.protocol.kernel.rows.row_search import mark_points, position
 from gossamer.protocol.kernel.rules import rule
-from gossamer.protocol.peer.records import (
+from gossamer.protocol.peer.record_table.records import (
     EVENT,
     EVENT_ATTRIBUTE,
     EVENT_HOPS,

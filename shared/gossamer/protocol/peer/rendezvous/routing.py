@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.protocol.kernel.row_search import PAIR_BITS, around_in_column
+from gossamer.protocol.kernel.rows.row_search import PAIR_BITS, around_in_column
 from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise

@@ -25,12 +25,11 @@ from gossamer.protocol.kernel.records import (
     close_record,
     open_record,
 )
-from gossamer.protocol.kernel.row_search import index
+from gossamer.protocol.kernel.rows.row_search import index
 from gossamer.protocol.kernel.rules import inline_rule, rule
-from gossamer.protocol.peer.records import SAMPLE_REPLY, SAMPLE_REQUEST, SAMPLE_TIMER
+from gossamer.protocol.peer.record_table.records import SAMPLE_REPLY, SAMPLE_REQUEST, SAMPLE_TIMER
 from gossamer.protocol.peer.sampling.descriptors import (
     EMPTY,
-    MAX_AGE,
     OFFERED,
     ONE_ROUND,
     PLAIN,
@@ -54,6 +53,7 @@ from gossamer.protocol.peer.sampling.descriptors import (
     write_slots,
 )
 from gossamer.protocol.peer.settings.config import MAX_VIEW_SIZE
+from gossamer.protocol.peer.settings.descriptor_words import MAX_AGE
 
 # A draw is used up as a fraction of this many bits, a few picks a draw.
 _FRACTION_BITS = 54

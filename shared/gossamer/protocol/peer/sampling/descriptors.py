@@ -14,18 +14,15 @@ from gossamer.protocol.kernel.draws import mix
 from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.protocol.kernel.prefetch import prefetch
 from gossamer.protocol.kernel.records import BODY, LENGTH, Words
-from gossamer.protocol.kernel.row_search import index
+from gossamer.protocol.kernel.rows.row_search import index
 from gossamer.protocol.kernel.rules import inline_rule, rule, rule_with_interpreted_form
 from gossamer.protocol.kernel.struct import CACHE_LINE_WORDS, Rows, Struct, as_array
 from gossamer.protocol.peer.settings.config import MAX_VIEW_SIZE
+from gossamer.protocol.peer.settings.descriptor_words import HANDLE_BITS, HANDLE_MASK
 
 CYCLON, NEWSCAST = 0, 1
 
 EMPTY = -1
-MAX_AGE = (1 << 29) - 1
-
-HANDLE_BITS = 32
-HANDLE_MASK = (1 << HANDLE_BITS) - 1
 
 # Marks, in the view only, what a Cyclon peer has offered in the exchange now under way.
 OFFERED = 1 << 62

@@ -20,12 +20,11 @@ from gossamer.protocol.kernel.records import (
     close_record,
     open_record,
 )
-from gossamer.protocol.kernel.row_search import index
+from gossamer.protocol.kernel.rows.row_search import index
 from gossamer.protocol.kernel.rules import inline_rule, rule
-from gossamer.protocol.peer.records import SAMPLE_REPLY, SAMPLE_REQUEST, SAMPLE_TIMER
+from gossamer.protocol.peer.record_table.records import SAMPLE_REPLY, SAMPLE_REQUEST, SAMPLE_TIMER
 from gossamer.protocol.peer.sampling.descriptors import (
     EMPTY,
-    MAX_AGE,
     OFFERED,
     PLAIN,
     SamplerState,
@@ -46,6 +45,7 @@ from gossamer.protocol.peer.sampling.descriptors import (
     write_own,
     write_slots,
 )
+from gossamer.protocol.peer.settings.descriptor_words import MAX_AGE
 
 
 @inline_rule

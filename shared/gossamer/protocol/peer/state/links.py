@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.protocol.kernel.row_search import index
+from gossamer.protocol.kernel.rows.row_search import index
 from gossamer.protocol.kernel.rules import inline_rule, rule, rule_with_interpreted_form
 from gossamer.protocol.kernel.struct import as_array
-from gossamer.protocol.peer.sampling.descriptors import HANDLE_BITS
+from gossamer.protocol.peer.settings.descriptor_words import HANDLE_BITS
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER, RANGES_OF_FRIENDS_ALONE
 from gossamer.protocol.peer.space.ring import clockwise
 from gossamer.protocol.peer.state.state import FAILURES_FORGOTTEN

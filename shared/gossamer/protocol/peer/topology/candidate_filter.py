@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gossamer.protocol.kernel.row_search import copy_row, index
+from gossamer.protocol.kernel.rows.row_search import copy_row, index
 from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.peer.sampling.descriptors import view_length
 from gossamer.protocol.peer.settings.profile import IDENTIFIER

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from gossamer.protocol.kernel.records import Outbox
 from gossamer.protocol.kernel.rules import rule
-from gossamer.protocol.peer.records import (
+from gossamer.protocol.peer.record_table.records import (
     OVERLAY_TIMER,
     SAMPLE_REPLY,
     SAMPLE_REQUEST,

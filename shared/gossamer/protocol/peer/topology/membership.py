@@ -11,7 +11,7 @@ from typing import Any
 
 from gossamer.protocol.kernel.records import BODY, LENGTH, TO, Outbox, close_record, open_record
 from gossamer.protocol.kernel.rules import rule
-from gossamer.protocol.peer.records import DESCRIPTOR, FIND_PLACE, HOPS, PLACE_FOUND
+from gossamer.protocol.peer.record_table.records import DESCRIPTOR, FIND_PLACE, HOPS, PLACE_FOUND
 from gossamer.protocol.peer.rendezvous.handover import hand_over
 from gossamer.protocol.peer.rendezvous.routing import handle_of_slot, next_hop
 from gossamer.protocol.peer.sampling.sampler import add_contact, forget

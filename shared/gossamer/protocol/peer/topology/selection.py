@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.protocol.kernel.row_search import index
+from gossamer.protocol.kernel.rows.row_search import index
 from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.peer.sampling.descriptors import PLAIN
 from gossamer.protocol.peer.sampling.sampler import NEWSCAST

@@ -13,7 +13,12 @@ from gossamer.protocol.kernel.prefetch import prefetch, row_words
 from gossamer.protocol.kernel.records import BODY, FROM, LENGTH, Outbox, close_record, open_record
 from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.kernel.struct import CACHE_LINE_WORDS
-from gossamer.protocol.peer.records import OVERLAY_TIMER, SAMPLE_REPLY, TMAN_REPLY, TMAN_REQUEST
+from gossamer.protocol.peer.record_table.records import (
+    OVERLAY_TIMER,
+    SAMPLE_REPLY,
+    TMAN_REPLY,
+    TMAN_REQUEST,
+)
 from gossamer.protocol.peer.sampling.descriptors import prefetch_row, sampler_words
 from gossamer.protocol.peer.sampling.sampler import draw, sample_hint
 from gossamer.protocol.peer.state.links import (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.protocol.kernel.row_search import copy_row, index
+from gossamer.protocol.kernel.rows.row_search import copy_row, index
 from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.peer.settings.profile import NOTHING, high_end, low_end
 

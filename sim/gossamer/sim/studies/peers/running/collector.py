@@ -14,7 +14,7 @@ import numpy.typing as npt
 from gossamer.protocol.kernel.records import BODY, FROM, KIND, TO
 from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.kernel.struct import Struct
-from gossamer.protocol.peer.records import (
+from gossamer.protocol.peer.record_table.records import (
     CATCH_UP,
     CAUGHT_UP,
     DELIVER,

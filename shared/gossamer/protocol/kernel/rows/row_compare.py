@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol.kernel.row_search import index
+from gossamer.protocol.kernel.rows.row_search import index
 from gossamer.protocol.kernel.rules import rule_with_interpreted_form
 from gossamer.protocol.kernel.struct import as_array
 

@@ -23,7 +23,7 @@ from gossamer.protocol.peer.record_table.fields import (
     Word,
 )
 from gossamer.protocol.peer.record_table.table import Sort, Table, offset
-from gossamer.protocol.peer.sampling.descriptors import MAX_AGE
+from gossamer.protocol.peer.settings.descriptor_words import MAX_AGE
 from gossamer.protocol.peer.space.ring import RING_MASK
 
 # An event's identifier times the number of attributes, at most 16, has to fit the ring's 62 bits.

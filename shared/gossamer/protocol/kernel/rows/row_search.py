@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.protocol.kernel.box_index import indexes_of
+from gossamer.protocol.kernel.rows.box_index import indexes_of
 from gossamer.protocol.kernel.rules import rule_with_interpreted_form
 from gossamer.protocol.kernel.struct import as_array
 

@@ -1,0 +1,8 @@
+"""Descriptors as words: the handle in the low bits, the age or timestamp above it."""
+
+from __future__ import annotations
+
+HANDLE_BITS = 32
+HANDLE_MASK = (1 << HANDLE_BITS) - 1
+# Of a descriptor in rounds; those of Newscast have a timestamp in its place.
+MAX_AGE = (1 << 29) - 1
