@@ -1,0 +1,61 @@
+"""Every page is in the index once, and every link leads somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parents[2]
+DOCS: Final = ROOT / "docs"
+INDEX: Final = DOCS / "README.md"
+PAGES: Final = sorted(DOCS.rglob("*.md"))
+LINKED: Final = [*PAGES, ROOT / "README.md"]
+PARTS: Final = ["Tutorials", "How-to", "Reference", "Explanation"]
+
+
+def named(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def prose(page: Path) -> str:
+    """A page without its fenced and indented code, comments, and spans of code."""
+    text = page.read_text(encoding="utf-8")
+    text = re.sub(r"(?ms)^(```+).*?^\1\s*$", "", text)
+    text = re.sub(r"(?s)<!--.*?-->", "", text)
+    return re.sub(r"`[^`\n]*`", lambda found: "x" * len(found.group()), text)
+
+
+def links(page: Path) -> list[str]:
+    """The targets of all links and pictures of a page that lead to no other site."""
+    found = re.findall(r"\]\(([^()\s]+)\)", prose(page))
+    return [target for target in found if not re.match(r"[a-z]+:", target)]
+
+
+def anchors(page: Path) -> set[str]:
+    """What its headings are called in addresses."""
+    text = re.sub(r"(?ms)^(```+).*?^\1\s*$", "", page.read_text(encoding="utf-8"))
+    titles = re.findall(r"(?m)^#{1,6} +(.+?) *$", text)
+    kept = (re.sub(r"[^\w\- ]", "", title.lower()) for title in titles)
+    return {re.sub(r"[ ]", "-", title.strip()) for title in kept}
+
+
+def test_the_index_has_four_parts() -> None:
+    assert re.findall(r"(?m)^## (.*)$", prose(INDEX)) == PARTS
+
+
+def test_every_page_is_in_the_index_once() -> None:
+    listed = [(DOCS / target.partition("#")[0]).resolve() for target in links(INDEX)]
+    assert sorted(listed) == [page for page in PAGES if page != INDEX]
+
+
+@pytest.mark.parametrize("page", LINKED, ids=named)
+def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
+    for target in links(page):
+        path, _, heading = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), f"{named(page)} links to {target}"
+        if heading:
+            assert heading in anchors(file), f"{named(page)} links to {target}"
