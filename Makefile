@@ -4,13 +4,17 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 DEV_INSTALLED := $(VENV)/.installed-dev
+DOCS_INSTALLED := $(VENV)/.installed-docs
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test lint format format-check types bench figures clean
+.PHONY: help install dev demo check test coverage lint format format-check types docs bench figures clean
 
 help:
 	@echo "make demo      set up, then run the Vinifera scenario of the README"
 	@echo "make test      set up with the development tools, then run all tests"
+	@echo "make check     lint, format, types and the fast tests"
+	@echo "make coverage  tests/unit and tests/property with coverage, and its floor"
+	@echo "make docs      build the site of docs/ into build/site"
 	@echo "make install   set up only"
 	@echo "make figures   reproduce the figures of the Vinifera paper"
 	@echo "make bench     measure speed and memory"
@@ -26,6 +30,13 @@ demo: $(INSTALLED)
 test: $(DEV_INSTALLED)
 	$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
 
+check: lint format-check types
+	$(BIN)/python -m pytest -n 2 -q -m "not slow" tests/unit tests/property
+
+# Rules that run compiled are invisible to coverage; these tests run them interpreted.
+coverage: $(DEV_INSTALLED)
+	$(BIN)/python -m pytest -n 2 --cov --cov-report=term:skip-covered tests/unit tests/property
+
 lint: $(DEV_INSTALLED)
 	$(BIN)/ruff check .
 
@@ -38,6 +49,10 @@ format-check: $(DEV_INSTALLED)
 
 types: $(DEV_INSTALLED)
 	$(BIN)/mypy
+
+# NO_MKDOCS_2_WARNING silences an announcement of the theme's, which is no warning about these pages.
+docs: $(DOCS_INSTALLED)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 bench: $(INSTALLED)
 	$(BIN)/gossamer sim bench $(BENCH_ARGS)
@@ -57,6 +72,10 @@ $(INSTALLED): pyproject.toml | $(BIN)/python
 
 $(DEV_INSTALLED): pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,spark]'
+	@touch $@ $(INSTALLED)
+
+$(DOCS_INSTALLED): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	@touch $@ $(INSTALLED)
 
 # A python3.x on the path may be a stub that does not run, so candidates are tried, not looked up.

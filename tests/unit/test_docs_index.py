@@ -12,7 +12,7 @@ ROOT: Final = Path(__file__).parents[2]
 DOCS: Final = ROOT / "docs"
 INDEX: Final = DOCS / "README.md"
 PAGES: Final = sorted(DOCS.rglob("*.md"))
-LINKED: Final = [*PAGES, ROOT / "README.md"]
+LINKED: Final = [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 PARTS: Final = ["Tutorials", "How-to", "Reference", "Explanation"]
 
 
@@ -49,6 +49,11 @@ def test_the_index_has_four_parts() -> None:
 def test_every_page_is_in_the_index_once() -> None:
     listed = [(DOCS / target.partition("#")[0]).resolve() for target in links(INDEX)]
     assert sorted(listed) == [page for page in PAGES if page != INDEX]
+
+
+def test_the_site_shows_every_page_once() -> None:
+    nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    assert sorted(DOCS / page for page in re.findall(r"[\w/.-]+\.md", nav)) == PAGES
 
 
 @pytest.mark.parametrize("page", LINKED, ids=named)

@@ -75,10 +75,9 @@ class Struct:
     (bool, int of 64 bits, float), tuples (also named ones) of such, or structs. Numbers are read
     when the struct is built; what may change stands in an array.
 
-    Args:
-        shared: as in ``class Work(Struct, shared=True)`` or ``shared=("spare",)``, the fields that
-            all peers may write, such as scratch space; checked runs take every other array that is
-            as long as there are peers to have a row a peer.
+    ``class Work(Struct, shared=True)`` or ``shared=("spare",)`` names the fields that all peers may
+    write, such as scratch space; checked runs take every other array that is as long as there are
+    peers to have a row a peer.
 
     Raises:
         StructError: on defining a class, a field's name is one that structs or the compiler use
