@@ -42,6 +42,19 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[ ]", "-", title.strip()) for title in kept}
 
 
+def is_module(name: str) -> bool:
+    """Whether a dotted name is a module or folder, or something that a module mentions."""
+    *package, last = name.split(".")
+    for source in ("shared", "node", "sim", "spark"):
+        folder = ROOT.joinpath(source, *package)
+        if (folder / f"{last}.py").is_file() or (folder / last).is_dir():
+            return True
+        for module in (folder.with_suffix(".py"), folder / "__init__.py"):
+            if module.is_file() and last in module.read_text(encoding="utf-8"):
+                return True
+    return False
+
+
 def test_the_index_has_four_parts() -> None:
     assert re.findall(r"(?m)^## (.*)$", prose(INDEX)) == PARTS
 
@@ -54,6 +67,15 @@ def test_every_page_is_in_the_index_once() -> None:
 def test_the_site_shows_every_page_once() -> None:
     nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
     assert sorted(DOCS / page for page in re.findall(r"[\w/.-]+\.md", nav)) == PAGES
+
+
+@pytest.mark.parametrize("page", LINKED, ids=named)
+def test_every_module_and_path_that_a_page_names_exists(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for name in re.findall(r"\bgossamer(?:\.[a-z_0-9]+)+\b(?!\.)", text):
+        assert is_module(name), f"{named(page)} names {name}"
+    for path in re.findall(r"`((?:tests|shared|node|sim|spark|examples|traces)/[\w/.]*)`", text):
+        assert (ROOT / path).exists(), f"{named(page)} names {path}"
 
 
 @pytest.mark.parametrize("page", LINKED, ids=named)
