@@ -42,8 +42,14 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[ ]", "-", title.strip()) for title in kept}
 
 
+# Groups of entry points, which are dotted names as modules are.
+GROUPS = frozenset({"gossamer.commands", "gossamer.runners", "gossamer.studies"})
+
+
 def is_module(name: str) -> bool:
     """Whether a dotted name is a module or folder, or something that a module mentions."""
+    if name in GROUPS:
+        return True
     *package, last = name.split(".")
     for source in ("shared", "node", "sim", "spark"):
         folder = ROOT.joinpath(source, *package)

@@ -4,6 +4,6 @@ Below it lie, each importing from those before it only: `settings` (settings, pr
 of a profile), `space` (the identifier ring and the hash that puts attribute values on it),
 `sampling` (who else there is), `state` (the arrays of a peer and its link table), `rendezvous`
 (routing, installation, delivery, event log, replay) and `topology` (which links a peer keeps).
-`record_table` declares every record and what its words mean, `codec` turns records to plain data and
-back. Begin at `step`.
+`record_table` declares every record and what its words mean, `codec` turns records to plain data
+and back. Begin at `step`.
 """
