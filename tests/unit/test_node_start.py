@@ -30,7 +30,7 @@ NOT_NEEDED = {
 }
 
 
-@pytest.mark.parametrize("role", ["running", "running_broker"])
+@pytest.mark.parametrize("role", ["running", "broker"])
 def test_a_node_loads_no_compiler_and_nothing_of_other_commands(role: str) -> None:
     loaded = subprocess.run(
         [
@@ -38,7 +38,7 @@ def test_a_node_loads_no_compiler_and_nothing_of_other_commands(role: str) -> No
             "-c",
             f"import sys; sys.path[:0] = {sys.path!r}\n"
             "import gossamer.command.main, gossamer.node.cli.starting\n"
-            f"import gossamer.node.commands.{role}\n"
+            f"import gossamer.node.commands.running.{role}\n"
             "print(*sys.modules)",
         ],
         check=True,
@@ -46,7 +46,7 @@ def test_a_node_loads_no_compiler_and_nothing_of_other_commands(role: str) -> No
         text=True,
     )
     assert NOT_NEEDED.isdisjoint(loaded.stdout.split())
-    assert ("gossamer.protocol.brokers.tree" in loaded.stdout.split()) is (role == "running_broker")
+    assert ("gossamer.protocol.brokers.tree" in loaded.stdout.split()) is (role == "broker")
 
 
 @pytest.mark.parametrize(
