@@ -291,7 +291,7 @@ STEPPED = """
 import numpy as np
 from gossamer.protocol.kernel.rules import rule, use_compiled
 from gossamer.protocol.kernel.struct import Struct
-from gossamer.sim.{module} import {engine}
+from gossamer.sim.engine.{module} import {engine}
 from gossamer.sim.engine.cycle_engine import make_network
 
 class Seen(Struct):
