@@ -25,6 +25,7 @@ from support.broker_messages import frames, messages, spoilt
 FUZZED = int(os.environ.get("GOSSAMER_FUZZED", "150"))
 
 
+@pytest.mark.slow
 @given(messages)
 @settings(max_examples=FUZZED)
 def test_a_message_is_the_same_after_it_was_plain_data(message: Message) -> None:
@@ -34,12 +35,14 @@ def test_a_message_is_the_same_after_it_was_plain_data(message: Message) -> None
     assert codec.read_message(json.loads(json.dumps(data))) == message
 
 
+@pytest.mark.slow
 @given(frames)
 @settings(max_examples=FUZZED)
 def test_a_frame_is_the_same_after_it_was_plain_data(frame: Frame) -> None:
     assert codec.read_frame(codec.plain_frame(frame)) == frame
 
 
+@pytest.mark.slow
 @given(frames, st.integers(0, 1 << 32))
 @settings(max_examples=2 * FUZZED)
 def test_a_spoilt_frame_is_another_frame_or_refused(frame: Frame, seed: int) -> None:

@@ -247,6 +247,7 @@ def play(made: Any, steps: list[tuple[Hop, Any]]) -> None:
             str(one.error).encode(errors="backslashreplace")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 @given(data=st.data())
 @MANY

@@ -47,6 +47,7 @@ def evolve_tuple(one: m.CriticalDistance, draw: st.DataObject) -> m.CriticalDist
     return one._replace(advertisement=draw.draw(ids))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("covering", ["off", "packed", "selective", "incremental"])
 @given(data=st.data())
 @settings(max_examples=FUZZED)

@@ -53,6 +53,7 @@ def play(draw: random.Random, covering: str, faults: bool, steps: int = STEPS) -
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("faults", [False, True], ids=["lossless", "faults"])
 @pytest.mark.parametrize("covering", COVERINGS)
 def test_seeded_plays_deliver_what_a_flat_matcher_does(covering: str, faults: bool) -> None:
@@ -63,6 +64,7 @@ def test_seeded_plays_deliver_what_a_flat_matcher_does(covering: str, faults: bo
             raise AssertionError(f"seed {seed}: {error}") from error
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(
     draw=st.randoms(use_true_random=False),
@@ -75,6 +77,7 @@ def test_plays_that_shrink_deliver_what_a_flat_matcher_does(
     play(draw, covering, faults, steps=25)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("covering", COVERINGS)
 def test_without_faults_nothing_is_stale_or_comes_twice(covering: str) -> None:
     for seed in range(30):
@@ -83,6 +86,7 @@ def test_without_faults_nothing_is_stale_or_comes_twice(covering: str) -> None:
         assert counted == [0, 0, 0, 0], seed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("covering", ["off", "lazy", "active", "packed"])
 def test_without_pruning_nothing_is_preserved_or_held(covering: str) -> None:
     for seed in range(30):
@@ -90,6 +94,7 @@ def test_without_pruning_nothing_is_preserved_or_held(covering: str) -> None:
         assert [overlay.total(name) for name in ("preserved", "dropped", "held")] == [0, 0, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("covering", COVERINGS)
 def test_the_matching_index_and_a_plain_one_make_the_same_broker(covering: str) -> None:
     for seed in range(8):
@@ -121,6 +126,7 @@ def test_neighbours_that_share_their_marks_get_the_same(
         assert overlays[0].deliveries == overlays[1].deliveries == overlays[2].deliveries
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("compiled")
 def test_a_play_runs_the_same_with_the_index_compiled() -> None:
     chosen = settings_for(random.Random(5), "selective", faults=False)
@@ -137,6 +143,7 @@ def test_the_same_seed_makes_the_same_run() -> None:
     assert dumps(first) == dumps(second)
 
 
+@pytest.mark.slow
 def test_a_run_does_not_depend_on_the_order_of_hashes() -> None:
     """Two interpreters that hash texts differently agree on what all brokers remember."""
     program = (
@@ -161,6 +168,7 @@ def test_a_run_does_not_depend_on_the_order_of_hashes() -> None:
     assert len(told) == 1
 
 
+@pytest.mark.slow
 def test_brokers_of_one_overlay_may_cover_differently() -> None:
     """Deliveries depend on no agreement among brokers."""
     for seed in range(60):

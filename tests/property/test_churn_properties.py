@@ -129,6 +129,7 @@ def test_scaling_back_undoes_scaling(trace: ChurnTrace, exponent: int) -> None:
     assert trace.scaled(2.0**exponent).scaled(2.0**-exponent) == trace
 
 
+@pytest.mark.slow
 @untimed
 @given(trace=traces(), data=st.data())
 def test_a_cut_of_a_cut_is_one_cut(trace: ChurnTrace, data: st.DataObject) -> None:
@@ -142,6 +143,7 @@ def test_a_cut_of_a_cut_is_one_cut(trace: ChurnTrace, data: st.DataObject) -> No
         assert (trace.cut(b, c).population(times_s - b) == trace.population(times_s)).all()
 
 
+@pytest.mark.slow
 @untimed
 @given(trace=traces(), times=st.integers(1, 4), more=st.integers(1, 3))
 def test_every_turn_of_a_loop_is_the_trace(trace: ChurnTrace, times: int, more: int) -> None:

@@ -151,6 +151,7 @@ class Doubting:
         return None if words[0] & 0xFFFFFFFF in self.doubted else words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(BETWEEN_PEERS))
 @given(doubted=st.sets(st.integers(0, NODES - 1)), data=st.data())
 @hypothesis_settings(max_examples=50)
@@ -192,6 +193,7 @@ def passes(words: Sequence[int]) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(BETWEEN_PEERS))
 @given(data=st.data())
 @hypothesis_settings(max_examples=150)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +22,7 @@ from support.content_strategies import (
 )
 
 
+@pytest.mark.slow
 @UNTIMED
 @given(schemas(), st.data())
 def test_matching_is_the_conjunction_of_the_comparisons(
@@ -34,6 +36,7 @@ def test_matching_is_the_conjunction_of_the_comparisons(
     assert subscription.matcher()(schema.check_event(event)) == expected
 
 
+@pytest.mark.slow
 @UNTIMED
 @given(schemas(), st.data())
 def test_the_box_holds_every_matching_event(schema: Schema, data: st.DataObject) -> None:
@@ -56,6 +59,7 @@ def test_the_box_holds_every_matching_event(schema: Schema, data: st.DataObject)
         assert box.contains(encode_event(schema, hashes, event))
 
 
+@pytest.mark.slow
 @UNTIMED
 @given(schemas(), st.data())
 def test_boxes_are_ranges_of_the_ring_and_whole_where_unconstrained(
@@ -71,6 +75,7 @@ def test_boxes_are_ranges_of_the_ring_and_whole_where_unconstrained(
             assert (box.low[place], box.high[place]) == (0, RING_SIZE - 1)
 
 
+@pytest.mark.slow
 @UNTIMED
 @given(attributes(), st.data())
 def test_an_equality_on_a_value_is_one_point(attribute: object, data: st.DataObject) -> None:

@@ -59,6 +59,7 @@ def take(queue: EventQueue) -> list[int] | None:
     return words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compiled", [False, True])
 @given(start=STARTS, actions=ACTIONS)
 @settings(deadline=None, max_examples=40)
@@ -109,6 +110,7 @@ def test_freed_slots_are_used_again(lengths: list[int], turns: int) -> None:
     assert len(used) == 1
 
 
+@pytest.mark.slow
 @given(lengths=st.lists(st.integers(BODY, 300), min_size=1, max_size=20))
 @settings(deadline=None)
 def test_records_survive_an_enlargement(lengths: list[int]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -28,6 +29,7 @@ def members(wanted: Filter, name: str) -> set[Any]:
     return {value for value in VALUES[name] if held is None or held.contains(value)}
 
 
+@pytest.mark.slow
 @MANY
 @given(comparison_lists(), publications())
 def test_a_filter_matches_what_its_comparisons_match(
@@ -38,6 +40,7 @@ def test_a_filter_matches_what_its_comparisons_match(
     assert expected is (wanted is not None and wanted.matches(publication))
 
 
+@pytest.mark.slow
 @MANY
 @given(st.sampled_from("nsdb").flatmap(lambda name: comparison_lists(name, complete=True)))
 def test_exactly_what_nothing_matches_is_refused(comparisons: list[Comparison]) -> None:
@@ -46,6 +49,7 @@ def test_exactly_what_nothing_matches_is_refused(comparisons: list[Comparison]) 
     assert satisfiable is (filter_or_none(comparisons) is not None)
 
 
+@pytest.mark.slow
 @MANY
 @given(st.sampled_from("nsdb").flatmap(lambda n: st.tuples(st.just(n), filters(n), filters(n))))
 def test_relations_are_sound(drawn: tuple[str, Filter, Filter]) -> None:
@@ -57,6 +61,7 @@ def test_relations_are_sound(drawn: tuple[str, Filter, Filter]) -> None:
         assert not ones & others
 
 
+@pytest.mark.slow
 @MANY
 @given(
     st.sampled_from("nsdb").flatmap(
@@ -79,6 +84,7 @@ def test_relations_are_complete_for_order_prefix_and_suffix(
     assert (found is Relation.DISJOINT) is api.disjoint(one, other)
 
 
+@pytest.mark.slow
 @given(filters(complete=True), filters(complete=True), filters(complete=True))
 def test_covering_is_a_partial_order_up_to_equality(
     one: Filter, two: Filter, three: Filter
@@ -90,6 +96,7 @@ def test_covering_is_a_partial_order_up_to_equality(
         assert api.intersects(one, two)
 
 
+@pytest.mark.slow
 @MANY
 @given(filters(), filters(), publications())
 def test_relations_agree_with_publications(
@@ -101,6 +108,7 @@ def test_relations_agree_with_publications(
         assert api.intersects(one, other)
 
 
+@pytest.mark.slow
 @MANY
 @given(filters(), filters(), publications())
 def test_what_conforms_and_matches_shows_that_both_meet(
@@ -115,6 +123,7 @@ def test_what_conforms_and_matches_shows_that_both_meet(
         assert api.conforms(publication, subscription)
 
 
+@pytest.mark.slow
 @MANY
 @given(filters() | filters("s"))
 @example(api.parse('s > "a" and s endswith "a"'))

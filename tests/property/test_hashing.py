@@ -7,6 +7,7 @@ from datetime import timedelta
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -62,6 +63,7 @@ def in_order(attribute: Attribute, one: object, other: object) -> tuple[object, 
     return low, high
 
 
+@pytest.mark.slow
 @UNTIMED
 @given(st.data())
 def test_every_hash_is_monotone_on_all_values_of_its_type(data: st.DataObject) -> None:
@@ -72,6 +74,7 @@ def test_every_hash_is_monotone_on_all_values_of_its_type(data: st.DataObject) -
     assert 0 <= hash_of(low) <= hash_of(high) < RING_SIZE
 
 
+@pytest.mark.slow
 @UNTIMED
 @given(st.data())
 def test_discrete_values_hash_strictly(data: st.DataObject) -> None:
@@ -121,6 +124,7 @@ def test_short_strings_hash_strictly(data: st.DataObject, case: tuple[str | None
     assert within("ab" + low) < within("ab" + high)
 
 
+@pytest.mark.slow
 @UNTIMED
 @given(st.data())
 def test_following_a_sample_keeps_values_apart(data: st.DataObject) -> None:
@@ -135,6 +139,7 @@ def test_following_a_sample_keeps_values_apart(data: st.DataObject) -> None:
     assert hash_of(low) < hash_of(high)
 
 
+@pytest.mark.slow
 @UNTIMED
 @given(st.data())
 def test_a_bucket_no_narrower_than_before_keeps_every_two_places_apart(
@@ -150,6 +155,7 @@ def test_a_bucket_no_narrower_than_before_keeps_every_two_places_apart(
     assert warp(place) < (warp(place + 1) if place + 1 < RING_SIZE else RING_SIZE)
 
 
+@pytest.mark.slow
 @UNTIMED
 @given(NUMBERS, st.data())
 def test_arc_length_follows_the_mass_of_the_sample(
@@ -168,6 +174,7 @@ def test_arc_length_follows_the_mass_of_the_sample(
         assert error <= Fraction(2, buckets) + Fraction(1, 2**10)
 
 
+@pytest.mark.slow
 @UNTIMED
 @given(st.data())
 def test_quantiles_divide_the_ring_into_equal_arcs(data: st.DataObject) -> None:
@@ -182,6 +189,7 @@ def test_quantiles_divide_the_ring_into_equal_arcs(data: st.DataObject) -> None:
         assert abs(Fraction(hash_of(value), RING_SIZE) - share) <= Fraction(1, 2**10)
 
 
+@pytest.mark.slow
 @UNTIMED
 @given(NUMBERS, st.data())
 def test_arrays_of_integers_hash_as_their_elements(
@@ -199,6 +207,7 @@ def test_arrays_of_integers_hash_as_their_elements(
     assert hashed.tolist() == [hash_of(value) for value in values]
 
 
+@pytest.mark.slow
 @UNTIMED
 @given(NUMBERS, st.data())
 def test_arrays_of_floats_hash_as_their_elements(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,6 +27,7 @@ def refusal(schema: Schema, text: str) -> ExpressionError | None:
     return None
 
 
+@pytest.mark.slow
 @UNTIMED
 @given(schemas(), st.data())
 def test_text_round_trip(schema: Schema, data: st.DataObject) -> None:
@@ -36,6 +38,7 @@ def test_text_round_trip(schema: Schema, data: st.DataObject) -> None:
     assert again.to_text() == subscription.to_text()
 
 
+@pytest.mark.slow
 @UNTIMED
 @given(schemas(), st.data())
 def test_the_order_of_comparisons_does_not_matter(schema: Schema, data: st.DataObject) -> None:
@@ -52,6 +55,7 @@ def test_errors_point_into_the_text(schema: Schema, fragments: list[str]) -> Non
     assert error is None or (error.text == text and 1 <= error.column <= len(text) + 1)
 
 
+@pytest.mark.slow
 @UNTIMED
 @given(schemas(), st.data(), st.integers(0, 200))
 def test_cut_texts_are_refused_within_what_is_left(

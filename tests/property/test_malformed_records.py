@@ -273,6 +273,7 @@ WORD = st.one_of(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @given(changes=st.dictionaries(st.integers(0, 60), WORD, max_size=12), source=st.integers(1, 9))
 @hypothesis_settings(max_examples=120)
@@ -297,6 +298,7 @@ def test_no_well_formed_record_of_hostile_words_breaks_a_peer(
     assert_sound(state)
 
 
+@pytest.mark.slow
 @given(kind=st.sampled_from(KINDS), body=st.lists(WORD, max_size=40))
 @example(kind=HANDOVER, body=[])
 @hypothesis_settings(max_examples=400)

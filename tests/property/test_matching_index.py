@@ -100,6 +100,7 @@ def same(found: list[int], expected: set[int]) -> bool:
     return sorted(found) == sorted(expected)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(
     st.lists(filters() | st.integers(0, 99), max_size=25),

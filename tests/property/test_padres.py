@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -119,6 +120,7 @@ def test_padres_matches_the_same_publications(wanted: Filter, values: dict[str, 
         assert padres.matches(padres.Reader(text).subscription(), values) is wanted.matches(values)
 
 
+@pytest.mark.slow
 @MANY
 @given(classy_filters())
 def test_one_predicate_an_attribute_is_enough_to_be_written(wanted: Filter) -> None:
@@ -159,6 +161,7 @@ def composites(draw: st.DrawFn) -> Composite:
     )
 
 
+@pytest.mark.slow
 @MANY
 @given(composites())
 def test_padres_groups_composites_as_we_do(composite: Composite) -> None:

@@ -63,6 +63,7 @@ def compiled_run(sampler: SamplerState, down: set[int], cycles: int, hint: bool)
     return engine
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile_words", [0, 2])
 @pytest.mark.parametrize("kind", KINDS)
 @given(seed=SEEDS, nodes=st.integers(2, 40), view_size=st.integers(1, 12), data=st.data())
@@ -82,6 +83,7 @@ def test_compiled_and_interpreted_runs_are_equal_bit_for_bit(
         np.testing.assert_array_equal(getattr(compiled, name), getattr(interpreted, name), name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_hints_change_nothing(kind: int) -> None:
     with_hints = ring_sampler(64, kind, 8, 4, 1, seed=2)
@@ -129,6 +131,7 @@ def handle_record(sampler: SamplerState, p: int, now: int, kind: int, words: obj
     return [list(r) for r in written(out)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_rules_touch_their_own_row_only(kind: int, compiled: bool) -> None:

@@ -101,6 +101,7 @@ def test_position_is_the_first_of_equal_words(rows: np.ndarray, word: int) -> No
     assert in_every_form(lambda seen: int(position(seen(rows), 1, word))) == expected
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     rows=arrays(np.int64, (2, 3, 4), elements=st.integers(0, 1) | st.just(LARGE)),
@@ -186,6 +187,7 @@ def test_boxes_found_are_those_that_hold_the_point(
     assert in_every_form(find) == expected
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     boxes=arrays(np.int64, (2, 7, 9), elements=st.integers(0, 4) | st.just(LARGE)),
@@ -277,6 +279,7 @@ def test_words_are_copied_alike() -> None:
     assert outbox == [0, 2, 3, 4, 0, 0]
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     places=arrays(np.int64, 8, elements=st.integers(0, 6) | st.integers(0, RING_MASK)),
@@ -323,6 +326,7 @@ def test_the_places_around_a_point_are_the_first_of_the_last_and_of_the_first(
     assert found == expected
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     points=arrays(np.int64, (2, 7, 3), elements=st.integers(0, 4) | st.just(LARGE)),
@@ -357,6 +361,7 @@ def test_a_row_is_copied_alike() -> None:
     assert in_every_form(copy) == [20, 21, 22, 23]
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     ages=arrays(np.int64, 8, elements=st.integers(0, 1 << 29)),
@@ -375,6 +380,7 @@ def test_a_slot_is_found_by_its_handle_whatever_the_age(
     assert in_every_form(lambda seen: int(slot_of(seen(s), 1, handles[wanted]))) == expected
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(words=arrays(np.int64, 40, elements=st.integers(0, LARGE)), at=st.integers(0, 9))
 def test_descriptors_of_links_are_written_and_put_alike(words: np.ndarray, at: int) -> None:
@@ -403,6 +409,7 @@ def views(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", [0, PROFILE])
 @settings(deadline=None)
 @given(view=views(), one=st.integers(0, VIEW - 1), other=st.integers(0, VIEW - 1))
@@ -421,6 +428,7 @@ def test_descriptors_are_moved_swapped_and_seated_alike(
         in_every_form(lambda seen, rule=rule, given=arguments: change(seen, rule, given))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", [0, PROFILE])
 @settings(deadline=None)
 @given(view=views(), begin=st.integers(0, VIEW), length=st.integers(0, VIEW))

@@ -133,6 +133,7 @@ def test_what_is_wrong_with_a_message_is_said_in_a_sentence(data: object, senten
     assert sentence in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chosen", SETTINGS)
 @given(seed=st.integers(0, 1 << 32), told=st.lists(between_brokers, min_size=1, max_size=6))
 @settings(max_examples=FUZZED, deadline=None)

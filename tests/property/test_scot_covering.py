@@ -69,6 +69,7 @@ def play(scot: Scot, chosen: ScotSettings, seed: int) -> ScotOverlay:
     return overlay
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("routing", ROUTINGS)
 @settings(max_examples=40, deadline=None)
 @given(draw=DRAWS)

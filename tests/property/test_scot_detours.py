@@ -50,6 +50,7 @@ def test_every_subscriber_is_served_exactly_once_whatever_the_loads(
     assert overlay.waiting() == overlay.total("lost") == 0
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(draw=DRAWS)
 def test_no_broker_routes_a_notification_twice(draw: random.Random) -> None:
@@ -66,6 +67,7 @@ def test_no_broker_routes_a_notification_twice(draw: random.Random) -> None:
     assert max(routed.values(), default=1) <= 1
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(draw=DRAWS)
 def test_a_detour_takes_three_messages_in_place_of_one(draw: random.Random) -> None:

@@ -44,6 +44,7 @@ def move_clients_of_the_dead(play: TakeOverPlay) -> None:
             play.move(one, play.stands_in_for(one.at[-1]))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(seed=SEEDS)
 def test_nothing_acknowledged_is_lost_with_any_broker(seed: int) -> None:
@@ -66,6 +67,7 @@ def test_nothing_acknowledged_is_lost_with_any_broker(seed: int) -> None:
     assert {**before, **play.tables()} == before
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(seed=SEEDS)
 def test_nothing_is_lost_with_any_link(seed: int) -> None:
@@ -87,6 +89,7 @@ def test_nothing_is_lost_with_any_link(seed: int) -> None:
     assert play.tables() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("memory", [True, False])
 @settings(max_examples=100, deadline=None)
 @given(seed=SEEDS)
@@ -121,6 +124,7 @@ def test_a_broker_that_comes_back_gets_its_clients_back(memory: bool, seed: int)
     assert play.tables() == before
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(seed=SEEDS)
 def test_a_subscription_made_while_brokers_fail_gets_what_is_acknowledged_once_it_is_safe(
@@ -145,6 +149,7 @@ def test_a_subscription_made_while_brokers_fail_gets_what_is_acknowledged_once_i
             assert {made.id for made in play.published[first:]} <= one.ids
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("memory", [True, False])
 @settings(max_examples=80, deadline=None)
 @given(seed=SEEDS)
@@ -203,6 +208,7 @@ def come_and_go(play: TakeOverPlay, draw: random.Random, but: str = "") -> None:
             play.step()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("memory", [True, False])
 @settings(max_examples=100, deadline=None)
 @given(seed=SEEDS)

@@ -170,6 +170,7 @@ def best_slots(state: State, candidates: list[int]) -> list[int]:
     return chosen + [take_least(friend) for _ in range(state.params.friend_links)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("ranges", [1, 2])
 @given(shape=SHAPES, seed=st.integers(0, 999), view_first=st.booleans(), data=st.data())

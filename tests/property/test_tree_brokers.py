@@ -16,6 +16,7 @@ from support.tree_play import FAILURES, FORGET, KILL, NOTHING, TreePlay
 SEEDS = st.integers(0, 2**32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("failure", FAILURES)
 @settings(max_examples=9, deadline=None)
 @given(seed=SEEDS)
@@ -30,6 +31,7 @@ def test_each_document_comes_once_whatever_fails_and_is_installed(failure: str, 
     assert play.overlay.refusals == []
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(seed=SEEDS)
 @example(
@@ -46,6 +48,7 @@ def test_nothing_is_lost_whatever_fails_as_long_as_it_comes_back(seed: int) -> N
     assert all(one.sizes().parked == 0 for one in play.overlay.brokers.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("failure", [failure for failure in FAILURES if failure != KILL])
 @settings(max_examples=6, deadline=None)
 @given(seed=SEEDS)
@@ -73,6 +76,7 @@ def test_in_the_end_nothing_waits_and_earlier_trees_are_forgotten(failure: str, 
             assert set(present.plan.brokers) == set(graph), name
 
 
+@pytest.mark.slow
 @settings(max_examples=9, deadline=None)
 @given(seed=SEEDS)
 def test_where_nothing_fails_every_broker_knows_the_trees_of_what_comes(seed: int) -> None:
@@ -85,6 +89,7 @@ def test_where_nothing_fails_every_broker_knows_the_trees_of_what_comes(seed: in
     assert play.overlay.total("duplicates") == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("failure", [KILL, FORGET])
 @settings(max_examples=6, deadline=None)
 @given(seed=SEEDS)
@@ -99,6 +104,7 @@ def test_brokers_that_reach_each_other_obey_one_coordinator(failure: str, seed: 
         assert (broker.phase is not None) is (broker.name == least)
 
 
+@pytest.mark.slow
 @settings(max_examples=6, deadline=None)
 @given(seed=SEEDS)
 def test_a_broker_that_is_loaded_goes_on_as_the_one_that_was_dumped(seed: int) -> None:
@@ -150,6 +156,7 @@ def begun_installing(steps: int) -> tuple[TreeOverlay, str | None]:
     return overlay, overlay.brokers["b0"].phase
 
 
+@pytest.mark.slow
 def test_the_coordinator_may_die_at_every_step_of_an_installation() -> None:
     phases = set()
     for steps in range(0, 90, 2):

@@ -116,6 +116,7 @@ def test_a_message_with_something_else_in_it_is_read_or_malformed(
     assert read_between(again) is not None
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     lies=st.lists(

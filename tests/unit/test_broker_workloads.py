@@ -51,6 +51,7 @@ def test_siena_has_one_to_ten_constraints_equally_often() -> None:
     assert all(near(count / ROWS, 0.1, ROWS) for count in lengths.values())
 
 
+@pytest.mark.slow
 def test_siena_has_three_operators_in_their_shares_and_a_hundred_values() -> None:
     comparisons = [
         one for wanted in Siena().subscriptions(rows_from(0, ROWS)) for one in wanted.comparisons()
@@ -75,6 +76,7 @@ def test_siena_names_follow_zipfs_law(exponent: float) -> None:
         assert near(names[siena.word(rank)] / ROWS, expected, ROWS)
 
 
+@pytest.mark.slow
 def test_siena_publications_have_one_to_nineteen_attributes_of_a_hundred_values() -> None:
     publications = Siena().publications(rows_from(0, ROWS))
     sizes = Counter(map(len, publications))
@@ -224,6 +226,7 @@ def test_sorts_of_commuters_have_their_shares() -> None:
         assert near(sorts[sort] / city.subscribers, share, city.subscribers)
 
 
+@pytest.mark.slow
 def test_commuters_leave_home_around_the_rush_once_and_the_stationary_never() -> None:
     city = Commuters(subscribers=ROWS, rush=100 * MINUTE, publish_every=MINUTE)
     sorts = city.sorts()
@@ -267,6 +270,7 @@ def test_auditors_audit_a_minute_in_ten() -> None:
     assert all(times == [1, 2, 11, 12, 21, 22] for times in audits.values())
 
 
+@pytest.mark.slow
 def test_every_message_of_a_process_starts_what_waits_for_it() -> None:
     asked = stays(SMALL_WORK, SPAN)
     waiting = [one for one in asked if " after " in one.label]

@@ -199,6 +199,7 @@ def test_memory_is_estimated_from_the_arrays_that_are_allocated() -> None:
     assert bytes_per_node(wider) - bytes_per_node(settings) == grown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )
@@ -311,6 +312,7 @@ def test_a_signal_is_told_by_commands_that_keep_nothing(
     assert capsys.readouterr().err == "gossamer: interrupted\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ["run s.toml --out o", "run s.toml --out o --resume"])
 def test_a_run_beside_a_live_one_is_refused(
     work: Path, simulation: MadeUpSimulation, capsys: pytest.CaptureFixture[str], line: str
@@ -329,6 +331,7 @@ def test_a_run_beside_a_live_one_is_refused(
     assert sorted(path.name for path in work.iterdir()) == ["o", "s.toml", "t.avt"]
 
 
+@pytest.mark.slow
 def test_figures_and_benchmarks_beside_others_are_refused(
     work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -455,6 +458,7 @@ def test_figures_are_asked_by_name_and_their_claims_printed(
     assert "figures is 'venifera', expected one of vinifera" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_bench_asks_for_names_and_sizes(
     work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -104,6 +104,7 @@ def line_of_fault(function: Callable[..., Any]) -> int:
     return first + next(i for i, line in enumerate(lines) if line.endswith("# fault\n"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", [CycleEngine, EventEngine])
 @pytest.mark.parametrize(
     ("fault", "reason"),
@@ -154,6 +155,7 @@ engine(Seen(count=np.zeros(2)), step, (1,), make_network(2), 1).run_cycle()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["cycle", "event"])
 @pytest.mark.parametrize("statement", ["print(p)", "print('row', state.count[p], now)"])
 def test_a_script_that_prints_in_a_rule_ends_with_the_sentence(

@@ -95,6 +95,7 @@ def test_the_protocol_knows_no_clock_socket_file_or_framework(path: Path) -> Non
     assert not calls & {"open", "print", "input"}
 
 
+@pytest.mark.slow
 def test_no_module_imports_itself_through_others() -> None:
     """Imports at the top of modules make no circle."""
     modules = {module_name(path): path for path in SOURCES}
@@ -107,6 +108,7 @@ def test_no_module_imports_itself_through_others() -> None:
     assert list(nx.simple_cycles(graph)) == []
 
 
+@pytest.mark.slow
 def test_folders_import_from_each_other_in_no_circle() -> None:
     """Whole folders, by what their own modules import anywhere."""
     graph = folder_graph()

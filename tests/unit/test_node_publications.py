@@ -109,6 +109,7 @@ async def test_more_publications_than_slots_wait_for_their_turn() -> None:
     assert desk.outcomes == dict.fromkeys(range(5), "acknowledged")
 
 
+@pytest.mark.slow
 @on_jumping_clock
 @pytest.mark.parametrize("capacity", [2, 20, 200])
 async def test_what_is_published_faster_than_it_is_acknowledged_waits_here(capacity: int) -> None:

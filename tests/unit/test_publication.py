@@ -136,6 +136,7 @@ def test_what_is_not_answered_is_published_again_and_served_once(kind: int) -> N
     assert sorted(p for p, *_ in hosts.served) == sorted(wanting)
 
 
+@pytest.mark.slow
 def test_the_pauses_between_tries_double_up_to_the_longest() -> None:
     """Until there is an answer; the next publication begins anew."""
     hosts = overlay()
@@ -199,6 +200,7 @@ def test_a_restart_forgets_what_was_not_answered() -> None:
     assert (hosts.state.pending[0] == -1).all()
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     seed=st.integers(0, 500),

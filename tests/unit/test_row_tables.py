@@ -50,6 +50,7 @@ def tables_of(kind: str) -> dict[str, RowTable]:
     return {table.name: table for table in make_workload(kind, wish(kind)).tables()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_parts_make_the_same_rows(kind: str) -> None:
     for table in tables_of(kind).values():
@@ -78,6 +79,7 @@ def test_another_seed_makes_other_rows(kind: str) -> None:
         assert not table.table().equals(changed.table()), table.name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_is_null_and_every_column_is_explained(kind: str) -> None:
     for table in tables_of(kind).values():

@@ -122,6 +122,7 @@ def test_mult2_merges_what_saves_the_largest_share_as_algorithm_2_does(seed: int
     assert max(shares().values(), default=0.0) <= 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_neighbour_lists_that_leave_nobody_out_lose_next_to_nothing(seed: int) -> None:
     case = random_case(20, 25, 12, seed)
