@@ -27,17 +27,15 @@ from gossamer.node.errors import (
 )
 from gossamer.node.security.cluster import join_client_context, open_membership
 from gossamer.node.security.joining import join_protocol
+from gossamer.node.security.joining.client import join
 from gossamer.node.security.joining.join_protocol import Answer, Challenge, Request
-from gossamer.node.security.joining.joining import (
+from gossamer.node.security.joining.messages import JoinLimits, receive_message, send_message
+from gossamer.node.security.joining.server import (
     Admit,
     Attempts,
-    JoinLimits,
     JoinServer,
     admit_with,
-    join,
     known_to,
-    receive_message,
-    send_message,
     serve_joins,
 )
 from gossamer.node.security.joining.tokens import Token

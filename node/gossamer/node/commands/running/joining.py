@@ -14,7 +14,7 @@ from gossamer.node.config.node import NodeConfig
 from gossamer.node.errors import ListenFailed
 from gossamer.node.security.cluster import ClusterFolder, open_membership
 from gossamer.node.security.joining.admission import open_registrar
-from gossamer.node.security.joining.joining import JoinServer, admit_with, known_to, serve_joins
+from gossamer.node.security.joining.server import JoinServer, admit_with, known_to, serve_joins
 from gossamer.node.store.writer import StoreWriter
 from gossamer.node.transport.base.base import Address
 

@@ -1,4 +1,4 @@
 """How a peer becomes a member and stays one: tokens, join requests, admission, late renewal.
 
-`join_protocol` is the exchange without a network, `joining` the server and the client. Begin there.
+`join_protocol` is the exchange without a network, `server` and `client` are its two ends.
 """

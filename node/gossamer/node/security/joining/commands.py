@@ -23,7 +23,7 @@ from gossamer.node.security.joining.admission import (
     open_registrar,
     record_certificate,
 )
-from gossamer.node.security.joining.joining import join as join_cluster
+from gossamer.node.security.joining.client import join as join_cluster
 from gossamer.node.store import Store
 
 
@@ -65,7 +65,7 @@ def join(token: str, folder: Path, name: str) -> str:
     """Become a member by ``token`` and keep the membership in ``folder``.
 
     Raises:
-        NodeError: as of `gossamer.node.security.joining.joining.join`.
+        NodeError: as of `gossamer.node.security.joining.client.join`.
         ConfigError: the name is none.
     """
     member = trio.run(join_cluster, token, folder, name)

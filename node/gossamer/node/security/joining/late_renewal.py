@@ -13,7 +13,7 @@ from gossamer.node.security.certificates import read_certificate, verify_peer
 from gossamer.node.security.cluster import Membership, join_client_context
 from gossamer.node.security.joining import join_protocol
 from gossamer.node.security.joining.join_protocol import Answer, Challenge
-from gossamer.node.security.joining.joining import (
+from gossamer.node.security.joining.messages import (
     BROKEN,
     JoinLimits,
     address_text,

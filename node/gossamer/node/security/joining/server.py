@@ -1,6 +1,6 @@
-"""Joining over the network: the inviter's desk and the joiner's call.
+"""Joining over the network: the server of the inviter, which answers those with a token.
 
-The desk has a port of its own. The peer port never sees anybody without a certificate.
+It has a port of its own. The peer port never sees anybody without a certificate.
 """
 
 from __future__ import annotations
@@ -8,21 +8,15 @@ from __future__ import annotations
 import logging
 import math
 import secrets
-import ssl
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
 from typing import Final
 
 import trio
-from attrs import field, frozen
 
 from gossamer.node.errors import (
     CertificateError,
-    ClusterFolderError,
-    JoinFailedError,
-    JoinRefusedError,
     JoinRequestError,
     NodeError,
     RenewalError,
@@ -32,39 +26,31 @@ from gossamer.node.errors import (
     TokenUnknownError,
     TokenUsedError,
 )
-from gossamer.node.security.addresses import Address
 from gossamer.node.security.certificates import (
-    Authority,
     PeerCertificate,
     check_name,
     read_certificate,
 )
 from gossamer.node.security.cluster import (
-    ClusterFolder,
     Membership,
-    join_client_context,
     join_server_context,
     open_membership,
-    save_membership,
     stamp_of,
-)
-from gossamer.node.security.files import make_folder, write_file
-from gossamer.node.security.identity import (
-    Identity,
-    load_identity,
-    make_identity,
-    save_identity,
 )
 from gossamer.node.security.joining import join_protocol
 from gossamer.node.security.joining.admission import Registrar
 from gossamer.node.security.joining.extending import renew_peer
 from gossamer.node.security.joining.join_protocol import Answer, Challenge, Renewal, Request
-from gossamer.node.security.joining.tokens import Token, read_token
+from gossamer.node.security.joining.messages import (
+    BROKEN,
+    JoinLimits,
+    receive_message,
+    send_message,
+)
 from gossamer.node.security.renewal import (
     RenewalRequest,
     Renewed,
 )
-from gossamer.node.security.revocation import RevocationList
 from gossamer.node.store import Store
 from gossamer.node.store.writer import StoreWriter
 from gossamer.node.transport.base.doors import Doors, Guest, address_group, warn_of_crowd
@@ -75,47 +61,12 @@ Knows = Callable[[Request | RenewalRequest], Awaitable[bool]]
 
 _log = logging.getLogger(__name__)
 
-# Who is not heard, since too many others from its address wait for that, asks again so often, and
-# for so long, which is less than an exchange may take.
-ASK_AGAIN_S: Final = 0.5
-HEARD_AFTER_S: Final = 5.0
-
-_LENGTH_BYTES: Final = 4
-BROKEN: Final = (OSError, ssl.SSLError, trio.BrokenResourceError, trio.ClosedResourceError)
 _CAUSES: Final = {
     TokenUnknownError: join_protocol.UNKNOWN,
     TokenExpiredError: join_protocol.EXPIRED,
     TokenUsedError: join_protocol.USED,
     RevokedCertificateError: join_protocol.REVOKED,
 }
-
-
-@frozen
-class JoinLimits:
-    """What the desk puts up with.
-
-    Attributes:
-        connections: at a time; the oldest makes room for one more.
-        per_address: of those, from one address.
-        asking: of those, with a request that waits to be heard; who is known waits beside them.
-        exchange_s: seconds for a whole exchange, beside the wait for being heard.
-        refusals: refused attempts of an address after which it has to wait.
-        refusal_s: seconds after which one of them is forgotten.
-        first_wait_s, longest_wait_s: how long the next request of that address waits to be heard:
-            twice as long with each more that was refused. Shorter than an exchange, for which the
-            other side waits.
-        addresses: addresses whose refused attempts are remembered.
-    """
-
-    connections: int = field(default=32)
-    per_address: int = field(default=16)
-    asking: int = field(default=8)
-    exchange_s: float = field(default=10.0)
-    refusals: int = field(default=10)
-    refusal_s: float = field(default=6.0)
-    first_wait_s: float = field(default=0.5)
-    longest_wait_s: float = field(default=4.0)
-    addresses: int = field(default=1024)
 
 
 class Attempts:
@@ -329,126 +280,3 @@ def _renew(store: Store, registrar: Registrar, request: RenewalRequest) -> Renew
 async def serve_joins(desk: JoinServer, listeners: Sequence[trio.SocketListener]) -> None:
     """Answer at ``listeners`` until cancelled."""
     await trio.serve_listeners(desk.serve, list(listeners))
-
-
-async def join(text: str, path: Path, name: str, limits: JoinLimits | None = None) -> Membership:
-    """Become a member by the token ``text``, as ``name``, and keep the membership in ``path``.
-
-    After a failure the folder holds a key and nothing else; trying again goes on with that key,
-    and gets the certificate that may have been issued for it already.
-
-    Raises:
-        TokenTextError: the text is no token; nobody was asked.
-        TokenError: the inviter does not accept it.
-        JoinRefusedError: the inviter has another reason to refuse.
-        JoinFailedError: the inviter was not found at any of the token's addresses.
-        JoinRequestError: the inviter does not keep to the exchange.
-        RevocationListError: the inviter sent a list that the authority did not sign.
-        ClusterFolderError: the folder is a membership already, or cannot be written to.
-        ConfigError: the name is none.
-    """
-    token = read_token(text)
-    check_name(name)
-    folder = ClusterFolder(path)
-    if folder.peer_certificate.exists():
-        raise ClusterFolderError(path, "is a membership already, expected a new folder")
-    make_folder(path)
-    identity = _own_identity(folder)
-    attempts = []
-    for host, port in token.addresses:
-        try:
-            with trio.fail_after((limits or JoinLimits()).exchange_s):
-                found = await _ask_until_heard(token, (host, port), identity, name)
-        except (*BROKEN, CertificateError, trio.TooSlowError) as error:
-            attempts.append(f"{address_text(host, port)}: {why(error)}")
-        else:
-            if notes := found[3]:
-                write_file(folder.notes, notes)
-            save_membership(folder, *found[:3])
-            return open_membership(path)
-    raise JoinFailedError(tuple(attempts))
-
-
-async def send_message(stream: trio.abc.SendStream, message: bytes) -> None:
-    """Send one message, its length before it."""
-    await stream.send_all(len(message).to_bytes(_LENGTH_BYTES, "big") + message)
-
-
-async def receive_message(stream: trio.abc.ReceiveStream, limit: int) -> bytes:
-    """The next message, of at most ``limit`` bytes.
-
-    Raises:
-        JoinRequestError: it is longer.
-        trio.BrokenResourceError: the stream ends before the message does.
-    """
-    length = int.from_bytes(await _receive_exactly(stream, _LENGTH_BYTES), "big")
-    if length > limit:
-        raise JoinRequestError(f"a join message has {length} bytes, expected at most {limit}")
-    return await _receive_exactly(stream, length)
-
-
-async def _receive_exactly(stream: trio.abc.ReceiveStream, count: int) -> bytes:
-    data = bytearray()
-    while len(data) < count:
-        piece = await stream.receive_some(count - len(data))
-        if not piece:
-            raise trio.BrokenResourceError("the connection was closed")
-        data += piece
-    return bytes(data)
-
-
-async def _ask_until_heard(
-    token: Token, address: Address, identity: Identity, name: str
-) -> tuple[Authority, PeerCertificate, RevocationList, bytes]:
-    """As `_ask`, again and again for a while if too many others from this address ask as well."""
-    give_up_at = trio.current_time() + HEARD_AFTER_S
-    while True:
-        try:
-            return await _ask(token, address, identity, name)
-        except JoinRefusedError as error:
-            if error.cause != join_protocol.THROTTLED or trio.current_time() >= give_up_at:
-                raise
-        await trio.sleep(ASK_AGAIN_S)
-
-
-async def _ask(
-    token: Token, address: Address, identity: Identity, name: str
-) -> tuple[Authority, PeerCertificate, RevocationList, bytes]:
-    """The joiner's side of one exchange with the inviter at ``address``."""
-    async with await trio.open_tcp_stream(*address) as connection:
-        tls = trio.SSLStream(connection, join_client_context(), https_compatible=False)
-        await tls.do_handshake()
-        shown = tls.getpeercert(binary_form=True)
-        data = await receive_message(tls, join_protocol.CHALLENGE_LIMIT)
-        challenge = join_protocol.unpack(Challenge, data)
-        inviter = join_protocol.recognise(token, challenge, shown, time.time())
-        request = join_protocol.make_request(token, identity, name, challenge, shown)
-        await send_message(tls, join_protocol.pack(request))
-        data = await receive_message(tls, join_protocol.ANSWER_LIMIT)
-        answer = join_protocol.unpack(Answer, data)
-        certificate, revoked = join_protocol.read_answer(answer, inviter, identity, time.time())
-        await tls.aclose()
-        return inviter.authority, certificate, revoked, answer.notes
-
-
-def _own_identity(folder: ClusterFolder) -> Identity:
-    """The key that an earlier attempt left, or a new one."""
-    if folder.peer_key.exists():
-        return load_identity(folder.peer_key)
-    identity = make_identity()
-    save_identity(identity, folder.peer_key)
-    return identity
-
-
-def address_text(host: str, port: int) -> str:
-    """An address for people."""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def why(error: BaseException) -> str:
-    """What went wrong at one address, in words."""
-    if isinstance(error, trio.TooSlowError):
-        return "no answer in time"
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return str(error) or "the connection was closed"
