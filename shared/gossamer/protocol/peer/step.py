@@ -123,14 +123,14 @@ TIMERS = tuple(kind.number for kind in TABLE if kind.sort is Sort.TIMER)
 
 
 @rule
-def on_overlay_timer(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
+def on_overlay_timer(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
     """Let load shift, and trade links."""
     shift_load(s, p, out)
     trade_links(s, p, now, words, at, out)
 
 
 @rule
-def on_install_timer(s: Any, p: int, _now: int, _words: Any, _at: int, out: Outbox) -> None:
+def on_install_timer(s: State, p: int, _now: int, _words: Any, _at: int, out: Outbox) -> None:
     """Renew what is asked for; publish and ask again what was not answered."""
     install_again(s, p, out)
     publish_again(s, p, out)
@@ -138,7 +138,7 @@ def on_install_timer(s: Any, p: int, _now: int, _words: Any, _at: int, out: Outb
 
 
 @rule
-def on_sample_returned(s: Any, p: int, now: int, words: Any, at: int, _out: Outbox) -> None:
+def on_sample_returned(s: State, p: int, now: int, words: Any, at: int, _out: Outbox) -> None:
     """Let the sampler forget who could not be reached."""
     sample_on_unreachable(s.sampler, p, now, words, at)
 
@@ -193,7 +193,7 @@ take_returned = dispatch(RETURNED)
 
 
 @rule
-def step(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
+def step(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
     """Take the record at ``words[at:]`` as peer ``p``; append what follows to ``out``.
 
     Args:
@@ -210,7 +210,7 @@ def step(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
 
 
 @rule
-def take_and_settle(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
+def take_and_settle(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
     """Take a record that may change links, and do what follows where those on the ring change."""
     successor = successor_handle(s, p)
     predecessor = predecessor_handle(s, p)
@@ -226,7 +226,7 @@ def take_and_settle(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) 
 
 
 @rule
-def successor_handle(s: Any, p: int) -> int:
+def successor_handle(s: State, p: int) -> int:
     """Who ``p`` takes for its successor, or -1."""
     if s.successor[p] < 0:
         return -1
@@ -234,7 +234,7 @@ def successor_handle(s: Any, p: int) -> int:
 
 
 @rule
-def on_unreachable(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
+def on_unreachable(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
     """A record came back: its addressee failed. Forget it, and find another way (Sec. IV-C)."""
     on_failure(s, p, words[at + TO])
     remove_source(s, p, words[at + TO])
@@ -242,7 +242,7 @@ def on_unreachable(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -
 
 
 @rule
-def hint(s: Any, kind: int, soon: int, later: int) -> None:
+def hint(s: State, kind: int, soon: int, later: int) -> None:
     """While a record of a kind is taken, bring near what two other rows will read soon."""
     overlay_hint(s, kind, soon, later)
     if kind == INSTALL_TIMER:
@@ -251,7 +251,7 @@ def hint(s: Any, kind: int, soon: int, later: int) -> None:
 
 
 @rule
-def approach(s: Any, p: int) -> None:
+def approach(s: State, p: int) -> None:
     """Bring near what most records make row ``p`` read: its links and its routing table."""
     prefetch(s.sampler.key, p, 0)
     approach_links(s, p)
@@ -260,7 +260,7 @@ def approach(s: Any, p: int) -> None:
 
 
 @rule
-def approach_table(s: Any, p: int) -> None:
+def approach_table(s: State, p: int) -> None:
     """Bring near the beginning of row ``p``'s routing table: most are short."""
     prefetch(s.owner, p, 0)
     words = s.table.shape[1] * s.table.shape[2]
@@ -334,7 +334,7 @@ def write_interest(s: State, p: int) -> None:
 
 
 @rule
-def restart(s: Any, p: int) -> None:
+def restart(s: State, p: int) -> None:
     """Let row ``p`` be as a peer that starts again.
 
     It keeps key, identifier, subscriptions and draws, and what it has delivered: an application

@@ -9,13 +9,14 @@ from gossamer.protocol.kernel.records import KIND, TO, UNREACHABLE, Outbox
 from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.peer.sampling.sampler import forget
 from gossamer.protocol.peer.state.links import drop_link
+from gossamer.protocol.peer.state.state import State
 from gossamer.protocol.peer.topology.gossip import GOSSIP
 
 take_gossip = dispatch(GOSSIP)
 
 
 @rule
-def overlay_step(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
+def overlay_step(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
     """The one door of a peer that only keeps neighbours; the rules are those of `peer.step`."""
     kind = words[at + KIND]
     if not take_gossip(kind, s, p, now, words, at, out) and kind >= UNREACHABLE:

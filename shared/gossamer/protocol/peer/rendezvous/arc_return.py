@@ -21,14 +21,14 @@ from gossamer.protocol.peer.rendezvous.routing import handle_of_slot, next_hop, 
 from gossamer.protocol.peer.rendezvous.routing_table import remove_source
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
-from gossamer.protocol.peer.state.state import MALFORMED, NOT_GIVEN_BACK
+from gossamer.protocol.peer.state.state import MALFORMED, NOT_GIVEN_BACK, State
 
 # Events given back at once, at most: what a second or two bring.
 GIVEN_BACK = 128
 
 
 @rule
-def predecessor_handle(s: Any, p: int) -> int:
+def predecessor_handle(s: State, p: int) -> int:
     """Who ``p`` takes for its predecessor, or -1."""
     if s.predecessor[p] < 0 or s.params.ring_links == 0:
         return -1
@@ -36,7 +36,7 @@ def predecessor_handle(s: Any, p: int) -> int:
 
 
 @inline_rule
-def arc_begins(s: Any, p: int) -> Any:
+def arc_begins(s: State, p: int) -> Any:
     """Where the arc begins that ``p`` says it answers for; off the ring it says nothing."""
     if s.params.ring_links == 0:
         return s.sampler.profile[p, IDENTIFIER]
@@ -44,7 +44,7 @@ def arc_begins(s: Any, p: int) -> Any:
 
 
 @rule
-def give_back_what_is_due(s: Any, p: int, predecessor: int, arc_start: int, out: Outbox) -> None:
+def give_back_what_is_due(s: State, p: int, predecessor: int, arc_start: int, out: Outbox) -> None:
     """Give events back after a step, before which predecessor and start of the arc were these."""
     found = predecessor_handle(s, p)
     if found < 0:
@@ -59,13 +59,13 @@ def give_back_what_is_due(s: Any, p: int, predecessor: int, arc_start: int, out:
 
 
 @rule
-def give_back_everything(s: Any, p: int, out: Outbox) -> None:
+def give_back_everything(s: State, p: int, out: Outbox) -> None:
     """Give the predecessor whatever of the last rounds it answers for."""
     give_back(s, p, (arc_begins(s, p) + 1) & RING_MASK, out)
 
 
 @rule
-def give_back(s: Any, p: int, after: int, out: Outbox) -> None:
+def give_back(s: State, p: int, after: int, out: Outbox) -> None:
     """Give the predecessor the events of the last rounds that it answers for.
 
     Only those with values past ``after``, up to the predecessor itself, and only the newest of
@@ -93,7 +93,7 @@ def give_back(s: Any, p: int, after: int, out: Outbox) -> None:
 
 
 @rule
-def on_link_broke(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def on_link_broke(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
     """What was on its way to a peer, which may well live, may be lost.
 
     What it asked for is forgotten until it asks again, which it does within a round, as we do: that

@@ -12,11 +12,12 @@ from gossamer.protocol.peer.rendezvous.routing import anchor, own_arc_begins, pl
 from gossamer.protocol.peer.rendezvous.routing_table import aggregate
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
+from gossamer.protocol.peer.state.state import State
 
 
 @rule
 def spread_arc(
-    s: Any, p: int, i: int, low: int, high: int, attribute: int, box: Any, at: int
+    s: State, p: int, i: int, low: int, high: int, attribute: int, box: Any, at: int
 ) -> None:
     """List the part of the box ``box[at:]`` at clockwise distances [low, high] for hop ``i``."""
     if low > high:
@@ -32,7 +33,7 @@ def spread_arc(
 
 @rule
 def spread_segment(
-    s: Any, p: int, arcs: int, first: int, last: int, attribute: int, box: Any, at: int
+    s: State, p: int, arcs: int, first: int, last: int, attribute: int, box: Any, at: int
 ) -> None:
     """Split clockwise distances [first, last] among the arcs and list the parts by next hop."""
     begins = 1
@@ -46,7 +47,7 @@ def spread_segment(
 
 
 @rule
-def spread(s: Any, p: int, arcs: int, limit: int, box: Any, at: int) -> None:
+def spread(s: State, p: int, arcs: int, limit: int, box: Any, at: int) -> None:
     """List the parts of a box by next hop (Algorithm 2, showering).
 
     Values at clockwise distances up to ``limit`` follow the arcs; from there to the own arc they
@@ -69,7 +70,7 @@ def spread(s: Any, p: int, arcs: int, limit: int, box: Any, at: int) -> None:
 
 @rule
 def spread_both_ways(
-    s: Any,
+    s: State,
     p: int,
     arcs: int,
     limit: int,
@@ -96,7 +97,7 @@ def spread_both_ways(
 
 
 @rule
-def forwarding_limit(s: Any, p: int, source_identifier: int) -> int:
+def forwarding_limit(s: State, p: int, source_identifier: int) -> int:
     """The clockwise distance up to which what a sender asked for is forwarded."""
     begins = own_arc_begins(s, p)
     source = clockwise(s.sampler.profile[p, IDENTIFIER], source_identifier)
@@ -104,7 +105,7 @@ def forwarding_limit(s: Any, p: int, source_identifier: int) -> int:
 
 
 @rule
-def begin_lists(s: Any, p: int) -> int:
+def begin_lists(s: State, p: int) -> int:
     """Empty the lists of boxes by next hop, and return the number of arcs."""
     arcs = plan_arcs(s, p)
     for i in range(arcs):
@@ -113,7 +114,7 @@ def begin_lists(s: Any, p: int) -> int:
 
 
 @rule
-def routing_attribute(s: Any, p: int, k: int) -> int:
+def routing_attribute(s: State, p: int, k: int) -> int:
     """The attribute by which subscription ``k`` of ``p`` is installed.
 
     The primary attribute. A subscription that does not constrain it would have to be installed
@@ -130,7 +131,7 @@ def routing_attribute(s: Any, p: int, k: int) -> int:
 
 
 @rule
-def take_own_box(s: Any, p: int, k: int) -> None:
+def take_own_box(s: State, p: int, k: int) -> None:
     """Let ``work.box`` be subscription ``k`` of ``p``."""
     s.work.box[0] = routing_attribute(s, p, k)
     for w in range(s.subscriptions.shape[2]):

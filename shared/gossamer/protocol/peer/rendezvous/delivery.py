@@ -59,11 +59,12 @@ from gossamer.protocol.peer.state.state import (
     HOPS_EXCEEDED,
     MALFORMED,
     REPEATED,
+    State,
 )
 
 
 @rule
-def is_interested(s: Any, p: int, words: Any, at: int) -> bool:
+def is_interested(s: State, p: int, words: Any, at: int) -> bool:
     """Whether a subscription of ``p`` matches the values at ``words[at:]`` on every attribute."""
     found = s.work.found
     count = s.constrained.shape[1]
@@ -75,7 +76,7 @@ def is_interested(s: Any, p: int, words: Any, at: int) -> bool:
 
 
 @rule
-def matching_entries(s: Any, p: int, words: Any, body: int) -> int:
+def matching_entries(s: State, p: int, words: Any, body: int) -> int:
     """Write to ``work.found`` the entries that ask for an event copy; return their number."""
     return find_labelled_boxes(
         s,
@@ -94,7 +95,7 @@ def matching_entries(s: Any, p: int, words: Any, body: int) -> int:
 
 @rule
 def send_event(
-    s: Any, p: int, to: int, mode: int, tree_hops: int, words: Any, body: int, out: Outbox
+    s: State, p: int, to: int, mode: int, tree_hops: int, words: Any, body: int, out: Outbox
 ) -> None:
     """Send the event whose body stands at ``words[body:]`` on, one hop further."""
     size = EVENT_VALUES + s.params.attributes
@@ -113,7 +114,7 @@ def send_event(
 
 
 @rule
-def deliver(s: Any, p: int, words: Any, body: int, tree_hops: int, out: Outbox) -> None:
+def deliver(s: State, p: int, words: Any, body: int, tree_hops: int, out: Outbox) -> None:
     """Hand an event to the application, unless it has it already."""
     event = words[body + EVENT_ID]
     if position(s.delivered, p, event) >= 0:
@@ -133,7 +134,7 @@ def deliver(s: Any, p: int, words: Any, body: int, tree_hops: int, out: Outbox) 
 
 @rule
 def forward_down(
-    s: Any, p: int, source: int, words: Any, body: int, tree_hops: int, out: Outbox
+    s: State, p: int, source: int, words: Any, body: int, tree_hops: int, out: Outbox
 ) -> int:
     """Send the event to every neighbour that asked for it; return to how many."""
     told = 0
@@ -156,7 +157,7 @@ def forward_down(
 
 
 @rule
-def is_false_positive(s: Any, p: int, words: Any, at: int) -> bool:
+def is_false_positive(s: State, p: int, words: Any, at: int) -> bool:
     """Whether ``p`` is about to take an event from a tree that it neither wants nor passes on.
 
     Only somebody's merged ranges brought it here. Copies that ``p`` has seen before are not false
@@ -177,7 +178,7 @@ def is_false_positive(s: Any, p: int, words: Any, at: int) -> bool:
 
 @rule
 def disseminate(
-    s: Any, p: int, source: int, words: Any, body: int, tree_hops: int, out: Outbox
+    s: State, p: int, source: int, words: Any, body: int, tree_hops: int, out: Outbox
 ) -> int:
     """Take an event copy as part of its delivery tree: remember, deliver, forward.
 
@@ -199,7 +200,7 @@ def disseminate(
 
 
 @rule
-def take_to_hold(s: Any, p: int, source: int, words: Any, body: int, out: Outbox) -> int:
+def take_to_hold(s: State, p: int, source: int, words: Any, body: int, out: Outbox) -> int:
     """Take an event copy as one of those who answer for it; returns what `disseminate` does."""
     taken = disseminate(s, p, source, words, body, 0, out)
     copy = words[body + EVENT_ID] * s.params.attributes + words[body + EVENT_ATTRIBUTE]
@@ -208,7 +209,7 @@ def take_to_hold(s: Any, p: int, source: int, words: Any, body: int, out: Outbox
 
 
 @rule
-def send_replica(s: Any, p: int, left: int, words: Any, body: int, out: Outbox) -> None:
+def send_replica(s: State, p: int, left: int, words: Any, body: int, out: Outbox) -> None:
     """Let the successor disseminate the event too, and ``left - 1`` successors of its own.
 
     The last of them answers the publisher.
@@ -221,7 +222,7 @@ def send_replica(s: Any, p: int, left: int, words: Any, body: int, out: Outbox) 
 
 
 @rule
-def act_as_rendezvous(s: Any, p: int, words: Any, body: int, out: Outbox) -> None:
+def act_as_rendezvous(s: State, p: int, words: Any, body: int, out: Outbox) -> None:
     """Begin the delivery tree of an event copy, and count the load (Sec. IV-B5).
 
     The neighbour that routed the copy here may well be a child in the tree: nobody is left out.
@@ -234,7 +235,7 @@ def act_as_rendezvous(s: Any, p: int, words: Any, body: int, out: Outbox) -> Non
 
 
 @rule
-def route(s: Any, p: int, words: Any, body: int, out: Outbox) -> None:
+def route(s: State, p: int, words: Any, body: int, out: Outbox) -> None:
     """Bring an event copy one hop closer to its rendezvous node.
 
     A copy that was sent as to its rendezvous node, and finds that a peer in between has taken the
@@ -257,7 +258,7 @@ def route(s: Any, p: int, words: Any, body: int, out: Outbox) -> None:
 
 
 @rule
-def event_is_well_formed(s: Any, p: int, words: Any, at: int) -> bool:
+def event_is_well_formed(s: State, p: int, words: Any, at: int) -> bool:
     """Whether an event record has the schema's number of values and a possible head."""
     body = at + BODY
     if (
@@ -274,7 +275,7 @@ def event_is_well_formed(s: Any, p: int, words: Any, at: int) -> bool:
 
 
 @rule
-def on_event(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def on_event(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
     """Take an event copy from another peer."""
     if not event_is_well_formed(s, p, words, at):
         return
@@ -292,7 +293,7 @@ def on_event(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -> Non
 
 
 @rule
-def on_recalled(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def on_recalled(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
     """Take an event that ``p`` missed while it was away, for itself alone."""
     if event_is_well_formed(s, p, words, at):
         body = at + BODY
@@ -301,7 +302,7 @@ def on_recalled(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -> 
 
 
 @rule
-def on_publish(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def on_publish(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
     """Publish: one copy to the rendezvous node of each attribute's value.
 
     The command's body is that of an event; attribute, mode, hops and origin in it are not read. A
@@ -316,7 +317,7 @@ def on_publish(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -> N
 
 
 @rule
-def send_copies(s: Any, p: int, wanted: int, words: Any, body: int, out: Outbox) -> None:
+def send_copies(s: State, p: int, wanted: int, words: Any, body: int, out: Outbox) -> None:
     """Send an event to the rendezvous nodes of the attributes whose bits ``wanted`` has set."""
     for a in range(s.params.attributes):
         if (wanted >> a) & 1 == 1:
@@ -328,7 +329,7 @@ def send_copies(s: Any, p: int, wanted: int, words: Any, body: int, out: Outbox)
 
 
 @rule
-def publish_again(s: Any, p: int, out: Outbox) -> None:
+def publish_again(s: State, p: int, out: Outbox) -> None:
     """Send what has gone unanswered for too long once more."""
     for i in range(s.pending.shape[1]):
         if is_due_again(s, p, i):
@@ -342,7 +343,7 @@ def publish_again(s: Any, p: int, out: Outbox) -> None:
 
 
 @rule
-def reroute_event(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def reroute_event(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
     """Find another way for an event copy whose next hop cannot be reached.
 
     Only copies on their way to a rendezvous node, and replicas, have one: the part of a tree below

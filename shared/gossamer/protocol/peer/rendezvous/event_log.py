@@ -65,6 +65,7 @@ from gossamer.protocol.peer.state.state import (
     SINCE,
     SUBSCRIPTION,
     TRAVELLED,
+    State,
 )
 
 # Events in one answer, and places of the log searched for it: what one step may take.
@@ -82,7 +83,7 @@ NO_TIME = -(1 << 62)
 
 
 @rule
-def hold(s: Any, p: int, copy: int, again: bool, words: Any, at: int, out: Outbox) -> None:
+def hold(s: State, p: int, copy: int, again: bool, words: Any, at: int, out: Outbox) -> None:
     """Keep a copy that ``p`` answers for, with the values at ``words[at:]``; tell the host.
 
     One that comes ``again`` may be held already, or have come down a tree before.
@@ -103,14 +104,14 @@ def hold(s: Any, p: int, copy: int, again: bool, words: Any, at: int, out: Outbo
 
 
 @rule
-def holds(s: Any, p: int, copy: int) -> bool:
+def holds(s: State, p: int, copy: int) -> bool:
     """Whether a copy was taken into the log within the last rounds."""
     recent = first_since(s, p, s.round[p] - RECENT_ROUNDS)
     return is_in_ring(s.held_copies, p, recent, s.held_next[p], copy)
 
 
 @rule
-def first_since(s: Any, p: int, since: int) -> int:
+def first_since(s: State, p: int, since: int) -> int:
     """The number in the log of the first copy that came in round ``since`` or later."""
     size = s.held_copies.shape[1]
     low = max(0, s.held_next[p] - size)
@@ -128,7 +129,7 @@ def first_since(s: Any, p: int, since: int) -> int:
 
 
 @rule
-def on_recall(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def on_recall(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
     """Bring a question one hop closer to the peer it is for, or answer it."""
     if not recall_is_well_formed(s, p, words, at):
         return
@@ -147,7 +148,7 @@ def on_recall(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -> No
 
 
 @rule
-def recall_is_well_formed(s: Any, p: int, words: Any, at: int) -> bool:
+def recall_is_well_formed(s: State, p: int, words: Any, at: int) -> bool:
     """Whether a question has the schema's number of values and possible numbers."""
     body = at + BODY
     if (
@@ -164,7 +165,7 @@ def recall_is_well_formed(s: Any, p: int, words: Any, at: int) -> bool:
 
 
 @rule
-def pass_recall_on(s: Any, p: int, to: int, words: Any, body: int, out: Outbox) -> None:
+def pass_recall_on(s: State, p: int, to: int, words: Any, body: int, out: Outbox) -> None:
     """Send a question one hop further."""
     size = WANTED_BOX + s.work.box.shape[0]
     at = open_record(out, RECALL, to, s.sampler.handle[p], size)
@@ -177,7 +178,7 @@ def pass_recall_on(s: Any, p: int, to: int, words: Any, body: int, out: Outbox) 
 
 
 @rule
-def answer_recall(s: Any, p: int, words: Any, body: int, out: Outbox) -> None:
+def answer_recall(s: State, p: int, words: Any, body: int, out: Outbox) -> None:
     """Send the asker the next of the events it missed, and whether there are more."""
     rounds = min(words[body + WANTED_ROUNDS], s.params.retention_rounds)
     number = max(first_since(s, p, s.round[p] - rounds), words[body + WANTED_FROM] - 1)
@@ -200,7 +201,7 @@ def answer_recall(s: Any, p: int, words: Any, body: int, out: Outbox) -> None:
 
 
 @rule
-def held_matches(s: Any, p: int, place: int, words: Any, at: int) -> bool:
+def held_matches(s: State, p: int, place: int, words: Any, at: int) -> bool:
     """Whether the box at ``words[at:]`` asks, by its attribute, for the copy at ``place``."""
     if s.held_copies[p, place] % s.params.attributes != words[at]:
         return False
@@ -212,7 +213,7 @@ def held_matches(s: Any, p: int, place: int, words: Any, at: int) -> bool:
 
 
 @rule
-def send_held(s: Any, p: int, kind: int, place: int, to: int, out: Outbox) -> None:
+def send_held(s: State, p: int, kind: int, place: int, to: int, out: Outbox) -> None:
     """Send the copy at ``place`` to a peer that missed it."""
     attributes = s.params.attributes
     at = open_record(out, kind, to, s.sampler.handle[p], EVENT_VALUES + attributes)
@@ -234,7 +235,7 @@ def send_held(s: Any, p: int, kind: int, place: int, to: int, out: Outbox) -> No
 
 
 @rule
-def on_catch_up(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def on_catch_up(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
     """Ask for what the subscriptions of ``p`` missed in so many rounds.
 
     While it is asking already it begins again afterwards.
@@ -254,7 +255,7 @@ def on_catch_up(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -> 
 
 
 @rule
-def begin_walk(s: Any, p: int, k: int) -> None:
+def begin_walk(s: State, p: int, k: int) -> None:
     """Make ready to walk for subscription ``k``, or the next one that there is."""
     while k < s.constrained.shape[1] and s.constrained[p, k] < 0:
         k += 1
@@ -273,7 +274,7 @@ def begin_walk(s: Any, p: int, k: int) -> None:
 
 
 @rule
-def walk_on(s: Any, p: int, identifier: int) -> None:
+def walk_on(s: State, p: int, identifier: int) -> None:
     """Go on to the peer after the one at ``identifier``, or to the next subscription."""
     s.recall[p, PAGE_FROM] = 0
     s.recall[p, TRAVELLED] += clockwise(s.recall[p, FROM_VALUE], identifier) + 1
@@ -290,7 +291,7 @@ def walk_on(s: Any, p: int, identifier: int) -> None:
 
 
 @rule
-def proceed(s: Any, p: int, out: Outbox) -> None:
+def proceed(s: State, p: int, out: Outbox) -> None:
     """Ask the peer that the walk has come to, or tell the host that there is none left.
 
     What ``p`` holds itself it has.
@@ -308,7 +309,7 @@ def proceed(s: Any, p: int, out: Outbox) -> None:
 
 
 @rule
-def ask(s: Any, p: int, to: int, out: Outbox) -> None:
+def ask(s: State, p: int, to: int, out: Outbox) -> None:
     """Send a question on its way."""
     s.recall[p, ASKED_IN] = s.round[p]
     take_own_box(s, p, s.recall[p, SUBSCRIPTION])
@@ -328,7 +329,7 @@ def ask(s: Any, p: int, to: int, out: Outbox) -> None:
 
 
 @rule
-def on_recall_answer(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def on_recall_answer(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
     """Ask on where a peer has more, else go on to the next."""
     body = at + BODY
     if words[at + LENGTH] != BODY + ANSWER_WORDS:
@@ -349,7 +350,7 @@ def on_recall_answer(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox
 
 
 @rule
-def ask_again(s: Any, p: int, out: Outbox) -> None:
+def ask_again(s: State, p: int, out: Outbox) -> None:
     """Once a round: find the peer anew that has not answered."""
     if s.recall[p, SUBSCRIPTION] >= 0 and s.recall[p, ASKED_IN] + ASK_AGAIN_ROUNDS <= s.round[p]:
         s.recall[p, PAGE_FROM] = 0
@@ -357,7 +358,7 @@ def ask_again(s: Any, p: int, out: Outbox) -> None:
 
 
 @rule
-def recall_elsewhere(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
+def recall_elsewhere(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
     """Route a question around a peer that could not be reached."""
     if s.params.reroute == 1 and words[at + BODY + WANTED_FROM] == 0:
         on_recall(s, p, now, words, at, out)

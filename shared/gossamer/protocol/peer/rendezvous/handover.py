@@ -25,11 +25,12 @@ from gossamer.protocol.peer.state.state import (
     MALFORMED,
     REFUSED_ENTRIES,
     SOURCE_IDENTIFIER,
+    State,
 )
 
 
 @rule
-def box_meets_arc(s: Any, box: Any, at: int, start: int, end: int) -> bool:
+def box_meets_arc(s: State, box: Any, at: int, start: int, end: int) -> bool:
     """Whether the box at ``box[at:]`` asks for values of the arc (start, end]."""
     attribute = box[at]
     if s.params.by_value == 0:
@@ -45,7 +46,7 @@ def box_meets_arc(s: Any, box: Any, at: int, start: int, end: int) -> bool:
 
 @rule
 def write_entry(
-    s: Any, source: int, identifier: int, box: Any, at: int, out: Outbox, place: int
+    s: State, source: int, identifier: int, box: Any, at: int, out: Outbox, place: int
 ) -> None:
     """Write an entry to ``out.words`` from ``place`` on: source, its identifier, box."""
     out.words[place] = source
@@ -55,7 +56,7 @@ def write_entry(
 
 
 @rule
-def hand_over(s: Any, p: int, newcomer: int, identifier: int, out: Outbox) -> None:
+def hand_over(s: State, p: int, newcomer: int, identifier: int, out: Outbox) -> None:
     """Send our new predecessor the entries for the part of our arc up to ``identifier``.
 
     Our own subscriptions are among them, as entries that we asked for.
@@ -91,14 +92,14 @@ def hand_over(s: Any, p: int, newcomer: int, identifier: int, out: Outbox) -> No
 
 
 @rule
-def is_successor(s: Any, p: int, handle: int) -> bool:
+def is_successor(s: State, p: int, handle: int) -> bool:
     """Whether ``handle`` is our successor."""
     k = s.successor[p]
     return k >= 0 and handle_of_slot(s, p, k) == handle
 
 
 @rule
-def on_handover(s: Any, p: int, _now: int, words: Any, at: int, _out: Outbox) -> None:
+def on_handover(s: State, p: int, _now: int, words: Any, at: int, _out: Outbox) -> None:
     """Take over entries, as a newcomer who has none, or from the successor we relieve of load."""
     size = 2 + s.work.box.shape[0]
     count = -1

@@ -70,12 +70,12 @@ from gossamer.protocol.peer.state.links import (
     write_link,
     write_own_descriptor,
 )
-from gossamer.protocol.peer.state.state import BOX, MALFORMED, SOURCE_IDENTIFIER
+from gossamer.protocol.peer.state.state import BOX, MALFORMED, SOURCE_IDENTIFIER, State
 
 
 @rule
 def send_boxes(
-    s: Any, p: int, kind: int, to: int, first: int, count: int, answer: int, out: Outbox
+    s: State, p: int, kind: int, to: int, first: int, count: int, answer: int, out: Outbox
 ) -> None:
     """Send the boxes ``work.lists[first:first + count]``.
 
@@ -95,7 +95,7 @@ def send_boxes(
 
 
 @rule
-def list_everything(s: Any, p: int) -> int:
+def list_everything(s: State, p: int) -> int:
     """List all boxes, own and others', by next hop; return the number of arcs."""
     arcs = begin_lists(s, p)
     limit = own_arc_begins(s, p)
@@ -114,7 +114,7 @@ def list_everything(s: Any, p: int) -> int:
 
 
 @rule
-def on_install_timer(s: Any, p: int, out: Outbox) -> None:
+def on_install_timer(s: State, p: int, out: Outbox) -> None:
     """The periodic installation, where this round is one for it, and else heartbeats alone."""
     remove_expired(s, p)
     if is_to_install(s, p):
@@ -124,7 +124,7 @@ def on_install_timer(s: Any, p: int, out: Outbox) -> None:
 
 
 @rule
-def install_everything(s: Any, p: int, out: Outbox) -> None:
+def install_everything(s: State, p: int, out: Outbox) -> None:
     """One aggregated message to every neighbour that is to have one.
 
     A neighbour that nothing is installed at hears from us where its answer is needed.
@@ -143,7 +143,7 @@ def install_everything(s: Any, p: int, out: Outbox) -> None:
 
 
 @inline_rule
-def needs_answer(s: Any, p: int, k: int) -> int:
+def needs_answer(s: State, p: int, k: int) -> int:
     """Whether the neighbour in slot ``k`` is to answer: on the ring, or not heard of for long.
 
     The ring has to be right in every round; of others it is enough to know that they live.
@@ -152,7 +152,7 @@ def needs_answer(s: Any, p: int, k: int) -> int:
 
 
 @rule
-def ask_the_silent(s: Any, p: int, out: Outbox) -> None:
+def ask_the_silent(s: State, p: int, out: Outbox) -> None:
     """Ask those who have been silent for long for an answer, and for nothing else."""
     for k in range(s.links.shape[1]):
         on_ring = k < 2 * s.params.ring_links
@@ -162,7 +162,7 @@ def ask_the_silent(s: Any, p: int, out: Outbox) -> None:
 
 
 @rule
-def greet_successor(s: Any, p: int, out: Outbox) -> None:
+def greet_successor(s: State, p: int, out: Outbox) -> None:
     """Install at a new successor at once what belongs there.
 
     Goes beyond the paper. Its acknowledgement tells of anybody still in between, so that a peer
@@ -176,7 +176,7 @@ def greet_successor(s: Any, p: int, out: Outbox) -> None:
 
 
 @rule
-def clear_abandoned(s: Any, p: int, arcs: int, out: Outbox) -> None:
+def clear_abandoned(s: State, p: int, arcs: int, out: Outbox) -> None:
     """Tell peers at which nothing is installed any more to drop what was last round."""
     for i in range(s.installed_at.shape[1]):
         handle = s.installed_at[p, i]
@@ -187,7 +187,7 @@ def clear_abandoned(s: Any, p: int, arcs: int, out: Outbox) -> None:
 
 
 @rule
-def is_served(s: Any, p: int, arcs: int, handle: int) -> bool:
+def is_served(s: State, p: int, arcs: int, handle: int) -> bool:
     """Whether the lists hold a box for a neighbour."""
     for i in range(arcs):
         if s.work.counts[i] > 0 and handle_of_slot(s, p, s.work.hops[i]) == handle:
@@ -197,7 +197,7 @@ def is_served(s: Any, p: int, arcs: int, handle: int) -> bool:
 
 @rule
 def forward_news(
-    s: Any, p: int, words: Any, first: int, count: int, source: int, limit: int, out: Outbox
+    s: State, p: int, words: Any, first: int, count: int, source: int, limit: int, out: Outbox
 ) -> None:
     """Send on, at once, the boxes judged NEW."""
     size = s.work.box.shape[0]
@@ -212,7 +212,7 @@ def forward_news(
 
 
 @rule
-def collect_entries(s: Any, p: int, source: int, own: int) -> int:
+def collect_entries(s: State, p: int, source: int, own: int) -> int:
     """List the boxes of ``source`` in ``work.lists`` from ``own`` on; return their number.
 
     They are aggregated again: a handover may have brought more than a list holds.
@@ -228,7 +228,7 @@ def collect_entries(s: Any, p: int, source: int, own: int) -> int:
 
 @rule
 def renew_entries(
-    s: Any, p: int, source: int, source_identifier: int, words: Any, first: int, count: int
+    s: State, p: int, source: int, source_identifier: int, words: Any, first: int, count: int
 ) -> bool:
     """Let the entries of ``source`` live on if they are just what it asks for again.
 
@@ -255,7 +255,7 @@ def renew_entries(
 
 
 @rule
-def on_install(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def on_install(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
     """Take in what a neighbour asks for: all of it (INSTALL), or more of it (INSTALL_NEWS)."""
     replaces = words[at + KIND] == INSTALL
     if not boxes_are_well_formed(s, p, words, at):
@@ -293,7 +293,7 @@ def on_install(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -> N
 
 
 @rule
-def acknowledge(s: Any, p: int, to: int, out: Outbox) -> None:
+def acknowledge(s: State, p: int, to: int, out: Outbox) -> None:
     """Answer a heartbeat with the own descriptor and that of the predecessor, if there is one.
 
     The predecessor lets a peer that took us for its successor see who is in between.
@@ -312,7 +312,7 @@ def acknowledge(s: Any, p: int, to: int, out: Outbox) -> None:
 
 
 @rule
-def on_acknowledge(s: Any, p: int, _now: int, words: Any, at: int, _out: Outbox) -> None:
+def on_acknowledge(s: State, p: int, _now: int, words: Any, at: int, _out: Outbox) -> None:
     """A neighbour lives; take in its profile, and its predecessor as a candidate for the ring."""
     size = descriptor_words(s)
     length = words[at + LENGTH]
@@ -325,7 +325,7 @@ def on_acknowledge(s: Any, p: int, _now: int, words: Any, at: int, _out: Outbox)
 
 
 @rule
-def reinstall_elsewhere(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def reinstall_elsewhere(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
     """Send the boxes of an undeliverable record through the neighbours that are left."""
     if s.params.reroute == 0:
         return

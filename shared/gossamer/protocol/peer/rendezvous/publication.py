@@ -25,7 +25,7 @@ from gossamer.protocol.peer.record_table.records import (
     PUBLISHED,
     STORED,
 )
-from gossamer.protocol.peer.state.state import MALFORMED, NOT_TAKEN
+from gossamer.protocol.peer.state.state import MALFORMED, NOT_TAKEN, State
 
 NOBODY = -1
 
@@ -43,7 +43,7 @@ LONGEST_RETRY_ROUNDS = 8
 
 
 @rule
-def tell_application(s: Any, p: int, kind: int, event: int, out: Outbox) -> None:
+def tell_application(s: State, p: int, kind: int, event: int, out: Outbox) -> None:
     """Write an effect about a publication of our own application."""
     me = s.sampler.handle[p]
     at = open_record(out, kind, me, me, 1)
@@ -53,7 +53,7 @@ def tell_application(s: Any, p: int, kind: int, event: int, out: Outbox) -> None
 
 
 @rule
-def await_answers(s: Any, p: int, words: Any, body: int, out: Outbox) -> bool:
+def await_answers(s: State, p: int, words: Any, body: int, out: Outbox) -> bool:
     """Remember a publication until it is answered, and let its copies name us as publisher.
 
     Returns whether it may go out: not if as many as we can remember are unanswered already, which
@@ -80,7 +80,7 @@ def await_answers(s: Any, p: int, words: Any, body: int, out: Outbox) -> bool:
 
 
 @rule
-def pending_place(s: Any, p: int, event: int) -> int:
+def pending_place(s: State, p: int, event: int) -> int:
     """Where an unanswered publication is remembered, or, for `NOBODY`, a free place; -1 if none."""
     if s.pending.shape[1] == 0:
         return -1
@@ -88,7 +88,7 @@ def pending_place(s: Any, p: int, event: int) -> int:
 
 
 @rule
-def answer_publisher(s: Any, p: int, words: Any, body: int, out: Outbox) -> None:
+def answer_publisher(s: State, p: int, words: Any, body: int, out: Outbox) -> None:
     """Tell the publisher of an event copy, if it wants to know, that all who should hold it do."""
     origin = words[body + EVENT_ORIGIN]
     if origin < 0:
@@ -104,7 +104,7 @@ def answer_publisher(s: Any, p: int, words: Any, body: int, out: Outbox) -> None
 
 
 @rule
-def take_answer(s: Any, p: int, event: int, attribute: int, out: Outbox) -> None:
+def take_answer(s: State, p: int, event: int, attribute: int, out: Outbox) -> None:
     """One attribute's copy is held; with the last of them the application is told."""
     i = pending_place(s, p, event)
     if event < 0 or i < 0:
@@ -116,7 +116,7 @@ def take_answer(s: Any, p: int, event: int, attribute: int, out: Outbox) -> None
 
 
 @rule
-def on_stored(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def on_stored(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
     """A rendezvous node and its successors hold what we published."""
     if words[at + LENGTH] != BODY + 2 or not 0 <= words[at + BODY + 1] < s.params.attributes:
         s.counters[p, MALFORMED] += 1
@@ -125,7 +125,7 @@ def on_stored(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -> No
 
 
 @rule
-def on_withdraw(s: Any, p: int, _now: int, words: Any, at: int, _out: Outbox) -> None:
+def on_withdraw(s: State, p: int, _now: int, words: Any, at: int, _out: Outbox) -> None:
     """The application waits for an acknowledgement no more: do not publish again."""
     if words[at + LENGTH] != BODY + 1 or words[at + BODY] < 0:
         s.counters[p, MALFORMED] += 1
@@ -136,7 +136,7 @@ def on_withdraw(s: Any, p: int, _now: int, words: Any, at: int, _out: Outbox) ->
 
 
 @rule
-def is_due_again(s: Any, p: int, i: int) -> bool:
+def is_due_again(s: State, p: int, i: int) -> bool:
     """Whether publication ``i`` has gone unanswered for so long that it is tried again."""
     return (
         s.pending[p, i, PENDING_EVENT] >= 0
@@ -145,7 +145,7 @@ def is_due_again(s: Any, p: int, i: int) -> bool:
 
 
 @rule
-def note_try(s: Any, p: int, i: int) -> None:
+def note_try(s: State, p: int, i: int) -> None:
     """Publication ``i`` is tried again now; the pause after this try is twice as long."""
     s.pending[p, i, TRIED_AT] = s.round[p]
     s.pending[p, i, NEXT_TRY_AFTER] = min(2 * s.pending[p, i, NEXT_TRY_AFTER], LONGEST_RETRY_ROUNDS)

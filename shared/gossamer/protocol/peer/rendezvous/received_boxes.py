@@ -14,20 +14,20 @@ from gossamer.protocol.peer.rendezvous.routing_table import (
     source_of,
 )
 from gossamer.protocol.peer.state.links import descriptor_words
-from gossamer.protocol.peer.state.state import MALFORMED
+from gossamer.protocol.peer.state.state import MALFORMED, State
 
 # What is to be done with a box received.
 KNOWN, HELD_ELSEWHERE, NEW = 0, 1, 2
 
 
 @inline_rule
-def head_words(s: Any) -> Any:
+def head_words(s: State) -> Any:
     """Words of an INSTALL's body before the boxes."""
     return descriptor_words(s) + 2
 
 
 @rule
-def boxes_are_well_formed(s: Any, p: int, words: Any, at: int) -> bool:
+def boxes_are_well_formed(s: State, p: int, words: Any, at: int) -> bool:
     """Whether the boxes of a record fit its length, our tables and the schema."""
     head = head_words(s)
     size = s.work.box.shape[0]
@@ -45,7 +45,7 @@ def boxes_are_well_formed(s: Any, p: int, words: Any, at: int) -> bool:
 
 
 @rule
-def covered_by_own(s: Any, p: int, words: Any, at: int) -> bool:
+def covered_by_own(s: State, p: int, words: Any, at: int) -> bool:
     """Whether a subscription of ``p`` itself covers the box at ``words[at:]``."""
     own = s.links.shape[1] * s.params.boxes
     size = s.work.box.shape[0]
@@ -60,7 +60,7 @@ def covered_by_own(s: Any, p: int, words: Any, at: int) -> bool:
 
 
 @rule
-def judge_box(s: Any, p: int, words: Any, at: int, source: int) -> int:
+def judge_box(s: State, p: int, words: Any, at: int, source: int) -> int:
     """What the box at ``words[at:]`` is to the routing table."""
     size = s.work.box.shape[0]
     found = NEW
@@ -73,7 +73,7 @@ def judge_box(s: Any, p: int, words: Any, at: int, source: int) -> int:
 
 
 @rule
-def judge_boxes(s: Any, p: int, words: Any, first: int, count: int, source: int) -> int:
+def judge_boxes(s: State, p: int, words: Any, first: int, count: int, source: int) -> int:
     """Write to ``work.news`` what each box received is; return how many are not known."""
     unknown = 0
     for i in range(count):

@@ -8,19 +8,18 @@ paper, and only repetitions are rarer. Peers take turns by their keys.
 
 from __future__ import annotations
 
-from typing import Any
-
 from gossamer.protocol.kernel.rows.row_compare import digest_row, digest_rows
 from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER
 from gossamer.protocol.peer.state.links import handle_in
+from gossamer.protocol.peer.state.state import State
 
 # Of a digest: nothing is installed, so that everything is to be.
 NOTHING_INSTALLED = 0
 
 
 @rule
-def is_to_install(s: Any, p: int) -> bool:
+def is_to_install(s: State, p: int) -> bool:
     """Whether this round is one in which everything is installed."""
     if s.params.refresh_rounds == 1:
         return True
@@ -31,14 +30,14 @@ def is_to_install(s: Any, p: int) -> bool:
 
 
 @rule
-def install_anew(s: Any, p: int) -> None:
+def install_anew(s: State, p: int) -> None:
     """Let the next round be one in which everything is installed."""
     if s.params.refresh_rounds > 1:
         s.installed_digest[p, 0] = NOTHING_INSTALLED
 
 
 @rule
-def digest_sources(s: Any, p: int) -> int:
+def digest_sources(s: State, p: int) -> int:
     """A word for all that installations follow from; two states share one by rare chance only.
 
     What changed unnoticed is installed with the next repetition.
@@ -51,7 +50,7 @@ def digest_sources(s: Any, p: int) -> int:
 
 
 @rule
-def write_places(s: Any, p: int) -> None:
+def write_places(s: State, p: int) -> None:
     """Write to ``work.places`` all that routing reads of ``p`` and of its neighbours."""
     places = s.work.places
     places[0, 0] = s.sampler.profile[p, IDENTIFIER]

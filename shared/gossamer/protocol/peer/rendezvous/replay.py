@@ -35,19 +35,19 @@ from gossamer.protocol.peer.record_table.records import (
     REPLAY_WANTED,
     TREE,
 )
-from gossamer.protocol.peer.state.state import FORGOTTEN, MALFORMED, REPLAYED
+from gossamer.protocol.peer.state.state import FORGOTTEN, MALFORMED, REPLAYED, State
 
 KNOWN_BOX = 0
 
 
 @rule
-def has_seen(s: Any, p: int, copy: int) -> bool:
+def has_seen(s: State, p: int, copy: int) -> bool:
     """Whether ``p`` remembers this event copy."""
     return position(s.event_copies, p, copy) >= 0
 
 
 @rule
-def remember(s: Any, p: int, copy: int, tree_hops: int, words: Any, at: int) -> None:
+def remember(s: State, p: int, copy: int, tree_hops: int, words: Any, at: int) -> None:
     """Remember an event copy whose values stand at ``words[at:]``.
 
     Where the memory is too small for the rate of events it counts what it forgets too soon: copies
@@ -66,7 +66,7 @@ def remember(s: Any, p: int, copy: int, tree_hops: int, words: Any, at: int) -> 
 
 
 @rule
-def count_recent(s: Any, p: int) -> int:
+def count_recent(s: State, p: int) -> int:
     """How many of the copies remembered last came within the replay rounds."""
     size = s.event_copies.shape[1]
     low = 0
@@ -85,7 +85,7 @@ def count_recent(s: Any, p: int) -> int:
 
 
 @rule
-def mark_asked_for(s: Any, p: int, recent: int, words: Any, first: int, count: int) -> None:
+def mark_asked_for(s: State, p: int, recent: int, words: Any, first: int, count: int) -> None:
     """Note by which attributes boxes that are news ask for the ``recent`` last events."""
     marks = s.work.marks
     for back in range(1, recent + 1):
@@ -99,7 +99,9 @@ def mark_asked_for(s: Any, p: int, recent: int, words: Any, first: int, count: i
 
 
 @rule
-def offer_events(s: Any, p: int, words: Any, first: int, count: int, to: int, out: Outbox) -> None:
+def offer_events(
+    s: State, p: int, words: Any, first: int, count: int, to: int, out: Outbox
+) -> None:
     """Offer ``to`` the recent events that match a box which is news from it (``work.news``).
 
     Mostly it has them: its path has moved, or two boxes have become one. So it is told which there
@@ -139,7 +141,7 @@ def close_list(out: Outbox, at: int, count: int) -> None:
 
 
 @rule
-def copies_listed(s: Any, p: int, words: Any, at: int) -> int:
+def copies_listed(s: State, p: int, words: Any, at: int) -> int:
     """How many event copies a record lists, -1 where it is malformed."""
     count = -1
     if words[at + LENGTH] > BODY:
@@ -151,7 +153,7 @@ def copies_listed(s: Any, p: int, words: Any, at: int) -> int:
 
 
 @rule
-def on_replay_offer(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def on_replay_offer(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
     """Ask for those of the copies offered that were not here."""
     count = copies_listed(s, p, words, at)
     if count < 0:
@@ -172,7 +174,7 @@ def on_replay_offer(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox)
 
 
 @rule
-def on_replay_wanted(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def on_replay_wanted(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
     """Send the copies that a neighbour has not seen, where they are remembered still."""
     for i in range(copies_listed(s, p, words, at)):
         m = position(s.event_copies, p, words[at + BODY + 1 + i])
@@ -182,7 +184,7 @@ def on_replay_wanted(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox
 
 
 @rule
-def send_remembered(s: Any, p: int, m: int, to: int, out: Outbox) -> None:
+def send_remembered(s: State, p: int, m: int, to: int, out: Outbox) -> None:
     """Send remembered event ``m`` down the tree to one neighbour."""
     attributes = s.params.attributes
     at = open_record(out, EVENT, to, s.sampler.handle[p], EVENT_VALUES + attributes)

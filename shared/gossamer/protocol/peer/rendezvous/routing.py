@@ -23,10 +23,11 @@ from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
 from gossamer.protocol.peer.state.links import handle_in
+from gossamer.protocol.peer.state.state import State
 
 
 @rule
-def own_arc_begins(s: Any, p: int) -> int:
+def own_arc_begins(s: State, p: int) -> int:
     """Clockwise distance from ``p`` to the beginning of its own arc; values past it are its own.
 
     0 where it knows no other peer and answers for the whole ring.
@@ -39,7 +40,7 @@ def own_arc_begins(s: Any, p: int) -> int:
 
 
 @rule
-def neighbour_arc_begins(s: Any, p: int, k: int, before: int, distance: int) -> int:
+def neighbour_arc_begins(s: State, p: int, k: int, before: int, distance: int) -> int:
     """Where the own arc of the neighbour in slot ``k``, at ``distance``, begins as far as known.
 
     It begins at the neighbour's predecessor, or at a peer between the two that we know of and the
@@ -54,13 +55,13 @@ def neighbour_arc_begins(s: Any, p: int, k: int, before: int, distance: int) -> 
 
 
 @inline_rule
-def slot_in_order(s: Any, p: int, i: int) -> Any:
+def slot_in_order(s: State, p: int, i: int) -> Any:
     """The link slot that was the ``i``-th on the ring."""
     return (s.clockwise_order[p, i >> 3] >> (8 * (i & 7))) & 0xFF
 
 
 @rule
-def sort_links(s: Any, p: int) -> int:
+def sort_links(s: State, p: int) -> int:
     """Write the filled link slots in clockwise order to ``work.hops``, how far to ``work.bounds``.
 
     The order found is kept, so that next time there is nothing to sort. Returns their number.
@@ -90,7 +91,7 @@ def sort_links(s: Any, p: int) -> int:
 
 
 @rule
-def keep_order(s: Any, p: int, count: int) -> None:
+def keep_order(s: State, p: int, count: int) -> None:
     """Keep the order of the ``count`` slots in ``work.hops``; empty slots follow."""
     slots = s.links.shape[1]
     empty = count
@@ -106,7 +107,7 @@ def keep_order(s: Any, p: int, count: int) -> None:
 
 
 @rule
-def plan_arcs(s: Any, p: int) -> int:
+def plan_arcs(s: State, p: int) -> int:
     """Cut the ring into the arcs of ``p``'s next hops.
 
     Writes the link slot of arc i, in clockwise order, to ``work.hops[i]`` and its last distance
@@ -125,7 +126,7 @@ def plan_arcs(s: Any, p: int) -> int:
 
 
 @rule
-def slots_around(s: Any, p: int, me: int, wanted: int) -> int:
+def slots_around(s: State, p: int, me: int, wanted: int) -> int:
     """The links closest before distance ``wanted`` from ``me``, and closest at or past it.
 
     Of either the first slot, plus 1, that of the former above `PAIR_BITS`; 0 where there is none.
@@ -146,7 +147,7 @@ def slots_around(s: Any, p: int, me: int, wanted: int) -> int:
 
 
 @rule
-def next_hop(s: Any, p: int, value: int) -> int:
+def next_hop(s: State, p: int, value: int) -> int:
     """The link slot that a lookup of ``value`` goes to, or -1 where ``p`` is its rendezvous node.
 
     A slot comes back as ``2 * slot + 1`` if the neighbour is believed to be the rendezvous node
@@ -170,7 +171,7 @@ def next_hop(s: Any, p: int, value: int) -> int:
 
 
 @rule
-def handle_of_slot(s: Any, p: int, k: int) -> int:
+def handle_of_slot(s: State, p: int, k: int) -> int:
     """The handle of the neighbour in slot ``k``."""
     return handle_in(s.links[p, k])
 
@@ -189,7 +190,7 @@ def anchor(attribute: int) -> int:
 
 
 @rule
-def rendezvous_value(s: Any, attribute: int, value: int) -> int:
+def rendezvous_value(s: State, attribute: int, value: int) -> int:
     """Where on the ring an event with ``value`` for ``attribute`` has its rendezvous node."""
     if s.params.by_value == 1:
         return value

@@ -15,17 +15,23 @@ from typing import Any
 from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.peer.space.ring import RING, RING_MASK
 from gossamer.protocol.peer.state.links import AGE_SHIFT, HANDLE_MASK
-from gossamer.protocol.peer.state.state import BOX, MERGED, REFUSED_ENTRIES, SOURCE_IDENTIFIER
+from gossamer.protocol.peer.state.state import (
+    BOX,
+    MERGED,
+    REFUSED_ENTRIES,
+    SOURCE_IDENTIFIER,
+    State,
+)
 
 
 @inline_rule
-def source_of(s: Any, p: int, e: int) -> Any:
+def source_of(s: State, p: int, e: int) -> Any:
     """The handle of the neighbour that installed entry ``e``."""
     return s.owner[p, e] & HANDLE_MASK
 
 
 @inline_rule
-def is_handed_over(s: Any, p: int, e: int) -> Any:
+def is_handed_over(s: State, p: int, e: int) -> Any:
     """Whether entry ``e`` was handed over and its owner has not asked for it here yet.
 
     Events that came before the entry did not go to its owner; they do when it asks.
@@ -34,13 +40,13 @@ def is_handed_over(s: Any, p: int, e: int) -> Any:
 
 
 @inline_rule
-def fresh_owner(s: Any, p: int, source: int) -> Any:
+def fresh_owner(s: State, p: int, source: int) -> Any:
     """The owner word of an entry that ``source`` has just installed."""
     return (s.round[p] + s.params.entry_lifetime) << AGE_SHIFT | source
 
 
 @inline_rule
-def move_entry(s: Any, p: int, e: int, place: int) -> None:
+def move_entry(s: State, p: int, e: int, place: int) -> None:
     """Copy entry ``e`` over another."""
     s.owner[p, place] = s.owner[p, e]
     for w in range(s.table.shape[2]):
@@ -48,7 +54,7 @@ def move_entry(s: Any, p: int, e: int, place: int) -> None:
 
 
 @rule
-def listed_box_covers(s: Any, i: int, inner: Any, at: int, words: int) -> bool:
+def listed_box_covers(s: State, i: int, inner: Any, at: int, words: int) -> bool:
     """Whether listed box ``i`` covers the box at ``inner[at:]``; same attribute."""
     lists = s.work.lists
     if lists[i, 0] != inner[at]:
@@ -60,7 +66,7 @@ def listed_box_covers(s: Any, i: int, inner: Any, at: int, words: int) -> bool:
 
 
 @rule
-def entry_covers(s: Any, p: int, e: int, inner: Any, at: int, words: int) -> bool:
+def entry_covers(s: State, p: int, e: int, inner: Any, at: int, words: int) -> bool:
     """Whether the box of entry ``e`` covers the box at ``inner[at:]``; same attribute."""
     if s.table[p, e, BOX] != inner[at]:
         return False
@@ -82,7 +88,7 @@ def volume(box: Any, words: int) -> float:
 
 
 @rule
-def make_hull(s: Any, i: int, j: int) -> None:
+def make_hull(s: State, i: int, j: int) -> None:
     """Write the hull of two listed boxes to ``work.hull``; j = -1 stands for ``work.box``."""
     for w in range(s.work.hull.shape[0]):
         mine = s.work.lists[i, w]
@@ -94,7 +100,7 @@ def make_hull(s: Any, i: int, j: int) -> None:
 
 
 @rule
-def union_is_box(s: Any, i: int) -> bool:
+def union_is_box(s: State, i: int) -> bool:
     """Whether listed box ``i`` and ``work.box`` differ in one attribute and touch or overlap."""
     lists = s.work.lists
     box = s.work.box
@@ -110,7 +116,7 @@ def union_is_box(s: Any, i: int) -> bool:
 
 
 @rule
-def listed_box_volume(s: Any, i: int) -> float:
+def listed_box_volume(s: State, i: int) -> float:
     """The volume of listed box ``i``."""
     share = 1.0
     for w in range(1, s.work.box.shape[0], 2):
@@ -119,7 +125,7 @@ def listed_box_volume(s: Any, i: int) -> float:
 
 
 @rule
-def absorb(s: Any, first: int, count: int, i: int) -> int:
+def absorb(s: State, first: int, count: int, i: int) -> int:
     """Take listed box ``i`` off the list and let ``work.box`` be the hull of the two."""
     make_hull(s, i, -1)
     last = first + count - 1
@@ -130,7 +136,7 @@ def absorb(s: Any, first: int, count: int, i: int) -> int:
 
 
 @rule
-def cheapest_merge(s: Any, first: int, count: int) -> int:
+def cheapest_merge(s: State, first: int, count: int) -> int:
     """The listed box of the same attribute whose hull with ``work.box`` adds least, or -1."""
     best = -1
     least = 0.0
@@ -146,7 +152,7 @@ def cheapest_merge(s: Any, first: int, count: int) -> int:
 
 
 @rule
-def aggregate(s: Any, p: int, first: int, count: int) -> int:
+def aggregate(s: State, p: int, first: int, count: int) -> int:
     """Add ``work.box`` to the list of ``count`` boxes from ``work.lists[first]`` on.
 
     Returns the new count, at most B. A list that is full of boxes routed by other attributes makes
@@ -178,7 +184,7 @@ def aggregate(s: Any, p: int, first: int, count: int) -> int:
 
 
 @rule
-def merge_listed_pair(s: Any, first: int, count: int) -> int:
+def merge_listed_pair(s: State, first: int, count: int) -> int:
     """Let the two listed boxes of one attribute whose hull adds least become one."""
     one = -1
     other = -1
@@ -203,7 +209,7 @@ def merge_listed_pair(s: Any, first: int, count: int) -> int:
 
 
 @rule
-def listed_inside_box(s: Any, i: int) -> bool:
+def listed_inside_box(s: State, i: int) -> bool:
     """Whether ``work.box`` covers listed box ``i``; same attribute."""
     lists = s.work.lists
     box = s.work.box
@@ -214,7 +220,7 @@ def listed_inside_box(s: Any, i: int) -> bool:
 
 
 @rule
-def aggregate_after_merge(s: Any, first: int, count: int) -> int:
+def aggregate_after_merge(s: State, first: int, count: int) -> int:
     """Add the hull left in ``work.box`` to a list that has room, dropping what it covers."""
     i = first
     while i < first + count:
@@ -228,7 +234,7 @@ def aggregate_after_merge(s: Any, first: int, count: int) -> int:
 
 
 @rule
-def is_covered_by(s: Any, p: int, words: Any, at: int, source: int) -> bool:
+def is_covered_by(s: State, p: int, words: Any, at: int, source: int) -> bool:
     """Whether an entry of ``source`` covers the box at ``words[at:]``."""
     size = s.work.box.shape[0]
     for e in range(s.table_count[p]):
@@ -238,7 +244,7 @@ def is_covered_by(s: Any, p: int, words: Any, at: int, source: int) -> bool:
 
 
 @rule
-def remove_source(s: Any, p: int, source: int) -> None:
+def remove_source(s: State, p: int, source: int) -> None:
     """Drop all entries of one neighbour, keeping the order of the others."""
     kept = 0
     for e in range(s.table_count[p]):
@@ -250,7 +256,7 @@ def remove_source(s: Any, p: int, source: int) -> None:
 
 
 @rule
-def remove_expired(s: Any, p: int) -> None:
+def remove_expired(s: State, p: int) -> None:
     """Drop the entries that were not refreshed in time (Sec. IV-C)."""
     kept = 0
     for e in range(s.table_count[p]):
@@ -263,7 +269,7 @@ def remove_expired(s: Any, p: int) -> None:
 
 @rule
 def replace_source(
-    s: Any, p: int, source: int, source_identifier: int, boxes: Any, first: int, count: int
+    s: State, p: int, source: int, source_identifier: int, boxes: Any, first: int, count: int
 ) -> None:
     """Let the entries of ``source`` be the boxes ``boxes[first:first + count]`` and no others.
 
@@ -284,7 +290,7 @@ def replace_source(
 
 
 @rule
-def make_room(s: Any, p: int) -> bool:
+def make_room(s: State, p: int) -> bool:
     """Halve the entries of the neighbour that has most of one attribute, merging them in pairs.
 
     Returns whether any entry was freed. Merging the entries of one neighbour and attribute costs
@@ -323,7 +329,7 @@ def make_room(s: Any, p: int) -> bool:
 
 
 @rule
-def run_length(s: Any, p: int, e: int) -> int:
+def run_length(s: State, p: int, e: int) -> int:
     """How many entries from ``e`` on are of one and the same neighbour and attribute."""
     source = source_of(s, p, e)
     attribute = s.table[p, e, BOX]
@@ -334,13 +340,13 @@ def run_length(s: Any, p: int, e: int) -> int:
 
 
 @rule
-def same_tree(s: Any, p: int, e: int, source: int, attribute: int) -> bool:
+def same_tree(s: State, p: int, e: int, source: int, attribute: int) -> bool:
     """Whether entry ``e`` is of this neighbour and routed by this attribute."""
     return source_of(s, p, e) == source and s.table[p, e, BOX] == attribute
 
 
 @rule
-def widen_last_entry(s: Any, p: int, source: int, boxes: Any, i: int) -> None:
+def widen_last_entry(s: State, p: int, source: int, boxes: Any, i: int) -> None:
     """Let the last entry of ``source`` take in ``boxes[i]``; where it has none, refuse the box."""
     for e in range(s.table_count[p] - 1, -1, -1):
         if same_tree(s, p, e, source, boxes[i, 0]):
@@ -353,7 +359,7 @@ def widen_last_entry(s: Any, p: int, source: int, boxes: Any, i: int) -> None:
 
 
 @rule
-def widen_entry(s: Any, p: int, e: int, other: int) -> None:
+def widen_entry(s: State, p: int, e: int, other: int) -> None:
     """Let entry ``e`` be the hull of itself and entry ``other``."""
     for w in range(BOX + 1, s.table.shape[2], 2):
         s.table[p, e, w] = min(s.table[p, e, w], s.table[p, other, w])

@@ -197,7 +197,7 @@ def find(v: SamplerState, p: int, handle: int) -> int:
     return -1
 
 
-def _move_at_once(v: Any, p: int, source: int, target: int) -> None:
+def _move_at_once(v: SamplerState, p: int, source: int, target: int) -> None:
     v.views[p, target] = v.views[p, source]
     profiles = as_array(v.view_profile)
     profiles[p, target] = profiles[p, source]
@@ -212,7 +212,7 @@ def move(v: SamplerState, p: int, source: int, target: int) -> None:
         v.view_profile[index(p), index(target), index(i)] = word
 
 
-def _swap_at_once(v: Any, p: int, one: int, other: int) -> None:
+def _swap_at_once(v: SamplerState, p: int, one: int, other: int) -> None:
     v.views[p, one], v.views[p, other] = v.views[p, other], v.views[p, one]
     profiles = as_array(v.view_profile)
     profiles[p, [one, other]] = profiles[p, [other, one]]
@@ -231,7 +231,7 @@ def swap(v: SamplerState, p: int, one: int, other: int) -> None:
         v.view_profile[index(p), index(other), index(i)] = word
 
 
-def _seat_at_once(v: Any, p: int, slot: int, word: int, words: Any, at: int) -> None:
+def _seat_at_once(v: SamplerState, p: int, slot: int, word: int, words: Any, at: int) -> None:
     v.views[p, slot] = word
     as_array(v.view_profile)[p, slot] = words[at : at + v.view_profile.shape[2]]
 
@@ -252,7 +252,9 @@ def write_own(v: SamplerState, p: int, freshness: int, words: Words, at: int) ->
         words[at + 1 + i] = v.profile[p, i]
 
 
-def _write_slots_at_once(v: Any, p: int, begin: int, end: int, words: Any, at: int) -> None:
+def _write_slots_at_once(
+    v: SamplerState, p: int, begin: int, end: int, words: Any, at: int
+) -> None:
     written = []
     for word, profile in zip(
         as_array(v.views)[p, begin:end].tolist(),

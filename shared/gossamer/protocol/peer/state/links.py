@@ -14,7 +14,7 @@ from gossamer.protocol.kernel.struct import as_array
 from gossamer.protocol.peer.settings.descriptor_words import HANDLE_BITS
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER, RANGES_OF_FRIENDS_ALONE
 from gossamer.protocol.peer.space.ring import clockwise
-from gossamer.protocol.peer.state.state import FAILURES_FORGOTTEN
+from gossamer.protocol.peer.state.state import FAILURES_FORGOTTEN, State
 
 AGE_SHIFT = HANDLE_BITS
 HANDLE_MASK = (1 << AGE_SHIFT) - 1
@@ -35,57 +35,57 @@ def age_in(word: int) -> int:
 
 
 @inline_rule
-def descriptor_words(s: Any) -> Any:
+def descriptor_words(s: State) -> Any:
     """How many words a descriptor has."""
     return 1 + s.link_profile.shape[2]
 
 
-def _write_own_descriptor_at_once(s: Any, p: int, words: Any, at: int) -> None:
+def _write_own_descriptor_at_once(s: State, p: int, words: Any, at: int) -> None:
     profile = as_array(s.sampler.profile)[p].tolist()
     as_array(words)[at : at + 1 + len(profile)] = [s.sampler.handle[p], *profile]
 
 
 @rule_with_interpreted_form(_write_own_descriptor_at_once, inline=False)
-def write_own_descriptor(s: Any, p: int, words: Any, at: int) -> None:
+def write_own_descriptor(s: State, p: int, words: Any, at: int) -> None:
     """Write peer ``p``'s own descriptor, of age 0, to ``words`` from ``at`` on."""
     words[at] = s.sampler.handle[p]
     for w in range(s.sampler.profile.shape[1]):
         words[index(at + 1 + w)] = s.sampler.profile[index(p), index(w)]
 
 
-def _write_link_at_once(s: Any, p: int, k: int, words: Any, at: int) -> None:
+def _write_link_at_once(s: State, p: int, k: int, words: Any, at: int) -> None:
     profile = as_array(s.link_profile)[p, k].tolist()
     as_array(words)[at : at + 1 + len(profile)] = [s.links[p, k], *profile]
 
 
 @rule_with_interpreted_form(_write_link_at_once)
-def write_link(s: Any, p: int, k: int, words: Any, at: int) -> None:
+def write_link(s: State, p: int, k: int, words: Any, at: int) -> None:
     """Write the descriptor of the neighbour in slot ``k`` to ``words`` from ``at`` on."""
     words[index(at)] = s.links[index(p), index(k)]
     for w in range(s.link_profile.shape[2]):
         words[index(at + 1 + w)] = s.link_profile[index(p), index(k), index(w)]
 
 
-def _put_link_at_once(s: Any, p: int, k: int, words: Any, at: int) -> None:
+def _put_link_at_once(s: State, p: int, k: int, words: Any, at: int) -> None:
     s.links[p, k] = words[at]
     as_array(s.link_profile)[p, k] = words[at + 1 : at + 1 + s.link_profile.shape[2]]
 
 
 @rule_with_interpreted_form(_put_link_at_once, inline=False)
-def put_link(s: Any, p: int, k: int, words: Any, at: int) -> None:
+def put_link(s: State, p: int, k: int, words: Any, at: int) -> None:
     """Let the descriptor at ``words[at:]`` be the neighbour in slot ``k``."""
     s.links[p, k] = words[at]
     for w in range(s.link_profile.shape[2]):
         s.link_profile[index(p), index(k), index(w)] = words[index(at + 1 + w)]
 
 
-def _slot_of_at_once(s: Any, p: int, handle: int) -> int:
+def _slot_of_at_once(s: State, p: int, handle: int) -> int:
     found = ((as_array(s.links)[p] & _HANDLE_OR_EMPTY) == handle).nonzero()[0]
     return int(found[-1]) if len(found) else -1
 
 
 @rule_with_interpreted_form(_slot_of_at_once, inline=False)
-def slot_of(s: Any, p: int, handle: int) -> int:
+def slot_of(s: State, p: int, handle: int) -> int:
     """The slot that the neighbour ``handle`` has, -1 if it is none."""
     found = 0
     for k in range(s.links.shape[1]):
@@ -96,7 +96,7 @@ def slot_of(s: Any, p: int, handle: int) -> int:
 
 
 @rule
-def is_refused(s: Any, p: int, word: int) -> bool:
+def is_refused(s: State, p: int, word: int) -> bool:
     """Whether a descriptor is too old, or no younger than its owner's known failure."""
     age = age_in(word)
     if age > s.params.failure_age:
@@ -113,7 +113,7 @@ def is_refused(s: Any, p: int, word: int) -> bool:
 
 
 @rule
-def settle_ring(s: Any, p: int) -> None:
+def settle_ring(s: State, p: int) -> None:
     """Find peer ``p``'s successor and predecessor among its links, and the arc it answers for.
 
     The arc is (predecessor, self]; a peer that knows no other says it is empty and answers for
@@ -145,7 +145,7 @@ def settle_ring(s: Any, p: int) -> None:
 
 
 @rule
-def refresh_link(s: Any, p: int, words: Any, at: int) -> None:
+def refresh_link(s: State, p: int, words: Any, at: int) -> None:
     """Take in the descriptor at ``words[at:]``, fresh from its owner: a heartbeat.
 
     A neighbour's descriptor is replaced; a stranger closer on the ring than the farthest ring
@@ -173,7 +173,7 @@ def refresh_link(s: Any, p: int, words: Any, at: int) -> None:
 
 
 @rule
-def slot_for_newcomer(s: Any, p: int, side: int, identifier: int) -> int:
+def slot_for_newcomer(s: State, p: int, side: int, identifier: int) -> int:
     """The ring slot that a stranger deserves on one side: an empty one or the farthest, or -1."""
     me = s.sampler.profile[p, IDENTIFIER]
     ring = s.params.ring_links
@@ -191,7 +191,7 @@ def slot_for_newcomer(s: Any, p: int, side: int, identifier: int) -> int:
 
 
 @rule
-def drop_link(s: Any, p: int, handle: int) -> None:
+def drop_link(s: State, p: int, handle: int) -> None:
     """Forget the neighbour ``handle`` and remember that it failed (Sec. IV-C)."""
     k = slot_of(s, p, handle)
     if k >= 0:
@@ -201,7 +201,7 @@ def drop_link(s: Any, p: int, handle: int) -> None:
 
 
 @rule
-def remember_failure(s: Any, p: int, handle: int) -> None:
+def remember_failure(s: State, p: int, handle: int) -> None:
     """Note that ``handle`` failed, in place of what failed longest ago where there is no room."""
     slots = s.failed.shape[1]
     if slots > 0:
@@ -222,7 +222,7 @@ def remember_failure(s: Any, p: int, handle: int) -> None:
 
 
 @rule
-def age_links(s: Any, p: int) -> None:
+def age_links(s: State, p: int) -> None:
     """Let a round pass for every link, and drop those without news for too long (Sec. IV-C).
 
     They count as failed: others, who have not waited as long, would bring them back for ever.

@@ -15,6 +15,7 @@ from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.peer.sampling.descriptors import view_length
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import clockwise
+from gossamer.protocol.peer.state.state import State
 from gossamer.protocol.peer.topology.utility import primary_ranges, range_utility, ranges_utility
 
 # The sides of the ring, by which `Work.farthest` counts.
@@ -22,7 +23,7 @@ AFTER, BEFORE = 0, 1
 
 
 @inline_rule
-def side_distance(s: Any, p: int, side: int, identifier: int) -> Any:
+def side_distance(s: State, p: int, side: int, identifier: int) -> Any:
     """How far an identifier is from peer ``p``, going to one side of the ring."""
     me = s.sampler.profile[p, IDENTIFIER]
     return clockwise(me, identifier) if side == AFTER else clockwise(identifier, me)
@@ -49,7 +50,7 @@ class Bars(NamedTuple):
 
 
 @inline_rule
-def bars_of(s: Any, p: int) -> Bars:
+def bars_of(s: State, p: int) -> Bars:
     """The bars as they are now."""
     return Bars(
         s.sampler.profile[p, IDENTIFIER],
@@ -60,7 +61,7 @@ def bars_of(s: Any, p: int) -> Bars:
 
 
 @inline_rule
-def may_suit(s: Any, bars: Bars, identifier: int, utility: float) -> Any:
+def may_suit(s: State, bars: Bars, identifier: int, utility: float) -> Any:
     """Whether a candidate equals the worst that any kind of slot holds."""
     # No branch: which candidates do cannot be foretold.
     suits = utility >= bars.lowest
@@ -73,7 +74,7 @@ def may_suit(s: Any, bars: Bars, identifier: int, utility: float) -> Any:
 
 
 @rule
-def judge_received(s: Any, p: int, words: Any, at: int, count: int) -> int:
+def judge_received(s: State, p: int, words: Any, at: int, count: int) -> int:
     """Find those of ``count`` descriptors, written in ``words`` from ``at`` on, that may suit.
 
     There are at most K + 1, as many as a record of links holds.
@@ -101,7 +102,7 @@ def judge_received(s: Any, p: int, words: Any, at: int, count: int) -> int:
 
 
 @rule
-def judge_sample(s: Any, p: int) -> int:
+def judge_sample(s: State, p: int) -> int:
     """The same for the slots of the random view of the peer sampling layer."""
     work = s.work
     profiles = s.sampler.view_profile

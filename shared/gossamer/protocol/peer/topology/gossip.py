@@ -20,6 +20,7 @@ from gossamer.protocol.peer.sampling.sampler import (
     sample_on_request,
     sample_on_timer,
 )
+from gossamer.protocol.peer.state.state import State
 from gossamer.protocol.peer.topology.tman import (
     on_overlay_timer,
     on_tman_reply,
@@ -28,19 +29,19 @@ from gossamer.protocol.peer.topology.tman import (
 
 
 @rule
-def on_sample_timer(s: Any, p: int, now: int, _words: Any, _at: int, out: Outbox) -> None:
+def on_sample_timer(s: State, p: int, now: int, _words: Any, _at: int, out: Outbox) -> None:
     """Let the sampler begin an exchange."""
     sample_on_timer(s.sampler, p, now, out)
 
 
 @rule
-def on_sample_request(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
+def on_sample_request(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
     """Let the sampler answer."""
     sample_on_request(s.sampler, p, now, words, at, out)
 
 
 @rule
-def on_sample_reply(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
+def on_sample_reply(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
     """Let the sampler take an answer."""
     sample_on_reply(s.sampler, p, now, words, at, out)
 

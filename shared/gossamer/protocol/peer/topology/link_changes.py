@@ -14,7 +14,7 @@ from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING
 from gossamer.protocol.peer.state.links import handle_in, is_refused
-from gossamer.protocol.peer.state.state import LINK_PLACES
+from gossamer.protocol.peer.state.state import LINK_PLACES, State
 from gossamer.protocol.peer.topology.candidate_filter import (
     either_way,
     judge_received,
@@ -26,7 +26,7 @@ from gossamer.protocol.peer.topology.utility import primary_ranges, range_utilit
 
 
 @rule
-def set_bars_by_links(s: Any, p: int) -> None:
+def set_bars_by_links(s: State, p: int) -> None:
     """Note what a candidate has to equal at least to take the place of a present neighbour."""
     work = s.work
     note_neighbours(s, p)
@@ -50,7 +50,7 @@ def set_bars_by_links(s: Any, p: int) -> None:
 
 
 @inline_rule
-def note_neighbours(s: Any, p: int) -> None:
+def note_neighbours(s: State, p: int) -> None:
     """Note which slot every neighbour has, for `slot_noted`."""
     work = s.work
     for k in range(s.links.shape[1]):
@@ -67,7 +67,7 @@ def place_of(handle: int) -> Any:
 
 
 @inline_rule
-def slot_noted(s: Any, handle: int) -> Any:
+def slot_noted(s: State, handle: int) -> Any:
     """The slot of the neighbour ``handle`` when `note_neighbours` was called, -1 if it was none.
 
     Two of three descriptors looked up here are neighbours': a scan of all slots for each would be
@@ -84,7 +84,7 @@ def slot_noted(s: Any, handle: int) -> Any:
 
 
 @rule
-def scan_noted(s: Any, handle: int) -> int:
+def scan_noted(s: State, handle: int) -> int:
     """What `slot_noted` finds, wherever places collide."""
     for k in range(s.links.shape[1]):
         if s.work.link_handle[k] == handle:
@@ -93,7 +93,7 @@ def scan_noted(s: Any, handle: int) -> int:
 
 
 @rule
-def lowest_utility(s: Any, p: int) -> float:
+def lowest_utility(s: State, p: int) -> float:
     """The utility of the worst friend, -1 where a friend's slot is empty, 2 without such slots.
 
     Leaves every neighbour's utility in `Work.link_utility`.
@@ -117,7 +117,7 @@ def lowest_utility(s: Any, p: int) -> float:
 
 
 @rule
-def received_bring_news(s: Any, p: int, words: Any, at: int, count: int) -> bool:
+def received_bring_news(s: State, p: int, words: Any, at: int, count: int) -> bool:
     """Whether one of the descriptors at ``words[at:]`` might earn a slot.
 
     Younger descriptors of neighbours take the place of older ones at once.
@@ -133,7 +133,7 @@ def received_bring_news(s: Any, p: int, words: Any, at: int, count: int) -> bool
 
 
 @rule
-def sample_brings_news(s: Any, p: int, now: int) -> bool:
+def sample_brings_news(s: State, p: int, now: int) -> bool:
     """The same for the random view of the peer sampling layer."""
     work = s.work
     for i in range(judge_sample(s, p)):
@@ -146,7 +146,7 @@ def sample_brings_news(s: Any, p: int, now: int) -> bool:
 
 
 @inline_rule
-def is_news(s: Any, p: int, word: int, profile: Any, at: int, utility: float) -> Any:
+def is_news(s: State, p: int, word: int, profile: Any, at: int, utility: float) -> Any:
     """Whether a descriptor tells of a peer to be seated, or of a neighbour to be seated anew.
 
     The younger descriptor of a neighbour that is where it was and as good a friend is taken in.
@@ -163,14 +163,14 @@ def is_news(s: Any, p: int, word: int, profile: Any, at: int, utility: float) ->
 
 
 @rule
-def is_newcomer(s: Any, p: int, word: int) -> bool:
+def is_newcomer(s: State, p: int, word: int) -> bool:
     """Whether somebody who is no neighbour may become one."""
     return not (word < 0 or handle_in(word) == s.sampler.handle[p] or is_refused(s, p, word))
 
 
 @rule
 def is_news_of_neighbour(
-    s: Any, p: int, k: int, word: int, profile: Any, at: int, utility: float
+    s: State, p: int, k: int, word: int, profile: Any, at: int, utility: float
 ) -> bool:
     """`is_news` where the descriptor differs from that in slot ``k`` in more than its age."""
     if word < 0 or s.links[p, k] <= word:

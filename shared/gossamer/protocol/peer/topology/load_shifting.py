@@ -27,7 +27,7 @@ from gossamer.protocol.peer.state.links import (
     settle_ring,
     write_own_descriptor,
 )
-from gossamer.protocol.peer.state.state import MALFORMED, SHIFTED
+from gossamer.protocol.peer.state.state import MALFORMED, SHIFTED, State
 
 
 @rule
@@ -43,7 +43,7 @@ def shifted_distance(gap: int, own_load: int, successor_load: int) -> int:
 
 
 @rule
-def shift_load(s: Any, p: int, out: Outbox) -> None:
+def shift_load(s: State, p: int, out: Outbox) -> None:
     """Let load fade by a round, and move the identifier if the successor carries too much."""
     if s.params.ring_links == 0:
         return
@@ -78,7 +78,7 @@ def shift_load(s: Any, p: int, out: Outbox) -> None:
 
 
 @rule
-def on_load_shifted(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def on_load_shifted(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
     """The predecessor has taken over part of our arc: our load is its new one, the average.
 
     It gets what we know of subscribers there (the paper does not say how it learns of them).

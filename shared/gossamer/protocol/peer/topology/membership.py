@@ -23,12 +23,12 @@ from gossamer.protocol.peer.state.links import (
     refresh_link,
     write_own_descriptor,
 )
-from gossamer.protocol.peer.state.state import MALFORMED
+from gossamer.protocol.peer.state.state import MALFORMED, State
 from gossamer.protocol.peer.topology.tman import is_well_formed, merge_links, send_links
 
 
 @rule
-def send_find_place(s: Any, to: int, words: Any, body: int, own: int, out: Outbox) -> None:
+def send_find_place(s: State, to: int, words: Any, body: int, own: int, out: Outbox) -> None:
     """Send a lookup for a newcomer's place one hop further: hops, the newcomer's descriptor."""
     size = DESCRIPTOR + descriptor_words(s)
     at = open_record(out, FIND_PLACE, to, own, size)
@@ -41,7 +41,7 @@ def send_find_place(s: Any, to: int, words: Any, body: int, own: int, out: Outbo
 
 
 @rule
-def on_join(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
+def on_join(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
     """Join through the peer whose descriptor the command carries."""
     size = descriptor_words(s)
     if words[at + LENGTH] != BODY + size:
@@ -59,7 +59,7 @@ def on_join(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
 
 
 @rule
-def on_find_place(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def on_find_place(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
     """Pass a newcomer's lookup on, or, as its successor-to-be, give it our links and seat it."""
     size = DESCRIPTOR + descriptor_words(s)
     if words[at + LENGTH] != BODY + size or words[at + BODY + HOPS] < 0:
@@ -81,21 +81,21 @@ def on_find_place(s: Any, p: int, _now: int, words: Any, at: int, out: Outbox) -
 
 
 @rule
-def on_place_found(s: Any, p: int, now: int, words: Any, at: int, _out: Outbox) -> None:
+def on_place_found(s: State, p: int, now: int, words: Any, at: int, _out: Outbox) -> None:
     """Take over the links of the successor-to-be as candidates."""
     if is_well_formed(s, p, words, at):
         merge_links(s, p, now, words, at)
 
 
 @rule
-def on_failure(s: Any, p: int, handle: int) -> None:
+def on_failure(s: State, p: int, handle: int) -> None:
     """Forget a peer that could not be reached, in all layers but the routing table."""
     forget(s.sampler, p, handle)
     drop_link(s, p, handle)
 
 
 @rule
-def find_place_elsewhere(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
+def find_place_elsewhere(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
     """Route a newcomer's lookup around the peer that could not be reached."""
     newcomer = handle_in(words[at + BODY + DESCRIPTOR])
     if s.params.reroute == 1 and newcomer != s.sampler.handle[p] and newcomer != words[at + TO]:

@@ -25,6 +25,7 @@ from gossamer.protocol.peer.state.links import (
     is_refused,
     settle_ring,
 )
+from gossamer.protocol.peer.state.state import State
 from gossamer.protocol.peer.topology.candidate_filter import (
     AFTER,
     BEFORE,
@@ -42,7 +43,7 @@ FRIENDS = 2
 
 
 @rule
-def begin_selection(s: Any, p: int) -> None:
+def begin_selection(s: State, p: int) -> None:
     """Empty all seats, and decide where small-world links are sought."""
     work = s.work
     for k in range(work.seat_word.shape[0]):
@@ -55,7 +56,7 @@ def begin_selection(s: Any, p: int) -> None:
 
 
 @rule
-def set_bars(s: Any, p: int) -> None:
+def set_bars(s: State, p: int) -> None:
     """Note what a candidate has to equal at least to be worth a closer look."""
     work = s.work
     ring = s.params.ring_links
@@ -79,7 +80,7 @@ def set_bars(s: Any, p: int) -> None:
 
 
 @inline_rule
-def sampled_word(s: Any, p: int, c: int, now: int) -> Any:
+def sampled_word(s: State, p: int, c: int, now: int) -> Any:
     """The first word of the descriptor in slot ``c`` of the random view.
 
     Newscast descriptors carry the time they were written at, which becomes an age here.
@@ -91,7 +92,7 @@ def sampled_word(s: Any, p: int, c: int, now: int) -> Any:
 
 
 @rule
-def set_targets(s: Any, p: int) -> None:
+def set_targets(s: State, p: int) -> None:
     """Decide where on the ring small-world links are sought."""
     draw_offsets(s, p)
     for k in range(s.params.small_world_links):
@@ -100,7 +101,7 @@ def set_targets(s: Any, p: int) -> None:
 
 
 @rule
-def offer_links(s: Any, p: int) -> None:
+def offer_links(s: State, p: int) -> None:
     """Seat peer ``p``'s present neighbours, of the utilities that `set_bars_by_links` found.
 
     Nobody else may be seated yet.
@@ -116,7 +117,7 @@ def offer_links(s: Any, p: int) -> None:
 
 
 @rule
-def seat_friends_in_order(s: Any, p: int) -> bool:
+def seat_friends_in_order(s: State, p: int) -> bool:
     """Seat all neighbours where they are, if all are friends and in order; else leave no seats.
 
     They are in order unless interests have changed. To offer one after another takes far longer.
@@ -142,7 +143,7 @@ def seat_friends_in_order(s: Any, p: int) -> bool:
 
 
 @rule
-def offer_received(s: Any, p: int, words: Any, at: int, count: int) -> None:
+def offer_received(s: State, p: int, words: Any, at: int, count: int) -> None:
     """Offer the slots to ``count`` descriptors, written in ``words`` from ``at`` on."""
     work = s.work
     size = 1 + s.link_profile.shape[2]
@@ -157,7 +158,7 @@ def offer_received(s: Any, p: int, words: Any, at: int, count: int) -> None:
 
 
 @rule
-def offer_sample(s: Any, p: int, now: int) -> None:
+def offer_sample(s: State, p: int, now: int) -> None:
     """Offer the slots to the random view of the peer sampling layer."""
     work = s.work
     first = 2 * s.links.shape[1] + 1
@@ -170,7 +171,9 @@ def offer_sample(s: Any, p: int, now: int) -> None:
 
 
 @rule
-def seat_candidate(s: Any, p: int, word: int, source: int, identifier: int, utility: float) -> None:
+def seat_candidate(
+    s: State, p: int, word: int, source: int, identifier: int, utility: float
+) -> None:
     """Find a seat for a candidate, unless it is no peer to be linked to, or seated already.
 
     Of two descriptors of one peer the younger counts.
@@ -192,7 +195,7 @@ def seat_candidate(s: Any, p: int, word: int, source: int, identifier: int, util
 
 
 @rule
-def seat_of(s: Any, handle: int) -> int:
+def seat_of(s: State, handle: int) -> int:
     """Which seat a peer has, -1 if none."""
     found = 0
     for k in range(s.links.shape[1]):
@@ -203,7 +206,7 @@ def seat_of(s: Any, handle: int) -> int:
 
 
 @rule
-def vacate(s: Any, k: int) -> None:
+def vacate(s: State, k: int) -> None:
     """Empty a seat; among ordered ones those behind it move up."""
     ring = s.params.ring_links
     s.work.seat_word[k] = -1
@@ -220,7 +223,7 @@ def vacate(s: Any, k: int) -> None:
 
 
 @inline_rule
-def swap_seats(s: Any, one: int, other: int) -> None:
+def swap_seats(s: State, one: int, other: int) -> None:
     """Exchange who sits in two seats."""
     work = s.work
     word, identifier = work.seat_word[one], work.seat_identifier[one]
@@ -234,7 +237,7 @@ def swap_seats(s: Any, one: int, other: int) -> None:
 
 
 @rule
-def find_seat(s: Any, p: int, word: int, source: int, identifier: int, utility: float) -> None:
+def find_seat(s: State, p: int, word: int, source: int, identifier: int, utility: float) -> None:
     """Send a candidate along the slots: it, or whom it displaces, until somebody holds nothing."""
     work = s.work
     hand = s.links.shape[1]
@@ -258,7 +261,7 @@ def find_seat(s: Any, p: int, word: int, source: int, identifier: int, utility: 
 
 
 @rule
-def enter_ring(s: Any, p: int, side: int) -> bool:
+def enter_ring(s: State, p: int, side: int) -> bool:
     """Let the candidate in hand have its place among the nearest of one side, the last leaving.
 
     Returns whether nobody is in hand now.
@@ -278,11 +281,11 @@ def enter_ring(s: Any, p: int, side: int) -> bool:
     while place > first and side_distance(s, p, side, work.seat_identifier[place - 1]) > away:
         swap_seats(s, place, place - 1)
         place -= 1
-    return work.seat_word[hand] < 0
+    return bool(work.seat_word[hand] < 0)
 
 
 @rule
-def enter_friends(s: Any, p: int) -> None:
+def enter_friends(s: State, p: int) -> None:
     """Let the candidate in hand have its place among the friends of highest utility.
 
     Equal utilities order by the distance of identifiers (exclusive or), which differs from peer to
@@ -305,7 +308,7 @@ def enter_friends(s: Any, p: int) -> None:
 
 
 @inline_rule
-def is_better_friend(s: Any, p: int, one: int, other: int) -> Any:
+def is_better_friend(s: State, p: int, one: int, other: int) -> Any:
     """Whether who sits in one seat makes a better friend than who sits in the other."""
     work = s.work
     if work.seat_utility[one] != work.seat_utility[other]:
@@ -315,7 +318,7 @@ def is_better_friend(s: Any, p: int, one: int, other: int) -> Any:
 
 
 @rule
-def write_selection(s: Any, p: int, words: Any, at: int) -> None:
+def write_selection(s: State, p: int, words: Any, at: int) -> None:
     """Let those seated be the neighbours of ``p``, profiles and all.
 
     Args:

@@ -5,12 +5,11 @@ Kleinberg's model as Symphony builds it (Vinifera, Sec. IV-B1, refs. [24] and [2
 
 from __future__ import annotations
 
-from typing import Any
-
 from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.peer.sampling.sampler import draw
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_BITS, clockwise
+from gossamer.protocol.peer.state.state import State
 
 HALF = 31
 HALF_MASK = (1 << HALF) - 1
@@ -18,7 +17,7 @@ SMALLEST_OCTAVE = 32
 
 
 @rule
-def draw_offsets(s: Any, p: int) -> None:
+def draw_offsets(s: State, p: int) -> None:
     """Draw, once, at what distances peer ``p`` seeks its small-world links.
 
     An offset holds two numbers of 31 bits: the scale, uniform over the octaves of the ring, and
@@ -37,7 +36,7 @@ def draw_offsets(s: Any, p: int) -> None:
 
 
 @rule
-def offset_distance(s: Any, p: int, k: int) -> int:
+def offset_distance(s: State, p: int, k: int) -> int:
     """The clockwise distance of ``p``'s small-world link ``k``.
 
     The smallest scale is that of the gap to the successor, so that offsets drawn before the ring

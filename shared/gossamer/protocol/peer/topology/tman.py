@@ -28,7 +28,7 @@ from gossamer.protocol.peer.state.links import (
     write_link,
     write_own_descriptor,
 )
-from gossamer.protocol.peer.state.state import MALFORMED
+from gossamer.protocol.peer.state.state import MALFORMED, State
 from gossamer.protocol.peer.topology.link_changes import (
     received_bring_news,
     sample_brings_news,
@@ -48,7 +48,7 @@ SAMPLER_DRAWS = 2
 
 
 @rule
-def select_neighbour(s: Any, p: int) -> int:
+def select_neighbour(s: State, p: int) -> int:
     """A neighbour chosen uniformly at random, or -1 where there is none (Sec. IV-B1)."""
     filled = count_links(s, p)
     if filled == 0:
@@ -57,7 +57,7 @@ def select_neighbour(s: Any, p: int) -> int:
 
 
 @rule
-def likely_neighbour(s: Any, p: int) -> int:
+def likely_neighbour(s: State, p: int) -> int:
     """Whom `select_neighbour` will choose unless ``p`` draws before; -1 if nobody."""
     filled = count_links(s, p)
     if filled == 0:
@@ -68,7 +68,7 @@ def likely_neighbour(s: Any, p: int) -> int:
 
 
 @rule
-def overlay_hint(s: Any, kind: int, soon: int, later: int) -> None:
+def overlay_hint(s: State, kind: int, soon: int, later: int) -> None:
     """Bring near row ``later``, and whom row ``soon`` will choose unless it draws before.
 
     A part with each of the records that a turn consists of: the processor fetches a few lines at a
@@ -85,14 +85,14 @@ def overlay_hint(s: Any, kind: int, soon: int, later: int) -> None:
 
 
 @inline_rule
-def approach_links(s: Any, p: int) -> None:
+def approach_links(s: State, p: int) -> None:
     """Bring near the links of row ``p``, and what an exchange of them touches."""
     for at in range(0, exchanged_words(s), CACHE_LINE_WORDS):
         prefetch(s.round, p, at)
 
 
 @inline_rule
-def approach_rest(s: Any, p: int) -> None:
+def approach_rest(s: State, p: int) -> None:
     """Bring near what lies behind the links in row ``p``, which routing reads."""
     end = row_words(s.round) - sampler_words(s.sampler)
     for at in range(exchanged_words(s), end, CACHE_LINE_WORDS):
@@ -100,7 +100,7 @@ def approach_rest(s: Any, p: int) -> None:
 
 
 @inline_rule
-def exchanged_words(s: Any) -> Any:
+def exchanged_words(s: State) -> Any:
     """How many words of a row an exchange of links touches, from `State.round` on.
 
     Round, primary attribute, successor and predecessor are a word each.
@@ -109,7 +109,7 @@ def exchanged_words(s: Any) -> Any:
 
 
 @inline_rule
-def count_links(s: Any, p: int) -> Any:
+def count_links(s: State, p: int) -> Any:
     """How many link slots are filled."""
     filled = 0
     for k in range(s.links.shape[1]):
@@ -118,7 +118,7 @@ def count_links(s: Any, p: int) -> Any:
 
 
 @rule
-def nth_neighbour(s: Any, p: int, filled: int, wanted: int) -> int:
+def nth_neighbour(s: State, p: int, filled: int, wanted: int) -> int:
     """The handle in the filled slot that ``wanted`` others come before."""
     if filled == s.links.shape[1]:
         return handle_in(s.links[p, wanted])
@@ -131,7 +131,7 @@ def nth_neighbour(s: Any, p: int, filled: int, wanted: int) -> int:
 
 
 @rule
-def send_links(s: Any, p: int, kind: int, to: int, out: Outbox) -> None:
+def send_links(s: State, p: int, kind: int, to: int, out: Outbox) -> None:
     """Send the own descriptor and all links: count, then descriptors."""
     size = descriptor_words(s)
     at = open_record(out, kind, to, s.sampler.handle[p], 1 + (s.links.shape[1] + 1) * size)
@@ -148,7 +148,7 @@ def send_links(s: Any, p: int, kind: int, to: int, out: Outbox) -> None:
 
 
 @rule
-def on_overlay_timer(s: Any, p: int, now: int, _words: Any, _at: int, out: Outbox) -> None:
+def on_overlay_timer(s: State, p: int, now: int, _words: Any, _at: int, out: Outbox) -> None:
     """A round of topology management begins: links age, and an exchange is started."""
     s.round[p] += 1
     age_links(s, p)
@@ -164,7 +164,7 @@ def on_overlay_timer(s: Any, p: int, now: int, _words: Any, _at: int, out: Outbo
 
 
 @rule
-def is_well_formed(s: Any, p: int, words: Any, at: int) -> bool:
+def is_well_formed(s: State, p: int, words: Any, at: int) -> bool:
     """Whether the number of descriptors that a record claims fits its length and our tables."""
     size = descriptor_words(s)
     count = 0
@@ -177,7 +177,7 @@ def is_well_formed(s: Any, p: int, words: Any, at: int) -> bool:
 
 
 @rule
-def merge_links(s: Any, p: int, now: int, words: Any, at: int) -> None:
+def merge_links(s: State, p: int, now: int, words: Any, at: int) -> None:
     """Merge links received with the own ones and a fresh random sample, and select."""
     first = at + BODY + 1
     count = words[at + BODY]
@@ -191,7 +191,7 @@ def merge_links(s: Any, p: int, now: int, words: Any, at: int) -> None:
 
 
 @rule
-def on_tman_request(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
+def on_tman_request(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
     """Answer with the own links as they were, then merge."""
     if is_well_formed(s, p, words, at):
         send_links(s, p, TMAN_REPLY, words[at + FROM], out)
@@ -199,7 +199,7 @@ def on_tman_request(s: Any, p: int, now: int, words: Any, at: int, out: Outbox) 
 
 
 @rule
-def on_tman_reply(s: Any, p: int, now: int, words: Any, at: int, _out: Outbox) -> None:
+def on_tman_reply(s: State, p: int, now: int, words: Any, at: int, _out: Outbox) -> None:
     """The second half of an exchange: merge."""
     if is_well_formed(s, p, words, at):
         merge_links(s, p, now, words, at)

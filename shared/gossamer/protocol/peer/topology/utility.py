@@ -10,6 +10,7 @@ from typing import Any
 from gossamer.protocol.kernel.rows.row_search import copy_row, index
 from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.peer.settings.profile import NOTHING, high_end, low_end
+from gossamer.protocol.peer.state.state import State
 
 
 @inline_rule
@@ -19,7 +20,7 @@ def shared_length(word: int, other: int) -> Any:
 
 
 @rule
-def overlaps(s: Any, p: int, profile: Any, at: int, attribute: int) -> bool:
+def overlaps(s: State, p: int, profile: Any, at: int, attribute: int) -> bool:
     """Whether the owner of a profile wants anything of ``attribute`` that peer ``p`` wants too.
 
     The profile stands at ``profile[at:]``.
@@ -37,7 +38,7 @@ def overlaps(s: Any, p: int, profile: Any, at: int, attribute: int) -> bool:
 
 
 @inline_rule
-def friend_utility(s: Any, p: int, profile: Any, at: int) -> float:
+def friend_utility(s: State, p: int, profile: Any, at: int) -> float:
     """Function I of ``p`` and the owner of the profile at ``profile[at:]``.
 
     |S_p and S_c| / |S_p or S_c| along p's primary attribute, 0 where they share nothing.
@@ -47,13 +48,13 @@ def friend_utility(s: Any, p: int, profile: Any, at: int) -> float:
 
 
 @inline_rule
-def primary_ranges(s: Any, p: int) -> Any:
+def primary_ranges(s: State, p: int) -> Any:
     """The word of a profile at which the ranges of p's primary attribute begin."""
     return s.params.first_range + s.primary[p] * s.params.profile_ranges
 
 
 @inline_rule
-def utility_along(s: Any, p: int, first: int, mine: int, profile: Any, at: int) -> float:
+def utility_along(s: State, p: int, first: int, mine: int, profile: Any, at: int) -> float:
     """`friend_utility`, for loops: with `primary_ranges` and the own first range given."""
     if s.params.profile_ranges == 1:
         return range_utility(mine, profile[index(at + first)])
@@ -71,7 +72,7 @@ def range_utility(word: int, other: int) -> float:
 
 
 @rule
-def ranges_utility(s: Any, p: int, profile: Any, at: int, first: int) -> float:
+def ranges_utility(s: State, p: int, profile: Any, at: int, first: int) -> float:
     """Function I of two unions of disjoint ranges, which stand from word ``first`` of a profile."""
     shared = 0
     lengths = 0
@@ -93,7 +94,7 @@ def ranges_utility(s: Any, p: int, profile: Any, at: int, first: int) -> float:
 
 
 @rule
-def select_primary_attribute(s: Any, p: int) -> None:
+def select_primary_attribute(s: State, p: int) -> None:
     """Algorithm 1: the attribute along which most candidates share an interest becomes primary.
 
     Candidates are the present neighbours and the random view. Only attributes that a subscription
@@ -129,7 +130,7 @@ def select_primary_attribute(s: Any, p: int) -> None:
 
 
 @rule
-def rank_of_attribute(s: Any, p: int, attribute: int) -> int:
+def rank_of_attribute(s: State, p: int, attribute: int) -> int:
     """How many neighbours and members of the random view share an interest in ``attribute``."""
     rank = 0
     for k in range(s.links.shape[1]):

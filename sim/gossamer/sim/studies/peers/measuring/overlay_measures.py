@@ -39,7 +39,7 @@ def ring_correctness(s: State, alive: Alive) -> float:
 
 
 @rule
-def sum_friend_utilities(s: Any, alive: Any, totals: Any) -> None:
+def sum_friend_utilities(s: State, alive: Any, totals: Any) -> None:
     """Add to ``totals`` the utility of all friend links of nodes online, and their number."""
     first = 2 * s.params.ring_links + s.params.small_world_links
     for p in range(len(alive)):

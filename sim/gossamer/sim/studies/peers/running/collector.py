@@ -33,6 +33,7 @@ from gossamer.protocol.peer.record_table.records import (
     WITHDRAW,
 )
 from gossamer.protocol.peer.rendezvous.delivery import is_false_positive, is_interested
+from gossamer.protocol.peer.state.state import State
 
 Int64s = npt.NDArray[np.int64]
 
@@ -103,7 +104,7 @@ def make_collector(nodes: int, slots: int, events: int, log_rows: int) -> Collec
 
 
 @rule
-def observe(c: Any, s: Any, words: Any, at: int, now: int) -> None:
+def observe(c: Any, s: State, words: Any, at: int, now: int) -> None:
     """Count one record; the observer that engines call."""
     kind = words[at + KIND]
     if kind >= KINDS:
@@ -116,7 +117,7 @@ def observe(c: Any, s: Any, words: Any, at: int, now: int) -> None:
 
 
 @rule
-def observe_event(c: Any, s: Any, words: Any, at: int) -> None:
+def observe_event(c: Any, s: State, words: Any, at: int) -> None:
     """Count an event message and, if its receiver does not want it, the burden."""
     event = words[at + BODY + EVENT_ID]
     node = words[at + TO]
