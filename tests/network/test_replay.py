@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from gossamer.replay.command import REAL, SIMULATED, Options, play
-from gossamer.replay.conductor import Played
+from gossamer.replay.controller import Played
 from gossamer.sim.results.results import read_results
 from gossamer.sim.studies.peers.inputs.publications import matching
 from support.node_processes import PATIENCE_S, Shell, end, wait_for_line
@@ -77,7 +77,7 @@ def play_and(folder: Path, at_round: int, do: Callable[[], None]) -> Played:
 
 def test_nothing_is_delivered_that_was_not_asked_for_and_nothing_twice(tmp_path: Path) -> None:
     plan = short_plan(tmp_path)
-    seen = play_and(tmp_path, -1, lambda: None).notebook
+    seen = play_and(tmp_path, -1, lambda: None).recorder
     assert len(seen.publications) == len([step for step in plan.steps if step.event >= 0])
     wanted = {
         event: set(np.flatnonzero(matching(plan.state, plan.values[made.number])).tolist())
@@ -93,8 +93,8 @@ def test_ctrl_c_stops_all_peers_and_keeps_what_was_seen(tmp_path: Path) -> None:
     played = play_and(tmp_path, 8, lambda: signal.raise_signal(signal.SIGINT))
     assert played.interrupted
     assert 8 <= played.cycles < 20
-    assert played.notebook.arrivals
-    assert not played.notebook.addresses, "peers that did not say that they stopped"
+    assert played.recorder.arrivals
+    assert not played.recorder.addresses, "peers that did not say that they stopped"
     assert not workers(os.getpid())
 
 
@@ -110,7 +110,7 @@ def test_a_process_of_peers_that_dies_is_replaced(tmp_path: Path) -> None:
     assert killed
     assert played.deaths == 1
     assert not played.interrupted
-    sessions = played.notebook.sessions
+    sessions = played.recorder.sessions
     again = {node for node in (0, 1, 2, 3) if len(sessions[node]) == 2}
     assert again in ({0, 2}, {1, 3}), "its peers, and no others, began anew"
 

@@ -12,7 +12,7 @@ import pytest
 
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.figures.vinifera.studies import BASELINE, RANDOM, SKEWED, VINIFERA
-from gossamer.spark.crunch.claims import check_claims, judge_claims
+from gossamer.spark.crunch.claims import check_claims, check_names
 from gossamer.spark.crunch.folders import Run
 from gossamer.spark.crunch.statistics import Value, half_width
 
@@ -58,7 +58,7 @@ def swept(folder: Path, seeds: Sequence[int]) -> tuple[list[Run], list[Value]]:
 
 def test_a_claim_is_judged_with_student_s_interval_of_a_mean(tmp_path: Path) -> None:
     runs, values = swept(tmp_path, seeds=(1, 2, 3, 4, 5))
-    (judged,) = judge_claims(["V3"], runs, values)
+    (judged,) = check_claims(["V3"], runs, values)
     assert (judged.claim.id, judged.claim.verdict, judged.seeds) == ("V3", "holds", 5)
     rows = {check.name: (check, low, high) for check, low, high in judged.rows()}
     there = np.array([one.value for one in values if "-1000-baseline-random" in one.run])
@@ -76,14 +76,14 @@ def test_a_claim_is_judged_with_student_s_interval_of_a_mean(tmp_path: Path) -> 
 def test_a_value_out_of_bounds_decides(tmp_path: Path) -> None:
     runs, values = swept(tmp_path, seeds=(1, 2))
     high = [attrs.evolve(one, value=0.9) if "vinifera-random" in one.run else one for one in values]
-    (judged,) = judge_claims(["V3"], runs, high)
+    (judged,) = check_claims(["V3"], runs, high)
     assert judged.claim.verdict == "differs"
     assert "Vinifera, random at 1,000 nodes 90.0 %" in judged.claim.reason
     assert "nan" not in judged.claim.reason
 
 
 def test_one_seed_has_no_interval(tmp_path: Path) -> None:
-    (judged,) = judge_claims(["V3"], *swept(tmp_path, seeds=(1,)))
+    (judged,) = check_claims(["V3"], *swept(tmp_path, seeds=(1,)))
     assert judged.seeds == 1
     assert all(math.isnan(end) for ends in judged.ends for end in ends)
 
@@ -93,6 +93,6 @@ def test_runs_that_decide_have_to_be_there(tmp_path: Path) -> None:
     some = [one for one in values if "baseline-skewed" not in one.run]
     expected = r"--claim is 'V6', expected runs of baseline \(skewed\) among"
     with pytest.raises(ScenarioError, match=expected):
-        judge_claims(["V6"], runs, some)
+        check_claims(["V6"], runs, some)
     with pytest.raises(ScenarioError, match="--claim is 'V9', expected one of V3, V6"):
-        check_claims(["V3", "V9"])
+        check_names(["V3", "V9"])

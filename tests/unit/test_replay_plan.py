@@ -14,8 +14,8 @@ from gossamer.protocol.content.language import parse_subscription
 from gossamer.protocol.peer.space.encoding import encode_event, encode_subscription
 from gossamer.protocol.peer.space.hashing import uniform_hashes
 from gossamer.replay.command import setup_of
-from gossamer.replay.notebook import Notebook
 from gossamer.replay.plan import PUBLISH, START, STOP, Plan
+from gossamer.replay.recorder import Recorder
 from gossamer.replay.tables import Accounts
 from gossamer.replay.worker import config_of
 from gossamer.sim.studies.peers.inputs.scenario import Subscriptions
@@ -59,14 +59,14 @@ def test_what_simulated_peers_did_gives_the_same_numbers_when_real_ones_report_i
 ) -> None:
     record = simulated(tmp_path).record()
     plan = short_plan(tmp_path)
-    notebook = Notebook(lambda at: at, ROUND_S)
+    recorder = Recorder(lambda at: at, ROUND_S)
     for node, at, up in sessions_of(plan):
         report = {"report": "started", "key": node, "address": "a"} if up else {"report": "stopped"}
-        notebook.take({"node": node, "at": at, **report})
+        recorder.take({"node": node, "at": at, **report})
     for event, time_s, publisher in zip(
         *(record.events[name].tolist() for name in ("event", "time_s", "publisher")), strict=True
     ):
-        notebook.take(
+        recorder.take(
             {
                 "report": "published",
                 "node": publisher,
@@ -80,8 +80,8 @@ def test_what_simulated_peers_did_gives_the_same_numbers_when_real_ones_report_i
         *(record.deliveries[name].tolist() for name in columns), strict=True
     ):
         told = {"hops": hops, "tree_hops": tree_hops, "latency_s": 0.0}
-        notebook.take({"report": "delivered", "node": node, "at": at, "id": 7 + event, **told})
-    found = Accounts(plan, notebook, plan.rounds).record("peers", {})
+        recorder.take({"report": "delivered", "node": node, "at": at, "id": 7 + event, **told})
+    found = Accounts(plan, recorder, plan.rounds).record("peers", {})
     assert record.events["expected"].sum() > 50
     for name in ("event", "cycle", "time_s", "publisher", "expected", "delivered"):
         np.testing.assert_array_equal(found.events[name], record.events[name], err_msg=name)

@@ -21,10 +21,10 @@ from gossamer.node.errors import ConfigurationError
 from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.security.joining import commands as security
 from gossamer.protocol.peer.state.state import COUNTER_NAMES
-from gossamer.replay.conductor import Conductor, Played, interrupts_noted
-from gossamer.replay.crew import Crew
+from gossamer.replay.controller import Controller, Played, interrupts_noted
 from gossamer.replay.lines import Setup
 from gossamer.replay.plan import Plan, make_plan
+from gossamer.replay.processes import ReplayProcesses
 from gossamer.replay.tables import Accounts
 from gossamer.sim.commands.destination import Destination, file_name, new_destination
 from gossamer.sim.commands.progress import Callback, progress_bars, stops_between_rounds
@@ -166,7 +166,7 @@ def _run(scenario: Scenario, options: Options, bars: Callback) -> tuple[RunRecor
         scenario = attrs.evolve(scenario, rounds=played.cycles)
         simulated = simulate(scenario, scenario_to_toml(scenario))
     totals = _totals(played)
-    real = Accounts(plan, played.notebook, played.cycles).record(REAL, totals)
+    real = Accounts(plan, played.recorder, played.cycles).record(REAL, totals)
     return (
         dataclasses.replace(
             simulated,
@@ -195,13 +195,13 @@ def play(plan: Plan, options: Options, bars: Callback) -> Played:
         peers = f"{len(plan.first)} real peers start, for {length_s:.0f} s"
         print(f"gossamer: {peers}", file=sys.stderr)
         _make_cluster(folder, plan.nodes)
-        crew = Crew(setup_of(plan, folder, options.speed), _processes(options))
+        workers = ReplayProcesses(setup_of(plan, folder, options.speed), _processes(options))
 
         def progress(done: int, total: int) -> None:
             bars(REAL, done, total)
 
         with unwrapped():
-            return trio.run(Conductor(plan, crew, options.speed, progress, noted).play)
+            return trio.run(Controller(plan, workers, options.speed, progress, noted).play)
 
 
 def _make_cluster(folder: Path, peers: int) -> None:
@@ -226,13 +226,13 @@ def _processes(options: Options) -> int:
 
 
 def _totals(played: Played) -> dict[str, int | float]:
-    counts = sum(played.notebook.tallies.values(), start=Counter[str]())
-    sessions = [one for each in played.notebook.sessions.values() for one in each]
+    counts = sum(played.recorder.tallies.values(), start=Counter[str]())
+    sessions = [one for each in played.recorder.sessions.values() for one in each]
     return {
         "starts": len(sessions),
-        "failed_starts": len(played.notebook.failures),
+        "failed_starts": len(played.recorder.failures),
         "replaced_processes": played.deaths,
-        "unpublished_events": len(played.notebook.unpublished),
+        "unpublished_events": len(played.recorder.unpublished),
         "rounds": counts["rounds"],
         "rounds_late": counts["rounds_late"],
         **{name: counts[name] for name in COUNTER_NAMES},

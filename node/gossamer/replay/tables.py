@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
-from gossamer.replay.notebook import Look, Notebook, Publication, Session
 from gossamer.replay.plan import Plan
+from gossamer.replay.recorder import Look, Publication, Recorder, Session
 from gossamer.sim.studies.peers.inputs.publications import due_at, matching, per_cycle_sums
 from gossamer.sim.studies.peers.measuring.overlay_measures import (
     in_degrees,
@@ -43,7 +43,7 @@ class Accounts:
     """
 
     plan: Plan
-    notebook: Notebook
+    recorder: Recorder
     cycles: int
 
     def record(self, name: str, totals: Mapping[str, int | float]) -> SystemRecord:
@@ -51,7 +51,7 @@ class Accounts:
         published = self._published()
         events = table_of_rows([self._event_row(*one) for one in published], EVENT_COLUMNS)
         deliveries = self._deliveries([event for event, _ in published])
-        looks = self.notebook.looks.get(self.plan.rounds, {})
+        looks = self.recorder.looks.get(self.plan.rounds, {})
         alive = self._mirror(looks)
         nodes = self._nodes([event for event, _ in published], alive)
         overlay = snapshot(self.plan.state, alive)
@@ -69,7 +69,7 @@ class Accounts:
     def _published(self) -> list[tuple[int, Publication]]:
         """Id and publication of the events that count, in the order of their numbers."""
         end_s = self.cycles * self.plan.scenario.round_s
-        known = self.notebook.publications.items()
+        known = self.recorder.publications.items()
         counting = [(event, made) for event, made in known if made.time_s < end_s]
         return sorted(counting, key=lambda one: one[1].number)
 
@@ -78,9 +78,9 @@ class Accounts:
     def _event_row(self, event: int, made: Publication) -> tuple[float, ...]:
         round_s = self.plan.scenario.round_s
         due = self._due(made)
-        passage = self.notebook.passages[event]
+        passage = self.recorder.passages[event]
         reached = np.array(
-            [(event, node) in self.notebook.arrivals for node in range(self.plan.nodes)]
+            [(event, node) in self.recorder.arrivals for node in range(self.plan.nodes)]
         )
         return (
             made.number,
@@ -91,7 +91,7 @@ class Accounts:
             int((due & reached).sum()),
             passage.received.total(),
             passage.uninterested.total(),
-            self.notebook.duplicates[event],
+            self.recorder.duplicates[event],
             passage.false_positives,
         )
 
@@ -106,21 +106,21 @@ class Accounts:
         return due_at(time_s, round_s, online, joined_s, leaves_s, wanting)
 
     def _session_at(self, node: int, time_s: float) -> Session | None:
-        sessions = self.notebook.sessions.get(node, [])
+        sessions = self.recorder.sessions.get(node, [])
         return next((one for one in sessions if one.joined_s <= time_s < one.left_s), None)
 
     def _deliveries(self, events: Sequence[int]) -> Table:
-        numbers = {event: self.notebook.publications[event].number for event in events}
+        numbers = {event: self.recorder.publications[event].number for event in events}
         rows = [
             (numbers[event], node, arrival.hops, arrival.tree_hops, arrival.time_s)
-            for (event, node), arrival in self.notebook.arrivals.items()
+            for (event, node), arrival in self.recorder.arrivals.items()
             if event in numbers
         ]
         return table_of_rows(rows, DELIVERY_COLUMNS)
 
     def _latencies(self) -> dict[str, float]:
         """Real seconds from publication to the application."""
-        arrivals = self.notebook.arrivals.values()
+        arrivals = self.recorder.arrivals.values()
         latencies = np.array([arrival.latency_s for arrival in arrivals])
         return {f"latency_p{share}_s": percentile(latencies, share) for share in (50, 99)}
 
@@ -134,7 +134,7 @@ class Accounts:
             alive[node] = True
             told = look.fields
             state.sampler.profile[node] = told["profile"]
-            rows = [self.notebook.keys.get(key, -1) for key in told["links"]]
+            rows = [self.recorder.keys.get(key, -1) for key in told["links"]]
             state.links[node] = rows
             state.link_profile[node] = told["link_profiles"]
             state.successor[node] = told["successor"]
@@ -145,7 +145,7 @@ class Accounts:
         nodes, state = self.plan.nodes, self.plan.state
         received, uninterested, burdened = (np.zeros(nodes, np.int64) for _ in range(3))
         for event in events:
-            passage = self.notebook.passages[event]
+            passage = self.recorder.passages[event]
             for counts, sums in (
                 (passage.received, received),
                 (passage.uninterested, uninterested),
@@ -153,7 +153,7 @@ class Accounts:
                 for node, count in counts.items():
                     sums[node] += count
             burdened[list(passage.uninterested)] += 1
-        forwarded = [self.notebook.forwarded[node] for node in range(nodes)]
+        forwarded = [self.recorder.forwarded[node] for node in range(nodes)]
         columns: dict[str, Any] = {
             "node": np.arange(nodes),
             "load": burdened / max(len(events), 1),
@@ -194,7 +194,7 @@ class Accounts:
             cycle,
             cycle * round_s,
             online,
-            self.notebook.tallies[cycle]["control"],
+            self.recorder.tallies[cycle]["control"],
             int((events["cycle"] == cycle).sum()),
             entries,
             ring,
@@ -204,7 +204,7 @@ class Accounts:
     def _look_row(self, cycle: int) -> tuple[float, float, int]:
         """Ring, friend links and table entries at the end of a cycle; NaN where nobody looked."""
         last = cycle + 1 == self.cycles
-        looks = self.notebook.looks.get(self.plan.rounds if last else cycle)
+        looks = self.recorder.looks.get(self.plan.rounds if last else cycle)
         if not looks:
             return float("nan"), float("nan"), 0
         state, alive = self.plan.state, self._mirror(looks)

@@ -163,9 +163,9 @@ def crunch(
 
     require_spark()
     if claims:
-        from gossamer.spark.crunch.claims import check_claims
+        from gossamer.spark.crunch.claims import check_names
 
-        check_claims(claims)
+        check_names(claims)
     runs = find_runs(results)
     settings = _session(master, memory, patience, log_level, conf)
     with disk_errors(out), spark_session(settings) as session:

@@ -19,8 +19,8 @@ from gossamer.sim.errors import ScenarioError
 from gossamer.sim.figures.common.claims import Check, Claim
 from gossamer.sim.figures.common.measurements import LOOKUP, PATH, TREE, Measurements
 from gossamer.sim.figures.common.points import Outcome, Point
-from gossamer.sim.figures.vinifera.claims import judge_v3
-from gossamer.sim.figures.vinifera.load import judge_v6
+from gossamer.sim.figures.vinifera.claims import check_v3
+from gossamer.sim.figures.vinifera.load import check_v6
 from gossamer.sim.figures.vinifera.studies import ATTRIBUTES, BASELINE, KINDS, SIZES, VINIFERA
 from gossamer.sim.results.results import SCENARIO_FILE
 from gossamer.sim.studies.peers.inputs.scenario import Scenario
@@ -49,7 +49,7 @@ def _attributes(scenario: Scenario) -> float:
 
 
 _STUDIES: Final[Mapping[str, _Study]] = MappingProxyType(
-    {"V3": _Study(SIZES, _nodes, judge_v3), "V6": _Study(ATTRIBUTES, _attributes, judge_v6)}
+    {"V3": _Study(SIZES, _nodes, check_v3), "V6": _Study(ATTRIBUTES, _attributes, check_v6)}
 )
 
 
@@ -73,14 +73,14 @@ class Judged:
         return [(check, low, high) for check, (low, high) in pairs]
 
 
-def check_claims(names: Sequence[str]) -> None:
+def check_names(names: Sequence[str]) -> None:
     """Raise `ScenarioError` for a claim that is not judged here."""
     for name in names:
         if name not in CLAIMS:
             raise ScenarioError(None, "--claim", name, f"one of {', '.join(CLAIMS)}")
 
 
-def judge_claims(
+def check_claims(
     names: Sequence[str], runs: Sequence[Run], values: Sequence[Value]
 ) -> list[Judged]:
     """The verdicts on claims, from the measures of runs.
@@ -93,7 +93,7 @@ def judge_claims(
     Raises:
         ScenarioError: a claim is not judged here, or runs that decide it are missing altogether.
     """
-    check_claims(names)
+    check_names(names)
     return [_judged(name, _outcomes(_STUDIES[name], runs, values)) for name in names]
 
 

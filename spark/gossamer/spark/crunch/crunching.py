@@ -143,9 +143,9 @@ def _crunch_alone(
     found = _crunched(runs, [small, large, workloads, _summaries(runs)], out)
     if claims:
         # Workers import this module as well, and have no use for the simulator.
-        from gossamer.spark.crunch.claims import judge_claims
+        from gossamer.spark.crunch.claims import check_claims
 
-        found = attrs.evolve(found, judged=judge_claims(claims, runs, found.values))
+        found = attrs.evolve(found, judged=check_claims(claims, runs, found.values))
     with whole_folder(out, replace=False) as folder:
         _write(found, folder)
         if plots:

@@ -130,7 +130,7 @@ class _Fed:
         self._broker.handle(self._now, neighbour(name), Frame(1, self._numbers[name], message))
 
 
-def judge_i1(measured: Sequence[Times]) -> Claim:
+def check_i1(measured: Sequence[Times]) -> Claim:
     """Table II: what covering costs, and what it saves."""
     times = {one.covering: one for one in measured}
     active, lazy, off = (times[covering] for covering in COVERINGS)
@@ -214,7 +214,7 @@ TABLE: Final = Part(
     tasks=lambda quick: [
         Measurement(subscriptions=1_500 if quick else 42_000, publications=300 if quick else 10_000)
     ],
-    judge=lambda outcomes: [judge_i1(outcomes[0])],
+    judge=lambda outcomes: [check_i1(outcomes[0])],
     tables=lambda outcomes: {"table_ii": _table(outcomes[0])},
     draw=lambda outcomes: [("incremental_table_ii", plot_times(outcomes[0]))],
 )

@@ -30,18 +30,18 @@ STUBS = (
 )
 
 
-def judge_costs(found: Outcomes) -> list[Claim]:
+def check_costs(found: Outcomes) -> list[Claim]:
     """T1 to T5, in order."""
     return [
-        judge_t1(found),
-        judge_t2(found),
-        judge_t3(found),
-        judge_t4(found),
-        judge_t5(found),
+        check_t1(found),
+        check_t2(found),
+        check_t3(found),
+        check_t4(found),
+        check_t5(found),
     ]
 
 
-def judge_t1(found: Outcomes) -> Claim:
+def check_t1(found: Outcomes) -> Claim:
     """Fig. 4: how much is gained by sampling more documents."""
     shares = sorted({one.share for one in found.select(SHARES, "MULT", LOCALIZED1)})
     least, most = shares[0], shares[-1]
@@ -77,7 +77,7 @@ def judge_t1(found: Outcomes) -> Claim:
     )
 
 
-def judge_t2(found: Outcomes) -> Claim:
+def check_t2(found: Outcomes) -> Claim:
     """Fig. 5: SemCast."""
     checks = []
     for locality in (LOCALIZED1, LOCALIZED2, UNIFORM):
@@ -114,7 +114,7 @@ def judge_t2(found: Outcomes) -> Claim:
     )
 
 
-def judge_t3(found: Outcomes) -> Claim:
+def check_t3(found: Outcomes) -> Claim:
     """Fig. 5: one tree made for the documents beside one that is not."""
     ratios = found.ratios("SPT", "SINGLE", LOCALIZED1)
     most = max(float(found.ratios("SPT", "SINGLE", where).max()) for where in _places(found))
@@ -152,7 +152,7 @@ def judge_t3(found: Outcomes) -> Claim:
     )
 
 
-def judge_t4(found: Outcomes) -> Claim:
+def check_t4(found: Outcomes) -> Claim:
     """Fig. 5(a): one tree, many trees, a tree a document."""
     localized = [where for where in (LOCALIZED1, LOCALIZED2) if where in _places(found)]
     checks = []
@@ -202,7 +202,7 @@ def judge_t4(found: Outcomes) -> Claim:
     )
 
 
-def judge_t5(found: Outcomes) -> Claim:
+def check_t5(found: Outcomes) -> Claim:
     """Fig. 5(c): nothing to divide where subscribers are anywhere."""
     trees = [one.trees for one in found.select(COSTS, "MULT", UNIFORM)]
     return Claim(

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from gossamer.sim.figures.common.checkout import CHECKOUT
 from gossamer.sim.figures.common.claims import Claim, write_claims
-from gossamer.sim.figures.dissemination.claims import judge_costs
+from gossamer.sim.figures.dissemination.claims import check_costs
 from gossamer.sim.figures.dissemination.found import Outcomes
-from gossamer.sim.figures.dissemination.grouping_claims import judge_grouping
+from gossamer.sim.figures.dissemination.grouping_claims import check_grouping
 from gossamer.sim.figures.dissemination.plots import draw
 from gossamer.sim.figures.dissemination.studies import FULL, QUICK, find_networks, plan_runs
 from gossamer.sim.results.plot_style import plot_style, save
@@ -49,7 +49,7 @@ def reproduce_trees(
     check_destination(out)
     runs = plan_runs(QUICK if quick else FULL, find_networks(checkout))
     found = Outcomes.of(run_tasks(runs, processes, progress))
-    claims = [*judge_costs(found), *judge_grouping(found)]
+    claims = [*check_costs(found), *check_grouping(found)]
     with whole_folder(Path(out), replace=False) as folder:
         write_claims(claims, folder)
         write_table(found.table(), folder / "costs.parquet")

@@ -23,12 +23,12 @@ from gossamer.sim.figures.dissemination.studies import (
 )
 
 
-def judge_grouping(found: Outcomes) -> list[Claim]:
+def check_grouping(found: Outcomes) -> list[Claim]:
     """T6 and T7."""
-    return [judge_t6(found), judge_t7(found)]
+    return [check_t6(found), check_t7(found)]
 
 
-def judge_t6(found: Outcomes) -> Claim:
+def check_t6(found: Outcomes) -> Claim:
     """Fig. 6 and 7: what mergers do to cost and duplicates."""
     checks = []
     for strategy in ("MULT", "MULT2"):
@@ -86,7 +86,7 @@ def judge_t6(found: Outcomes) -> Claim:
     )
 
 
-def judge_t7(found: Outcomes) -> Claim:
+def check_t7(found: Outcomes) -> Claim:
     """Fig. 6 and 8: both ways of grouping."""
     checks = [
         Check(

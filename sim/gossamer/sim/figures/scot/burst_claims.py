@@ -15,7 +15,7 @@ from gossamer.sim.figures.scot.studies import BURST
 _BELOW_A_SECOND = {DYNAMIC: 0.442, STATIC: 0.39, BID: 0.28}
 
 
-def judge_o6(found: Outcomes) -> Claim:
+def check_o6(found: Outcomes) -> Claim:
     """Bursts of 60,000 to 100,000 notifications a minute."""
     return Claim(
         id="O6",

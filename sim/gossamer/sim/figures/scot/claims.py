@@ -22,10 +22,10 @@ def third(paper: float) -> dict[str, Any]:
 
 def judge(found: Outcomes) -> list[Claim]:
     """The claims, in order."""
-    return [judge_o1(found), judge_o2(found), judge_o3(found), judge_o4(found), judge_o5(found)]
+    return [check_o1(found), check_o2(found), check_o3(found), check_o4(found), check_o5(found)]
 
 
-def judge_o1(found: Outcomes) -> Claim:
+def check_o1(found: Outcomes) -> Claim:
     """Fig. 9(a): messages of subscription broadcast."""
     most = found.places(SUBSCRIBERS)[-1]
 
@@ -69,7 +69,7 @@ def judge_o1(found: Outcomes) -> Claim:
     )
 
 
-def judge_o2(found: Outcomes) -> Claim:
+def check_o2(found: Outcomes) -> Claim:
     """Fig. 9(b): subscription delay."""
     places = found.places(SUBSCRIBERS)
 
@@ -109,7 +109,7 @@ def judge_o2(found: Outcomes) -> Claim:
     )
 
 
-def judge_o3(found: Outcomes) -> Claim:
+def check_o3(found: Outcomes) -> Claim:
     """Fig. 9(c), 9(d): notification delay and messages."""
     places = found.places(SUBSCRIBERS)
     fewest, most = (
@@ -148,7 +148,7 @@ def judge_o3(found: Outcomes) -> Claim:
     )
 
 
-def judge_o4(found: Outcomes) -> Claim:
+def check_o4(found: Outcomes) -> Claim:
     """Fig. 10(a), 10(d): matching."""
     places = found.places(SUBSCRIBERS)
     fewest, most = (
@@ -200,7 +200,7 @@ def judge_o4(found: Outcomes) -> Claim:
     )
 
 
-def judge_o5(found: Outcomes) -> Claim:
+def check_o5(found: Outcomes) -> Claim:
     """Fig. 10(b), 10(c): more publishers."""
     return Claim(
         id="O5",
@@ -237,7 +237,7 @@ _OTHER_WAYS = (
 )
 
 
-def judge_o7(found: Outcomes) -> Claim:
+def check_o7(found: Outcomes) -> Claim:
     """Sec. 5 and Fig. 7: no duplicates, shortest trees, and the worked examples."""
     runs = [one for one in found.found if one.run.routing in (STATIC, DYNAMIC)]
     paper = {"static": 6, "7(b)": 6, "7(c)": 4, "7(d)": 5}

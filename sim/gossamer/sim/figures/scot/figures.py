@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from gossamer.sim.figures.common.claims import Claim, write_claims
-from gossamer.sim.figures.scot.burst_claims import judge_o6
-from gossamer.sim.figures.scot.claims import judge, judge_o7
+from gossamer.sim.figures.scot.burst_claims import check_o6
+from gossamer.sim.figures.scot.claims import check_o7, judge
 from gossamer.sim.figures.scot.found import Outcomes
 from gossamer.sim.figures.scot.plots import draw
 from gossamer.sim.figures.scot.studies import (
@@ -55,7 +55,7 @@ def reproduce_scot(
     workload = find_quotes(plan.quotes, Path.cwd())
     found = run_tasks(plan_runs(plan, workload), processes, progress)
     outcomes = Outcomes(found)
-    claims = [*judge(outcomes), judge_o6(outcomes), judge_o7(outcomes)]
+    claims = [*judge(outcomes), check_o6(outcomes), check_o7(outcomes)]
     with whole_folder(Path(out), replace=False) as folder:
         write_claims(claims, folder)
         write_table(_runs(found), folder / "runs.parquet")

@@ -29,7 +29,7 @@ _CAUSE = (
 )
 
 
-def judge_v8(found: Measurements, trace: Trace) -> Claim:
+def check_v8(found: Measurements, trace: Trace) -> Claim:
     """Fig. 5(a): hit ratio over time."""
     checks = []
     for kind in KINDS:
@@ -77,7 +77,7 @@ def judge_v8(found: Measurements, trace: Trace) -> Claim:
     )
 
 
-def judge_v9(found: Measurements, trace: Trace) -> Claim:
+def check_v9(found: Measurements, trace: Trace) -> Claim:
     """Fig. 5(b): traffic overhead over time."""
     return Claim(
         id="V9",
@@ -100,7 +100,7 @@ def judge_v9(found: Measurements, trace: Trace) -> Claim:
     )
 
 
-def judge_v10(found: Measurements, trace: Trace) -> Claim:
+def check_v10(found: Measurements, trace: Trace) -> Claim:
     """Fig. 5(c): path length over time."""
     return Claim(
         id="V10",

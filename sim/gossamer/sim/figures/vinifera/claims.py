@@ -16,8 +16,8 @@ import numpy as np
 
 from gossamer.sim.figures.common.claims import HOPS, RATIO, SHARE, Check, Claim
 from gossamer.sim.figures.common.measurements import LOOKUP, OVERHEAD, PATH, TREE, Measurements
-from gossamer.sim.figures.vinifera.churn import judge_v8, judge_v9, judge_v10
-from gossamer.sim.figures.vinifera.load import judge_v5, judge_v6, judge_v7
+from gossamer.sim.figures.vinifera.churn import check_v8, check_v9, check_v10
+from gossamer.sim.figures.vinifera.load import check_v5, check_v6, check_v7
 from gossamer.sim.figures.vinifera.studies import (
     BASELINE,
     FRIENDS,
@@ -35,22 +35,22 @@ from gossamer.sim.figures.vinifera.studies import (
 def judge(found: Measurements, trace: Trace) -> list[Claim]:
     """All ten claims, in order."""
     steady: list[Callable[[Measurements], Claim]] = [
-        judge_v1,
-        judge_v2,
-        judge_v3,
-        judge_v4,
-        judge_v5,
-        judge_v6,
-        judge_v7,
+        check_v1,
+        check_v2,
+        check_v3,
+        check_v4,
+        check_v5,
+        check_v6,
+        check_v7,
     ]
-    under_churn = [judge_v8, judge_v9, judge_v10]
+    under_churn = [check_v8, check_v9, check_v10]
     return [
-        *(judge_one(found) for judge_one in steady),
-        *(judge_one(found, trace) for judge_one in under_churn),
+        *(check_one(found) for check_one in steady),
+        *(check_one(found, trace) for check_one in under_churn),
     ]
 
 
-def judge_v1(found: Measurements) -> Claim:
+def check_v1(found: Measurements) -> Claim:
     """Fig. 3(a): overhead by number of friend links."""
     return Claim(
         id="V1",
@@ -111,7 +111,7 @@ def _overhead_by_friends(found: Measurements, study: str, where: str) -> list[Ch
     ]
 
 
-def judge_v2(found: Measurements) -> Claim:
+def check_v2(found: Measurements) -> Claim:
     """Fig. 3(b): path length by number of friend links."""
     checks = []
     for study, where in _friend_studies(found):
@@ -152,7 +152,7 @@ def judge_v2(found: Measurements) -> Claim:
     )
 
 
-def judge_v3(found: Measurements) -> Claim:
+def check_v3(found: Measurements) -> Claim:
     """Fig. 4(a): overhead by network size."""
     checks = []
     for system, kind in ((BASELINE, RANDOM), (VINIFERA, RANDOM), (BASELINE, SKEWED)):
@@ -218,7 +218,7 @@ def _overhead_at_size(found: Measurements, nodes: float) -> list[Check]:
     ]
 
 
-def judge_v4(found: Measurements) -> Claim:
+def check_v4(found: Measurements) -> Claim:
     """Fig. 4(b): path length by network size."""
     checks = []
     for nodes in _reference_sizes(found):

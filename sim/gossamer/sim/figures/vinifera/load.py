@@ -18,7 +18,7 @@ from gossamer.sim.figures.vinifera.studies import (
 )
 
 
-def judge_v5(found: Measurements) -> Claim:
+def check_v5(found: Measurements) -> Claim:
     """Fig. 4(c), 4(d): overhead and path length by number of attributes."""
 
     def ratios(measure: str, kind: str) -> Floats:
@@ -95,7 +95,7 @@ def judge_v5(found: Measurements) -> Claim:
     )
 
 
-def judge_v6(found: Measurements) -> Claim:
+def check_v6(found: Measurements) -> Claim:
     """Fig. 4(e): load for 1, 2 and 3 attributes."""
 
     def worst(measure: str, system: str, kind: str) -> float:
@@ -153,7 +153,7 @@ def judge_v6(found: Measurements) -> Claim:
     )
 
 
-def judge_v7(found: Measurements) -> Claim:
+def check_v7(found: Measurements) -> Claim:
     """Fig. 4(f): hit ratio by publication rate when nodes drop what exceeds X a round."""
 
     def hits(system: str, kind: str, rate: float) -> float:

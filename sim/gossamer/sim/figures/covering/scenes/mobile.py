@@ -12,7 +12,7 @@ from typing import Final
 
 from gossamer.sim.figures.common.claims import Claim
 from gossamer.sim.figures.common.parts import Part
-from gossamer.sim.figures.covering.scenes.mobile_claims import judge_i5, judge_p9
+from gossamer.sim.figures.covering.scenes.mobile_claims import check_i5, check_p9
 from gossamer.sim.figures.covering.scenes.mobile_studies import plan_mobile
 from gossamer.sim.figures.covering.scenes.scene_plots import draw_mobile
 from gossamer.sim.figures.covering.scenes.scenes import Scenes, Seen
@@ -20,7 +20,7 @@ from gossamer.sim.figures.covering.scenes.scenes import Scenes, Seen
 
 def _judge(outcomes: Sequence[Sequence[Seen]]) -> list[Claim]:
     found = Scenes.of(outcomes)
-    return [judge_p9(found), judge_i5(found)]
+    return [check_p9(found), check_i5(found)]
 
 
 MOBILE: Final = Part(

@@ -29,7 +29,7 @@ from gossamer.sim.figures.covering.scenes.mobile_studies import (
 from gossamer.sim.figures.covering.scenes.scenes import Scenes
 
 
-def judge_p9(found: Scenes) -> Claim:
+def check_p9(found: Scenes) -> Claim:
     """Fig. 12: queues, tables and false positives of the game."""
     return Claim(
         id="P9",
@@ -129,7 +129,7 @@ def _wasted_below(found: Scenes) -> float:
     return float(wasted[lower].sum() / max(1, wasted.sum()))
 
 
-def judge_i5(found: Scenes) -> Claim:
+def check_i5(found: Scenes) -> Claim:
     """Fig. 9: delays, queues and tables in the rush hour."""
 
     def value(measure: str, covering: str) -> float:

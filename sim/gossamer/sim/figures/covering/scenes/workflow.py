@@ -29,7 +29,7 @@ from gossamer.sim.figures.covering.scenes.workflow_studies import (
 )
 
 
-def judge_i6(found: Scenes) -> Claim:
+def check_i6(found: Scenes) -> Claim:
     """Fig. 10: worst delays, core queues, tables."""
 
     def value(measure: str, covering: str) -> float:
@@ -114,7 +114,7 @@ def _note(found: Scenes) -> str:
 
 
 def _judge(outcomes: Sequence[Sequence[Seen]]) -> list[Claim]:
-    return [judge_i6(Scenes.of(outcomes))]
+    return [check_i6(Scenes.of(outcomes))]
 
 
 WORKFLOWS: Final = Part(

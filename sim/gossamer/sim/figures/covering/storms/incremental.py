@@ -11,12 +11,12 @@ from gossamer.sim.figures.covering.storms.found import Outcomes
 from gossamer.sim.figures.covering.storms.studies import ACTIVE, INCREMENTAL, LAZY, PACKED
 
 
-def judge_incremental(found: Outcomes) -> list[Claim]:
+def check_incremental(found: Outcomes) -> list[Claim]:
     """I2 to I4, in order."""
-    return [judge_i2(found), judge_i3(found), judge_i4(found)]
+    return [check_i2(found), check_i3(found), check_i4(found)]
 
 
-def judge_i2(found: Outcomes) -> Claim:
+def check_i2(found: Outcomes) -> Claim:
     """Fig. 6(a), 6(b): delays and queues."""
     most = _default(found)
 
@@ -114,7 +114,7 @@ def judge_i2(found: Outcomes) -> Claim:
     )
 
 
-def judge_i3(found: Outcomes) -> Claim:
+def check_i3(found: Outcomes) -> Claim:
     """Fig. 6(c): triggered messages along the core."""
     most = _default(found)
     active = found.one(INCREMENTAL, ACTIVE, most)
@@ -155,7 +155,7 @@ def judge_i3(found: Outcomes) -> Claim:
     )
 
 
-def judge_i4(found: Outcomes) -> Claim:
+def check_i4(found: Outcomes) -> Claim:
     """Fig. 6(d), 7: numbers of triggered subscriptions."""
     numbers, tables = found.series("table_core", INCREMENTAL, ACTIVE)
     _, small = found.series("table_core", INCREMENTAL, INCREMENTAL)

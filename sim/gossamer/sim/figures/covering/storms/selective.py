@@ -19,18 +19,18 @@ from gossamer.sim.figures.covering.storms.studies import (
 )
 
 
-def judge_comparison(found: Outcomes) -> list[Claim]:
+def check_comparison(found: Outcomes) -> list[Claim]:
     """P1 to P5, in order."""
     return [
-        judge_p1(found),
-        judge_p2(found),
-        judge_p3(found),
-        judge_p4(found),
-        judge_p5(found),
+        check_p1(found),
+        check_p2(found),
+        check_p3(found),
+        check_p4(found),
+        check_p5(found),
     ]
 
 
-def judge_p1(found: Outcomes) -> Claim:
+def check_p1(found: Outcomes) -> Claim:
     """Fig. 7(a): publication delay 600 s after the unsubscriptions."""
 
     def delay(covering: str) -> float:
@@ -92,7 +92,7 @@ def judge_p1(found: Outcomes) -> Claim:
     )
 
 
-def judge_p2(found: Outcomes) -> Claim:
+def check_p2(found: Outcomes) -> Claim:
     """Fig. 7(d): triggered messages along the core."""
 
     def last(covering: str) -> float:
@@ -159,7 +159,7 @@ def judge_p2(found: Outcomes) -> Claim:
     )
 
 
-def judge_p3(found: Outcomes) -> Claim:
+def check_p3(found: Outcomes) -> Claim:
     """Fig. 7(e): input queues of the core."""
     longest = found.value("queue_max", COMPARED, ACTIVE)
 
@@ -210,7 +210,7 @@ def judge_p3(found: Outcomes) -> Claim:
     )
 
 
-def judge_p4(found: Outcomes) -> Claim:
+def check_p4(found: Outcomes) -> Claim:
     """Fig. 7(b): routing tables at the core at the end."""
 
     def tables(covering: str) -> float:
@@ -257,7 +257,7 @@ def judge_p4(found: Outcomes) -> Claim:
     )
 
 
-def judge_p5(found: Outcomes) -> Claim:
+def check_p5(found: Outcomes) -> Claim:
     """Fig. 7(c): false positives."""
     others = sum(
         found.value("false_positives", COMPARED, covering) for covering in (ACTIVE, LAZY, PACKED)

@@ -16,12 +16,12 @@ import numpy as np
 from gossamer.sim.figures.common.claims import Claim
 from gossamer.sim.figures.common.parts import Part
 from gossamer.sim.figures.covering.storms.found import Outcomes
-from gossamer.sim.figures.covering.storms.incremental import judge_incremental
+from gossamer.sim.figures.covering.storms.incremental import check_incremental
 from gossamer.sim.figures.covering.storms.plots import draw_storms
 from gossamer.sim.figures.covering.storms.runs import Found, Storms
-from gossamer.sim.figures.covering.storms.selective import judge_comparison
+from gossamer.sim.figures.covering.storms.selective import check_comparison
 from gossamer.sim.figures.covering.storms.studies import FULL, QUICK, plan_storms
-from gossamer.sim.figures.covering.storms.sweeps import judge_sweeps
+from gossamer.sim.figures.covering.storms.sweeps import check_sweeps
 from gossamer.sim.study.records import Column, Table
 
 
@@ -31,7 +31,7 @@ def _tasks(quick: bool) -> list[Storms]:
 
 def _judge(outcomes: Sequence[Sequence[Found]]) -> list[Claim]:
     found = Outcomes.of(outcomes)
-    return [*judge_comparison(found), *judge_sweeps(found), *judge_incremental(found)]
+    return [*check_comparison(found), *check_sweeps(found), *check_incremental(found)]
 
 
 def _tables(outcomes: Sequence[Sequence[Found]]) -> dict[str, Table]:

@@ -19,12 +19,12 @@ from gossamer.sim.figures.covering.storms.studies import (
 )
 
 
-def judge_sweeps(found: Outcomes) -> list[Claim]:
+def check_sweeps(found: Outcomes) -> list[Claim]:
     """P6 to P8, in order."""
-    return [judge_p6(found), judge_p7(found), judge_p8(found)]
+    return [check_p6(found), check_p7(found), check_p8(found)]
 
 
-def judge_p6(found: Outcomes) -> Claim:
+def check_p6(found: Outcomes) -> Claim:
     """Fig. 8: fewer unsubscriptions in the same time."""
     numbers, active = found.series("judged_s", UNSUBSCRIPTIONS, ACTIVE)
     _, selective = found.series("judged_s", UNSUBSCRIPTIONS, SELECTIVE)
@@ -62,7 +62,7 @@ def judge_p6(found: Outcomes) -> Claim:
     )
 
 
-def judge_p7(found: Outcomes) -> Claim:
+def check_p7(found: Outcomes) -> Claim:
     """Fig. 9: covering degrees."""
     degrees, tables = found.series("table_core", DEGREES, ACTIVE)
     _, small = found.series("table_core", DEGREES, SELECTIVE)
@@ -121,7 +121,7 @@ def judge_p7(found: Outcomes) -> Claim:
     )
 
 
-def judge_p8(found: Outcomes) -> Claim:
+def check_p8(found: Outcomes) -> Claim:
     """Fig. 10: subscriptions that are clustered in the overlay."""
     return Claim(
         id="P8",

@@ -64,7 +64,7 @@ class Look:
 
 
 @attrs.define(eq=False)
-class Notebook:
+class Recorder:
     """Collects reports; `take` is for the crew.
 
     Attributes:

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 import attrs
 import trio
 
-from gossamer.replay.crew import Crew
-from gossamer.replay.notebook import Notebook
 from gossamer.replay.plan import PUBLISH, START, Plan, Step
+from gossamer.replay.processes import ReplayProcesses
+from gossamer.replay.recorder import Recorder
 
 # Addresses that a peer is given to join by; one of them may just be stopping.
 CONTACTS = 3
@@ -37,7 +37,7 @@ class Played:
         deaths: processes that died and were replaced.
     """
 
-    notebook: Notebook
+    recorder: Recorder
     cycles: int
     interrupted: bool
     deaths: int
@@ -54,7 +54,7 @@ def interrupts_noted() -> Iterator[Sequence[int]]:
         signal.signal(signal.SIGINT, before)
 
 
-class Conductor:
+class Controller:
     """One replay.
 
     Args:
@@ -68,14 +68,14 @@ class Conductor:
     def __init__(
         self,
         plan: Plan,
-        crew: Crew,
+        workers: ReplayProcesses,
         speed: float,
         progress: Progress,
         noted: Sequence[int] = (),
     ) -> None:
         self._plan = plan
         self._noted = noted
-        self._crew = crew
+        self._workers = workers
         self._speed = speed
         self._progress = progress
         self._draws = random.Random(plan.scenario.seed)
@@ -84,10 +84,10 @@ class Conductor:
         self._interrupts = 0
         self._wanted: set[int] = set()
         self._news = trio.Event()
-        self._notebook = Notebook(self._time_s, plan.scenario.round_s)
-        self._notebook.on_change = self._tell_news
-        crew.on_report = self._notebook.take
-        crew.on_loss = self._replace
+        self._recorder = Recorder(self._time_s, plan.scenario.round_s)
+        self._recorder.on_change = self._tell_news
+        workers.on_report = self._recorder.take
+        workers.on_loss = self._replace
 
     async def play(self) -> Played:
         """Play all of it, or as much as there is time for until Ctrl-C.
@@ -98,7 +98,7 @@ class Conductor:
         """
         cycles = 0
         async with trio.open_nursery() as nursery:
-            await nursery.start(self._crew.run)
+            await nursery.start(self._workers.run)
             async with trio.open_nursery() as watching:
                 await watching.start(self._watch_signals, nursery.cancel_scope)
                 with self._scope:
@@ -106,12 +106,12 @@ class Conductor:
                     await self._play_steps()
                 cycles = self._cycle()
                 await self._look(self._plan.rounds)
-                self._crew.dismiss()
-                await self._crew.ended.wait()
+                self._workers.dismiss()
+                await self._workers.ended.wait()
                 watching.cancel_scope.cancel()
         if self._interrupts > 1:
             raise KeyboardInterrupt
-        return Played(self._notebook, cycles, self._interrupts > 0, self._crew.deaths)
+        return Played(self._recorder, cycles, self._interrupts > 0, self._workers.deaths)
 
     async def _watch_signals(
         self, everything: trio.CancelScope, task_status: trio.TaskStatus[None]
@@ -154,7 +154,7 @@ class Conductor:
             for node in wave:
                 self._start(node)
             with trio.move_on_after(PATIENCE_S):
-                while not all(map(self._notebook.has_answered, wave)):
+                while not all(map(self._recorder.has_answered, wave)):
                     await self._next_news()
             size *= 2
         self._began = time.monotonic()
@@ -175,23 +175,23 @@ class Conductor:
             self._start(step.node)
         elif step.do == PUBLISH:
             values = self._plan.event(step.event)
-            self._crew.tell(step.node, do="publish", event=step.event, values=values)
+            self._workers.tell(step.node, do="publish", event=step.event, values=values)
         else:
             self._wanted.discard(step.node)
-            self._crew.tell(step.node, do="stop")
+            self._workers.tell(step.node, do="stop")
 
     def _start(self, node: int) -> None:
         self._wanted.add(node)
-        known = [address for other, address in self._notebook.addresses.items() if other != node]
+        known = [address for other, address in self._recorder.addresses.items() if other != node]
         contacts = self._draws.sample(known, min(CONTACTS, len(known)))
-        self._crew.tell(node, do="start", contacts=contacts)
+        self._workers.tell(node, do="start", contacts=contacts)
 
     def _replace(self, worker: int) -> None:
         """Start the peers of a process that died again, in the one that took its place."""
         now = time.monotonic()
-        lost = [one for one in range(self._plan.nodes) if self._crew.worker_of(one) == worker]
+        lost = [one for one in range(self._plan.nodes) if self._workers.worker_of(one) == worker]
         for node in lost:
-            self._notebook.lose(node, now)
+            self._recorder.lose(node, now)
         for node in lost:
             if node in self._wanted:
                 self._start(node)
@@ -202,14 +202,14 @@ class Conductor:
         scenario = self._plan.scenario
         for cycle in range(0, self._plan.rounds, scenario.measure_every):
             await self._until((cycle + 1) * scenario.round_s)
-            self._crew.tell_all(do="look", number=cycle)
+            self._workers.tell_all(do="look", number=cycle)
 
     async def _look(self, number: int) -> None:
         """Have all peers that run tell what they look like, and wait for it."""
-        expected = set(self._notebook.addresses)
-        self._crew.tell_all(do="look", number=number)
+        expected = set(self._recorder.addresses)
+        self._workers.tell_all(do="look", number=number)
         with trio.move_on_after(LOOK_S):
-            while not expected <= set(self._notebook.looks[number]):
+            while not expected <= set(self._recorder.looks[number]):
                 await self._next_news()
 
     async def _show_progress(self) -> None:

@@ -1,6 +1,6 @@
 """The processes that hold the peers: started, fed with commands, watched over, stopped.
 
-A worker that dies is replaced, and whoever ran in it is told (`Crew.on_loss`). Should this process
+A worker that dies is replaced, which `ReplayProcesses.on_loss` hears of. Should this process
 die itself, the workers' input ends, and they with it.
 """
 
@@ -35,7 +35,7 @@ class _Worker:
     deaths: int = 0
 
 
-class Crew:
+class ReplayProcesses:
     """Workers with an equal share of the peers each.
 
     Attributes:
