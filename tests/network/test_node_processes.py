@@ -249,7 +249,7 @@ def test_a_revoked_peer_says_so_and_publishes_nothing(shell: Shell) -> None:
     with shell.node("desk", "--set", f'listen.addresses=["{address}"]'):
         peers = f'discovery.peers=["{address}"]'
         with shell.node("kitchen", "--set", peers, "--set", "page.enabled=false") as node:
-            wait_for_log(node, "this peer is revoked")
+            wait_for_log(node, "this peer is revoked", since_start=True)
             refused = shell.run("pub", "--folder", "kitchen", *event)
             assert refused.stdout == ""
             assert_sentence(refused, r"this peer \([0-9a-f]{16}\) is revoked")
@@ -300,7 +300,7 @@ def test_a_revoked_broker_says_so_and_publishes_nothing(shell: Shell) -> None:
         shell.node("desk", *quiet, "--set", f'listen.addresses=["{address}"]'),
         shell.node("kitchen", *quiet, "--neighbour", address) as node,
     ):
-        wait_for_log(node, "this peer is revoked")
+        wait_for_log(node, "this peer is revoked", since_start=True)
         shell.ok("advertise", "--folder", "kitchen", "--name", "ada", "price > 0")
         event = ("pub", "--folder", "kitchen", "--name", "ada", "price=1")
         assert_sentence(shell.run(*event), "is revoked")

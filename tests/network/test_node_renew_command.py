@@ -88,7 +88,7 @@ def test_an_expired_peer_is_back_with_its_folder_and_the_names_of_its_applicatio
             assert "certificate expired" in status["troubles"][0]
             said = shell.ok("node", "renew", "kitchen")
             assert said.startswith("the certificate of peer 'kitchen' is valid until")
-            wait_for_log(node, "certificate is renewed")
+            wait_for_log(node, "certificate is renewed", since_start=True)
             for _ in range(200):
                 status = json.loads(shell.ok("node", "status", "kitchen", "--json"))
                 if status["connections"]:
@@ -115,7 +115,7 @@ def test_running_nodes_renew_in_time_and_use_what_they_got(shell: Shell, role: s
     with shell.node("kitchen", *options, *other) as node:
         with shell.node("desk", *options, *listen) as holder:
             assert wait_for_log(holder, "a certificate is renewed")["peer"] == key_text(old.key)
-            wait_for_log(node, "certificate is renewed")
+            wait_for_log(node, "certificate is renewed", since_start=True)
             assert connections(shell, "kitchen") == 1
         with shell.node("desk", *options, *listen):
             for _ in range(200):

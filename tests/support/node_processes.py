@@ -8,10 +8,12 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from attrs import define, field
 
@@ -21,6 +23,12 @@ COMMAND = (sys.executable, "-m", "gossamer.command.main")
 
 # Longer than anything here takes on a busy machine; only a fault lasts so long.
 PATIENCE_S = 60
+# A process that says nothing of what is waited for is killed then: replays take minutes.
+SILENCE_S = 300
+
+READY = "ready"
+# What nodes logged before they were ready.
+_BEFORE_READY: WeakKeyDictionary[subprocess.Popen[str], list[dict[str, Any]]] = WeakKeyDictionary()
 
 
 @define(eq=False)
@@ -73,7 +81,7 @@ class Shell:
         """A node that is ready; stopped at the end, where it still runs."""
         process = self.start("node", "run", folder, *more, "--set", "discovery.multicast=false")
         try:
-            wait_for_log(process, "ready")
+            wait_for_log(process, READY)
             yield process
         finally:
             if process.poll() is None:
@@ -87,26 +95,52 @@ def _heed_signals() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
-def wait_for_log(process: subprocess.Popen[str], event: str) -> dict[str, Any]:
-    """The first log line about ``event``."""
+def wait_for_log(
+    process: subprocess.Popen[str], event: str, *, since_start: bool = False
+) -> dict[str, Any]:
+    """The next log line about ``event``.
+
+    Args:
+        process: which is killed if it says nothing of it in time.
+        event: what is waited for.
+        since_start: whether it may have been logged before the node of `Shell.node` was ready.
+    """
+    for fields in _BEFORE_READY.get(process, ()) if since_start else ():
+        if fields["event"] == event:
+            return fields
     assert process.stderr is not None
     seen = []
-    for line in process.stderr:
-        seen.append(line)
-        if line.startswith("{"):
-            fields: dict[str, Any] = json.loads(line)
-            if fields["event"] == event:
-                return fields
+    with _killed_when_silent(process):
+        for line in process.stderr:
+            seen.append(line)
+            if line.startswith("{"):
+                found: dict[str, Any] = json.loads(line)
+                if found["event"] == event:
+                    return found
+                if event == READY:
+                    _BEFORE_READY.setdefault(process, []).append(found)
     raise AssertionError(f"it ended without {event!r}: {''.join(seen)}")
 
 
 def wait_for_line(process: subprocess.Popen[str], words: str) -> None:
     """Wait until the process says something with ``words`` on standard error."""
     assert process.stderr is not None
-    for line in process.stderr:
-        if words in line:
-            return
+    with _killed_when_silent(process):
+        for line in process.stderr:
+            if words in line:
+                return
     raise AssertionError(f"it ended without saying {words!r}")
+
+
+@contextmanager
+def _killed_when_silent(process: subprocess.Popen[str]) -> Iterator[None]:
+    """Kill the process when what is waited for takes too long."""
+    late = threading.Timer(SILENCE_S, process.kill)
+    late.start()
+    try:
+        yield
+    finally:
+        late.cancel()
 
 
 def end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
