@@ -124,6 +124,26 @@ def test_what_fails_after_a_signal_is_the_signals_doing() -> None:
         work(asked=False)
 
 
+def test_what_fails_in_clearing_up_after_an_interrupt_does_not_hide_it() -> None:
+    interrupt = KeyboardInterrupt()
+
+    def work(hidden: BaseException) -> None:
+        with ending_first():
+            try:
+                try:
+                    raise hidden
+                finally:
+                    raise OSError("the other end is gone")
+            except OSError as error:
+                raise ValueError("a worker was lost") from error
+
+    with pytest.raises(KeyboardInterrupt) as raised:
+        work(interrupt)
+    assert raised.value is interrupt
+    with pytest.raises(ValueError, match="lost"):
+        work(RuntimeError("no interrupt"))
+
+
 def test_a_signal_that_is_ignored_stays_so() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as `nohup` has it
     try:
