@@ -20,6 +20,7 @@ from gossamer.protocol.peer.sampling.sampler import (
     sample_step,
 )
 from gossamer.protocol.peer.settings.config import SAMPLERS
+from gossamer.sim.bench.sampler_quality import Overlay
 from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
 from gossamer.sim.engine.initialisers import fill_random_views, join_via
 from gossamer.sim.studies.peers.measuring.graph_measures import (
@@ -158,3 +159,21 @@ def test_path_length_is_infinite_across_a_gap() -> None:
     sampler, alive = worked_example()
     alive[2] = False
     assert mean_path_length(undirected_view_graph(sampler, alive), np.array([0])) == np.inf
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_a_broadcast_reaches_nearly_all_nodes_and_fewer_after_failures(name: str) -> None:
+    overlay = Overlay(name, 500, seed=1, view_size=20)
+    overlay.run(20)
+    before = np.mean(overlay.broadcasts(10))
+    assert before > 0.9
+    overlay.fail(0.6)
+    assert 1 / 200 <= overlay.broadcast()[0] <= 1
+    overlay.run(30)
+    assert np.mean(overlay.broadcasts(10)) > 0.7
+
+
+def test_nobody_is_reached_where_nobody_is_known() -> None:
+    overlay = Overlay("cyclon", 10, seed=1, view_size=4)
+    overlay.fail(0.9)
+    assert overlay.broadcast() == (1.0, 0)
