@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from gossamer.protocol.kernel.records import UNREACHABLE, USER
+from gossamer.protocol.kernel.records import UNREACHABLE, USER, make_outbox
 from gossamer.protocol.peer.codec import Codec
-from gossamer.protocol.peer.record_table.records import SAMPLE_TIMER, TABLE
+from gossamer.protocol.peer.record_table.records import LINK_BROKE, SAMPLE_TIMER, TABLE
 from gossamer.protocol.peer.record_table.table import Sort
 from gossamer.protocol.peer.sampling.page import with_records
-from gossamer.protocol.peer.sampling.sampler import FAMILY, RECORDS_A_ROUND, make_sampler
+from gossamer.protocol.peer.sampling.sampler import (
+    FAMILY,
+    RECORDS_A_ROUND,
+    make_sampler,
+    sample_link_broke,
+)
 from gossamer.protocol.peer.settings.config import SAMPLERS, Settings
+from support.sampling_runs import record, ring_sampler, states_equal, written
 
 PAGE = Path(__file__).parents[2] / "docs" / "samplers.md"
 
@@ -28,6 +35,17 @@ def test_a_sampler_takes_its_timer_and_its_messages_and_no_others(name: str) -> 
     assert messages <= set(range(16, 48)) - {kind.number for kind in TABLE}
     assert sampler.records_a_round.keys() <= messages
     assert messages <= Codec(Settings(sampler=name)).kinds
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_a_broken_link_to_a_stranger_changes_nothing(name: str) -> None:
+    """A host may lose a connection to somebody whom the sampler does not know."""
+    sampler = ring_sampler(8, name, 4, 2, 1, seed=1)
+    before = copy.deepcopy(sampler)
+    out = make_outbox(64)
+    sample_link_broke(sampler, 0, 0, record(LINK_BROKE, 0, 0, [7]), 0, out)
+    assert states_equal(sampler, before)
+    assert written(out) == []
 
 
 def test_two_samplers_do_not_limit_one_kind_differently() -> None:

@@ -92,6 +92,7 @@ from gossamer.protocol.peer.rendezvous.installation import (
 from gossamer.protocol.peer.rendezvous.publication import on_stored, on_withdraw
 from gossamer.protocol.peer.rendezvous.replay import on_replay_offer, on_replay_wanted
 from gossamer.protocol.peer.rendezvous.routing_table import remove_source
+from gossamer.protocol.peer.sampling.sampler import sample_link_broke
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import (
     HALF_BITS,
@@ -134,6 +135,13 @@ def on_install_timer(s: State, p: int, _now: int, _words: Any, _at: int, out: Ou
     ask_again(s, p, out)
 
 
+@rule
+def on_broken_link(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
+    """What was on its way to a peer may be lost, and the peer may have failed."""
+    on_link_broke(s, p, now, words, at, out)
+    sample_link_broke(s.sampler, p, now, words, at, out)
+
+
 # Records that are about events and leave all links as they are.
 ABOUT_EVENTS: Final = MappingProxyType(
     {
@@ -147,7 +155,7 @@ ABOUT_EVENTS: Final = MappingProxyType(
         RECALL: on_recall,
         RECALL_ANSWER: on_recall_answer,
         CATCH_UP: on_catch_up,
-        LINK_BROKE: on_link_broke,
+        LINK_BROKE: on_broken_link,
     }
 )
 # Records that may change links.

@@ -10,8 +10,15 @@ from collections.abc import Callable, Mapping
 
 import attrs
 
-from gossamer.protocol.kernel.rules import Rule
+from gossamer.protocol.kernel.records import Outbox, Words
+from gossamer.protocol.kernel.rules import Rule, rule
 from gossamer.protocol.peer.record_table.table import Table
+from gossamer.protocol.peer.sampling.descriptors import SamplerState
+
+
+@rule
+def ignore(_v: SamplerState, _p: int, _now: int, _words: Words, _at: int, _out: Outbox) -> None:
+    """Do nothing."""
 
 
 def _none(_view_size: int) -> int:
@@ -32,6 +39,8 @@ class Sampler:
             have one.
         unreachable: takes any record of this peer that came back because its addressee, at
             ``words[at + TO]``, cannot be reached.
+        link_broke: takes the command LINK_BROKE: a host lost its connection to the peer at
+            ``words[at + BODY]``, which may well live. Does nothing if not given.
         add_contact: seats a peer learnt from outside, ``rule(v, p, now, handle, words, at)``, whose
             profile is ``words[at:]``; never called with the row's own handle.
         broadcast: sends a copy of the record at ``words[at:]`` to each of the peers by which this
@@ -50,6 +59,7 @@ class Sampler:
     add_contact: Rule
     broadcast: Rule
     hint: Rule
+    link_broke: Rule = ignore
     tells_times: bool = False
     active_slots: Callable[[int], int] = _none
     records_a_round: Mapping[int, int] = attrs.field(factory=dict)
