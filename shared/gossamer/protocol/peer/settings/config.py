@@ -20,7 +20,7 @@ from gossamer.protocol.peer.settings.profile import (
 
 # Peer sampling protocols: each is the module of that name in `gossamer.protocol.peer.sampling`.
 # Their order numbers them.
-SAMPLERS = ("cyclon", "newscast")
+SAMPLERS = ("cyclon", "newscast", "hyparview")
 RENDEZVOUS = ("value", "attribute")
 
 MAX_VIEW_SIZE = 256
