@@ -12,26 +12,24 @@ from gossamer.node.peer.peer import Peer
 from gossamer.protocol.kernel.records import BODY, KIND, TO, UNREACHABLE, Words, make_outbox
 from gossamer.protocol.peer.record_table.records import LINK_BROKE
 from gossamer.protocol.peer.sampling.descriptors import ACTIVE, FIRST_MARK
-from gossamer.protocol.peer.sampling.hyparview import (
+from gossamer.protocol.peer.sampling.hyparview import JOINING, MOST_MARKED, SILENT
+from gossamer.protocol.peer.sampling.hyparview_records import (
     ACCEPTED,
     ARWL,
     DISCONNECT,
     FORWARD_JOIN,
     HIGH,
     JOIN_THROUGH,
-    JOINING,
     KEEP_ALIVE,
     LOW,
-    MOST_MARKED,
     NEIGHBOUR,
     NEIGHBOUR_REPLY,
     PRWL,
     REFUSED,
     SHUFFLE,
     SHUFFLE_REPLY,
-    SILENT,
-    active_slots,
 )
+from gossamer.protocol.peer.sampling.hyparview_views import active_slots
 from gossamer.protocol.peer.sampling.sampler import (
     SamplerState,
     add_contact,
