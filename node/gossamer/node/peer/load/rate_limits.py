@@ -19,16 +19,15 @@ from gossamer.protocol.peer.record_table.records import (
     RECALL,
     REPLAY_OFFER,
     REPLAY_WANTED,
-    SAMPLE_REQUEST,
     TMAN_REQUEST,
 )
+from gossamer.protocol.peer.sampling.sampler import RECORDS_A_ROUND
 
-# A peer trades parts of its random view with one other in each of its rounds, of which several fall
-# in one of ours where this process was held up. Three, and ten of the others, were counted at most
-# while overlays formed on a busy machine.
+# Several rounds of a peer fall in one of ours where this process was held up: ten of most kinds
+# were counted at most while overlays formed on a busy machine. Samplers declare their own numbers.
 A_ROUND: Final = MappingProxyType(
     {
-        SAMPLE_REQUEST: 4,
+        **RECORDS_A_ROUND,
         TMAN_REQUEST: 24,
         INSTALL: 24,
         INSTALL_NEWS: 24,

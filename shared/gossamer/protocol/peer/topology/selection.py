@@ -15,7 +15,6 @@ from typing import Any
 from gossamer.protocol.kernel.rows.row_search import index
 from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.peer.sampling.descriptors import PLAIN
-from gossamer.protocol.peer.sampling.sampler import NEWSCAST
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING, RING_MASK
 from gossamer.protocol.peer.state.links import (
@@ -83,10 +82,10 @@ def set_bars(s: State, p: int) -> None:
 def sampled_word(s: State, p: int, c: int, now: int) -> Any:
     """The first word of the descriptor in slot ``c`` of the random view.
 
-    Newscast descriptors carry the time they were written at, which becomes an age here.
+    Where descriptors carry the time they were written at, that becomes an age here.
     """
     word = s.sampler.views[p, c] & PLAIN
-    if s.sampler.kind == NEWSCAST:
+    if s.sampler.tells_times == 1:
         word = max(now - age_in(word), 0) << AGE_SHIFT | handle_in(word)
     return word
 
