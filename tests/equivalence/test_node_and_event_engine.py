@@ -87,10 +87,10 @@ class Pair:
         profile = other.core.profile
         record = peer.join_record(row, contact, np.array(profile, np.int64))
         self.engine.inject(record, at=tick)
-        handle = node.book.handle_of(other.key)
+        handle = node.address_book.handle_of(other.key)
         self.network.schedule(tick, lambda: node.take(node.core.join(handle, profile)))
         # Until then nothing else may remember the contact.
-        node.book.learn(other.key, ())
+        node.address_book.learn(other.key, ())
 
     def publish(self, row: int, tick: int) -> None:
         """Let a peer publish a random event at ``tick``."""

@@ -25,7 +25,7 @@ from gossamer.protocol.peer.sampling.sampler import RECORDS_A_ROUND
 
 # Several rounds of a peer fall in one of ours where this process was held up: ten of most kinds
 # were counted at most while overlays formed on a busy machine. Samplers declare their own numbers.
-A_ROUND: Final = MappingProxyType(
+PER_ROUND: Final = MappingProxyType(
     {
         **RECORDS_A_ROUND,
         TMAN_REQUEST: 24,
@@ -47,7 +47,7 @@ A_ROUND: Final = MappingProxyType(
 SAVED: Final = 8
 
 
-class Budgets:
+class RateLimits:
     """How much of its budget each peer has left in this round.
 
     Args:
@@ -61,12 +61,12 @@ class Budgets:
     def new_round(self) -> None:
         """Everybody has as much more, up to what may be saved."""
         for (sender, kind), left in self._left.items():
-            most = A_ROUND[kind]
+            most = PER_ROUND[kind]
             self._left[sender, kind] = min(left + most, SAVED * most)
 
     def allows(self, sender: int, kind: int) -> bool:
         """Whether to take one more record of that kind; one that is not taken is counted."""
-        most = A_ROUND.get(kind)
+        most = PER_ROUND.get(kind)
         if most is None:
             return True
         left = self._left.get((sender, kind), most)
@@ -78,5 +78,5 @@ class Budgets:
 
     def forget(self, sender: int) -> None:
         """A peer is connected no more; should it come back, it has saved nothing."""
-        for kind in A_ROUND:
+        for kind in PER_ROUND:
             self._left.pop((sender, kind), None)

@@ -30,8 +30,8 @@ from gossamer.protocol.peer.topology.candidate_filter import (
     BEFORE,
     bars_of,
     either_way,
-    judge_received,
-    judge_sample,
+    filter_received,
+    filter_sample,
     may_suit,
     side_distance,
 )
@@ -146,7 +146,7 @@ def offer_received(s: State, p: int, words: Any, at: int, count: int) -> None:
     """Offer the slots to ``count`` descriptors, written in ``words`` from ``at`` on."""
     work = s.work
     size = 1 + s.link_profile.shape[2]
-    for i in range(judge_received(s, p, words, at, count)):
+    for i in range(filter_received(s, p, words, at, count)):
         d = work.suiting[i]
         start = at + d * size
         identifier = words[start + 1 + IDENTIFIER]
@@ -161,7 +161,7 @@ def offer_sample(s: State, p: int, now: int) -> None:
     """Offer the slots to the random view of the peer sampling layer."""
     work = s.work
     first = 2 * s.links.shape[1] + 1
-    for i in range(judge_sample(s, p)):
+    for i in range(filter_sample(s, p)):
         c = work.suiting[i]
         identifier = s.sampler.view_profile[p, c, IDENTIFIER]
         if may_suit(s, bars_of(s, p), identifier, work.utility[c]):
