@@ -31,18 +31,18 @@ from attrs import define, field
 
 from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.brokers.core.effects import Send
+from gossamer.protocol.brokers.core.identifiers import Hop, client, neighbour
 from gossamer.protocol.brokers.core.index import compiled_index
 from gossamer.protocol.brokers.core.messages import (
     Advertise,
     Attach,
-    Frame,
-    Message,
     NeighbourUp,
     Publish,
     Subscribe,
     Unsubscribe,
 )
-from gossamer.protocol.brokers.tree import Broker, BrokerSettings, Hop, client, neighbour
+from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
+from gossamer.protocol.brokers.tree.memory.messages import Frame, Message
 from gossamer.protocol.brokers.tree.memory.sent import Sent
 from gossamer.protocol.brokers.tree.memory.subscriptions import SubscriptionTable
 from gossamer.protocol.content.filters import parse
@@ -89,9 +89,10 @@ class Pump:
 
     def __init__(self, covering: str) -> None:
         self.overlay = controlled_49()
-        settings = BrokerSettings(covering=covering)
+        settings = TreeSettings(covering=covering)
         self.brokers = {
-            name: Broker(name, settings, new_index=compiled_index) for name in self.overlay.graph
+            name: TreeBroker(name, settings, new_index=compiled_index)
+            for name in self.overlay.graph
         }
         self.spent = {name: Spent() for name in self.brokers}
         self.covering_s = 0.0
@@ -115,7 +116,7 @@ class Pump:
             self.spent[name].add(kind, took, self.covering_s - before)
         for effect in effects:
             if isinstance(effect, Send):
-                self.waiting.append((effect.neighbour, neighbour(name), effect.frame))
+                self.waiting.append((effect.neighbour, neighbour(name), effect.message))
 
     @contextmanager
     def timed_covering(self) -> Iterator[None]:
@@ -230,7 +231,7 @@ def storm(covering: str, service: FixedTimes, degree: int) -> dict[str, Any]:
         Storm(
             overlay=controlled_49(),
             workload=Staircase(UNSUBSCRIPTIONS, degree),
-            settings=BrokerSettings(covering=covering),
+            settings=TreeSettings(covering=covering),
             service=service,
             unsubscriptions=UNSUBSCRIPTIONS,
             publish_every=SECOND // 100,

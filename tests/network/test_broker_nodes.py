@@ -16,17 +16,16 @@ from gossamer.node.errors import ClientRequestError, ConfigurationError
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.protocol.brokers.core.effects import Effect
 from gossamer.protocol.brokers.core.errors import NotAdvertisedError
-from gossamer.protocol.brokers.core.messages import (
-    Congestion,
+from gossamer.protocol.brokers.core.identifiers import Hop, Id
+from gossamer.protocol.brokers.core.messages import Congestion, Subscribe
+from gossamer.protocol.brokers.tree.codec import plain_frame
+from gossamer.protocol.brokers.tree.memory.messages import (
     Frame,
     Message,
     Publication,
-    Subscribe,
     Subscription,
     Synchronise,
 )
-from gossamer.protocol.brokers.tree import Hop, Id
-from gossamer.protocol.brokers.tree.codec import plain_frame
 from gossamer.protocol.content import filters
 from support.broker_messages import spoilt
 from support.clusters import made_cluster

@@ -20,7 +20,7 @@ import gossamer.sim.results.results
 import gossamer.sim.studies.tree_brokers.simulation
 from gossamer.command.main import main
 from gossamer.protocol.brokers.core.index import NewIndex, compiled_index
-from gossamer.protocol.brokers.tree import Broker, BrokerSettings
+from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.sim.errors import ScenarioError, SimulationError
 from gossamer.sim.results.results import write_results
@@ -278,9 +278,9 @@ def test_storms_with_other_tables_or_subscriptions_do_not_share_them() -> None:
 
 
 def test_a_broker_keeps_its_statistics_when_it_is_configured_anew() -> None:
-    broker = Broker("B", BrokerSettings(covering="selective"))
+    broker = TreeBroker("B", TreeSettings(covering="selective"))
     before = broker.dump()
-    broker.configure(BrokerSettings(covering="incremental"))
+    broker.configure(TreeSettings(covering="incremental"))
     assert broker.dump() == before
 
 

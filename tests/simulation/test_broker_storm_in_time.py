@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from gossamer.protocol.brokers.tree import BrokerSettings
+from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.sim.studies.tree_brokers.covering_workload import Staircase
 from gossamer.sim.studies.tree_brokers.overlay.service import TABLE_II
 from gossamer.sim.studies.tree_brokers.overlay.topology import controlled_55
@@ -28,7 +28,7 @@ def storm(covering: str, seed: int = 1) -> StormResult:
         Storm(
             overlay=controlled_55(),
             workload=Staircase(ROOTS, DEGREE),
-            settings=BrokerSettings(covering=covering),
+            settings=TreeSettings(covering=covering),
             service=TABLE_II["active"],
             unsubscriptions=UNSUBSCRIPTIONS,
             unsubscribe_every=SECOND // 20,
@@ -107,7 +107,7 @@ def taken_back(seed: int, roots: int = 40, unsubscriptions: int = 10) -> tuple[l
     asked = Storm(
         overlay=controlled_55(),
         workload=Staircase(roots, 1),
-        settings=BrokerSettings(covering="active"),
+        settings=TreeSettings(covering="active"),
         service=TABLE_II["active"],
         unsubscriptions=unsubscriptions,
         subscribe_every=SECOND // 100,

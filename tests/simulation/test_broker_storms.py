@@ -9,7 +9,7 @@ import pytest
 from attrs import define
 
 from gossamer.protocol.brokers.core.messages import Advertise, Publish, Subscribe, Unsubscribe
-from gossamer.protocol.brokers.tree import BrokerSettings
+from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.protocol.content.filters import parse
 from support.broker_overlay import Overlay, path, random_tree
 
@@ -65,7 +65,7 @@ def storm(
     """Subscribe roots and what they cover, publish, unsubscribe half of the roots, publish."""
     edges, publishers, subscribers = where
     draw = random.Random(seed)
-    chosen = BrokerSettings(covering=covering, **(MODES[covering] | settings))
+    chosen = TreeSettings(covering=covering, **(MODES[covering] | settings))
     overlay = Overlay(edges, chosen, seed)
     for number, broker in enumerate(publishers):
         overlay.attach(f"p{number}", broker)

@@ -31,7 +31,7 @@ from gossamer.protocol.brokers.core.messages import (
     Unadvertise,
     Unsubscribe,
 )
-from gossamer.protocol.brokers.tree import BrokerSettings
+from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.filters import Filter
 from support.broker_overlay import Overlay, random_tree
@@ -92,7 +92,7 @@ class Play:
     """
 
     draw: random.Random
-    settings: BrokerSettings
+    settings: TreeSettings
     size: int
     faults: bool = False
     new_index: NewIndex = PlainIndex

@@ -10,22 +10,16 @@ import trio
 import trio.testing
 from attrs import define, field
 
-from gossamer.node.broker.machine.engine import Engine, Input
-from gossamer.node.broker.machine.journal import Entry
+from gossamer.node.broker.engine.engine import Engine, Input
+from gossamer.node.broker.engine.journal import Entry
 from gossamer.node.errors import StoreError
 from gossamer.node.store.broker import Letter
 from gossamer.protocol.brokers.core.effects import Deliver, Effect
 from gossamer.protocol.brokers.core.errors import NotAttachedError
-from gossamer.protocol.brokers.core.messages import (
-    Advertise,
-    Attach,
-    Detach,
-    Frame,
-    Publish,
-    Subscribe,
-    SynchroniseRequest,
-)
-from gossamer.protocol.brokers.tree import Broker, BrokerSettings, client, neighbour
+from gossamer.protocol.brokers.core.identifiers import client, neighbour
+from gossamer.protocol.brokers.core.messages import Advertise, Attach, Detach, Publish, Subscribe
+from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
+from gossamer.protocol.brokers.tree.memory.messages import Frame, SynchroniseRequest
 from gossamer.protocol.content import filters
 from support.plain_index import PlainIndex
 from support.transport_peers import on_jumping_clock
@@ -56,7 +50,7 @@ class Recorder:
             raise StoreError("state.db", "is full")
         self.happened.append(f"kept {len(entries)} and {len(letters)}")
 
-    async def dump_if_due(self, broker: Broker, now: int) -> None:
+    async def dump_if_due(self, broker: TreeBroker, now: int) -> None:
         assert broker.name == "B"
         assert now >= 0
 
@@ -71,7 +65,7 @@ class Recorder:
 @asynccontextmanager
 async def engine_with(recorder: Recorder, room: int = 100) -> AsyncIterator[Engine]:
     """An engine that runs."""
-    broker = Broker("B", BrokerSettings(), new_index=PlainIndex)
+    broker = TreeBroker("B", TreeSettings(), new_index=PlainIndex)
     engine = Engine(broker, recorder, recorder, now=0, congested_queue=1000, room=room)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(engine.run)

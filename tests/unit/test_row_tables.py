@@ -29,7 +29,7 @@ from gossamer.sim.studies.dissemination.topologies.generators import barabasi_al
 from gossamer.sim.studies.dissemination.workload.workload import Locality
 from gossamer.sim.studies.peers.inputs.scenario import Subscriptions
 from gossamer.sim.studies.peers.inputs.workload import Workload
-from gossamer.sim.studies.scot.quotes import PRICES, make_quotes
+from gossamer.sim.studies.stock_quotes import PRICES, make_quotes
 from gossamer.sim.studies.tree_brokers.covering_workload import Staircase
 from gossamer.sim.studies.tree_brokers.workloads.commuters import Commuters
 from gossamer.sim.studies.tree_brokers.workloads.scene import MINUTE

@@ -20,17 +20,19 @@ import cbor2
 import trio
 from attrs import define, field
 
-from gossamer.node.broker.families.kinds import Standing
-from gossamer.node.broker.machine.engine import Delivery, Engine, Outcome
+from gossamer.node.broker.contract.host import ClientFilters
+from gossamer.node.broker.engine.engine import Engine, Outcome
 from gossamer.node.errors import ClientRequestError, StoreError
 from gossamer.node.monitoring.logs import log
 from gossamer.node.store import Store
 from gossamer.node.store.broker import Letter
 from gossamer.node.store.writer import StoreWriter
-from gossamer.protocol.brokers.core.identifiers import NAMELESS
+from gossamer.protocol.brokers.core.effects import Adopted, Deliver, Dismissed
+from gossamer.protocol.brokers.core.identifiers import NAMELESS, Id, client
 from gossamer.protocol.brokers.core.messages import (
     Advertise,
     Attach,
+    ClientAcknowledge,
     Detach,
     FromClient,
     Subscribe,
@@ -38,9 +40,6 @@ from gossamer.protocol.brokers.core.messages import (
     Unsubscribe,
 )
 from gossamer.protocol.brokers.core.plain import plain_values
-from gossamer.protocol.brokers.scot.memory import effects as scot
-from gossamer.protocol.brokers.scot.memory.messages import Took
-from gossamer.protocol.brokers.tree import Id, client
 from gossamer.protocol.content.filters import Filter
 
 # Letters kept for one client; the oldest make room.
@@ -130,7 +129,7 @@ class Members:
         """Letters that wait, for all of them."""
         return sum(member.letters for member in self._members.values())
 
-    def restore(self, clients: Iterable[Standing], letters: Mapping[str, int]) -> list[str]:
+    def restore(self, clients: Iterable[ClientFilters], letters: Mapping[str, int]) -> list[str]:
         """Take up the clients that a broker remembers; returns those that are to be detached.
 
         Args:
@@ -254,14 +253,14 @@ class Members:
 
     # Letters
 
-    def letter(self, effect: Delivery, now: float) -> Letter | None:
+    def letter(self, effect: Deliver, now: float) -> Letter | None:
         """What is to be stored of a delivery, None for a client without a name."""
         member = self._members.get(effect.client)
         if member is None or member.nameless:
             return None
         return Letter(effect.client, letter_of(effect, now))
 
-    def delivered(self, effect: Delivery, now: float) -> None:
+    def delivered(self, effect: Deliver, now: float) -> None:
         """A delivery is stored, where anything is to be stored of it."""
         member = self._members.get(effect.client)
         if member is None:
@@ -290,11 +289,11 @@ class Members:
     def _tell_taken(self, member: Member, letters: Iterable[Letter]) -> None:
         ids = tuple(Id(*_id_of(one)) for one in letters)
         if ids:
-            self._engine().tell(client(member.name), Took(ids))
+            self._engine().tell(client(member.name), ClientAcknowledge(ids))
 
     # Clients of other brokers, which are dead
 
-    def adopt(self, effect: scot.Adopted) -> None:
+    def adopt(self, effect: Adopted) -> None:
         """A client of a dead broker is here, until that is back."""
         member = self._members.get(effect.client)
         if member is not None:
@@ -302,7 +301,7 @@ class Members:
             member.subscriptions.update(effect.subscriptions)
             log.info("client is taken over", name=member.name, broker=effect.home)
 
-    def dismiss(self, effect: scot.Dismissed) -> None:
+    def dismiss(self, effect: Dismissed) -> None:
         """The broker of a client is back, and has all that was for it here."""
         member = self._members.pop(effect.client, None)
         if member is not None:
@@ -370,14 +369,14 @@ def _let_go(held: dict[str, Filter], label: str) -> None:
 _ALL: Final = (1 << 63) - 1
 
 
-def letter_of(effect: Delivery, now: float) -> bytes:
+def letter_of(effect: Deliver, now: float) -> bytes:
     """What a client gets of a delivery.
 
     Args:
         effect: the delivery.
         now: Unix seconds.
     """
-    publication = effect.notification if isinstance(effect, scot.Deliver) else effect.publication
+    publication = effect.publication
     return cbor2.dumps(
         [list(publication.id), plain_values(publication.values), now, list(effect.labels)]
     )

@@ -14,7 +14,7 @@ import trio
 from attrs import frozen
 
 from gossamer.node.broker.content import Content, check_label
-from gossamer.node.broker.families.tables import id_text
+from gossamer.node.broker.contract.tables import id_text
 from gossamer.node.broker.links.routes import Passage
 from gossamer.node.broker.members import Member, Members
 from gossamer.node.errors import BadFrame, ClientRequestError
@@ -26,8 +26,8 @@ from gossamer.node.transport.base.base import Cause, Farewell
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.connection import Connection
+from gossamer.protocol.brokers.core.identifiers import Id
 from gossamer.protocol.brokers.core.messages import Publish
-from gossamer.protocol.brokers.tree import Id
 from gossamer.protocol.content.filters import Filter, Publication
 from gossamer.protocol.kernel.errors import CapacityError
 

@@ -185,7 +185,7 @@ def _commuters(wish: Wish) -> RowWorkload:
 def _quotes(wish: Wish) -> RowWorkload:
     from gossamer.sim.row_tables.quote_rows import QuoteRows, source_of
     from gossamer.sim.row_tables.quotes import QuoteTables
-    from gossamer.sim.studies.scot.quotes import make_quotes, read_quotes
+    from gossamer.sim.studies.stock_quotes import make_quotes, read_quotes
 
     if wish.source is None:
         quotes = make_quotes(10_000, wish.seed)

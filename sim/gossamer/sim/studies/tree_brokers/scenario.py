@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 
 import attrs
 
-from gossamer.protocol.brokers.tree import COVERINGS, BrokerSettings
+from gossamer.protocol.brokers.tree import COVERINGS, TreeSettings
 from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.tree_brokers.covering_workload import Staircase
@@ -39,7 +39,7 @@ MOST_LOOKS: Final = 10_000_000
 
 BROKER_SETTINGS: Final = tuple(
     field.name
-    for field in attrs.fields(BrokerSettings)
+    for field in attrs.fields(TreeSettings)
     if field.init and field.name not in ("covering", "retained_publications")
 )
 
@@ -265,7 +265,7 @@ class BrokerScenario:
         check(len(set(given)) == len(given), "coverings", given, "each covering once")
         object.__setattr__(self, "coverings", tuple(given))
 
-    def settings(self, covering: str) -> BrokerSettings:
+    def settings(self, covering: str) -> TreeSettings:
         """The settings of brokers with a covering; raises `ScenarioError`."""
         for name, value in self.broker.items():
             check(name in BROKER_SETTINGS, f"broker.{name}", value, _one_of_settings())
@@ -277,7 +277,7 @@ class BrokerScenario:
             "true or false",
         )
         try:
-            return BrokerSettings(covering=covering, **values)
+            return TreeSettings(covering=covering, **values)
         except ConfigError as error:
             raise ScenarioError(None, error.field, error.value, error.expected) from None
 

@@ -24,7 +24,7 @@ from gossamer.protocol.brokers.core.messages import (
     Subscribe,
     Unsubscribe,
 )
-from gossamer.protocol.brokers.tree import Broker, BrokerSettings
+from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.content.filters import parse, to_text
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.studies.tree_brokers.covering_workload import Staircase, Wanted
@@ -67,7 +67,7 @@ class Storm:
 
     overlay: BrokerOverlay
     workload: Staircase
-    settings: BrokerSettings
+    settings: TreeSettings
     service: ServiceTimes
     links: Links = attrs.field(factory=Links)
     unsubscriptions: int = 300
@@ -221,7 +221,8 @@ class StormRun:
     ) -> None:
         self.storm = storm
         self.brokers = {
-            name: Broker(name, storm.settings, new_index=new_index) for name in storm.overlay.graph
+            name: TreeBroker(name, storm.settings, new_index=new_index)
+            for name in storm.overlay.graph
         }
         self.ledger = _Ledger()
         self.network = BrokerNetwork(

@@ -15,16 +15,11 @@ from attrs import frozen
 
 from gossamer.protocol.brokers.core.identifiers import Id
 from gossamer.protocol.brokers.core.messages import (
-    Advertise,
-    Attach,
-    Detach,
-    Move,
-    Publish,
+    FromClient,
+    NeighbourDown,
+    NeighbourGone,
     Restarted,
-    Subscribe,
     TimerFired,
-    Unadvertise,
-    Unsubscribe,
 )
 from gossamer.protocol.content.filters import Filter
 from gossamer.protocol.content.filters import Publication as Values
@@ -235,15 +230,8 @@ class NeighbourUp:
 
 
 @frozen
-class NeighbourDown:
-    """The link to a neighbour does not work."""
-
-    name: str
-
-
-@frozen
 class Planned:
-    """The trees that `effects.MakePlan` asked for.
+    """The trees that `coordinator.make_plan.MakePlan` asked for.
 
     Attributes:
         number: of the question.
@@ -258,6 +246,5 @@ class Planned:
     before: float
 
 
-FromClient = Attach | Detach | Move | Advertise | Unadvertise | Subscribe | Unsubscribe | Publish
-FromHost = NeighbourUp | NeighbourDown | Planned | TimerFired | Restarted
+FromHost = NeighbourUp | NeighbourDown | NeighbourGone | Planned | TimerFired | Restarted
 Message = FromClient | BetweenBrokers | FromHost

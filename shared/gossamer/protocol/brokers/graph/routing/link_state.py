@@ -18,7 +18,7 @@ from gossamer.protocol.brokers.graph.memory.messages import (
     Record,
     Summary,
 )
-from gossamer.protocol.brokers.graph.memory.outbox import Outbox
+from gossamer.protocol.brokers.graph.memory.outbox import GraphOutbox
 from gossamer.protocol.brokers.graph.memory.state import Link, State
 from gossamer.protocol.brokers.graph.routing.directives import whole_directive
 from gossamer.protocol.brokers.graph.routing.forwarding import on_link_down, on_link_ready
@@ -30,7 +30,7 @@ _NONSENSE = 1 << 62
 # What this broker tells.
 
 
-def tell_links(state: State, out: Outbox, besides: str | None = None) -> None:
+def tell_links(state: State, out: GraphOutbox, besides: str | None = None) -> None:
     """Tell all neighbours but one which links of this broker work."""
     links = {name: state.links[name].cost for name in sorted(state.links) if state.links[name].up}
     state.topology.set_links(state.name, links, out.now)
@@ -38,7 +38,7 @@ def tell_links(state: State, out: Outbox, besides: str | None = None) -> None:
 
 
 def tell_interest(
-    state: State, out: Outbox, interest: Id, added: Iterable[Filter], removed: Iterable[Filter]
+    state: State, out: GraphOutbox, interest: Id, added: Iterable[Filter], removed: Iterable[Filter]
 ) -> None:
     """Tell all how a subscription of this broker has changed."""
     more, less = tuple(added), tuple(removed)
@@ -63,7 +63,7 @@ def record_of(state: State, broker: str) -> Record:
 # Links.
 
 
-def on_neighbour_up(state: State, out: Outbox, name: str, cost: float) -> None:
+def on_neighbour_up(state: State, out: GraphOutbox, name: str, cost: float) -> None:
     """A link works: tell its other end how much is known here."""
     link = state.links.setdefault(name, Link(name, cost))
     if link.up and link.ready:
@@ -73,7 +73,7 @@ def on_neighbour_up(state: State, out: Outbox, name: str, cost: float) -> None:
     out.send(name, summary(state))
 
 
-def on_neighbour_down(state: State, out: Outbox, name: str) -> None:
+def on_neighbour_down(state: State, out: GraphOutbox, name: str) -> None:
     """A link does not work; raises `UnknownNeighbourError`."""
     link = state.links.get(name)
     if link is None:
@@ -83,7 +83,7 @@ def on_neighbour_down(state: State, out: Outbox, name: str) -> None:
     on_link_down(state, out, name)
 
 
-def on_summary(state: State, out: Outbox, source: str, message: Summary) -> None:
+def on_summary(state: State, out: GraphOutbox, source: str, message: Summary) -> None:
     """Tell a neighbour what it does not know, and send it documents if it knows as much."""
     for broker in sorted(state.topology.numbers):
         if state.topology.numbers[broker] > message.numbers.get(broker, -1):
@@ -96,7 +96,7 @@ def on_summary(state: State, out: Outbox, source: str, message: Summary) -> None
         make_ready(state, out, source)
 
 
-def make_ready(state: State, out: Outbox, name: str) -> None:
+def make_ready(state: State, out: GraphOutbox, name: str) -> None:
     """Send a neighbour documents from now on."""
     link = state.links[name]
     if link.up and not link.ready:
@@ -107,7 +107,7 @@ def make_ready(state: State, out: Outbox, name: str) -> None:
 # What other brokers tell.
 
 
-def on_news(state: State, out: Outbox, source: str, news: News) -> bool:
+def on_news(state: State, out: GraphOutbox, source: str, news: News) -> bool:
     """Take over news of a broker and pass them on; returns whether they were news.
 
     If some before them are missing, the neighbour is asked to tell them.
@@ -136,7 +136,7 @@ def on_news(state: State, out: Outbox, source: str, news: News) -> bool:
     return True
 
 
-def _tell_again(state: State, out: Outbox, number: int) -> None:
+def _tell_again(state: State, out: GraphOutbox, number: int) -> None:
     """Tell all of this broker, if they remember it from a life that it has forgotten itself."""
     if state.news_number < number < _NONSENSE:
         state.news_number = number

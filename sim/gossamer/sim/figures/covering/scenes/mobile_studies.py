@@ -15,7 +15,7 @@ from typing import Final
 
 import attrs
 
-from gossamer.protocol.brokers.tree import BrokerSettings
+from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.sim.figures.covering.scenes.scenes import SceneRun, SharedRuns
 from gossamer.sim.figures.covering.storms.studies import CONGESTED
 from gossamer.sim.studies.tree_brokers.overlay.service import TABLE_II
@@ -109,5 +109,5 @@ def _game_runs(plan: Plan, case: str) -> list[SceneRun]:
     ]
 
 
-def _settings(covering: str) -> BrokerSettings:
-    return BrokerSettings(covering=covering, drop_unpaid=False)
+def _settings(covering: str) -> TreeSettings:
+    return TreeSettings(covering=covering, drop_unpaid=False)

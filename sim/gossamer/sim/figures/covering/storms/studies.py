@@ -23,7 +23,7 @@ from typing import Final
 
 import attrs
 
-from gossamer.protocol.brokers.tree import BrokerSettings
+from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.sim.figures.covering.storms.runs import Run, Storms
 from gossamer.sim.studies.tree_brokers.covering_workload import Staircase
 from gossamer.sim.studies.tree_brokers.overlay.service import TABLE_II, FixedTimes
@@ -205,7 +205,7 @@ def _incremental(plan: Plan) -> Iterator[Run]:
             storm = Storm(
                 overlay=controlled_49(),
                 workload=Staircase(round(plan.large / (triggered + 1)), triggered),
-                settings=BrokerSettings(covering=covering, drop_unpaid=False),
+                settings=TreeSettings(covering=covering, drop_unpaid=False),
                 service=_table_ii(covering),
                 unsubscriptions=plan.roots_taken,
                 subscribe_every=SECOND // 10,
@@ -225,7 +225,7 @@ def _selective(plan: Plan, covering: str, degree: int | None = None) -> Storm:
     return Storm(
         overlay=controlled_55(),
         workload=Staircase(round(plan.subscriptions / (degree + 1)), degree),
-        settings=BrokerSettings(covering=covering, drop_unpaid=False, statistics_window=window),
+        settings=TreeSettings(covering=covering, drop_unpaid=False, statistics_window=window),
         service=CONGESTED,
         unsubscriptions=plan.unsubscriptions,
         unsubscribe_every=plan.unsubscribe_s * SECOND // plan.unsubscriptions,

@@ -1,0 +1,98 @@
+"""The one door of a broker, whatever its family: a message in, effects out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Generic, Self
+
+from gossamer.protocol.brokers.core import dump as dumping
+from gossamer.protocol.brokers.core.clients import O, S
+from gossamer.protocol.brokers.core.codec import CLIENT, HOST, NEIGHBOUR
+from gossamer.protocol.brokers.core.effects import Effect
+from gossamer.protocol.brokers.core.errors import MisplacedMessageError
+from gossamer.protocol.brokers.core.identifiers import Hop, Id
+from gossamer.protocol.brokers.core.messages import TimerFired
+from gossamer.protocol.brokers.core.routing import Routing
+from gossamer.protocol.kernel.errors import LocalProtocolError, RemoteProtocolError
+
+
+class Broker(Generic[S, O]):
+    """A content-based broker: a state, and the routing of its family.
+
+    Same messages in the same order give the same effects and the same dump, bit for bit. Families
+    derive a class that makes the state and shows their tables.
+    """
+
+    def __init__(self, state: S, routing: Routing[S, O]) -> None:
+        self._state = state
+        self._routing = routing
+        self._senders = routing.codec.senders
+
+    def _recall(self, data: Mapping[str, Any]) -> Self:
+        """Go on, a broker that has seen nothing, as the one that was dumped.
+
+        Raises:
+            DumpError: the data is no dump of a broker in this place.
+        """
+        dumping.load(self._routing, self._state, data)
+        return self
+
+    def dump(self) -> dict[str, object]:
+        """Everything that the broker remembers for good, as plain data (see `plain`)."""
+        return dumping.dump(self._routing, self._state)
+
+    @property
+    def name(self) -> str:
+        """The broker's name."""
+        return self._state.name
+
+    @property
+    def next_id(self) -> Id:
+        """The identifier that the next thing of a client here gets."""
+        return Id(self._state.name, self._state.next_number + 1)
+
+    def handle(self, now: int, source: Hop | None, message: Any) -> list[Effect]:
+        """Take a message, and say what is to happen because of it.
+
+        Args:
+            now: microseconds, never less than before.
+            source: the client or neighbour that sent the message, or None for the host.
+            message: what came.
+
+        What is wrong with a message goes back to its source as a `Refuse`; then nothing else
+        happens because of it, and but for the counters the state is as before. (Of tree brokers
+        two messages are excepted: `tree.memory.outbox`.)
+        """
+        state, routing = self._state, self._routing
+        out = routing.begin(state, now, message)
+        try:
+            self._dispatch(out, source, message)
+        except (LocalProtocolError, RemoteProtocolError) as error:
+            return out.refuse(source, error, message)
+        routing.end(state, out)
+        return out.close()
+
+    def _dispatch(self, out: O, source: Hop | None, message: Any) -> None:
+        if source is None:
+            came_from, unknown = HOST, CLIENT
+        else:
+            came_from = unknown = CLIENT if source.is_client else NEIGHBOUR
+        expected = self._senders.get(type(message), unknown)
+        if expected != came_from:
+            raise MisplacedMessageError(type(message).__name__, source, expected)
+        if source is None:
+            if isinstance(message, TimerFired):
+                self._on_timer(out, message)
+            else:
+                self._routing.on_host(self._state, out, message)
+        elif came_from == CLIENT:
+            self._routing.codec.check_from_client(source.name, message)
+            self._routing.from_client(self._state, out, source.name, message)
+        else:
+            self._routing.from_neighbour(self._state, out, source, message)
+
+    def _on_timer(self, out: O, message: TimerFired) -> None:
+        timer = self._state.timers.get(message.timer)
+        if timer is not None and timer.at is not None and timer.token == message.token:
+            timer.at = None
+            self._routing.on_timer(self._state, out, message.timer)
