@@ -84,7 +84,7 @@ GOLDEN = [
         [
             "replica",
             [["promised", "ada", "s", ["B1", 3], "x > 5"]],
-            [["owed", "ada", ["notification", ["B1", 3], {}, 0], ["s"]]],
+            [["unacknowledged", "ada", ["notification", ["B1", 3], {}, 0], ["s"]]],
         ],
     ),
     (m.Acknowledge(8, True), ["acknowledge", 8, True]),
@@ -124,7 +124,7 @@ def test_every_message_has_a_shape() -> None:
         ),
         (["detour", ["gone", "x"], 1], "detour: notification is 'gone', expected one of notif"),
         (["acknowledge", 1, 1], "acknowledge: safe is 1, expected true or false"),
-        (["stead", ["notification", ["B", 1], {}, 0], 62], "cluster is 62, expected a whole"),
+        (["proxy notification", ["notification", ["B", 1], {}, 0], 62], "cluster is 62, expected a whole"),
         (["bypass", ["notification", ["B", 1], {}, 0], 1, "", "b"], "region is '', expected 1 to"),
     ],
 )
@@ -189,9 +189,9 @@ def test_a_dump_of_another_place_is_no_dump_of_this() -> None:
     with pytest.raises(DumpError, match=r"it is of B\(a,0\), expected B\(b,2\)"):
         ScotBroker.load(broker.dump(), elsewhere, SETTINGS["static"])
     with pytest.raises(DumpError, match="KeyError"):
-        ScotBroker.load({"format": 1}, elsewhere, SETTINGS["static"])
-    with pytest.raises(DumpError, match="its format is 2, expected 1"):
         ScotBroker.load({"format": 2}, elsewhere, SETTINGS["static"])
+    with pytest.raises(DumpError, match="its format is 1, expected 2"):
+        ScotBroker.load({"format": 1}, elsewhere, SETTINGS["static"])
 
 
 def a_broker(chosen: ScotSettings) -> tuple[ScotBroker, list[str]]:
