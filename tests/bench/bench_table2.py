@@ -1,6 +1,6 @@
 """Table II of the incremental paper with our own code, and when its bursts come back.
 
-Run it by hand: ``python tests/bench/bench_table2.py [--storms] [--out bench.json]``. The 49 brokers
+Run it by hand: ``python tests/bench/bench_table2.py [--bursts] [--out bench.json]``. The 49 brokers
 of the controlled scenario (incremental paper, Sec. V-A) get 42,000 subscriptions, 20 of which cover
 2,099 others each, and then publications, under active covering, lazy covering and none. Given is
 processor time a message, everything from frame to effects included, at the core broker E, which all
@@ -8,7 +8,7 @@ publications pass, and as a mean over all brokers. *Covering* is the time in que
 was sent; *matching* is the rest of what a subscription costs. The paper publishes 200,000 times;
 here the mean is steady after a few thousand.
 
-``--storms`` then runs the storm of Sec. V-A2 under a simulated clock with the times measured, and
+``--bursts`` then runs the burst of Sec. V-A2 under a simulated clock with the times measured, and
 some factors faster and slower, until queues grow.
 """
 
@@ -50,7 +50,11 @@ from gossamer.sim.bench.benchmarks import machine
 from gossamer.sim.studies.tree_brokers.covering_workload import Staircase
 from gossamer.sim.studies.tree_brokers.overlay.service import FixedTimes
 from gossamer.sim.studies.tree_brokers.overlay.topology import controlled_49
-from gossamer.sim.studies.tree_brokers.storm import SECOND, Storm, run_storm
+from gossamer.sim.studies.tree_brokers.unsubscription_burst import (
+    SECOND,
+    UnsubscriptionBurst,
+    run_burst,
+)
 
 ROOTS, DEGREE, PUBLICATIONS, UNSUBSCRIPTIONS, REACH = 20, 2_099, 1_000, 5, 2.0
 COVERINGS = {"active": "Active", "lazy": "Lazy", "off": "None"}
@@ -61,7 +65,7 @@ PAPER = {
     "off": (1.6, 0.0, 0.0, 7.9),
 }
 """Milliseconds a message, in the order of `KINDS`."""
-STORMS = ((0.1, 2_099), (0.3, 2_099), (1, 2_099), (3, 2_099), (10, 2_099))
+BURSTS = ((0.1, 2_099), (0.3, 2_099), (1, 2_099), (3, 2_099), (10, 2_099))
 """Times slower than measured, and subscriptions triggered by one unsubscription."""
 
 
@@ -224,11 +228,11 @@ def measured_times(rows: list[dict[str, Any]], factor: float) -> FixedTimes:
     )
 
 
-def storm(covering: str, service: FixedTimes, degree: int) -> dict[str, Any]:
-    """The longest core queue and the longest delay of a storm: 5 unsubscriptions, one every 0.5 s,
+def burst(covering: str, service: FixedTimes, degree: int) -> dict[str, Any]:
+    """The longest core queue and the longest delay of a burst: 5 unsubscriptions, one every 0.5 s,
     and a publication every 10 ms."""
-    result = run_storm(
-        Storm(
+    result = run_burst(
+        UnsubscriptionBurst(
             overlay=controlled_49(),
             workload=Staircase(UNSUBSCRIPTIONS, degree),
             settings=TreeSettings(covering=covering),
@@ -257,7 +261,7 @@ def main() -> None:
     """Measure, print, and write `bench.json` if asked to."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--publications", type=int, default=PUBLICATIONS)
-    parser.add_argument("--storms", action="store_true")
+    parser.add_argument("--bursts", action="store_true")
     parser.add_argument("--out", type=Path)
     chosen = parser.parse_args()
     keep_compiled_code()
@@ -270,13 +274,13 @@ def main() -> None:
     print_rows(rows)
     print_conclusions(rows)
     sys.stdout.flush()
-    storms = []
-    for factor, degree in STORMS if chosen.storms else ():
+    bursts = []
+    for factor, degree in BURSTS if chosen.bursts else ():
         for covering in ("active", "incremental"):
-            storms.append(storm(covering, measured_times(rows, factor), degree))
-            print(storms[-1], flush=True)
+            bursts.append(burst(covering, measured_times(rows, factor), degree))
+            print(bursts[-1], flush=True)
     if chosen.out:
-        chosen.out.write_text(json.dumps(rows + storms, indent=1) + "\n", encoding="utf-8")
+        chosen.out.write_text(json.dumps(rows + bursts, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -124,7 +124,10 @@ def test_every_message_has_a_shape() -> None:
         ),
         (["detour", ["gone", "x"], 1], "detour: notification is 'gone', expected one of notif"),
         (["acknowledge", 1, 1], "acknowledge: safe is 1, expected true or false"),
-        (["proxy notification", ["notification", ["B", 1], {}, 0], 62], "cluster is 62, expected a whole"),
+        (
+            ["proxy notification", ["notification", ["B", 1], {}, 0], 62],
+            "cluster is 62, expected a whole",
+        ),
         (["bypass", ["notification", ["B", 1], {}, 0], 1, "", "b"], "region is '', expected 1 to"),
     ],
 )

@@ -8,8 +8,8 @@ it; where it gives a shape ("a slight increase") the bounds are our reading of i
 from __future__ import annotations
 
 from gossamer.sim.figures.common.claims import COUNT, RATIO, SECONDS, SHARE, Check, Claim
-from gossamer.sim.figures.covering.storms.found import Outcomes
-from gossamer.sim.figures.covering.storms.studies import (
+from gossamer.sim.figures.covering.bursts.found import Outcomes
+from gossamer.sim.figures.covering.bursts.studies import (
     ACTIVE,
     COMPARED,
     COMPARED_TABLE_II,
@@ -101,7 +101,7 @@ def check_p2(found: Outcomes) -> Claim:
     def first(covering: str) -> float:
         return found.value("triggered_first", COMPARED, covering)
 
-    unsubscriptions = found.one(COMPARED, PACKED).run.storm.unsubscriptions
+    unsubscriptions = found.one(COMPARED, PACKED).run.burst.unsubscriptions
     return Claim(
         id="P2",
         claim=(
@@ -216,7 +216,7 @@ def check_p4(found: Outcomes) -> Claim:
     def tables(covering: str) -> float:
         return found.value("table_core", COMPARED, covering)
 
-    workload = found.one(COMPARED, ACTIVE).run.storm.workload
+    workload = found.one(COMPARED, ACTIVE).run.burst.workload
     subscriptions = workload.roots * workload.step
     return Claim(
         id="P4",
@@ -326,7 +326,7 @@ _EXPLAIN_QUEUES = (
 _EXPLAIN_TABLES = (
     "1,000 is the number of roots. A core broker's table holds all that neighbours sent, and a "
     "subscription is sent until its path joins that of its root: with clients anywhere, that is "
-    "most often at a core broker. Only at E, before the storm, the roots are all there is"
+    "most often at a core broker. Only at E, before the burst, the roots are all there is"
 )
 _EXPLAIN_FALSE_POSITIVES = (
     "Counted at the broker where a publication ends because nobody there wants it, or because an "

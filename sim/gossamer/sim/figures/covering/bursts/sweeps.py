@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from gossamer.sim.figures.common.claims import COUNT, RATIO, SECONDS, Check, Claim
 from gossamer.sim.figures.common.points import Floats
-from gossamer.sim.figures.covering.storms.found import Outcomes
-from gossamer.sim.figures.covering.storms.studies import (
+from gossamer.sim.figures.covering.bursts.found import Outcomes
+from gossamer.sim.figures.covering.bursts.studies import (
     ACTIVE,
     CLUSTERED,
     COMPARED,

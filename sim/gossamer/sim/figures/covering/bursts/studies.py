@@ -1,4 +1,4 @@
-"""The controlled scenarios of both papers: which storms are run, at which sizes (Sec. V).
+"""The controlled scenarios of both papers: which bursts are run, at which sizes (Sec. V).
 
 What the papers leave open is chosen here once, before anything was measured:
 
@@ -6,7 +6,7 @@ What the papers leave open is chosen here once, before anything was measured:
 - *Publications* match about seven subscriptions each: a root, or two, and six that they cover.
   The average database of the selective paper, 4.5 MB at 857 bytes an entry on 29 brokers, holds
   seven matches for each of its 21,000 publications. The incremental paper says nothing.
-- *Statistics* hold as many publications: selective covering has 8,400 s of them before the storm,
+- *Statistics* hold as many publications: selective covering has 8,400 s of them before the burst,
   the others, which keep none, a minute. (A first run had 600 s; see docs/covering.md.)
 - *Service times* of the incremental paper are its Table II, each covering its own column; packed,
   selective and incremental are active covering's. The selective paper gives none, but says that
@@ -24,11 +24,11 @@ from typing import Final
 import attrs
 
 from gossamer.protocol.brokers.tree import TreeSettings
-from gossamer.sim.figures.covering.storms.runs import Run, Storms
+from gossamer.sim.figures.covering.bursts.runs import Bursts, Run
 from gossamer.sim.studies.tree_brokers.covering_workload import Staircase
 from gossamer.sim.studies.tree_brokers.overlay.service import TABLE_II, FixedTimes
 from gossamer.sim.studies.tree_brokers.overlay.topology import controlled_49, controlled_55
-from gossamer.sim.studies.tree_brokers.storm import SECOND, Storm
+from gossamer.sim.studies.tree_brokers.unsubscription_burst import SECOND, UnsubscriptionBurst
 
 COMPARED: Final = "compared"
 COMPARED_TABLE_II: Final = "compared, Table II"
@@ -50,7 +50,7 @@ CONGESTED: Final = FixedTimes(
 
 @attrs.frozen(kw_only=True)
 class Plan:
-    """Sizes of the storms; times are seconds.
+    """Sizes of the bursts; times are seconds.
 
     Attributes:
         subscriptions, unsubscriptions: of the selective paper.
@@ -127,8 +127,8 @@ QUICK: Final = Plan(
 )
 
 
-def plan_storms(plan: Plan) -> list[Storms]:
-    """All storms of a plan, those together that can share their subscriptions.
+def plan_bursts(plan: Plan) -> list[Bursts]:
+    """All bursts of a plan, those together that can share their subscriptions.
 
     A small one comes first, for it runs alone and compiles; then the longest.
     """
@@ -139,22 +139,22 @@ def plan_storms(plan: Plan) -> list[Storms]:
         *_clustered(plan),
         *_incremental(plan),
     ]
-    tasks = [Storms(runs=shared) for shared in _shared(runs)]
+    tasks = [Bursts(runs=shared) for shared in _shared(runs)]
     clustered = [task for task in tasks if task.runs[0].study == CLUSTERED]
     rest = [task for task in tasks if task.runs[0].study != CLUSTERED]
     return clustered + sorted(rest, key=_size, reverse=True)
 
 
-def _size(task: Storms) -> int:
-    workload = task.runs[0].storm.workload
+def _size(task: Bursts) -> int:
+    workload = task.runs[0].burst.workload
     return workload.roots * workload.step * (1 + len(task.runs))
 
 
 def _shared(runs: Sequence[Run]) -> Iterator[list[Run]]:
     groups: dict[tuple[object, ...], list[Run]] = {}
     for run in runs:
-        storm = run.storm
-        key = (storm.overlay.name, storm.workload, storm.clustered, run.covering == LAZY)
+        burst = run.burst
+        key = (burst.overlay.name, burst.workload, burst.clustered, run.covering == LAZY)
         groups.setdefault(key, []).append(run)
     yield from groups.values()
 
@@ -162,24 +162,24 @@ def _shared(runs: Sequence[Run]) -> Iterator[list[Run]]:
 def _compared(plan: Plan) -> Iterator[Run]:
     """Selective paper, Sec. V-B, Fig. 7."""
     for covering in (ACTIVE, LAZY, PACKED, SELECTIVE):
-        storm = _selective(plan, covering)
-        yield _run(plan, COMPARED, covering, plan.unsubscriptions, storm)
+        burst = _selective(plan, covering)
+        yield _run(plan, COMPARED, covering, plan.unsubscriptions, burst)
         if plan.with_table_ii:
             aftermath = plan.judged_s[1] * SECOND
-            storm = attrs.evolve(storm, service=_table_ii(covering), aftermath=aftermath)
-            yield _run(plan, COMPARED_TABLE_II, covering, plan.unsubscriptions, storm)
+            burst = attrs.evolve(burst, service=_table_ii(covering), aftermath=aftermath)
+            yield _run(plan, COMPARED_TABLE_II, covering, plan.unsubscriptions, burst)
 
 
 def _fewer(plan: Plan) -> Iterator[Run]:
     """Selective paper, Sec. V-C, Fig. 8; most unsubscriptions are those of `_compared`."""
     for number in plan.fewer:
         for covering in (ACTIVE, SELECTIVE):
-            storm = attrs.evolve(
+            burst = attrs.evolve(
                 _selective(plan, covering),
                 unsubscriptions=number,
                 unsubscribe_every=plan.unsubscribe_s * SECOND // number,
             )
-            yield _run(plan, UNSUBSCRIPTIONS, covering, number, storm)
+            yield _run(plan, UNSUBSCRIPTIONS, covering, number, burst)
 
 
 def _degrees(plan: Plan) -> Iterator[Run]:
@@ -193,8 +193,8 @@ def _degrees(plan: Plan) -> Iterator[Run]:
 def _clustered(plan: Plan) -> Iterator[Run]:
     """Selective paper, Sec. V-E, Fig. 10."""
     for covering in (ACTIVE, SELECTIVE):
-        storm = attrs.evolve(_selective(plan, covering), clustered=True)
-        yield _run(plan, CLUSTERED, covering, plan.degree, storm)
+        burst = attrs.evolve(_selective(plan, covering), clustered=True)
+        yield _run(plan, CLUSTERED, covering, plan.degree, burst)
 
 
 def _incremental(plan: Plan) -> Iterator[Run]:
@@ -202,7 +202,7 @@ def _incremental(plan: Plan) -> Iterator[Run]:
     for triggered in plan.triggered:
         default = triggered == plan.triggered[-1]
         for covering in (ACTIVE, LAZY, PACKED, INCREMENTAL) if default else (ACTIVE, INCREMENTAL):
-            storm = Storm(
+            burst = UnsubscriptionBurst(
                 overlay=controlled_49(),
                 workload=Staircase(round(plan.large / (triggered + 1)), triggered),
                 settings=TreeSettings(covering=covering, drop_unpaid=False),
@@ -215,14 +215,14 @@ def _incremental(plan: Plan) -> Iterator[Run]:
                 drain=14_400 * SECOND,
                 reach=_reach(triggered),
             )
-            yield Run(study=INCREMENTAL, covering=covering, x=triggered, storm=storm)
+            yield Run(study=INCREMENTAL, covering=covering, x=triggered, burst=burst)
 
 
-def _selective(plan: Plan, covering: str, degree: int | None = None) -> Storm:
+def _selective(plan: Plan, covering: str, degree: int | None = None) -> UnsubscriptionBurst:
     degree = plan.degree if degree is None else degree
     history_s = plan.history_s if covering == SELECTIVE else plan.calm_s
     window = (plan.history_s + plan.unsubscribe_s) * SECOND
-    return Storm(
+    return UnsubscriptionBurst(
         overlay=controlled_55(),
         workload=Staircase(round(plan.subscriptions / (degree + 1)), degree),
         settings=TreeSettings(covering=covering, drop_unpaid=False, statistics_window=window),
@@ -236,10 +236,10 @@ def _selective(plan: Plan, covering: str, degree: int | None = None) -> Storm:
     )
 
 
-def _run(plan: Plan, study: str, covering: str, x: float, storm: Storm) -> Run:
+def _run(plan: Plan, study: str, covering: str, x: float, burst: UnsubscriptionBurst) -> Run:
     begin, end = plan.judged_s
     judged = (begin * SECOND, end * SECOND)
-    return Run(study=study, covering=covering, x=float(x), storm=storm, judged=judged)
+    return Run(study=study, covering=covering, x=float(x), burst=burst, judged=judged)
 
 
 def _reach(degree: int) -> float:

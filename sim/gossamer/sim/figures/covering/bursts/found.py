@@ -1,4 +1,4 @@
-"""What the storms measured, by study, covering and place on the x axis."""
+"""What the bursts measured, by study, covering and place on the x axis."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import attrs
 import numpy as np
 
 from gossamer.sim.figures.common.points import Floats
-from gossamer.sim.figures.covering.storms.runs import Found
-from gossamer.sim.figures.covering.storms.studies import COMPARED, DEGREES, UNSUBSCRIPTIONS
+from gossamer.sim.figures.covering.bursts.runs import Found
+from gossamer.sim.figures.covering.bursts.studies import COMPARED, DEGREES, UNSUBSCRIPTIONS
 
 
 @attrs.frozen(eq=False)
 class Outcomes:
-    """The outcomes of all storms.
+    """The outcomes of all bursts.
 
     Attributes:
-        found: one a storm.
+        found: one a burst.
     """
 
     found: Sequence[Found]
@@ -34,7 +34,7 @@ class Outcomes:
         return any(one.run.study == study for one in self.found)
 
     def select(self, study: str, covering: str, x: float | None = None) -> list[Found]:
-        """The storms of a study in the order of x; the comparison is a point of two sweeps."""
+        """The bursts of a study in the order of x; the comparison is a point of two sweeps."""
         chosen = [
             one
             for one in self.found
@@ -51,12 +51,12 @@ class Outcomes:
         return sorted(chosen, key=lambda one: self._x(study, one))
 
     def one(self, study: str, covering: str, x: float | None = None) -> Found:
-        """The only storm of a study with that covering."""
+        """The only burst of a study with that covering."""
         (found,) = self.select(study, covering, x)
         return found
 
     def value(self, measure: str, study: str, covering: str, x: float | None = None) -> float:
-        """A measure of the only storm; NaN where there is none."""
+        """A measure of the only burst; NaN where there is none."""
         found = self.select(study, covering, x)
         return found[0].measures[measure] if len(found) == 1 else math.nan
 
@@ -76,5 +76,5 @@ class Outcomes:
     @staticmethod
     def _x(study: str, one: Found) -> float:
         if study == DEGREES:
-            return float(one.run.storm.workload.degree)
+            return float(one.run.burst.workload.degree)
         return one.run.x

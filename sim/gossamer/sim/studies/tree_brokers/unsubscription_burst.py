@@ -1,4 +1,4 @@
-"""The controlled scenario of both pruning papers: a storm of unsubscriptions (Sec. V-A, V-B).
+"""The controlled scenario of both pruning papers: a burst of unsubscriptions (Sec. V-A, V-B).
 
 Subscriptions are issued one after another; then publishers publish at a steady rate, and after a
 while a number of root subscriptions is taken back, each of which brings up the subscriptions that
@@ -45,7 +45,7 @@ Progress = Callable[[int, int], None]
 
 
 @attrs.frozen(kw_only=True)
-class Storm:
+class UnsubscriptionBurst:
     """What is to happen; all times are microseconds.
 
     Attributes:
@@ -137,7 +137,7 @@ class Kept:
 
 
 @attrs.frozen(eq=False)
-class StormResult:
+class BurstResult:
     """What came of it.
 
     Attributes:
@@ -197,11 +197,11 @@ class _Ledger:
         raise SimulationError(f"broker {broker} moved a client, expected that nobody moves")
 
 
-class StormRun:
-    """An overlay with its subscriptions issued, about to be hit by a storm once.
+class BurstRun:
+    """An overlay with its subscriptions issued, about to be hit by a burst once.
 
     Args:
-        storm: what is to happen.
+        burst: what is to happen.
         new_index: of filters; `compiled_index` for large workloads.
         progress: called with the subscriptions issued so far and all of them.
 
@@ -214,73 +214,73 @@ class StormRun:
 
     def __init__(
         self,
-        storm: Storm,
+        burst: UnsubscriptionBurst,
         *,
         new_index: NewIndex = SharedIndex,
         progress: Progress = lambda _done, _all: None,
     ) -> None:
-        self.storm = storm
+        self.burst = burst
         self.brokers = {
-            name: TreeBroker(name, storm.settings, new_index=new_index)
-            for name in storm.overlay.graph
+            name: TreeBroker(name, burst.settings, new_index=new_index)
+            for name in burst.overlay.graph
         }
         self.ledger = _Ledger()
         self.network = BrokerNetwork(
-            storm.overlay.graph, self.brokers, storm.service, storm.links, self.ledger
+            burst.overlay.graph, self.brokers, burst.service, burst.links, self.ledger
         )
         self.due: list[int] = []
         self._attach()
-        wanted = list(storm.workload.subscriptions())
-        place = clustered if storm.clustered else scattered
-        self.placed = list(zip(place(storm.overlay, wanted, storm.seed), wanted, strict=True))
+        wanted = list(burst.workload.subscriptions())
+        place = clustered if burst.clustered else scattered
+        self.placed = list(zip(place(burst.overlay, wanted, burst.seed), wanted, strict=True))
         self._subscribe(progress)
 
-    def change(self, storm: Storm) -> None:
-        """Let another storm hit what stands: one that differs from here on only.
+    def change(self, burst: UnsubscriptionBurst) -> None:
+        """Let another burst hit what stands: one that differs from here on only.
 
         Raises:
             SimulationError: the subscriptions would stand differently under it.
         """
         before = attrs.evolve(
-            self.storm,
-            settings=storm.settings,
-            service=storm.service,
-            unsubscriptions=storm.unsubscriptions,
-            unsubscribe_every=storm.unsubscribe_every,
-            calm=storm.calm,
-            aftermath=storm.aftermath,
-            drain=storm.drain,
+            self.burst,
+            settings=burst.settings,
+            service=burst.service,
+            unsubscriptions=burst.unsubscriptions,
+            unsubscribe_every=burst.unsubscribe_every,
+            calm=burst.calm,
+            aftermath=burst.aftermath,
+            drain=burst.drain,
         )
-        if before != storm:
-            raise SimulationError("a storm with other subscriptions cannot share their issuing")
+        if before != burst:
+            raise SimulationError("a burst with other subscriptions cannot share their issuing")
         for broker in self.brokers.values():
-            broker.configure(storm.settings)
-        self.network.service = storm.service
-        self.storm = storm
+            broker.configure(burst.settings)
+        self.network.service = burst.service
+        self.burst = burst
 
-    def hit(self, progress: Progress = lambda _done, _all: None) -> StormResult:
-        """Let the storm happen.
+    def hit(self, progress: Progress = lambda _done, _all: None) -> BurstResult:
+        """Let the burst happen.
 
         Args:
             progress: called with the samples taken so far and those of the aftermath.
         """
-        storm = self.storm
-        self._publish_for(storm.calm)
-        self.network.run(self.network.now + storm.calm)
+        burst = self.burst
+        self._publish_for(burst.calm)
+        self.network.run(self.network.now + burst.calm)
         before = self._tallies()
         first, begin = len(self.due), self.network.now
         self._unsubscribe()
-        self._publish_for(storm.aftermath)
+        self._publish_for(burst.aftermath)
         queues = self._watch(progress)
         rows = [row for row in self.ledger.rows if row[0] >= first]
-        return StormResult(
+        return BurstResult(
             published=np.array(self.due[first:], np.int64) - begin,
             deliveries=np.array(
                 [(number - first, now - self.due[number]) for number, now, _ in rows], np.int64
             ).reshape(-1, 2),
             receivers=[broker for _, _, broker in rows],
             queues=queues,
-            core=storm.overlay.core,
+            core=burst.overlay.core,
             tallies={name: tally.since(before[name]) for name, tally in self._tallies().items()},
             kept=self._kept(),
         )
@@ -288,7 +288,7 @@ class StormRun:
     # How it happens.
 
     def _attach(self) -> None:
-        overlay = self.storm.overlay
+        overlay = self.burst.overlay
         for host in dict.fromkeys((*overlay.publisher_hosts, *overlay.subscriber_hosts)):
             self.network.send(0, _client(host), host, Attach())
         for host in overlay.publisher_hosts:
@@ -299,48 +299,48 @@ class StormRun:
         for done, (host, one) in enumerate(self.placed):
             asked = Subscribe(one.label, one.filter)
             self.network.send(self.network.now, _client(host), host, asked)
-            self.network.run(self.network.now + self.storm.subscribe_every)
+            self.network.run(self.network.now + self.burst.subscribe_every)
             progress(done + 1, len(self.placed))
         self.network.run(self.network.now + 100 * SECOND)
 
     def _publish_for(self, span: int) -> None:
-        storm, hosts = self.storm, self.storm.overlay.publisher_hosts
-        for at in range(self.network.now, self.network.now + span, storm.publish_every):
+        burst, hosts = self.burst, self.burst.overlay.publisher_hosts
+        for at in range(self.network.now, self.network.now + span, burst.publish_every):
             number = len(self.due)
             self.due.append(at)
-            values = storm.workload.publication(number, storm.reach) | {NUMBER: number}
+            values = burst.workload.publication(number, burst.reach) | {NUMBER: number}
             host = hosts[number % len(hosts)]
             self.network.send(at, _client(host), host, Publish(values))
 
     def taken_back(self) -> list[tuple[str, Wanted]]:
-        """Hosts and roots in the order in which the storm takes them back.
+        """Hosts and roots in the order in which the burst takes them back.
 
         Random ones: a root that was issued early has quenched more of what it covers than one that
-        came late, so that neither may be preferred. A smaller storm of a seed takes back the first
+        came late, so that neither may be preferred. A smaller burst of a seed takes back the first
         of a larger one.
         """
         roots = [(host, one) for host, one in self.placed if one.is_root]
-        number = min(self.storm.unsubscriptions, len(roots))
-        drawn = shuffled(self.storm.seed, _TAKEN_BACK, rows_from(0, number), len(roots))
+        number = min(self.burst.unsubscriptions, len(roots))
+        drawn = shuffled(self.burst.seed, _TAKEN_BACK, rows_from(0, number), len(roots))
         return [roots[place] for place in drawn.tolist()]
 
     def _unsubscribe(self) -> None:
         at = self.network.now
         for host, one in self.taken_back():
             self.network.send(at, _client(host), host, Unsubscribe(one.label))
-            at += self.storm.unsubscribe_every
+            at += self.burst.unsubscribe_every
 
     def _watch(self, progress: Progress) -> npt.NDArray[np.int64]:
         """int64[samples, core]: the core's queues until nothing more is to be seen."""
-        storm = self.storm
-        end = self.network.now + storm.aftermath
-        last = end + storm.drain
-        samples, expected = [], -(-storm.aftermath // storm.sample_every)
+        burst = self.burst
+        end = self.network.now + burst.aftermath
+        last = end + burst.drain
+        samples, expected = [], -(-burst.aftermath // burst.sample_every)
         while self.network.now < end or (self.network.now < last and self._waiting()):
-            self.network.run(self.network.now + storm.sample_every)
-            samples.append([self.network.queue(name) for name in storm.overlay.core])
+            self.network.run(self.network.now + burst.sample_every)
+            samples.append([self.network.queue(name) for name in burst.overlay.core])
             progress(min(len(samples), expected), expected)
-        return np.array(samples, np.int64).reshape(-1, len(storm.overlay.core))
+        return np.array(samples, np.int64).reshape(-1, len(burst.overlay.core))
 
     def _waiting(self) -> bool:
         return any(self.network.queue(name) for name in self.brokers)
@@ -369,14 +369,14 @@ class StormRun:
         ]
 
 
-def run_storm(
-    storm: Storm,
+def run_burst(
+    burst: UnsubscriptionBurst,
     *,
     new_index: NewIndex = SharedIndex,
     progress: Progress = lambda _done, _all: None,
-) -> StormResult:
-    """Let a storm happen; see `StormRun`."""
-    return StormRun(storm, new_index=new_index, progress=progress).hit()
+) -> BurstResult:
+    """Let a burst happen; see `BurstRun`."""
+    return BurstRun(burst, new_index=new_index, progress=progress).hit()
 
 
 def _client(broker: str) -> str:

@@ -7,8 +7,8 @@ The checks were written from the paper before anything was measured, with the bo
 from __future__ import annotations
 
 from gossamer.sim.figures.common.claims import COUNT, RATIO, SECONDS, Check, Claim
-from gossamer.sim.figures.covering.storms.found import Outcomes
-from gossamer.sim.figures.covering.storms.studies import ACTIVE, INCREMENTAL, LAZY, PACKED
+from gossamer.sim.figures.covering.bursts.found import Outcomes
+from gossamer.sim.figures.covering.bursts.studies import ACTIVE, INCREMENTAL, LAZY, PACKED
 
 
 def check_incremental(found: Outcomes) -> list[Claim]:
@@ -119,7 +119,7 @@ def check_i3(found: Outcomes) -> Claim:
     most = _default(found)
     active = found.one(INCREMENTAL, ACTIVE, most)
     last = active.measures["triggered_last"]
-    in_all = active.run.storm.unsubscriptions * active.run.storm.workload.degree
+    in_all = active.run.burst.unsubscriptions * active.run.burst.workload.degree
     return Claim(
         id="I3",
         claim=(

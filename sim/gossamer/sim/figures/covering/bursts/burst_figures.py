@@ -1,8 +1,8 @@
 """P1 to P8 and I2 to I4: the controlled scenarios of both papers, as a part of the figures.
 
-storms.parquet  one row a storm: what was varied, and all measures
-core.parquet    one row a core broker of a storm
-delays.parquet  delays over time, the publications of a storm in 120 groups
+bursts.parquet  one row a burst: what was varied, and all measures
+core.parquet    one row a core broker of a burst
+delays.parquet  delays over time, the publications of a burst in 120 groups
 queues.parquet  input queues of the core over time
 """
 
@@ -15,18 +15,18 @@ import numpy as np
 
 from gossamer.sim.figures.common.claims import Claim
 from gossamer.sim.figures.common.parts import Part
-from gossamer.sim.figures.covering.storms.found import Outcomes
-from gossamer.sim.figures.covering.storms.incremental import check_incremental
-from gossamer.sim.figures.covering.storms.plots import draw_storms
-from gossamer.sim.figures.covering.storms.runs import Found, Storms
-from gossamer.sim.figures.covering.storms.selective import check_comparison
-from gossamer.sim.figures.covering.storms.studies import FULL, QUICK, plan_storms
-from gossamer.sim.figures.covering.storms.sweeps import check_sweeps
+from gossamer.sim.figures.covering.bursts.found import Outcomes
+from gossamer.sim.figures.covering.bursts.incremental import check_incremental
+from gossamer.sim.figures.covering.bursts.plots import draw_bursts
+from gossamer.sim.figures.covering.bursts.runs import Bursts, Found
+from gossamer.sim.figures.covering.bursts.selective import check_comparison
+from gossamer.sim.figures.covering.bursts.studies import FULL, QUICK, plan_bursts
+from gossamer.sim.figures.covering.bursts.sweeps import check_sweeps
 from gossamer.sim.study.records import Column, Table
 
 
-def _tasks(quick: bool) -> list[Storms]:
-    return plan_storms(QUICK if quick else FULL)
+def _tasks(quick: bool) -> list[Bursts]:
+    return plan_bursts(QUICK if quick else FULL)
 
 
 def _judge(outcomes: Sequence[Sequence[Found]]) -> list[Claim]:
@@ -37,29 +37,29 @@ def _judge(outcomes: Sequence[Sequence[Found]]) -> list[Claim]:
 def _tables(outcomes: Sequence[Sequence[Found]]) -> dict[str, Table]:
     found = Outcomes.of(outcomes).found
     return {
-        "storms": _storms_table(found),
+        "bursts": _bursts_table(found),
         "core": _stack(found, [one.core for one in found]),
         "delays": _stack(found, [one.delays for one in found]),
         "queues": _stack(found, [one.queues for one in found]),
     }
 
 
-def _storms_table(found: Sequence[Found]) -> dict[str, Column]:
+def _bursts_table(found: Sequence[Found]) -> dict[str, Column]:
     names = found[0].measures
     rows = _stack(
         found, [{name: np.array([one.measures[name]]) for name in names} for one in found]
     )
-    workloads = [one.run.storm.workload for one in found]
+    workloads = [one.run.burst.workload for one in found]
     return {
         **rows,
         "roots": np.array([workload.roots for workload in workloads]),
         "degree": np.array([workload.degree for workload in workloads]),
-        "seed": np.array([one.run.storm.seed for one in found]),
+        "seed": np.array([one.run.burst.seed for one in found]),
     }
 
 
 def _stack(found: Sequence[Found], parts: Sequence[Table]) -> dict[str, Column]:
-    """Tables of storms under one another, with columns that tell them apart."""
+    """Tables of bursts under one another, with columns that tell them apart."""
     lengths = [len(next(iter(part.values()))) for part in parts]
     runs = [one.run for one in found]
     keys: Mapping[str, Column] = {
@@ -70,10 +70,10 @@ def _stack(found: Sequence[Found], parts: Sequence[Table]) -> dict[str, Column]:
     return {**keys, **{name: np.concatenate([part[name] for part in parts]) for name in parts[0]}}
 
 
-STORMS: Final = Part(
+BURSTS: Final = Part(
     claims=("P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "I2", "I3", "I4"),
     tasks=_tasks,
     judge=_judge,
     tables=_tables,
-    draw=lambda outcomes: draw_storms(Outcomes.of(outcomes)),
+    draw=lambda outcomes: draw_bursts(Outcomes.of(outcomes)),
 )

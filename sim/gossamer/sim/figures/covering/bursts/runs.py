@@ -1,7 +1,7 @@
-"""The storms behind the controlled scenarios of both papers: what is run, and what it measures.
+"""The bursts behind the controlled scenarios of both papers: what is run, and what it measures.
 
-Storms that differ only in what happens after the subscriptions are issued share their issuing:
-the overlay is copied (pickled) as it stands then, and each storm hits a copy. Active, packed,
+Bursts that differ only in what happens after the subscriptions are issued share their issuing:
+the overlay is copied (pickled) as it stands then, and each burst hits a copy. Active, packed,
 selective and incremental covering build the same tables, so they share it, too.
 """
 
@@ -16,7 +16,12 @@ import numpy as np
 
 from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.brokers.core.index import compiled_index
-from gossamer.sim.studies.tree_brokers.storm import SECOND, Storm, StormResult, StormRun
+from gossamer.sim.studies.tree_brokers.unsubscription_burst import (
+    SECOND,
+    BurstResult,
+    BurstRun,
+    UnsubscriptionBurst,
+)
 from gossamer.sim.study.records import Column, Table
 
 keep_compiled_code()
@@ -27,13 +32,13 @@ GROUPS: Final = 120
 
 @attrs.frozen(kw_only=True)
 class Run:
-    """One storm of a study.
+    """One burst of a study.
 
     Attributes:
         study: the sweep that it belongs to.
         covering: how the brokers cover.
         x: the value of what the study varies.
-        storm: what is run, seed and all.
+        burst: what is run, seed and all.
         judged: microseconds after the first unsubscription; publications from the first to the
             second are those whose delays the paper reports, None: all.
     """
@@ -41,16 +46,16 @@ class Run:
     study: str
     covering: str
     x: float
-    storm: Storm
+    burst: UnsubscriptionBurst
     judged: tuple[int, int] | None = None
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Found:
-    """What a storm measured.
+    """What a burst measured.
 
     Attributes:
-        run: the storm.
+        run: the burst.
         measures: values by name, see `measure`.
         core: a table with a row for each core broker.
         delays: a table with a row for each group of publications.
@@ -65,8 +70,8 @@ class Found:
 
 
 @attrs.frozen(kw_only=True)
-class Storms:
-    """Storms that share the issuing of their subscriptions: a task of `run_tasks`."""
+class Bursts:
+    """Bursts that share the issuing of their subscriptions: a task of `run_tasks`."""
 
     runs: Sequence[Run]
 
@@ -75,23 +80,23 @@ class Storms:
         """For progress and errors."""
         first = self.runs[0]
         coverings = ", ".join(dict.fromkeys(run.covering for run in self.runs))
-        return f"{first.study} {first.x:g}, {coverings}, seed {first.storm.seed}"
+        return f"{first.study} {first.x:g}, {coverings}, seed {first.burst.seed}"
 
     def run(self) -> list[Found]:
         """Run them; raises `SimulationError`."""
-        before = pickle.dumps(StormRun(self.runs[0].storm, new_index=compiled_index))
-        return [measure(run, _hit(before, run.storm)) for run in self.runs]
+        before = pickle.dumps(BurstRun(self.runs[0].burst, new_index=compiled_index))
+        return [measure(run, _hit(before, run.burst)) for run in self.runs]
 
 
-def _hit(before: bytes, storm: Storm) -> StormResult:
-    run: StormRun = pickle.loads(before)
+def _hit(before: bytes, burst: UnsubscriptionBurst) -> BurstResult:
+    run: BurstRun = pickle.loads(before)
     # Copied with the rest, the overlay is not the same object any more, only equal.
-    run.change(attrs.evolve(storm, overlay=run.storm.overlay))
+    run.change(attrs.evolve(burst, overlay=run.burst.overlay))
     return run.hit()
 
 
-def measure(run: Run, result: StormResult) -> Found:
-    """The measures of a storm.
+def measure(run: Run, result: BurstResult) -> Found:
+    """The measures of a burst.
 
     ``delay_mean_s``, ``delay_max_s``: of all deliveries; ``judged_s``: mean delay of those
     publications that the paper reports; ``steady_s``: of the last tenth; ``queue_max``: longest
@@ -128,7 +133,7 @@ def measure(run: Run, result: StormResult) -> Found:
         measures=measures,
         core=_core_table(result),
         delays=delay_groups(times / SECOND, delays),
-        queues=_queue_table(run.storm, result),
+        queues=_queue_table(run.burst, result),
     )
 
 
@@ -149,7 +154,7 @@ def delay_groups(times: Column, delays: Column) -> dict[str, Column]:
     }
 
 
-def _core_table(result: StormResult) -> dict[str, Column]:
+def _core_table(result: BurstResult) -> dict[str, Column]:
     tallies = [result.tallies[name] for name in result.core]
     return {
         "broker": np.array(result.core),
@@ -160,12 +165,12 @@ def _core_table(result: StormResult) -> dict[str, Column]:
     }
 
 
-def _queue_table(storm: Storm, result: StormResult) -> dict[str, Column]:
+def _queue_table(burst: UnsubscriptionBurst, result: BurstResult) -> dict[str, Column]:
     """At most some hundred rows; of the samples between two rows, the longest queue."""
     every = max(1, len(result.queues) // 500)
     starts = np.arange(0, len(result.queues), every)
     longest = np.maximum.reduceat(result.queues, starts, axis=0)
-    time_s = (starts + 1) * storm.sample_every / SECOND
+    time_s = (starts + 1) * burst.sample_every / SECOND
     return {
         "time_s": time_s,
         **{name: longest[:, place] for place, name in enumerate(result.core)},

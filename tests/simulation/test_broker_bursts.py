@@ -1,4 +1,4 @@
-"""Storms of unsubscriptions on a small copy of the papers' controlled scenario (their Sec. V)."""
+"""Bursts of unsubscriptions on a small copy of the papers' controlled scenario (their Sec. V)."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ ROOTS, BELOW = 6, 30
 
 
 @define
-class Storm:
+class UnsubscriptionBurst:
     """What one run measured.
 
     Attributes:
         triggered: triggered messages with subscriptions that each broker received.
         tables: routing table size of each broker afterwards.
         delivered: client and values of every delivery.
-        false_positives, arrivals: after the storm, at all brokers.
+        false_positives, arrivals: after the burst, at all brokers.
     """
 
     triggered: dict[str, int]
@@ -56,12 +56,12 @@ def any_tree(seed: int) -> tuple[list[tuple[str, str]], list[str], list[str]]:
     return edges, random.Random(seed).sample(names, 2), names
 
 
-def storm(
+def burst(
     covering: str,
     where: tuple[list[tuple[str, str]], list[str], list[str]],
     seed: int,
     **settings: Any,
-) -> Storm:
+) -> UnsubscriptionBurst:
     """Subscribe roots and what they cover, publish, unsubscribe half of the roots, publish."""
     edges, publishers, subscribers = where
     draw = random.Random(seed)
@@ -83,7 +83,7 @@ def storm(
     after, arrivals = overlay.total("false_positives"), len(overlay.arrivals)
     tables = {name: broker.sizes().subscriptions for name, broker in overlay.brokers.items()}
     publish(overlay, draw, 60)
-    return Storm(
+    return UnsubscriptionBurst(
         triggered={name: triggered(overlay, name) - before[name] for name in overlay.brokers},
         tables=tables,
         delivered=sorted(
@@ -120,16 +120,18 @@ def triggered(overlay: Overlay, name: str) -> int:
 
 
 @pytest.fixture(scope="module")
-def controlled() -> dict[str, Storm]:
-    return {covering: storm(covering, core_and_edges(), seed=2) for covering in MODES}
+def controlled() -> dict[str, UnsubscriptionBurst]:
+    return {covering: burst(covering, core_and_edges(), seed=2) for covering in MODES}
 
 
-def test_every_covering_delivers_the_same(controlled: dict[str, Storm]) -> None:
+def test_every_covering_delivers_the_same(controlled: dict[str, UnsubscriptionBurst]) -> None:
     assert all(run.delivered == controlled["off"].delivered for run in controlled.values())
     assert len(controlled["off"].delivered) > 500
 
 
-def test_bursts_grow_towards_the_publisher_without_pruning(controlled: dict[str, Storm]) -> None:
+def test_bursts_grow_towards_the_publisher_without_pruning(
+    controlled: dict[str, UnsubscriptionBurst],
+) -> None:
     """P2 and I3: triggered messages rise from broker A to broker E with active and lazy."""
     for covering in ("active", "lazy"):
         along = [controlled[covering].triggered[core] for core in CORE]
@@ -138,20 +140,22 @@ def test_bursts_grow_towards_the_publisher_without_pruning(controlled: dict[str,
 
 
 def test_packing_triggers_fewer_messages_than_active_covering(
-    controlled: dict[str, Storm],
+    controlled: dict[str, UnsubscriptionBurst],
 ) -> None:
     packed, active = controlled["packed"].triggered, controlled["active"].triggered
     assert packed["E"] <= ROOTS // 2 < active["E"]
 
 
-def test_pruning_keeps_bursts_from_the_publisher(controlled: dict[str, Storm]) -> None:
+def test_pruning_keeps_bursts_from_the_publisher(
+    controlled: dict[str, UnsubscriptionBurst],
+) -> None:
     """P2, I3: next to nothing is triggered at broker E."""
     for covering in ("selective", "incremental"):
         assert controlled[covering].triggered["E"] * 4 < controlled["active"].triggered["E"]
 
 
 def test_pruning_leaves_the_smallest_tables_near_the_publisher(
-    controlled: dict[str, Storm],
+    controlled: dict[str, UnsubscriptionBurst],
 ) -> None:
     """P4, I4: the tables of the core, once covering subscriptions have gone."""
     at_e = {covering: run.tables["E"] for covering, run in controlled.items()}
@@ -159,7 +163,9 @@ def test_pruning_leaves_the_smallest_tables_near_the_publisher(
     assert at_e["incremental"] < at_e["active"]
 
 
-def test_only_pruning_makes_false_positives_and_few(controlled: dict[str, Storm]) -> None:
+def test_only_pruning_makes_false_positives_and_few(
+    controlled: dict[str, UnsubscriptionBurst],
+) -> None:
     """P5: within what the threshold admits."""
     for covering, run in controlled.items():
         pruned = covering in ("selective", "incremental")
@@ -170,10 +176,10 @@ def test_only_pruning_makes_false_positives_and_few(controlled: dict[str, Storm]
 @pytest.mark.parametrize("seed", range(6))
 def test_pruning_never_triggers_more_than_active_covering(seed: int) -> None:
     where = any_tree(seed)
-    active = storm("active", where, seed)
+    active = burst("active", where, seed)
     assert sum(active.triggered.values()) > 0
     for covering in ("selective", "incremental"):
         for drop_unpaid in (False, True):
-            pruned = storm(covering, where, seed, drop_unpaid=drop_unpaid)
+            pruned = burst(covering, where, seed, drop_unpaid=drop_unpaid)
             assert sum(pruned.triggered.values()) <= sum(active.triggered.values())
             assert pruned.delivered == active.delivered

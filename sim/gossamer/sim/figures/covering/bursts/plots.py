@@ -8,9 +8,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from gossamer.sim.figures.covering.storms.found import Outcomes
-from gossamer.sim.figures.covering.storms.runs import Found
-from gossamer.sim.figures.covering.storms.studies import (
+from gossamer.sim.figures.covering.bursts.found import Outcomes
+from gossamer.sim.figures.covering.bursts.runs import Found
+from gossamer.sim.figures.covering.bursts.studies import (
     ACTIVE,
     CLUSTERED,
     COMPARED,
@@ -34,7 +34,7 @@ _SELECTIVE = (ACTIVE, LAZY, PACKED, SELECTIVE)
 _INCREMENTAL = (ACTIVE, LAZY, PACKED, INCREMENTAL)
 
 
-def draw_storms(found: Outcomes) -> Iterator[tuple[str, Figure]]:
+def draw_bursts(found: Outcomes) -> Iterator[tuple[str, Figure]]:
     """All plots, by name of the file."""
     compared = [found.one(COMPARED, covering) for covering in _SELECTIVE]
     clustered = [found.one(CLUSTERED, covering) for covering in (ACTIVE, SELECTIVE)]
@@ -57,11 +57,11 @@ def draw_storms(found: Outcomes) -> Iterator[tuple[str, Figure]]:
     yield "incremental7", plot_sweep(found, INCREMENTAL, INCREMENTAL, "triggered subscriptions")
 
 
-def plot_bars(storms: Sequence[Found], measure: str, title: str) -> Figure:
-    """A measure of several storms, on a logarithmic axis where they are far apart."""
+def plot_bars(bursts: Sequence[Found], measure: str, title: str) -> Figure:
+    """A measure of several bursts, on a logarithmic axis where they are far apart."""
     figure, axes = _plot()
-    values = [one.measures[measure] for one in storms]
-    names = [one.run.covering for one in storms]
+    values = [one.measures[measure] for one in bursts]
+    names = [one.run.covering for one in bursts]
     styles = covering_styles(names)
     axes.bar(names, values, color=[styles[name].colour for name in names], width=0.6)
     for place, value in enumerate(values):
@@ -73,10 +73,10 @@ def plot_bars(storms: Sequence[Found], measure: str, title: str) -> Figure:
     return figure
 
 
-def plot_triggered(storms: Sequence[Found]) -> Figure:
+def plot_triggered(bursts: Sequence[Found]) -> Figure:
     """Triggered messages at the core brokers, in order towards the publishers."""
     figure, axes = _plot()
-    for one, style in _styled(storms):
+    for one, style in _styled(bursts):
         axes.plot(
             one.core["broker"],
             one.core["triggered"],
@@ -92,10 +92,10 @@ def plot_triggered(storms: Sequence[Found]) -> Figure:
     return figure
 
 
-def plot_queues(storms: Sequence[Found]) -> Figure:
+def plot_queues(bursts: Sequence[Found]) -> Figure:
     """The longest input queue of the core over time."""
     figure, axes = _plot()
-    for one, style in _styled(storms):
+    for one, style in _styled(bursts):
         queues = [column for name, column in one.queues.items() if name != "time_s"]
         axes.plot(
             one.queues["time_s"],
@@ -109,10 +109,10 @@ def plot_queues(storms: Sequence[Found]) -> Figure:
     return figure
 
 
-def plot_delays(storms: Sequence[Found]) -> Figure:
+def plot_delays(bursts: Sequence[Found]) -> Figure:
     """Mean publication delay over the time of publication."""
     figure, axes = _plot()
-    for one, style in _styled(storms):
+    for one, style in _styled(bursts):
         known = np.isfinite(one.delays["delay_mean_s"])
         axes.plot(
             one.delays["time_s"][known],
@@ -170,7 +170,7 @@ def _plot() -> tuple[Figure, Axes]:
     return figure, figure.subplots()
 
 
-def _styled(storms: Sequence[Found]) -> Iterator[tuple[Found, SystemStyle]]:
-    styles = covering_styles([one.run.covering for one in storms])
-    for one in storms:
+def _styled(bursts: Sequence[Found]) -> Iterator[tuple[Found, SystemStyle]]:
+    styles = covering_styles([one.run.covering for one in bursts])
+    for one in bursts:
         yield one, styles[one.run.covering]
