@@ -249,17 +249,17 @@ class MemoryClient:
         """Publish; returns the id once that is stored."""
         return id_text((await self.node.members.ask(self.member, Publish(values))).id)
 
-    def offer(self, letter: bytes) -> None:
+    def offer(self, delivery: bytes) -> None:
         """Take a delivery."""
-        self._note(event_of(letter, 0))
+        self._note(event_of(delivery, 0))
 
     async def fetch(self) -> None:
         """Read what lies on the disk, and acknowledge it."""
-        letters = await self.node.members.read(self.member, 0, 1 << 20)
-        for letter in letters:
-            self._note(event_of(letter.body, letter.position))
-        if letters:
-            await self.node.members.acknowledge(self.member, letters[-1].position)
+        deliveries = await self.node.members.read(self.member, 0, 1 << 20)
+        for delivery in deliveries:
+            self._note(event_of(delivery.body, delivery.position))
+        if deliveries:
+            await self.node.members.acknowledge(self.member, deliveries[-1].position)
 
     def _note(self, data: bytes) -> None:
         reader = FrameReader(Limits())

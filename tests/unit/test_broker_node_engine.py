@@ -13,7 +13,7 @@ from attrs import define, field
 from gossamer.node.broker.engine.engine import Engine, Input
 from gossamer.node.broker.engine.journal import Entry
 from gossamer.node.errors import StoreError
-from gossamer.node.store.broker import Letter
+from gossamer.node.store.broker import QueuedDelivery
 from gossamer.protocol.brokers.core.effects import Deliver, Effect
 from gossamer.protocol.brokers.core.errors import NotAttachedError
 from gossamer.protocol.brokers.core.identifiers import client, neighbour
@@ -43,19 +43,19 @@ class Recorder:
     gate: trio.Event = field(factory=trio.Event)
     backlog: int = 0
 
-    async def keep(self, entries: Sequence[Entry], letters: Sequence[Letter]) -> None:
+    async def keep(self, entries: Sequence[Entry], deliveries: Sequence[QueuedDelivery]) -> None:
         await self.gate.wait()
         if self.failures:
             self.failures -= 1
             raise StoreError("state.db", "is full")
-        self.happened.append(f"kept {len(entries)} and {len(letters)}")
+        self.happened.append(f"kept {len(entries)} and {len(deliveries)}")
 
     async def dump_if_due(self, broker: TreeBroker, now: int) -> None:
         assert broker.name == "B"
         assert now >= 0
 
-    def letter(self, effect: Deliver) -> Letter | None:
-        return Letter(effect.client, b"")
+    def queued(self, effect: Deliver) -> QueuedDelivery | None:
+        return QueuedDelivery(effect.client, b"")
 
     def carry_out(self, told: Input, effects: list[Effect]) -> None:
         kinds = [type(effect).__name__ for effect in effects]

@@ -24,7 +24,7 @@ from gossamer.node.errors import (
     EventInputError,
     StoreDamagedError,
 )
-from gossamer.node.store.broker import Letter
+from gossamer.node.store.broker import QueuedDelivery
 from gossamer.node.store.writer import StoreWriter, open_writer
 from gossamer.node.transport.base.frames import FrameReader
 from gossamer.node.transport.base.limits import Limits
@@ -162,7 +162,7 @@ async def play(broker: TreeBroker, journal: StoredJournal, first: int, count: in
         for message in (Subscribe(f"s{number}", wanted), Publish({"price": number + 1})):
             now, source = 1000 * number, client("ada")
             broker.handle(now, source, message)
-            await journal.keep([Entry(now, source, message)], [Letter("ada", b"x")])
+            await journal.keep([Entry(now, source, message)], [QueuedDelivery("ada", b"x")])
 
 
 @pytest.mark.trio
@@ -229,11 +229,13 @@ async def test_what_is_no_broker_is_not_recalled(tmp_path: Path) -> None:
 @pytest.mark.trio
 async def test_the_oldest_letters_make_room(tmp_path: Path) -> None:
     async with open_writer(tmp_path / "state.db") as writer:
-        letters = [Letter("ada", bytes([n])) for n in range(5)] + [Letter("bob", b"b")]
-        await writer.run(lambda store: store.broker.post(letters))
+        deliveries = [QueuedDelivery("ada", bytes([n])) for n in range(5)] + [
+            QueuedDelivery("bob", b"b")
+        ]
+        await writer.run(lambda store: store.broker.enqueue(deliveries))
         assert await writer.run(lambda store: store.broker.drop_oldest("ada", 2)) == 2
-        kept = await writer.run(lambda store: store.broker.mail("ada", 0, 10))
-        assert [letter.body for letter in kept] == [b"\x02", b"\x03", b"\x04"]
+        kept = await writer.run(lambda store: store.broker.queued("ada", 0, 10))
+        assert [delivery.body for delivery in kept] == [b"\x02", b"\x03", b"\x04"]
         done = await writer.run(lambda store: store.broker.acknowledge("ada", kept[1].position))
         assert done == 2
         assert await writer.run(lambda store: store.broker.waiting()) == {"ada": 1, "bob": 1}

@@ -18,7 +18,7 @@ from gossamer.node.broker.node import family_of
 from gossamer.node.cli.starting import read_plain_run
 from gossamer.node.config.file import load_config, parse_setting
 from gossamer.node.errors import ConfigurationError
-from gossamer.node.store.broker import Letter
+from gossamer.node.store.broker import QueuedDelivery
 from gossamer.node.store.writer import open_writer
 from gossamer.protocol.brokers.core.effects import Deliver
 from gossamer.protocol.brokers.core.errors import UnsafeError
@@ -126,14 +126,14 @@ class Recorder:
     kept: list[str] = field(factory=list)
     backlog: int = 0
 
-    async def keep(self, entries: Sequence[Entry], _: Sequence[Letter]) -> None:
+    async def keep(self, entries: Sequence[Entry], _: Sequence[QueuedDelivery]) -> None:
         self.kept += [type(entry.message).__name__ for entry in entries]
 
     async def dump_if_due(self, broker: HostedBroker, now: int) -> None:
         """Keep nothing more."""
 
-    def letter(self, effect: Deliver) -> Letter | None:
-        return Letter(effect.client, b"")
+    def queued(self, effect: Deliver) -> QueuedDelivery | None:
+        return QueuedDelivery(effect.client, b"")
 
     def carry_out(self, told: Input, effects: list[object]) -> None:
         """Do nothing."""

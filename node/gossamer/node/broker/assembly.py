@@ -33,7 +33,7 @@ from gossamer.node.security.certificates import PeerCertificate
 from gossamer.node.security.descriptors import DescriptorBook
 from gossamer.node.security.identity import key_text
 from gossamer.node.store import Store
-from gossamer.node.store.broker import Letter
+from gossamer.node.store.broker import QueuedDelivery
 from gossamer.node.transport.base.base import (
     Address,
     Farewell,
@@ -61,7 +61,7 @@ GOODBYE_S: Final = 1.5
 # A broker that lost its state begins a new life, which has to be later than all earlier ones: it is
 # numbered by the seconds since 2020.
 FIRST_INCARNATION: Final = 1_577_836_800
-_MAIL: Final = "broker mail"
+_QUEUE: Final = "broker queue"
 
 
 class BrokerNode:
@@ -70,7 +70,7 @@ class BrokerNode:
     Attributes:
         key, name, cluster, version, family: as of its given.
         addresses: where others reach it.
-        mail: id of the file in which clients' letters are kept.
+        queue_id: id of the file in which clients' deliveries are kept.
         engine: the broker and what waits for it.
         members: its clients.
         neighbours: its neighbours.
@@ -85,7 +85,7 @@ class BrokerNode:
         self.cluster = given.cluster
         self.version = given.version
         self.addresses: tuple[Address, ...] = ()
-        self.mail = ""
+        self.queue_id = ""
         self.engine: Engine
         self.counters = Counters()
         self.started_at = trio.current_time()
@@ -162,9 +162,9 @@ class BrokerNode:
 
     # What the engine wants done
 
-    def letter(self, effect: Deliver) -> Letter | None:
+    def queued(self, effect: Deliver) -> QueuedDelivery | None:
         """What is to be stored for the client of a delivery."""
-        return self.members.letter(effect, self._given.now())
+        return self.members.queued(effect, self._given.now())
 
     @property
     def backlog(self) -> int:
@@ -287,7 +287,7 @@ class BrokerNode:
         """Recall the broker, listen, and start everything."""
         given, writer = self._given, self._given.writer
         await writer.run(Store.bind, given.key, given.now())
-        self.mail = await writer.run(_mail_id)
+        self.queue_id = await writer.run(_queue_id)
         self._journal = StoredJournal(writer, given.family)
         now = int(given.now() * MICROSECONDS)
         recalled = await recall(
@@ -311,8 +311,8 @@ class BrokerNode:
             passing=given.family.passing,
         )
         self.engine.tell(None, given.family.restarted())
-        letters = await writer.run(lambda store: store.broker.waiting())
-        for name in self.members.restore(given.family.clients(recalled.broker), letters):
+        deliveries = await writer.run(lambda store: store.broker.waiting())
+        for name in self.members.restore(given.family.clients(recalled.broker), deliveries):
             self.engine.tell(client(name), Detach())
         self._nursery.start_soon(self.engine.run)
         self._nursery.start_soon(self.members.run)
@@ -339,11 +339,11 @@ class BrokerNode:
             await self._journal.dump(self.engine.broker, self.engine.now)
 
 
-def _mail_id(store: Store) -> str:
-    kept = store.get_meta(_MAIL)
+def _queue_id(store: Store) -> str:
+    kept = store.get_meta(_QUEUE)
     if kept is None:
         kept = secrets.token_hex(8).encode()
-        store.set_meta(_MAIL, kept)
+        store.set_meta(_QUEUE, kept)
     return kept.decode()
 
 

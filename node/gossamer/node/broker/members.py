@@ -25,7 +25,7 @@ from gossamer.node.broker.engine.engine import Engine, Outcome
 from gossamer.node.errors import ClientRequestError, StoreError
 from gossamer.node.monitoring.logs import log
 from gossamer.node.store import Store
-from gossamer.node.store.broker import Letter
+from gossamer.node.store.broker import QueuedDelivery
 from gossamer.node.store.writer import StoreWriter
 from gossamer.protocol.brokers.core.effects import Adopted, Deliver, Dismissed
 from gossamer.protocol.brokers.core.identifiers import NAMELESS, Id, client
@@ -42,8 +42,8 @@ from gossamer.protocol.brokers.core.messages import (
 from gossamer.protocol.brokers.core.plain import plain_values
 from gossamer.protocol.content.filters import Filter
 
-# Letters kept for one client; the oldest make room.
-MOST_LETTERS: Final = 100_000
+# Deliveries kept for one client; the oldest make room.
+MOST_DELIVERIES: Final = 100_000
 # How often clients are looked for that have been away for too long.
 PRUNE_S: Final = 60.0
 
@@ -51,8 +51,8 @@ PRUNE_S: Final = 60.0
 class Taker(Protocol):
     """Where the deliveries of a client without a name go."""
 
-    def offer(self, letter: bytes) -> None:
-        """Take what is in a letter, or lose it."""
+    def offer(self, delivery: bytes) -> None:
+        """Take what is in a delivery, or lose it."""
         ...
 
 
@@ -66,7 +66,7 @@ class Member:
         asides: connections that ask for it besides.
         absent_since: trio's time when its connection ended, or when the node started.
         subscriptions, advertisements: what it asks for and announces, by its labels.
-        letters: that wait for it on the disk.
+        deliveries: that wait for it on the disk.
         grown: set when there are more.
         taker: takes deliveries at once, for a client without a name.
         home: where the broker is that it is a client of, while that is dead.
@@ -79,7 +79,7 @@ class Member:
     asides: int = 0
     subscriptions: dict[str, Filter] = field(factory=dict)
     advertisements: dict[str, Filter] = field(factory=dict)
-    letters: int = 0
+    deliveries: int = 0
     grown: trio.Event = field(factory=trio.Event)
     taker: Taker | None = None
     home: str = ""
@@ -110,7 +110,7 @@ class Members:
         """No clients so far.
 
         Args:
-            writer: of letters.
+            writer: of deliveries.
             engine: of the broker.
             retention_s: how long a client with a name may be away.
             keeps: whether the broker is told what they have taken.
@@ -125,16 +125,16 @@ class Members:
         return len(self._members)
 
     @property
-    def letters(self) -> int:
-        """Letters that wait, for all of them."""
-        return sum(member.letters for member in self._members.values())
+    def deliveries(self) -> int:
+        """Deliveries that wait, for all of them."""
+        return sum(member.deliveries for member in self._members.values())
 
-    def restore(self, clients: Iterable[ClientFilters], letters: Mapping[str, int]) -> list[str]:
+    def restore(self, clients: Iterable[ClientFilters], deliveries: Mapping[str, int]) -> list[str]:
         """Take up the clients that a broker remembers; returns those that are to be detached.
 
         Args:
             clients: of the broker, which was recalled.
-            letters: how many wait, by client.
+            deliveries: how many wait, by client.
         """
         gone = []
         for one in clients:
@@ -142,7 +142,7 @@ class Members:
                 gone.append(one.client)
                 continue
             member = self._members[one.client] = Member(one.client, trio.current_time())
-            member.letters = letters.get(one.client, 0)
+            member.deliveries = deliveries.get(one.client, 0)
             member.subscriptions = dict(one.subscriptions)
             member.advertisements = dict(one.advertisements)
             member.home = one.home
@@ -228,7 +228,7 @@ class Members:
         """Take back all that a client asked for, and keep nothing for it."""
         await self.ask(member, Detach(), member.forget)
         await self._writer.run(lambda store: store.broker.acknowledge(member.name, _ALL))
-        member.letters = 0
+        member.deliveries = 0
         if member.present or member.asides:
             await self.ask(member, Attach())
         else:
@@ -251,14 +251,14 @@ class Members:
         """Hand the broker messages of a client in their order, and tell what came of each."""
         return await self._engine().ask(client(member.name), messages)
 
-    # Letters
+    # Deliveries
 
-    def letter(self, effect: Deliver, now: float) -> Letter | None:
+    def queued(self, effect: Deliver, now: float) -> QueuedDelivery | None:
         """What is to be stored of a delivery, None for a client without a name."""
         member = self._members.get(effect.client)
         if member is None or member.nameless:
             return None
-        return Letter(effect.client, letter_of(effect, now))
+        return QueuedDelivery(effect.client, delivery_bytes(effect, now))
 
     def delivered(self, effect: Deliver, now: float) -> None:
         """A delivery is stored, where anything is to be stored of it."""
@@ -266,28 +266,28 @@ class Members:
         if member is None:
             return
         if member.taker is not None:
-            member.taker.offer(letter_of(effect, now))
+            member.taker.offer(delivery_bytes(effect, now))
         elif not member.nameless:
-            member.letters += 1
+            member.deliveries += 1
             member.grown.set()
 
-    async def read(self, member: Member, after: int, most: int) -> list[Letter]:
-        """The next letters of a client after a position."""
-        return await self._writer.run(lambda store: store.broker.mail(member.name, after, most))
+    async def read(self, member: Member, after: int, most: int) -> list[QueuedDelivery]:
+        """The next deliveries of a client after a position."""
+        return await self._writer.run(lambda store: store.broker.queued(member.name, after, most))
 
     async def acknowledge(self, member: Member, position: int) -> None:
-        """A client has its letters up to a position."""
+        """A client has its deliveries up to a position."""
 
         def drop(store: Store) -> None:
             if self._keeps:
-                self._tell_taken(member, store.broker.mail_until(member.name, position))
+                self._tell_taken(member, store.broker.queued_until(member.name, position))
             number = store.broker.acknowledge(member.name, position)
-            member.letters = max(0, member.letters - number)
+            member.deliveries = max(0, member.deliveries - number)
 
         await self._writer.write(drop)
 
-    def _tell_taken(self, member: Member, letters: Iterable[Letter]) -> None:
-        ids = tuple(Id(*_id_of(one)) for one in letters)
+    def _tell_taken(self, member: Member, deliveries: Iterable[QueuedDelivery]) -> None:
+        ids = tuple(Id(*_id_of(one)) for one in deliveries)
         if ids:
             self._engine().tell(client(member.name), ClientAcknowledge(ids))
 
@@ -313,18 +313,18 @@ class Members:
         wanted = None if ids is None else {tuple(id_) for id_ in ids}
 
         def discard(store: Store) -> int:
-            letters = store.broker.mail(client_name, 0, MOST_LETTERS)
+            deliveries = store.broker.queued(client_name, 0, MOST_DELIVERIES)
             return store.broker.discard(
-                one.position for one in letters if wanted is None or _id_of(one) in wanted
+                one.position for one in deliveries if wanted is None or _id_of(one) in wanted
             )
 
         number = await self._writer.run(discard)
         member = self._members.get(client_name)
         if member is not None:
-            member.letters = max(0, member.letters - number)
+            member.deliveries = max(0, member.deliveries - number)
 
     async def run(self) -> None:
-        """Forget who was away for too long, and the oldest letters of who lets them pile up."""
+        """Forget who was away for too long, and the oldest deliveries of who lets them pile up."""
         while True:
             await trio.sleep(PRUNE_S)
             now = trio.current_time()
@@ -333,17 +333,17 @@ class Members:
                     away = not (member.present or member.asides)
                     if away and now - member.absent_since > self._retention_s:
                         await self.forget(member)
-                    elif member.letters > MOST_LETTERS:
+                    elif member.deliveries > MOST_DELIVERIES:
                         await self._make_room(member)
             except StoreError as error:
-                log.warning("letters of clients cannot be dropped", cause=str(error))
+                log.warning("deliveries of clients cannot be dropped", cause=str(error))
 
     async def _make_room(self, member: Member) -> None:
-        number = member.letters - MOST_LETTERS
+        number = member.deliveries - MOST_DELIVERIES
         if self._keeps:
             self._tell_taken(member, await self.read(member, 0, number))
         lost = await self._writer.run(lambda store: store.broker.drop_oldest(member.name, number))
-        member.letters -= lost
+        member.deliveries -= lost
         log.warning("a client takes too little: the oldest are lost", name=member.name, lost=lost)
 
 
@@ -353,8 +353,8 @@ def _check_name(name: str) -> None:
         raise ClientRequestError(f"{reason}, not {name!r}")
 
 
-def _id_of(letter: Letter) -> tuple[str, int]:
-    broker, number = cbor2.loads(letter.body)[0]
+def _id_of(delivery: QueuedDelivery) -> tuple[str, int]:
+    broker, number = cbor2.loads(delivery.body)[0]
     return broker, number
 
 
@@ -369,7 +369,7 @@ def _let_go(held: dict[str, Filter], label: str) -> None:
 _ALL: Final = (1 << 63) - 1
 
 
-def letter_of(effect: Deliver, now: float) -> bytes:
+def delivery_bytes(effect: Deliver, now: float) -> bytes:
     """What a client gets of a delivery.
 
     Args:

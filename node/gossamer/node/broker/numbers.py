@@ -79,7 +79,7 @@ def broker_gauges(node: BrokerNode, clients: int) -> Gauges:
         queued_bytes=_queued_bytes(node),
         queued_frames=sum(len(one.waiting) for one in node.neighbours.known.values()),
         overloading=0,
-        stored_events=node.members.letters,
+        stored_events=node.members.deliveries,
         load=0.0,
         position=0.0,
         certificate_expires_s=None if certificate is None else certificate.not_after,

@@ -18,7 +18,7 @@ from gossamer.node.broker.contract.host import HostedBroker
 from gossamer.node.broker.engine.journal import Entry, Journal
 from gossamer.node.errors import StoreError
 from gossamer.node.monitoring.logs import log
-from gossamer.node.store.broker import Letter
+from gossamer.node.store.broker import QueuedDelivery
 from gossamer.protocol.brokers.core.effects import Awaits, Deliver, Refuse, SetTimer, Settled
 from gossamer.protocol.brokers.core.errors import UnsafeError
 from gossamer.protocol.brokers.core.identifiers import Hop, Id
@@ -70,7 +70,7 @@ class Input:
 class EffectHandler(Protocol):
     """Carry out what a broker wants to happen."""
 
-    def letter(self, effect: Deliver) -> Letter | None:
+    def queued(self, effect: Deliver) -> QueuedDelivery | None:
         """What is to be stored for the client of a delivery; None for one that keeps nothing."""
         ...
 
@@ -217,7 +217,7 @@ class Engine:
         """Take what waits; store it; carry out what follows."""
         self.busy = True
         entries: list[Entry] = []
-        letters: list[Letter] = []
+        deliveries: list[QueuedDelivery] = []
         batch: list[tuple[Input, list[Any]]] = []
         while self._inputs and len(batch) < BATCH:
             told = self._inputs.popleft()
@@ -225,7 +225,7 @@ class Engine:
             effects = self.broker.handle(now, told.source, told.message)
             if not isinstance(told.message, self._passing):
                 entries.append(Entry(now, told.source, told.message))
-            letters += self._letters(effects)
+            deliveries += self._queued(effects)
             told.outcome = Outcome(expected, _refusal(told, effects))
             batch.append((told, effects))
             if len(batch) % TURN == 0:
@@ -233,21 +233,21 @@ class Engine:
         if not self._inputs:
             self._work = trio.Event()
         self._freed.unpark_all()
-        await self._store(entries, letters)
+        await self._store(entries, deliveries)
         for told, effects in batch:
             self._finish(told, effects)
         self.busy = False
 
-    def _letters(self, effects: list[Any]) -> list[Letter]:
-        deliveries = (effect for effect in effects if isinstance(effect, Deliver))
-        return [letter for one in deliveries if (letter := self._handler.letter(one)) is not None]
+    def _queued(self, effects: list[Any]) -> list[QueuedDelivery]:
+        made = (self._handler.queued(one) for one in effects if isinstance(one, Deliver))
+        return [one for one in made if one is not None]
 
-    async def _store(self, entries: list[Entry], letters: list[Letter]) -> None:
+    async def _store(self, entries: list[Entry], deliveries: list[QueuedDelivery]) -> None:
         """Store what happened; while the disk takes nothing, nothing follows from it."""
-        while entries or letters:
+        while entries or deliveries:
             try:
                 with trio.CancelScope(shield=True):
-                    await self._journal.keep(entries, letters)
+                    await self._journal.keep(entries, deliveries)
                 return
             except StoreError as error:
                 log.warning("what the broker did cannot be stored", cause=str(error))

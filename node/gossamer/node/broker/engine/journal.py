@@ -16,7 +16,7 @@ from attrs import frozen
 from gossamer.node.broker.contract.host import FamilyHost, HostedBroker
 from gossamer.node.errors import StoreDamagedError
 from gossamer.node.store import Store
-from gossamer.node.store.broker import Letter
+from gossamer.node.store.broker import QueuedDelivery
 from gossamer.node.store.writer import StoreWriter
 from gossamer.protocol.brokers.core.errors import DumpError, MalformedMessageError
 from gossamer.protocol.brokers.core.identifiers import Hop
@@ -62,7 +62,7 @@ class Entry:
 class Journal(Protocol):
     """Where an engine stores what happened."""
 
-    async def keep(self, entries: Sequence[Entry], letters: Sequence[Letter]) -> None:
+    async def keep(self, entries: Sequence[Entry], deliveries: Sequence[QueuedDelivery]) -> None:
         """Store messages, and what clients are to get because of them; all of it or nothing.
 
         Raises:
@@ -87,13 +87,13 @@ class StoredJournal:
         self._family = family
         self.since_dump = 0
 
-    async def keep(self, entries: Sequence[Entry], letters: Sequence[Letter]) -> None:
-        """Store messages and letters in one transaction; returns once they are on the disk."""
+    async def keep(self, entries: Sequence[Entry], deliveries: Sequence[QueuedDelivery]) -> None:
+        """Store messages and deliveries in one transaction; returns once they are on the disk."""
         data = [entry.to_bytes(self._family) for entry in entries]
 
         def store(store: Store) -> None:
             store.broker.append(data)
-            store.broker.post(letters)
+            store.broker.enqueue(deliveries)
 
         await self._writer.run(store)
         self.since_dump += len(data)

@@ -81,7 +81,7 @@ class RunningBroker(NodeProcess):
             counts=self._counts,
             standing=node.standing,
         )
-        opened = open_broker_server(self._address, services, key_text(node.key), node.mail)
+        opened = open_broker_server(self._address, services, key_text(node.key), node.queue_id)
         self._server = await stack.enter_async_context(opened)
         log.info("clients", at=str(self._server.address))
 
@@ -112,7 +112,7 @@ class RunningBroker(NodeProcess):
             "connections": len(node.pool),
             **{name: size for name, (size, _) in sizes.items() if name in _TOLD},
             "clients": self._clients,
-            "letters": node.members.letters,
+            "deliveries": node.members.deliveries,
             "troubles": list(node.standing.troubles()),
             "local": self._counts.to_json(),
         }

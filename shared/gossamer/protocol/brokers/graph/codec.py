@@ -172,15 +172,15 @@ def _is_tree(above: tuple[int, ...], count: int) -> bool:
 
 
 class _OwnInterests(Shape):
-    """News in which a broker tells of its own subscriptions only."""
+    """LinkStateUpdate in which a broker tells of its own subscriptions only."""
 
     def read(self, name: str, data: list[object]) -> Any:
-        """The news with these fields; raises `MalformedMessageError`."""
-        news = super().read(name, data)
-        told = news.interests if isinstance(news, m.Record) else [news.interest]
-        if any(one.broker != news.broker for one in told):
-            raise malformed("interests", data, f"subscriptions at broker {news.broker!r}")
-        return news
+        """The update with these fields; raises `MalformedMessageError`."""
+        update = super().read(name, data)
+        told = update.interests if isinstance(update, m.Record) else [update.interest]
+        if any(one.broker != update.broker for one in told):
+            raise malformed("interests", data, f"subscriptions at broker {update.broker!r}")
+        return update
 
 
 def _as(kind: type[Shape], made: Shape) -> Shape:

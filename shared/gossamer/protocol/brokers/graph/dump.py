@@ -1,4 +1,4 @@
-"""A graph broker's memory as plain data, and back: news of brokers, trees, documents in flight."""
+"""A graph broker's memory as plain data, and back: link state, trees, documents in flight."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def load(state: State, data: Mapping[str, Any]) -> None:
         state.topology.numbers[record.broker] = record.number
         state.topology.set_links(record.broker, record.links, 0)
         state.interests.replace(record.broker, record.interests)
-    state.news_number = state.topology.numbers[state.name]
+    state.update_number = state.topology.numbers[state.name]
     state.topology.lost = dict(data["lost"])
     _load_directive(state, data)
     state.links = {name: Link(name, *rest) for name, *rest in data["links"]}

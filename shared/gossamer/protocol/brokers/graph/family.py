@@ -27,11 +27,11 @@ from gossamer.protocol.brokers.graph.coordinator.coordinator import (
     assign,
     look_around,
     on_planned,
-    on_told,
+    on_report,
+    report_progress,
     resume,
     sample,
     send_samples,
-    tell_coordinator,
 )
 from gossamer.protocol.brokers.graph.memory.messages import (
     BetweenBrokers,
@@ -61,14 +61,14 @@ from gossamer.protocol.brokers.graph.routing.forwarding import (
     publish,
 )
 from gossamer.protocol.brokers.graph.routing.link_state import (
+    announce_interest,
+    announce_links,
     make_ready,
     on_neighbour_down,
     on_neighbour_up,
-    on_news,
     on_summary,
+    on_update,
     summary,
-    tell_interest,
-    tell_links,
 )
 from gossamer.protocol.content.filters import Filter, exact_publication
 
@@ -87,7 +87,7 @@ class GraphRouting(Routing[State, GraphOutbox]):
 
     def end(self, state: State, out: GraphOutbox) -> None:
         """Report to the coordinator how far the broker is, if that has changed."""
-        tell_coordinator(state, out)
+        report_progress(state, out)
 
     # Clients
 
@@ -163,7 +163,7 @@ class GraphRouting(Routing[State, GraphOutbox]):
     def on_message(
         self, state: State, out: GraphOutbox, source: Hop, message: BetweenBrokers
     ) -> None:
-        """Take documents, news, directives, and what is for the coordinator."""
+        """Take documents, link state, directives, and what is for the coordinator."""
         match message:
             case Document():
                 on_document(state, out, source.name, message)
@@ -172,14 +172,14 @@ class GraphRouting(Routing[State, GraphOutbox]):
             case Return():
                 on_return(state, out, source.name, message)
             case Record() | LinksChanged() | InterestChanged():
-                if on_news(state, out, source.name, message):
-                    _on_what_is_new(state, out, message)
+                if on_update(state, out, source.name, message):
+                    _on_new_link_state(state, out, message)
             case Summary():
                 on_summary(state, out, source.name, message)
             case Directive():
                 _on_directive(state, out, source.name, message)
             case Report() | Samples():
-                on_told(state, out, message)
+                on_report(state, out, message)
 
     # The host
 
@@ -207,7 +207,7 @@ class GraphRouting(Routing[State, GraphOutbox]):
     # As plain data
 
     def dump(self, state: State) -> dict[str, Any]:
-        """News of brokers, trees, documents in flight, samples."""
+        """LinkStateUpdate of brokers, trees, documents in flight, samples."""
         return dumping.dump(state)
 
     def load(self, state: State, data: Mapping[str, Any]) -> None:
@@ -223,7 +223,7 @@ def _change(
     session.subscriptions = wanted
     added = [one for one in after if one not in before]
     removed = [one for one in before if one not in after]
-    tell_interest(state, out, session.interest, added, removed)
+    announce_interest(state, out, session.interest, added, removed)
     if added:
         assign(state, out, [session.interest])
 
@@ -240,7 +240,7 @@ def _links(state: State) -> Iterable[Link]:
 def _on_restart(state: State, out: GraphOutbox) -> None:
     for link in _links(state):
         link.up = link.ready = False
-    tell_links(state, out)
+    announce_links(state, out)
     for link in _links(state):
         on_link_down(state, out, link.name)
     resume(state)
@@ -249,16 +249,16 @@ def _on_restart(state: State, out: GraphOutbox) -> None:
     out.set_timer(TICK, state.settings.tick)
 
 
-def _on_what_is_new(
-    state: State, out: GraphOutbox, news: Record | LinksChanged | InterestChanged
+def _on_new_link_state(
+    state: State, out: GraphOutbox, update: Record | LinksChanged | InterestChanged
 ) -> None:
     if state.coordination is None:
         return
-    if isinstance(news, InterestChanged):
-        if news.added:
-            assign(state, out, [news.interest])
+    if isinstance(update, InterestChanged):
+        if update.added:
+            assign(state, out, [update.interest])
     else:
-        assign(state, out, state.interests.of(news.broker))
+        assign(state, out, state.interests.of(update.broker))
         advance(state, out, state.coordination)
 
 

@@ -71,14 +71,14 @@ def sample(state: State, document: Sampled) -> None:
         state.samples_sent = max(0, state.samples_sent - 1)
 
 
-def tell_coordinator(state: State, out: GraphOutbox) -> None:
+def report_progress(state: State, out: GraphOutbox) -> None:
     """Report how far this broker is, if the coordinator does not know."""
     if not state.term.number:
         return
     found = report(state)
     if found != state.reported:
         state.reported = found
-        on_told(state, out, found)
+        on_report(state, out, found)
 
 
 def send_samples(state: State, out: GraphOutbox) -> None:
@@ -87,10 +87,10 @@ def send_samples(state: State, out: GraphOutbox) -> None:
     fresh = tuple(state.samples)[state.samples_sent :]
     if fresh and state.term.number:
         state.samples_sent = len(state.samples)
-        on_told(state, out, Samples(state.term, state.name, fresh))
+        on_report(state, out, Samples(state.term, state.name, fresh))
 
 
-def on_told(state: State, out: GraphOutbox, message: ToCoordinator) -> None:
+def on_report(state: State, out: GraphOutbox, message: ToCoordinator) -> None:
     """Take what a broker tells the coordinator, or pass it on to it."""
     if message.to.broker == state.name:
         if state.coordination is None or state.coordination.term != message.to:

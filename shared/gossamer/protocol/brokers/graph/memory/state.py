@@ -61,7 +61,7 @@ class InFlight:
     """A document that is not confirmed yet by all that it was sent to.
 
     Attributes:
-        source: the neighbour that it came from and that is owed the confirmation; None where this
+        source: the neighbour that it came from, which gets the confirmation; None where this
             broker answers for it.
         pending: by neighbour, the brokers behind it that the document is for.
     """
@@ -121,7 +121,7 @@ class State(BrokerState):
 
     Attributes:
         settings: which do not change.
-        news_number: of the last news of this broker.
+        update_number: of the last update of this broker.
         topology: who is linked to whom.
         interests: the subscriptions of all brokers.
         versions: the trees.
@@ -138,7 +138,7 @@ class State(BrokerState):
     """
 
     settings: GraphSettings
-    news_number: int
+    update_number: int
     topology: TopologyMap
     interests: InterestTable
     versions: Versions
@@ -169,7 +169,7 @@ class State(BrokerState):
             name=name,
             settings=settings,
             next_number=first,
-            news_number=first,
+            update_number=first,
             topology=topology,
             interests=interests,
             versions=Versions(name),

@@ -1,7 +1,7 @@
 """What the coordinator wants of all brokers, as each of them carries it out.
 
-Directives flood as news do. All brokers obey that of the latest term; what an earlier one says
-is not heard any more. A broker never goes back to an earlier version.
+Directives flood as updates of the link state do. All brokers obey that of the latest term, and no
+earlier one. A broker never goes back to an earlier version.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def forward(state: State, out: TreeOutbox, offer: Offer, publication: Publicatio
     matching = matched.remote + len(matched.local)
     if not offer.hop.is_client:
         publication = with_header(publication, matching)
-        _judge_aggregates(state, offer.hop, publication, matching > 0)
+        _count_arrivals(state, offer.hop, publication, matching > 0)
         _record(state, out.now, publication, matched.local)
     for name in matched.neighbours:
         out.send_on(state.links[name], publication)
@@ -57,7 +57,7 @@ def with_header(publication: Publication, matching: int) -> Publication:
     )
 
 
-def _judge_aggregates(state: State, hop: Hop, publication: Publication, wanted: bool) -> None:
+def _count_arrivals(state: State, hop: Hop, publication: Publication, wanted: bool) -> None:
     state.counters.false_positives += not wanted
     for aggregate in state.links[hop.name].sent.aggregates_matching(publication.values):
         aggregate.arrivals += 1
