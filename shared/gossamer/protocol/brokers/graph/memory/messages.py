@@ -1,9 +1,9 @@
 """What reaches a broker of a general graph: from clients, from neighbours, from its host.
 
-What clients say is what they say to any broker (`gossamer.protocol.brokers.core.messages`). Between
-brokers there are four kinds of messages: the link state of one broker, which floods to all, directives of the
-coordinator that flood to all, what one broker tells the coordinator by the shortest path, and
-documents with their confirmations, which go along trees.
+What clients send is what they send to any broker (`gossamer.protocol.brokers.core.messages`).
+Between brokers there are four kinds of messages: the link state of one broker, which floods to all,
+directives of the coordinator that flood to all, what one broker reports to the coordinator by the
+shortest path, and documents with their confirmations, which go along trees.
 """
 
 from __future__ import annotations
