@@ -47,7 +47,7 @@ from gossamer.protocol.brokers.tree.memory.sent import Sent
 from gossamer.protocol.brokers.tree.memory.subscriptions import SubscriptionTable
 from gossamer.protocol.content.filters import parse
 from gossamer.sim.bench.benchmarks import machine
-from gossamer.sim.studies.tree_brokers.covering_workload import Staircase
+from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
 from gossamer.sim.studies.tree_brokers.overlay.service import FixedTimes
 from gossamer.sim.studies.tree_brokers.overlay.topology import controlled_49
 from gossamer.sim.studies.tree_brokers.unsubscription_burst import (
@@ -156,7 +156,7 @@ def _kind(message: Message) -> str:
 def measure(covering: str, publications: int) -> Pump:
     """Load an overlay, publish to it, and take some of the covering subscriptions back."""
     pump = Pump(covering)
-    workload = Staircase(ROOTS, DEGREE)
+    workload = CoveringWorkload(ROOTS, DEGREE)
     publishers, subscribers = pump.overlay.publisher_hosts, pump.overlay.subscriber_hosts
     for host in dict.fromkeys((*publishers, *subscribers)):
         pump.take(host, client("c"), Attach())
@@ -234,7 +234,7 @@ def burst(covering: str, service: FixedTimes, degree: int) -> dict[str, Any]:
     result = run_burst(
         UnsubscriptionBurst(
             overlay=controlled_49(),
-            workload=Staircase(UNSUBSCRIPTIONS, degree),
+            workload=CoveringWorkload(UNSUBSCRIPTIONS, degree),
             settings=TreeSettings(covering=covering),
             service=service,
             unsubscriptions=UNSUBSCRIPTIONS,

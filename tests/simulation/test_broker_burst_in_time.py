@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gossamer.protocol.brokers.tree import TreeSettings
-from gossamer.sim.studies.tree_brokers.covering_workload import Staircase
+from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
 from gossamer.sim.studies.tree_brokers.overlay.service import TABLE_II
 from gossamer.sim.studies.tree_brokers.overlay.topology import controlled_55
 from gossamer.sim.studies.tree_brokers.unsubscription_burst import (
@@ -33,7 +33,7 @@ def burst(covering: str, seed: int = 1) -> BurstResult:
     return run_burst(
         UnsubscriptionBurst(
             overlay=controlled_55(),
-            workload=Staircase(ROOTS, DEGREE),
+            workload=CoveringWorkload(ROOTS, DEGREE),
             settings=TreeSettings(covering=covering),
             service=TABLE_II["active"],
             unsubscriptions=UNSUBSCRIPTIONS,
@@ -114,7 +114,7 @@ def taken_back(
     """Which roots a burst takes back, as places in the order in which roots were issued."""
     asked = UnsubscriptionBurst(
         overlay=controlled_55(),
-        workload=Staircase(roots, 1),
+        workload=CoveringWorkload(roots, 1),
         settings=TreeSettings(covering="active"),
         service=TABLE_II["active"],
         unsubscriptions=unsubscriptions,

@@ -137,11 +137,11 @@ class _Covering:
 
 def _covering(wish: Wish) -> RowWorkload:
     from gossamer.sim.row_tables.covering import CoveringRows
-    from gossamer.sim.studies.tree_brokers.covering_workload import Staircase
+    from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
 
     chosen = _Covering(**typed(_Covering, wish.settings))
     roots = max(1, wish.subscriptions // (chosen.degree + 1)) if chosen.degree >= 0 else 1
-    spec = Staircase(roots=roots, degree=chosen.degree, seed=wish.seed)
+    spec = CoveringWorkload(roots=roots, degree=chosen.degree, seed=wish.seed)
     return CoveringRows(spec=spec, events=wish.events, reach=float(chosen.reach))
 
 

@@ -14,7 +14,10 @@ from gossamer.protocol.brokers.core.identifiers import Hop, Id
 from gossamer.protocol.brokers.scot.codec import CODEC
 from gossamer.protocol.brokers.scot.memory.state import State
 from gossamer.protocol.brokers.scot.memory.table import Entry
-from gossamer.protocol.brokers.scot.memory.take_over_memory import Kept, TakeOverMemory
+from gossamer.protocol.brokers.scot.memory.take_over_memory import (
+    ReplicatedPromises,
+    TakeOverMemory,
+)
 from gossamer.protocol.brokers.scot.overlay.labels import BrokerLabel, ClusterBitVector
 from gossamer.protocol.content import filters
 
@@ -88,7 +91,7 @@ def _load_memory(memory: TakeOverMemory, data: Mapping[str, Any]) -> None:
     for client, id_ in data["seen"]:
         memory.note(client, Id(*id_))
     for cluster, promised, unacknowledged, guests in data["replicas"]:
-        kept = memory.replicas[cluster] = Kept(guests=set(guests))
+        kept = memory.replicas[cluster] = ReplicatedPromises(guests=set(guests))
         for one in map(CODEC.read_message, promised):
             kept.promised.setdefault(one.client, {})[one.label] = one
         for one in map(CODEC.read_message, unacknowledged):

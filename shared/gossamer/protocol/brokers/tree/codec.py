@@ -103,6 +103,8 @@ BETWEEN_BROKERS: Final[Mapping[str, Shape]] = {
 """Shapes of what brokers send each other."""
 
 _BETWEEN_BROKERS: Final = Kinds(BETWEEN_BROKERS)
+check_content: Final = _BETWEEN_BROKERS.check
+"""`Codec.check_between` of what is in a frame."""
 
 
 class _FrameCodec(Codec):
@@ -114,14 +116,11 @@ class _FrameCodec(Codec):
     def read_between(self, data: object) -> Frame:
         return read_frame(data)
 
-    def check_between(self, message: object) -> None:
-        _BETWEEN_BROKERS.check(message)
-
 
 CODEC: Final = _FrameCodec(
     {"frame": shape(m.Frame, COUNT, COUNT, _BETWEEN_BROKERS.part)}, inside=BETWEEN_BROKERS
 )
-"""What tree brokers take; `check_between` is asked about what is in a frame."""
+"""What tree brokers take."""
 
 
 def plain_frame(frame: Frame) -> list[object]:

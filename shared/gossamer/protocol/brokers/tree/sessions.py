@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from gossamer.protocol.brokers.core.errors import CycleError, UnknownNeighbourError
 from gossamer.protocol.brokers.core.identifiers import Hop
-from gossamer.protocol.brokers.tree.codec import CODEC
+from gossamer.protocol.brokers.tree.codec import check_content
 from gossamer.protocol.brokers.tree.memory.link import Link
 from gossamer.protocol.brokers.tree.memory.messages import (
     Acknowledge,
@@ -81,7 +81,7 @@ def on_frame(state: State, out: TreeOutbox, name: str, frame: Frame) -> None:
     if frame.session == link.in_session and frame.number > link.in_number + 1:
         _notice_gap(state, out, link)
     link.in_session, link.in_number = frame.session, frame.number
-    CODEC.check_between(frame.message)
+    check_content(frame.message)
     take(state, out, link, frame.message)
 
 

@@ -32,7 +32,7 @@ from gossamer.protocol.content.filters import exact_publication, parse
 from gossamer.sim.figures.common.claims import RATIO, Check, Claim
 from gossamer.sim.figures.common.parts import Part
 from gossamer.sim.results.plot_style import HEIGHT_IN, WIDTH_IN, covering_styles
-from gossamer.sim.studies.tree_brokers.covering_workload import Staircase
+from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
 from gossamer.sim.study.records import Column
 
 keep_compiled_code()
@@ -80,7 +80,7 @@ class Measurement:
         ]
 
     def _measure(self, covering: str, subscriptions: int, publications: int) -> Times:
-        workload = Staircase(max(1, subscriptions // (DEGREE + 1)), DEGREE)
+        workload = CoveringWorkload(max(1, subscriptions // (DEGREE + 1)), DEGREE)
         broker = _Fed(covering)
         asked = [
             Subscription(Id("origin", number + 1), one.filter)

@@ -16,7 +16,7 @@ import attrs
 from gossamer.protocol.brokers.tree import COVERINGS, TreeSettings
 from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.studies.tree_brokers.covering_workload import Staircase
+from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
 from gossamer.sim.studies.tree_brokers.overlay.engine import Links
 from gossamer.sim.studies.tree_brokers.overlay.service import (
     TABLE_II,
@@ -286,7 +286,7 @@ class BrokerScenario:
         timing, workload = self.timing, self.workload
         return UnsubscriptionBurst(
             overlay=self.overlay.build(),
-            workload=Staircase(workload.roots, workload.degree, self.seed),
+            workload=CoveringWorkload(workload.roots, workload.degree, self.seed),
             settings=self.settings(covering),
             service=self.service.times(covering),
             links=self.overlay.links(),

@@ -27,7 +27,7 @@ from gossamer.protocol.brokers.core.messages import (
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.content.filters import parse, to_text
 from gossamer.sim.errors import SimulationError
-from gossamer.sim.studies.tree_brokers.covering_workload import Staircase, Wanted
+from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload, Wanted
 from gossamer.sim.studies.tree_brokers.overlay.engine import BrokerNetwork, Links
 from gossamer.sim.studies.tree_brokers.overlay.service import ServiceTimes
 from gossamer.sim.studies.tree_brokers.overlay.topology import BrokerOverlay
@@ -66,7 +66,7 @@ class UnsubscriptionBurst:
     """
 
     overlay: BrokerOverlay
-    workload: Staircase
+    workload: CoveringWorkload
     settings: TreeSettings
     service: ServiceTimes
     links: Links = attrs.field(factory=Links)

@@ -68,7 +68,7 @@ class Held:
 
 
 @define(eq=False)
-class Kept:
+class ReplicatedPromises:
     """What a broker of the region has promised its clients.
 
     Attributes:
@@ -127,7 +127,7 @@ class TakeOverMemory:
     next_number: int = 0
     copies: dict[int, Copy] = field(factory=dict)
     unacknowledged: dict[str, dict[Id, UnacknowledgedDelivery]] = field(factory=dict)
-    replicas: dict[int, Kept] = field(factory=dict)
+    replicas: dict[int, ReplicatedPromises] = field(factory=dict)
     seen: OrderedDict[tuple[str, Id], None] = field(factory=OrderedDict)
     held: list[Held] = field(factory=list)
     ended: OrderedDict[tuple[str, Id], None] = field(factory=OrderedDict)

@@ -31,7 +31,11 @@ from gossamer.protocol.brokers.scot.memory.messages import (
 from gossamer.protocol.brokers.scot.memory.outbox import ScotOutbox
 from gossamer.protocol.brokers.scot.memory.state import State
 from gossamer.protocol.brokers.scot.memory.table import Entry
-from gossamer.protocol.brokers.scot.memory.take_over_memory import Copy, Kept, TakeOverMemory
+from gossamer.protocol.brokers.scot.memory.take_over_memory import (
+    Copy,
+    ReplicatedPromises,
+    TakeOverMemory,
+)
 from gossamer.protocol.brokers.scot.overlay.errors import WrongClusterError
 from gossamer.protocol.brokers.scot.routing.around import again
 from gossamer.protocol.brokers.scot.routing.broadcast import host_cluster, subscribe
@@ -65,11 +69,11 @@ def on_taking_over(
         case HandBack():
             _on_hand_back(own, state, out, hop, message)
         case Replica(promised, deliveries):
-            memory.replicas[sender] = kept = Kept()
+            memory.replicas[sender] = kept = ReplicatedPromises()
             for one in (*promised, *deliveries):
                 _remember(memory, kept, one)
         case _:
-            _remember(memory, memory.replicas.setdefault(sender, Kept()), message)
+            _remember(memory, memory.replicas.setdefault(sender, ReplicatedPromises()), message)
 
 
 def _on_proxy_notification(
@@ -154,7 +158,7 @@ def _send_again(own: Promises, state: State, out: ScotOutbox, copy: Copy) -> Non
             own.back_up(state, out, message)
 
 
-def _remember(memory: TakeOverMemory, kept: Kept, message: object) -> None:
+def _remember(memory: TakeOverMemory, kept: ReplicatedPromises, message: object) -> None:
     match message:
         case Promised(name, label):
             kept.promised.setdefault(name, {})[label] = message
@@ -204,7 +208,7 @@ def _attach_again(own: Promises, state: State, out: ScotOutbox, message: HandBac
 
 def _take_again(state: State, memory: TakeOverMemory, name: str, message: HandBack) -> None:
     """Keep what could not be handed back."""
-    kept = memory.replicas.setdefault(state.labels[name].cluster, Kept())
+    kept = memory.replicas.setdefault(state.labels[name].cluster, ReplicatedPromises())
     kept.taken.setdefault(message.client, {}).update(dict.fromkeys(message.taken))
     for one in message.promised:
         kept.promised.setdefault(message.client, {}).setdefault(one.label, one)

@@ -25,7 +25,7 @@ import attrs
 
 from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.sim.figures.covering.bursts.runs import Bursts, Run
-from gossamer.sim.studies.tree_brokers.covering_workload import Staircase
+from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
 from gossamer.sim.studies.tree_brokers.overlay.service import TABLE_II, FixedTimes
 from gossamer.sim.studies.tree_brokers.overlay.topology import controlled_49, controlled_55
 from gossamer.sim.studies.tree_brokers.unsubscription_burst import SECOND, UnsubscriptionBurst
@@ -204,7 +204,7 @@ def _incremental(plan: Plan) -> Iterator[Run]:
         for covering in (ACTIVE, LAZY, PACKED, INCREMENTAL) if default else (ACTIVE, INCREMENTAL):
             burst = UnsubscriptionBurst(
                 overlay=controlled_49(),
-                workload=Staircase(round(plan.large / (triggered + 1)), triggered),
+                workload=CoveringWorkload(round(plan.large / (triggered + 1)), triggered),
                 settings=TreeSettings(covering=covering, drop_unpaid=False),
                 service=_table_ii(covering),
                 unsubscriptions=plan.roots_taken,
@@ -224,7 +224,7 @@ def _selective(plan: Plan, covering: str, degree: int | None = None) -> Unsubscr
     window = (plan.history_s + plan.unsubscribe_s) * SECOND
     return UnsubscriptionBurst(
         overlay=controlled_55(),
-        workload=Staircase(round(plan.subscriptions / (degree + 1)), degree),
+        workload=CoveringWorkload(round(plan.subscriptions / (degree + 1)), degree),
         settings=TreeSettings(covering=covering, drop_unpaid=False, statistics_window=window),
         service=CONGESTED,
         unsubscriptions=plan.unsubscriptions,
