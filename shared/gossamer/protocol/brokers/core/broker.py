@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Generic, Self
 
 from gossamer.protocol.brokers.core import dump as dumping
-from gossamer.protocol.brokers.core.clients import O, S
+from gossamer.protocol.brokers.core.clients import OutboxT, StateT
 from gossamer.protocol.brokers.core.codec import CLIENT, HOST, NEIGHBOUR
 from gossamer.protocol.brokers.core.effects import Effect
 from gossamer.protocol.brokers.core.errors import MisplacedMessageError
@@ -16,14 +16,14 @@ from gossamer.protocol.brokers.core.routing import Routing
 from gossamer.protocol.kernel.errors import LocalProtocolError, RemoteProtocolError
 
 
-class Broker(Generic[S, O]):
+class Broker(Generic[StateT, OutboxT]):
     """A content-based broker: a state, and the routing of its family.
 
     Same messages in the same order give the same effects and the same dump, bit for bit. Families
     derive a class that makes the state and shows their tables.
     """
 
-    def __init__(self, state: S, routing: Routing[S, O]) -> None:
+    def __init__(self, state: StateT, routing: Routing[StateT, OutboxT]) -> None:
         self._state = state
         self._routing = routing
         self._senders = routing.codec.senders
@@ -72,7 +72,7 @@ class Broker(Generic[S, O]):
         routing.end(state, out)
         return out.close()
 
-    def _dispatch(self, out: O, source: Hop | None, message: Any) -> None:
+    def _dispatch(self, out: OutboxT, source: Hop | None, message: Any) -> None:
         if source is None:
             came_from, unknown = HOST, CLIENT
         else:
@@ -91,7 +91,7 @@ class Broker(Generic[S, O]):
         else:
             self._routing.from_neighbour(self._state, out, source, message)
 
-    def _on_timer(self, out: O, message: TimerFired) -> None:
+    def _on_timer(self, out: OutboxT, message: TimerFired) -> None:
         timer = self._state.timers.get(message.timer)
         if timer is not None and timer.at is not None and timer.token == message.token:
             timer.at = None

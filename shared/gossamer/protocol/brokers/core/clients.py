@@ -35,8 +35,8 @@ from gossamer.protocol.brokers.core.state import BrokerState, Session
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.filters import Filter
 
-S = TypeVar("S", bound=BrokerState)
-O = TypeVar("O", bound=Outbox[Any])  # noqa: E741
+StateT = TypeVar("StateT", bound=BrokerState)
+OutboxT = TypeVar("OutboxT", bound=Outbox[Any])
 
 Labelled = tuple[tuple[str, Filter], ...]
 """Filters by the labels of a client."""
@@ -44,14 +44,14 @@ Labelled = tuple[tuple[str, Filter], ...]
 _SUBSCRIPTION, _ADVERTISEMENT = "subscription", "advertisement"
 
 
-class ClientRules(ABC, Generic[S, O]):
+class ClientRules(ABC, Generic[StateT, OutboxT]):
     """Sessions of clients: who is attached, and which labels are free.
 
     What a subscription or publication then does is up to the family (`routing.Routing`). Methods
     are called with labels that were checked.
     """
 
-    def from_client(self, state: S, out: O, name: str, message: FromClient) -> None:
+    def from_client(self, state: StateT, out: OutboxT, name: str, message: FromClient) -> None:
         """Carry out what a client asks; raises without a change what cannot be."""
         if isinstance(message, Attach):
             self._let_in(state, out, name, message)
@@ -82,7 +82,7 @@ class ClientRules(ABC, Generic[S, O]):
             case Detach():
                 self._let_go(state, out, session)
 
-    def _let_in(self, state: S, out: O, name: str, message: Attach) -> None:
+    def _let_in(self, state: StateT, out: OutboxT, name: str, message: Attach) -> None:
         if name in state.clients:
             raise NameTakenError(name)
         _check_distinct(name, _SUBSCRIPTION, message.subscriptions)
@@ -90,7 +90,7 @@ class ClientRules(ABC, Generic[S, O]):
         session = state.clients[name] = self.new_session(state, out, name, message)
         self.attach(state, out, session, message)
 
-    def _let_go(self, state: S, out: O, session: Session) -> None:
+    def _let_go(self, state: StateT, out: OutboxT, session: Session) -> None:
         self.detach(state, out, session)
         del state.clients[session.name]
         self.detached(state, out, session)
@@ -98,55 +98,61 @@ class ClientRules(ABC, Generic[S, O]):
     # What the family has to say
 
     @abstractmethod
-    def subscribe(self, state: S, out: O, session: Any, label: str, wanted: Filter) -> None:
+    def subscribe(
+        self, state: StateT, out: OutboxT, session: Any, label: str, wanted: Filter
+    ) -> None:
         """Put a subscription in force; its label is free."""
 
     @abstractmethod
-    def unsubscribe(self, state: S, out: O, session: Any, label: str) -> None:
+    def unsubscribe(self, state: StateT, out: OutboxT, session: Any, label: str) -> None:
         """Take back a subscription that there is."""
 
     @abstractmethod
-    def publish(self, state: S, out: O, session: Any, values: Mapping[str, object]) -> None:
+    def publish(
+        self, state: StateT, out: OutboxT, session: Any, values: Mapping[str, object]
+    ) -> None:
         """Send on what a client published; raises `ContentError` for values that are none."""
 
     # What it may say
 
-    def new_session(self, state: S, out: O, name: str, message: Attach) -> Session:
+    def new_session(self, state: StateT, out: OutboxT, name: str, message: Attach) -> Session:
         """The session of a client that comes; raises what speaks against letting it in."""
         del state, out, message
         return Session(name)
 
-    def attach(self, state: S, out: O, session: Any, message: Attach) -> None:
+    def attach(self, state: StateT, out: OutboxT, session: Any, message: Attach) -> None:
         """Take up what a client comes with, which is attached by now."""
         for label, announced in message.advertisements:
             self.advertise(state, out, session, label, announced)
         for label, wanted in message.subscriptions:
             self.subscribe(state, out, session, label, wanted)
 
-    def detach(self, state: S, out: O, session: Any) -> None:
+    def detach(self, state: StateT, out: OutboxT, session: Any) -> None:
         """Take back all that a client that leaves has asked for and announced."""
         for label in list(session.subscriptions):
             self.unsubscribe(state, out, session, label)
         for label in list(session.advertisements):
             self.unadvertise(state, out, session, label)
 
-    def detached(self, state: S, out: O, session: Any) -> None:
+    def detached(self, state: StateT, out: OutboxT, session: Any) -> None:
         """A client has left."""
 
-    def advertise(self, state: S, out: O, session: Any, label: str, announced: Filter) -> None:
+    def advertise(
+        self, state: StateT, out: OutboxT, session: Any, label: str, announced: Filter
+    ) -> None:
         """Take note of an advertisement; where routing does not need it, it is kept for `Moved`."""
         del state, out
         session.advertisements[label] = announced
 
-    def unadvertise(self, state: S, out: O, session: Any, label: str) -> None:
+    def unadvertise(self, state: StateT, out: OutboxT, session: Any, label: str) -> None:
         """Take back an advertisement that there is."""
         del state, out
         del session.advertisements[label]
 
-    def acknowledge(self, state: S, out: O, session: Any, ids: tuple[Id, ...]) -> None:
+    def acknowledge(self, state: StateT, out: OutboxT, session: Any, ids: tuple[Id, ...]) -> None:
         """Forget publications that a client has, where they are kept until then."""
 
-    def filters_of(self, state: S, session: Any) -> tuple[Labelled, Labelled]:
+    def filters_of(self, state: StateT, session: Any) -> tuple[Labelled, Labelled]:
         """What a client has asked for, and what it has announced."""
         del state
         return tuple(session.subscriptions.items()), tuple(session.advertisements.items())

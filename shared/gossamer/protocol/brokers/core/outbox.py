@@ -16,10 +16,10 @@ from gossamer.protocol.brokers.core.identifiers import Hop
 from gossamer.protocol.brokers.core.state import BrokerState, Timer
 from gossamer.protocol.kernel.errors import ProtocolError
 
-S = TypeVar("S", bound=BrokerState)
+StateT = TypeVar("StateT", bound=BrokerState)
 
 
-class Outbox(Generic[S]):
+class Outbox(Generic[StateT]):
     """Collects effects, and counts them.
 
     Attributes:
@@ -27,7 +27,7 @@ class Outbox(Generic[S]):
         effects: so far.
     """
 
-    def __init__(self, state: S, now: int) -> None:
+    def __init__(self, state: StateT, now: int) -> None:
         self.now = now
         self.effects: list[Effect] = []
         self._state = state
