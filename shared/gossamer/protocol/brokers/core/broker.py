@@ -27,6 +27,7 @@ class Broker(Generic[StateT, OutboxT]):
         self._state = state
         self._routing = routing
         self._senders = routing.codec.senders
+        self._ends = type(routing).end is not Routing.end
 
     def _recall(self, data: Mapping[str, Any]) -> Self:
         """Go on, a broker that has seen nothing, as the one that was dumped.
@@ -66,30 +67,36 @@ class Broker(Generic[StateT, OutboxT]):
         state, routing = self._state, self._routing
         out = routing.begin(state, now, message)
         try:
-            self._dispatch(out, source, message)
+            if source is None:
+                self._check_sender(source, message, HOST)
+                self._from_host(out, message)
+            elif source.is_client:
+                self._check_sender(source, message, CLIENT)
+                routing.codec.check_from_client(source.name, message)
+                routing.from_client(state, out, source.name, message)
+            else:
+                # As `_check_sender`; nearly all messages come this way.
+                if self._senders.get(type(message), NEIGHBOUR) != NEIGHBOUR:
+                    self._check_sender(source, message, NEIGHBOUR)
+                routing.from_neighbour(state, out, source, message)
         except (LocalProtocolError, RemoteProtocolError) as error:
             return out.refuse(source, error, message)
-        routing.end(state, out)
+        if self._ends:
+            routing.end(state, out)
         return out.close()
 
-    def _dispatch(self, out: OutboxT, source: Hop | None, message: Any) -> None:
-        if source is None:
-            came_from, unknown = HOST, CLIENT
-        else:
-            came_from = unknown = CLIENT if source.is_client else NEIGHBOUR
+    def _check_sender(self, source: Hop | None, message: Any, came_from: str) -> None:
+        # What is no message at all is refused as the message of whoever sent it.
+        unknown = CLIENT if source is None else came_from
         expected = self._senders.get(type(message), unknown)
         if expected != came_from:
             raise MisplacedMessageError(type(message).__name__, source, expected)
-        if source is None:
-            if isinstance(message, TimerFired):
-                self._on_timer(out, message)
-            else:
-                self._routing.on_host(self._state, out, message)
-        elif came_from == CLIENT:
-            self._routing.codec.check_from_client(source.name, message)
-            self._routing.from_client(self._state, out, source.name, message)
+
+    def _from_host(self, out: OutboxT, message: Any) -> None:
+        if isinstance(message, TimerFired):
+            self._on_timer(out, message)
         else:
-            self._routing.from_neighbour(self._state, out, source, message)
+            self._routing.on_host(self._state, out, message)
 
     def _on_timer(self, out: OutboxT, message: TimerFired) -> None:
         timer = self._state.timers.get(message.timer)

@@ -27,6 +27,8 @@ class Outbox(Generic[StateT]):
         effects: so far.
     """
 
+    __slots__ = ("_state", "effects", "now")
+
     def __init__(self, state: StateT, now: int) -> None:
         self.now = now
         self.effects: list[Effect] = []

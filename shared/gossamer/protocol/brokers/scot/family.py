@@ -7,7 +7,7 @@ points that `memory.no_take_over` names.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final, get_args
 
 from gossamer.protocol.brokers.core.clients import Labelled, read_filters, read_ids
 from gossamer.protocol.brokers.core.identifiers import Hop, Id, client
@@ -38,6 +38,9 @@ from gossamer.protocol.brokers.scot.memory.table import Entry
 from gossamer.protocol.brokers.scot.routing.algorithms import ALGORITHMS, Algorithm
 from gossamer.protocol.content.filters import Filter, exact_publication
 
+# Messages that change nothing of how notifications are treated; what ends a window may.
+_CHANGING_NOTHING: Final = frozenset((*get_args(Carrying), WindowEnded))
+
 
 class ScotRouting(Routing[State, ScotOutbox]):
     """Subscriptions are broadcast in two steps, notifications take their reverse paths."""
@@ -46,7 +49,7 @@ class ScotRouting(Routing[State, ScotOutbox]):
 
     def begin(self, state: State, now: int, message: object) -> ScotOutbox:
         """Count messages that may change how notifications are treated."""
-        if not isinstance(message, Carrying | WindowEnded):
+        if type(message) not in _CHANGING_NOTHING:
             state.revision += 1
         return ScotOutbox(state, now)
 

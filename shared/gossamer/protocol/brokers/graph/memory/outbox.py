@@ -10,6 +10,8 @@ from gossamer.protocol.brokers.graph.memory.state import State
 class GraphOutbox(Outbox[State]):
     """Collects effects, and counts them; nothing is sent on a link that does not work."""
 
+    __slots__ = ()
+
     def send(self, neighbour: str, message: BetweenBrokers) -> None:
         """Send a message to a neighbour, if its link works."""
         link = self._state.links.get(neighbour)

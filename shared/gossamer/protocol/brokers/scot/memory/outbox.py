@@ -24,6 +24,8 @@ class ScotOutbox(Outbox[State]):
         lost_before: copies that the broker had lost when that task was taken up.
     """
 
+    __slots__ = ("lost_before", "task")
+
     def __init__(self, state: State, now: int) -> None:
         super().__init__(state, now)
         self.task: Task | None = None

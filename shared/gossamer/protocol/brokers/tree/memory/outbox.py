@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from gossamer.protocol.brokers.core.effects import Effect, Send
 from gossamer.protocol.brokers.core.identifiers import Hop
 from gossamer.protocol.brokers.core.outbox import Outbox
@@ -18,12 +20,17 @@ from gossamer.protocol.brokers.tree.memory.messages import (
 from gossamer.protocol.brokers.tree.memory.state import State
 from gossamer.protocol.kernel.errors import ProtocolError
 
+# A tuple, as one is not made anew for every message.
+_TRIGGERED: Final = (Subscription, Unsubscription)
+
 
 class TreeOutbox(Outbox[State]):
     """Collects effects, and numbers what goes over links."""
 
+    __slots__ = ("_packed",)
+
     def __init__(self, state: State, now: int) -> None:
-        super().__init__(state, now)
+        Outbox.__init__(self, state, now)
         self._packed: dict[str, list[Subscription | Unsubscription]] = {}
 
     def close(self) -> list[Effect]:
@@ -112,4 +119,4 @@ def is_triggered(message: BetweenBrokers) -> bool:
     """Whether a message is, or packs, a triggered one."""
     if isinstance(message, Packed):
         return any(inner.triggered for inner in message.messages)
-    return isinstance(message, Subscription | Unsubscription) and message.triggered
+    return isinstance(message, _TRIGGERED) and message.triggered
