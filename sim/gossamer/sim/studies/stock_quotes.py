@@ -29,7 +29,7 @@ SYMBOLS: Final = 100
 _COLUMNS: Final = ("symbol", "date", *PRICES, "volume")
 # Of a price or volume that is read; whole numbers up to it are exact as floats.
 LARGEST: Final = 1e15
-_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _FIRST_DAY: Final = date(1996, 1, 2)
 
 
@@ -39,7 +39,7 @@ def make_quotes(number: int, seed: int, symbols: int = SYMBOLS) -> list[Quote]:
     Closing prices are geometric random walks with a daily deviation of 2 %; volumes are log-normal.
     """
     rng = Random(seed)
-    names = ["".join(rng.choices(_LETTERS, k=rng.randint(3, 5))) for _ in range(symbols)]
+    names = ["".join(rng.choices(_ALPHABET, k=rng.randint(3, 5))) for _ in range(symbols)]
     closes = [rng.lognormvariate(3, 1) for _ in names]
     quotes: list[Quote] = []
     while len(quotes) < number:
