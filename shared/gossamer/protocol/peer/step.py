@@ -36,6 +36,8 @@ from gossamer.protocol.peer.record_table.records import (
     EVENT_ID,
     EVENT_VALUES,
     FIND_PLACE,
+    FINGER_REPLY,
+    FINGER_REQUEST,
     HANDOVER,
     INSTALL,
     INSTALL_NEWS,
@@ -104,6 +106,11 @@ from gossamer.protocol.peer.settings.profile import (
 )
 from gossamer.protocol.peer.state.links import handle_in, settle_ring
 from gossamer.protocol.peer.state.state import NEXT_SINCE, SINCE, SUBSCRIPTION, State, profile_words
+from gossamer.protocol.peer.topology.fingers import (
+    exchange_fingers,
+    on_finger_reply,
+    on_finger_request,
+)
 from gossamer.protocol.peer.topology.gossip import GOSSIP
 from gossamer.protocol.peer.topology.load_shifting import on_load_shifted, shift_load
 from gossamer.protocol.peer.topology.membership import (
@@ -124,9 +131,10 @@ TIMERS = tuple(kind.number for kind in TABLE if kind.sort is Sort.TIMER)
 
 @rule
 def on_overlay_timer(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
-    """Let load shift, and trade links."""
+    """Let load shift, and trade links and fingers."""
     shift_load(s, p, out)
     trade_links(s, p, now, words, at, out)
+    exchange_fingers(s, p, out)
 
 
 @rule
@@ -173,6 +181,8 @@ ABOUT_PEERS: Final = MappingProxyType(
         PLACE_FOUND: on_place_found,
         HANDOVER: on_handover,
         LOAD_SHIFTED: on_load_shifted,
+        FINGER_REQUEST: on_finger_request,
+        FINGER_REPLY: on_finger_reply,
     }
 )
 # Records that came back, by the kind they were sent as; others are lost.

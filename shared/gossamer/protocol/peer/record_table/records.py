@@ -49,7 +49,7 @@ _offerer = Descriptor("the sender's descriptor", MAX_AGE, of_sender=True)
 _link = Descriptor("a link's descriptor", Limit("failure_age"))
 _member = Descriptor("a view's descriptor", MAX_AGE)
 _newcomer = Descriptor("the newcomer's descriptor", 0)
-_links = List("links", (_link,), Limit("links", 1), first=(_sender,))
+_links = List("links", (_link,), Limit("chosen_links", 1), first=(_sender,))
 _news_offer = List("descriptors", (_member,), Limit("view_size", 1), first=(_offerer,))
 _offer = BySampler(
     List("descriptors", (_member,), Limit("shuffle_length"), first=(_offerer,)), _news_offer
@@ -92,6 +92,11 @@ _recall_answer: tuple[Field, ...] = (
     _place,
     Word("identifier", 0, RING_MASK, "where the answerer is"),
     Word("place where more begins", 0, RING_MASK, "in its log, 0 where there is no more"),
+)
+_finger: tuple[Field, ...] = (
+    Word("level", 0, Limit("finger_levels"), "of the finger; 0 for the farthest ring neighbour"),
+    _sender,
+    Perhaps(_link),
 )
 _rounds = Word("rounds", 0, RING_MASK)
 _peer = Handle("peer")
@@ -150,6 +155,12 @@ RECALL_ANSWER = _message(30, "RECALL_ANSWER", "That was a page of them.", *_reca
 RECALLED = _message(31, "RECALLED", "A held event.", *_event)
 REPLAY_OFFER = _message(32, "REPLAY_OFFER", "Events that a new box would have been sent.", _copies)
 REPLAY_WANTED = _message(33, "REPLAY_WANTED", "Those of them that were not seen.", _copies)
+FINGER_REQUEST = _message(
+    34, "FINGER_REQUEST", "Whom the sender has at a level before it, to a finger.", *_finger
+)
+FINGER_REPLY = _message(
+    35, "FINGER_REPLY", "Whom the finger has at that level after it.", *_finger
+)
 
 DELIVER = _effect(
     48,
@@ -181,6 +192,10 @@ EVENT_VALUES = offset(_event, "value")
 # Of a FIND_PLACE.
 HOPS = offset(_find_place, "hops")
 DESCRIPTOR = offset(_find_place, "the newcomer's descriptor")
+
+# Of an exchange of fingers.
+FINGER_LEVEL = offset(_finger, "level")
+FINGER_DESCRIPTORS = offset(_finger, "the sender's descriptor")
 
 # Of a RECALL and of its answer.
 ASKER = offset(_recall, "asker")

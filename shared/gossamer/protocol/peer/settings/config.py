@@ -20,6 +20,11 @@ from gossamer.protocol.peer.settings.profile import (
 
 SAMPLERS = ("cyclon", "newscast")
 RENDEZVOUS = ("value", "attribute")
+SWITCHES = (
+    *("nearest_routing", "enter_on_the_way"),
+    *("cascade", "load_shifting", "join_lookup", "stabilise", "reroute"),
+)
+PLACEMENTS = ("drawn", "interest")
 
 MAX_VIEW_SIZE = 256
 MAX_EVENT_MEMORY = 1 << 16
@@ -43,6 +48,15 @@ class Settings:
             0 makes a plain T-Man overlay, which cannot route.
         small_world_links: K_sw; 0 after the paper's Fig. 3 study (Sec. V-A).
         friend_links: K_f; log2(N) - 2 after the paper's Fig. 3 study (Sec. V-A).
+        finger_levels: fingers kept on either side, each reaching twice as many peers as the one
+            before (see `topology.fingers`); 0 in the paper, which has none.
+        finger_exchanges: fingers that a peer asks for the next one in a round.
+        placement: "drawn" identifiers are uniform, as in the paper; by "interest" a peer has its
+            place on the ring where what it subscribes to lies.
+        nearest_routing: a lookup goes to the neighbour nearest to the value either way round; in
+            the paper clockwise to the one closest before it.
+        enter_on_the_way: peers that an event passes on its way to its rendezvous node deliver it,
+            and send it down their branch of the tree, at once.
         heartbeat_rounds: rounds after which a neighbour that is not on the ring, and was not heard
             of, is asked for its profile; the paper's nodes tell it in every round (Sec. IV-C).
         failure_age: rounds without news of a neighbour after which it counts as failed; a guess.
@@ -84,6 +98,11 @@ class Settings:
     ring_links: int = 1
     small_world_links: int = 0
     friend_links: int = 8
+    finger_levels: int = 0
+    finger_exchanges: int = 2
+    placement: str = "drawn"
+    nearest_routing: bool = False
+    enter_on_the_way: bool = False
     heartbeat_rounds: int = 1
     failure_age: int = 10
     failures_remembered: int = 8
@@ -116,6 +135,8 @@ class Settings:
             "ring_links": (0, 16),
             "small_world_links": (0, 48),
             "friend_links": (0, 48),
+            "finger_levels": (0, 48 if self.ring_links > 0 else 0),
+            "finger_exchanges": (1, 48),
             "failure_age": (1, 1 << 20),
             "failures_remembered": (0, 1024),
             "routing_table_entries": (8, 1 << 20),
@@ -136,10 +157,14 @@ class Settings:
         longest = min(self.failure_age, self.entry_lifetime)
         self._check_whole_number("refresh_rounds", 1, longest)
         self._check_whole_number("boxes_per_neighbour", self.attributes + 1, 1 << 16)
-        for field, choices in (("sampler", SAMPLERS), ("rendezvous", RENDEZVOUS)):
+        for field, choices in (
+            ("sampler", SAMPLERS),
+            ("rendezvous", RENDEZVOUS),
+            ("placement", PLACEMENTS),
+        ):
             if getattr(self, field) not in choices:
                 raise ConfigError(field, getattr(self, field), "one of " + ", ".join(choices))
-        for field in ("cascade", "load_shifting", "join_lookup", "stabilise", "reroute"):
+        for field in SWITCHES:
             if not isinstance(getattr(self, field), bool):
                 raise ConfigError(field, getattr(self, field), "True or False")
         threshold = self.shift_threshold
@@ -160,6 +185,11 @@ class Settings:
     @property
     def links(self) -> int:
         """Slots of a peer's link table."""
+        return self.chosen_links + 2 * self.finger_levels
+
+    @property
+    def chosen_links(self) -> int:
+        """The first of them, for which topology management chooses among candidates."""
         return 2 * self.ring_links + self.small_world_links + self.friend_links
 
     @property
@@ -179,6 +209,12 @@ class Settings:
             ring_links=self.ring_links,
             small_world_links=self.small_world_links,
             friend_links=self.friend_links,
+            chosen_links=self.chosen_links,
+            finger_levels=self.finger_levels,
+            finger_exchanges=self.finger_exchanges,
+            by_interest=int(self.placement == "interest"),
+            nearest_routing=int(self.nearest_routing),
+            enter_on_the_way=int(self.enter_on_the_way),
             heartbeat_rounds=self.heartbeat_rounds,
             failure_age=self.failure_age,
             by_value=int(self.rendezvous == "value"),
@@ -215,6 +251,12 @@ class Parameters(NamedTuple):
     ring_links: int
     small_world_links: int
     friend_links: int
+    chosen_links: int
+    finger_levels: int
+    finger_exchanges: int
+    by_interest: int
+    nearest_routing: int
+    enter_on_the_way: int
     heartbeat_rounds: int
     failure_age: int
     by_value: int
@@ -294,3 +336,28 @@ def resilient(nodes: int, **changes: Any) -> Settings:
         "heartbeat_rounds": 4,
     }
     return paper(nodes, **{**standard, **changes})
+
+
+def finger_levels_for(nodes: int, ring_links: int) -> int:
+    """Levels by which fingers reach every peer: the last reaches a third of the ring or more."""
+    return max(1, math.ceil(math.log2(max(nodes, 2) / ring_links)) - 1)
+
+
+def kindred(nodes: int, **changes: Any) -> Settings:
+    """Neighbours on the ring want the same things; keeps the paper's promise (docs/kindred.md).
+
+    Differs from `resilient` in that peers have their places where their subscriptions lie; in
+    fingers by rank in place of friends; in routing both ways round the ring, to the nearest
+    neighbour; in events that are delivered on their way; in one successor that disseminates beside
+    the rendezvous node; and in having no load shifting.
+    """
+    standard = {
+        "friend_links": 0,
+        "finger_levels": finger_levels_for(nodes, changes.get("ring_links", 3)),
+        "placement": "interest",
+        "nearest_routing": True,
+        "enter_on_the_way": True,
+        "load_shifting": False,
+        "replicas": 1,
+    }
+    return resilient(nodes, **{**standard, **changes})

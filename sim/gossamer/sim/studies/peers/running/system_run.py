@@ -15,6 +15,7 @@ from gossamer.protocol.kernel.errors import CapacityError
 from gossamer.protocol.peer.settings.profile import coarse_range
 from gossamer.protocol.peer.state.state import COUNTER_NAMES, State, identifiers, make_state
 from gossamer.protocol.peer.step import publish_record, subscribe
+from gossamer.protocol.peer.topology.placement import take_place
 from gossamer.sim.churn import ChurnTrace
 from gossamer.sim.studies.peers.inputs.publications import (
     PARTS,
@@ -308,9 +309,18 @@ def subscribe_all(
         for p in range(len(boxes)):
             wanted = constrained[p] >= 0
             subscribe(s, p, boxes[p][wanted], constrained[p][wanted])
+        take_places(s)
         return
     s.constrained[:] = constrained
     s.subscriptions[:] = boxes
     wanted = constrained[:, 0] >= 0
     low, high = boxes[wanted, 0, 0::2], boxes[wanted, 0, 1::2]
     s.sampler.profile[wanted, s.params.first_range :] = coarse_range(low, high)
+    take_places(s)
+
+
+def take_places(s: State) -> None:
+    """Let every row have the place that it begins at."""
+    if s.params.by_interest == 1:
+        for p in range(len(s.round)):
+            take_place.run(s, p)
