@@ -24,6 +24,7 @@ from gossamer.protocol.brokers.tree import BrokerSettings
 from gossamer.protocol.content import filters
 from support.broker_overlay import Overlay, path
 from support.broker_processes import POLL_S, BrokerProcesses, broker_processes
+from support.checkout import ROOT
 from support.installed_command import install
 from support.node_processes import PATIENCE_S, Shell, end, free_ports, wait_for_line
 
@@ -317,7 +318,7 @@ def test_a_broker_tells_of_itself(here: Path, capsys: CaptureFixture) -> None:
 
 # What the examples say.
 
-EXAMPLE = Path(__file__).parents[2] / "examples/brokers/node"
+EXAMPLE = ROOT / "examples/brokers/node"
 
 
 def test_the_example_prints_what_its_readme_says(tmp_path: Path) -> None:

@@ -17,12 +17,13 @@ import trio
 from attrs import define, field
 
 from gossamer.node.local.client import open_client
+from support.checkout import ROOT
 from support.graph_processes import POLL_S, GraphProcesses, Subscriber, graph_processes
 from support.node_processes import PATIENCE_S, Shell, end, free_ports
 
 pytestmark = pytest.mark.slow
 
-EXAMPLE = Path(__file__).parents[2] / "examples/trees/node"
+EXAMPLE = ROOT / "examples/trees/node"
 BROKERS = int(os.environ.get("GOSSAMER_GRAPH_BROKERS", "4"))
 TOPICS = 3
 A_STAGE = 2.5

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from support.checkout import ROOT
 from support.node_processes import PATIENCE_S, Shell
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = Path(__file__).parents[2] / "examples/node"
+EXAMPLES = ROOT / "examples/node"
 
 
 def run_example(shell: Shell, name: str) -> list[str]:

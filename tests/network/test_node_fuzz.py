@@ -42,6 +42,7 @@ from gossamer.protocol.peer.record_table.records import (
 )
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.settings.profile import NOTHING
+from support.checkout import ROOT
 from support.clusters import MadeCluster, made_cluster
 from support.frame_fuzzing import Fuzzed, Fuzzer
 from support.memory_members import MemberPeers, member_peers
@@ -72,7 +73,7 @@ SETTINGS = config.resilient(
 )
 CODEC = Codec(SETTINGS)
 TYPES = frame_types(CODEC)
-SOURCE = Path(__file__).parents[2] / "node/gossamer/node"
+SOURCE = ROOT / "node/gossamer/node"
 
 
 @pytest.fixture

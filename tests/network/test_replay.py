@@ -17,12 +17,13 @@ from gossamer.replay.command import REAL, SIMULATED, Options, play
 from gossamer.replay.controller import Played
 from gossamer.sim.results.results import read_results
 from gossamer.sim.studies.peers.inputs.publications import matching
+from support.checkout import ROOT
 from support.node_processes import PATIENCE_S, Shell, end, wait_for_line
 from support.replays import short_plan
 
 pytestmark = pytest.mark.slow
 
-TRACE = Path(__file__).parents[2] / "traces" / "flash_crowd.avt.gz"
+TRACE = ROOT / "traces" / "flash_crowd.avt.gz"
 SPEED = 300.0
 # The simulation compiles where nothing has before, which takes minutes on a busy machine.
 COMPILING_S = 600

@@ -19,6 +19,7 @@ import trio
 from gossamer.node.errors import NodeError
 from gossamer.node.local.client import LocalClient
 from gossamer.protocol.brokers.scot import BrokerLabel
+from support.checkout import ROOT
 from support.node_processes import PATIENCE_S, Shell, end, free_ports
 from support.scot_processes import POLL_S, SCOT, Link, ScotProcesses, scot_processes
 
@@ -164,7 +165,7 @@ async def test_nothing_acknowledged_is_lost_with_any_broker_or_link(tmp_path: Pa
 
 # What the example says.
 
-EXAMPLE = Path(__file__).parents[2] / "examples/scot/node"
+EXAMPLE = ROOT / "examples/scot/node"
 
 
 def test_the_example_prints_what_its_readme_says(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import attrs
+import psutil
 import pytest
 
 from gossamer.sim.results.results import read_results, write_results
@@ -142,6 +143,19 @@ def ended(process: subprocess.Popen[str], number: signal.Signals, *, group: bool
     return told
 
 
+def java_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    """What a command has started that is its Java, or will be."""
+    return [child for child in psutil.Process(process.pid).children() if is_java(child)]
+
+
+def is_java(process: psutil.Process) -> bool:
+    """Whether a process was started to be the Java of a session."""
+    try:
+        return "pyspark-shell" in process.cmdline()
+    except psutil.NoSuchProcess:  # one that was asked for its version only
+        return False
+
+
 @pytest.mark.parametrize(
     ("number", "group"),
     [
@@ -164,6 +178,22 @@ def test_a_workload_that_a_signal_ends_leaves_nothing(
         wait_for(lambda: process.poll() is not None or list(work.rglob("attempt-*/*.parquet")))
         assert {path.name for path in work.iterdir() if not LEFT.fullmatch(path.name)} == set()
         assert sentences(ended(process, number, group=group)) == ["gossamer: interrupted"]
+    assert below(work) == set()
+    assert below(scratch) == set()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_java_starts_leaves_no_java(tmp_path: Path, number: signal.Signals) -> None:
+    """Before, Java went on forever, and held on to standard error."""
+    scratch, work = tmp_path / "scratch", tmp_path / "work"
+    scratch.mkdir()
+    work.mkdir()
+    command = ("workload", "vinifera", "--out", str(work / "w"), "--memory", "1g")
+    with start_spark_command(*command, TMPDIR=str(scratch)) as process:
+        wait_for(lambda: process.poll() is not None or java_of(process))
+        (java,) = java_of(process)
+        assert sentences(ended(process, number, group=True)) == ["gossamer: interrupted"]
+        assert not java.is_running()
     assert below(work) == set()
     assert below(scratch) == set()
 

@@ -15,6 +15,7 @@ import pytest
 import gossamer.sim.results.results
 import gossamer.sim.studies.peers.preview
 from gossamer.command.main import main
+from support.checkout import ROOT
 from support.installed_command import (
     MadeUpSimulation,
     content_of,
@@ -23,7 +24,7 @@ from support.installed_command import (
     unchanged,
 )
 
-BUNDLED = Path(__file__).resolve().parents[2] / "traces" / "flash_crowd.avt.gz"
+BUNDLED = ROOT / "traces" / "flash_crowd.avt.gz"
 WITH_CHURN = '[churn]\ntrace = "t.avt"\n'
 
 

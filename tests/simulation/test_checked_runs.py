@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,11 +23,12 @@ from gossamer.sim.engine.initialisers import fill_random_views
 from gossamer.sim.engine.latency import uniform_latency
 from gossamer.sim.engine.link_conditions import make_link_conditions
 from gossamer.sim.studies.peers.running.collector import make_collector, observe
+from support.checkout import ROOT
 from support.overlays import arrays_of, converged, random_identifiers, subscribe_to_box
 from support.sampling_runs import ring_sampler, step_of
 
 NODES, CYCLES, SEED = 12, 5, 5
-PUSH_SUM = Path(__file__).parents[2] / "examples" / "push_sum" / "push_sum.py"
+PUSH_SUM = ROOT / "examples" / "push_sum" / "push_sum.py"
 
 ENGINES = pytest.mark.parametrize("engine", [CycleEngine, EventEngine])
 

@@ -20,8 +20,8 @@ from gossamer.sim.studies.peers.inputs.scenario import (
 )
 from gossamer.sim.studies.peers.measuring.records import RunRecord
 from gossamer.sim.studies.peers.simulation import simulate
+from support.checkout import ROOT
 
-ROOT = Path(__file__).parents[2]
 ROUNDS = 40
 
 

@@ -22,8 +22,9 @@ from gossamer.sim.studies.peers.inputs.scenario import (
 from gossamer.sim.studies.peers.measuring.bounds import outgrown
 from gossamer.sim.studies.peers.measuring.records import RunRecord, SystemRecord
 from gossamer.sim.studies.peers.simulation import simulate
+from support.checkout import ROOT
 
-TRACE = Path(__file__).parents[2] / "traces" / "flash_crowd.avt.gz"
+TRACE = ROOT / "traces" / "flash_crowd.avt.gz"
 SEED = 3
 
 

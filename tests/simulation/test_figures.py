@@ -32,12 +32,13 @@ from gossamer.sim.studies.peers.inputs.scenario import (
     Subscriptions,
     System,
 )
+from support.checkout import ROOT
 from support.golden import check_golden, measured_by_checks
 from support.made_up_runs import made_up_system
 
 CLAIMS = [f"V{number}" for number in range(1, 11)]
 PLOTS = ["3a", "3b", "4a", "4b", "4c", "4d", "4e", "4f", "5a", "5b", "5c"]
-TRACES = Path(__file__).parents[2] / "traces"
+TRACES = ROOT / "traces"
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ import ast
 import importlib.util
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -19,9 +18,10 @@ from gossamer.sim.engine.latency import uniform_latency
 from gossamer.sim.engine.link_conditions import make_link_conditions
 from gossamer.sim.engine.protocol_run import Engine, ProtocolRun, Schedule, once
 from gossamer.sim.errors import ScenarioError
+from support.checkout import ROOT
 from support.ping_protocol import TICK, make_pings, ping_step
 
-SCRIPT = Path(__file__).parents[2] / "examples" / "push_sum" / "push_sum.py"
+SCRIPT = ROOT / "examples" / "push_sum" / "push_sum.py"
 
 
 @pytest.fixture(scope="module")

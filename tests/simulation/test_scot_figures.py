@@ -23,6 +23,7 @@ from gossamer.sim.figures.scot.studies import (
     plan_runs,
 )
 from gossamer.sim.studies.scot.workloads import Quotes, Topics
+from support.checkout import ROOT
 from support.golden import check_golden, measured_by_checks
 
 SWEEPS = (*(f"scot9{part}" for part in "abcd"), *(f"scot10{part}" for part in "abcd"))
@@ -158,16 +159,13 @@ def test_real_quotes_are_taken_where_they_lie_beside_the_checkout(tmp_path: Path
     assert find_quotes(50, tmp_path / "checkout").file == data / REAL_QUOTES
 
 
-CHECKOUT = Path(__file__).resolve().parents[2]
-
-
 @pytest.mark.shared_data
 @pytest.mark.skipif(
-    find_quotes(50, CHECKOUT).file is None,
+    find_quotes(50, ROOT).file is None,
     reason="the shared data folder is not beside the checkout",
 )
 def test_subscriptions_to_real_quotes_match_two_in_a_hundred() -> None:
-    load, draw = find_quotes(100, CHECKOUT), random.Random(1)
+    load, draw = find_quotes(100, ROOT), random.Random(1)
     quotes = [exact_publication(quote) for quote in load.contents]
     assert {len(quote) for quote in load.contents} == {10}
     assert len({quote["symbol"] for quote in load.contents}) > 30

@@ -32,9 +32,10 @@ from gossamer.sim.studies.dissemination.scenario import (
 )
 from gossamer.sim.studies.dissemination.simulation import simulate_trees
 from gossamer.sim.studies.dissemination.strategies import STRATEGIES
+from support.checkout import ROOT
 from support.installed_command import install, unchanged
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "trees" / "scenario.toml"
+EXAMPLE = ROOT / "examples" / "trees" / "scenario.toml"
 
 SCENARIO = """
 kind = "trees"

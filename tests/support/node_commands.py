@@ -13,9 +13,9 @@ from pathlib import Path
 from attrs import frozen
 
 from gossamer.node.cli.node import app
+from support.checkout import ROOT
 from support.node_processes import Shell
 
-ROOT = Path(__file__).parents[2]
 GROUP = "gossamer.commands"
 
 # By command, its arguments. {folder} is that of a node that runs, {new} one that is not there,

@@ -17,9 +17,9 @@ import attrs
 import psutil
 import pytest
 
+from support.checkout import ROOT
 from support.waiting import PATIENCE_S, POLL_S
 
-ROOT = Path(__file__).resolve().parents[2]
 # A first simulation compiles.
 STARTING_S = 5 * PATIENCE_S
 # Compiling thoroughly is not worth it for processes that live for seconds.

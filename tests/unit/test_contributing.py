@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Final
 
 import pytest
 
-ROOT: Final = Path(__file__).parents[2]
+from support.checkout import ROOT
+
 TEXT: Final = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 ROWS: Final = re.findall(r"(?m)^\| .* \| `([\w/]+\.py)` \| `(\w+)` \|$", TEXT)
 

@@ -8,7 +8,8 @@ from typing import Final
 
 import pytest
 
-ROOT: Final = Path(__file__).parents[2]
+from support.checkout import ROOT
+
 DOCS: Final = ROOT / "docs"
 INDEX: Final = DOCS / "README.md"
 PAGES: Final = sorted(DOCS.rglob("*.md"))

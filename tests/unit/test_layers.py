@@ -9,9 +9,9 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
+from support.checkout import ROOT
 from support.folder_graph import DOCUMENT, DRAWN, drawing, folder_graph, marked, rooms
 
-ROOT = Path(__file__).parents[2]
 SOURCES = [
     path
     for folder in ("node", "shared", "sim", "spark")
@@ -37,6 +37,11 @@ def module_name(path: Path) -> str:
     """The dotted name of a source file."""
     parts = path.relative_to(ROOT).with_suffix("").parts[1:]
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def is_package(path: Path) -> bool:
+    """Whether a source file is the note of a folder."""
+    return path.name == "__init__.py"
 
 
 def for_type_checkers_only(node: ast.AST) -> bool:
@@ -145,6 +150,19 @@ def test_every_folder_opens_with_a_note() -> None:
     for folder in {path.parent for path in SOURCES}:
         note = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8")))
         assert note, folder
+
+
+def test_unit_tests_are_laid_out_as_the_sources() -> None:
+    """A test's folder is that of what it tests; what is about the whole checkout is beside this."""
+    units = ROOT / "tests" / "unit"
+    tested = {path.parent.relative_to(units) for path in units.rglob("test_*.py")} - {Path(".")}
+    folders = {Path(*module_name(path).split(".")[1:]) for path in SOURCES if is_package(path)}
+    assert tested - folders == set()
+
+
+def test_no_folder_of_tests_of_units_has_more_than_fifteen_files() -> None:
+    folders = [path for path in (ROOT / "tests" / "unit").rglob("*") if path.is_dir()]
+    assert [folder for folder in folders if len(list(folder.glob("*.py"))) > 15] == []
 
 
 @pytest.mark.parametrize("package", DRAWN)

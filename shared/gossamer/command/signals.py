@@ -34,18 +34,29 @@ def exit_code_of(interrupt: KeyboardInterrupt) -> int:
     return 128 + (interrupt.number if isinstance(interrupt, Stopped) else signal.SIGINT)
 
 
+def interrupt_behind(error: BaseException) -> KeyboardInterrupt | None:
+    """The interrupt that an error hides: clearing up after it failed; None if there is none."""
+    behind: BaseException | None = error
+    while behind is not None and not isinstance(behind, KeyboardInterrupt):
+        behind = behind.__context__
+    return behind
+
+
 @contextmanager
 def ending_first() -> Iterator[None]:
-    """Raise `Stopped` in place of an error that comes after a signal to end, and mostly of it.
+    """Raise the interrupt in place of an error that follows from Ctrl-C or a signal to end.
 
     Such a signal often goes to all processes of a command, which then fail in each other's eyes;
     and libraries that clear up after an interrupt may fail in doing so.
     """
     try:
         yield
-    except Exception:
-        if _asked:
-            raise Stopped(_asked[0]) from None
+    except Exception as error:
+        interrupt = interrupt_behind(error)
+        if interrupt is None and _asked:
+            interrupt = Stopped(_asked[0])
+        if interrupt is not None:
+            raise interrupt from None
         raise
 
 

@@ -10,6 +10,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+import psutil
+
 from gossamer.spark.jobs import java_may_be_gone
 
 _ENDING_S: Final = 20.0
@@ -67,15 +69,43 @@ def start_java(options: Mapping[str, str], complaints: Path | None) -> None:
     conf = SparkConf()
     for key, value in options.items():
         conf.set(key, value)
-    if complaints is None:
-        SparkContext._ensure_initialized(gateway=launch_gateway(conf))
-        return
-    with complaints.open("wb") as stream:
-        try:
-            gateway = launch_gateway(conf, {"stderr": stream})
-        except PySparkRuntimeError as error:
-            raise JavaFailed(_last_words(complaints) or str(error)) from error
-    SparkContext._ensure_initialized(gateway=gateway)
+    with _ended_at_interrupts():
+        if complaints is None:
+            SparkContext._ensure_initialized(gateway=launch_gateway(conf))
+            return
+        with complaints.open("wb") as stream:
+            try:
+                gateway = launch_gateway(conf, {"stderr": stream})
+            except PySparkRuntimeError as error:
+                raise JavaFailed(_last_words(complaints) or str(error)) from error
+        SparkContext._ensure_initialized(gateway=gateway)
+
+
+@contextmanager
+def _ended_at_interrupts() -> Iterator[None]:
+    """End the Java that is being started within when that is interrupted.
+
+    Nobody knows it yet who would end it. Left to itself it stays forever: it fails to write its
+    address into a folder that is gone, and the thread that waits for connections goes on.
+    """
+    this = psutil.Process()
+    before = this.children()
+    try:
+        yield
+    except KeyboardInterrupt:
+        for process in this.children():
+            if process not in before:
+                _kill_with_children(process)
+        raise
+
+
+def _kill_with_children(process: psutil.Process) -> None:
+    """Kill a process and what it has started, and wait until they are gone."""
+    with suppress(psutil.NoSuchProcess):
+        killed = [process, *process.children(recursive=True)]
+        for one in killed:
+            one.kill()
+        psutil.wait_procs(killed, timeout=_ENDING_S)
 
 
 def _last_words(complaints: Path) -> str:

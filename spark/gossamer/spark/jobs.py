@@ -16,6 +16,7 @@ from urllib.parse import unquote
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from gossamer.command.signals import interrupt_behind
 from gossamer.sim.commands.progress import ProgressLines
 from gossamer.sim.errors import SimulationError
 from gossamer.spark.errors import NO_WORKERS, ClusterLost, FolderUnseen, JobError, WorkerLost
@@ -68,6 +69,8 @@ def job_errors(what: str) -> Iterator[None]:
         ClusterLost: there is no worker at all, or no master.
         FolderUnseen: workers do not see a folder of this machine.
         JobError: anything else of Spark's.
+        KeyboardInterrupt: the job was interrupted. Spark speaks to Java once more when it clears
+            up, over a connection that the interrupt has closed, and often fails in that.
     """
     try:
         yield
@@ -76,6 +79,9 @@ def job_errors(what: str) -> Iterator[None]:
     except Exception as error:
         if not is_of_spark(error):
             raise
+        interrupt = interrupt_behind(error)
+        if interrupt is not None:
+            raise interrupt from None
         raise explained(what, error) from error
 
 

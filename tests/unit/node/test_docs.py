@@ -1,0 +1,98 @@
+"""What docs/node.md and the README say of the node is what there is."""
+
+from __future__ import annotations
+
+import re
+
+import attrs
+import pytest
+
+from gossamer.node.broker.families.graph import GraphKind
+from gossamer.node.broker.families.scot import ScotKind
+from gossamer.node.broker.links.wire import OVERLAY_FRAMES, SCOT_FRAMES
+from gossamer.node.cli.broker import advertise_app, batch_app, unsub_app
+from gossamer.node.cli.node import app, pub_app, sub_app, top_app
+from gossamer.node.config.graph import GraphSection
+from gossamer.node.config.node import SECTIONS
+from gossamer.node.config.scot import ScotSection
+from gossamer.node.local.frames import LOCAL_TYPES
+from gossamer.node.monitoring.metrics import METRICS
+from gossamer.node.transport.base.frames import CONTROL_FRAMES
+from gossamer.protocol.brokers.graph.memory.counters import Counters as GraphCounters
+from gossamer.protocol.brokers.graph.memory.counters import TableSizes
+from gossamer.protocol.brokers.scot.memory.counters import Counters as ScotCounters
+from gossamer.protocol.brokers.tree.memory.counters import Counters
+from support.checkout import ROOT
+
+DOCS = (ROOT / "docs/node.md").read_text(encoding="utf-8")
+BROKER_DOCS = (ROOT / "docs/broker-node.md").read_text(encoding="utf-8")
+SCOT_DOCS = (ROOT / "docs/scot-node.md").read_text(encoding="utf-8")
+GRAPH_DOCS = (ROOT / "docs/graph-brokers.md").read_text(encoding="utf-8")
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_every_metric_is_listed_with_its_meaning() -> None:
+    for metric in METRICS:
+        name = metric.name + ("_total" if metric.kind == "counter" else "")
+        label = f"{{{metric.label}}}" if metric.label else ""
+        assert f"| `{name}{label}` | {metric.kind} | {metric.help} |" in DOCS
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.SECTION)
+def test_every_setting_is_listed(section: type) -> None:
+    (row,) = re.findall(rf"(?m)^\| `\[{section.SECTION}\]` \| (.*) \|$", DOCS)  # type: ignore[attr-defined]
+    known = [field.name for field in attrs.fields(section) if field.name != "settings"]
+    assert re.findall(r"`(\w+)`", row) == known
+
+
+def test_every_command_is_described() -> None:
+    named = {one.callback.__name__ for one in app.registered_commands if one.callback}
+    for name in named - {"stop"}:
+        assert f"`gossamer node {name}" in DOCS
+    for one in (sub_app, pub_app, top_app):
+        (command,) = one.registered_commands
+        assert command.callback is not None
+        assert f"`gossamer {command.callback.__name__} " in DOCS
+
+
+def test_what_there_is_for_brokers_is_described() -> None:
+    for one in (advertise_app, unsub_app, batch_app):
+        (command,) = one.registered_commands
+        assert command.callback is not None
+        assert f"`gossamer {command.callback.__name__} " in BROKER_DOCS
+    for field in attrs.fields(Counters):
+        assert f"`{field.name}`" in BROKER_DOCS
+    for frame in OVERLAY_FRAMES:
+        assert f"`{frame}`" in BROKER_DOCS or frame in CONTROL_FRAMES
+
+
+def test_what_there_is_for_brokers_of_a_scot_is_described() -> None:
+    for frame in SCOT_FRAMES:
+        assert f"`{frame}`" in SCOT_DOCS or frame in OVERLAY_FRAMES
+    for field in attrs.fields(ScotSection):
+        assert f"`{field.name}`" in SCOT_DOCS
+    for name in ScotKind.counted:
+        assert f"`{name}`" in SCOT_DOCS
+    assert set(ScotKind.counted) == {field.name for field in attrs.fields(ScotCounters)}
+
+
+def test_what_there_is_for_brokers_of_a_graph_is_described() -> None:
+    for field in attrs.fields(GraphSection):
+        assert f"`{field.name}`" in GRAPH_DOCS
+    for name in GraphKind.counted:
+        assert f"`{name}`" in GRAPH_DOCS
+    assert set(GraphKind.counted) == {field.name for field in attrs.fields(GraphCounters)}
+    for field in attrs.fields(TableSizes):
+        assert f"`{field.name}`" in GRAPH_DOCS
+
+
+def test_every_frame_of_the_local_socket_is_described() -> None:
+    for name in LOCAL_TYPES:
+        assert f"`{name}`" in DOCS
+
+
+def test_the_readme_has_five_commands() -> None:
+    section = README.partition("## Peers of your own")[2].partition("\n## ")[0]
+    commands = re.findall(r"(?m)^    (gossamer .*)$", section)
+    assert len(commands) == 5
+    assert [command.split()[1] for command in commands] == ["node", "node", "sub", "pub", "top"]

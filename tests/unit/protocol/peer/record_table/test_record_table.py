@@ -1,0 +1,86 @@
+"""What follows from the declarations of records is what they say."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from gossamer.protocol.kernel import records as kernel
+from gossamer.protocol.peer.codec import Codec
+from gossamer.protocol.peer.record_table import records
+from gossamer.protocol.peer.record_table.fields import Handle, PerAttribute, Word
+from gossamer.protocol.peer.record_table.page import records_page
+from gossamer.protocol.peer.record_table.table import Sort, Table, offset
+from gossamer.protocol.peer.settings import config
+from support.checkout import ROOT
+
+PAGE = ROOT / "docs" / "records.md"
+# What peers of different versions agree on.
+NUMBERS = {
+    "SAMPLE_TIMER OVERLAY_TIMER INSTALL_TIMER": 1,
+    "JOIN PUBLISH WITHDRAW CATCH_UP LINK_BROKE": 8,
+    "SAMPLE_REQUEST SAMPLE_REPLY TMAN_REQUEST TMAN_REPLY INSTALL INSTALL_NEWS ACKNOWLEDGE EVENT "
+    "FIND_PLACE PLACE_FOUND LOAD_SHIFTED HANDOVER STORED RECALL RECALL_ANSWER RECALLED "
+    "REPLAY_OFFER REPLAY_WANTED": 16,
+    "DELIVER PUBLISHED NOT_PUBLISHED HELD CAUGHT_UP": 48,
+}
+
+
+def test_constants_are_called_as_they_are_declared() -> None:
+    assert {kind.name: getattr(records, kind.name, None) for kind in records.TABLE} == {
+        kind.name: kind.number for kind in records.TABLE
+    }
+
+
+def test_numbers_stay_as_they_are() -> None:
+    expected = {
+        name: first + i for names, first in NUMBERS.items() for i, name in enumerate(names.split())
+    }
+    assert {kind.name: kind.number for kind in records.TABLE} == expected
+
+
+def test_kinds_are_below_those_of_users_and_none_is_named_in_the_kernel() -> None:
+    assert all(0 < kind.number < kernel.USER for kind in records.TABLE)
+    assert not {kind.name for kind in records.TABLE} & set(vars(kernel))
+
+
+def test_a_kind_is_declared_once() -> None:
+    table = Table()
+    table.declare(Sort.MESSAGE, 16, "ASK", "A question.")
+    for number, name in ((16, "TELL"), (17, "ASK")):
+        with pytest.raises(ValueError, match="declared twice"):
+            table.declare(Sort.MESSAGE, number, name, "Another.")
+
+
+def test_fields_stand_behind_each_other_until_one_is_of_any_size() -> None:
+    fields = (Handle("asker"), Word("hops", 0, 9), PerAttribute(Word("value", 0, 9)), Handle("end"))
+    assert [offset(fields, name) for name in ("asker", "hops", "value")] == [0, 1, 2]
+    for name in ("end", "nothing"):
+        with pytest.raises(ValueError, match="no fixed place"):
+            offset(fields, name)
+
+
+def test_sizes_are_those_of_the_largest_record() -> None:
+    settings = config.resilient(100, attributes=2, routing_table_entries=4096)
+    codec = Codec(settings)
+    assert codec.most_references == 4096
+    # A source and its identifier, the attribute, and two ranges, of so many entries.
+    assert codec.most_bytes == 8 * (kernel.BODY + 1 + 4096 * (3 + 2 * 2))
+
+
+def test_the_page_says_what_is_declared() -> None:
+    assert PAGE.read_text(encoding="utf-8") == records_page(), (
+        "docs/records.md is not what the table makes; its first lines say how to write it anew"
+    )
+
+
+def test_the_command_in_the_first_lines_of_the_page_writes_it() -> None:
+    found = re.search(r"^python (-m \S+) > docs/records.md", records_page(), re.MULTILINE)
+    assert found is not None
+    printed = subprocess.run(
+        [sys.executable, *found[1].split()], capture_output=True, text=True, check=True
+    )
+    assert printed.stdout == records_page()

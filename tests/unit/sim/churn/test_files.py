@@ -1,0 +1,372 @@
+"""Trace files: the formats by example, one clear sentence for each bad input, nothing half-made."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gossamer.sim.churn import ChurnTrace, read_trace, write_trace
+from gossamer.sim.errors import TraceError
+from support.checkout import SHARED_DATA
+
+SKYPE = SHARED_DATA / "skype.avt.gz"
+GOOD = "a\t2\t0 5 5 9\nb 1 1.5 2e0\nc\t0\n"
+
+
+def fault_of(path: Path) -> TraceError:
+    """The error of reading a file, after checking that it is one sentence naming the file."""
+    with pytest.raises(TraceError) as caught:
+        read_trace(path)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.startswith(str(path))
+    assert ", expected " in message
+    assert caught.value.file == str(path)
+    return caught.value
+
+
+def fault_of_text(folder: Path, text: str | bytes) -> TraceError:
+    path = folder / "bad.avt"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return fault_of(path)
+
+
+def fault_of_table(folder: Path, columns: dict[str, object]) -> TraceError:
+    path = folder / "bad.parquet"
+    pq.write_table(pa.table(columns), path)
+    return fault_of(path)
+
+
+def sessions_of(trace: ChurnTrace) -> list[tuple[str, float, float]]:
+    columns = ([trace.names[i] for i in trace.node], trace.start_s.tolist(), trace.end_s.tolist())
+    return list(zip(*columns, strict=True))
+
+
+@pytest.mark.parametrize("name", ["good.avt", "good.avt.gz"])
+def test_tabs_blanks_crlf_comments_and_touching_sessions(tmp_path: Path, name: str) -> None:
+    text = ("# a comment\n\n" + GOOD).replace("\n", "\r\n").encode()
+    (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    trace = read_trace(tmp_path / name)
+    assert trace.names == ("a", "b", "c")
+    assert sessions_of(trace) == [("a", 0.0, 5.0), ("b", 1.5, 2.0), ("a", 5.0, 9.0)]
+    assert trace.duration_s == 9.0
+
+
+def test_the_duration_comment_is_honoured_and_written_only_if_needed(tmp_path: Path) -> None:
+    (tmp_path / "a.avt").write_text("# duration_s 20\n" + GOOD)
+    trace = read_trace(tmp_path / "a.avt")
+    assert trace.duration_s == 20.0
+    write_trace(trace, tmp_path / "b.avt")
+    assert (tmp_path / "b.avt").read_text().startswith("# duration_s 20\na\t2\t0 5 5 9\n")
+    write_trace(trace.cut(0, 9), tmp_path / "c.avt")
+    assert (tmp_path / "c.avt").read_text() == "a\t2\t0 5 5 9\nb\t1\t1.5 2\nc\t0\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "field", "value"),
+    [
+        ("x", "session count", ""),
+        ("x two 1 2", "session count", "two"),
+        ("x -1", "session count", "-1"),
+        ("x 1.0 1 2", "session count", "1.0"),
+        ("x " + "9" * 5000 + " 1 2", "session count", "9" * 5000),
+        ("x 2 1 2", "session count", 2),
+        ("x 1 1 2 3", "session count", 1),
+        ("x 1 1 2 3 4", "session count", 1),
+        ("x 2 1 2 3 4z", "end_s of session 2", "4z"),
+        ("x 1 1_0 20", "start_s of session 1", "1_0"),
+        ("x_y 1 1 two", "end_s of session 1", "two"),
+        ("x 1 - 2", "start_s of session 1", "-"),
+        ("x 1 1 inf", "end_s of session 1", float("inf")),
+        ("x 1 1 1e999", "end_s of session 1", float("inf")),
+        ("x 1 1 1e300", "end_s of session 1", 1e300),
+        ("x 1 1e300 1e301", "start_s of session 1", 1e300),
+        ("x 1 -1 2", "start_s of session 1", -1.0),
+        ("x 1 5 4", "end_s of session 1", 4.0),
+        ("x 1 5 5", "end_s of session 1", 5.0),
+        ("x 3 0 2 3 6 5 8", "start_s of session 3", 5.0),
+        ("x 2 5 8 0 2", "start_s of session 2", 0.0),
+        ("a 1 1 2", "node id", "a"),
+        ("# duration_s soon", "duration_s", "soon"),
+        ("# duration_s -5", "duration_s", "-5"),
+        ("# duration_s 1e300", "duration_s", "1e300"),
+        ("# duration_s", "duration_s", "# duration_s"),
+    ],
+)
+def test_a_bad_line_is_named_with_its_field_and_value(
+    tmp_path: Path, line: str, field: str, value: object
+) -> None:
+    error = fault_of_text(tmp_path, GOOD + line + "\n")
+    assert (error.line, error.field, error.value) == (4, field, value)
+    assert len(str(error)) < len(str(tmp_path)) + 220
+
+
+def test_the_sentence_for_an_overlap_tells_all_there_is(tmp_path: Path) -> None:
+    error = fault_of_text(tmp_path, "# note\na 1 0 2\nb 2 1 5.5 4 8\n")
+    assert str(error) == (
+        f"{tmp_path}/bad.avt, line 3: start_s of session 2 is 4.0, "
+        "expected a time at or after the end of the node's previous session, 5.5"
+    )
+
+
+def test_a_time_that_is_not_a_number_is_refused(tmp_path: Path) -> None:
+    error = fault_of_text(tmp_path, "a 1 0 2\nb 1 nan 2\n")
+    assert (error.line, error.field) == (2, "start_s of session 1")
+
+
+def test_a_name_with_underscores_is_no_number_with_underscores(tmp_path: Path) -> None:
+    (tmp_path / "a.avt").write_text("node_1 1 0 10\n")
+    assert read_trace(tmp_path / "a.avt").names == ("node_1",)
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "# nothing\n"])
+def test_an_empty_file_is_refused_plain_and_zipped(tmp_path: Path, text: str) -> None:
+    assert fault_of_text(tmp_path, text).found == "empty"
+    (tmp_path / "bad.avt.gz").write_bytes(gzip.compress(text.encode()))
+    assert fault_of(tmp_path / "bad.avt.gz").found == "empty"
+    (tmp_path / "nothing.avt.gz").write_bytes(b"")
+    assert fault_of(tmp_path / "nothing.avt.gz").found == "empty"
+
+
+def test_a_duration_before_the_last_end_is_refused(tmp_path: Path) -> None:
+    error = fault_of_text(tmp_path, "# duration_s 8\n" + GOOD)
+    assert (error.field, error.value) == ("duration_s", 8.0)
+
+
+def test_nodes_without_any_session_need_a_duration(tmp_path: Path) -> None:
+    assert fault_of_text(tmp_path, "a 0\n").field == "duration_s"
+    (tmp_path / "a.avt").write_text("# duration_s 8\na 0\n")
+    assert read_trace(tmp_path / "a.avt").population(4) == 0
+
+
+def test_an_id_that_is_no_utf8_is_refused(tmp_path: Path) -> None:
+    error = fault_of_text(tmp_path, b"\xff\xfe 1 1 2\n")
+    assert (error.line, error.field) == (1, "node id")
+
+
+def test_a_truncated_gzip_names_the_line_where_it_breaks_off(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    ends = rng.integers(1, 10**9, size=20_000)
+    whole = gzip.compress("".join(f"n{i} 1 0 {end}\n" for i, end in enumerate(ends)).encode())
+    path = tmp_path / "cut.avt.gz"
+    path.write_bytes(whole[: len(whole) // 2])
+    error = fault_of(path)
+    assert error.found == "truncated"
+    assert error.line is not None
+    path.write_bytes(whole[:-1])
+    assert fault_of(path).found == "truncated"
+
+
+def test_a_damaged_gzip_is_refused(tmp_path: Path) -> None:
+    whole = bytearray(gzip.compress(GOOD.encode()))
+    whole[-6] ^= 0xFF  # within the checksum
+    (tmp_path / "bad.avt.gz").write_bytes(whole)
+    assert "damaged" in str(fault_of(tmp_path / "bad.avt.gz"))
+    (tmp_path / "tail.avt.gz").write_bytes(gzip.compress(GOOD.encode()) + b"junk")
+    assert "damaged" in str(fault_of(tmp_path / "tail.avt.gz"))
+
+
+def test_text_named_gz_and_gzip_named_text_are_told_apart(tmp_path: Path) -> None:
+    (tmp_path / "text.avt.gz").write_text(GOOD)
+    assert fault_of(tmp_path / "text.avt.gz").found == "not gzip"
+    (tmp_path / "zipped.avt").write_bytes(gzip.compress(GOOD.encode()))
+    assert fault_of(tmp_path / "zipped.avt").found == "gzip data"
+
+
+def test_a_missing_file_a_folder_and_an_unknown_name_are_refused(tmp_path: Path) -> None:
+    assert fault_of(tmp_path / "absent.avt").found == "missing"
+    (tmp_path / "folder.parquet").mkdir()
+    assert fault_of(tmp_path / "folder.parquet").found == "a folder"
+    (tmp_path / "trace.csv").write_text(GOOD)
+    assert "ends in .avt, .avt.gz or .parquet" in str(fault_of(tmp_path / "trace.csv"))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read any file")
+def test_an_unreadable_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "secret.avt"
+    path.write_text(GOOD)
+    path.chmod(0)
+    assert "unreadable" in str(fault_of(path))
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        pa.array(["7", "3", "7"]),
+        pa.array([7, 3, 7], type=pa.uint8()),
+        pa.array(["7", "3", "7"], type=pa.large_string()),
+        pa.array(["7", "3", "7"]).dictionary_encode(),
+    ],
+)
+def test_any_parquet_with_the_columns_is_read_in_any_row_order(
+    tmp_path: Path, node: pa.Array
+) -> None:
+    columns = {"end_s": pa.array([9, 4, 6]), "start_s": [6.0, 1, 2], "node": node, "more": "xyz"}
+    columns["more"] = pa.array(list("xyz"))
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    trace = read_trace(tmp_path / "a.parquet")
+    assert trace.names == ("7", "3")
+    assert sessions_of(trace) == [("3", 1.0, 4.0), ("7", 2.0, 6.0), ("7", 6.0, 9.0)]
+
+
+def test_parquet_in_several_row_groups_is_read_whole(tmp_path: Path) -> None:
+    table = pa.table({"node": ["a", "b", "a", "c"], "start_s": [0, 1, 2, 3], "end_s": [1, 2, 3, 4]})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=2)
+    assert read_trace(tmp_path / "a.parquet").names == ("a", "b", "c")
+    assert read_trace(tmp_path / "a.parquet").session_count == 4
+
+
+@pytest.mark.parametrize(
+    ("changed", "field", "row"),
+    [
+        ({"node": [True, False]}, "the type of column node", None),
+        ({"node": [1.5, 2.5]}, "the type of column node", None),
+        ({"start_s": ["1", "2"]}, "the type of column start_s", None),
+        ({"end_s": [[1], [2]]}, "the type of column end_s", None),
+        ({"node": ["a", None]}, "node", 2),
+        ({"start_s": [None, 1.0]}, "start_s", 1),
+        ({"end_s": [8.0, None]}, "end_s", 2),
+        ({"end_s": [8.0, float("nan")]}, "end_s", 2),
+        ({"start_s": [-1.0, 5.0]}, "start_s", 1),
+        ({"end_s": [8.0, float("inf")]}, "end_s", 2),
+        ({"end_s": [8.0, 1e300]}, "end_s", 2),
+        ({"end_s": [8, (1 << 63) - 1]}, "end_s", 2),
+        ({"node": ["a", "a"], "start_s": [5.0, 0.0], "end_s": [9.0, 6.0]}, "start_s", 1),
+    ],
+)
+def test_a_bad_parquet_column_or_row_is_named(
+    tmp_path: Path, changed: dict[str, object], field: str, row: int | None
+) -> None:
+    good: dict[str, object] = {"node": ["a", "b"], "start_s": [0.0, 5.0], "end_s": [8.0, 9.0]}
+    error = fault_of_table(tmp_path, good | changed)
+    assert (error.field, error.line) == (field, row)
+
+
+def test_parquet_without_columns_rows_or_sense_is_refused(tmp_path: Path) -> None:
+    error = fault_of_table(tmp_path, {"node": ["a"], "start": [0.0], "end_s": [1.0]})
+    assert "column start_s is missing" in str(error)
+    empty = {"node": pa.array([], type=pa.string()), "start_s": [0.0][:0], "end_s": [0.0][:0]}
+    columns = {name: pa.array(column, type=None) for name, column in empty.items()}
+    columns["start_s"] = columns["end_s"] = pa.array([], type=pa.float64())
+    assert fault_of_table(tmp_path, columns).field == "number of rows"
+    path = tmp_path / "text.parquet"
+    path.write_text(GOOD)
+    assert "not Parquet" in str(fault_of(path))
+    path.write_bytes(b"")
+    assert "not Parquet" in str(fault_of(path))
+
+
+def test_a_truncated_parquet_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "whole.parquet"
+    write_trace(ChurnTrace(("a",), [0], [0.0], [1.0], 1.0), path)
+    path.write_bytes(path.read_bytes()[:-20])
+    assert "damaged" in str(fault_of(path))
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        "nonsense",
+        "{}",
+        '{"duration_s": 20}',
+        '{"duration_s": "long", "sessionless": []}',
+        '{"duration_s": 20, "sessionless": [[5, "z"]]}',
+        '{"duration_s": 20, "sessionless": [[0, "y"], [0, "z"]]}',
+        '{"duration_s": 20, "sessionless": [[1, "a"]]}',
+        '{"duration_s": 0.5, "sessionless": []}',
+        '{"duration_s": 1e300, "sessionless": []}',
+        '{"duration_s": NaN, "sessionless": []}',
+        '{"duration_s": 1' + "0" * 400 + ', "sessionless": []}',
+        '{"duration_s": 20, "sessionless": [[Infinity, "z"]]}',
+        '{"duration_s": 20, "sessionless": [[1, ""]]}',
+        '{"duration_s": 20, "sessionless": ' + "[" * 100_000,
+    ],
+)
+def test_parquet_metadata_that_contradicts_the_rows_is_refused(
+    tmp_path: Path, metadata: str
+) -> None:
+    table = pa.table({"node": ["a"], "start_s": [0.0], "end_s": [1.0]})
+    path = tmp_path / "bad.parquet"
+    pq.write_table(table.replace_schema_metadata({"gossamer.churn": metadata}), path)
+    assert fault_of(path).file == str(path)
+
+
+@pytest.mark.parametrize("name", ["a.avt", "a.avt.gz", "a.parquet"])
+def test_a_file_with_flipped_bytes_is_refused_in_one_sentence_or_read(
+    tmp_path: Path, name: str
+) -> None:
+    """Text may stay text; the checksums of gzip and of Parquet pages let no session change.
+
+    A Parquet footer, which holds the duration, has no checksum.
+    """
+    names = tuple(f"n{i}" for i in range(8))
+    trace = ChurnTrace(names, np.arange(8), np.arange(8.0), np.arange(8.0) + 20, 40.0)
+    path = tmp_path / name
+    write_trace(trace, path)
+    whole = path.read_bytes()
+    rng = np.random.default_rng(11)
+    messages = []
+    for _ in range(100):
+        damaged = bytearray(whole)
+        damaged[rng.integers(len(whole))] ^= rng.integers(1, 256)
+        path.write_bytes(damaged)
+        try:
+            same = sessions_of(read_trace(path)) == sessions_of(trace)
+        except TraceError as error:
+            messages.append(str(error))
+        else:
+            assert same or name == "a.avt", "seed 11"
+    assert len(messages) > 50, "seed 11"
+    assert not any("\n" in message for message in messages), "seed 11"
+
+
+@pytest.mark.parametrize("name", ["two words", "tab\t", "#x"])
+def test_a_name_that_avt_cannot_hold_is_refused_and_the_old_file_stays(
+    tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / "a.avt"
+    path.write_text("old")
+    with pytest.raises(TraceError, match="node id is"):
+        write_trace(ChurnTrace((name,), [0], [0.0], [1.0], 1.0), path)
+    assert path.read_text() == "old"
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+@pytest.mark.parametrize("name", ["a.avt", "a.avt.gz", "a.parquet"])
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, name: str, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full_disk(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    (tmp_path / name).write_text("old")
+    monkeypatch.setattr(os, step, full_disk)
+    with pytest.raises(OSError, match="No space left"):
+        write_trace(ChurnTrace(("a",), [0], [0.0], [1.0], 1.0), tmp_path / name)
+    assert (tmp_path / name).read_text() == "old"
+    assert os.listdir(tmp_path) == [name]
+
+
+def test_a_write_leaves_only_the_file_itself(tmp_path: Path) -> None:
+    trace = ChurnTrace(("a",), [0], [0.0], [1.0], 1.0)
+    for name in ("a.avt", "a.avt.gz", "a.parquet"):
+        write_trace(trace, tmp_path / name)
+    assert sorted(os.listdir(tmp_path)) == ["a.avt", "a.avt.gz", "a.parquet"]
+    with pytest.raises(TraceError, match="ends in"):
+        write_trace(trace, tmp_path / "a.csv")
+
+
+@pytest.mark.shared_data
+@pytest.mark.skipif(not SKYPE.exists(), reason="the shared data folder is not beside the checkout")
+def test_the_measured_skype_trace_reads_as_its_notes_say() -> None:
+    trace = read_trace(SKYPE)
+    assert (len(trace.names), trace.session_count) == (2081, 29217)
+    assert trace.duration_s == 2478200.0
+    before, after = trace.population(np.array([251.9, 252.9]) * 3600)
+    assert after > 1.9 * before

@@ -1,0 +1,235 @@
+"""Synthetic churn: distributions against their formulas, models against their specifications."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import attrs
+import numpy as np
+import pytest
+
+from gossamer.sim.churn import (
+    ChurnSpec,
+    ChurnTrace,
+    CorrelatedFailure,
+    FlashCrowd,
+    Lifetimes,
+    Pareto,
+    StationaryChurn,
+    Weibull,
+    generate,
+    read_trace,
+)
+from gossamer.sim.errors import ScenarioError
+from support.checkout import ROOT
+
+TRACES = ROOT / "traces"
+LIFETIMES: list[Lifetimes] = [
+    Weibull(100.0, 0.5),
+    Weibull(100.0, 1.0),
+    Weibull(100.0, 2.0),
+    Pareto(100.0, 3.0),
+]
+CHURN = StationaryChurn(2000, Weibull(3000.0, 0.6), Pareto(2000.0, 3.0))
+
+
+def online_at(trace: ChurnTrace, time_s: float) -> set[int]:
+    chosen = (trace.start_s <= time_s) & (time_s < trace.end_s)
+    return set(trace.node[chosen].tolist())
+
+
+@pytest.mark.parametrize("lifetimes", LIFETIMES)
+def test_the_mean_of_the_quantiles_is_the_mean(lifetimes: Lifetimes) -> None:
+    u = (np.arange(1_000_000) + 0.5) / 1_000_000
+    assert np.mean(lifetimes.length_s(u)) == pytest.approx(100.0, rel=0.01)
+
+
+@pytest.mark.parametrize("lifetimes", LIFETIMES)
+def test_residual_lives_follow_the_equilibrium_distribution(lifetimes: Lifetimes) -> None:
+    """P(residual <= x) = integral of P(length > t) over [0, x], divided by the mean."""
+    u = (np.arange(200_000) + 0.5) / 200_000
+    lengths_s = lifetimes.length_s(u)
+    for share in (0.1, 0.5, 0.9):
+        x = float(lifetimes.residual_s(np.array([share]))[0])
+        assert np.minimum(lengths_s, x).mean() / 100.0 == pytest.approx(share, abs=0.005)
+
+
+def test_lengths_begin_at_zero_and_grow_with_the_draw() -> None:
+    u = np.linspace(0, 1, 1000, endpoint=False)
+    endless: Lifetimes = Pareto(1.0, 1.001)
+    for lifetimes in [*LIFETIMES, endless]:
+        for lengths_s in (lifetimes.length_s(u), lifetimes.residual_s(u)):
+            assert lengths_s[0] == 0.0
+            assert (lengths_s[1:] >= lengths_s[:-1]).all()
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_stationary_churn_is_stationary_from_the_first_instant(seed: int) -> None:
+    trace = generate(ChurnSpec(20_000, [CHURN]), seed)
+    expected = CHURN.nodes * CHURN.availability
+    deviation = np.sqrt(expected * (1 - CHURN.availability))
+    population = trace.population([0, 10, 100, 1000, 5000, 19_999])
+    assert (abs(population - expected) < 4.5 * deviation).all(), f"seed {seed}: {population}"
+
+
+def test_sessions_have_the_mean_of_their_distribution() -> None:
+    churn = StationaryChurn(300, Weibull(100.0, 0.7), Weibull(50.0, 0.7))
+    trace = generate(ChurnSpec(20_000, [churn], resolution_s=0.001), seed=4)
+    # A window of starts far from the end leaves out neither long nor short sessions.
+    chosen = (trace.start_s > 0) & (trace.start_s < 15_000)
+    mean_s = (trace.end_s - trace.start_s)[chosen].mean()
+    assert mean_s == pytest.approx(100.0, rel=0.05), "seed 4"
+
+
+def test_a_flash_crowd_joins_within_its_interval_and_part_of_it_stays() -> None:
+    crowd = FlashCrowd(1000, at_s=600, within_s=120, stay=Weibull(300.0, 1.0), remain=0.4)
+    trace = generate(ChurnSpec(7200, [crowd]), seed=5)
+    assert trace.session_count == 1000
+    assert trace.start_s.min() >= 600
+    assert trace.start_s.max() <= 720
+    assert np.unique(trace.node).size == 1000
+    remain = np.count_nonzero(trace.end_s == 7200)
+    assert 330 < remain < 470, "seed 5"
+
+
+def test_a_flash_crowd_of_no_length_joins_at_one_instant() -> None:
+    crowd = FlashCrowd(50, at_s=600, within_s=0, stay=Weibull(300.0), remain=1.0)
+    trace = generate(ChurnSpec(7200, [crowd]), seed=5)
+    assert set(trace.start_s.tolist()) == {600.0}
+    assert set(trace.end_s.tolist()) == {7200.0}
+
+
+def test_a_failure_takes_its_fraction_at_once_and_returns_exactly_those() -> None:
+    crowd = FlashCrowd(1000, at_s=0, within_s=0, stay=Weibull(1.0), remain=1.0)
+    failure = CorrelatedFailure(at_s=1000, fraction=0.3, back_after_s=250)
+    trace = generate(ChurnSpec(7200, [crowd], [failure]), seed=6)
+    times_s = [999, 1000, 1249, 1250, 7199]
+    assert trace.population(times_s).tolist() == [1000, 700, 700, 1000, 1000]
+
+
+def test_a_failure_suspends_lives_and_leaves_others_alone() -> None:
+    spec = ChurnSpec(20_000, [CHURN])
+    failure = CorrelatedFailure(at_s=8000, fraction=0.5, back_after_s=600)
+    calm = generate(spec, seed=7)
+    struck = generate(attrs.evolve(spec, failures=[failure]), seed=7)
+    assert calm.cut(0, 8000) == struck.cut(0, 8000)
+    online = online_at(calm, 8000)
+    victims = online - online_at(struck, 8000)
+    assert len(victims) == round(0.5 * len(online))
+    assert victims <= online_at(struck, 8600)
+    for time_s in (8000, 9000, 15_000, 19_000):
+        assert online_at(calm, time_s) - victims == online_at(struck, time_s) - victims
+        assert online_at(calm, time_s) & victims == online_at(struck, time_s + 600) & victims
+
+
+def test_failures_strike_in_order_of_time_whatever_their_order_in_the_specification() -> None:
+    crowd = FlashCrowd(1000, at_s=0, within_s=0, stay=Weibull(1.0), remain=1.0)
+    late = CorrelatedFailure(at_s=1100, fraction=0.5, back_after_s=100)
+    early = CorrelatedFailure(at_s=1000, fraction=0.5, back_after_s=1000)
+    trace = generate(ChurnSpec(7200, [crowd], [late, early]), seed=8)
+    assert trace.population([999, 1000, 1100, 1200, 2000]).tolist() == [1000, 500, 250, 500, 1000]
+
+
+def test_a_part_changes_no_draw_of_another() -> None:
+    crowd = FlashCrowd(100, at_s=600, within_s=120, stay=Weibull(300.0))
+    alone = generate(ChurnSpec(7200, [CHURN]), seed=9)
+    together = generate(ChurnSpec(7200, [CHURN, crowd]), seed=9)
+    assert together.limited(CHURN.nodes) == alone
+
+
+def test_times_are_multiples_of_the_resolution_and_end_with_the_trace() -> None:
+    trace = generate(ChurnSpec(1000.3, [CHURN], resolution_s=0.25), seed=10)
+    inner = trace.end_s[trace.end_s < 1000.3]
+    for times_s in (trace.start_s, inner):
+        assert (times_s % 0.25 == 0).all()
+    assert trace.end_s.max() == 1000.3
+
+
+def test_a_seed_fixes_the_trace_and_another_seed_changes_it() -> None:
+    spec = ChurnSpec(7200, [CHURN])
+    assert generate(spec, seed=1) == generate(spec, seed=1)
+    assert generate(spec, seed=1) != generate(spec, seed=2)
+
+
+@pytest.mark.slow
+def test_the_hash_seed_of_python_changes_nothing() -> None:
+    program = (
+        "from gossamer.sim.churn import *;"
+        "crowd = FlashCrowd(99, 600, 120, Pareto(300.0), 0.4);"
+        "spec = ChurnSpec(7200, [crowd], [CorrelatedFailure(900, 0.3, 250)]);"
+        "print(generate(spec, 3).fingerprint())"
+    )
+    prints = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(prints) == 1
+
+
+@pytest.mark.parametrize(
+    ("build", "field"),
+    [
+        (lambda: Weibull(0.0), "mean_s"),
+        (lambda: Weibull(float("inf")), "mean_s"),
+        (lambda: Weibull(1.0, 0.05), "shape"),
+        (lambda: Pareto(1.0, 1.0), "shape"),
+        (lambda: StationaryChurn(0, Weibull(1.0), Weibull(1.0)), "nodes"),
+        (lambda: FlashCrowd(5, -1, 0, Weibull(1.0)), "at_s"),
+        (lambda: FlashCrowd(5, 0, float("nan"), Weibull(1.0)), "within_s"),
+        (lambda: FlashCrowd(5, 0, 0, Weibull(1.0), 1.5), "remain"),
+        (lambda: CorrelatedFailure(0, -0.1, 5), "fraction"),
+        (lambda: CorrelatedFailure(0, 0.1, 0), "back_after_s"),
+        (lambda: ChurnSpec(100, []), "populations"),
+        (lambda: ChurnSpec(0, [CHURN]), "duration_s"),
+        (lambda: ChurnSpec(100, [CHURN], resolution_s=200), "resolution_s"),
+        (lambda: ChurnSpec(100, [CHURN], [CorrelatedFailure(100, 0.1, 5)]), "at_s of Corr"),
+        (lambda: ChurnSpec(100, [FlashCrowd(5, 200, 0, Weibull(1.0))]), "at_s of FlashCrowd"),
+        (lambda: generate(ChurnSpec(100, [CHURN]), -1), "seed"),
+    ],
+)
+def test_an_impossible_specification_is_named(build: object, field: str) -> None:
+    assert callable(build)
+    with pytest.raises(ScenarioError, match=f"^{field}.* is .*, expected "):
+        build()
+
+
+@pytest.mark.parametrize("name", ["flash_crowd.avt.gz", "weibull_day.avt.gz"])
+def test_the_script_makes_the_bundled_traces_again(name: str, tmp_path: Path) -> None:
+    script = runpy.run_path(str(TRACES / "make_traces.py"))
+    made = script["bundled"]()[name]
+    bundled = read_trace(TRACES / name)
+    assert made == bundled
+    script["write_trace"](made, tmp_path / name)
+    if "ng" in zlib.ZLIB_RUNTIME_VERSION:
+        pytest.skip("zlib-ng compresses the same text to other bytes; the content is equal")
+    assert (tmp_path / name).read_bytes() == (TRACES / name).read_bytes()
+
+
+def test_the_bundled_flash_crowd_is_what_its_note_says() -> None:
+    trace = read_trace(TRACES / "flash_crowd.avt.gz")
+    assert (len(trace.names), trace.duration_s) == (1000, 6 * 3600)
+    before, after = trace.population([3600 - 1, 3600 + 300])
+    assert after > 2 * before
+    minutes = trace.population(np.arange(3600 + 300, 6 * 3600, 60))
+    assert np.mean((minutes >= 550) & (minutes <= 700)) > 0.9
+    whole, struck, returned = trace.population([4 * 3600 - 1, 4 * 3600, 4 * 3600 + 601])
+    assert struck < 0.8 * whole < returned
+
+
+def test_the_bundled_day_is_stationary() -> None:
+    trace = read_trace(TRACES / "weibull_day.avt.gz")
+    assert (len(trace.names), trace.duration_s) == (1000, 24 * 3600)
+    population = trace.population(np.arange(0, 24 * 3600, 600))
+    assert population.min() > 530
+    assert population.max() < 670

@@ -1,0 +1,285 @@
+"""Scenarios of trees: read strictly, written to be read back, one sentence a fault."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import attrs
+import pytest
+
+from gossamer.sim.errors import ScenarioError
+from gossamer.sim.studies.dissemination import preview as trees_preview
+from gossamer.sim.studies.dissemination.preview import check_trees
+from gossamer.sim.studies.dissemination.scenario import SECTIONS, TreesScenario
+from gossamer.sim.studies.dissemination.scenario_file import scenario_to_toml
+from gossamer.sim.studies.dissemination.strategies import STRATEGIES
+from gossamer.sim.studies.dissemination.topologies.generators import barabasi_albert
+from gossamer.sim.studies.dissemination.workload.workload_file import read_workload
+from gossamer.sim.study.scenarios import read_scenario
+from support.checkout import ROOT
+
+EXAMPLE = ROOT / "examples" / "trees" / "scenario.toml"
+REFERENCE = ROOT / "docs" / "trees_scenario.md"
+
+FULL = """
+kind = "trees"
+name = "all of it"
+seed = 7
+strategies = ["MULT", "WITHIN", "OPT"]
+
+[topology]
+kind = "transit_stub"
+brokers = 60
+stub_stub_links = 5
+capacity = 40
+
+[workload]
+neighbourhood = 0.1
+keywords = 30
+subscribers = 4
+documents = 80
+nearby = 3
+document_keywords = 2
+largest_size = 2.5
+
+[planning]
+sample_share = 0.5
+neighbours = 0
+manageable = 7
+channels = 9
+states = 3
+"""
+
+GRAPH = """graph [
+  node [ id 0 label "Bern" ]
+  node [ id 1 label "Rome" ]
+  node [ id 2 label "Oslo" ]
+  edge [ source 0 target 1 delay 2 ]
+  edge [ source 1 target 2 delay 3 ]
+]
+"""
+SUBSCRIPTIONS = [{"broker": "Bern", "keywords": ["news", "sport"]}]
+DOCUMENTS = [{"host": "Oslo", "keywords": ["sport"], "size": 2.5}, {"host": "Rome", "keywords": []}]
+
+
+def read(folder: Path, text: str, **overrides: object) -> TreesScenario:
+    path = folder / "scenario.toml"
+    path.write_text(text)
+    scenario, _ = read_scenario(path, overrides)
+    assert isinstance(scenario, TreesScenario)
+    return scenario
+
+
+def write_workload(folder: Path, **changes: object) -> Path:
+    path = folder / "workload.json"
+    content = {"subscriptions": SUBSCRIPTIONS, "documents": DOCUMENTS, **changes}
+    path.write_text(json.dumps(content))
+    return path
+
+
+def of_files(folder: Path, graph: str = GRAPH, more: str = "", **changes: object) -> TreesScenario:
+    """A scenario whose topology and workload are files beside it."""
+    (folder / "graph.gml").write_text(graph)
+    write_workload(folder, **changes)
+    text = f'kind = "trees"\n[topology]\nkind = "file"\nfile = "graph.gml"\n{more}\n'
+    return read(folder, text + '[workload]\nfile = "workload.json"\n')
+
+
+def test_every_value_of_a_file_arrives(tmp_path: Path) -> None:
+    scenario = read(tmp_path, FULL)
+    setting = scenario.setting()
+    assert scenario.strategies == ("MULT", "WITHIN", "OPT")
+    assert (setting.graph.nodes, set(setting.capacities.tolist())) == (60, {40.0})
+    assert setting.routed.documents == 80
+    assert 1 <= setting.routed.sizes.min() < setting.routed.sizes.max() <= 2.5
+    assert 20 < setting.planned.documents < 60
+    assert (setting.neighbours, setting.manageable, setting.most_channels) == (None, 7, 9)
+    without = attrs.evolve(scenario, topology=attrs.evolve(scenario.topology, stub_stub_links=0))
+    assert without.setting().graph.links < setting.graph.links
+
+
+def test_a_scenario_reads_back_as_it_was_written(tmp_path: Path) -> None:
+    for text in (FULL, 'kind = "trees"'):
+        scenario = read(tmp_path, text)
+        assert read(tmp_path, scenario_to_toml(scenario)) == scenario
+
+
+def test_the_example_has_500_brokers_of_a_transit_stub_graph_and_all_strategies_compared() -> None:
+    scenario, text = read_scenario(EXAMPLE, {})
+    assert isinstance(scenario, TreesScenario)
+    assert (scenario.topology.kind, scenario.topology.brokers) == ("transit_stub", 500)
+    assert set(STRATEGIES) - set(scenario.strategies) == {"HYBRID", "WITHIN"}
+    assert text == EXAMPLE.read_text()
+
+
+def test_files_are_beside_the_scenario_and_its_text_can_be_moved(tmp_path: Path) -> None:
+    scenario = of_files(tmp_path, more='cost = "delay"')
+    setting = scenario.setting()
+    assert setting.topology.names == ("Bern", "Rome", "Oslo")
+    assert setting.graph.costs.tolist() == [2, 3]
+    assert setting.routed.hosts.tolist() == [2, 1]
+    assert setting.routed.sizes.tolist() == [2.5, 1]
+    assert [setting.routed.matches(d).tolist() for d in (0, 1)] == [[0], []]
+    _, text = read_scenario(tmp_path / "scenario.toml", {})
+    moved = tmp_path / "elsewhere"
+    moved.mkdir()
+    assert read(moved, text) == scenario
+
+
+def test_values_can_be_replaced_by_dotted_key(tmp_path: Path) -> None:
+    changes = {"topology.brokers": 90, "seed": 3, "strategies": ["SPT"]}
+    scenario = read(tmp_path, FULL, **changes)
+    assert (scenario.topology.brokers, scenario.seed, scenario.strategies) == (90, 3, ("SPT",))
+    with pytest.raises(ScenarioError, match=r"^topology\.brokers is 1, expected a whole number"):
+        read(tmp_path, FULL, **{"topology.brokers": 1})
+    with pytest.raises(ScenarioError, match=r"^tree\.brokers is an unknown key"):
+        read(tmp_path, FULL, **{"tree.brokers": 1})
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("nodes = 5", "nodes is an unknown key, expected one of kind, name, seed, strategies"),
+        ("strategies = []", "strategies is [], expected a list of some of SPT-flooded, SPT"),
+        ('strategies = ["mult"]', "strategies is 'mult', expected one of SPT-flooded"),
+        ('strategies = ["MST", "MST"]', "expected each strategy once"),
+        ('strategies = ["WITHIN"]', "topology.capacity is 0.0, expected a capacity above 0"),
+        ("topology = 5", "topology is 5, expected a table, [topology]"),
+        ('[topology]\nkind = "ring"', "topology.kind is 'ring', expected one of transit_stub"),
+        ("[topology]\nbrokers = 1", "topology.brokers is 1, expected a whole number from 2"),
+        ('[topology]\nkind = "file"', "topology.file is None, expected the path of a GML"),
+        ('[topology]\nfile = "a.gml"', "expected none, with topology.kind 'transit_stub'"),
+        ('[topology]\ncost = "delay"', "topology.cost is 'delay', expected none, without"),
+        ("[topology]\nfile = 5", "topology.file is 5, expected the path of a file"),
+        ("[topology]\ncapacity = -1", "topology.capacity is -1.0, expected a number of at least"),
+        (
+            '[topology]\nkind = "waxman"\nstub_stub_links = 3',
+            "topology.stub_stub_links is 3, expected 0, as only a transit-stub graph",
+        ),
+        ("[workload]\nneighbourhood = 0", "workload.neighbourhood is 0.0, expected a share above"),
+        ("[workload]\ndocuments = 0", "workload.documents is 0, expected a whole number from 1"),
+        ("[workload]\nlargest_size = nan", "workload.largest_size is nan, expected a number from"),
+        ("[planning]\nsample_share = 2", "planning.sample_share is 2.0, expected a share above 0"),
+        ("[planning]\nneighbours = -1", "planning.neighbours is -1, expected a whole number"),
+        ('name = " "', "name is ' ', expected one line of text"),
+    ],
+)
+def test_every_fault_is_one_sentence(tmp_path: Path, text: str, sentence: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        read(tmp_path, f'kind = "trees"\n{text}')
+    told = str(caught.value)
+    assert told.startswith(f"{tmp_path / 'scenario.toml'}: ")
+    assert sentence in told
+    assert "\n" not in told
+
+
+def bad_input(folder: Path, scenario: TreesScenario) -> str:
+    with pytest.raises(ScenarioError) as caught:
+        check_trees(scenario)
+    told = str(caught.value)
+    assert told.startswith(str(folder))
+    assert "\n" not in told
+    return told
+
+
+def test_a_disconnected_graph_names_its_components(tmp_path: Path) -> None:
+    apart = GRAPH.replace("edge [ source 1 target 2 delay 3 ]", "")
+    told = bad_input(tmp_path, of_files(tmp_path, apart))
+    assert "graph.gml: the graph is in 2 components (Bern, Rome; Oslo), expected brokers" in told
+
+
+def test_a_file_that_is_no_gml_is_named(tmp_path: Path) -> None:
+    told = bad_input(tmp_path, of_files(tmp_path, "graph [ node [ id 0 "))
+    assert "graph.gml: the graph is unreadable" in told
+    assert told.endswith("expected GML")
+
+
+@pytest.mark.parametrize("delay", ["-2", "0", '"far"', "NAN"])
+def test_a_cost_that_is_no_number_above_zero_names_its_link(tmp_path: Path, delay: str) -> None:
+    graph = GRAPH.replace("delay 3", f"delay {delay}")
+    told = bad_input(tmp_path, of_files(tmp_path, graph, 'cost = "delay"'))
+    assert "cost of the link between Rome and Oslo is " in told
+    assert told.endswith("expected a finite number above 0")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"documents": [{"host": "Paris", "keywords": []}]},
+            "host of document 1 is 'Paris', expected one of the 3 brokers of the topology",
+        ),
+        (
+            {"subscriptions": [*SUBSCRIPTIONS, {"keywords": []}]},
+            "broker of subscription 2 is None, expected one of the 3 brokers",
+        ),
+        (
+            {"documents": [{"host": "Rome", "keywords": [], "size": -1}]},
+            "size of document 1 is -1, expected a finite number above 0",
+        ),
+        (
+            {"documents": [{"host": "Rome", "keywords": [], "size": "big"}]},
+            "size of document 1 is 'big', expected a finite number above 0",
+        ),
+        (
+            {"documents": [{"host": "Rome", "keywords": [], "size": float("nan")}]},
+            "size of document 1 is nan, expected a finite number above 0",
+        ),
+        ({"documents": [{"host": "Rome"}]}, "keywords of document 1 is None, expected a list"),
+        (
+            {"documents": [{"host": "Rome", "keywords": [5]}]},
+            "keyword of document 1 is 5, expected a text",
+        ),
+        ({"documents": []}, "documents is [], expected a list with an entry at least"),
+        ({"documents": ["news"]}, "document 1 is 'news', expected an object with host and keyw"),
+        (
+            {"documents": [{"host": "Rome", "keywords": [], "weight": 2}]},
+            "document 1, weight is an unknown key, expected one of host, keywords, size",
+        ),
+        ({"events": []}, "events is an unknown key"),
+    ],
+)
+def test_a_workload_that_cannot_be_is_told_in_a_sentence(
+    tmp_path: Path, changes: dict[str, object], words: str
+) -> None:
+    told = bad_input(tmp_path, of_files(tmp_path, **changes))
+    assert told.startswith(f"{tmp_path / 'workload.json'}: {words}")
+
+
+def test_a_workload_that_is_no_json_or_not_there_is_named(tmp_path: Path) -> None:
+    topology = barabasi_albert(5, seed=1)
+    path = tmp_path / "workload.json"
+    with pytest.raises(ScenarioError, match=r"the workload is No such file.*, expected a readable"):
+        read_workload(path, topology)
+    path.write_text("{")
+    with pytest.raises(ScenarioError, match=r"workload\.json: the workload is unreadable .* JSON$"):
+        read_workload(path, topology)
+    path.write_text("[]")
+    with pytest.raises(ScenarioError, match="expected an object with subscriptions and documents"):
+        read_workload(path, topology)
+
+
+def test_a_generator_that_cannot_make_so_few_brokers_names_the_key() -> None:
+    scenario = attrs.evolve(
+        TreesScenario(), topology=attrs.evolve(TreesScenario().topology, brokers=30)
+    )
+    with pytest.raises(ScenarioError, match=r"^topology\.brokers is 30, expected a whole number"):
+        check_trees(scenario)
+
+
+def test_what_no_machine_has_memory_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_trees(TreesScenario())
+    monkeypatch.setattr(trees_preview, "PAIR_BYTES", 1 << 40)
+    with pytest.raises(ScenarioError, match=r"^topology\.brokers is 500, expected fewer: .* GiB"):
+        check_trees(TreesScenario())
+
+
+def test_the_reference_lists_every_key_with_its_default() -> None:
+    text = REFERENCE.read_text()
+    for section, kind in SECTIONS.items():
+        for field in attrs.fields(kind):
+            row = f"| `{field.name}` | `{json.dumps(field.default)}` |"
+            assert row in text, f"[{section}] {row}"
+    for name in (*STRATEGIES, "strategies"):
+        assert f"`{name}`" in text, name

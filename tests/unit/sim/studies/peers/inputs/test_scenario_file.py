@@ -1,0 +1,455 @@
+"""Scenario files: read strictly, written so that they read back, every fault one sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gossamer.sim.errors import ScenarioError
+from gossamer.sim.studies.peers.inputs.scenario import (
+    PRESETS,
+    SETTING_TYPES,
+    SHARED_SETTINGS,
+    Churn,
+    Events,
+    Link,
+    Scenario,
+    Subscriptions,
+    System,
+)
+from gossamer.sim.studies.peers.inputs.scenario_file import (
+    SECTIONS,
+    scenario_from_document,
+    scenario_to_toml,
+)
+from gossamer.sim.study.scenarios import read_scenario
+from gossamer.sim.study.toml_files import parse_override
+from support.checkout import ROOT
+
+EXAMPLE = ROOT / "examples" / "vinifera" / "scenario.toml"
+REFERENCE = ROOT / "docs" / "scenario.md"
+
+FULL = """
+name = "all of it"
+nodes = 200
+rounds = 50
+round_s = 30
+seed = 7
+engine = "event"
+measure_every = 5
+
+[subscriptions]
+kind = "random"
+attributes = 3
+width = 1
+
+[events]
+per_round = 2.5
+
+[network]
+latency = "constant"
+latency_s = 0.05
+
+[[system]]
+name = "deep"
+preset = "resilient"
+ring_links = 4
+load_shifting = false
+shift_threshold = 2
+sampler = "newscast"
+"""
+
+
+def write(folder: Path, text: str | bytes) -> Path:
+    path = folder / "scenario.toml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def fault_of(folder: Path, text: str | bytes) -> ScenarioError:
+    """The error of reading ``text``, after checking that it is one sentence naming the file."""
+    path = write(folder, text)
+    with pytest.raises(ScenarioError) as caught:
+        read_scenario(path)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.startswith(f"{path}: ")
+    assert ", expected " in message
+    return caught.value
+
+
+def test_every_key_reaches_its_field(tmp_path: Path) -> None:
+    scenario, text = read_scenario(write(tmp_path, FULL))
+    settings = {
+        "ring_links": 4,
+        "load_shifting": False,
+        "shift_threshold": 2,
+        "sampler": "newscast",
+    }
+    assert scenario == Scenario(
+        name="all of it",
+        nodes=200,
+        rounds=50,
+        round_s=30.0,
+        seed=7,
+        engine="event",
+        measure_every=5,
+        subscriptions=Subscriptions(kind="random", attributes=3, width=1.0),
+        events=Events(per_round=2.5),
+        network=Link(latency="constant", latency_s=0.05),
+        systems=(System(name="deep", preset="resilient", settings=settings),),
+    )
+    assert text == FULL
+
+
+def test_an_empty_file_is_the_default_scenario(tmp_path: Path) -> None:
+    assert read_scenario(write(tmp_path, ""))[0] == Scenario()
+
+
+def test_with_churn_all_of_the_trace_is_the_default(tmp_path: Path) -> None:
+    scenario, _ = read_scenario(write(tmp_path, '[churn]\ntrace = "a.avt"\n'))
+    assert (scenario.nodes, scenario.rounds) == (None, None)
+
+
+def test_paths_are_relative_to_the_file_and_absolute_in_the_saved_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "deep"
+    folder.mkdir()
+    monkeypatch.chdir(tmp_path)
+    path = write(folder, '[churn]\ntrace = "../a.avt"\n')
+    scenario, text = read_scenario(path.relative_to(tmp_path))
+    assert scenario.churn == Churn(trace=tmp_path.resolve() / "a.avt")
+    elsewhere = tmp_path / "elsewhere.toml"
+    elsewhere.write_text(text)
+    assert read_scenario(elsewhere) == (scenario, text)
+
+
+def test_overrides_replace_values_and_are_part_of_the_saved_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    overrides = {"seed": 3, "events.per_round": 9, "system.deep.ring_links": 2, "churn.trace": "t"}
+    scenario, text = read_scenario(write(tmp_path, FULL), overrides)
+    assert scenario.seed == 3
+    assert scenario.events.per_round == 9.0
+    assert scenario.systems[0].settings["ring_links"] == 2
+    assert scenario.churn == Churn(trace=tmp_path.resolve() / "t")
+    assert scenario_from_document(tomllib.loads(text)) == scenario
+
+
+def test_overrides_reach_the_systems_of_a_file_that_names_none(tmp_path: Path) -> None:
+    scenario, _ = read_scenario(write(tmp_path, ""), {"system.baseline.view_size": 30})
+    assert [system.settings for system in scenario.systems] == [{}, {"view_size": 30}]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("seed", -1, "seed is -1, expected a whole number from 0"),
+        ("sede", 1, "sede is an unknown key, expected 'seed'"),
+        ("events.per_rounds", 1, "is an unknown key, expected 'events.per_round'"),
+        ("event.per_round", 1, "is an unknown key, expected 'events.per_round'"),
+        ("system.shallow.ring_links", 1, "is of no system, expected a setting of system.deep"),
+        ("system.deep.seed", 1, "system.deep.seed is 1, expected seed in its place"),
+    ],
+)
+def test_a_bad_override_is_not_blamed_on_the_file(
+    tmp_path: Path, key: str, value: object, words: str
+) -> None:
+    with pytest.raises(ScenarioError, match=re.escape(words)) as caught:
+        read_scenario(write(tmp_path, FULL), {key: value})
+    assert caught.value.file is None
+
+
+@pytest.mark.parametrize(
+    ("text", "parsed"),
+    [
+        ("rounds=5", ("rounds", 5)),
+        ("events.per_round = 0.5", ("events.per_round", 0.5)),
+        ("engine=event", ("engine", "event")),
+        ('name="a = b"', ("name", "a = b")),
+        ("system.v.cascade=false", ("system.v.cascade", False)),
+        ("name=1\nseed=2", ("name", "1\nseed=2")),
+        ("name=", ("name", "")),
+    ],
+)
+def test_override_values_are_toml_or_else_text(text: str, parsed: tuple[str, object]) -> None:
+    assert parse_override(text) == parsed
+
+
+@pytest.mark.parametrize("text", ["rounds", "=5", ""])
+def test_an_override_needs_key_and_value(text: str) -> None:
+    with pytest.raises(ScenarioError, match=r"--set is .*, expected key=value"):
+        parse_override(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "words"),
+    [
+        ("sede = 1", "sede", "expected 'seed'"),
+        ("xyzzy = 1", "xyzzy", "expected one of name, nodes"),
+        ("[subscriptions]\nwidht = 1", "subscriptions.widht", "expected 'subscriptions.width'"),
+        ("[churns]\nx = 1", "churns", "expected 'churn'"),
+        ("systems = 1", "systems", "expected 'system'"),
+        (
+            '[[system]]\nname = "v"\nring_link = 1',
+            "system.v.ring_link",
+            "expected 'system.v.ring_links'",
+        ),
+        ("[churn]\ntime_scale = 2.0", "churn.trace", "missing"),
+        ('[[system]]\npreset = "paper"', "system.name", "missing from [[system]] 1"),
+        ("subscriptions = 5", "subscriptions", "expected a table"),
+        ("[system]\nname = 'v'", "system", "one [[system]] table per system"),
+    ],
+)
+def test_unknown_and_missing_keys_are_named(
+    tmp_path: Path, text: str, field: str, words: str
+) -> None:
+    error = fault_of(tmp_path, text)
+    assert error.field == field
+    assert words in str(error)
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ("nodes = 1000.0", "nodes"),
+        ("nodes = true", "nodes"),
+        ('nodes = "many"', "nodes"),
+        ("nodes = 1", "nodes"),
+        ("nodes = 20_000_000", "nodes"),
+        ("rounds = 0", "rounds"),
+        ("rounds = -1", "rounds"),
+        ("round_s = 0", "round_s"),
+        ("round_s = nan", "round_s"),
+        ("round_s = inf", "round_s"),
+        ('round_s = "60"', "round_s"),
+        (f"round_s = {10**400}", "round_s"),
+        ("seed = 1.5", "seed"),
+        (f"seed = {1 << 62}", "seed"),
+        ("name = 5", "name"),
+        ('name = ""', "name"),
+        ('name = "a\\nb"', "name"),
+        ("name = 2020-01-01", "name"),
+        ('engine = "Cycle"', "engine"),
+        ("engine = []", "engine"),
+        ("measure_every = 0", "measure_every"),
+        ("system = []", "system"),
+        ("[subscriptions]\nattributes = 17", "subscriptions.attributes"),
+        ("[subscriptions]\nwidth = 0", "subscriptions.width"),
+        ("[subscriptions]\nwidth = true", "subscriptions.width"),
+        ("[subscriptions]\nplaces = 1_000_000_000_000", "subscriptions.places"),
+        ("[subscriptions]\nsubscribers = 1.1", "subscriptions.subscribers"),
+        ("[events]\nper_round = -0.5", "events.per_round"),
+        ("[events]\nwarm_up_rounds = 1.0", "events.warm_up_rounds"),
+        ("[churn]\ntrace = 5", "churn.trace"),
+        ("[churn]\ntrace = 'a.avt'\ntime_scale = 0", "churn.time_scale"),
+        ("[churn]\ntrace = 'a.avt'\nstart_s = 9\nend_s = 8", "churn.end_s"),
+        ("[churn]\ntrace = 'a.avt'\nrepeat = 0", "churn.repeat"),
+        ("[network]\nreports_unreachable = 1", "network.reports_unreachable"),
+        ("[network]\nloss = 0.1", "network.loss"),
+        ("engine = 'event'\n[network]\nloss = 1.0", "network.loss"),
+        ("engine = 'event'\n[network]\nlatency = 'matrix'", "network.matrix"),
+        ("[[system]]\nname = '../v'", "system.name"),
+        ("[[system]]\nname = 'plots'", "system.name"),
+        ("[[system]]\nname = 'v'\n[[system]]\nname = 'V'", "system.name"),
+        ("[[system]]\nname = 'v'\npreset = 'best'", "system.preset"),
+        ("[[system]]\nname = 'v'\ncascade = 'no'", "system.v.cascade"),
+        ("[[system]]\nname = 'v'\nview_size = 20.0", "system.v.view_size"),
+        ("[[system]]\nname = 'v'\nview_size = 1", "system.v.view_size"),
+        ("[[system]]\nname = 'v'\nshift_threshold = 'x'", "system.v.shift_threshold"),
+        ("[[system]]\nname = 'v'\nattributes = 2", "system.v.attributes"),
+    ],
+)
+def test_wrong_types_and_impossible_values_name_their_field(
+    tmp_path: Path, text: str, field: str
+) -> None:
+    assert fault_of(tmp_path, text).field == field
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("nodes = 5\nrounds == 6", "line 2, column 9"),
+        ("nodes = 5\nrounds =", "line 2, column 9"),
+        ("nodes = 5\nnodes = 6\n", "line 2"),
+    ],
+)
+def test_toml_faults_are_located(tmp_path: Path, text: str, place: str) -> None:
+    error = fault_of(tmp_path, text)
+    assert place in str(error)
+    assert "is no TOML (" in str(error)
+
+
+@pytest.mark.parametrize("text", [b"name = '\xff'", "a = " + "[" * 5000, "a = " + "9" * 9999])
+def test_what_no_parser_takes_is_one_sentence(tmp_path: Path, text: str | bytes) -> None:
+    assert len(str(fault_of(tmp_path, text))) < 400
+
+
+@pytest.mark.parametrize("kind", ["missing", "folder"])
+def test_a_file_that_is_none(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "x.toml" if kind == "missing" else tmp_path
+    with pytest.raises(ScenarioError, match=f"the scenario file is .*{kind}, expected"):
+        read_scenario(path)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read every file")
+def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
+    path = write(tmp_path, "")
+    path.chmod(0)
+    with pytest.raises(ScenarioError, match="unreadable"):
+        read_scenario(path)
+
+
+SHARES = st.floats(0.0, 1.0)
+NAMES = st.from_regex(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,8}", fullmatch=True)
+
+
+@st.composite
+def scenarios(draw: st.DrawFn) -> Scenario:
+    """Possible scenarios with every kind of value in them."""
+    churn = draw(
+        st.none()
+        | st.builds(
+            Churn,
+            trace=st.text(st.characters(exclude_characters="\0", codec="utf-8")).map(
+                lambda name: Path("/") / name
+            ),
+            time_scale=st.floats(1e-3, 1e3),
+            end_s=st.none() | st.floats(0.5, 1e9),
+            repeat=st.integers(1, 9),
+        )
+    )
+    open_end = st.none() if churn is not None else st.nothing()
+    printable = st.text(min_size=1).filter(lambda text: text.isprintable() and text.strip())
+    settings = st.fixed_dictionaries(
+        {},
+        optional={
+            "ring_links": st.integers(1, 4),
+            "cascade": st.booleans(),
+            "shift_threshold": st.floats(0, 9),
+            "sampler": st.sampled_from(["cyclon", "newscast"]),
+        },
+    )
+    names = draw(st.lists(NAMES, min_size=1, max_size=3, unique_by=str.casefold))
+    systems = [
+        System(name=name, preset=draw(st.sampled_from(list(PRESETS))), settings=draw(settings))
+        for name in names
+    ]
+    return Scenario(
+        name=draw(printable),
+        nodes=draw(st.integers(2, 9999) | open_end),
+        rounds=draw(st.integers(1, 9999) | open_end),
+        seed=draw(st.integers(0, (1 << 62) - 1)),
+        subscriptions=Subscriptions(spread=draw(SHARES), attributes=draw(st.integers(1, 3))),
+        network=Link(event_capacity=draw(st.none() | st.integers(1, 99))),
+        churn=churn,
+        systems=tuple(systems),
+    )
+
+
+@pytest.mark.slow
+@given(scenarios())
+def test_what_is_written_reads_back_as_the_same(scenario: Scenario) -> None:
+    document = tomllib.loads(scenario_to_toml(scenario))
+    assert scenario_from_document(document) == scenario
+
+
+def test_a_path_that_toml_cannot_express_is_refused() -> None:
+    scenario = Scenario(churn=Churn(trace=Path("/\udcff.avt")))
+    with pytest.raises(ScenarioError, match=r"churn\.trace is .*, expected text that UTF-8"):
+        scenario_to_toml(scenario)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"events": {"per_round": 1.0}}, {"systems": ("vinifera",)}, {"churn": "trace.avt"}],
+)
+def test_parts_of_the_wrong_class_are_refused_in_python_too(fields: dict[str, object]) -> None:
+    with pytest.raises(ScenarioError, match=r"expected an? .* object"):
+        Scenario(**fields)  # type: ignore[arg-type]
+
+
+def test_the_example_compares_both_systems_on_all_of_the_bundled_trace() -> None:
+    scenario, _ = read_scenario(EXAMPLE)
+    assert {system.name: system.preset for system in scenario.systems} == {
+        "vinifera": "resilient",
+        "baseline": "baseline",
+    }
+    assert scenario.churn is not None
+    assert scenario.churn.trace == ROOT / "traces" / "flash_crowd.avt.gz"
+    assert (scenario.nodes, scenario.rounds) == (None, None)
+
+
+def reference_tables() -> dict[str, list[list[str]]]:
+    """The tables of the reference: cells of each row, by the heading above."""
+    tables: dict[str, list[list[str]]] = {}
+    heading = ""
+    for line in REFERENCE.read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            heading = line.lstrip("# ").strip("`")
+        elif line.startswith("| `"):
+            cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+            tables.setdefault(heading, []).append(cells)
+    return tables
+
+
+def as_cell(default: object) -> str:
+    if default is attrs.NOTHING:
+        return "required"
+    return "none" if default is None else f"`{json.dumps(default)}`"
+
+
+def default_of(field: Any) -> object:
+    """The default of a field; that without churn, where churn decides it."""
+    decided = isinstance(field.default, attrs.Factory) and field.default.takes_self
+    return getattr(Scenario(), field.name) if decided else field.default
+
+
+@pytest.mark.parametrize(
+    ("heading", "kind"),
+    [
+        ("Top level", Scenario),
+        *((f"[{name}]", kind) for name, kind in SECTIONS.items()),
+        ("[[system]]", System),
+    ],
+)
+def test_the_reference_lists_every_field_with_its_default(heading: str, kind: type) -> None:
+    parts = {*SECTIONS, "systems", "settings"}
+    expected = {
+        f"`{field.name}`": as_cell(default_of(field))
+        for field in attrs.fields(kind)
+        if field.name not in parts
+    }
+    rows = [cells for cells in reference_tables()[heading] if len(cells) == 4]
+    assert {cells[0]: cells[1] for cells in rows} == expected
+
+
+def test_the_reference_lists_every_setting_with_the_values_of_the_presets() -> None:
+    rows = {cells[0]: cells for cells in reference_tables()["[[system]]"] if len(cells) == 6}
+    assert set(rows) == {f"`{name}`" for name in set(SETTING_TYPES) - set(SHARED_SETTINGS)}
+    values = {name: attrs.asdict(preset(1000)) for name, preset in PRESETS.items()}
+    for key, cells in rows.items():
+        name = key.strip("`")
+        paper = values["paper"][name]
+        assert cells[1] == as_cell(paper)
+        for cell, preset in zip(cells[2:4], ("baseline", "resilient"), strict=True):
+            changed = values[preset][name]
+            assert cell == ("-" if changed == paper else as_cell(changed)), (name, preset)
+
+
+def test_every_default_of_the_reference_has_a_source() -> None:
+    known = re.compile(r"Sec\. |guess$|ours$|Cyclon paper$")
+    sources = [cells[-1] for rows in reference_tables().values() for cells in rows]
+    assert len(sources) > 40
+    assert [source for source in sources if not known.match(source)] == []

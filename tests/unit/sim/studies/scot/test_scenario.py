@@ -1,0 +1,230 @@
+"""Scenarios of a SCOT: read strictly, written to be read back, one sentence a fault."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import attrs
+import pytest
+
+from gossamer.protocol.brokers.scot import BrokerLabel, ScotSettings
+from gossamer.sim.errors import ScenarioError
+from gossamer.sim.studies.scot import preview as scot_preview
+from gossamer.sim.studies.scot.scenario import SCOT_SETTINGS, SECTIONS, ScotScenario
+from gossamer.sim.studies.scot.scenario_file import scenario_to_toml
+from gossamer.sim.studies.scot.workloads import Quotes
+from gossamer.sim.study.scenarios import read_scenario
+from support.checkout import ROOT
+
+EXAMPLE = ROOT / "examples" / "scot" / "scenario.toml"
+REFERENCE = ROOT / "docs" / "scot_scenario.md"
+
+FACTORS = """
+[overlay]
+name = "factors"
+regions = ["a", "b", "c"]
+region_links = [["a", "b"], ["b", "c"]]
+clusters = [0, 1]
+"""
+
+FULL = f"""
+kind = "scot"
+name = "all of it"
+seed = 7
+routings = ["static", "dynamic"]
+{FACTORS}
+cluster_links = [[0, 1]]
+
+[workload]
+kind = "quotes"
+quotes = 40
+subscribers = 9
+subscribe_every_ms = 1.5
+publishers = 3
+notifications = 4
+per_minute = 30
+
+[burst]
+notifications = 20
+per_minute = 6000
+subscribers = 1
+broker = "B(c,1)"
+
+[links]
+latency_ms = 2
+
+[service]
+matching_ms = 3
+
+[scot]
+threshold = 5
+covering = true
+"""
+
+
+def read(folder: Path, text: str, **overrides: object) -> ScotScenario:
+    path = folder / "scenario.toml"
+    path.write_text(text)
+    scenario, _ = read_scenario(path, overrides)
+    assert isinstance(scenario, ScotScenario)
+    return scenario
+
+
+def fault(folder: Path, text: str) -> str:
+    with pytest.raises(ScenarioError) as caught:
+        read(folder, text)
+    sentence = str(caught.value)
+    assert sentence.startswith(f"{folder / 'scenario.toml'}: ")
+    assert "\n" not in sentence
+    return sentence.removeprefix(f"{folder / 'scenario.toml'}: ")
+
+
+def test_every_value_of_a_file_arrives(tmp_path: Path) -> None:
+    scenario = read(tmp_path, FULL)
+    assert scenario.routings == ("static", "dynamic")
+    burst = scenario.run_of("dynamic")
+    assert (burst.scot.regions, len(burst.scot.clusters)) == (("a", "b", "c"), 2)
+    assert burst.settings == ScotSettings(routing="dynamic", threshold=5, covering=True)
+    assert isinstance(burst.workload, Quotes)
+    assert (burst.workload.number, burst.workload.seed, burst.seed) == (40, 7, 7)
+    assert (burst.subscribers, burst.subscribe_every) == (9, 1_500)
+    assert (burst.publishers, burst.notifications, burst.per_minute) == (3, 4, 30)
+    assert (burst.burst_notifications, burst.burst_per_minute) == (20, 6_000)
+    assert (burst.burst_subscribers, burst.hrp) == (1, BrokerLabel("c", 1))
+    assert (burst.links.latency, burst.service.matching) == (2_000, 3_000)
+
+
+def test_a_scenario_reads_back_as_it_was_written(tmp_path: Path) -> None:
+    for text in (FULL, 'kind = "scot"', 'kind = "scot"\n' + FACTORS):
+        scenario = read(tmp_path, text)
+        assert read(tmp_path, scenario_to_toml(scenario)).run_of("static").scot.brokers == (
+            scenario.run_of("static").scot.brokers
+        )
+        assert scenario_to_toml(read(tmp_path, scenario_to_toml(scenario))) == (
+            scenario_to_toml(scenario)
+        )
+
+
+def test_the_example_is_a_burst_under_three_ways_of_routing() -> None:
+    scenario, text = read_scenario(EXAMPLE, {})
+    assert isinstance(scenario, ScotScenario)
+    assert scenario.routings == ("bid", "static", "dynamic")
+    assert scenario.run_of("bid").scot.broker_count == 75
+    assert text == EXAMPLE.read_text()
+
+
+def test_values_can_be_replaced_by_dotted_key(tmp_path: Path) -> None:
+    changes = {"burst.per_minute": 9, "scot.spare_links": True, "seed": 3, "routings": ["bid"]}
+    scenario = read(tmp_path, FULL, **changes)
+    assert (scenario.burst.per_minute, scenario.seed) == (9, 3)
+    assert scenario.settings("bid").spare_links
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("nodes = 5", "nodes is an unknown key, expected one of kind, name, seed, routings"),
+        ('name = " "', "name is ' ', expected one line of text"),
+        ("seed = -1", "seed is -1, expected a whole number from 0"),
+        ("routings = []", "routings is [], expected a list of some of bid, static, dynamic"),
+        ('routings = ["flood"]', "routings is 'flood', expected one of bid, static, dynamic"),
+        ('routings = ["bid", "bid"]', "routings is ['bid', 'bid'], expected each way of routing"),
+        ('[overlay]\nname = "ring"', "overlay.name is 'ring', expected one of figure_8, figure_2"),
+        ("[overlay]\nclusters = [0]", "overlay.clusters is [0], expected nothing but with name"),
+        (
+            FACTORS.replace('["b", "c"]]', '["b", "c"], ["c", "a"]]'),
+            "overlay.region_links is ('a', 'c'), expected a tree, and this edge closes a cycle",
+        ),
+        (
+            FACTORS.replace(', ["b", "c"]]', "]"),
+            "overlay.region_links is 'c', expected a tree, and no path leads there from 'a'",
+        ),
+        (
+            FACTORS.replace('["b", "c"]]', '["b", "z"]]'),
+            "overlay.region_links is ('b', 'z'), expected edges of vertices, and z is none",
+        ),
+        (
+            FACTORS.replace('"c"]\nregion', '"a"]\nregion'),
+            "overlay.regions is 'a', expected labels that differ",
+        ),
+        (FACTORS.replace('["a", "b", "c"]', "[]"), "overlay.regions is (), expected at least one"),
+        (
+            FACTORS.replace("[0, 1]", "[0, 1, 2]\ncluster_links = [[0, 1], [1, 2]]"),
+            "overlay.cluster_links is (0, 2), expected an edge between every two vertices",
+        ),
+        (
+            FACTORS.replace("[0, 1]", "[1, 2]"),
+            "overlay.clusters is 2, expected the whole numbers from 0 to 1, each once",
+        ),
+        (FACTORS.replace("[0, 1]", '["a"]'), "overlay.clusters is ['a'], expected a list of num"),
+        (
+            FACTORS.replace("[0, 1]", "[0, 1]\ncluster_links = [[0]]"),
+            "overlay.cluster_links is [0], expected pairs of names, or of numbers",
+        ),
+        (
+            FACTORS.replace("[0, 1]", str(list(range(4_000)))),
+            "overlay.clusters is 4000, expected at most 10,000 brokers in all",
+        ),
+        ("[workload]\nsubscribers = -1", "workload.subscribers is -1, expected a whole number"),
+        ('[workload]\nkind = "news"', "workload.kind is 'news', expected one of topics, quotes"),
+        ('[workload]\nfile = "none.gz"', "workload.file is 'none.gz', expected a file that exists"),
+        (
+            "[workload]\npublishers = 100000\nnotifications = 100000",
+            "workload.notifications is 100000, expected at most 100,000,000 in all",
+        ),
+        ("[burst]\nper_minute = 0", "burst.per_minute is 0, expected a whole number from 1"),
+        (
+            '[burst]\nbroker = "B(vi,7)"',
+            "burst.broker is 'B(vi,7)', expected a number from 0 to 4 (cluster of B(vi,7))",
+        ),
+        (
+            '[burst]\nbroker = "B(7,vi)"',
+            "burst.broker is 'B(7,vi)', expected the region first, as in B(vi,7) (label)",
+        ),
+        (
+            '[burst]\nbroker = "B(z,0)"',
+            "burst.broker is 'B(z,0)', expected one of i, ii, iii",
+        ),
+        ("[links]\ngap_ms = -1", "links.gap_ms is -1.0, expected a time from 0"),
+        ("[service]\nmatching_ms = inf", "service.matching_ms is inf, expected a time from 0"),
+        ("[scot]\nrouting = 'bid'", "scot.routing is an unknown key, expected one of threshold"),
+        ("[scot]\ncovering = 1", "scot.covering is 1, expected true or false"),
+        ("[scot]\nwindow = 0", "scot.window is 0, expected a whole number of microseconds"),
+        ("[scot]\nthreshold = nan", "scot.threshold is nan, expected a number from 0 on"),
+        ("[scot]\nthreshold = -1", "scot.threshold is -1, expected a number from 0 on"),
+        (
+            "[scot]\ncluster_detours = true\naround_failures = true",
+            "scot.cluster_detours is True, expected false together with around_failures",
+        ),
+    ],
+)
+def test_every_fault_is_one_sentence(tmp_path: Path, text: str, sentence: str) -> None:
+    assert sentence in fault(tmp_path, 'kind = "scot"\n' + text)
+
+
+def test_what_no_machine_has_memory_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = ScotScenario()
+    scot_preview.check_memory(scenario)
+    monkeypatch.setattr(scot_preview, "SUBSCRIPTION_BYTES", 1 << 50)
+    with pytest.raises(ScenarioError, match=r"^workload\.subscribers is 500, expected fewer"):
+        scot_preview.check_memory(scenario)
+
+
+def test_the_reference_lists_every_key_with_its_default() -> None:
+    text = REFERENCE.read_text()
+    for section, kind in SECTIONS.items():
+        assert f"## `[{section}]`" in text
+        for field in attrs.fields(kind):
+            default = "all there can be" if field.default is None else f"`{_toml(field.default)}`"
+            assert f"| `{field.name}` | {default} |" in text, f"{section}.{field.name}"
+    for field in attrs.fields(ScotSettings):
+        if field.name in SCOT_SETTINGS:
+            assert f"| `{field.name}` | `{_toml(field.default)}` |" in text, field.name
+    for name in ("name", "seed", "routings"):
+        default = getattr(ScotScenario(), name)
+        assert f"| `{name}` | `{_toml(default)}` |" in text
+
+
+def _toml(value: object) -> str:
+    return json.dumps(list(value) if isinstance(value, tuple) else value)

@@ -1,0 +1,238 @@
+"""Scenarios of broker overlays: read strictly, written to be read back, one sentence a fault."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import attrs
+import pytest
+
+from gossamer.protocol.brokers.tree import COVERINGS
+from gossamer.sim.errors import ScenarioError
+from gossamer.sim.studies.peers.inputs.scenario import Scenario
+from gossamer.sim.studies.tree_brokers import preview as broker_preview
+from gossamer.sim.studies.tree_brokers.overlay.service import (
+    TABLE_II,
+    FixedTimes,
+    MeasuredTimes,
+    ProportionalTimes,
+)
+from gossamer.sim.studies.tree_brokers.preview import check_memory
+from gossamer.sim.studies.tree_brokers.scenario import (
+    BROKER_SETTINGS,
+    SECTIONS,
+    BrokerScenario,
+    Service,
+    Timing,
+)
+from gossamer.sim.studies.tree_brokers.scenario_file import scenario_to_toml
+from gossamer.sim.studies.tree_brokers.storm import SECOND
+from gossamer.sim.study.scenarios import read_scenario
+from support.checkout import ROOT
+
+EXAMPLE = ROOT / "examples" / "brokers" / "scenario.toml"
+REFERENCE = ROOT / "docs" / "broker_scenario.md"
+
+FULL = """
+kind = "brokers"
+name = "all of it"
+seed = 7
+coverings = ["off", "incremental"]
+
+[overlay]
+name = "controlled_49"
+latency_ms = 2
+gap_ms = 0.5
+queue = 1000
+congested = 50
+
+[workload]
+roots = 10
+degree = 5
+clustered = true
+unsubscriptions = 3
+matches = 2
+
+[timing]
+subscribe_every_s = 0.5
+aftermath_s = 60
+
+[service]
+kind = "proportional"
+subscription_ms = 3
+per_entry_us = 2.5
+
+[broker]
+similarity = 0.8
+drop_unpaid = false
+"""
+
+
+def read(folder: Path, text: str, **overrides: object) -> BrokerScenario:
+    path = folder / "scenario.toml"
+    path.write_text(text)
+    scenario, _ = read_scenario(path, overrides)
+    assert isinstance(scenario, BrokerScenario)
+    return scenario
+
+
+def fault(folder: Path, text: str) -> str:
+    with pytest.raises(ScenarioError) as caught:
+        read(folder, text)
+    sentence = str(caught.value)
+    assert sentence.startswith(f"{folder / 'scenario.toml'}: ")
+    assert "\n" not in sentence
+    return sentence.removeprefix(f"{folder / 'scenario.toml'}: ")
+
+
+def test_every_value_of_a_file_arrives(tmp_path: Path) -> None:
+    scenario = read(tmp_path, FULL)
+    storm = scenario.storm("incremental")
+    assert scenario.coverings == ("off", "incremental")
+    assert (storm.overlay.name, len(storm.overlay.graph)) == ("controlled_49", 49)
+    assert (storm.workload.roots, storm.workload.degree, storm.workload.seed) == (10, 5, 7)
+    assert (storm.clustered, storm.unsubscriptions, storm.seed) == (True, 3, 7)
+    assert (storm.links.latency, storm.links.gap, storm.links.queue) == (2_000, 500, 1_000)
+    assert (storm.subscribe_every, storm.aftermath) == (SECOND // 2, 60 * SECOND)
+    assert (storm.settings.similarity, storm.settings.drop_unpaid) == (0.8, False)
+    assert storm.service == ProportionalTimes(
+        FixedTimes(3_000, 1_400, 3_000), FixedTimes(2_500, 2_500, 2_500)
+    )
+    assert storm.reach == pytest.approx(1 + 2 / 6)
+
+
+def test_a_scenario_reads_back_as_it_was_written(tmp_path: Path) -> None:
+    for text in (FULL, 'kind = "brokers"'):
+        scenario = read(tmp_path, text)
+        assert read(tmp_path, scenario_to_toml(scenario)) == scenario
+
+
+def test_the_example_is_a_scenario_of_five_coverings() -> None:
+    scenario, text = read_scenario(EXAMPLE, {})
+    assert isinstance(scenario, BrokerScenario)
+    assert scenario.coverings == ("active", "lazy", "packed", "selective", "incremental")
+    assert text == EXAMPLE.read_text()
+
+
+def test_a_file_without_a_kind_is_one_of_peers(tmp_path: Path) -> None:
+    path = tmp_path / "scenario.toml"
+    path.write_text("nodes = 50")
+    assert isinstance(read_scenario(path, {})[0], Scenario)
+
+
+def test_values_can_be_replaced_by_dotted_key(tmp_path: Path) -> None:
+    changes = {"workload.degree": 9, "broker.similarity": 0.5, "seed": 3, "coverings": ["lazy"]}
+    scenario = read(tmp_path, FULL, **changes)
+    assert (scenario.workload.degree, scenario.seed, scenario.coverings) == (9, 3, ("lazy",))
+    assert scenario.settings("selective").similarity == 0.5
+
+
+def test_the_text_of_a_changed_scenario_says_what_was_run(tmp_path: Path) -> None:
+    path = tmp_path / "scenario.toml"
+    path.write_text(FULL)
+    changed, text = read_scenario(path, {"workload.degree": 9})
+    assert text.startswith("# As run, from 'scenario.toml'.\n")
+    path.write_text(text)
+    assert read_scenario(path, {})[0] == changed
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('kind = "vines"', "kind is 'vines', expected 'brokers', 'scot', 'trees', or nothing"),
+        ("kind = 5", "kind is 5, expected 'brokers'"),
+        ("nodes = 5", "nodes is an unknown key, expected one of kind, name, seed, coverings"),
+        ("[overlay]\nnam = 1", "overlay.nam is an unknown key, expected 'overlay.name'"),
+        ("overlay = 5", "overlay is 5, expected a table, [overlay]"),
+        (
+            '[overlay]\nname = "star_17"',
+            "overlay.name is 'star_17', expected one of controlled_55, controlled_49",
+        ),
+        ('[overlay]\nname = ["A"]', "overlay.name is ['A'], expected one of"),
+        ("[overlay]\nlatency_ms = -1", "overlay.latency_ms is -1.0, expected a time from 0"),
+        ("[overlay]\nqueue = 1.5", "overlay.queue is 1.5, expected a whole number"),
+        ("coverings = 5", "coverings is 5, expected a list of some of off, lazy"),
+        ("coverings = []", "coverings is [], expected a list of some of off"),
+        ('coverings = ["greedy"]', "coverings is 'greedy', expected one of off, lazy, active"),
+        ("coverings = [[]]", "coverings is [], expected one of off, lazy, active"),
+        ('coverings = ["lazy", "lazy"]', "coverings is ['lazy', 'lazy'], expected each covering"),
+        ("[workload]\nroots = 0", "workload.roots is 0, expected a whole number from 1"),
+        ("[workload]\ndegree = true", "workload.degree is True, expected a whole number from 0"),
+        ("[workload]\nclustered = 1", "workload.clustered is 1, expected true or false"),
+        (
+            "[workload]\nroots = 2000\ndegree = 2000",
+            "workload.degree is 2000, expected at most 1,000,000 subscriptions in all",
+        ),
+        (
+            "[workload]\nroots = 5\nunsubscriptions = 6",
+            "workload.unsubscriptions is 6, expected at most all 5 of workload.roots",
+        ),
+        ("[timing]\npublish_every_s = 0", "timing.publish_every_s is 0.0, expected a time from"),
+        ("[timing]\ncalm_s = inf", "timing.calm_s is inf, expected a time from 0"),
+        (
+            "[timing]\ncalm_s = 1000000\npublish_every_s = 0.01",
+            "timing.publish_every_s is 0.01, expected at most 10,000,000 publications",
+        ),
+        (
+            "[timing]\naftermath_s = 1000000\nsample_every_s = 0.01",
+            "timing.sample_every_s is 0.01, expected at most 10,000,000 looks",
+        ),
+        ('[service]\nkind = "slow"', "service.kind is 'slow', expected one of table_ii, fixed"),
+        ("[service]\nfactor = 0", "service.factor is 0.0, expected a number above 0"),
+        ("[broker]\nsimilarity = 2", "broker.similarity is 2, expected a number from 0.0 to 1.0"),
+        ("[broker]\nsimilar = 2", "broker.similar is an unknown key, expected 'broker.similarity'"),
+        ('[broker]\ncovering = "lazy"', "broker.covering is an unknown key, expected one of"),
+        ("[broker]\ndrop_unpaid = 2", "broker.drop_unpaid is 2, expected true or false"),
+        ('name = " "', "name is ' ', expected one line of text"),
+        ("seed = -1", "seed is -1, expected a whole number from 0"),
+        ("seed = ", "line"),
+    ],
+)
+def test_every_fault_is_one_sentence(tmp_path: Path, text: str, sentence: str) -> None:
+    head = "" if text.startswith("kind") else 'kind = "brokers"\n'
+    assert sentence in fault(tmp_path, head + text)
+
+
+def test_a_fault_in_a_replaced_value_does_not_blame_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "scenario.toml"
+    path.write_text(FULL)
+    with pytest.raises(ScenarioError, match=r"^workload\.degree is -1, expected a whole number"):
+        read_scenario(path, {"workload.degree": -1})
+    with pytest.raises(ScenarioError, match=r"^workloads\.degree is an unknown key"):
+        read_scenario(path, {"workloads.degree": 1})
+
+
+def test_each_covering_has_its_column_of_table_ii() -> None:
+    service = Service()
+    assert [service.times(name) for name in ("off", "lazy", "active", "incremental")] == [
+        TABLE_II["off"],
+        TABLE_II["lazy"],
+        TABLE_II["active"],
+        TABLE_II["active"],
+    ]
+    assert Service(kind="measured", factor=2).times("active") == MeasuredTimes(2.0)
+    assert Service(kind="fixed").times("lazy") == TABLE_II["active"]
+
+
+def test_what_no_machine_has_memory_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = BrokerScenario()
+    check_memory(scenario)
+    monkeypatch.setattr(broker_preview, "SUBSCRIPTION_BYTES", 1 << 40)
+    with pytest.raises(ScenarioError, match=r"^workload\.roots is 100, expected fewer subscript"):
+        check_memory(scenario)
+
+
+def test_the_reference_lists_every_key_with_its_default() -> None:
+    text = REFERENCE.read_text()
+    for section, kind in SECTIONS.items():
+        for field in attrs.fields(kind):
+            row = f"| `{field.name}` | `{json.dumps(field.default)}` |"
+            assert row in text, f"[{section}] {row}"
+    for name in (*BROKER_SETTINGS, *COVERINGS, "coverings"):
+        assert f"`{name}`" in text, name
+
+
+def test_times_are_whole_microseconds() -> None:
+    scenario = BrokerScenario(timing=Timing(publish_every_s=0.0015))
+    assert scenario.storm("active").publish_every == 1_500
