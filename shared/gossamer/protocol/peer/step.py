@@ -314,11 +314,12 @@ def write_interest(s: State, p: int) -> None:
     """
     limit = s.params.profile_ranges
     first_mask = 0
-    for a in range(s.params.attributes):
+    for a in range(s.params.ranked_attributes):
+        column = max(a, s.params.key)
         wanted = sorted(
             (
-                int(s.subscriptions[p, k, 2 * a]) >> HALF_BITS,
-                int(s.subscriptions[p, k, 2 * a + 1]) >> HALF_BITS,
+                int(s.subscriptions[p, k, 2 * column]) >> HALF_BITS,
+                int(s.subscriptions[p, k, 2 * column + 1]) >> HALF_BITS,
             )
             for k in range(s.constrained.shape[1])
             if s.constrained[p, k] >= 0
@@ -339,7 +340,7 @@ def write_interest(s: State, p: int) -> None:
     for k in range(s.constrained.shape[1]):
         if s.constrained[p, k] > 0:
             first_mask |= int(s.constrained[p, k])
-    if first_mask and not first_mask >> int(s.primary[p]) & 1:
+    if s.params.ranked_attributes > 1 and first_mask and not first_mask >> int(s.primary[p]) & 1:
         s.primary[p] = (first_mask & -first_mask).bit_length() - 1
 
 
@@ -392,19 +393,19 @@ def join_record(row: int, contact: int, contact_profile: npt.NDArray[np.int64]) 
 def largest_step(settings: Settings) -> int:
     """Words that one step writes at most: the reserve that a host keeps free in its outbox."""
     descriptor = 1 + profile_words(settings)
-    box = 1 + 2 * settings.attributes
+    box = 1 + 2 * settings.coordinates
     layouts = TABLE.layouts(settings)
     install, event, offer = (
         BODY + most_of(layouts[kind], profile_words(settings)).words
         for kind in (INSTALL, EVENT, REPLAY_OFFER)
     )
-    events = settings.routing_table_entries + settings.attributes
-    events += settings.pending_publications * settings.attributes
+    events = settings.routing_table_entries + settings.coordinates
+    events += settings.pending_publications * settings.coordinates
     events += OFFERED_AT_ONCE + PAGE_EVENTS + GIVEN_BACK
     offers = settings.event_memory // OFFERED_AT_ONCE + 1
     return (
         (3 * settings.links + 4) * install
-        + (settings.routing_table_entries + settings.subscriptions) * (box + 2)
+        + (settings.routing_table_entries + settings.rows) * (box + 2)
         + events * (event + 8)
         + offers * offer
         + 4 * (settings.links + settings.view_size + 2) * descriptor

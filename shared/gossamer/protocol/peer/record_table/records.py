@@ -38,7 +38,7 @@ TABLE: Final = Table()
 
 # Fields that several kinds have.
 _hops = Word("hops", 0, Limit("hop_limit"), "hops so far")
-_attribute = Word("attribute", 0, Limit("attributes", -1), "by which it is routed")
+_attribute = Word("attribute", 0, Limit("coordinates", -1), "by which it is routed")
 _box: tuple[Field, ...] = (
     _attribute,
     PerAttribute(Interval("range of values", "wanted of an attribute")),

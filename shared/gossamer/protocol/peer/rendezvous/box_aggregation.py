@@ -146,8 +146,10 @@ def routing_attribute(s: State, p: int, k: int) -> int:
 
     The primary attribute. A subscription that does not constrain it would have to be installed
     all over the ring; it goes by the first attribute that it does constrain (the paper does not
-    say what happens to it).
+    say what happens to it). Where keys are routed by it is the key.
     """
+    if s.params.key >= 0:
+        return s.params.key
     mask = s.constrained[p, k]
     if mask == 0 or (mask >> s.primary[p]) & 1 == 1:
         return s.primary[p]

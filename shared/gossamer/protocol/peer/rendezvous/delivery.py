@@ -39,6 +39,7 @@ from gossamer.protocol.peer.rendezvous.publication import (
     PENDING_EVENT,
     PENDING_VALUES,
     UNANSWERED,
+    all_copies,
     answer_publisher,
     await_answers,
     is_due_again,
@@ -321,7 +322,7 @@ def on_publish(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) ->
         return
     body = at + BODY
     if await_answers(s, p, words, body, out):
-        send_copies(s, p, (1 << s.params.attributes) - 1, words, body, out)
+        send_copies(s, p, all_copies(s), words, body, out)
 
 
 @rule

@@ -19,7 +19,7 @@ from gossamer.protocol.peer.settings.profile import (
 )
 
 SAMPLERS = ("cyclon", "newscast")
-RENDEZVOUS = ("value", "attribute")
+RENDEZVOUS = ("value", "attribute", "key")
 SWITCHES = (
     *("nearest_routing", "enter_on_the_way"),
     *("cascade", "load_shifting", "join_lookup", "stabilise", "reroute"),
@@ -62,7 +62,9 @@ class Settings:
         failure_age: rounds without news of a neighbour after which it counts as failed; a guess.
         failures_remembered: failed peers whose old descriptors are refused; a guess.
         rendezvous: "value" maps every value to its own rendezvous node (Vinifera), "attribute"
-            all values of an attribute to one (the baseline: Ferry, eFerry, CAPS).
+            all values of an attribute to one (the baseline: Ferry, eFerry, CAPS), "key" every event
+            to one by its routing key (see `space.routing_key`).
+        key_intervals: intervals of keys that a subscription to several attributes becomes at most.
         boxes_per_neighbour: subscriptions that one aggregated message may hold; past it the two
             whose hull adds least are merged, which costs false positives and never a match.
         routing_table_entries: entries of a content routing table; a guess by measurement.
@@ -107,6 +109,7 @@ class Settings:
     failure_age: int = 10
     failures_remembered: int = 8
     rendezvous: str = "value"
+    key_intervals: int = 8
     boxes_per_neighbour: int = 32
     routing_table_entries: int = 256
     refresh_rounds: int = 1
@@ -128,7 +131,7 @@ class Settings:
 
     def __attrs_post_init__(self) -> None:
         bounds = {
-            "attributes": (1, 16),
+            "attributes": (1, 15 if self.rendezvous == "key" else 16),
             "subscriptions": (1, 1024),
             "profile_ranges": (1, 16),
             "view_size": (2, MAX_VIEW_SIZE),
@@ -137,6 +140,7 @@ class Settings:
             "friend_links": (0, 48),
             "finger_levels": (0, 48 if self.ring_links > 0 else 0),
             "finger_exchanges": (1, 48),
+            "key_intervals": (1, 64),
             "failure_age": (1, 1 << 20),
             "failures_remembered": (0, 1024),
             "routing_table_entries": (8, 1 << 20),
@@ -156,7 +160,7 @@ class Settings:
         self._check_whole_number("heartbeat_rounds", 1, self.failure_age)
         longest = min(self.failure_age, self.entry_lifetime)
         self._check_whole_number("refresh_rounds", 1, longest)
-        self._check_whole_number("boxes_per_neighbour", self.attributes + 1, 1 << 16)
+        self._check_whole_number("boxes_per_neighbour", self.coordinates + 1, 1 << 16)
         for field, choices in (
             ("sampler", SAMPLERS),
             ("rendezvous", RENDEZVOUS),
@@ -183,6 +187,30 @@ class Settings:
             raise ConfigError(field, value, f"a whole number from {low} to {high}")
 
     @property
+    def coordinates(self) -> int:
+        """C, the numbers that make up a point: attributes, and behind several the routing key.
+
+        The key of a single attribute follows it closely enough to stand in its place.
+        """
+        return self.attributes + (self.routes_by_key and self.attributes > 1)
+
+    @property
+    def routes_by_key(self) -> bool:
+        """Whether an event has one rendezvous node, that of its routing key."""
+        return self.rendezvous == "key"
+
+    @property
+    def ranked_attributes(self) -> int:
+        """Coordinates whose ranges profiles tell: where keys are routed by, theirs alone."""
+        return 1 if self.routes_by_key else self.attributes
+
+    @property
+    def rows(self) -> int:
+        """Boxes that a peer's subscriptions may become."""
+        intervals = self.key_intervals if self.coordinates > self.attributes else 1
+        return self.subscriptions * intervals
+
+    @property
     def links(self) -> int:
         """Slots of a peer's link table."""
         return self.chosen_links + 2 * self.finger_levels
@@ -202,8 +230,10 @@ class Settings:
     def parameters(self) -> Parameters:
         """The settings as the integers that rules read."""
         return Parameters(
-            attributes=self.attributes,
-            subscriptions=self.subscriptions,
+            attributes=self.coordinates,
+            subscriptions=self.rows,
+            ranked_attributes=self.ranked_attributes,
+            key=self.coordinates - 1 if self.routes_by_key else -1,
             profile_ranges=self.profile_ranges,
             first_range=self.first_range,
             ring_links=self.ring_links,
@@ -217,7 +247,7 @@ class Settings:
             enter_on_the_way=int(self.enter_on_the_way),
             heartbeat_rounds=self.heartbeat_rounds,
             failure_age=self.failure_age,
-            by_value=int(self.rendezvous == "value"),
+            by_value=int(self.rendezvous != "attribute"),
             boxes=self.boxes_per_neighbour,
             refresh_rounds=self.refresh_rounds,
             entry_lifetime=self.entry_lifetime,
@@ -246,6 +276,8 @@ class Parameters(NamedTuple):
 
     attributes: int
     subscriptions: int
+    ranked_attributes: int
+    key: int
     profile_ranges: int
     first_range: int
     ring_links: int
@@ -355,6 +387,7 @@ def kindred(nodes: int, **changes: Any) -> Settings:
         "friend_links": 0,
         "finger_levels": finger_levels_for(nodes, changes.get("ring_links", 3)),
         "placement": "interest",
+        "rendezvous": "key",
         "nearest_routing": True,
         "enter_on_the_way": True,
         "load_shifting": False,

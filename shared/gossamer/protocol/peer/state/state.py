@@ -227,7 +227,7 @@ def identifiers(state: State) -> Int64s:
 
 def profile_words(settings: Settings) -> int:
     """W, the words of a profile."""
-    return settings.first_range + settings.attributes * settings.profile_ranges
+    return settings.first_range + settings.ranked_attributes * settings.profile_ranges
 
 
 def order_words(settings: Settings) -> int:
@@ -239,7 +239,7 @@ def make_work(settings: Settings) -> Work:
     """Scratch space large enough for any rule under ``settings``."""
     slots = settings.links + 1
     candidates = max(slots, settings.view_size)
-    box_words = 1 + 2 * settings.attributes
+    box_words = 1 + 2 * settings.coordinates
     return Work(
         seat_word=np.zeros(slots, np.int64),
         seat_identifier=np.zeros(slots, np.int64),
@@ -266,8 +266,8 @@ def make_work(settings: Settings) -> Work:
         lists=np.zeros((slots * settings.boxes_per_neighbour, box_words), np.int64),
         counts=np.zeros(slots, np.int64),
         news=np.zeros(settings.boxes_per_neighbour, np.int64),
-        event=np.zeros(6 + settings.attributes, np.int64),
-        found=np.zeros(max(settings.routing_table_entries, settings.subscriptions), np.int64),
+        event=np.zeros(6 + settings.coordinates, np.int64),
+        found=np.zeros(max(settings.routing_table_entries, settings.rows), np.int64),
         marks=np.zeros(settings.event_memory, np.int64),
         told=np.zeros(settings.routing_table_entries, np.int64),
     )
@@ -322,7 +322,7 @@ def make_state(
     if settings.ring_links > 0:
         sampler.profile[:, ARC_START] = sampler.profile[:, IDENTIFIER]
     sampler.profile[:, settings.first_range :] = NOTHING
-    a, memory = settings.attributes, settings.event_memory
+    a, memory = settings.coordinates, settings.event_memory
     entry_words = BOX + 1 + 2 * a
     columns = rows.views()
     columns["clockwise_order"][:] = np.arange(8 * order_words(settings), dtype=np.uint8).view(
@@ -335,8 +335,8 @@ def make_state(
         params=settings.parameters(),
         sampler=sampler,
         failed=_empty(nodes, settings.failures_remembered),
-        constrained=_empty(nodes, settings.subscriptions),
-        subscriptions=np.zeros((nodes, settings.subscriptions, 2 * a), np.int64),
+        constrained=_empty(nodes, settings.rows),
+        subscriptions=np.zeros((nodes, settings.rows, 2 * a), np.int64),
         table=np.zeros((nodes, settings.routing_table_entries, entry_words), np.int64),
         owner=np.zeros((nodes, settings.routing_table_entries), np.int64),
         installed_at=_empty(nodes, settings.links),
