@@ -35,10 +35,12 @@ from gossamer.protocol.peer.record_table.records import (
     EVENT,
     EVENT_ID,
     EVENT_VALUES,
+    FIND_HOST,
     FIND_PLACE,
     FINGER_REPLY,
     FINGER_REQUEST,
     HANDOVER,
+    HOST_FOUND,
     INSTALL,
     INSTALL_NEWS,
     INSTALL_TIMER,
@@ -112,6 +114,7 @@ from gossamer.protocol.peer.topology.fingers import (
     on_finger_request,
 )
 from gossamer.protocol.peer.topology.gossip import GOSSIP
+from gossamer.protocol.peer.topology.guests import on_find_host, on_host_found, visit_host
 from gossamer.protocol.peer.topology.load_shifting import on_load_shifted, shift_load
 from gossamer.protocol.peer.topology.membership import (
     find_place_elsewhere,
@@ -131,10 +134,11 @@ TIMERS = tuple(kind.number for kind in TABLE if kind.sort is Sort.TIMER)
 
 @rule
 def on_overlay_timer(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
-    """Let load shift, and trade links and fingers."""
+    """Let load shift, trade links and fingers, and look for a host."""
     shift_load(s, p, out)
     trade_links(s, p, now, words, at, out)
     exchange_fingers(s, p, out)
+    visit_host(s, p, out)
 
 
 @rule
@@ -183,6 +187,8 @@ ABOUT_PEERS: Final = MappingProxyType(
         LOAD_SHIFTED: on_load_shifted,
         FINGER_REQUEST: on_finger_request,
         FINGER_REPLY: on_finger_reply,
+        FIND_HOST: on_find_host,
+        HOST_FOUND: on_host_found,
     }
 )
 # Records that came back, by the kind they were sent as; others are lost.

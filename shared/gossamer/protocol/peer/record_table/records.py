@@ -98,6 +98,13 @@ _finger: tuple[Field, ...] = (
     _sender,
     Perhaps(_link),
 )
+_find_host: tuple[Field, ...] = (
+    _hops,
+    Word("passed on", 0, 8, "by how many full hosts"),
+    Word("place", 0, RING_MASK, "at which a host is sought"),
+    Descriptor("the guest's descriptor", 0),
+)
+_host_found: tuple[Field, ...] = (Word("place", 0, RING_MASK, "at which it is"), _sender)
 _rounds = Word("rounds", 0, RING_MASK)
 _peer = Handle("peer")
 
@@ -161,6 +168,8 @@ FINGER_REQUEST = _message(
 FINGER_REPLY = _message(
     35, "FINGER_REPLY", "Whom the finger has at that level after it.", *_finger
 )
+FIND_HOST = _message(36, "FIND_HOST", "A search for a host of the sender's.", *_find_host)
+HOST_FOUND = _message(37, "HOST_FOUND", "The sender is a host now.", *_host_found)
 
 DELIVER = _effect(
     48,
@@ -196,6 +205,13 @@ DESCRIPTOR = offset(_find_place, "the newcomer's descriptor")
 # Of an exchange of fingers.
 FINGER_LEVEL = offset(_finger, "level")
 FINGER_DESCRIPTORS = offset(_finger, "the sender's descriptor")
+
+# Of a search for a host, and of its answer.
+SEARCH_HOPS = offset(_find_host, "hops")
+PASSED_ON = offset(_find_host, "passed on")
+SEARCH_TARGET = offset(_find_host, "place")
+SEARCH_DESCRIPTOR = offset(_find_host, "the guest's descriptor")
+HOST_TARGET = offset(_host_found, "place")
 
 # Of a RECALL and of its answer.
 ASKER = offset(_recall, "asker")

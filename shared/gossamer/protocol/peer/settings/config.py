@@ -51,6 +51,8 @@ class Settings:
         finger_levels: fingers kept on either side, each reaching twice as many peers as the one
             before (see `topology.fingers`); 0 in the paper, which has none.
         finger_exchanges: fingers that a peer asks for the next one in a round.
+        guest_links: links to hosts, at the places of interests that a peer has no place at (see
+            `topology.guests`); it takes twice as many guests.
         placement: "drawn" identifiers are uniform, as in the paper; by "interest" a peer has its
             place on the ring where what it subscribes to lies.
         nearest_routing: a lookup goes to the neighbour nearest to the value either way round; in
@@ -102,6 +104,7 @@ class Settings:
     friend_links: int = 8
     finger_levels: int = 0
     finger_exchanges: int = 2
+    guest_links: int = 0
     placement: str = "drawn"
     nearest_routing: bool = False
     enter_on_the_way: bool = False
@@ -140,6 +143,7 @@ class Settings:
             "friend_links": (0, 48),
             "finger_levels": (0, 48 if self.ring_links > 0 else 0),
             "finger_exchanges": (1, 48),
+            "guest_links": (0, 16 if self.ring_links > 0 else 0),
             "key_intervals": (1, 64),
             "failure_age": (1, 1 << 20),
             "failures_remembered": (0, 1024),
@@ -213,7 +217,7 @@ class Settings:
     @property
     def links(self) -> int:
         """Slots of a peer's link table."""
-        return self.chosen_links + 2 * self.finger_levels
+        return self.chosen_links + 2 * self.finger_levels + 3 * self.guest_links
 
     @property
     def chosen_links(self) -> int:
@@ -242,6 +246,7 @@ class Settings:
             chosen_links=self.chosen_links,
             finger_levels=self.finger_levels,
             finger_exchanges=self.finger_exchanges,
+            guest_links=self.guest_links,
             by_interest=int(self.placement == "interest"),
             nearest_routing=int(self.nearest_routing),
             enter_on_the_way=int(self.enter_on_the_way),
@@ -286,6 +291,7 @@ class Parameters(NamedTuple):
     chosen_links: int
     finger_levels: int
     finger_exchanges: int
+    guest_links: int
     by_interest: int
     nearest_routing: int
     enter_on_the_way: int
@@ -370,6 +376,10 @@ def resilient(nodes: int, **changes: Any) -> Settings:
     return paper(nodes, **{**standard, **changes})
 
 
+# Of the preset `kindred`: more interests than that have no host of their own.
+MOST_GUEST_LINKS = 8
+
+
 def finger_levels_for(nodes: int, ring_links: int) -> int:
     """Levels by which fingers reach every peer: the last reaches a third of the ring or more."""
     return max(1, math.ceil(math.log2(max(nodes, 2) / ring_links)) - 1)
@@ -387,6 +397,7 @@ def kindred(nodes: int, **changes: Any) -> Settings:
         "friend_links": 0,
         "finger_levels": finger_levels_for(nodes, changes.get("ring_links", 3)),
         "placement": "interest",
+        "guest_links": min(MOST_GUEST_LINKS, changes.get("subscriptions", 1) - 1),
         "rendezvous": "key",
         "nearest_routing": True,
         "enter_on_the_way": True,

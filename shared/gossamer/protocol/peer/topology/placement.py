@@ -29,12 +29,13 @@ NOWHERE: Final = -1
 _WHICH, _OWN, _ALONG = 0x77686963, 0x6F776E, 0x616C6F6E67
 
 
-def homes_of(settings: Settings, boxes: Int64s, constrained: Int64s, keys: Int64s) -> Int64s:
-    """Where peers belong: at the key of the centre of a subscription, its low bits their own.
+def places_of(settings: Settings, boxes: Int64s, constrained: Int64s, keys: Int64s) -> Int64s:
+    """Where peers belong, one place after the other, and where else they have interests.
 
-    Of several subscriptions a random one decides, which stays the same while there are as many: to
-    stand where most others do would make hubs there, and leave rare interests without anybody near.
-    Attributes that it leaves out have no centre: it is drawn.
+    Each place is the key of the centre of a subscription, its low bits the peer's own. The first is
+    that of a random one, which stays the same while there are as many: to stand where most others
+    do would make hubs there, and leave rare interests without anybody near. Attributes that a
+    subscription leaves out have no centre: it is drawn.
 
     Args:
         settings: of the overlay.
@@ -43,24 +44,30 @@ def homes_of(settings: Settings, boxes: Int64s, constrained: Int64s, keys: Int64
         keys: int64[n], the peers' permanent keys.
 
     Returns:
-        int64[n], `NOWHERE` for peers without subscriptions.
+        int64[n, S], `NOWHERE` after the last.
     """
-    rows, count = np.arange(len(keys)), (constrained >= 0).sum(axis=1)
-    draws = mix_many(settings.seed, keys, _WHICH)
-    wanted = (draws >> 31) * count >> 31
-    # Those that there are first, in their order.
-    which = np.argsort(constrained < 0, axis=1, kind="stable")[rows, np.minimum(wanted, count - 1)]
-    bits, attributes = constrained[rows, which], settings.attributes
+    columns, count = np.arange(boxes.shape[1]), (constrained >= 0).sum(axis=1)
+    draws = mix_many(settings.seed, keys, _WHICH) >> 31
+    first = draws * count >> 31
+    # Those that there are come first, and of these the one drawn and those after it.
+    turned = (columns - first[:, np.newaxis]) % np.maximum(count, 1)[:, np.newaxis]
+    there = np.argsort(constrained < 0, axis=1, kind="stable")
+    rank = np.argsort(there, axis=1, kind="stable")
+    order = np.where(constrained < 0, len(columns), np.take_along_axis(turned, rank, axis=1))
+    which = np.argsort(order, axis=1, kind="stable")
+    boxes = np.take_along_axis(boxes, which[:, :, np.newaxis], axis=1)
+    bits = np.take_along_axis(constrained, which, axis=1)
+    attributes = settings.attributes
     centres = []
     for a in range(attributes):
-        low, high = boxes[rows, which, 2 * a], boxes[rows, which, 2 * a + 1]
+        low, high = boxes[:, :, 2 * a], boxes[:, :, 2 * a + 1]
         along = mix_many(settings.seed, keys, _ALONG + a) & RING_MASK
         is_centred = (bits >> a & 1 == 1) | (attributes == 1)
-        centres.append(np.where(is_centred, low + (high - low) // 2, along))
+        centres.append(np.where(is_centred, low + (high - low) // 2, along[:, np.newaxis]))
     shift = RING_BITS - bits_an_attribute(attributes)
     index = curve_index([centre >> shift for centre in centres], bits_an_attribute(attributes))
     own = mix_many(settings.seed, keys, _OWN) & ((1 << low_bits(attributes)) - 1)
-    return np.where(count > 0, index << low_bits(attributes) | own, NOWHERE)
+    return np.where(bits >= 0, index << low_bits(attributes) | own[:, np.newaxis], NOWHERE)
 
 
 @rule

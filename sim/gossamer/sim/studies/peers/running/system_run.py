@@ -17,7 +17,7 @@ from gossamer.protocol.peer.state.state import COUNTER_NAMES, State, identifiers
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.space.routing_key import held_boxes, points_of
 from gossamer.protocol.peer.step import publish_record, subscribe
-from gossamer.protocol.peer.topology.placement import NOWHERE, homes_of, take_place
+from gossamer.protocol.peer.topology.placement import NOWHERE, places_of, take_place
 from gossamer.sim.churn import ChurnTrace
 from gossamer.sim.studies.peers.inputs.publications import (
     PARTS,
@@ -308,9 +308,11 @@ def subscribe_all(
 ) -> None:
     """Give every row its subscriptions: int64[n, S, 2A] and int64[n, S], see `Workload`."""
     if settings.placement == "interest":
-        homes = homes_of(settings, boxes, constrained, s.sampler.key)
-        for p in np.flatnonzero(homes != NOWHERE):
-            take_place(s, p, homes[p])
+        places = places_of(settings, boxes, constrained, s.sampler.key)
+        for p in np.flatnonzero(places[:, 0] != NOWHERE):
+            take_place(s, p, places[p, 0])
+        elsewhere = places[:, 1 : 1 + settings.guest_links]
+        s.guest_targets[:, : elsewhere.shape[1]] = elsewhere
     if s.constrained.shape[1] > 1 or s.params.profile_ranges > 1:
         for p in range(len(boxes)):
             wanted = constrained[p] >= 0
