@@ -27,15 +27,17 @@ dev: $(DEV_INSTALLED)
 demo: $(INSTALLED)
 	$(BIN)/gossamer sim run examples/vinifera/scenario.toml $(DEMO_ARGS)
 
+# Three processes on two cores: some tests wait for clocks. Those that share a cluster, a session of
+# Spark or a long run stay together.
 test: $(DEV_INSTALLED)
-	$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 3 --dist loadgroup $(PYTEST_ARGS)
 
 check: lint format-check types
-	$(BIN)/python -m pytest -n 2 -q -m "not slow" tests/unit tests/property
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -q -m "not slow" tests/unit tests/property
 
 # Rules that run compiled are invisible to coverage; these tests run them interpreted.
 coverage: $(DEV_INSTALLED)
-	$(BIN)/python -m pytest -n 2 --cov --cov-report=term:skip-covered tests/unit tests/property
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --cov --cov-report=term:skip-covered tests/unit tests/property
 
 lint: $(DEV_INSTALLED)
 	$(BIN)/ruff check .

@@ -1,8 +1,10 @@
-"""What all tests share: how hypothesis runs, and rules in their compiled form."""
+"""What all tests share: their order, how hypothesis runs, and rules in their compiled form."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
 
 import pytest
 from hypothesis import settings
@@ -10,9 +12,34 @@ from hypothesis import settings
 from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.kernel.rules import use_compiled
 
+TESTS: Final = Path(__file__).parent
+# Where the longest tests are, first; what runs last is short, so that all processes end together.
+FOLDERS: Final = ("pipeline", "simulation", "network", "equivalence", "property", "unit")
+
 # The first example of a test may compile a rule, so no example has a deadline.
 settings.register_profile("gossamer", deadline=None)
 settings.load_profile("gossamer")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with long tests, and let one process run all that share what takes long to make."""
+    items.sort(key=lambda item: FOLDERS.index(item.path.relative_to(TESTS).parts[0]))
+    for item in items:
+        shared = _shared_by(item)
+        if shared is not None:
+            item.add_marker(pytest.mark.xdist_group(shared))
+
+
+def _shared_by(item: pytest.Item) -> str | None:
+    """What a test shares with others: a fixture of the session, or those of its module."""
+    fixtures = getattr(item, "_fixtureinfo", None)  # pytest has no other way to ask
+    made = [] if fixtures is None else [found[-1] for found in fixtures.name2fixturedefs.values()]
+    ours = [one for one in made if one.func.__module__.startswith("tests.")]
+    for one in ours:
+        if one.scope == "session":
+            return str(one.argname)
+    return item.path.stem if any(one.scope == "module" for one in ours) else None
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Seconds a cycle and bytes a node of Newscast and Cyclon alone, through the cycle engine.
+"""Seconds a cycle and bytes a node of every sampler alone, through the cycle engine.
 
 Run it by hand: ``python tests/bench/bench_sampling.py [nodes ...]``, by default 10^4, 10^5 and
 10^6. Views of 20, shuffles of 8, no profiles, one thread, from random views. Prints the median of
@@ -14,15 +14,8 @@ import time
 import numpy as np
 
 from gossamer.protocol.peer.record_table.records import SAMPLE_TIMER
-from gossamer.protocol.peer.sampling.sampler import (
-    CYCLON,
-    NEWSCAST,
-    cyclon_hint,
-    cyclon_step,
-    make_sampler,
-    newscast_hint,
-    newscast_step,
-)
+from gossamer.protocol.peer.sampling.sampler import make_sampler, sample_hint, sample_step
+from gossamer.protocol.peer.settings.config import SAMPLERS
 from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
 from gossamer.sim.engine.initialisers import fill_random_views
 
@@ -40,14 +33,10 @@ PROTOTYPE_S = {
 
 def measure(name: str, nodes: int) -> tuple[float, float]:
     """Median seconds a cycle, and bytes of sampler state a node."""
-    kind, step, hint = {
-        "newscast": (NEWSCAST, newscast_step, newscast_hint),
-        "cyclon": (CYCLON, cyclon_step, cyclon_hint),
-    }[name]
-    sampler = make_sampler(nodes, kind, VIEW_SIZE, SHUFFLE_LENGTH, 0, SEED)
+    sampler = make_sampler(nodes, name, VIEW_SIZE, SHUFFLE_LENGTH, 0, SEED)
     network = make_network(nodes)
     fill_random_views(sampler, network.alive, SEED, VIEW_SIZE)
-    engine = CycleEngine(sampler, step, (SAMPLE_TIMER,), network, SEED, hint=hint)
+    engine = CycleEngine(sampler, sample_step, (SAMPLE_TIMER,), network, SEED, hint=sample_hint)
     for _ in range(WARM_UP_CYCLES):
         engine.run_cycle()
     seconds = []
@@ -63,7 +52,7 @@ def main() -> None:
     """Measure the sizes given on the command line."""
     sizes = [int(argument) for argument in sys.argv[1:]] or [10**4, 10**5, 10**6]
     for nodes in sizes:
-        for name in ("newscast", "cyclon"):
+        for name in SAMPLERS:
             seconds, state_bytes = measure(name, nodes)
             prototype = PROTOTYPE_S.get((name, nodes))
             beside = f" (prototype {prototype} s)" if prototype else ""

@@ -87,10 +87,10 @@ class Pair:
         profile = other.core.profile
         record = peer.join_record(row, contact, np.array(profile, np.int64))
         self.engine.inject(record, at=tick)
-        handle = node.book.handle_of(other.key)
+        handle = node.address_book.handle_of(other.key)
         self.network.schedule(tick, lambda: node.take(node.core.join(handle, profile)))
         # Until then nothing else may remember the contact.
-        node.book.learn(other.key, ())
+        node.address_book.learn(other.key, ())
 
     def publish(self, row: int, tick: int) -> None:
         """Let a peer publish a random event at ``tick``."""
@@ -174,11 +174,14 @@ def settings_of(nodes: int, preset: str, **changes: Any) -> Settings:
 
 @pytest.mark.slow
 @on_jumping_clock
-@pytest.mark.parametrize("preset", ["paper", "resilient"])
-async def test_a_dozen_peers_do_what_rows_do(preset: str) -> None:
+@pytest.mark.parametrize(
+    ("preset", "sampler"),
+    [("resilient", "cyclon"), *(("paper", name) for name in config.SAMPLERS)],
+)
+async def test_a_dozen_peers_do_what_rows_do(preset: str, sampler: str) -> None:
     """They join through the first, gossip, subscribe, publish and are served; nothing is lost."""
     async with trio.open_nursery() as nursery:
-        pair = Pair(12, settings_of(12, preset), nursery)
+        pair = Pair(12, settings_of(12, preset, sampler=sampler), nursery)
         for row in range(1, 12):
             pair.join(row, 0, tick=2 * row)
         for number in range(15):

@@ -31,7 +31,7 @@ from gossamer.node.discovery.sources import (
     MULTICAST,
     REMEMBERED,
     STATIC,
-    Found,
+    DiscoveredPeer,
     KnownPeers,
     Tell,
     discover,
@@ -89,7 +89,7 @@ class Endless:
     async def run(self, tell: Tell) -> None:
         try:
             while True:
-                await tell(Found(None, (("h", 1),), self.name))
+                await tell(DiscoveredPeer(None, (("h", 1),), self.name))
                 self.told += 1
         finally:
             self.cleaned_up = True
@@ -143,9 +143,9 @@ async def test_all_sources_come_in_one_stream_that_ends_with_them() -> None:
         found = [one async for one in stream]
     assert sorted(found, key=str) == sorted(
         [
-            Found(None, (("a", 1),), STATIC),
-            Found(None, (("b", 2),), STATIC),
-            Found(9, (("10.0.0.9", 1), ("fd00::9", 1)), REMEMBERED),
+            DiscoveredPeer(None, (("a", 1),), STATIC),
+            DiscoveredPeer(None, (("b", 2),), STATIC),
+            DiscoveredPeer(9, (("10.0.0.9", 1), ("fd00::9", 1)), REMEMBERED),
         ],
         key=str,
     )
@@ -160,7 +160,7 @@ async def test_a_source_that_fails_is_reported_and_the_others_go_on() -> None:
 
     async with discover([Failing(), static_peers([("a", 1)])], on_failure) as stream:
         found = [one async for one in stream]
-    assert found == [Found(None, (("a", 1),), STATIC)]
+    assert found == [DiscoveredPeer(None, (("a", 1),), STATIC)]
     ((name, sentence),) = failures
     assert name == "failing"
     assert "no carrier" in sentence
@@ -193,8 +193,8 @@ async def test_two_peers_of_a_cluster_find_each_other_and_no_stranger() -> None:
             discover([first], no_failure) as by_first,
             discover([second], no_failure) as by_second,
         ):
-            assert await anext(by_first) == Found(2, ((LOOPBACK, 7002),), MULTICAST)
-            assert await anext(by_second) == Found(1, ((LOOPBACK, 7001),), MULTICAST)
+            assert await anext(by_first) == DiscoveredPeer(2, ((LOOPBACK, 7002),), MULTICAST)
+            assert await anext(by_second) == DiscoveredPeer(1, ((LOOPBACK, 7001),), MULTICAST)
             await eventually(lambda: first.counts.foreign > 0 and first.counts.other_version > 0)
     assert not waiting.cancelled_caught, (first.counts, second.counts)
     assert first.counts.found == second.counts.found == 1
@@ -313,19 +313,19 @@ async def test_what_is_remembered_is_bounded_and_finds_are_paced(
     source = Multicast(announcement(1), found_limit=3, found_per_s=2)
     began = trio.current_time()
     for key in range(10):
-        assert source._is_news(Found(key, (("h", 1),), MULTICAST))
+        assert source._is_news(DiscoveredPeer(key, (("h", 1),), MULTICAST))
         await source._keep_pace()
     assert len(source._known) == 3
     assert math.isclose(trio.current_time() - began, 9 / 2)
-    assert not source._is_news(Found(9, (("h", 1),), MULTICAST))
-    assert source._is_news(Found(9, (("h", 2),), MULTICAST))
+    assert not source._is_news(DiscoveredPeer(9, (("h", 1),), MULTICAST))
+    assert source._is_news(DiscoveredPeer(9, (("h", 2),), MULTICAST))
 
 
 def test_an_answer_of_the_cluster_is_a_find() -> None:
     counts = MulticastCounts()
     info = service(hosts=("10.0.0.5", "fd00::5", LOOPBACK, "0.0.0.0", "224.0.0.1"))
     found = read_answer(info, announcement(1), counts, loopback=False)
-    assert found == Found(5, (("10.0.0.5", 7005), ("fd00::5", 7005)), MULTICAST)
+    assert found == DiscoveredPeer(5, (("10.0.0.5", 7005), ("fd00::5", 7005)), MULTICAST)
     assert counts == MulticastCounts()
 
 

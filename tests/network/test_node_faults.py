@@ -117,7 +117,7 @@ async def test_peers_that_joined_in_pairs_find_the_others_that_they_were_told_of
     network = MemoryNetwork()
     network.partition(chosen[:2], chosen[2:])
     others = {key: [one for one in chosen if one != key] for key in chosen}
-    async with memory_peers(tmp_path, *chosen, network=network, contacts=others.get) as crowd:
+    async with memory_peers(tmp_path, *chosen, network=network, bootstrap=others.get) as crowd:
         peers = list(crowd.peers.values())
         await eventually(lambda: all(len(peer.snapshot().peers) == 1 for peer in peers), PATIENCE_S)
         await rounds_pass(*peers, rounds=16)

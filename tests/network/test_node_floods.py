@@ -18,7 +18,7 @@ from gossamer.node.config.node import Local
 from gossamer.node.local.address import knock
 from gossamer.node.local.client import open_client
 from gossamer.node.local.frames import VERSION
-from gossamer.node.peer.load.rate_limits import A_ROUND
+from gossamer.node.peer.load.rate_limits import PER_ROUND
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.protocol.peer.record_table.records import INSTALL, INSTALL_NEWS
 from gossamer.protocol.peer.settings import config
@@ -101,7 +101,7 @@ async def test_a_flood_of_subscriptions_from_a_peer_is_dropped_and_harms_nobody(
         dropped = first.counters.dropped["flood"]
         print(f"{records} records, {dropped} dropped, {growth} bytes more")
         assert growth < GROWTH_BYTES
-        assert dropped >= records - (ROUNDS + 2) * (A_ROUND[INSTALL] + A_ROUND[INSTALL_NEWS])
+        assert dropped >= records - (ROUNDS + 2) * (PER_ROUND[INSTALL] + PER_ROUND[INSTALL_NEWS])
         assert dropped > records / 3
         late = others[1].subscribe("price > 500")
         await rounds_pass(*crowd.peers.values(), rounds=8)

@@ -20,7 +20,7 @@ import trio
 
 from gossamer.node.broker.links.wire import SCOT_FRAMES
 from gossamer.node.local.frames import LOCAL_TYPES
-from gossamer.node.peer.assembly import Parts
+from gossamer.node.peer.assembly import Dependencies
 from gossamer.node.peer.frames.wire import frame_types
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import Descriptor, sign_descriptor
@@ -92,7 +92,7 @@ class Overheard:
 
     frames: dict[tuple[str, int], list[tuple[int, Frame]]] = attrs.field(factory=dict)
 
-    def listen_to(self, key: int, parts: Parts) -> Parts:
+    def listen_to(self, key: int, dependencies: Dependencies) -> Dependencies:
         """The same peer, overheard."""
 
         def note(data: bytes) -> bytes:
@@ -103,7 +103,7 @@ class Overheard:
                     kept.append((key, frame))
             return data
 
-        return tampered(parts, note)
+        return tampered(dependencies, note)
 
     def as_sent_by(self, speaker: Member) -> list[Frame]:
         """The same as ``speaker`` would send it: where others speak of themselves, it does."""
@@ -239,9 +239,11 @@ async def test_no_frame_harms_a_running_peer_and_bad_ones_cost_the_connection(
     """The peer goes on taking part in the overlay, and its memory does not grow."""
     overheard, door = Overheard(), Door()
 
-    def change(key: int, parts: Parts) -> Parts:
-        parts = attrs.evolve(parts, settings=SETTINGS)
-        return door.open(parts) if key == target_key else overheard.listen_to(key, parts)
+    def change(key: int, dependencies: Dependencies) -> Dependencies:
+        dependencies = attrs.evolve(dependencies, settings=SETTINGS)
+        return (
+            door.open(dependencies) if key == target_key else overheard.listen_to(key, dependencies)
+        )
 
     target_key = cluster.first.identity.key
     async with member_peers(cluster, 4, change=change) as crowd:

@@ -16,8 +16,8 @@ import attrs
 import pytest
 import trio
 
-from gossamer.node.peer.assembly import Parts
-from gossamer.node.peer.load.rate_limits import A_ROUND
+from gossamer.node.peer.assembly import Dependencies
+from gossamer.node.peer.load.rate_limits import PER_ROUND
 from gossamer.node.peer.peer import Subscription
 from gossamer.protocol.peer.record_table.records import SAMPLE_REQUEST
 from gossamer.protocol.peer.settings import config
@@ -107,13 +107,13 @@ async def overlay(cluster: MadeCluster, league: League | None) -> AsyncIterator[
     liars: set[int] = set()
     crowds: list[MemberPeers] = []
 
-    def change(key: int, parts: Parts) -> Parts:
-        parts = attrs.evolve(parts, settings=SETTINGS)
+    def change(key: int, dependencies: Dependencies) -> Dependencies:
+        dependencies = attrs.evolve(dependencies, settings=SETTINGS)
         members = crowds[0].members
         if len(members) % (PEERS // LIARS) or len(liars) == LIARS:
-            return parts
+            return dependencies
         liars.add(key)
-        return parts if league is None else Liar(league, members[key]).change(parts)
+        return dependencies if league is None else Liar(league, members[key]).change(dependencies)
 
     async with member_peers(cluster, 0, change=change) as crowd:
         crowds.append(crowd)
@@ -166,5 +166,5 @@ async def test_one_peer_fills_no_view_by_asking_for_exchange_after_exchange(
                 )
             await attack.send("ping", number=1)
             await attack.next_frame("pong")
-            assert asked - 2 * A_ROUND[SAMPLE_REQUEST] <= first.counters.dropped["flood"]
-            assert first.counters.dropped["flood"] <= asked - A_ROUND[SAMPLE_REQUEST]
+            assert asked - 2 * PER_ROUND[SAMPLE_REQUEST] <= first.counters.dropped["flood"]
+            assert first.counters.dropped["flood"] <= asked - PER_ROUND[SAMPLE_REQUEST]

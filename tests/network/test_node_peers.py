@@ -157,8 +157,8 @@ async def test_peers_without_certificates_find_each_other_on_loopback(tmp_path: 
         peers: list[Peer] = []
         for name in ("a", "b", "c"):
             (tmp_path / name).mkdir()
-            contacts = peers[0].addresses if peers else ()
-            config = config_of(tmp_path / name, contacts, plain=True)
+            bootstrap = peers[0].addresses if peers else ()
+            config = config_of(tmp_path / name, bootstrap, plain=True)
             peers.append(await stack.enter_async_context(open_peer(config)))
             await peers[-1].ready()
         events = peers[2].subscribe('symbol startswith "I"')

@@ -40,7 +40,8 @@ def publish_until(shell: Shell, folder: str, subscriber: subprocess.Popen[str], 
     raise AssertionError("nothing arrived")
 
 
-def test_five_commands_make_a_cluster_of_three_in_which_events_arrive(shell: Shell) -> None:
+def test_five_commands_make_a_cluster_of_three_in_which_events_arrive(tmp_path: Path) -> None:
+    shell = Shell(tmp_path, forks=False)
     said = shell.ok("node", "init", "demo", "--peers", "3", "--port", str(free_ports(3)))
     command = said.splitlines()[-1].removeprefix("now: gossamer ").split()
     assert command == ["node", "run", "demo/peer1", "demo/peer2", "demo/peer3"]

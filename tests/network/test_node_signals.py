@@ -22,7 +22,7 @@ QUIET = ("--set", "discovery.multicast=false")
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
-    return Shell(tmp_path)
+    return Shell(tmp_path, forks=False)
 
 
 @contextmanager

@@ -102,7 +102,7 @@ async def test_somebody_else_answers(make: MakeTransport) -> None:
     async with crowd(make) as people:
         one = await people.add(1)
         await people.add(2)
-        people.book[3] = people.book[2]
+        people.addresses[3] = people.addresses[2]
         with pytest.raises(PeerUnreachable, match="it is peer 2, expected peer 3"):
             await one.pool.connect(3)
         assert len(one.pool) == 0
@@ -114,8 +114,8 @@ async def test_one_address_of_several_is_enough(make: MakeTransport) -> None:
         await dead.pool.close()
         with pytest.raises(PeerUnreachable):
             await one.pool.connect(3)
-        people.book[2] = [*people.book[3], *people.book[2]]
-        assert len(people.book[2]) == 2
+        people.addresses[2] = [*people.addresses[3], *people.addresses[2]]
+        assert len(people.addresses[2]) == 2
         await one.pool.send(2, message(b"hello"))
         await two.heard.until(lambda: bool(two.heard.frames))
         assert two.heard.bodies == [b"hello"]
@@ -124,7 +124,7 @@ async def test_one_address_of_several_is_enough(make: MakeTransport) -> None:
 async def test_a_peer_is_met_by_its_address_alone(make: MakeTransport) -> None:
     async with crowd(make) as people:
         one, two = await people.add(1), await people.add(2)
-        addresses, met = people.book.pop(2), []
+        addresses, met = people.addresses.pop(2), []
         for _ in range(2):
             identity = await one.pool.meet(addresses, met.append)
             assert identity.key == 2
@@ -142,7 +142,7 @@ async def test_nobody_is_met_where_nobody_listens(make: MakeTransport) -> None:
         await dead.pool.close()
         met: list[Admitted] = []
         with pytest.raises(PeerUnreachable):
-            await one.pool.meet(people.book[2], met.append)
+            await one.pool.meet(people.addresses[2], met.append)
         assert not met
         assert one.pool.dials == one.pool.dials_failed == 1
 
@@ -154,7 +154,7 @@ async def test_whoever_is_not_wanted_after_all_is_not_connected(make: MakeTransp
     async with crowd(make) as people:
         one, _ = await people.add(1), await people.add(2)
         with pytest.raises(CapacityError):
-            await one.pool.meet(people.book[2], refuse)
+            await one.pool.meet(people.addresses[2], refuse)
         assert len(one.pool) == 0
 
 
@@ -203,8 +203,8 @@ async def test_a_closed_pool_leaves_nothing_open(make: MakeTransport) -> None:
         await one.heard.until(lambda: bool(one.heard.downs))
         assert len(one.pool) == len(two.pool) == 0
         assert one.heard.downs[0][1].cause is Cause.SHUTDOWN
-        again = await people.add(2, people.book[2][0])
-        assert people.book[2] == [again.pool.listeners[0].address], "its address is free again"
+        again = await people.add(2, people.addresses[2][0])
+        assert people.addresses[2] == [again.pool.listeners[0].address], "its address is free again"
 
 
 async def test_a_bad_frame_ends_the_connection_and_not_the_peer(make: MakeTransport) -> None:
@@ -248,7 +248,7 @@ async def test_an_address_in_use_is_named(make: MakeTransport) -> None:
     async with crowd(make) as people:
         await people.add(1)
         transport = make(2, Limits())
-        (taken,) = people.book[1]
+        (taken,) = people.addresses[1]
         with pytest.raises(ListenFailed, match=rf"cannot listen on .*{taken.port}.* in use"):
             await transport.listen([LOOPBACK, taken])
 

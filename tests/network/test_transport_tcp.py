@@ -18,7 +18,7 @@ from gossamer.node.transport.base.base import Address, Admitted, Transport
 from gossamer.node.transport.base.frames import FrameReader
 from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.handshake import introduce
-from gossamer.node.transport.streams.non_blocking import PromptStream, TcpStream
+from gossamer.node.transport.streams.non_blocking import NonBlockingStream, TcpStream
 from gossamer.node.transport.streams.tls import TlsStream
 from gossamer.node.transport.tcp import Credentials, TcpTransport
 from support.other_hosts import from_host
@@ -372,7 +372,7 @@ async def test_credentials_may_be_renewed_while_listening() -> None:
         await trio.aclose_forcefully(admitted.stream)
 
 
-class Morsels(PromptStream):
+class Morsels(NonBlockingStream):
     """A stream that takes nothing at once, and delivers a few bytes at a time."""
 
     def __init__(self, stream: trio.abc.Stream) -> None:

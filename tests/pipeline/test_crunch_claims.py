@@ -1,4 +1,4 @@
-"""Claims judged over seeds: the verdicts of the figures, with intervals."""
+"""Claims checked over seeds: the verdicts of the figures, with intervals."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ def swept(folder: Path, seeds: Sequence[int]) -> tuple[list[Run], list[Value]]:
 
 def test_a_claim_is_judged_with_student_s_interval_of_a_mean(tmp_path: Path) -> None:
     runs, values = swept(tmp_path, seeds=(1, 2, 3, 4, 5))
-    (judged,) = check_claims(["V3"], runs, values)
-    assert (judged.claim.id, judged.claim.verdict, judged.seeds) == ("V3", "holds", 5)
-    rows = {check.name: (check, low, high) for check, low, high in judged.rows()}
+    (checked,) = check_claims(["V3"], runs, values)
+    assert (checked.claim.id, checked.claim.verdict, checked.seeds) == ("V3", "holds", 5)
+    rows = {check.name: (check, low, high) for check, low, high in checked.rows()}
     there = np.array([one.value for one in values if "-1000-baseline-random" in one.run])
     check, low, high = rows["baseline, random at 1,000 nodes"]
     assert check.value == pytest.approx(there.mean())
@@ -76,16 +76,16 @@ def test_a_claim_is_judged_with_student_s_interval_of_a_mean(tmp_path: Path) -> 
 def test_a_value_out_of_bounds_decides(tmp_path: Path) -> None:
     runs, values = swept(tmp_path, seeds=(1, 2))
     high = [attrs.evolve(one, value=0.9) if "vinifera-random" in one.run else one for one in values]
-    (judged,) = check_claims(["V3"], runs, high)
-    assert judged.claim.verdict == "differs"
-    assert "Vinifera, random at 1,000 nodes 90.0 %" in judged.claim.reason
-    assert "nan" not in judged.claim.reason
+    (checked,) = check_claims(["V3"], runs, high)
+    assert checked.claim.verdict == "differs"
+    assert "Vinifera, random at 1,000 nodes 90.0 %" in checked.claim.reason
+    assert "nan" not in checked.claim.reason
 
 
 def test_one_seed_has_no_interval(tmp_path: Path) -> None:
-    (judged,) = check_claims(["V3"], *swept(tmp_path, seeds=(1,)))
-    assert judged.seeds == 1
-    assert all(math.isnan(end) for ends in judged.ends for end in ends)
+    (checked,) = check_claims(["V3"], *swept(tmp_path, seeds=(1,)))
+    assert checked.seeds == 1
+    assert all(math.isnan(end) for ends in checked.ends for end in ends)
 
 
 def test_runs_that_decide_have_to_be_there(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import gossamer.spark.workload.parts as parts
+import gossamer.spark.workload.row_files as parts
 import gossamer.spark.workload.writing as writing
 from gossamer.sim.churn import read_trace
 from gossamer.sim.results.results import ResultsError
@@ -28,7 +28,7 @@ from gossamer.spark.crunch.folders import find_runs
 from gossamer.spark.crunch.workloads import workload_rows
 from gossamer.spark.errors import JobError
 from gossamer.spark.workload.checks import Check
-from gossamer.spark.workload.parts import write_row_table
+from gossamer.spark.workload.row_files import write_row_table
 from gossamer.spark.workload.writing import write_workload
 
 WISHES = {

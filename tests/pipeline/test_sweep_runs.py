@@ -256,14 +256,16 @@ def test_points_that_share_a_memory_wait_for_each_other(
         available = 4 * gib
 
     monkeypatch.setattr(running.psutil, "virtual_memory", Memory)
-    hands = running._Hands(None, points(9, gib), tmp_path, SweepOptions(at_once=8))
+    runner = running._PointRunner(None, points(9, gib), tmp_path, SweepOptions(at_once=8))
     waiting = list(points(9, gib).points)
-    assert len(hands._next(waiting, [], 0)) == 1
-    assert len(hands._next(waiting, [], 1)) == 3
+    assert len(runner._next(waiting, [], 0)) == 1
+    assert len(runner._next(waiting, [], 1)) == 3
     large = list(points(2, 9 * gib).points)
-    assert len(hands._next(large, [], 1)) == 1
-    assert hands._next(large, waiting[:1], 1) == []
-    alone = running._Hands(None, points(9), tmp_path, SweepOptions(at_once=8, shares_memory=False))
+    assert len(runner._next(large, [], 1)) == 1
+    assert runner._next(large, waiting[:1], 1) == []
+    alone = running._PointRunner(
+        None, points(9), tmp_path, SweepOptions(at_once=8, shares_memory=False)
+    )
     assert len(alone._next(waiting, [], 0)) == 8
 
 

@@ -9,20 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.protocol.kernel.records import KIND, make_outbox
+from gossamer.protocol.kernel.records import FROM, KIND, TO, UNREACHABLE, Words, make_outbox
 from gossamer.protocol.kernel.rules import use_compiled
-from gossamer.protocol.peer.record_table.records import SAMPLE_REPLY, SAMPLE_REQUEST, SAMPLE_TIMER
+from gossamer.protocol.peer.record_table.records import SAMPLE_TIMER
 from gossamer.protocol.peer.sampling.sampler import (
-    CYCLON,
-    NEWSCAST,
+    RULES,
     SamplerState,
-    pack,
     sample_hint,
-    sample_on_reply,
-    sample_on_request,
-    sample_on_timer,
-    sample_on_unreachable,
+    sample_step,
 )
+from gossamer.protocol.peer.settings.config import SAMPLERS
 from gossamer.sim.engine.cycle_engine import CycleEngine, give_no_hint, make_network
 from support.sampling_runs import (
     STATE_ARRAYS,
@@ -32,13 +28,11 @@ from support.sampling_runs import (
     ring_sampler,
     run_cycle,
     states_equal,
-    step_of,
     take,
     timer_record,
     written,
 )
 
-KINDS = [CYCLON, NEWSCAST]
 SEEDS = st.integers(-(2**63), 2**63 - 1)
 UNTIMED = settings(deadline=None, max_examples=25)
 POISON = 0x5A5A5A5A5A5A
@@ -50,7 +44,7 @@ def compiled_run(sampler: SamplerState, down: set[int], cycles: int, hint: bool)
     network.alive[list(down)] = False
     engine = CycleEngine(
         sampler,
-        step_of(sampler),
+        sample_step,
         (SAMPLE_TIMER,),
         network,
         seed=9,
@@ -65,15 +59,15 @@ def compiled_run(sampler: SamplerState, down: set[int], cycles: int, hint: bool)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("profile_words", [0, 2])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", SAMPLERS)
 @given(seed=SEEDS, nodes=st.integers(2, 40), view_size=st.integers(1, 12), data=st.data())
 @settings(deadline=None, max_examples=8)
 def test_compiled_and_interpreted_runs_are_equal_bit_for_bit(
-    kind: int, profile_words: int, seed: int, nodes: int, view_size: int, data: st.DataObject
+    name: str, profile_words: int, seed: int, nodes: int, view_size: int, data: st.DataObject
 ) -> None:
     shuffle = data.draw(st.integers(1, view_size))
     down = data.draw(st.sets(st.integers(0, nodes - 1), max_size=nodes // 3))
-    compiled = ring_sampler(nodes, kind, view_size, shuffle, profile_words, seed)
+    compiled = ring_sampler(nodes, name, view_size, shuffle, profile_words, seed)
     interpreted = copy.deepcopy(compiled)
     engine = compiled_run(compiled, down, cycles=5, hint=True)
     for now in range(5):
@@ -84,21 +78,21 @@ def test_compiled_and_interpreted_runs_are_equal_bit_for_bit(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_hints_change_nothing(kind: int) -> None:
-    with_hints = ring_sampler(64, kind, 8, 4, 1, seed=2)
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_hints_change_nothing(name: str) -> None:
+    with_hints = ring_sampler(64, name, 8, 4, 1, seed=2)
     without = copy.deepcopy(with_hints)
     compiled_run(with_hints, {3, 4}, cycles=10, hint=True)
     compiled_run(without, {3, 4}, cycles=10, hint=False)
     assert states_equal(with_hints, without)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", SAMPLERS)
 @given(seed=SEEDS, cycles=st.integers(1, 6), nodes=st.integers(2, 30), view=st.integers(1, 10))
 @UNTIMED
-def test_views_stay_sound(kind: int, seed: int, cycles: int, nodes: int, view: int) -> None:
+def test_views_stay_sound(name: str, seed: int, cycles: int, nodes: int, view: int) -> None:
     """Nobody holds itself or anybody twice; used slots lead; profiles stay with their owners."""
-    sampler = ring_sampler(nodes, kind, view, max(1, view // 2), 2, seed)
+    sampler = ring_sampler(nodes, name, view, max(1, view // 2), 2, seed)
     alive = np.ones(nodes, bool)
     alive[nodes // 2] = False
     order = np.arange(nodes)
@@ -112,69 +106,60 @@ def test_views_stay_sound(kind: int, seed: int, cycles: int, nodes: int, view: i
         assert (sampler.views[p, len(held) :] == -1).all()
         expected = profile_of(np.array(handles, np.int64), 2)
         np.testing.assert_array_equal(sampler.view_profile[p, : len(held)], expected)
-        if kind == NEWSCAST:
+        if name == "newscast":
             assert held == sorted(held, key=lambda descriptor: -descriptor[0])
             assert all(freshness <= now for freshness, _ in held)
 
 
-def handle_record(sampler: SamplerState, p: int, now: int, kind: int, words: object) -> list:
+def handle_record(sampler: SamplerState, p: int, now: int, words: Words) -> list[list[int]]:
     """Hand row p a record through the interface that layers above use."""
     out = make_outbox(4096)
-    if kind == SAMPLE_TIMER:
-        sample_on_timer(sampler, p, now, out)
-    elif kind == SAMPLE_REQUEST:
-        sample_on_request(sampler, p, now, words, 0, out)
-    elif kind == SAMPLE_REPLY:
-        sample_on_reply(sampler, p, now, words, 0, out)
-    else:
-        sample_on_unreachable(sampler, p, now, words, 0)
+    sample_step(sampler, p, now, words.copy(), 0, out)
     return [list(r) for r in written(out)]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("compiled", [False, True])
-@pytest.mark.parametrize("kind", KINDS)
-def test_rules_touch_their_own_row_only(kind: int, compiled: bool) -> None:
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_rules_touch_their_own_row_only(name: str, compiled: bool) -> None:
     """With every other row poisoned a rule does and writes the same, and leaves the poison."""
-    (request,) = take(ring_sampler(6, kind, 4, 3, 1, seed=4), 1, timer_record(1), now=3)
-    reply = request.copy()
-    reply[KIND] = SAMPLE_REPLY
-    returned = record(SAMPLE_REQUEST + (1 << 20), 2, 0, [1, pack(0, 0), 0])
-    for record_kind, words in [
-        (SAMPLE_TIMER, timer_record(0)),
-        (SAMPLE_REQUEST, request),
-        (SAMPLE_REPLY, reply),
-        (returned[KIND], returned),
-    ]:
-        clean = ring_sampler(6, kind, 4, 3, 1, seed=4)
+    sent = take(ring_sampler(6, name, 4, 3, 1, seed=4), 1, timer_record(1), now=3)
+    records = [timer_record(0)]
+    for words in sent:
+        for kind in (*RULES, int(words[KIND]) + UNREACHABLE):
+            records.append(words.copy())
+            records[-1][[KIND, TO, FROM]] = kind, 0 if kind < UNREACHABLE else 2, 1
+    for words in records:
+        clean = ring_sampler(6, name, 4, 3, 1, seed=4)
         poisoned = copy.deepcopy(clean)
-        for name in STATE_ARRAYS:
-            getattr(poisoned, name)[1:] = POISON
+        for array in STATE_ARRAYS:
+            getattr(poisoned, array)[1:] = POISON
         with use_compiled(compiled):
-            expected = handle_record(clean, 0, 3, record_kind, words)
-            found = handle_record(poisoned, 0, 3, record_kind, words)
+            expected = handle_record(clean, 0, 3, words)
+            found = handle_record(poisoned, 0, 3, words)
         assert found == expected
-        for name in STATE_ARRAYS:
-            np.testing.assert_array_equal(getattr(poisoned, name)[0], getattr(clean, name)[0], name)
-            assert (getattr(poisoned, name)[1:] == POISON).all(), name
+        for array in STATE_ARRAYS:
+            found_row, expected_row = getattr(poisoned, array)[0], getattr(clean, array)[0]
+            np.testing.assert_array_equal(found_row, expected_row, array)
+            assert (getattr(poisoned, array)[1:] == POISON).all(), array
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", SAMPLERS)
 @given(
-    record_kind=st.sampled_from([SAMPLE_REQUEST, SAMPLE_REPLY]),
+    record_kind=st.sampled_from(sorted(RULES)),
     count=st.integers(-2, 8),
     body=st.lists(st.integers(-(2**63), 2**63 - 1), max_size=16),
     now=st.integers(0, 1 << 20),
 )
 @settings(deadline=None, max_examples=200)
 def test_no_record_makes_a_view_unsound(
-    kind: int, record_kind: int, count: int, body: list[int], now: int
+    name: str, record_kind: int, count: int, body: list[int], now: int
 ) -> None:
     """Whatever words arrive, the view holds at most C plain descriptors and not its owner."""
-    sampler = ring_sampler(6, kind, 4, 3, 1, seed=4)
+    sampler = ring_sampler(6, name, 4, 3, 1, seed=4)
     take(sampler, 0, record(record_kind, 0, 2, [count, *body]), now)
     held = descriptors_of(sampler, 0)
     assert 0 not in [handle for _, handle in held]
     assert (sampler.views[0, len(held) :] == -1).all()
-    assert all(0 <= freshness < 1 << 30 for freshness, _ in held)
+    assert all(0 <= freshness < 1 << 29 for freshness, _ in held)
     take(sampler, 0, timer_record(0), now + 1)

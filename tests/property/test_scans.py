@@ -41,12 +41,12 @@ from gossamer.protocol.peer.rendezvous.routing import slots_around
 from gossamer.protocol.peer.sampling.descriptors import (
     EMPTY,
     OFFERED,
-    make_sampler,
     move,
     seat,
     swap,
     write_slots,
 )
+from gossamer.protocol.peer.sampling.sampler import make_sampler
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.links import (
@@ -419,7 +419,7 @@ def test_descriptors_are_moved_swapped_and_seated_alike(
     new = np.arange(7, dtype=np.int64)
 
     def change(seen: Callable[[Any], Any], rule: Rule, arguments: tuple[Any, ...]) -> list[Any]:
-        v = make_sampler(2, 0, VIEW, VIEW, profile, 1)
+        v = make_sampler(2, "cyclon", VIEW, VIEW, profile, 1)
         v.views[:], v.view_profile[:] = view[0], view[1][:, :, :profile]
         rule(seen(v), 1, *arguments)
         return [v.views.tolist(), v.view_profile.tolist()]
@@ -438,7 +438,7 @@ def test_slots_are_written_alike(
     end = min(begin + length, VIEW)
 
     def write(seen: Callable[[Any], Any]) -> list[int]:
-        v = make_sampler(2, 0, VIEW, VIEW, profile, 1)
+        v = make_sampler(2, "cyclon", VIEW, VIEW, profile, 1)
         v.views[:], v.view_profile[:] = view[0], view[1][:, :, :profile]
         words = np.full(2 + VIEW * (1 + PROFILE), -7, np.int64)
         write_slots(seen(v), 1, begin, end, seen(words), 2)

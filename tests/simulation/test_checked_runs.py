@@ -12,7 +12,7 @@ import pytest
 
 from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.record_table.records import OVERLAY_TIMER, SAMPLE_TIMER
-from gossamer.protocol.peer.sampling.sampler import CYCLON, NEWSCAST
+from gossamer.protocol.peer.sampling.sampler import sample_step
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.state import make_state
@@ -25,7 +25,7 @@ from gossamer.sim.engine.link_conditions import make_link_conditions
 from gossamer.sim.studies.peers.running.collector import make_collector, observe
 from support.checkout import ROOT
 from support.overlays import arrays_of, converged, random_identifiers, subscribe_to_box
-from support.sampling_runs import ring_sampler, step_of
+from support.sampling_runs import ring_sampler
 
 NODES, CYCLES, SEED = 12, 5, 5
 PUSH_SUM = ROOT / "examples" / "push_sum" / "push_sum.py"
@@ -112,15 +112,15 @@ def test_peers_do_the_same_checked_and_compiled(engine: Any, preset: str) -> Non
 
 
 @ENGINES
-@pytest.mark.parametrize("kind", [CYCLON, NEWSCAST])
-def test_samplers_do_the_same_checked_and_compiled(engine: Any, kind: int) -> None:
+@pytest.mark.parametrize("name", config.SAMPLERS)
+def test_samplers_do_the_same_checked_and_compiled(engine: Any, name: str) -> None:
     found = []
     for debug in (True, False):
-        sampler = ring_sampler(NODES, kind, 6, 3, 2, SEED)
+        sampler = ring_sampler(NODES, name, 6, 3, 2, SEED)
         network = make_network(NODES)
         made = engine(
             sampler,
-            step_of(sampler),
+            sample_step,
             (SAMPLE_TIMER,),
             network,
             SEED,

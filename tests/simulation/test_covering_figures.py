@@ -13,7 +13,7 @@ import pytest
 
 from gossamer.sim.figures import FIGURES
 from gossamer.sim.figures.common.claims import COUNT, MILLISECONDS, SECONDS, SHARE, Check
-from gossamer.sim.figures.covering.figures import PARTS
+from gossamer.sim.figures.covering.figures import EXPERIMENTS
 from gossamer.sim.figures.covering.storms.runs import GROUPS, delay_groups
 from gossamer.sim.figures.covering.storms.storms import STORMS
 from gossamer.sim.figures.covering.storms.studies import FULL, QUICK, plan_storms
@@ -33,7 +33,7 @@ PLOTS = (
 def reproduced(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a quick run of the controlled scenarios and Table II."""
     out = tmp_path_factory.mktemp("figures") / "covering"
-    FIGURES["covering"](out, quick=True, processes=1, parts=(TABLE, STORMS))
+    FIGURES["covering"](out, quick=True, processes=1, experiments=(TABLE, STORMS))
     return out
 
 
@@ -91,7 +91,7 @@ def test_quick_values_are_in_their_bands(
 
 
 def test_every_claim_about_brokers_has_a_part_of_its_own() -> None:
-    claims = [claim for part in PARTS for claim in part.claims]
+    claims = [claim for part in EXPERIMENTS for claim in part.claims]
     assert len(set(claims)) == len(claims)
     controlled = {f"P{number}" for number in range(1, 9)} | {f"I{number}" for number in range(1, 5)}
     assert set(claims) >= controlled

@@ -31,7 +31,7 @@ PLOTS = (
 def reproduced(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a quick run."""
     out = tmp_path_factory.mktemp("figures") / "covering"
-    FIGURES["covering"](out, quick=True, processes=1, parts=(MOBILE, WORKFLOWS))
+    FIGURES["covering"](out, quick=True, processes=1, experiments=(MOBILE, WORKFLOWS))
     return out
 
 

@@ -13,13 +13,9 @@ from gossamer.protocol.kernel.struct import Struct
 from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.record_table.records import SAMPLE_TIMER
 from gossamer.protocol.peer.sampling.sampler import (
-    CYCLON,
-    NEWSCAST,
-    cyclon_hint,
-    cyclon_step,
     make_sampler,
-    newscast_hint,
-    newscast_step,
+    sample_hint,
+    sample_step,
 )
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.space.ring import RING_MASK
@@ -121,20 +117,18 @@ class Pair:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("reports", [True, False])
-@pytest.mark.parametrize(
-    ("kind", "step", "hint"),
-    [(CYCLON, cyclon_step, cyclon_hint), (NEWSCAST, newscast_step, newscast_hint)],
-    ids=["cyclon", "newscast"],
-)
-def test_engines_agree_on_a_bare_sampler(kind: int, step: Rule, hint: Rule, reports: bool) -> None:
+@pytest.mark.parametrize("name", config.SAMPLERS)
+def test_engines_agree_on_a_bare_sampler(name: str, reports: bool) -> None:
     """Also when only one of them gives hints, which change nothing."""
 
     def make() -> Any:
-        sampler = make_sampler(NODES, kind, 20, 8, 2, SEED)
+        sampler = make_sampler(NODES, name, 20, 8, 2, SEED)
         fill_random_views(sampler, np.ones(NODES, np.bool_), SEED, 5)
         return sampler
 
-    pair = Pair(make, step, (SAMPLE_TIMER,), 1 << 10, hint, reports_unreachable=reports)
+    pair = Pair(
+        make, sample_step, (SAMPLE_TIMER,), 1 << 10, sample_hint, reports_unreachable=reports
+    )
     for cycle in range(CYCLES):
         if cycle == CYCLES // 2:
             pair.take_down(np.arange(0, NODES, 7))

@@ -13,13 +13,14 @@ import pytest
 
 from gossamer.protocol.peer.record_table.records import SAMPLE_TIMER
 from gossamer.protocol.peer.sampling.sampler import (
-    CYCLON,
     EMPTY,
-    NEWSCAST,
     SamplerState,
     make_sampler,
     sample_hint,
+    sample_step,
 )
+from gossamer.protocol.peer.settings.config import SAMPLERS
+from gossamer.sim.bench.sampler_quality import Overlay
 from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
 from gossamer.sim.engine.initialisers import fill_random_views, join_via
 from gossamer.sim.studies.peers.measuring.graph_measures import (
@@ -29,17 +30,15 @@ from gossamer.sim.studies.peers.measuring.graph_measures import (
     undirected_view_graph,
     view_edges,
 )
-from support.sampling_runs import descriptors_of, step_of
+from support.sampling_runs import descriptors_of
 
 
-def overlay(kind: int, nodes: int, cycles: int, seed: int) -> CycleEngine:
+def overlay(name: str, nodes: int, cycles: int, seed: int) -> CycleEngine:
     """An overlay run from random views."""
-    sampler = make_sampler(nodes, kind, 20, 8, 0, seed)
+    sampler = make_sampler(nodes, name, 20, 8, 0, seed)
     network = make_network(nodes)
     fill_random_views(sampler, network.alive, seed, 20)
-    engine = CycleEngine(
-        sampler, step_of(sampler), (SAMPLE_TIMER,), network, seed, hint=sample_hint
-    )
+    engine = CycleEngine(sampler, sample_step, (SAMPLE_TIMER,), network, seed, hint=sample_hint)
     for _ in range(cycles):
         engine.run_cycle()
     return engine
@@ -47,19 +46,19 @@ def overlay(kind: int, nodes: int, cycles: int, seed: int) -> CycleEngine:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "clustered", "deviation", "path"),
-    [(NEWSCAST, 0.294, 8.34, 4.41), (CYCLON, 0.0004, 1.354, 3.52)],
+    ("name", "clustered", "deviation", "path"),
+    [("newscast", 0.294, 8.34, 4.41), ("cyclon", 0.0004, 1.354, 3.52)],
 )
 def test_a_large_overlay_has_the_reference_values(
-    kind: int, clustered: float, deviation: float, path: float
+    name: str, clustered: float, deviation: float, path: float
 ) -> None:
     seed = 1
-    engine = overlay(kind, 100_000, 40, seed)
+    engine = overlay(name, 100_000, 40, seed)
     alive = engine.network.alive
     graph = undirected_view_graph(engine.state, alive)
     sample = np.arange(0, 100_000, 50)
     found = clustering(graph, sample)
-    band = {"abs": 0.0002} if kind == CYCLON else {"rel": 0.02}
+    band = {"abs": 0.0002} if name == "cyclon" else {"rel": 0.02}
     assert found == pytest.approx(clustered, **band), f"seed {seed}"
     degrees = in_degrees(engine.state, alive)
     assert degrees.mean() == pytest.approx(20, rel=0.0001), f"seed {seed}"
@@ -70,7 +69,7 @@ def test_a_large_overlay_has_the_reference_values(
 def test_a_small_newscast_overlay_clusters_alike() -> None:
     """Newscast's clustering and in-degrees hardly depend on the number of nodes."""
     seed = 3
-    engine = overlay(NEWSCAST, 4000, 40, seed)
+    engine = overlay("newscast", 4000, 40, seed)
     graph = undirected_view_graph(engine.state, engine.network.alive)
     degrees = in_degrees(engine.state, engine.network.alive)
     assert clustering(graph) == pytest.approx(0.294, rel=0.04), f"seed {seed}"
@@ -79,18 +78,18 @@ def test_a_small_newscast_overlay_clusters_alike() -> None:
 
 def test_cyclon_in_degrees_stay_far_closer_than_random() -> None:
     seed = 3
-    engine = overlay(CYCLON, 4000, 40, seed)
+    engine = overlay("cyclon", 4000, 40, seed)
     degrees = in_degrees(engine.state, engine.network.alive)
-    random = in_degrees(overlay(CYCLON, 4000, 0, seed).state, engine.network.alive)
+    random = in_degrees(overlay("cyclon", 4000, 0, seed).state, engine.network.alive)
     assert random.std() == pytest.approx(np.sqrt(20), rel=0.05)
     assert degrees.std() < 0.45 * random.std(), f"seed {seed}"
 
 
-@pytest.mark.parametrize("kind", [NEWSCAST, CYCLON])
-def test_failed_nodes_leave_the_views(kind: int) -> None:
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_failed_nodes_leave_the_views(name: str) -> None:
     """After half the nodes fail their descriptors go, and the rest stay connected."""
     seed = 5
-    engine = overlay(kind, 2000, 20, seed)
+    engine = overlay(name, 2000, 20, seed)
     engine.network.alive[::2] = False
     for _ in range(40):
         engine.run_cycle()
@@ -102,10 +101,10 @@ def test_failed_nodes_leave_the_views(kind: int) -> None:
     assert np.isfinite(mean_path_length(graph, np.array([0]))), f"seed {seed}"
 
 
-@pytest.mark.parametrize("kind", [NEWSCAST, CYCLON])
-def test_nodes_that_join_through_one_contact_are_mixed_in(kind: int) -> None:
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_nodes_that_join_through_one_contact_are_mixed_in(name: str) -> None:
     seed = 7
-    engine = overlay(kind, 1000, 10, seed)
+    engine = overlay(name, 1000, 10, seed)
     for p in range(500):
         join_via(engine.state, p, engine.cycle, 999)
     for _ in range(20):
@@ -114,7 +113,7 @@ def test_nodes_that_join_through_one_contact_are_mixed_in(kind: int) -> None:
 
 
 def test_random_views_are_distinct_others_that_are_up() -> None:
-    sampler = make_sampler(60, CYCLON, 20, 8, 1, seed=1)
+    sampler = make_sampler(60, "cyclon", 20, 8, 1, seed=1)
     sampler.profile[:, 0] = np.arange(60) * 10
     alive = np.arange(60) % 3 != 0
     fill_random_views(sampler, alive, seed=4, count=12)
@@ -127,20 +126,20 @@ def test_random_views_are_distinct_others_that_are_up() -> None:
 
 
 def test_random_views_of_a_small_population_hold_everybody_else() -> None:
-    sampler = make_sampler(6, NEWSCAST, 20, 8, 0, seed=1)
+    sampler = make_sampler(6, "newscast", 20, 8, 0, seed=1)
     fill_random_views(sampler, np.arange(6) < 4, seed=4, count=20)
     assert sorted(handle for _, handle in descriptors_of(sampler, 2)) == [0, 1, 3]
 
 
 def test_random_views_refuse_more_than_a_view_holds() -> None:
-    sampler = make_sampler(6, NEWSCAST, 4, 1, 0, seed=1)
+    sampler = make_sampler(6, "newscast", 4, 1, 0, seed=1)
     with pytest.raises(ValueError, match="count is 5, expected 0 to view_size, 4"):
         fill_random_views(sampler, np.ones(6, bool), seed=1, count=5)
 
 
 def worked_example() -> tuple[SamplerState, np.ndarray]:
     """0 holds 1 and 2, 1 holds 2, 2 holds 3, 4 holds 0; 4 is down."""
-    sampler = make_sampler(5, CYCLON, 2, 1, 0, seed=1)
+    sampler = make_sampler(5, "cyclon", 2, 1, 0, seed=1)
     for p, slot, held in [(0, 0, 1), (0, 1, 2), (1, 0, 2), (2, 0, 3), (4, 0, 0)]:
         sampler.views[p, slot] = held
     return sampler, np.array([True, True, True, True, False])
@@ -160,3 +159,21 @@ def test_path_length_is_infinite_across_a_gap() -> None:
     sampler, alive = worked_example()
     alive[2] = False
     assert mean_path_length(undirected_view_graph(sampler, alive), np.array([0])) == np.inf
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_a_broadcast_reaches_nearly_all_nodes_and_fewer_after_failures(name: str) -> None:
+    overlay = Overlay(name, 500, seed=1, view_size=20)
+    overlay.run(20)
+    before = np.mean(overlay.broadcasts(10))
+    assert before > 0.9
+    overlay.fail(0.6)
+    assert 1 / 200 <= overlay.broadcast()[0] <= 1
+    overlay.run(30)
+    assert np.mean(overlay.broadcasts(10)) > 0.7
+
+
+def test_nobody_is_reached_where_nobody_is_known() -> None:
+    overlay = Overlay("cyclon", 10, seed=1, view_size=4)
+    overlay.fail(0.9)
+    assert overlay.broadcast() == (1.0, 0)

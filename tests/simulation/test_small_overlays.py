@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gossamer.protocol.peer.settings.config import SAMPLERS
 from gossamer.sim.churn import ChurnTrace, write_trace
 from gossamer.sim.studies.peers.inputs.scenario import (
     Churn,
@@ -35,7 +36,7 @@ def measures_of(scenario: Scenario) -> dict[str, dict[str, object]]:
 
 
 @pytest.mark.parametrize("engine", ["cycle", "event"])
-@pytest.mark.parametrize("sampler", ["cyclon", "newscast"])
+@pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("nodes", [2, 3, 4, 5])
 def test_every_event_reaches_everybody_in_a_small_overlay(
     nodes: int, sampler: str, engine: str

@@ -9,7 +9,7 @@ from __future__ import annotations
 import attrs
 import cbor2
 
-from gossamer.node.peer.assembly import Parts
+from gossamer.node.peer.assembly import Dependencies
 from gossamer.node.peer.frames.wire import WORD_BYTES
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import Descriptor, sign_descriptor
@@ -73,10 +73,10 @@ class Liar:
     member: Membership
     _made_up: dict[bytes, bytes] = attrs.field(factory=dict)
 
-    def change(self, parts: Parts) -> Parts:
+    def change(self, dependencies: Dependencies) -> Dependencies:
         """The same peer with frames changed on their way out."""
 
-        return tampered(parts, self.rewrite)
+        return tampered(dependencies, self.rewrite)
 
     def rewrite(self, data: bytes) -> bytes:
         """Frames as this liar sends them."""

@@ -10,7 +10,7 @@ import attrs
 import trio
 
 from gossamer.node.discovery.sources import static_peers
-from gossamer.node.peer.assembly import Parts
+from gossamer.node.peer.assembly import Dependencies
 from gossamer.node.security.cluster import Membership
 from gossamer.node.store.writer import StoreWriter
 from gossamer.node.transport.base.base import Address, Transport
@@ -34,7 +34,7 @@ class MemberPeers(MemoryPeers):
     members: dict[int, Membership] = attrs.field(factory=dict)
     offset_s: float = 0.0
     offsets_s: dict[int, float] = attrs.field(factory=dict)
-    change: Callable[[int, Parts], Parts] = lambda _, parts: parts
+    change: Callable[[int, Dependencies], Dependencies] = lambda _, dependencies: dependencies
 
     def now(self, key: int = -1) -> float:
         """Unix seconds, as the peer ``key`` sees them."""
@@ -54,20 +54,20 @@ class MemberPeers(MemoryPeers):
         """Where a member listens."""
         return Address("memory", 1000 + list(self.members).index(key))
 
-    def _parts(self, key: int, writer: StoreWriter) -> Parts:
+    def _dependencies(self, key: int, writer: StoreWriter) -> Dependencies:
         member = self.members[key]
         first = next(iter(self.members))
-        contacts = [] if key == first else [self.address_of(first)]
-        parts = attrs.evolve(
-            super()._parts(key, writer),
+        bootstrap = [] if key == first else [self.address_of(first)]
+        dependencies = attrs.evolve(
+            super()._dependencies(key, writer),
             cluster=member.authority.cluster,
             member=member,
             listen=[self.address_of(key)],
-            sources=lambda _: [static_peers(contacts)],
+            sources=lambda _: [static_peers(bootstrap)],
             now=lambda: self.now(key),
             present=self._present,
         )
-        return self.change(key, parts)
+        return self.change(key, dependencies)
 
     def _present(self, _: Transport, member: Membership) -> None:
         self.members[member.identity.key] = member

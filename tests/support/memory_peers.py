@@ -14,7 +14,7 @@ import trio
 from gossamer.node.config.node import Protocol
 from gossamer.node.discovery.sources import static_peers
 from gossamer.node.peer.assembly import run_peer
-from gossamer.node.peer.dependencies import Parts
+from gossamer.node.peer.dependencies import Dependencies
 from gossamer.node.peer.peer import Peer
 from gossamer.node.store.writer import open_writer
 from gossamer.node.transport.base.base import Address, LocalPeer, Transport, Verify
@@ -69,7 +69,7 @@ class MemoryPeers:
     round_s: float = ROUND_S
     acknowledge_s: float = 10.0
     wrong_s: float = 0.0
-    contacts: Callable[[int], Iterable[int]] = lambda key: [1] if key != 1 else []
+    bootstrap: Callable[[int], Iterable[int]] = lambda key: [1] if key != 1 else []
     peers: dict[int, Peer] = attrs.field(factory=dict)
     _stops: dict[int, trio.Event] = attrs.field(factory=dict)
     _gone: dict[int, trio.Event] = attrs.field(factory=dict)
@@ -85,7 +85,7 @@ class MemoryPeers:
         async with AsyncExitStack() as stack:
             state = open_writer(self.folder / f"{key}.db", aside=at_once)
             writer = await stack.enter_async_context(state)
-            peer = await stack.enter_async_context(run_peer(self._parts(key, writer)))
+            peer = await stack.enter_async_context(run_peer(self._dependencies(key, writer)))
             self.peers[key] = peer
             task_status.started(peer)
             await self._stops[key].wait()
@@ -102,11 +102,11 @@ class MemoryPeers:
         self.network.isolate(key)
         await self.stop(key)
 
-    def _parts(self, key: int, writer: Any) -> Parts:
+    def _dependencies(self, key: int, writer: Any) -> Dependencies:
         def make(me: LocalPeer, verify: Verify) -> Transport:
             return self.network.transport(me, self.limits, verify)
 
-        return Parts(
+        return Dependencies(
             key=key,
             name=f"peer {key}",
             cluster="memory",
@@ -120,7 +120,7 @@ class MemoryPeers:
             listen=[address_of(key)],
             advertise=lambda listening: listening,
             writer=writer,
-            sources=lambda _: [static_peers(map(address_of, self.contacts(key)))],
+            sources=lambda _: [static_peers(map(address_of, self.bootstrap(key)))],
             draws=random.Random(key),
             now=lambda: EPOCH_S + self.wrong_s + trio.current_time(),
         )

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import attrs
 import trio
 
-from gossamer.node.peer.assembly import Parts
+from gossamer.node.peer.assembly import Dependencies
 from gossamer.node.security.cluster import Membership
 from gossamer.node.transport.base.base import (
     Address,
@@ -81,11 +81,11 @@ class Door:
 
     handler: Handler | None = None
 
-    def open(self, parts: Parts) -> Parts:
+    def open(self, dependencies: Dependencies) -> Dependencies:
         """The same peer with this door."""
 
         def make(me: LocalPeer, verify: Verify) -> Transport:
-            transport = parts.make_transport(me, verify)
+            transport = dependencies.make_transport(me, verify)
             listen = transport.listen
 
             async def listen_here(addresses: list[Address]) -> list[Listener]:
@@ -94,7 +94,7 @@ class Door:
             transport.listen = listen_here  # type: ignore[method-assign, assignment]
             return transport
 
-        return attrs.evolve(parts, make_transport=make)
+        return attrs.evolve(dependencies, make_transport=make)
 
     async def bring(self, member: Membership, stream: trio.abc.Stream) -> None:
         """Let the peer serve ``stream`` as that of ``member``, to its end."""

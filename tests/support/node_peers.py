@@ -25,28 +25,28 @@ aside = trio.to_thread.run_sync
 
 
 def config_of(
-    folder: Path, contacts: Sequence[Address] = (), *, plain: bool = False, **protocol: Any
+    folder: Path, bootstrap: Sequence[Address] = (), *, plain: bool = False, **protocol: Any
 ) -> NodeConfig:
-    """A peer on loopback with short rounds that tries ``contacts``; TLS unless ``plain``."""
+    """A peer on loopback with short rounds that tries ``bootstrap``; TLS unless ``plain``."""
     return NodeConfig(
         preset="local",
         identity=Identity(folder=folder),
         listen=Listen(addresses=["127.0.0.1:0"], plain_text=plain),
-        discovery=Discovery(multicast=False, peers=list(map(str, contacts))),
+        discovery=Discovery(multicast=False, peers=list(map(str, bootstrap))),
         protocol=Protocol(peers_expected=8, round_s=ROUND_S, settings=protocol),
         page=Page(enabled=False),
         schema=SCHEMA,
     )
 
 
-def of_member(member: Membership, contacts: Sequence[Address] = (), **protocol: Any) -> NodeConfig:
+def of_member(member: Membership, bootstrap: Sequence[Address] = (), **protocol: Any) -> NodeConfig:
     """The same for a peer that has a certificate."""
-    return config_of(member.folder.path, contacts, **protocol)
+    return config_of(member.folder.path, bootstrap, **protocol)
 
 
-def elsewhere(config: NodeConfig, *contacts: Address) -> NodeConfig:
+def elsewhere(config: NodeConfig, *bootstrap: Address) -> NodeConfig:
     """``config`` with other contacts."""
-    discovery = attrs.evolve(config.discovery, peers=list(map(str, contacts)))
+    discovery = attrs.evolve(config.discovery, peers=list(map(str, bootstrap)))
     return attrs.evolve(config, discovery=discovery)
 
 

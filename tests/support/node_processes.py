@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 
 from attrs import define, field
 
+from support.forked_commands import IS_POSSIBLE, ForkedCommand
 from support.installed_command import write_distribution
 
 COMMAND = (sys.executable, "-m", "gossamer.command.main")
@@ -37,9 +38,11 @@ class Shell:
 
     Attributes:
         folder: the current folder of every command.
+        forks: whether `gossamer` is forked, and not started the long way.
     """
 
     folder: Path
+    forks: bool = True
     _environment: dict[str, str] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -53,13 +56,12 @@ class Shell:
         self, *arguments: str, command: Sequence[str] = COMMAND, **options: Any
     ) -> subprocess.Popen[str]:
         """Start a command, `gossamer` if no other is named."""
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        common: dict[str, Any] = {"cwd": self.folder, "env": self._environment, "text": True}
+        if command is COMMAND and self.forks and IS_POSSIBLE:
+            return ForkedCommand(arguments, **common, **{**pipes, **options})
         return subprocess.Popen(
-            [*command, *arguments],
-            cwd=self.folder,
-            env=self._environment,
-            text=True,
-            preexec_fn=_heed_signals,
-            **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
+            [*command, *arguments], **common, preexec_fn=_heed_signals, **{**pipes, **options}
         )
 
     def run(

@@ -49,13 +49,13 @@ class Host:
     _news: trio.Event = attrs.field(factory=trio.Event)
 
     async def open(
-        self, folders: list[str], contacts: list[str], round_s: float, settings: dict[str, Any]
+        self, folders: list[str], bootstrap: list[str], round_s: float, settings: dict[str, Any]
     ) -> list[str]:
         """Start a peer for each folder; return where they listen."""
         places: list[Peer | None] = [None] * len(folders)
         async with trio.open_nursery() as nursery:
             for place, folder in enumerate(folders):
-                config = _config(Path(folder), contacts, round_s, settings)
+                config = _config(Path(folder), bootstrap, round_s, settings)
                 nursery.start_soon(self._start, config, places, place)
         self.peers = [peer for peer in places if peer is not None]
         return [str(peer.addresses[0]) for peer in self.peers]
@@ -157,14 +157,14 @@ async def _run_peer(config: NodeConfig, task_status: trio.TaskStatus[Peer]) -> N
 
 
 def _config(
-    folder: Path, contacts: list[str], round_s: float, settings: dict[str, Any]
+    folder: Path, bootstrap: list[str], round_s: float, settings: dict[str, Any]
 ) -> NodeConfig:
     delivery = Delivery(**settings.pop("delivery", {}))
     return NodeConfig(
         preset="local",
         identity=Identity(folder=folder),
         listen=Listen(addresses=["127.0.0.1:0"]),
-        discovery=Discovery(multicast=False, peers=contacts),
+        discovery=Discovery(multicast=False, peers=bootstrap),
         protocol=Protocol(round_s=round_s, settings=settings),
         delivery=delivery,
         page=Page(enabled=False),

@@ -69,14 +69,14 @@ class PeerProcesses:
 
     def open(self, round_s: float, settings: Mapping[str, Any]) -> None:
         """Start all peers, which look for the first one."""
-        contacts: list[str] = []
+        bootstrap: list[str] = []
         for process in self.processes:
             folders = list(map(str, process.folders))
-            start = {"contacts": contacts, "round_s": round_s, "settings": dict(settings)}
-            if contacts:
+            start = {"bootstrap": bootstrap, "round_s": round_s, "settings": dict(settings)}
+            if bootstrap:
                 process.ask("open", folders=folders, **start)
             else:
-                contacts = process.call("open", folders=folders, **start)[:1]
+                bootstrap = process.call("open", folders=folders, **start)[:1]
         for process in self.processes[1:]:
             process.answer()
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.records import BODY
+from gossamer.protocol.peer.codec import layouts_of
 from gossamer.protocol.peer.record_table import layouts
-from gossamer.protocol.peer.record_table.records import TABLE
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.descriptor_words import HANDLE_BITS, HANDLE_MASK
 from gossamer.protocol.peer.settings.profile import HALF_MASK, MAX_LOAD, NOTHING, range_word
@@ -20,7 +20,7 @@ ENTRIES = 5  # of a list, or as many as there may be
 
 def sane_records(settings: Settings, kind: int, sender: int, to: int = 0) -> Words:
     """Records of a kind between peers, of sane words only."""
-    body = _parts(TABLE.layouts(settings)[kind], settings, sender)
+    body = _parts(layouts_of(settings)[kind], settings, sender)
     return body.map(lambda words: [BODY + len(words), kind, to, sender, *words])
 
 

@@ -19,31 +19,23 @@ from gossamer.protocol.kernel.records import (
     Words,
     make_outbox,
 )
-from gossamer.protocol.kernel.rules import Rule
 from gossamer.protocol.peer.record_table.records import SAMPLE_TIMER
 from gossamer.protocol.peer.sampling.sampler import (
-    CYCLON,
     EMPTY,
     SamplerState,
-    cyclon_step,
     make_sampler,
-    newscast_step,
     pack,
+    sample_step,
 )
 
 STATE_ARRAYS = ("key", "handle", "draws", "profile", "views", "view_profile")
 
 
-def step_of(sampler: SamplerState) -> Rule:
-    """The bare protocol of a sampler."""
-    return cyclon_step if sampler.kind == CYCLON else newscast_step
-
-
 def ring_sampler(
-    nodes: int, kind: int, view_size: int, shuffle: int, profile_words: int, seed: int
+    nodes: int, name: str, view_size: int, shuffle: int, profile_words: int, seed: int
 ) -> SamplerState:
     """Peers that know their next neighbours on a ring; every profile word tells its owner."""
-    sampler = make_sampler(nodes, kind, view_size, shuffle, profile_words, seed)
+    sampler = make_sampler(nodes, name, view_size, shuffle, profile_words, seed)
     sampler.profile[:] = profile_of(np.arange(nodes), profile_words)
     for p in range(nodes):
         for slot in range(min(view_size, nodes - 1)):
@@ -71,7 +63,7 @@ def record(kind: int, to: int, source: int, body: list[int]) -> Words:
 def descriptors_of(sampler: SamplerState, p: int) -> list[tuple[int, int]]:
     """(freshness, handle) of row p's view, in order."""
     words = sampler.views[p][sampler.views[p] != EMPTY]
-    return [(int(w) >> 32 & (1 << 30) - 1, int(w) & (1 << 32) - 1) for w in words]
+    return [(int(w) >> 32 & (1 << 29) - 1, int(w) & (1 << 32) - 1) for w in words]
 
 
 def written(out: Outbox) -> list[Words]:
@@ -88,7 +80,7 @@ def written(out: Outbox) -> list[Words]:
 def take(sampler: SamplerState, p: int, words: Words, now: int = 0) -> list[Words]:
     """Hand row p one record; returns what it writes."""
     out = make_outbox(4096)
-    step_of(sampler)(sampler, p, now, words, 0, out)
+    sample_step(sampler, p, now, words, 0, out)
     return written(out)
 
 

@@ -8,7 +8,7 @@ import attrs
 import trio
 
 from gossamer.node.errors import NodeError, RefusedByPeer
-from gossamer.node.peer.assembly import Parts
+from gossamer.node.peer.assembly import Dependencies
 from gossamer.node.transport.base.base import (
     Address,
     Admitted,
@@ -21,13 +21,13 @@ from gossamer.node.transport.base.base import (
 from gossamer.node.transport.base.limits import HEADER_BYTES
 
 
-def tampered(parts: Parts, rewrite: Callable[[bytes], bytes]) -> Parts:
+def tampered(dependencies: Dependencies, rewrite: Callable[[bytes], bytes]) -> Dependencies:
     """The same peer, but that it sends what ``rewrite`` makes of whole frames."""
 
     def make(me: LocalPeer, verify: Verify) -> Transport:
-        return _Transport(parts.make_transport(me, verify), rewrite)
+        return _Transport(dependencies.make_transport(me, verify), rewrite)
 
-    return attrs.evolve(parts, make_transport=make)
+    return attrs.evolve(dependencies, make_transport=make)
 
 
 def frames_in(data: bytes) -> Iterator[bytes]:

@@ -74,12 +74,14 @@ class TimedNode:
         self.core = ObservedCore(network.settings, key)
         self.counters = Counters()
         self.events = EventMemory(1 << 12, 1 << 24)
-        self.book = AddressBook(key, 1 << 12, lambda: self.runtime.held(), trio.current_time)
-        authentication = PlainAuthentication(key, self.book)
-        wire = Wire(network.codec, self.book, authentication, self.events)
+        self.address_book = AddressBook(
+            key, 1 << 12, lambda: self.runtime.held(), trio.current_time
+        )
+        authentication = PlainAuthentication(key, self.address_book)
+        wire = Wire(network.codec, self.address_book, authentication, self.events)
         self.runtime = Runtime(
             self.core,
-            self.book,
+            self.address_book,
             wire,
             authentication,
             self.events,
@@ -93,7 +95,7 @@ class TimedNode:
 
     def row_of(self, handle: int) -> int:
         """The engine's row for a handle of this node."""
-        return self.network.rows[self.book.key_of(handle)]
+        return self.network.rows[self.address_book.key_of(handle)]
 
     # As rounds
 

@@ -166,7 +166,7 @@ class Crowd:
     make: MakeTransport
     limits: Limits = attrs.field(factory=Limits)
     back_off: BackOff = attrs.field(factory=BackOff)
-    book: dict[int, Sequence[Address]] = attrs.field(factory=dict)
+    addresses: dict[int, Sequence[Address]] = attrs.field(factory=dict)
 
     async def add(self, key: int, address: Address = LOOPBACK, **changes: Any) -> Peer:
         """A running peer; ``changes`` are limits of its own."""
@@ -178,11 +178,11 @@ class Crowd:
             limits,
             MESSAGE_FRAMES,
             PoolEvents(on_frame=heard.on_frame, on_up=heard.on_up, on_down=heard.on_down),
-            lambda other: self.book.get(other, ()),
+            lambda other: self.addresses.get(other, ()),
             draws=random.Random(key),
             back_off=self.back_off,
         )
-        self.book[key] = await self.nursery.start(pool.run, [address])
+        self.addresses[key] = await self.nursery.start(pool.run, [address])
         return Peer(key, pool, heard, transport)
 
 

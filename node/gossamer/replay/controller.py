@@ -16,7 +16,7 @@ from gossamer.replay.processes import ReplayProcesses
 from gossamer.replay.recorder import Recorder
 
 # Addresses that a peer is given to join by; one of them may just be stopping.
-CONTACTS = 3
+BOOTSTRAP_PEERS = 3
 # Longer than any peer takes to start, or to tell what it looks like.
 PATIENCE_S = 60.0
 LOOK_S = 5.0
@@ -183,8 +183,8 @@ class Controller:
     def _start(self, node: int) -> None:
         self._wanted.add(node)
         known = [address for other, address in self._recorder.addresses.items() if other != node]
-        contacts = self._draws.sample(known, min(CONTACTS, len(known)))
-        self._workers.tell(node, do="start", contacts=contacts)
+        bootstrap = self._draws.sample(known, min(BOOTSTRAP_PEERS, len(known)))
+        self._workers.tell(node, do="start", bootstrap=bootstrap)
 
     def _replace(self, worker: int) -> None:
         """Start the peers of a process that died again, in the one that took its place."""

@@ -69,12 +69,12 @@ class Seat:
                 self._tell("unpublished", event=command["event"], why="the peer does not run")
             elif command["do"] == "start":
                 try:
-                    await self._take_part(command["contacts"], commands)
+                    await self._take_part(command["bootstrap"], commands)
                 except (NodeError, ProtocolError) as error:
                     self._tell("failed", why=str(error))
 
-    async def _take_part(self, contacts: list[str], commands: AsyncIterator[Line]) -> None:
-        discovery = attrs.evolve(self.config.discovery, peers=tuple(contacts))
+    async def _take_part(self, bootstrap: list[str], commands: AsyncIterator[Line]) -> None:
+        discovery = attrs.evolve(self.config.discovery, peers=tuple(bootstrap))
         async with (
             open_peer(attrs.evolve(self.config, discovery=discovery)) as peer,
             trio.open_nursery() as nursery,

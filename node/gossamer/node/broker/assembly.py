@@ -35,7 +35,7 @@ from gossamer.node.peer.membership.services import Present, make_services, show_
 from gossamer.node.peer.membership.status import Standing
 from gossamer.node.security.certificates import PeerCertificate
 from gossamer.node.security.cluster import Membership
-from gossamer.node.security.descriptors import DescriptorBook
+from gossamer.node.security.descriptors import DescriptorCache
 from gossamer.node.security.identity import key_text
 from gossamer.node.store import Store
 from gossamer.node.store.broker import Letter
@@ -148,7 +148,7 @@ class BrokerNode:
         self._descriptors = (
             None
             if parts.member is None
-            else DescriptorBook(parts.member.authority, parts.member.revoked)
+            else DescriptorCache(parts.member.authority, parts.member.revoked)
         )
         self._book = AddressBook(parts.key, BOOK_CAPACITY, tuple, trio.current_time)
         self.transport = parts.make_transport(self._introduction(), self._verify)

@@ -18,7 +18,7 @@ import attrs
 import trio
 
 from gossamer.node.discovery.network_interfaces import InterfaceAddress, choose, local_addresses
-from gossamer.node.discovery.sources import MULTICAST, Addresses, Found, Tell
+from gossamer.node.discovery.sources import MULTICAST, Addresses, DiscoveredPeer, Tell
 from gossamer.node.errors import DiscoveryError
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ class Multicast:
                 self.counts.found += 1
                 await tell(found)
 
-    def _is_news(self, found: Found) -> bool:
+    def _is_news(self, found: DiscoveredPeer) -> bool:
         assert found.key is not None
         before = self._known.pop(found.key, None)
         self._known[found.key] = found.addresses
@@ -256,7 +256,7 @@ class _Names:
 
 def read_answer(
     info: ServiceInfo, own: Announcement, counts: MulticastCounts, *, loopback: bool
-) -> Found | None:
+) -> DiscoveredPeer | None:
     """What an answer of the network says, if a peer of the same cluster could have given it.
 
     Args:
@@ -276,7 +276,7 @@ def read_answer(
     else:
         addresses = _addresses(info, loopback)
         if addresses and key != own.key:
-            return Found(key, addresses, MULTICAST)
+            return DiscoveredPeer(key, addresses, MULTICAST)
         counts.malformed += 1
     return None
 

@@ -1,4 +1,4 @@
-"""Finding peers: several sources behind one stream of `Found`.
+"""Finding peers: several sources behind one stream of `DiscoveredPeer`.
 
 What a source says is a hint and nothing more: who answers at an address proves by its certificate
 who it is. A source that fails is reported and leaves the others at work.
@@ -26,7 +26,7 @@ QUEUE: Final = 16
 
 
 @attrs.frozen
-class Found:
+class DiscoveredPeer:
     """Somebody who may be a peer.
 
     Attributes:
@@ -40,7 +40,7 @@ class Found:
     source: str
 
 
-Tell = Callable[[Found], Awaitable[None]]
+Tell = Callable[[DiscoveredPeer], Awaitable[None]]
 
 
 class Source(Protocol):
@@ -48,7 +48,7 @@ class Source(Protocol):
 
     @property
     def name(self) -> str:
-        """What `Found.source` says."""
+        """What `DiscoveredPeer.source` says."""
 
     async def run(self, tell: Tell) -> None:
         """Await ``tell`` for everything found, until there is nothing more or it is cancelled.
@@ -73,7 +73,7 @@ class KnownPeers:
     async def run(self, tell: Tell) -> None:
         """Tell each once."""
         for key, addresses in self.peers:
-            await tell(Found(key, addresses, self.name))
+            await tell(DiscoveredPeer(key, addresses, self.name))
 
 
 def static_peers(addresses: Iterable[tuple[str, int]]) -> KnownPeers:
@@ -84,7 +84,7 @@ def static_peers(addresses: Iterable[tuple[str, int]]) -> KnownPeers:
 @asynccontextmanager
 async def discover(
     sources: Iterable[Source], on_failure: Callable[[str, Exception], None]
-) -> AsyncIterator[AsyncIterator[Found]]:
+) -> AsyncIterator[AsyncIterator[DiscoveredPeer]]:
     """Run ``sources`` while the context is open; give what they find as one stream.
 
     The stream ends when every source has. Leaving the context stops the sources and waits until
@@ -94,7 +94,7 @@ async def discover(
         sources: where to look.
         on_failure: told the name of a source that cannot work, and why.
     """
-    send, receive = trio.open_memory_channel[Found](QUEUE)
+    send, receive = trio.open_memory_channel[DiscoveredPeer](QUEUE)
     async with trio.open_nursery() as nursery, receive:
         async with send:
             for source in sources:
@@ -105,7 +105,7 @@ async def discover(
 
 async def _run(
     source: Source,
-    send: trio.MemorySendChannel[Found],
+    send: trio.MemorySendChannel[DiscoveredPeer],
     on_failure: Callable[[str, Exception], None],
 ) -> None:
     async with send:

@@ -15,8 +15,8 @@ import attrs
 import trio
 
 from gossamer.node.discovery.network_interfaces import InterfaceAddress, choose, local_addresses
-from gossamer.node.doctor.causes import RENEW, REVOKED_ADVICE
 from gossamer.node.doctor.clock import Signs, check_own_clock
+from gossamer.node.doctor.failures import RENEW, REVOKED_ADVICE
 from gossamer.node.doctor.findings import Finding
 from gossamer.node.errors import InterfaceError, NodeError
 

@@ -13,7 +13,7 @@ import attrs
 import trio
 
 from gossamer.node.discovery.network_interfaces import InterfaceAddress, IPAddress, local_addresses
-from gossamer.node.doctor.causes import banner_cause, connect_cause, handshake_cause
+from gossamer.node.doctor.failures import banner_cause, connect_cause, handshake_cause
 from gossamer.node.doctor.findings import Finding
 from gossamer.node.errors import NodeError
 

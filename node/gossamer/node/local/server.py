@@ -20,7 +20,7 @@ from gossamer.node.transport.base.doors import Doors, warn_of_crowd
 from gossamer.node.transport.base.frames import MAX_DETAIL, FrameReader, encode_frame
 from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.connection import Connection
-from gossamer.node.transport.streams.graceful_close import linger
+from gossamer.node.transport.streams.graceful_close import drain
 
 # Read at once from a client that has not said yet who it is.
 _CHUNK = 4096
@@ -128,7 +128,7 @@ class LocalService:
         with trio.move_on_after(self._limits.close_seconds):
             try:
                 await stream.send_all(goodbye)
-                await linger(stream)
+                await drain(stream)
             except _BROKEN:
                 return
 

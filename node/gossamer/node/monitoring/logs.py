@@ -115,7 +115,7 @@ class Repetitions:
     def __init__(self, interval_s: float, clock: Callable[[], float]) -> None:
         self._interval_s = interval_s
         self._clock = clock
-        self._seen: OrderedDict[tuple[str, str, str], _Seen] = OrderedDict()
+        self._seen: OrderedDict[tuple[str, str, str], _Repeated] = OrderedDict()
 
     def admit(self, event: Event) -> bool:
         """Whether ``event`` is to be written; it is told how many were left out before it."""
@@ -129,7 +129,7 @@ class Repetitions:
             return False
         if seen is not None and seen.left_out:
             event["more_like_this"] = seen.left_out
-        self._seen[kind] = _Seen(now)
+        self._seen[kind] = _Repeated(now)
         if len(self._seen) > REPEATS_REMEMBERED:
             self._tell(*self._seen.popitem(last=False))
         return True
@@ -140,7 +140,7 @@ class Repetitions:
         for kind, seen in told.items():
             self._tell(kind, seen)
 
-    def _tell(self, kind: tuple[str, str, str], seen: _Seen) -> None:
+    def _tell(self, kind: tuple[str, str, str], seen: _Repeated) -> None:
         if seen.left_out:
             named = zip(("cause", "peer"), kind[1:], strict=True)
             fields = {name: value for name, value in named if value}
@@ -148,7 +148,7 @@ class Repetitions:
 
 
 @attrs.define
-class _Seen:
+class _Repeated:
     written: float
     left_out: int = 0
 

@@ -1,4 +1,4 @@
-"""Puts a peer together from its parts and keeps it running."""
+"""Puts a peer together from its dependencies and keeps it running."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Final
 import attrs
 import trio
 
-from gossamer.node.discovery.sources import REMEMBERED, Found, Source, discover
+from gossamer.node.discovery.sources import REMEMBERED, DiscoveredPeer, Source, discover
 from gossamer.node.errors import PeerUnreachable, RefusedByPeer
 from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.monitoring.logs import log
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.application import Inside, Peer, Views
-from gossamer.node.peer.bootstrap import Contacts
-from gossamer.node.peer.catch_up import Absence
+from gossamer.node.peer.bootstrap import Bootstrap
+from gossamer.node.peer.catch_up import CatchUp
 from gossamer.node.peer.cluster_info import schema_fingerprint
-from gossamer.node.peer.dependencies import Parts
+from gossamer.node.peer.dependencies import Dependencies
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.certificate_requests import CertificateService
 from gossamer.node.peer.frames.core import Core
@@ -30,9 +30,9 @@ from gossamer.node.peer.frames.descriptor_authentication import (
 )
 from gossamer.node.peer.frames.events import EventMemory, ValueMemory
 from gossamer.node.peer.frames.wire import Wire, frame_types
-from gossamer.node.peer.gossip_timer import SteadyRounds
+from gossamer.node.peer.gossip_timer import SteadyTimer
 from gossamer.node.peer.load.overload import Overloads
-from gossamer.node.peer.load.sender import PoolOutlet
+from gossamer.node.peer.load.sender import PoolSender
 from gossamer.node.peer.membership.admission import admit
 from gossamer.node.peer.membership.disconnect_reasons import count_end, count_refusal
 from gossamer.node.peer.membership.renewal import RenewalService
@@ -44,7 +44,7 @@ from gossamer.node.peer.runtime import Delivery, Runtime
 from gossamer.node.peer.views import PeerViews
 from gossamer.node.security.certificates import PeerCertificate
 from gossamer.node.security.cluster import Membership
-from gossamer.node.security.descriptors import DescriptorBook
+from gossamer.node.security.descriptors import DescriptorCache
 from gossamer.node.transport.base.base import (
     Address,
     Admitted,
@@ -61,10 +61,10 @@ from gossamer.protocol.peer.codec import Codec
 from gossamer.protocol.peer.space.hashing import uniform_hashes
 from gossamer.protocol.peer.state.state import profile_words
 
-__all__ = ["Parts", "run_peer"]
+__all__ = ["Dependencies", "run_peer"]
 
 # Peers whose handles a peer keeps; one of a cluster of thousands meets a few hundred.
-BOOK_CAPACITY: Final = 4096
+ADDRESS_CAPACITY: Final = 4096
 # Values of events that may have to be passed on, in bytes: a thousand large ones.
 EVENT_MEMORY_BYTES: Final = 16 << 20
 # The same of events held for peers that are away.
@@ -79,25 +79,27 @@ GOODBYE_S: Final = 1.5
 class _Assembly:
     """The parts of one peer, joined."""
 
-    def __init__(self, parts: Parts) -> None:
-        self.parts = parts
+    def __init__(self, dependencies: Dependencies) -> None:
+        self.dependencies = dependencies
         self.counters = Counters()
-        seed = parts.draws.getrandbits(62)
-        self.core = Core(attrs.evolve(parts.settings, seed=seed), parts.key)
-        self.book = AddressBook(parts.key, BOOK_CAPACITY, self._held, trio.current_time)
-        self.keeper = Keeper(parts.writer, parts.now, lambda: self.absence.is_whole)
-        self.events = EventMemory(
-            2 * parts.settings.event_memory,
-            EVENT_MEMORY_BYTES,
-            ValueMemory(parts.settings.held_events, HELD_BYTES),
+        seed = dependencies.draws.getrandbits(62)
+        self.core = Core(attrs.evolve(dependencies.settings, seed=seed), dependencies.key)
+        self.address_book = AddressBook(
+            dependencies.key, ADDRESS_CAPACITY, self._held, trio.current_time
         )
-        self.descriptors = self._descriptor_book()
+        self.keeper = Keeper(dependencies.writer, dependencies.now, lambda: self.catch_up.is_whole)
+        self.events = EventMemory(
+            2 * dependencies.settings.event_memory,
+            EVENT_MEMORY_BYTES,
+            ValueMemory(dependencies.settings.held_events, HELD_BYTES),
+        )
+        self.descriptors = self._make_descriptors()
         self.authentication = self._make_authentication()
-        codec = Codec(parts.settings)
+        codec = Codec(dependencies.settings)
         self.runtime = Runtime(
             self.core,
-            self.book,
-            Wire(codec, self.book, self.authentication, self.events),
+            self.address_book,
+            Wire(codec, self.address_book, self.authentication, self.events),
             self.authentication,
             self.events,
             self.counters,
@@ -105,20 +107,22 @@ class _Assembly:
         )
         self.runtime.on_held = self.events.hold
         backlog = Backlog()
-        self.overloads = Overloads(backlog, self.counters, self.book, self.runtime.report_loss)
-        self.absence = Absence(
-            self.runtime,
-            round_s=parts.round_s,
-            silence_s=parts.limits.silence_seconds,
-            replay_s=parts.settings.replay_rounds * parts.round_s,
+        self.overloads = Overloads(
+            backlog, self.counters, self.address_book, self.runtime.report_loss
         )
-        self.transport = parts.make_transport(self._introduction(), self._verify)
+        self.catch_up = CatchUp(
+            self.runtime,
+            round_s=dependencies.round_s,
+            silence_s=dependencies.limits.silence_seconds,
+            replay_s=dependencies.settings.replay_rounds * dependencies.round_s,
+        )
+        self.transport = dependencies.make_transport(self._introduction(), self._verify)
         self.transport.on_refusal = partial(count_refusal, self.counters)
         self.transport.on_refused_by = self._on_refused_by
-        self.standing = Standing(parts.key, reaches_nobody=self._reaches_nobody)
+        self.standing = Standing(dependencies.key, reaches_nobody=self._reaches_nobody)
         self.pool = ConnectionPool(
             self.transport,
-            parts.limits,
+            dependencies.limits,
             frame_types(codec),
             PoolEvents(
                 on_frame=self.runtime.on_frame,
@@ -128,29 +132,29 @@ class _Assembly:
                 on_busy=partial(count_refusal, self.counters),
                 on_dropped=self.overloads.note_dropped,
             ),
-            self.book.addresses_of,
-            draws=parts.draws,
+            self.address_book.addresses_of,
+            draws=dependencies.draws,
             backlog=backlog,
         )
-        self.outlet = PoolOutlet(
+        self.frame_sender = PoolSender(
             self.pool, self.counters, self.runtime.hand_back, self.overloads.note_dropped
         )
         self._make_services()
         self.runtime.attach(
-            self.outlet,
+            self.frame_sender,
             self.certificates,
             self.revocations,
             self.renewals,
             self.overloads,
             self._cut,
         )
-        self.contacts = Contacts(
+        self.bootstrap = Bootstrap(
             self.runtime,
-            self.book,
+            self.address_book,
             self.pool.connect,
             self._identify,
-            draws=parts.draws,
-            round_s=parts.round_s,
+            draws=dependencies.draws,
+            round_s=dependencies.round_s,
         )
         self.runtime.on_greeting = self._on_greeting
         self.peer = self._make_peer()
@@ -159,50 +163,52 @@ class _Assembly:
     # Making parts
 
     def _held(self) -> set[int]:
-        connected = (self.book.find(connection.identity.key) for connection in self.pool)
+        connected = (self.address_book.find(connection.identity.key) for connection in self.pool)
         return {*self.runtime.held(), *(entry.handle for entry in connected if entry is not None)}
 
-    def _descriptor_book(self) -> DescriptorBook | None:
-        member = self.parts.member
-        return None if member is None else DescriptorBook(member.authority, member.revoked)
+    def _make_descriptors(self) -> DescriptorCache | None:
+        member = self.dependencies.member
+        return None if member is None else DescriptorCache(member.authority, member.revoked)
 
     def _make_authentication(self) -> SignedAuthentication | PlainAuthentication:
-        parts, member = self.parts, self.parts.member
+        dependencies, member = self.dependencies, self.dependencies.member
         if member is None or self.descriptors is None:
-            return PlainAuthentication(parts.key, self.book)
+            return PlainAuthentication(dependencies.key, self.address_book)
         return SignedAuthentication(
             member.authority,
             member.identity,
             member.certificate,
             self.descriptors,
-            self.book,
+            self.address_book,
             self.counters,
             sequence=self.keeper.numbers.next,
-            now=parts.now,
-            profile_words=profile_words(parts.settings),
-            first_range=parts.settings.first_range,
-            load_step=parts.settings.parameters().shift_threshold // LOAD_STEPS,
+            now=dependencies.now,
+            profile_words=profile_words(dependencies.settings),
+            first_range=dependencies.settings.first_range,
+            load_step=dependencies.settings.parameters().shift_threshold // LOAD_STEPS,
         )
 
     def _make_services(self) -> None:
-        parts, member = self.parts, self.parts.member
+        dependencies, member = self.dependencies, self.dependencies.member
         self.certificates: CertificateService | None = None
         self.revocations: RevocationService | None = None
         self.renewals: RenewalService | None = None
         if member is None or self.descriptors is None:
             return
-        own = (parts.key, member.certificate.der)
-        self.certificates = CertificateService(self.descriptors, own, self.pool.try_send, parts.now)
+        own = (dependencies.key, member.certificate.der)
+        self.certificates = CertificateService(
+            self.descriptors, own, self.pool.try_send, dependencies.now
+        )
         self.revocations, self.renewals = make_services(
             member,
-            parts.writer,
+            dependencies.writer,
             self.descriptors,
-            self.book,
+            self.address_book,
             self.pool,
             self.counters,
             self.standing,
-            draws=parts.draws,
-            now=parts.now,
+            draws=dependencies.draws,
+            now=dependencies.now,
             report_failure=self.runtime.report_failure,
             install=self._install,
         )
@@ -211,59 +217,59 @@ class _Assembly:
         """Put a renewed certificate in place; connections that there are go on."""
         assert self.certificates is not None
         assert isinstance(self.authentication, SignedAuthentication)
-        show_certificate(self.transport, self.parts.present, member)
+        show_certificate(self.transport, self.dependencies.present, member)
         self.certificates.renew(member.certificate.der)
         self.authentication.renew(member.certificate)
         self.views.certificate_expires_s = member.certificate.not_after
 
     def _make_peer(self) -> Peer:
-        parts = self.parts
+        dependencies = self.dependencies
         peer = Peer(
             self.runtime,
             self.events,
             self.counters,
-            key=parts.key,
-            schema=parts.schema,
-            hashes=uniform_hashes(parts.schema),
-            draws=parts.draws,
-            now=parts.now,
+            key=dependencies.key,
+            schema=dependencies.schema,
+            hashes=uniform_hashes(dependencies.schema),
+            draws=dependencies.draws,
+            now=dependencies.now,
             mark=self.keeper.mark,
             keep=self.keeper.note_subscription,
-            acknowledge_s=parts.acknowledge_s,
+            acknowledge_s=dependencies.acknowledge_s,
             standing=self.standing,
         )
         certificate = self._certificate()
         self.views = views = PeerViews(
             self.core,
-            self.book,
+            self.address_book,
             self.pool,
-            self.outlet,
+            self.frame_sender,
             self.overloads,
             peer.subscribers,
             self.counters,
-            name=parts.name,
-            cluster=parts.cluster,
-            version=parts.version,
-            round_s=parts.round_s,
+            name=dependencies.name,
+            cluster=dependencies.cluster,
+            version=dependencies.version,
+            round_s=dependencies.round_s,
             standing=self.standing,
             certificate_expires_s=None if certificate is None else certificate.not_after,
         )
-        inside = Inside(self.core.state, self.book.key_of)
+        inside = Inside(self.core.state, self.address_book.key_of)
         peer.show(Views(views.snapshot, views.gauges, lambda: inside))
         peer.ready_when(self._ready)
         return peer
 
     def _certificate(self) -> PeerCertificate | None:
-        return None if self.parts.member is None else self.parts.member.certificate
+        return None if self.dependencies.member is None else self.dependencies.member.certificate
 
     def _introduction(self) -> LocalPeer:
         certificate = self._certificate()
         return LocalPeer(
-            key=self.parts.key,
-            cluster=self.parts.cluster,
-            software=f"gossamer {self.parts.version}"[:64],
+            key=self.dependencies.key,
+            cluster=self.dependencies.cluster,
+            software=f"gossamer {self.dependencies.version}"[:64],
             fingerprint=None if certificate is None else certificate.fingerprint,
-            schema=schema_fingerprint(self.parts.schema),
+            schema=schema_fingerprint(self.dependencies.schema),
         )
 
     # What the transport asks and tells
@@ -278,7 +284,7 @@ class _Assembly:
             self.descriptors,
             self.revocations.revoked,
             self.counters,
-            self.parts.now(),
+            self.dependencies.now(),
         )
 
     def _on_refused_by(self, error: RefusedByPeer) -> None:
@@ -291,22 +297,22 @@ class _Assembly:
         ring = core.neighbours()[: 2 * core.settings.ring_links]
         if len(self.pool) > 0 and max(ring, default=-1) >= 0:
             return False
-        return self.contacts.knows_others
+        return self.bootstrap.knows_others
 
     async def _identify(self, address: Address) -> int:
         """Connect to whoever listens at ``address``; its key."""
 
         def learn(admitted: Admitted) -> None:
-            self.book.learn(admitted.identity.key, admitted.hello.addresses or (address,))
+            self.address_book.learn(admitted.identity.key, admitted.hello.addresses or (address,))
 
         return (await self.pool.meet([address], learn)).key
 
     def _on_up(self, identity: PeerIdentity) -> None:
         # What a full book does not take is refused when its frames come.
         with suppress(CapacityError):
-            self.book.learn(identity.key, (), identity.name)
+            self.address_book.learn(identity.key, (), identity.name)
         self.pool.try_send(identity.key, self.runtime.greeting())
-        self.absence.found(identity.key)
+        self.catch_up.found(identity.key)
         if self.revocations is not None:
             self.revocations.greet(identity.key)
         if self.renewals is not None:
@@ -318,8 +324,8 @@ class _Assembly:
     def _on_greeting(self, key: int) -> None:
         connection = self.pool.get(key)
         if connection is not None:
-            self.keeper.note_met(connection.identity, self.book)
-        self.contacts.on_greeting(key)
+            self.keeper.note_met(connection.identity, self.address_book)
+        self.bootstrap.on_greeting(key)
 
     def _on_down(self, identity: PeerIdentity, farewell: Farewell) -> None:
         self.runtime.forget(identity.key)
@@ -339,7 +345,7 @@ class _Assembly:
             connection.expel(Cause.BAD_FRAME, str(error))
 
     def _on_loss(self, identity: PeerIdentity) -> None:
-        self.absence.lost(identity.key)
+        self.catch_up.lost(identity.key)
 
     async def _look_after(self, key: int) -> None:
         """A connection broke: if the peer is not there any more, say so at once."""
@@ -359,40 +365,40 @@ class _Assembly:
                 nursery.cancel_scope.cancel()
 
             nursery.start_soon(wait_for, self.runtime.heard_back)
-            nursery.start_soon(wait_for, self.contacts.nobody_left)
+            nursery.start_soon(wait_for, self.bootstrap.nobody_left)
 
     async def start(self, nursery: trio.Nursery) -> None:
         """Listen, and start everything in ``nursery``."""
         self._nursery = nursery
-        parts = self.parts
-        await self.keeper.open(parts.key)
-        await nursery.start(self.outlet.run)
-        listening = await nursery.start(self.pool.run, parts.listen)
-        addresses = tuple(Address(*address) for address in parts.advertise(listening))
+        dependencies = self.dependencies
+        await self.keeper.open(dependencies.key)
+        await nursery.start(self.frame_sender.run)
+        listening = await nursery.start(self.pool.run, dependencies.listen)
+        addresses = tuple(Address(*address) for address in dependencies.advertise(listening))
         self.authentication.addresses = self.peer.addresses = addresses
         self.transport.me = attrs.evolve(self.transport.me, addresses=addresses)
-        phase_s = parts.draws.uniform(0, parts.round_s)
-        rounds = SteadyRounds(parts.round_s, phase_s, self.counters, self.absence.was_paused)
+        phase_s = dependencies.draws.uniform(0, dependencies.round_s)
+        timer = SteadyTimer(dependencies.round_s, phase_s, self.counters, self.catch_up.was_paused)
         await self._recall_peers()
         await self._recall_subscriptions()
-        await self._recall_absence()
-        nursery.start_soon(self.absence.run)
+        await self._recall_catch_up()
+        nursery.start_soon(self.catch_up.run)
         nursery.start_soon(self.keeper.run)
         if self.revocations is not None:
             nursery.start_soon(self.revocations.run)
         if self.renewals is not None:
             nursery.start_soon(self.renewals.run)
         nursery.start_soon(self.views.run)
-        nursery.start_soon(self.runtime.run, rounds)
-        nursery.start_soon(self._search, parts.sources(listening))
-        nursery.start_soon(self.contacts.run)
+        nursery.start_soon(self.runtime.run, timer)
+        nursery.start_soon(self._search, dependencies.sources(listening))
+        nursery.start_soon(self.bootstrap.run)
 
     async def _recall_peers(self) -> None:
         desk = self.revocations
-        for known in await self.keeper.known_peers() if self.parts.remember else ():
+        for known in await self.keeper.known_peers() if self.dependencies.remember else ():
             revoked = desk is not None and desk.revoked.forbids(known.key, 0)
-            if known.key != self.parts.key and not revoked:
-                self.contacts.add(Found(known.key, known.addresses, REMEMBERED))
+            if known.key != self.dependencies.key and not revoked:
+                self.bootstrap.add(DiscoveredPeer(known.key, known.addresses, REMEMBERED))
 
     async def _recall_subscriptions(self) -> None:
         for stored in await self.keeper.subscriptions():
@@ -404,11 +410,11 @@ class _Assembly:
                     "a kept subscription is of no use", name=stored.client, cause=str(error)
                 )
 
-    async def _recall_absence(self) -> None:
+    async def _recall_catch_up(self) -> None:
         away_s = await self.keeper.away_s()
         if away_s is None:
             return
-        kept_s = self.parts.settings.retention_rounds * self.parts.round_s
+        kept_s = self.dependencies.settings.retention_rounds * self.dependencies.round_s
         if math.isinf(away_s):
             log.warning("the clock was set back: events are asked for as far back as they are kept")
         elif away_s > kept_s:
@@ -417,13 +423,13 @@ class _Assembly:
                 away_s=f"{away_s:.0f}",
                 kept_s=f"{kept_s:.0f}",
             )
-        self.absence.was_stopped(min(away_s, kept_s))
+        self.catch_up.was_stopped(min(away_s, kept_s))
 
     async def _search(self, sources: Sequence[Source]) -> None:
         async with discover(sources, self._on_failed_source) as stream:
             async for found in stream:
-                if found.key != self.parts.key:
-                    self.contacts.add(found)
+                if found.key != self.dependencies.key:
+                    self.bootstrap.add(found)
 
     def _on_failed_source(self, name: str, error: Exception) -> None:
         log.warning("a source of peers failed", source=name, cause=str(error))
@@ -434,14 +440,14 @@ def _nobody_listens(_: Delivery) -> None:
 
 
 @asynccontextmanager
-async def run_peer(parts: Parts) -> AsyncIterator[Peer]:
+async def run_peer(dependencies: Dependencies) -> AsyncIterator[Peer]:
     """A running peer; leaving, cancelled or not, stops it within two seconds.
 
     Raises:
         ListenFailed: it cannot listen where it should.
         StoreError: its state file is another peer's, or cannot be written.
     """
-    assembly = _Assembly(parts)
+    assembly = _Assembly(dependencies)
     with unwrapped():
         async with trio.open_nursery() as nursery:
             await assembly.start(nursery)

@@ -16,7 +16,7 @@ from typing import Final
 
 import trio
 
-from gossamer.node.discovery.sources import Found
+from gossamer.node.discovery.sources import DiscoveredPeer
 from gossamer.node.errors import PeerUnreachable, TransportBroken, TransportClosed
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.core import SELF
@@ -37,7 +37,7 @@ GREETING_ROUNDS: Final = 4
 _Unreached = (PeerUnreachable, TransportBroken, TransportClosed)
 
 
-class Contacts:
+class Bootstrap:
     """Looks for peers to join through.
 
     Args:
@@ -56,7 +56,7 @@ class Contacts:
     def __init__(
         self,
         runtime: Runtime,
-        book: AddressBook,
+        address_book: AddressBook,
         connect: Callable[[int], Awaitable[object]],
         identify: Callable[[Address], Awaitable[int]],
         *,
@@ -66,7 +66,7 @@ class Contacts:
     ) -> None:
         self.nobody_left = trio.Event()
         self._runtime = runtime
-        self._book = book
+        self._address_book = address_book
         self._connect = connect
         self._identify = identify
         self._draws = draws
@@ -76,14 +76,14 @@ class Contacts:
         self._anonymous: OrderedDict[Address, int | None] = OrderedDict()
         self._uncalled: set[Address] = set()
         self._called: set[int] = set()
-        self._news = trio.Event()
+        self._changed = trio.Event()
 
     @property
     def knows_others(self) -> bool:
         """Whether there are peers that this one could reach, as far as it ever heard."""
-        return bool(self._anonymous) or any(one.addresses for one in self._book)
+        return bool(self._anonymous) or any(one.addresses for one in self._address_book)
 
-    def add(self, found: Found) -> None:
+    def add(self, found: DiscoveredPeer) -> None:
         """Somebody may be a peer."""
         addresses = [Address(*address) for address in found.addresses]
         if found.key is None:
@@ -93,18 +93,18 @@ class Contacts:
             while len(self._anonymous) > self._limit:
                 dropped, _ = self._anonymous.popitem(last=False)
                 self._uncalled.discard(dropped)
-        elif found.key not in self._book:
+        elif found.key not in self._address_book:
             try:
-                self._book.learn(found.key, addresses)
+                self._address_book.learn(found.key, addresses)
             except CapacityError:
                 return
-        self._news.set()
+        self._changed.set()
 
     async def run(self) -> None:
         """Join, and stay joined, until cancelled."""
         rounds: float = FIRST_ROUNDS
         while True:
-            self._news = trio.Event()
+            self._changed = trio.Event()
             if self._runtime.core.is_alone:
                 await self._try_everybody()
             else:
@@ -112,7 +112,7 @@ class Contacts:
             if self._runtime.core.is_alone:
                 self.nobody_left.set()
                 with trio.move_on_after(rounds * self._round_s * self._draws.uniform(0.5, 1.0)):
-                    await self._news.wait()
+                    await self._changed.wait()
                 rounds = min(2 * rounds, LAST_ROUNDS)
             else:
                 between = FIRST_CALL_ROUNDS if self._out_of_sight(new=True) else CALL_ROUNDS
@@ -127,7 +127,7 @@ class Contacts:
 
     async def _try_everybody(self) -> None:
         """Call all who are known, a few at a time, until somebody lets this peer join."""
-        known = sorted(self._book, key=lambda entry: entry.heard_at or 0.0, reverse=True)
+        known = sorted(self._address_book, key=lambda entry: entry.heard_at or 0.0, reverse=True)
         keys: list[int | Address] = [entry.key for entry in known if entry.addresses]
         everybody = keys + list(self._anonymous)
         for begin in range(0, len(everybody), AT_ONCE):
@@ -154,16 +154,18 @@ class Contacts:
         """
         core = self._runtime.core
         seen = {SELF, *core.neighbours(), *core.members()}
-        shown = {where for one in self._book for where in one.addresses}
+        shown = {where for one in self._address_book for where in one.addresses}
         hidden: list[int | Address] = [
             where
             for where, key in self._anonymous.items()
             if (where in self._uncalled or not new)
             and where not in shown
-            and (key is None or key not in self._book)
+            and (key is None or key not in self._address_book)
         ]
         if not new:
-            hidden += [one.key for one in self._book if one.handle not in seen and one.addresses]
+            hidden += [
+                one.key for one in self._address_book if one.handle not in seen and one.addresses
+            ]
         return hidden
 
     async def _call(self, who: int | Address) -> bool:

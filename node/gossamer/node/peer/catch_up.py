@@ -25,7 +25,7 @@ MARGIN_ROUNDS: Final = 4
 MAX_LOST: Final = 1024
 
 
-class Absence:
+class CatchUp:
     """When to catch up; `run` has to be running.
 
     Attributes:

@@ -1,8 +1,8 @@
 """What all members of a cluster know of it: what its events are made of, and where peers are.
 
-The notes lie in every peer's folder (notes.json), and travel with the answer to a join. The schema
-is also there as a file for people (schema.toml); if that is changed, the node does not start,
-since peers of different schemas would misunderstand every event.
+The information is in every peer's folder (cluster.json), and travels with the answer to a join. The
+schema is also there as a file for people (schema.toml); if that is changed, the node does not
+start, since peers of different schemas would misunderstand every event.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gossamer.protocol.kernel.errors import ConfigError
 SCHEMA_NAME: Final = "schema.toml"
 SCHEMA_LIMIT: Final = 48 << 10
 MAX_PEERS: Final = 64
-_NOTES_LIMIT: Final = 64 << 10
+_FILE_LIMIT: Final = 64 << 10
 
 DEFAULT_SCHEMA: Final = """\
 # What events are made of in this cluster: every event has a value for each of these attributes,
@@ -58,49 +58,51 @@ maximum = 1000000000
 
 
 @attrs.frozen
-class Notes:
+class ClusterInfo:
     """What members know of their cluster.
 
     Attributes:
         schema: text of the schema, TOML.
         peers: addresses of peers to try first.
-        desks: where join requests were taken, by which a certificate can be renewed late.
+        join_addresses: where join requests were taken, by which a certificate can be renewed late.
     """
 
     schema: str
     peers: tuple[str, ...] = ()
-    desks: tuple[str, ...] = ()
+    join_addresses: tuple[str, ...] = ()
 
     def to_bytes(self) -> bytes:
-        """As they are kept and travel."""
+        """As it is kept and travels."""
         content: dict[str, Any] = {"schema": self.schema, "peers": list(self.peers[:MAX_PEERS])}
-        if self.desks:
-            content["desks"] = list(self.desks[:MAX_PEERS])
+        if self.join_addresses:
+            content["join_addresses"] = list(self.join_addresses[:MAX_PEERS])
         return json.dumps(content).encode()
 
 
-def read_notes(folder: ClusterFolder) -> Notes:
-    """The notes in a peer's folder.
+def read_cluster_info(folder: ClusterFolder) -> ClusterInfo:
+    """The information in a peer's folder.
 
     Raises:
-        ClusterFolderError: there are none, or they are no notes.
+        ClusterFolderError: there is none, or it is not readable.
     """
-    path = folder.notes
+    path = folder.cluster_info
     try:
-        content = json.loads(read_file(path, _NOTES_LIMIT))
-        notes = Notes(content["schema"], tuple(content["peers"]), tuple(content.get("desks", ())))
+        content = json.loads(read_file(path, _FILE_LIMIT))
+        info = ClusterInfo(
+            content["schema"], tuple(content["peers"]), tuple(content.get("join_addresses", ()))
+        )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         reason = "is not readable, expected what 'gossamer node init' or 'join' wrote"
         raise ClusterFolderError(path, reason) from None
-    if not all(isinstance(text, str) for text in (notes.schema, *notes.peers, *notes.desks)):
+    if not all(isinstance(text, str) for text in (info.schema, *info.peers, *info.join_addresses)):
         raise ClusterFolderError(path, "holds something else than text")
-    return notes
+    return info
 
 
-def write_notes(folder: ClusterFolder, notes: Notes) -> None:
-    """Keep the notes, and the schema as a file for people."""
-    write_file(folder.notes, notes.to_bytes())
-    write_file(folder.path / SCHEMA_NAME, notes.schema.encode())
+def write_cluster_info(folder: ClusterFolder, info: ClusterInfo) -> None:
+    """Keep the information, and the schema as a file for people."""
+    write_file(folder.cluster_info, info.to_bytes())
+    write_file(folder.path / SCHEMA_NAME, info.schema.encode())
 
 
 def parse_schema(text: str, place: str) -> Schema:
@@ -164,9 +166,9 @@ def cluster_schema(config: NodeConfig) -> Schema:
         ConfigurationError: the schema, or schema.toml, is none.
     """
     folder = ClusterFolder(config.identity.folder)
-    if config.listen.plain_text and config.schema is not None and not folder.notes.exists():
+    if config.listen.plain_text and config.schema is not None and not folder.cluster_info.exists():
         return config.schema  # without certificates there is nobody to get it from
-    schema = parse_schema(read_notes(folder).schema, str(folder.notes))
+    schema = parse_schema(read_cluster_info(folder).schema, str(folder.cluster_info))
     path = folder.path / SCHEMA_NAME
     if path.exists():
         _compare(parse_schema(read_schema_file(path), str(path)), schema, path)

@@ -17,7 +17,7 @@ from gossamer.protocol.peer.settings.config import Settings
 
 
 @attrs.frozen(kw_only=True)
-class Parts:
+class Dependencies:
     """What a peer is made of.
 
     Attributes:

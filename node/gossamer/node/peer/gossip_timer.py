@@ -14,7 +14,7 @@ from gossamer.protocol.peer.step import TIMERS
 _LATE: Final = 0.5
 
 
-class Rounds(Protocol):
+class GossipTimer(Protocol):
     """Gossip rounds, timer by timer."""
 
     async def next_timer(self) -> tuple[int, int]:
@@ -22,7 +22,7 @@ class Rounds(Protocol):
         ...
 
 
-class SteadyRounds:
+class SteadyTimer:
     """A round every ``round_s`` seconds of trio's clock, all timers at its beginning.
 
     Rounds that were slept through, as by a paused process, are left out: gossip that is late is

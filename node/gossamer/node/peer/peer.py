@@ -30,7 +30,7 @@ from gossamer.node.errors import ConfigurationError
 from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.peer.application import Peer
 from gossamer.node.peer.assembly import run_peer
-from gossamer.node.peer.dependencies import Parts
+from gossamer.node.peer.dependencies import Dependencies
 from gossamer.node.peer.frames.events import Event
 from gossamer.node.peer.subscriptions import Subscription
 from gossamer.node.security.addresses import ADDRESSES
@@ -79,7 +79,7 @@ async def open_peer(config: NodeConfig, state: StoreWriter | None = None) -> Asy
     with unwrapped():
         async with nullcontext(state) if state is not None else open_state(config) as writer:
             key = await plain_key(writer) if member is None else member.identity.key
-            async with run_peer(_parts(config, config.schema, member, key, writer)) as peer:
+            async with run_peer(_dependencies(config, config.schema, member, key, writer)) as peer:
                 yield peer
 
 
@@ -98,9 +98,9 @@ async def open_state(config: NodeConfig) -> AsyncIterator[StoreWriter]:
         yield writer
 
 
-def _parts(
+def _dependencies(
     config: NodeConfig, schema: Schema, member: Membership | None, key: int, writer: StoreWriter
-) -> Parts:
+) -> Dependencies:
     limits = config.limits_as(Limits)
     name = config.identity.name or ("" if member is None else member.certificate.name)
 
@@ -110,7 +110,7 @@ def _parts(
     def sources(listening: Sequence[Address]) -> Sequence[Source]:
         return _sources(config, member, key, listening)
 
-    return Parts(
+    return Dependencies(
         key=key,
         name=name,
         cluster=PLAIN_CLUSTER if member is None else member.authority.cluster,

@@ -147,9 +147,9 @@ class Keeper:
         self._asked[name, expression] = wanted
         self._work.set()
 
-    def note_met(self, identity: PeerIdentity, book: AddressBook) -> None:
+    def note_met(self, identity: PeerIdentity, address_book: AddressBook) -> None:
         """Remember a peer that is connected; it is written soon."""
-        entry = book.find(identity.key)
+        entry = address_book.find(identity.key)
         if entry is None or not entry.addresses or len(self._met) >= MAX_MET:
             return
         addresses = tuple((host, port) for host, port in entry.addresses)

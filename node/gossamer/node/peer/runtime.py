@@ -1,8 +1,8 @@
 """Drives one peer: timers and frames in, frames and deliveries out.
 
 Everything here happens at once, in the order in which it comes: no step waits for anything. What
-has to wait (connections, full queues) waits in the outlet. Clock, rounds and outlet are given, so
-that the same runtime serves real sockets and tests under a clock that jumps.
+has to wait (connections, full queues) waits in the sender of frames. Clock, timer and sender are
+given, so that the same runtime serves real sockets and tests under a clock that jumps.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from gossamer.node.peer.frames.descriptor_authentication import Authentication
 from gossamer.node.peer.frames.events import EventMemory
 from gossamer.node.peer.frames.flows import Cause, flow_of_frame, is_new
 from gossamer.node.peer.frames.wire import RENEWAL_FRAMES, Wire
-from gossamer.node.peer.gossip_timer import Rounds
+from gossamer.node.peer.gossip_timer import GossipTimer
 from gossamer.node.peer.load.inbox import Inbox
 from gossamer.node.peer.load.overload import Overloads
-from gossamer.node.peer.load.rate_limits import Budgets
-from gossamer.node.peer.load.sender import Outlet
+from gossamer.node.peer.load.rate_limits import RateLimits
+from gossamer.node.peer.load.sender import FrameSender
 from gossamer.node.peer.membership.renewal import RenewalService
 from gossamer.node.peer.membership.revocation import RevocationService
 from gossamer.node.transport.base.base import PeerIdentity
@@ -85,7 +85,7 @@ class Runtime:
     def __init__(
         self,
         core: Core,
-        book: AddressBook,
+        address_book: AddressBook,
         wire: Wire,
         authentication: Authentication,
         events: EventMemory,
@@ -100,15 +100,15 @@ class Runtime:
         self.on_publication: Callable[[int, bool], None] = lambda _event, _held: None
         self.on_held: Callable[[int], None] = lambda _: None
         self.on_caught_up: Callable[[], None] = lambda: None
-        self._book = book
+        self._address_book = address_book
         self._wire = wire
         self._authentication = authentication
         self._events = events
         self._counters = counters
-        self._outlet: Outlet | None = None
+        self._frame_sender: FrameSender | None = None
         self._events_read: Inbox | None = None
         self._overloads: Overloads | None = None
-        self._desk: CertificateService | None = None
+        self._certificates: CertificateService | None = None
         self._revocations: RevocationService | None = None
         self._renewals: RenewalService | None = None
         self._inbox: deque[Record] = deque()
@@ -116,23 +116,23 @@ class Runtime:
         self._counting_recovered = False
         self._taken = 0
         self._greeted: dict[int, tuple[int, Sequence[int]]] = {}
-        self._budgets = Budgets(counters)
+        self._rate_limits = RateLimits(counters)
 
     def attach(
         self,
-        outlet: Outlet,
-        desk: CertificateService | None = None,
+        frame_sender: FrameSender,
+        certificates: CertificateService | None = None,
         revocations: RevocationService | None = None,
         renewals: RenewalService | None = None,
         overloads: Overloads | None = None,
         cut: Callable[[int, RemoteProtocolError], None] = lambda _key, _error: None,
     ) -> None:
-        """Send by ``outlet``; where there are certificates, get them and their end by the desks.
+        """Send by ``frame_sender``; with certificates, exchange and renew them by these services.
 
         What is too much is told to ``overloads``. A peer that broke a rule by what it sent a while
         ago is cut by ``cut``.
         """
-        self._outlet, self._desk = outlet, desk
+        self._frame_sender, self._certificates = frame_sender, certificates
         self._revocations, self._renewals = revocations, renewals
         if overloads is not None:
             self._overloads = overloads
@@ -141,7 +141,7 @@ class Runtime:
     def held(self) -> Iterator[int]:
         """Handles that must keep their meaning: the protocol's, and those of records under way."""
         yield from held_handles(self.core.state, SELF)
-        outgoing: Iterable[Record] = () if self._outlet is None else self._outlet.held()
+        outgoing: Iterable[Record] = () if self._frame_sender is None else self._frame_sender.held()
         for record in (*self._inbox, *outgoing):
             yield record[TO]
             yield record[FROM]
@@ -152,13 +152,13 @@ class Runtime:
 
     # What happens to this peer
 
-    async def run(self, rounds: Rounds) -> None:
+    async def run(self, timer: GossipTimer) -> None:
         """Let timers fire, and deal with events that had to wait, until cancelled."""
         async with trio.open_nursery() as nursery:
             if self._events_read is not None:
                 nursery.start_soon(self._events_read.run)
             while True:
-                self.fire(*await rounds.next_timer())
+                self.fire(*await timer.next_timer())
 
     def fire(self, number: int, kind: int) -> None:
         """Let one timer of round ``number`` fire."""
@@ -166,7 +166,7 @@ class Runtime:
         if kind == TIMERS[0]:
             self._authentication.new_round()
             self._wire.new_round()
-            self._budgets.new_round()
+            self._rate_limits.new_round()
             if self._overloads is not None:
                 self._overloads.new_round()
             self._take_late_frames()
@@ -184,10 +184,10 @@ class Runtime:
                 if self.observer is not None:
                     self.observer(record)
                 self._counting_recovered = record[KIND] == RECALLED
-                cause = Cause(record, self._book, self._events)
+                cause = Cause(record, self._address_book, self._events)
                 for written in self.core.take(record):
                     self._carry_out(written, cause)
-                self._book.settle()
+                self._address_book.settle()
         finally:
             self._working = False
 
@@ -197,13 +197,13 @@ class Runtime:
 
     def report_failure(self, key: int) -> None:
         """Peer ``key`` is gone: as if an answer to it had come back."""
-        entry = self._book.find(key)
+        entry = self._address_book.find(key)
         if entry is not None and entry.handle in set(self.held()):
             self.hand_back([BODY, ACKNOWLEDGE, entry.handle, SELF])
 
     def report_loss(self, key: int) -> None:
         """What was on its way to peer ``key`` may be lost, though the peer may live."""
-        entry = self._book.find(key)
+        entry = self._address_book.find(key)
         if entry is not None:
             self.handle(self.core.link_broke(entry.handle))
 
@@ -244,14 +244,14 @@ class Runtime:
         self._counters.frames_received += 1
         kind = frame["type"]
         if kind == "record":
-            if self._budgets.allows(sender, frame["kind"]):
+            if self._rate_limits.allows(sender, frame["kind"]):
                 self._take_record(sender, frame, patient=True)
         elif kind == "greeting":
             self._take_greeting(sender, frame)
-        elif self._desk is not None and kind == "certificates wanted":
-            self._desk.answer(sender, frame["keys"])
-        elif self._desk is not None and kind == "certificates":
-            for waiting in self._desk.take(sender, frame["certificates"]):
+        elif self._certificates is not None and kind == "certificates wanted":
+            self._certificates.answer(sender, frame["keys"])
+        elif self._certificates is not None and kind == "certificates":
+            for waiting in self._certificates.take(sender, frame["certificates"]):
                 self._take_record(sender, waiting, patient=False)
         elif self._renewals is not None and kind in RENEWAL_FRAMES:
             self._renewals.receive(sender, frame)
@@ -265,11 +265,11 @@ class Runtime:
     def forget(self, key: int) -> None:
         """A peer is connected no more."""
         self._greeted.pop(key, None)
-        self._budgets.forget(key)
+        self._rate_limits.forget(key)
         if self._events_read is not None:
             self._events_read.forget(key)
-        if self._desk is not None:
-            self._desk.forget(key)
+        if self._certificates is not None:
+            self._certificates.forget(key)
         if self._revocations is not None:
             self._revocations.forget(key)
         if self._renewals is not None:
@@ -302,9 +302,9 @@ class Runtime:
         if record[KIND] == EVENT:
             self._counters.events_forwarded += 1
         self._counters.frames_sent += 1
-        assert self._outlet is not None
+        assert self._frame_sender is not None
         flow = cause.flow_of(record)
-        self._outlet.send(self._book.key_of(record[TO]), frame, record, flow)
+        self._frame_sender.send(self._address_book.key_of(record[TO]), frame, record, flow)
 
     def _take_record(self, sender: int, frame: Frame, *, patient: bool) -> None:
         """Take a record; a ``patient`` one may wait for certificates first."""
@@ -313,8 +313,8 @@ class Runtime:
         except CapacityError:
             self._counters.drop("queue full")
             return
-        desk = self._desk if patient and decoded.missing else None
-        if desk is not None and desk.hold(sender, frame, decoded.missing):
+        certificates = self._certificates if patient and decoded.missing else None
+        if certificates is not None and certificates.hold(sender, frame, decoded.missing):
             return
         if decoded.record is not None:
             if decoded.record[KIND] == ACKNOWLEDGE:
@@ -323,7 +323,7 @@ class Runtime:
 
     def _take_late_frames(self) -> None:
         """Take the frames that have waited for certificates long enough, for what they are."""
-        for sender, frame in () if self._desk is None else self._desk.give_up():
+        for sender, frame in () if self._certificates is None else self._certificates.give_up():
             try:
                 self._take_record(sender, frame, patient=False)
             except RemoteProtocolError:

@@ -15,7 +15,7 @@ from gossamer.node.page.snapshot import PeerView, Queues, Rates, Snapshot, ring_
 from gossamer.node.peer.frames.address_book import AddressBook, Entry
 from gossamer.node.peer.frames.core import SELF, Core
 from gossamer.node.peer.load.overload import Overloads
-from gossamer.node.peer.load.sender import PoolOutlet
+from gossamer.node.peer.load.sender import PoolSender
 from gossamer.node.peer.membership.status import Standing
 from gossamer.node.peer.subscriptions import Subscribers
 from gossamer.node.transport.connection import Connection
@@ -65,9 +65,9 @@ class PeerViews:
     """
 
     core: Core
-    book: AddressBook
+    address_book: AddressBook
     pool: ConnectionPool
-    outlet: PoolOutlet
+    frame_sender: PoolSender
     overloads: Overloads
     subscribers: Subscribers
     counters: Counters
@@ -116,12 +116,12 @@ class PeerViews:
         return Gauges(
             links=links,
             connections=len(self.pool),
-            known_peers=len(self.book) - 1,
+            known_peers=len(self.address_book) - 1,
             subscriptions=len(self.subscribers),
             routing_entries=int(self.core.state.table_count[SELF]),
             clients=len({one.name for one in self.subscribers if one.name}),
             queued_bytes=sum(queued),
-            queued_frames=self.outlet.waiting,
+            queued_frames=self.frame_sender.waiting,
             overloading=len(self.overloads),
             stored_events=0,
             load=int(self.core.state.load[SELF]) / _EVENTS_A_ROUND,
@@ -147,7 +147,7 @@ class PeerViews:
         for connection in self.pool:
             stats = connection.stats
             frames = self._frames_told[connection] = stats.frames_in, stats.frames_out
-            entry = self.book.find(connection.identity.key)
+            entry = self.address_book.find(connection.identity.key)
             sorts = () if entry is None else links.get(entry.handle, ())
             sort = next((one for one in LINKS if one in sorts), NO_LINK)
             taken, written = before.get(connection, (0, 0))
@@ -159,7 +159,7 @@ class PeerViews:
         gauges, counters = self.gauges(), self.counters
         longest = max((connection.queued_bytes for connection in self.pool), default=0)
         return Snapshot(
-            key=self.book.key_of(SELF),
+            key=self.address_book.key_of(SELF),
             name=self.name,
             cluster=self.cluster,
             version=self.version,
@@ -230,7 +230,7 @@ class PeerViews:
 
     def _peer_views(self) -> list[PeerView]:
         links, profiles = self._links(), self._profiles()
-        return [self._peer_view(entry, links, profiles) for entry in self.book]
+        return [self._peer_view(entry, links, profiles) for entry in self.address_book]
 
     def _peer_view(
         self,

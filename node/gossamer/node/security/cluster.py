@@ -7,7 +7,7 @@
     ca.key        the authority's key pair, mode 600; only where the cluster was made
     revoked.json  who belongs no more, signed by the authority
     revoked.proof only of a peer that was revoked itself: the authority's word of it
-    notes.json    what all members know of the cluster (`gossamer.node.peer.cluster_info`)
+    cluster.json  what all members know of the cluster (`gossamer.node.peer.cluster_info`)
     state.db      what the peer remembers (`gossamer.node.store`)
 
 Who holds `ca.key` decides who belongs. Keep a copy of it offline: without it nobody can be invited
@@ -97,9 +97,9 @@ class ClusterFolder:
         return self.path / "revoked.proof"
 
     @property
-    def notes(self) -> Path:
+    def cluster_info(self) -> Path:
         """What all members know of the cluster."""
-        return self.path / "notes.json"
+        return self.path / "cluster.json"
 
     @property
     def state(self) -> Path:

@@ -162,7 +162,7 @@ class _Entry:
     descriptor: Descriptor | None = None
 
 
-class DescriptorBook:
+class DescriptorCache:
     """The newest believed descriptor of each peer.
 
     Attributes:
@@ -179,7 +179,7 @@ class DescriptorBook:
         self._context = _context(authority)
         self._entries: OrderedDict[int, _Entry] = OrderedDict()
         # The believed descriptors as they travel, so that one met again is not even decoded.
-        self._believed: dict[bytes, Descriptor] = {}
+        self._accepted: dict[bytes, Descriptor] = {}
 
     def take(
         self, signed: SignedDescriptor, now: float, certificate: bytes | None = None
@@ -193,13 +193,13 @@ class DescriptorBook:
         """
         if self.recognise(signed.packed) is not None:
             return Verdict.KNOWN
-        verdict = self._judge(signed, now, certificate)
+        verdict = self._check(signed, now, certificate)
         self.counts[verdict.value] += 1
         return verdict
 
     def recognise(self, packed: bytes) -> Descriptor | None:
         """A descriptor that is believed, by what it is packed as; it counts as met again."""
-        descriptor = self._believed.get(packed)
+        descriptor = self._accepted.get(packed)
         if descriptor is not None:
             self._entries.move_to_end(descriptor.key)
             self.counts["known"] += 1
@@ -257,7 +257,7 @@ class DescriptorBook:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def _judge(self, signed: SignedDescriptor, now: float, certificate: bytes | None) -> Verdict:
+    def _check(self, signed: SignedDescriptor, now: float, certificate: bytes | None) -> Verdict:
         descriptor = self._read(signed)
         if descriptor is None:
             return Verdict.MALFORMED
@@ -270,9 +270,9 @@ class DescriptorBook:
                 self.learn(certificate, descriptor.key, now)
             except CertificateError as error:
                 return _verdict_of(error)
-        return self._believe(signed, descriptor, now)
+        return self._verify(signed, descriptor, now)
 
-    def _believe(self, signed: SignedDescriptor, descriptor: Descriptor, now: float) -> Verdict:
+    def _verify(self, signed: SignedDescriptor, descriptor: Descriptor, now: float) -> Verdict:
         """Verify a descriptor that would be news, and keep it."""
         if self._revoked.forbids(descriptor.key, descriptor.serial):
             return Verdict.REVOKED
@@ -288,9 +288,9 @@ class DescriptorBook:
             check_time(entry.certificate, now)
         except CertificateError:
             return Verdict.EXPIRED
-        self._believed.pop(entry.packed, None)
+        self._accepted.pop(entry.packed, None)
         entry.packed, entry.descriptor = signed.packed, descriptor
-        self._believed[entry.packed] = descriptor
+        self._accepted[entry.packed] = descriptor
         self._entries.move_to_end(descriptor.key)
         return Verdict.NEW
 
@@ -310,7 +310,7 @@ class DescriptorBook:
 
     def _forget(self, key: int) -> None:
         entry = self._entries.pop(key)
-        self._believed.pop(entry.packed, None)
+        self._accepted.pop(entry.packed, None)
 
 
 def _is_timely(certificate: PeerCertificate, now: float) -> bool:

@@ -32,7 +32,7 @@ from gossamer.node.transport.queues.connection_maintenance import ConnectionMain
 from gossamer.node.transport.queues.fair_queue import Backlog, Flow
 from gossamer.node.transport.queues.send_queue import SendQueue
 from gossamer.node.transport.queues.writer import ConnectionStats, Writer
-from gossamer.node.transport.streams.graceful_close import linger
+from gossamer.node.transport.streams.graceful_close import drain
 from gossamer.protocol.kernel.errors import RemoteProtocolError
 
 OnFrame = Callable[[Frame], Awaitable[None]]
@@ -215,7 +215,7 @@ class Connection:
         try:
             with self._scope:
                 async with trio.open_nursery() as nursery:
-                    self._maintenance.charges.add(self)
+                    self._maintenance.connections.add(self)
                     if self._takes_care:
                         nursery.start_soon(self._maintenance.run)
                     self._writer.begin(self._maintenance, nursery)
@@ -225,7 +225,7 @@ class Connection:
                 orderly = True
         finally:
             self._writer.end()
-            self._maintenance.charges.discard(self)
+            self._maintenance.connections.discard(self)
             if self.farewell is None:
                 self.farewell = Farewell(Cause.SHUTDOWN, True, "cancelled")
             self._state = State.OVER
@@ -292,7 +292,7 @@ class Connection:
     async def _cut_for_cause(self, cause: Cause, detail: str) -> None:
         """End because of what the peer did, telling it why if it still reads."""
         self.expel(cause, detail)
-        await linger(self.admitted.stream)
+        await drain(self.admitted.stream)
 
     # Reading
 

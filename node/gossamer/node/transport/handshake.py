@@ -42,7 +42,7 @@ from gossamer.node.transport.base.frames import (
 )
 from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.base.schema import Frame
-from gossamer.node.transport.streams.graceful_close import linger
+from gossamer.node.transport.streams.graceful_close import drain
 from gossamer.protocol.kernel.errors import ConfigError, RemoteProtocolError
 
 PROTOCOL_VERSION = 1
@@ -272,7 +272,7 @@ async def _say_why(
         try:
             await stream.send_all(goodbye)
             if stay:
-                await linger(stream)
+                await drain(stream)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             return
         finally:

@@ -24,8 +24,8 @@ from gossamer.node.transport.base.base import Address, Admitted, Handler, LocalP
 from gossamer.node.transport.base.doors import Doors, address_group, warn_of_crowd
 from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.handshake import broken_handshake, introduce
-from gossamer.node.transport.streams.graceful_close import linger
-from gossamer.node.transport.streams.non_blocking import PromptStream, TcpStream
+from gossamer.node.transport.streams.graceful_close import drain
+from gossamer.node.transport.streams.non_blocking import NonBlockingStream, TcpStream
 from gossamer.node.transport.streams.race import (
     STAGGER_SECONDS,
     AllFailedError,
@@ -159,7 +159,7 @@ class TcpTransport:
         plain = TcpStream(tcp)
         if self._fair:
             plain.hold_little()
-        stream: PromptStream = plain
+        stream: NonBlockingStream = plain
         certificate: bytes | None = None
         try:
             if credentials is not None:
@@ -180,7 +180,7 @@ class TcpTransport:
             raise
 
     async def _handshake_tls(
-        self, tcp: PromptStream, context: ssl.SSLContext, remote: Address, dialled: bool
+        self, tcp: NonBlockingStream, context: ssl.SSLContext, remote: Address, dialled: bool
     ) -> tuple[TlsStream, bytes]:
         hostname = remote.host if dialled and context.check_hostname else None
         tls = TlsStream(tcp, context, server_side=not dialled, server_hostname=hostname)
@@ -189,7 +189,7 @@ class TcpTransport:
         except trio.BrokenResourceError as error:
             if not dialled:  # who comes in hears why it is refused, and hangs up
                 with trio.move_on_after(self._limits.close_seconds):
-                    await linger(tcp)
+                    await drain(tcp)
             raise broken_handshake(error) from error.__cause__
         certificate = tls.peer_certificate()
         if certificate is None:

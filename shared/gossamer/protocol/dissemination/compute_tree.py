@@ -4,7 +4,7 @@ The Steiner trees of the group's documents load the links; of the loaded links a
 spanning tree is made, and the brokers that no document reached are attached by shortest paths. Its
 cost is at most O(log^2 n log log n) times that of the best tree (Theorem IV.1).
 
-A group here is the union of two, so that a merger can be judged before it is made; give a group
+A group here is the union of two, so that a merger can be priced before it is made; give a group
 twice for itself.
 """
 

@@ -2,9 +2,9 @@
 
 Each merger is the one that saves the largest share of the two groups' costs, and the last is that
 after which none saves anything. Groups that no document matches both of cannot save by a common
-tree, so only those that share documents are judged, and only again when one of them has changed.
+tree, so only those that share documents are compared, and only again when one of them has changed.
 
-For thousands of subscriptions there are neighbour lists: a group is judged only with those that it
+For thousands of subscriptions there are neighbour lists: a group is compared only with those it
 is most similar to, and first only by a bound. A document costs a common tree no less than the
 dearer of its two Steiner trees, so what the groups save is known from above without their tree;
 the tree is made when no other pair can save a larger share. Subscriptions that the very same
@@ -79,13 +79,13 @@ class _Gains:
             alike.setdefault(self._plan.held[group].tobytes(), []).append(group)
         return [groups for groups in alike.values() if len(groups) > 1]
 
-    def judge_all(self) -> None:
+    def update_all(self) -> None:
         """Judge all pairs."""
         if self._neighbours is not None:
             for group in self.costs:
                 write_least_costs(self._plan, group, self._least[group])
         for group in self.costs:
-            self._judge(group, self._sharing(group, above=group))
+            self._update(group, self._sharing(group, above=group))
 
     def _sharing(self, group: int, above: int = -1) -> Words:
         """The groups, numbered higher than ``above``, that share documents with a group.
@@ -100,7 +100,7 @@ class _Gains:
         nearest = np.argsort(-self._similarities[others], kind="stable")[: self._neighbours]
         return np.sort(others[nearest])
 
-    def _judge(self, group: int, others: Words) -> None:
+    def _update(self, group: int, others: Words) -> None:
         if self._neighbours is None:
             for other in others.tolist():
                 self._make_common_tree(min(group, other), max(group, other))
@@ -139,11 +139,11 @@ class _Gains:
         del self.costs[other], self._versions[other]
         self._versions[one] += 1
 
-    def judge(self, group: int) -> None:
+    def update(self, group: int) -> None:
         """Judge a group that has changed with those it shares documents with."""
         if self._neighbours is not None:
             write_least_costs(self._plan, group, self._least[group])
-        self._judge(group, self._sharing(group))
+        self._update(group, self._sharing(group))
 
 
 def merge_by_gain(plan: Plan, neighbours: int | None = None, watch: Watch | None = None) -> Mergers:
@@ -151,7 +151,7 @@ def merge_by_gain(plan: Plan, neighbours: int | None = None, watch: Watch | None
 
     Args:
         plan: its groups, singletons or what MULT left of them, are merged on the way.
-        neighbours: how many others a group is judged with, those most similar; None for all.
+        neighbours: how many others a group is compared with, those most similar; None for all.
         watch: told, after each merger, how many are done and how many there may be.
     """
     gains = _Gains(plan, neighbours)
@@ -160,12 +160,12 @@ def merge_by_gain(plan: Plan, neighbours: int | None = None, watch: Watch | None
     done = 0
     if neighbours is not None:
         done = _merge_equals(plan, gains, record)
-    gains.judge_all()
+    gains.update_all()
     while (pair := gains.pop()) is not None:
         _, _, one, other, cost = pair
         record.note(one, other, cost - gains.costs[one] - gains.costs[other])
         gains.merge(one, other, cost)
-        gains.judge(one)
+        gains.update(one)
         done += 1
         if watch is not None:
             watch(done, most)

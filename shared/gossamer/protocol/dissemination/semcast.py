@@ -137,18 +137,18 @@ class _Merging:
             together - self._costs[other]
         )
 
-    def _judge(self, one: int) -> None:
+    def _find_cheapest(self, one: int) -> None:
         """Look which lower channel is merged with this one most cheaply."""
         others = [other for other in sorted(self._present) if other < one]
-        judged = [(self._dearer_by(one, other), other) for other in others]
-        self._cheapest[one] = min(judged, default=(math.inf, -1))
+        priced = [(self._dearer_by(one, other), other) for other in others]
+        self._cheapest[one] = min(priced, default=(math.inf, -1))
 
     def run(self, most: int) -> None:
         """Merge until there are at most ``most`` channels."""
         if len(self._present) <= most:
             return
         for channel in sorted(self._present):
-            self._judge(channel)
+            self._find_cheapest(channel)
         while len(self._present) > most:
             gone = min(sorted(self._present), key=lambda channel: self._cheapest[channel])
             self._merge(self._cheapest[gone][1], gone)
@@ -163,7 +163,7 @@ class _Merging:
                 self.made_for[matched] = kept
         for channel in sorted(self._present):
             if channel >= kept and (channel == kept or self._cheapest[channel][1] in (kept, gone)):
-                self._judge(channel)
+                self._find_cheapest(channel)
             elif channel > kept:
                 self._cheapest[channel] = min(
                     self._cheapest[channel], (self._dearer_by(channel, kept), kept)

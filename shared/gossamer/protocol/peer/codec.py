@@ -29,6 +29,7 @@ from gossamer.protocol.peer.record_table.layouts import (
     most_of,
 )
 from gossamer.protocol.peer.record_table.records import TABLE
+from gossamer.protocol.peer.sampling.sampler import record_layouts
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.state.links import HANDLE_MASK
 from gossamer.protocol.peer.state.state import ANSWERER, State, profile_words
@@ -48,6 +49,11 @@ class Reference(NamedTuple):
     sort: str
 
 
+def layouts_of(settings: Settings) -> dict[int, Layout]:
+    """The bodies of all records between peers that agree on ``settings``, by kind."""
+    return record_layouts(settings) | TABLE.layouts(settings)
+
+
 class Codec:
     """Reads and rewrites the records of peers that agree on ``settings``.
 
@@ -62,7 +68,7 @@ class Codec:
     def __init__(self, settings: Settings) -> None:
         self.profile_words = profile_words(settings)
         self.first_range = settings.first_range
-        self._layouts = TABLE.layouts(settings)
+        self._layouts = layouts_of(settings)
         self._bounds = {kind: bounds_of(layout) for kind, layout in self._layouts.items()}
         self.kinds = frozenset(self._layouts)
         sizes = [most_of(layout, self.profile_words) for layout in self._layouts.values()]

@@ -56,8 +56,6 @@ from gossamer.protocol.peer.record_table.records import (
     RECALLED,
     REPLAY_OFFER,
     REPLAY_WANTED,
-    SAMPLE_REPLY,
-    SAMPLE_REQUEST,
     STORED,
     TABLE,
     WITHDRAW,
@@ -98,7 +96,7 @@ from gossamer.protocol.peer.rendezvous.installation import (
 from gossamer.protocol.peer.rendezvous.publication import on_stored, on_withdraw
 from gossamer.protocol.peer.rendezvous.replay import on_replay_offer, on_replay_wanted
 from gossamer.protocol.peer.rendezvous.routing_table import remove_source
-from gossamer.protocol.peer.sampling.sampler import sample_on_unreachable
+from gossamer.protocol.peer.sampling.sampler import sample_link_broke
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import (
     HALF_BITS,
@@ -150,9 +148,10 @@ def on_install_timer(s: State, p: int, _now: int, _words: Any, _at: int, out: Ou
 
 
 @rule
-def on_sample_returned(s: State, p: int, now: int, words: Any, at: int, _out: Outbox) -> None:
-    """Let the sampler forget who could not be reached."""
-    sample_on_unreachable(s.sampler, p, now, words, at)
+def on_broken_link(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
+    """What was on its way to a peer may be lost, and the peer may have failed."""
+    on_link_broke(s, p, now, words, at, out)
+    sample_link_broke(s.sampler, p, now, words, at, out)
 
 
 # Records that are about events and leave all links as they are.
@@ -168,7 +167,7 @@ ABOUT_EVENTS: Final = MappingProxyType(
         RECALL: on_recall,
         RECALL_ANSWER: on_recall_answer,
         CATCH_UP: on_catch_up,
-        LINK_BROKE: on_link_broke,
+        LINK_BROKE: on_broken_link,
     }
 )
 # Records that may change links.
@@ -194,8 +193,6 @@ ABOUT_PEERS: Final = MappingProxyType(
 # Records that came back, by the kind they were sent as; others are lost.
 RETURNED: Final = MappingProxyType(
     {
-        SAMPLE_REQUEST: on_sample_returned,
-        SAMPLE_REPLY: on_sample_returned,
         INSTALL: reinstall_elsewhere,
         INSTALL_NEWS: reinstall_elsewhere,
         EVENT: reroute_event,
@@ -215,7 +212,7 @@ def step(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
     Args:
         s: `State`; row ``p`` of it may change, no other.
         p: the row.
-        now: the host's time in rounds; only Newscast's timestamps read it.
+        now: the host's time in rounds; only timestamps of samplers follow it.
         words: int64 words that hold the record; the record itself may be overwritten.
         at: offset of the record's header.
         out: where records are appended; may share memory with ``words`` past the record.
@@ -252,7 +249,7 @@ def successor_handle(s: State, p: int) -> int:
 @rule
 def on_unreachable(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
     """A record came back: its addressee failed. Forget it, and find another way (Sec. IV-C)."""
-    on_failure(s, p, words[at + TO])
+    on_failure(s, p, now, words, at, out)
     remove_source(s, p, words[at + TO])
     take_returned(words[at + KIND] - UNREACHABLE, s, p, now, words, at, out)
 

@@ -10,6 +10,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -18,16 +19,8 @@ import psutil
 
 from gossamer.protocol.kernel.struct import Struct
 from gossamer.protocol.peer.record_table.records import OVERLAY_TIMER, SAMPLE_TIMER
-from gossamer.protocol.peer.sampling.sampler import (
-    CYCLON,
-    NEWSCAST,
-    cyclon_hint,
-    cyclon_step,
-    make_sampler,
-    newscast_hint,
-    newscast_step,
-)
-from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.sampling.sampler import make_sampler, sample_hint, sample_step
+from gossamer.protocol.peer.settings.config import SAMPLERS, Settings
 from gossamer.protocol.peer.settings.profile import coarse_range
 from gossamer.protocol.peer.state.state import State, make_state
 from gossamer.protocol.peer.step import TIMERS, approach, hint, largest_step, step
@@ -130,15 +123,11 @@ def state_bytes(state: Struct) -> int:
 
 def measure_sampler(name: str, nodes: int, cycles: int) -> Measurement:
     """A bare sampler: views of 20, shuffles of 8, no profiles."""
-    kind, sampler_step, sampler_hint = {
-        "newscast": (NEWSCAST, newscast_step, newscast_hint),
-        "cyclon": (CYCLON, cyclon_step, cyclon_hint),
-    }[name]
-    sampler = make_sampler(nodes, kind, 20, 8, 0, SEED)
+    sampler = make_sampler(nodes, name, 20, 8, 0, SEED)
     sampler.specialise_for_sizes()
     network = make_network(nodes)
     fill_random_views(sampler, network.alive, SEED, 20)
-    engine = CycleEngine(sampler, sampler_step, (SAMPLE_TIMER,), network, SEED, hint=sampler_hint)
+    engine = CycleEngine(sampler, sample_step, (SAMPLE_TIMER,), network, SEED, hint=sample_hint)
     return Measurement(_time_cycles(engine, 10, cycles), state_bytes(sampler) / nodes)
 
 
@@ -260,8 +249,7 @@ def measure_events(nodes: int, runs: int) -> Measurement:
 
 
 BENCHMARKS: Mapping[str, Callable[[int, int], Measurement]] = {
-    "newscast": lambda nodes, cycles: measure_sampler("newscast", nodes, cycles),
-    "cyclon": lambda nodes, cycles: measure_sampler("cyclon", nodes, cycles),
+    **{name: partial(measure_sampler, name) for name in SAMPLERS},
     "tman": measure_tman,
     "vinifera": measure_vinifera,
     "events": measure_events,

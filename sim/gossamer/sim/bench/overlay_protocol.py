@@ -7,7 +7,7 @@ from typing import Any
 from gossamer.protocol.kernel.dispatch import dispatch
 from gossamer.protocol.kernel.records import KIND, TO, UNREACHABLE, Outbox
 from gossamer.protocol.kernel.rules import rule
-from gossamer.protocol.peer.sampling.sampler import forget
+from gossamer.protocol.peer.sampling.sampler import sample_unreachable
 from gossamer.protocol.peer.state.links import drop_link
 from gossamer.protocol.peer.state.state import State
 from gossamer.protocol.peer.topology.gossip import GOSSIP
@@ -20,5 +20,5 @@ def overlay_step(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -
     """The one door of a peer that only keeps neighbours; the rules are those of `peer.step`."""
     kind = words[at + KIND]
     if not take_gossip(kind, s, p, now, words, at, out) and kind >= UNREACHABLE:
-        forget(s.sampler, p, words[at + TO])
+        sample_unreachable(s.sampler, p, now, words, at, out)
         drop_link(s, p, words[at + TO])

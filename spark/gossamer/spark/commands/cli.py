@@ -140,7 +140,7 @@ def crunch(
     plots: Annotated[bool, typer.Option(help="Draw plots.")] = True,
     claims: Annotated[
         list[str] | None,
-        typer.Option("--claim", metavar="ID", help="Claim of the paper to judge: V3 or V6."),
+        typer.Option("--claim", metavar="ID", help="Claim of the paper to check: V3 or V6."),
     ] = None,
     exact_up_to: Annotated[
         int,

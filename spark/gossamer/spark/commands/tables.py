@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from gossamer.spark.crunch.claims import Judged
+    from gossamer.spark.crunch.claims import CheckedClaim
     from gossamer.spark.crunch.crunching import Crunched
     from gossamer.spark.sweep.running import SweepOutcome
     from gossamer.spark.workload.writing import Written
@@ -71,18 +71,18 @@ def print_crunched(found: Crunched) -> None:
     console.print(table)
     if len(chosen) > _PRINTED:
         console.print(f"and {len(chosen) - _PRINTED:,} more rows in intervals.csv")
-    for judged in found.judged:
-        _print_judged(console, judged)
+    for checked in found.checked:
+        _print_checked(console, checked)
     for note in found.notes:
         console.print(note, markup=False)
     _print_place(console, "Crunched", found.folder)
 
 
-def _print_judged(console: Console, judged: Judged) -> None:
+def _print_checked(console: Console, checked: CheckedClaim) -> None:
     """A claim, what was measured of it with intervals, and the verdict."""
-    claim = judged.claim
+    claim = checked.claim
     table = Table("check", "measured", "95 % interval", "paper", "accepted", "", title=claim.id)
-    for check, low, high in judged.rows():
+    for check, low, high in checked.rows():
         ends = "-" if math.isnan(low) else f"{check.formatted(low)} to {check.formatted(high)}"
         style, verdict = ("green", "holds") if check.holds else ("red", "differs")
         table.add_row(
@@ -95,7 +95,7 @@ def _print_judged(console: Console, judged: Judged) -> None:
         )
     console.print(claim.claim, markup=False)
     console.print(table)
-    seeds = f"{judged.seeds} seeds" if judged.seeds > 1 else "one seed"
+    seeds = f"{checked.seeds} seeds" if checked.seeds > 1 else "one seed"
     sentence = f"{claim.id} {claim.verdict}, over {seeds}: {claim.reason}."
     console.print(sentence, markup=False, highlight=False)
 

@@ -6,6 +6,6 @@ small         measures, distributions and series of one system's smaller tables,
 deliveries    path lengths and delays of all deliveries, by Spark
 workloads     popularity, sizes, matches and load of workloads
 statistics    intervals over seeds, comparisons of systems
-claims        claims of the Vinifera paper judged, with intervals
+claims        claims of the Vinifera paper checked, with intervals
 crunching     puts these together; plots and page show them
 """

@@ -1,6 +1,6 @@
-"""Claims of the Vinifera paper judged from crunched runs, with intervals over their seeds.
+"""Claims of the Vinifera paper checked from crunched runs, with intervals over their seeds.
 
-The bounds and what decides are those of `gossamer sim figures vinifera`, which judges here too;
+The bounds and what decides are those of `gossamer sim figures vinifera`, which checks here too;
 intervals are added. A check is a function of means over seeds (a ratio of two, the largest less the
 smallest of some), so that its interval is the jackknife's: that of a plain mean is Student's.
 """
@@ -37,7 +37,7 @@ class _Study:
 
     name: str
     place: Callable[[Scenario], float]
-    judge: Callable[[Measurements], Claim]
+    check: Callable[[Measurements], Claim]
 
 
 def _nodes(scenario: Scenario) -> float:
@@ -54,12 +54,12 @@ _STUDIES: Final[Mapping[str, _Study]] = MappingProxyType(
 
 
 @attrs.frozen(kw_only=True)
-class Judged:
+class CheckedClaim:
     """A claim with the intervals of its checks.
 
     Attributes:
         claim: with its verdict.
-        seeds: over which it was judged.
+        seeds: over which it was checked.
         ends: of the 95 % interval of each check; NaN where there are fewer than two seeds.
     """
 
@@ -74,7 +74,7 @@ class Judged:
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Raise `ScenarioError` for a claim that is not judged here."""
+    """Raise `ScenarioError` for a claim that is not checked here."""
     for name in names:
         if name not in CLAIMS:
             raise ScenarioError(None, "--claim", name, f"one of {', '.join(CLAIMS)}")
@@ -82,7 +82,7 @@ def check_names(names: Sequence[str]) -> None:
 
 def check_claims(
     names: Sequence[str], runs: Sequence[Run], values: Sequence[Value]
-) -> list[Judged]:
+) -> list[CheckedClaim]:
     """The verdicts on claims, from the measures of runs.
 
     Args:
@@ -91,10 +91,10 @@ def check_claims(
         values: their measures.
 
     Raises:
-        ScenarioError: a claim is not judged here, or runs that decide it are missing altogether.
+        ScenarioError: a claim is not checked here, or runs that decide it are missing altogether.
     """
     check_names(names)
-    return [_judged(name, _outcomes(_STUDIES[name], runs, values)) for name in names]
+    return [_check_over_seeds(name, _outcomes(_STUDIES[name], runs, values)) for name in names]
 
 
 def _outcomes(study: _Study, runs: Sequence[Run], values: Sequence[Value]) -> list[Outcome]:
@@ -125,7 +125,7 @@ def _scenario(run: Run) -> Scenario | None:
     return scenario if isinstance(scenario, Scenario) else None
 
 
-def _judged(name: str, outcomes: Sequence[Outcome]) -> Judged:
+def _check_over_seeds(name: str, outcomes: Sequence[Outcome]) -> CheckedClaim:
     study = _STUDIES[name]
     there = {(one.point.system, one.point.kind) for one in outcomes}
     wanted = {(system, kind) for system in (VINIFERA, BASELINE) for kind in KINDS}
@@ -133,17 +133,17 @@ def _judged(name: str, outcomes: Sequence[Outcome]) -> Judged:
         missing = ", ".join(f"{system} ({kind})" for system, kind in sorted(wanted - there))
         expected = f"runs of {missing} among the results"
         raise ScenarioError(None, "--claim", name, expected)
-    claim = study.judge(Measurements(outcomes))
+    claim = study.check(Measurements(outcomes))
     seeds = sorted({one.point.scenario.seed for one in outcomes})
     without = [
-        study.judge(Measurements([one for one in outcomes if one.point.scenario.seed != seed]))
+        study.check(Measurements([one for one in outcomes if one.point.scenario.seed != seed]))
         for seed in (seeds if len(seeds) > 1 else ())
     ]
     ends = [
         _jackknife(check, [other.checks[place] for other in without])
         for place, check in enumerate(claim.checks)
     ]
-    return Judged(claim=claim, seeds=len(seeds), ends=ends)
+    return CheckedClaim(claim=claim, seeds=len(seeds), ends=ends)
 
 
 def _jackknife(check: Check, without: Sequence[Check]) -> tuple[float, float]:

@@ -4,7 +4,7 @@ measures.parquet, .csv      a row a run, system and measure: the tidy table
 intervals.parquet, .csv     mean and 95 % interval over the seeds of each condition
 comparisons.parquet, .csv   pairs of systems: differences, intervals, effect sizes
 curves.parquet              distributions (percentiles, Lorenz curves) and series of each system
-claims.json, checks.*       claims that were to be judged, checks with intervals
+claims.json, checks.*       claims that were to be checked, checks with intervals
 crunch.json                 what was crunched, which figures are sketches, notes
 plots/, report.html         the same for people
 """
@@ -46,7 +46,7 @@ from gossamer.spark.jobs import job_errors, watched
 from gossamer.spark.session import slots
 
 if TYPE_CHECKING:
-    from gossamer.spark.crunch.claims import Judged
+    from gossamer.spark.crunch.claims import CheckedClaim
 
 CRUNCH_FILE: Final = "crunch.json"
 FROM_SUMMARY: Final = "summary"
@@ -79,7 +79,7 @@ class Crunched:
         intervals, comparisons: of them.
         curves: distributions and series.
         notes: sentences on what is not there, or not exact.
-        judged: claims that were asked for.
+        checked: claims that were asked for.
     """
 
     folder: Path
@@ -89,7 +89,7 @@ class Crunched:
     comparisons: Sequence[Comparison]
     curves: Sequence[Curve]
     notes: Sequence[str]
-    judged: Sequence[Judged] = ()
+    checked: Sequence[CheckedClaim] = ()
 
 
 def crunch_results(
@@ -110,7 +110,7 @@ def crunch_results(
         plots: whether to draw.
         exact_up_to: deliveries up to which percentiles of delays are exact, see `deliveries`, and
             rows of workloads, see `workloads`.
-        claims: of the Vinifera paper that are judged, see `claims`.
+        claims: of the Vinifera paper that are checked, see `claims`.
 
     Raises:
         ResultsError: ``out`` is taken, another process is at work on it, or a table is damaged.
@@ -145,7 +145,7 @@ def _crunch_alone(
         # Workers import this module as well, and have no use for the simulator.
         from gossamer.spark.crunch.claims import check_claims
 
-        found = attrs.evolve(found, judged=check_claims(claims, runs, found.values))
+        found = attrs.evolve(found, checked=check_claims(claims, runs, found.values))
     with whole_folder(out, replace=False) as folder:
         _write(found, folder)
         if plots:
@@ -302,9 +302,9 @@ def _write(found: Crunched, folder: Path) -> None:
     _write_rows([_with_condition(one) for one in found.intervals], folder / "intervals")
     _write_rows([_with_condition(one) for one in found.comparisons], folder / "comparisons")
     pq.write_table(_curve_table(found.curves), folder / "curves.parquet", compression="zstd")
-    if found.judged:
-        write_claims([one.claim for one in found.judged], folder)
-        _write_rows([row for one in found.judged for row in _checks(one)], folder / "checks")
+    if found.checked:
+        write_claims([one.claim for one in found.checked], folder)
+        _write_rows([row for one in found.checked for row in _checks(one)], folder / "checks")
     told = {
         "runs": found.runs,
         "notes": list(found.notes),
@@ -314,14 +314,14 @@ def _write(found: Crunched, folder: Path) -> None:
     (folder / CRUNCH_FILE).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
 
 
-def _checks(judged: Judged) -> Iterator[dict[str, Any]]:
+def _checks(checked: CheckedClaim) -> Iterator[dict[str, Any]]:
     """The checks of a claim with their intervals."""
-    for check, low, high in judged.rows():
+    for check, low, high in checked.rows():
         yield {
-            "claim": judged.claim.id,
+            "claim": checked.claim.id,
             "check": check.name,
             "unit": check.unit,
-            "seeds": judged.seeds,
+            "seeds": checked.seeds,
             "value": check.value,
             "low": low,
             "high": high,

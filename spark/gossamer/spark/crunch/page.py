@@ -11,7 +11,7 @@ from typing import Any, Final
 from gossamer.sim.results.measures import measures_by_key
 from gossamer.sim.results.report import page_html, plots_html, table_html
 from gossamer.sim.study.plot import Plot
-from gossamer.spark.crunch.claims import Judged
+from gossamer.spark.crunch.claims import CheckedClaim
 from gossamer.spark.crunch.crunching import Crunched, condition_text
 
 # Rows of a table on the page; the files have all of them.
@@ -28,7 +28,7 @@ def write_page(found: Crunched, plots: Sequence[Plot], file: Path) -> None:
         f"<ul>{notes}</ul>" if notes else "",
         "<h2>Plots</h2>",
         plots_html(plots),
-        *(_judged(one) for one in found.judged),
+        *(_claim_section(one) for one in found.checked),
         "<h2>Measures</h2>",
         _intervals(found),
         "<h2>Systems compared</h2>",
@@ -37,7 +37,7 @@ def write_page(found: Crunched, plots: Sequence[Plot], file: Path) -> None:
     file.write_text(page_html("Results crunched", facts, parts), encoding="utf-8")
 
 
-def _judged(judged: Judged) -> str:
+def _claim_section(checked: CheckedClaim) -> str:
     rows = [
         _row(
             check.name,
@@ -47,10 +47,10 @@ def _judged(judged: Judged) -> str:
             check.bounds(),
             "holds" if check.holds else "differs",
         )
-        for check, low, high in judged.rows()
+        for check, low, high in checked.rows()
     ]
     titles = ("check", "measured", "95 % interval", "paper", "accepted", "")
-    claim = judged.claim
+    claim = checked.claim
     told = f"<p>{escape(claim.claim)}</p><p>{escape(claim.reason)}.</p>"
     return f"<h2>{claim.id} {claim.verdict}</h2>{told}{_table(titles, rows)}"
 

@@ -114,7 +114,7 @@ def _run_alone(session: Any, plan: SweepPlan, out: Path, options: SweepOptions) 
     runs = unfinished / RUNS
     left = [point for point in plan.points if not (runs / point.name).is_dir()]
     try:
-        failed = _Hands(session, plan, runs, options).run(left)
+        failed = _PointRunner(session, plan, runs, options).run(left)
     except BaseException:
         if not any(runs.iterdir()):
             shutil.rmtree(unfinished, ignore_errors=True)
@@ -129,7 +129,7 @@ def _run_alone(session: Any, plan: SweepPlan, out: Path, options: SweepOptions) 
 
 def _claim(plan: SweepPlan, unfinished: Path, resume: bool) -> None:
     """Make the folder of the sweep, or check that the one there is of this plan."""
-    told = json.dumps(_told(plan), indent=2) + "\n"
+    told = json.dumps(_description(plan), indent=2) + "\n"
     if not resume:
         try:
             unfinished.mkdir()
@@ -156,7 +156,7 @@ def _claim(plan: SweepPlan, unfinished: Path, resume: bool) -> None:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def _told(plan: SweepPlan) -> dict[str, Any]:
+def _description(plan: SweepPlan) -> dict[str, Any]:
     points = [
         {"name": point.name, "values": dict(point.values), "scenario": point.text}
         for point in plan.points
@@ -164,7 +164,7 @@ def _told(plan: SweepPlan) -> dict[str, Any]:
     return {"name": plan.name, "points": points}
 
 
-class _Hands:
+class _PointRunner:
     """Hands points out to threads, each of which waits for one job of Spark."""
 
     def __init__(self, session: Any, plan: SweepPlan, runs: Path, options: SweepOptions) -> None:

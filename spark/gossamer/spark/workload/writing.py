@@ -26,8 +26,8 @@ from gossamer.sim.study.environment import versions
 from gossamer.spark.jobs import job_errors, watched
 from gossamer.spark.session import slots
 from gossamer.spark.workload.checks import Check, check_workload
-from gossamer.spark.workload.parts import write_row_table
 from gossamer.spark.workload.reading import WORKLOAD_FILE
+from gossamer.spark.workload.row_files import write_row_table
 
 TRACE_FILE: Final = "trace.parquet"
 

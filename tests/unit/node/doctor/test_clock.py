@@ -14,7 +14,7 @@ from gossamer.node.store import Store
 
 START, END = datetime(2026, 1, 1, tzinfo=UTC), datetime(2028, 1, 1, tzinfo=UTC)
 SEEN = datetime(2027, 6, 1, tzinfo=UTC)
-LAST_RUN = Signs((("state.db", SEEN), ("notes.json", START)))
+LAST_RUN = Signs((("state.db", SEEN), ("cluster.json", START)))
 
 
 def test_a_clock_in_the_future_is_suspected_where_the_certificate_was_valid_at_the_last_run() -> (

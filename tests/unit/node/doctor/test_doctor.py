@@ -18,7 +18,7 @@ import trustme
 from rich.console import Console
 
 from gossamer.node.discovery.network_interfaces import InterfaceAddress
-from gossamer.node.doctor.causes import banner_cause, connect_cause, handshake_cause
+from gossamer.node.doctor.failures import banner_cause, connect_cause, handshake_cause
 from gossamer.node.doctor.findings import Finding, all_well, findings_json, findings_table
 from gossamer.node.doctor.local import (
     Here,

@@ -9,7 +9,7 @@ import attrs
 import pytest
 import trio
 
-from gossamer.node.peer.catch_up import MARGIN_ROUNDS, ROUNDS_TO_MERGE, ROUNDS_TO_START, Absence
+from gossamer.node.peer.catch_up import MARGIN_ROUNDS, ROUNDS_TO_MERGE, ROUNDS_TO_START, CatchUp
 from support.transport_peers import on_jumping_clock
 
 ROUND_S, SILENCE_S, REPLAY_S = 0.5, 20.0, 30.0
@@ -35,26 +35,26 @@ class Asked:
 
 
 @asynccontextmanager
-async def watched(*, heard: bool = True) -> AsyncIterator[tuple[Absence, Asked]]:
+async def watched(*, heard: bool = True) -> AsyncIterator[tuple[CatchUp, Asked]]:
     asked = Asked()
     if heard:
         asked.heard_back.set()
-    absence = Absence(
+    catch_up = CatchUp(
         asked,  # type: ignore[arg-type]
         round_s=ROUND_S,
         silence_s=SILENCE_S,
         replay_s=REPLAY_S,
     )
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(absence.run)
-        yield absence, asked
+        nursery.start_soon(catch_up.run)
+        yield catch_up, asked
         nursery.cancel_scope.cancel()
 
 
 @on_jumping_clock
 async def test_a_peer_that_did_not_run_asks_once_it_has_its_place() -> None:
-    async with watched(heard=False) as (absence, asked):
-        absence.was_stopped(3600)
+    async with watched(heard=False) as (catch_up, asked):
+        catch_up.was_stopped(3600)
         await trio.sleep(100)
         assert asked.calls == []
         asked.heard_back.set()
@@ -66,10 +66,10 @@ async def test_a_peer_that_did_not_run_asks_once_it_has_its_place() -> None:
 @on_jumping_clock
 async def test_who_was_out_of_reach_for_long_is_reason_to_ask_twice() -> None:
     """Once the parts have merged, and once more for what was published meanwhile."""
-    async with watched() as (absence, asked):
-        absence.lost(5)
+    async with watched() as (catch_up, asked):
+        catch_up.lost(5)
         await trio.sleep(60)
-        absence.found(5)
+        catch_up.found(5)
         await trio.sleep(100)
         merging = ROUNDS_TO_MERGE * ROUND_S
         first, second = 60 + merging, 60 + 2 * merging
@@ -80,21 +80,21 @@ async def test_who_was_out_of_reach_for_long_is_reason_to_ask_twice() -> None:
 @pytest.mark.parametrize("gap_s", [1.0, REPLAY_S - SILENCE_S])
 @on_jumping_clock
 async def test_short_breaks_are_no_reason_to_ask(gap_s: float) -> None:
-    async with watched() as (absence, asked):
-        absence.lost(5)
+    async with watched() as (catch_up, asked):
+        catch_up.lost(5)
         await trio.sleep(gap_s)
-        absence.found(5)
-        absence.found(6)
-        absence.was_paused(gap_s)
+        catch_up.found(5)
+        catch_up.found(6)
+        catch_up.was_paused(gap_s)
         await trio.sleep(100)
         assert asked.calls == []
 
 
 @on_jumping_clock
 async def test_a_paused_process_asks_for_the_pause() -> None:
-    async with watched() as (absence, asked):
+    async with watched() as (catch_up, asked):
         await trio.sleep(50)
-        absence.was_paused(30)
+        catch_up.was_paused(30)
         await trio.sleep(100)
         merging = ROUNDS_TO_MERGE * ROUND_S
         assert asked.calls[0] == (50 + merging, 30 + merging)
@@ -103,13 +103,13 @@ async def test_a_paused_process_asks_for_the_pause() -> None:
 
 @on_jumping_clock
 async def test_many_who_come_back_at_once_make_one_question() -> None:
-    async with watched() as (absence, asked):
+    async with watched() as (catch_up, asked):
         for key in range(10):
-            absence.lost(key)
+            catch_up.lost(key)
             await trio.sleep(1)
         await trio.sleep(60)
         for key in range(10):
-            absence.found(key)
+            catch_up.found(key)
             await trio.sleep(0.1)
         await trio.sleep(100)
         assert len(asked.calls) == 2
@@ -119,14 +119,14 @@ async def test_many_who_come_back_at_once_make_one_question() -> None:
 @on_jumping_clock
 async def test_a_peer_is_not_whole_until_it_has_everything() -> None:
     """What it knows by then has to be asked for again should it fail meanwhile."""
-    async with watched() as (absence, asked):
-        assert absence.is_whole
+    async with watched() as (catch_up, asked):
+        assert catch_up.is_whole
         asked.answers = False
-        absence.was_stopped(3600)
-        assert not absence.is_whole
+        catch_up.was_stopped(3600)
+        assert not catch_up.is_whole
         await trio.sleep(100)
         assert len(asked.calls) == 1
-        assert not absence.is_whole
+        assert not catch_up.is_whole
         asked.on_caught_up()
         await trio.sleep(1)
-        assert absence.is_whole
+        assert catch_up.is_whole

@@ -11,13 +11,13 @@ from gossamer.node.errors import ClusterFolderError, ConfigurationError, SchemaM
 from gossamer.node.peer.cluster_info import (
     DEFAULT_SCHEMA,
     SCHEMA_LIMIT,
-    Notes,
+    ClusterInfo,
     cluster_schema,
     parse_schema,
-    read_notes,
+    read_cluster_info,
     read_schema_file,
     schema_fingerprint,
-    write_notes,
+    write_cluster_info,
 )
 from gossamer.node.security.cluster import ClusterFolder
 from gossamer.protocol.content.schema import Schema
@@ -36,15 +36,15 @@ def test_the_default_schema_is_one() -> None:
 
 def test_notes_come_back_as_they_were_kept(tmp_path: Path) -> None:
     folder = ClusterFolder(tmp_path)
-    notes = Notes(DEFAULT_SCHEMA, ("10.0.0.1:7710",))
-    write_notes(folder, notes)
-    assert read_notes(folder) == notes
+    cluster_info = ClusterInfo(DEFAULT_SCHEMA, ("10.0.0.1:7710",))
+    write_cluster_info(folder, cluster_info)
+    assert read_cluster_info(folder) == cluster_info
     assert cluster_schema(config_of(tmp_path)) == QUOTES
     assert (tmp_path / "schema.toml").read_text() == DEFAULT_SCHEMA
 
 
 def test_a_changed_schema_file_is_refused(tmp_path: Path) -> None:
-    write_notes(ClusterFolder(tmp_path), Notes(DEFAULT_SCHEMA))
+    write_cluster_info(ClusterFolder(tmp_path), ClusterInfo(DEFAULT_SCHEMA))
     changed = DEFAULT_SCHEMA.replace("maximum = 100000\n", "maximum = 99\n")
     (tmp_path / "schema.toml").write_text(changed)
     with pytest.raises(SchemaMismatchError, match=r"schema\.toml describes schema") as caught:
@@ -54,7 +54,7 @@ def test_a_changed_schema_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_comments_in_the_schema_file_make_no_difference(tmp_path: Path) -> None:
-    write_notes(ClusterFolder(tmp_path), Notes(DEFAULT_SCHEMA))
+    write_cluster_info(ClusterFolder(tmp_path), ClusterInfo(DEFAULT_SCHEMA))
     (tmp_path / "schema.toml").write_text(DEFAULT_SCHEMA + "# mine\n")
     assert cluster_schema(config_of(tmp_path)) == QUOTES
     (tmp_path / "schema.toml").unlink()
@@ -62,7 +62,7 @@ def test_comments_in_the_schema_file_make_no_difference(tmp_path: Path) -> None:
 
 
 def test_another_schema_in_the_configuration_is_refused(tmp_path: Path) -> None:
-    write_notes(ClusterFolder(tmp_path), Notes(DEFAULT_SCHEMA))
+    write_cluster_info(ClusterFolder(tmp_path), ClusterInfo(DEFAULT_SCHEMA))
     assert cluster_schema(config_of(tmp_path, QUOTES)) == QUOTES
     with pytest.raises(SchemaMismatchError, match="the configuration"):
         cluster_schema(config_of(tmp_path, Schema(QUOTES.attributes[:2])))
@@ -70,7 +70,7 @@ def test_another_schema_in_the_configuration_is_refused(tmp_path: Path) -> None:
 
 def test_without_certificates_the_configuration_has_the_schema(tmp_path: Path) -> None:
     assert cluster_schema(config_of(tmp_path, QUOTES, plain=True)) == QUOTES
-    with pytest.raises(ClusterFolderError, match=r"notes\.json"):
+    with pytest.raises(ClusterFolderError, match=r"cluster\.json"):
         cluster_schema(config_of(tmp_path, plain=True))
 
 
@@ -78,9 +78,9 @@ def test_without_certificates_the_configuration_has_the_schema(tmp_path: Path) -
     "content", [b"", b"{}", b"[]", b'{"schema": 1, "peers": []}', b'{"schema": "", "peers": [1]}']
 )
 def test_notes_that_are_none_are_refused(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "notes.json").write_bytes(content)
-    with pytest.raises(ClusterFolderError, match=r"notes\.json"):
-        read_notes(ClusterFolder(tmp_path))
+    (tmp_path / "cluster.json").write_bytes(content)
+    with pytest.raises(ClusterFolderError, match=r"cluster\.json"):
+        read_cluster_info(ClusterFolder(tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from gossamer.node.errors import FrameTooLarge, MalformedCertificateError, PeerU
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.certificate_requests import MAX_HELD, CertificateService
 from gossamer.node.peer.frames.core import SELF, Box, Core, header, unreachable
-from gossamer.node.peer.gossip_timer import SteadyRounds
-from gossamer.node.peer.load.sender import MAX_WAITING, PoolOutlet
-from gossamer.node.security.descriptors import DescriptorBook
+from gossamer.node.peer.gossip_timer import SteadyTimer
+from gossamer.node.peer.load.sender import MAX_WAITING, PoolSender
+from gossamer.node.security.descriptors import DescriptorCache
 from gossamer.node.transport.base.frames import FrameDecoder
 from gossamer.node.transport.base.limits import HEADER_BYTES, Limits
 from gossamer.node.transport.queues.fair_queue import Backlog, Flow
@@ -31,10 +31,10 @@ from support.transport_peers import on_jumping_clock
 @on_jumping_clock
 async def test_rounds_come_steadily_each_with_every_timer() -> None:
     counters = Counters()
-    rounds = SteadyRounds(2.0, 0.5, counters)
+    timer = SteadyTimer(2.0, 0.5, counters)
     seen = []
     for _ in range(3 * len(TIMERS)):
-        number, kind = await rounds.next_timer()
+        number, kind = await timer.next_timer()
         seen.append((trio.current_time(), number, kind))
     assert seen == [(0.5 + 2 * i, i, kind) for i in range(3) for kind in TIMERS]
     assert (counters.rounds, counters.rounds_late) == (3, 0)
@@ -44,10 +44,10 @@ async def test_rounds_come_steadily_each_with_every_timer() -> None:
 async def test_rounds_slept_through_are_left_out() -> None:
     """A paused process goes on with the next round instead of catching up."""
     counters = Counters()
-    rounds = SteadyRounds(1.0, 0.0, counters)
+    timer = SteadyTimer(1.0, 0.0, counters)
     times = []
     for _ in range(5 * len(TIMERS)):
-        number, kind = await rounds.next_timer()
+        number, kind = await timer.next_timer()
         if kind == SAMPLE_TIMER:
             times.append(trio.current_time())
         if number == 1 and kind == TIMERS[-1]:
@@ -89,7 +89,7 @@ class Sending:
         self.back: list[list[int]] = []
         self.dropped: list[tuple[int, Flow]] = []
         pool: Any = self.pool
-        self.outlet = PoolOutlet(pool, self.counters, self.back.append, self._on_dropped)
+        self.frame_sender = PoolSender(pool, self.counters, self.back.append, self._on_dropped)
 
     def _on_dropped(self, key: int, flow: Flow) -> None:
         self.dropped.append((key, flow))
@@ -99,16 +99,16 @@ class Sending:
 async def test_frames_wait_in_order_for_a_peer_that_is_being_dialled() -> None:
     sending = Sending()
     async with trio.open_nursery() as nursery:
-        await nursery.start(sending.outlet.run)
-        sending.outlet.send(7, b"one", [1])
+        await nursery.start(sending.frame_sender.run)
+        sending.frame_sender.send(7, b"one", [1])
         sending.pool.up.add(7)
-        sending.outlet.send(7, b"two", [2])
-        assert list(sending.outlet.held()) == [[1], [2]]
+        sending.frame_sender.send(7, b"two", [2])
+        assert list(sending.frame_sender.held()) == [[1], [2]]
         sending.pool.changed.set()
         await trio.testing.wait_all_tasks_blocked()
-        sending.outlet.send(7, b"three", [3])
+        sending.frame_sender.send(7, b"three", [3])
         assert [frame for _, frame in sending.pool.sent] == [b"one", b"two", b"three"]
-        assert (sending.outlet.waiting, sending.back) == (0, [])
+        assert (sending.frame_sender.waiting, sending.back) == (0, [])
         nursery.cancel_scope.cancel()
 
 
@@ -116,21 +116,21 @@ async def test_frames_wait_in_order_for_a_peer_that_is_being_dialled() -> None:
 async def test_a_peer_that_stops_sends_nothing_that_would_have_to_wait() -> None:
     sending = Sending()
     async with trio.open_nursery() as nursery:
-        await nursery.start(sending.outlet.run)
+        await nursery.start(sending.frame_sender.run)
         nursery.cancel_scope.cancel()
-    sending.outlet.send(7, b"late", [1])
+    sending.frame_sender.send(7, b"late", [1])
     assert sending.counters.dropped["unreachable"] == 1
-    assert list(sending.outlet.held()) == []
+    assert list(sending.frame_sender.held()) == []
 
 
 @pytest.mark.trio
 async def test_what_cannot_be_brought_comes_back_and_what_is_too_much_is_dropped() -> None:
     sending = Sending()
     async with trio.open_nursery() as nursery:
-        await nursery.start(sending.outlet.run)
+        await nursery.start(sending.frame_sender.run)
         for number in range(MAX_WAITING + 5):
-            sending.outlet.send(7, b"frame", [number])
-        sending.outlet.send(8, bytes(11), [-1])
+            sending.frame_sender.send(7, b"frame", [number])
+        sending.frame_sender.send(8, bytes(11), [-1])
         sending.pool.changed.set()
         await trio.testing.wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
@@ -149,12 +149,12 @@ class Asking:
         with made_cluster(folder) as cluster:
             self.members = cluster.first, cluster.admit("asked for")
             self.now = cluster.now
-        self.books = [DescriptorBook(m.authority, m.revoked) for m in self.members]
-        self.desks = [
+        self.books = [DescriptorCache(m.authority, m.revoked) for m in self.members]
+        self.certificates = [
             CertificateService(
-                book, (m.identity.key, m.certificate.der), self._send, lambda: self.now
+                address_book, (m.identity.key, m.certificate.der), self._send, lambda: self.now
             )
-            for m, book in zip(self.members, self.books, strict=True)
+            for m, address_book in zip(self.members, self.books, strict=True)
         ]
 
     def _send(self, _key: int, frame: bytes) -> None:
@@ -164,7 +164,7 @@ class Asking:
 def test_a_frame_waits_for_the_certificates_that_it_needs(tmp_path: Path) -> None:
     asking = Asking(tmp_path / "first")
     wanted = asking.members[1].identity.key
-    one, two = asking.desks
+    one, two = asking.certificates
     assert one.hold(9, {"type": "a"}, {wanted})
     assert one.hold(9, {"type": "b"}, {wanted})
     assert asking.sent == [{"type": "certificates wanted", "keys": [wanted]}]
@@ -178,19 +178,19 @@ def test_a_frame_waits_for_the_certificates_that_it_needs(tmp_path: Path) -> Non
 def test_certificates_that_nobody_asked_for_are_not_learnt(tmp_path: Path) -> None:
     asking = Asking(tmp_path / "first")
     certificate = asking.members[1].certificate.der
-    assert asking.desks[0].take(9, [certificate]) == []
+    assert asking.certificates[0].take(9, [certificate]) == []
     assert asking.books[0].find_certificate(asking.members[1].identity.key) is None
     with pytest.raises(MalformedCertificateError):
-        asking.desks[0].take(9, [b"nonsense"])
+        asking.certificates[0].take(9, [b"nonsense"])
 
 
 def test_frames_wait_in_bounds_and_for_a_round_only(tmp_path: Path) -> None:
-    desk = Asking(tmp_path / "first").desks[0]
-    held = [desk.hold(9, {"type": str(i)}, {1}) for i in range(MAX_HELD + 2)]
+    certificates = Asking(tmp_path / "first").certificates[0]
+    held = [certificates.hold(9, {"type": str(i)}, {1}) for i in range(MAX_HELD + 2)]
     assert held == [True] * MAX_HELD + [False] * 2
-    assert desk.give_up() == []
-    assert [frame["type"] for _, frame in desk.give_up()] == list(map(str, range(MAX_HELD)))
-    assert desk.give_up() == []
+    assert certificates.give_up() == []
+    assert [frame["type"] for _, frame in certificates.give_up()] == list(map(str, range(MAX_HELD)))
+    assert certificates.give_up() == []
 
 
 def test_a_record_that_comes_back_is_marked_and_the_original_is_not() -> None:

@@ -11,7 +11,7 @@ from gossamer.node.errors import RevokedCertificateError
 from gossamer.node.security.certificates import PeerCertificate
 from gossamer.node.security.descriptors import (
     Descriptor,
-    DescriptorBook,
+    DescriptorCache,
     DescriptorLimits,
     SignedDescriptor,
     Verdict,
@@ -58,83 +58,83 @@ def make_owner(lifetime_s: float = 1000.0) -> Owner:
     return Owner(identity, certificate)
 
 
-def book_with(*owners: Owner, **limits: int) -> DescriptorBook:
-    book = DescriptorBook(AUTHORITY, NOBODY, DescriptorLimits(**limits))
+def book_with(*owners: Owner, **limits: int) -> DescriptorCache:
+    cache = DescriptorCache(AUTHORITY, NOBODY, DescriptorLimits(**limits))
     for owner in owners:
-        book.learn(owner.certificate.der, owner.identity.key, NOW)
-    return book
+        cache.learn(owner.certificate.der, owner.identity.key, NOW)
+    return cache
 
 
 def test_a_member_is_believed_about_itself() -> None:
     owner = make_owner()
-    book = book_with(owner)
+    cache = book_with(owner)
     said = owner.says(1)
-    assert book.take(said, NOW) is Verdict.NEW
-    assert book.find(owner.identity.key) == owner.descriptor(1)
-    assert book.find_packed(owner.identity.key) == said.packed
+    assert cache.take(said, NOW) is Verdict.NEW
+    assert cache.find(owner.identity.key) == owner.descriptor(1)
+    assert cache.find_packed(owner.identity.key) == said.packed
     assert SignedDescriptor.unpack(said.packed) == said
-    assert book.find_certificate(owner.identity.key) == owner.certificate.der
+    assert cache.find_certificate(owner.identity.key) == owner.certificate.der
 
 
 def test_what_is_known_costs_no_verification() -> None:
     owner = make_owner()
-    book = book_with(owner)
+    cache = book_with(owner)
     said = owner.says(1)
-    verdicts = [book.take(said, NOW) for _ in range(100)]
+    verdicts = [cache.take(said, NOW) for _ in range(100)]
     assert verdicts == [Verdict.NEW] + [Verdict.KNOWN] * 99
-    assert book.counts == {"certificates": 1, "new": 1, "known": 99, "verifications": 1}
+    assert cache.counts == {"certificates": 1, "new": 1, "known": 99, "verifications": 1}
 
 
 def test_an_older_descriptor_is_dropped_unverified() -> None:
     owner = make_owner()
-    book = book_with(owner)
+    cache = book_with(owner)
     old, new = owner.says(1), owner.says(2, profile=(7,))
-    assert book.take(new, NOW) is Verdict.NEW
-    assert book.take(old, NOW) is Verdict.STALE
-    assert book.find(owner.identity.key) == owner.descriptor(2, profile=(7,))
-    assert book.counts["verifications"] == 1
+    assert cache.take(new, NOW) is Verdict.NEW
+    assert cache.take(old, NOW) is Verdict.STALE
+    assert cache.find(owner.identity.key) == owner.descriptor(2, profile=(7,))
+    assert cache.counts["verifications"] == 1
 
 
 def test_two_contents_of_one_number_conflict_and_the_first_stays() -> None:
     owner = make_owner()
-    book = book_with(owner)
-    book.take(owner.says(1), NOW)
-    assert book.take(owner.says(1, profile=(7,)), NOW) is Verdict.CONFLICTING
-    assert book.find(owner.identity.key) == owner.descriptor(1)
+    cache = book_with(owner)
+    cache.take(owner.says(1), NOW)
+    assert cache.take(owner.says(1, profile=(7,)), NOW) is Verdict.CONFLICTING
+    assert cache.find(owner.identity.key) == owner.descriptor(1)
 
 
 def test_a_peer_cannot_speak_for_another() -> None:
     """Neither by changing its words, nor with its own signature, nor with its own certificate."""
     owner, liar = make_owner(), make_owner()
-    book = book_with(owner, liar)
+    cache = book_with(owner, liar)
     about_owner = owner.says(2)
     forged = SignedDescriptor(owner.says(2, profile=(7,)).content, about_owner.signature)
-    assert book.take(forged, NOW) is Verdict.FORGED
+    assert cache.take(forged, NOW) is Verdict.FORGED
     signed_by_liar = SignedDescriptor(
         about_owner.content, liar.identity.sign(f"descriptor 1 {CLUSTER}", about_owner.content)
     )
-    assert book.take(signed_by_liar, NOW) is Verdict.FORGED
-    assert book.take(signed_by_liar, NOW, liar.certificate.der) is Verdict.FORGED
-    assert book.find(owner.identity.key) is None
+    assert cache.take(signed_by_liar, NOW) is Verdict.FORGED
+    assert cache.take(signed_by_liar, NOW, liar.certificate.der) is Verdict.FORGED
+    assert cache.find(owner.identity.key) is None
     with pytest.raises(ValueError, match="signed by"):
         sign_descriptor(AUTHORITY, liar.identity, owner.descriptor(3))
 
 
 def test_a_signature_for_another_purpose_or_cluster_is_worth_nothing() -> None:
     owner = make_owner()
-    book = book_with(owner)
+    cache = book_with(owner)
     content = owner.says(1).content
     for context in ("join 1", f"descriptor 1 {'f' * 32}", f"descriptor 2 {CLUSTER}"):
         signed = SignedDescriptor(content, owner.identity.sign(context, content))
-        assert book.take(signed, NOW) is Verdict.FORGED
+        assert cache.take(signed, NOW) is Verdict.FORGED
 
 
 def test_a_stranger_is_not_believed_until_its_certificate_is_met() -> None:
     owner = make_owner()
-    book = book_with()
-    assert book.take(owner.says(1), NOW) is Verdict.UNCERTIFIED
-    assert len(book) == 0
-    assert book.take(owner.says(1), NOW, owner.certificate.der) is Verdict.NEW
+    cache = book_with()
+    assert cache.take(owner.says(1), NOW) is Verdict.UNCERTIFIED
+    assert len(cache) == 0
+    assert cache.take(owner.says(1), NOW, owner.certificate.der) is Verdict.NEW
 
 
 def test_a_certificate_of_another_authority_is_foreign() -> None:
@@ -142,9 +142,9 @@ def test_a_certificate_of_another_authority_is_foreign() -> None:
     signer = make_identity()
     other = make_authority(signer, CLUSTER, "desk", NOW)
     foreign = issue_certificate(other, signer, owner.identity.public_key, "peer", NOW)
-    book = book_with()
-    assert book.take(owner.says(1), NOW, foreign.der) is Verdict.FOREIGN
-    assert len(book) == 0
+    cache = book_with()
+    assert cache.take(owner.says(1), NOW, foreign.der) is Verdict.FOREIGN
+    assert len(cache) == 0
 
 
 def test_a_certificate_renewed_is_learned_and_an_older_one_does_not_come_back() -> None:
@@ -152,66 +152,66 @@ def test_a_certificate_renewed_is_learned_and_an_older_one_does_not_come_back() 
     renewed = issue_certificate(
         AUTHORITY, SIGNER, owner.identity.public_key, "peer", NOW + 500, 1000.0
     )
-    book = book_with(owner)
-    book.take(owner.says(1), NOW)
+    cache = book_with(owner)
+    cache.take(owner.says(1), NOW)
     later = owner.says(2, serial=renewed.serial)
-    assert book.take(later, NOW) is Verdict.UNCERTIFIED
-    assert book.take(later, NOW + 500, renewed.der) is Verdict.NEW
-    book.learn(owner.certificate.der, owner.identity.key, NOW + 500)
-    assert book.find_certificate(owner.identity.key) == renewed.der
+    assert cache.take(later, NOW) is Verdict.UNCERTIFIED
+    assert cache.take(later, NOW + 500, renewed.der) is Verdict.NEW
+    cache.learn(owner.certificate.der, owner.identity.key, NOW + 500)
+    assert cache.find_certificate(owner.identity.key) == renewed.der
 
 
 def test_an_expired_owner_is_not_believed_and_what_it_said_before_stays() -> None:
     owner = make_owner()
-    book = book_with(owner)
-    book.take(owner.says(1), NOW)
-    assert book.take(owner.says(2), NOW + 1000) is Verdict.EXPIRED
-    assert book.take(owner.says(2), NOW + 1000, owner.certificate.der) is Verdict.EXPIRED
-    assert book.find(owner.identity.key) == owner.descriptor(1)
+    cache = book_with(owner)
+    cache.take(owner.says(1), NOW)
+    assert cache.take(owner.says(2), NOW + 1000) is Verdict.EXPIRED
+    assert cache.take(owner.says(2), NOW + 1000, owner.certificate.der) is Verdict.EXPIRED
+    assert cache.find(owner.identity.key) == owner.descriptor(1)
 
 
 def test_a_clock_jump_does_no_lasting_harm() -> None:
     """While the clock is a century off nothing new is believed; after, everything is."""
     owner = make_owner()
-    book = book_with(owner)
+    cache = book_with(owner)
     for wrong in (NOW + 3e9, NOW - 3e9):
-        assert book.take(owner.says(1), wrong) is Verdict.EXPIRED
-    assert book.take(owner.says(1), NOW) is Verdict.NEW
+        assert cache.take(owner.says(1), wrong) is Verdict.EXPIRED
+    assert cache.take(owner.says(1), NOW) is Verdict.NEW
 
 
 def test_who_says_when_it_signed_is_not_asked() -> None:
     owner = make_owner()
-    book = book_with(owner)
-    assert book.take(owner.says(1, issued_at=int(NOW) + 10**9), NOW) is Verdict.NEW
-    assert book.take(owner.says(2, issued_at=0), NOW) is Verdict.NEW
+    cache = book_with(owner)
+    assert cache.take(owner.says(1, issued_at=int(NOW) + 10**9), NOW) is Verdict.NEW
+    assert cache.take(owner.says(2, issued_at=0), NOW) is Verdict.NEW
 
 
 def test_revoked_peers_are_forgotten_and_not_learned_again() -> None:
     owner, other = make_owner(), make_owner()
-    book = book_with(owner, other)
+    cache = book_with(owner, other)
     said = owner.says(1)
-    book.take(said, NOW)
+    cache.take(said, NOW)
     entry = Revocation(owner.identity.key, (owner.certificate.serial,), int(NOW) + 1000)
-    assert book.revoke(NOBODY.with_entry(entry, SIGNER, NOW)) == [owner.identity.key]
-    assert book.find(owner.identity.key) is None
-    assert book.take(said, NOW) is Verdict.REVOKED
-    assert book.take(owner.says(2), NOW, owner.certificate.der) is Verdict.REVOKED
+    assert cache.revoke(NOBODY.with_entry(entry, SIGNER, NOW)) == [owner.identity.key]
+    assert cache.find(owner.identity.key) is None
+    assert cache.take(said, NOW) is Verdict.REVOKED
+    assert cache.take(owner.says(2), NOW, owner.certificate.der) is Verdict.REVOKED
     with pytest.raises(RevokedCertificateError):
-        book.learn(owner.certificate.der, owner.identity.key, NOW)
-    assert book.take(other.says(1), NOW) is Verdict.NEW
+        cache.learn(owner.certificate.der, owner.identity.key, NOW)
+    assert cache.take(other.says(1), NOW) is Verdict.NEW
 
 
 def test_the_book_is_bounded_and_forgets_who_was_not_heard_of_longest() -> None:
     one, two, three = make_owner(), make_owner(), make_owner()
-    book = book_with(one, two, peers=2)
+    cache = book_with(one, two, peers=2)
     said = one.says(1)
-    book.take(said, NOW)
-    book.take(two.says(1), NOW)
-    book.take(said, NOW)
-    book.take(three.says(1), NOW, three.certificate.der)
-    assert len(book) == 2
-    assert book.find(two.identity.key) is None
-    assert book.take(said, NOW) is Verdict.KNOWN
+    cache.take(said, NOW)
+    cache.take(two.says(1), NOW)
+    cache.take(said, NOW)
+    cache.take(three.says(1), NOW, three.certificate.der)
+    assert len(cache) == 2
+    assert cache.find(two.identity.key) is None
+    assert cache.take(said, NOW) is Verdict.KNOWN
 
 
 FIELDS: list[Any] = [1, 5, b"\0" * 20, [["h", 1]], [1], 1, 1]
@@ -252,21 +252,21 @@ def with_field(at: int, value: object) -> bytes:
     ],
 )
 def test_a_malformed_descriptor_is_dropped(content: bytes) -> None:
-    book = book_with()
+    cache = book_with()
     signed = SignedDescriptor(content, b"s" * 64)
-    assert book.take(signed, NOW) is Verdict.MALFORMED
+    assert cache.take(signed, NOW) is Verdict.MALFORMED
     assert Verdict.MALFORMED.guilty
 
 
 def test_sizes_are_bounded() -> None:
     owner = make_owner()
-    book = book_with(owner, content_bytes=100, profile_words=4)
-    assert book.take(owner.says(1), NOW) is Verdict.NEW
-    assert book.take(owner.says(2, profile=(1,) * 5), NOW) is Verdict.MALFORMED
+    cache = book_with(owner, content_bytes=100, profile_words=4)
+    assert cache.take(owner.says(1), NOW) is Verdict.NEW
+    assert cache.take(owner.says(2, profile=(1,) * 5), NOW) is Verdict.MALFORMED
     large = owner.says(2, addresses=(("h" * 60, 1),) * 2)
-    assert book.take(large, NOW) is Verdict.MALFORMED
+    assert cache.take(large, NOW) is Verdict.MALFORMED
     short = SignedDescriptor(owner.says(2).content, b"short")
-    assert book.take(short, NOW) is Verdict.MALFORMED
+    assert cache.take(short, NOW) is Verdict.MALFORMED
 
 
 def test_an_owner_cannot_sign_what_others_would_refuse() -> None:
@@ -281,10 +281,10 @@ def test_a_peer_that_cannot_be_reached_names_no_address() -> None:
 
 def test_a_flood_of_forgeries_is_counted_and_leaves_no_trace() -> None:
     owner = make_owner()
-    book = book_with(owner)
-    book.take(owner.says(1), NOW)
+    cache = book_with(owner)
+    cache.take(owner.says(1), NOW)
     for sequence in range(2, 52):
         forged = SignedDescriptor(owner.says(sequence).content, bytes(64))
-        assert book.take(forged, NOW) is Verdict.FORGED
-    assert (book.counts["forged"], len(book)) == (50, 1)
-    assert book.find(owner.identity.key) == owner.descriptor(1)
+        assert cache.take(forged, NOW) is Verdict.FORGED
+    assert (cache.counts["forged"], len(cache)) == (50, 1)
+    assert cache.find(owner.identity.key) == owner.descriptor(1)

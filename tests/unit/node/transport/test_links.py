@@ -185,7 +185,7 @@ async def test_only_a_connection_that_lasts_makes_failures_forgotten() -> None:
         one, two = await people.add(1), await people.add(2)
 
         async def fail_once() -> float:
-            network.listeners.pop(people.book[2][0], None)
+            network.listeners.pop(people.addresses[2][0], None)
             with pytest.raises(PeerUnreachable) as caught:
                 await one.pool.connect(2)
             await trio.sleep(caught.value.retry_s)

@@ -14,6 +14,7 @@ from gossamer.protocol.kernel.records import Outbox, make_outbox
 from gossamer.protocol.kernel.rules import Rule, rule
 from gossamer.protocol.peer.record_table.records import TABLE
 from gossamer.protocol.peer.record_table.table import Sort
+from gossamer.protocol.peer.sampling.sampler import FAMILY
 from gossamer.protocol.peer.step import ABOUT_EVENTS, ABOUT_PEERS, RETURNED
 
 
@@ -65,5 +66,8 @@ def test_kinds_rules_and_order_of_a_table_are_part_of_the_key() -> None:
 def test_every_kind_that_reaches_a_peer_has_one_rule() -> None:
     assert not ABOUT_EVENTS.keys() & ABOUT_PEERS.keys()
     taken_by_rules = {*ABOUT_EVENTS, *ABOUT_PEERS}
-    assert taken_by_rules == {kind.number for kind in TABLE if kind.sort is not Sort.EFFECT}
+    common = {kind.number for kind in TABLE if kind.sort is not Sort.EFFECT}
+    of_samplers = {kind.number for one in FAMILY for kind in one.records}
+    assert taken_by_rules == common | of_samplers
+    assert not common & of_samplers
     assert taken_by_rules > RETURNED.keys()

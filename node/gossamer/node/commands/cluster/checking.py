@@ -171,7 +171,7 @@ def _is_timely(certificate: PeerCertificate) -> bool:
 
 def _signs(folder: ClusterFolder) -> Signs:
     """When the peer is known to have run, by its files and by what it notes in its state."""
-    paths = (folder.state, folder.path / HISTORY, folder.revoked, folder.notes)
+    paths = (folder.state, folder.path / HISTORY, folder.revoked, folder.cluster_info)
     seen = signs_of_files([*paths, folder.state.with_name(f"{folder.state.name}-wal")])
     gap = None
     if folder.state.exists():

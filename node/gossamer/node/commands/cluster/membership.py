@@ -17,10 +17,10 @@ from gossamer.node.config.node import PRESETS, NodeConfig, nearest
 from gossamer.node.errors import ClusterFolderError, ConfigurationError, NodeNotRunningError
 from gossamer.node.peer.cluster_info import (
     DEFAULT_SCHEMA,
-    Notes,
-    read_notes,
+    ClusterInfo,
+    read_cluster_info,
     read_schema_file,
-    write_notes,
+    write_cluster_info,
 )
 from gossamer.node.security.addresses import ADDRESSES, Address
 from gossamer.node.security.cluster import ClusterFolder, open_membership
@@ -51,11 +51,11 @@ def init(
     """
     if preset is not None and preset not in PRESETS:
         raise ConfigurationError("", "--preset", preset, nearest(preset, PRESETS))
-    notes = Notes(DEFAULT_SCHEMA if schema is None else read_schema_file(schema))
+    cluster_info = ClusterInfo(DEFAULT_SCHEMA if schema is None else read_schema_file(schema))
     if peers > 1:
-        return _init_several(folder, cluster, notes, peers, port)
+        return _init_several(folder, cluster, cluster_info, peers, port)
     said = security.init_cluster(folder, cluster, name)
-    write_notes(ClusterFolder(folder), notes)
+    write_cluster_info(ClusterFolder(folder), cluster_info)
     write_config(folder, FirstConfig(preset=preset or "lan", name=name))
     return [
         said,
@@ -85,12 +85,14 @@ def join(token: str, folder: Path, *, name: str, preset: str | None) -> list[str
         raise ConfigurationError("", "--preset", preset, nearest(preset, PRESETS))
     inviter = read_token(token).addresses
     said = security.join(token, folder, name)
-    desks = tuple(str(HostAndPort(*one)) for one in inviter)
-    notes = attrs.evolve(read_notes(ClusterFolder(folder)), desks=desks)
-    write_notes(ClusterFolder(folder), notes)
+    join_addresses = tuple(str(HostAndPort(*one)) for one in inviter)
+    cluster_info = attrs.evolve(
+        read_cluster_info(ClusterFolder(folder)), join_addresses=join_addresses
+    )
+    write_cluster_info(ClusterFolder(folder), cluster_info)
     alone = all(is_loopback(host) for host, _ in inviter)
     chosen = preset or ("local" if alone else "lan")
-    write_config(folder, FirstConfig(preset=chosen, name=name, peers=notes.peers))
+    write_config(folder, FirstConfig(preset=chosen, name=name, peers=cluster_info.peers))
     return [said, f"now: gossamer node run {folder}"]
 
 
@@ -103,7 +105,9 @@ def revoke(folder: Path | None, who: str, *, unrecorded: bool = False) -> str:
     return security.revoke(load(folder).config.identity.folder, who, unrecorded=unrecorded)
 
 
-def _init_several(folder: Path, cluster: str, notes: Notes, peers: int, port: int) -> list[str]:
+def _init_several(
+    folder: Path, cluster: str, cluster_info: ClusterInfo, peers: int, port: int
+) -> list[str]:
     names = [f"peer{number}" for number in range(1, peers + 1)]
     if peers > MAX_LOCAL_PEERS or not 1024 <= port <= 65_535 - peers:
         expected = f"at most {MAX_LOCAL_PEERS} peers, from a port between 1024 and 65000"
@@ -112,7 +116,7 @@ def _init_several(folder: Path, cluster: str, notes: Notes, peers: int, port: in
     security.admit_here(folder / names[0], [(folder / name, name) for name in names[1:]])
     addresses = [f"127.0.0.1:{port + number}" for number in range(peers)]
     for name, address in zip(names, addresses, strict=True):
-        write_notes(ClusterFolder(folder / name), notes)
+        write_cluster_info(ClusterFolder(folder / name), cluster_info)
         first = FirstConfig(
             preset="local",
             name=name,
@@ -175,8 +179,8 @@ def _not_advertising(config: NodeConfig) -> NodeConfig:
 
 def join_material(config: NodeConfig, addresses: Sequence[object]) -> bytes:
     """The notes for those who join by this peer, which can be found at ``addresses``."""
-    kept = read_notes(ClusterFolder(config.identity.folder))
-    return Notes(kept.schema, tuple(map(str, addresses))).to_bytes()
+    kept = read_cluster_info(ClusterFolder(config.identity.folder))
+    return ClusterInfo(kept.schema, tuple(map(str, addresses))).to_bytes()
 
 
 def expires_s(config: NodeConfig) -> float | None:

@@ -15,7 +15,7 @@ from gossamer.node.commands.folder import load
 from gossamer.node.config.checks import DEFAULT_JOIN_PORT, parse_address
 from gossamer.node.errors import ClusterFolderError, ConfigurationError, RenewalError
 from gossamer.node.errors.exception_groups import unwrapped
-from gossamer.node.peer.cluster_info import read_notes
+from gossamer.node.peer.cluster_info import read_cluster_info
 from gossamer.node.security.addresses import Address
 from gossamer.node.security.certificates import date_text
 from gossamer.node.security.cluster import Membership, open_membership, save_renewed
@@ -118,7 +118,7 @@ def _authority_said(member: Membership) -> str:
 def _known(member: Membership) -> list[Address]:
     """Where the peer that admitted this one took join requests."""
     try:
-        return [_parse(text) for text in read_notes(member.folder).desks]
+        return [_parse(text) for text in read_cluster_info(member.folder).join_addresses]
     except ClusterFolderError:
         return []
 

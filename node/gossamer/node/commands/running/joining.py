@@ -50,10 +50,10 @@ async def _opened(
         KeyFileError: the authority's key cannot be used.
     """
     registrar = open_registrar(open_membership(config.identity.folder))
-    notes = join_material(config, peers)
+    cluster_info = join_material(config, peers)
     desk = JoinServer(
         registrar.member,
-        admit_with(registrar, writer, notes),
+        admit_with(registrar, writer, cluster_info),
         knows=known_to(registrar, writer),
     )
     async with trio.open_nursery() as nursery:

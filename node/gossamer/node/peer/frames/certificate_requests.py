@@ -15,7 +15,7 @@ from gossamer.node.errors import (
 )
 from gossamer.node.peer.frames.wire import CERTIFICATES_AT_ONCE
 from gossamer.node.security.certificates import read_certificate
-from gossamer.node.security.descriptors import DescriptorBook
+from gossamer.node.security.descriptors import DescriptorCache
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.node.transport.base.schema import Frame
 
@@ -44,7 +44,7 @@ class CertificateService:
 
     def __init__(
         self,
-        descriptors: DescriptorBook,
+        descriptors: DescriptorCache,
         own: tuple[int, bytes],
         send: Callable[[int, bytes], object],
         now: Callable[[], float],

@@ -63,7 +63,7 @@ class Core:
     Attributes:
         state: of one row, `SELF`.
         settings: what its rules go by.
-        now: the round, which only Newscast's timestamps read.
+        now: the round, which only timestamps of samplers follow.
     """
 
     def __init__(self, settings: Settings, key: int, identifier: int | None = None) -> None:

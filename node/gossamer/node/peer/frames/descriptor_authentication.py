@@ -18,7 +18,7 @@ from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.security.certificates import Authority, PeerCertificate
 from gossamer.node.security.descriptors import (
     Descriptor,
-    DescriptorBook,
+    DescriptorCache,
     SignedDescriptor,
     Verdict,
     sign_descriptor,
@@ -55,7 +55,7 @@ _CAUSES: Final = {
 
 
 @attrs.frozen
-class Told:
+class AuthenticatedDescriptor:
     """What an entry in a frame's list of peers says.
 
     Attributes:
@@ -92,7 +92,7 @@ class Authentication(Protocol):
         """The entry for another peer."""
         ...
 
-    def read(self, entry: bytes, missing: set[int], /) -> Told | None:
+    def read(self, entry: bytes, missing: set[int], /) -> AuthenticatedDescriptor | None:
         """What an entry says; None where it is of no use, which is counted.
 
         The keys of peers whose certificate would be needed are added to ``missing``.
@@ -131,8 +131,8 @@ class SignedAuthentication:
         authority: Authority,
         identity: Identity,
         certificate: PeerCertificate,
-        descriptors: DescriptorBook,
-        book: AddressBook,
+        descriptors: DescriptorCache,
+        address_book: AddressBook,
         counters: Counters,
         *,
         sequence: Callable[[], int],
@@ -146,7 +146,7 @@ class SignedAuthentication:
         self._identity = identity
         self._certificate = certificate
         self._descriptors = descriptors
-        self._book = book
+        self._address_book = address_book
         self._counters = counters
         self._sequence = sequence
         self._now = now
@@ -158,7 +158,7 @@ class SignedAuthentication:
         self._signings_left = SIGNINGS_A_ROUND
         # Most descriptors are met many times: by signature whose they are, by key what they say.
         self._owners: OrderedDict[bytes, int] = OrderedDict()
-        self._recalled: OrderedDict[int, tuple[Descriptor, Told]] = OrderedDict()
+        self._recalled: OrderedDict[int, tuple[Descriptor, AuthenticatedDescriptor]] = OrderedDict()
 
     def new_round(self) -> None:
         """The own descriptor may be signed anew if the profile changes."""
@@ -205,7 +205,7 @@ class SignedAuthentication:
     def show(self, key: int) -> bytes:
         return self._descriptors.find_packed(key) or _key_bytes(key)
 
-    def read(self, entry: bytes, missing: set[int]) -> Told | None:
+    def read(self, entry: bytes, missing: set[int]) -> AuthenticatedDescriptor | None:
         if len(entry) == KEY_BYTES:
             return self._recall(_read_key(entry))
         known = self._descriptors.recognise(entry)
@@ -222,29 +222,29 @@ class SignedAuthentication:
             missing.add(key)
         return self._recall(key)
 
-    def _recall(self, key: int) -> Told | None:
+    def _recall(self, key: int) -> AuthenticatedDescriptor | None:
         """What is believed of a peer by now; of this peer itself, whatever it says."""
         if key == self._identity.key:
-            return Told(key, self._signed_profile, known=bool(self._signed))
+            return AuthenticatedDescriptor(key, self._signed_profile, known=bool(self._signed))
         descriptor = self._descriptors.find(key)
         if descriptor is None:
-            return Told(key, None, known=False)
+            return AuthenticatedDescriptor(key, None, known=False)
         recalled = self._recalled.get(key)
-        if recalled is not None and recalled[0] is descriptor and key in self._book:
+        if recalled is not None and recalled[0] is descriptor and key in self._address_book:
             return recalled[1]
         return self._take_in(descriptor)
 
-    def _take_in(self, descriptor: Descriptor) -> Told | None:
+    def _take_in(self, descriptor: Descriptor) -> AuthenticatedDescriptor | None:
         """Note what a believed descriptor says; None where its owner says what cannot be."""
         if self._fault(descriptor.profile) is not None:
             self._counters.drop("forged")
             return None
         addresses = (Address(*address) for address in descriptor.addresses)
         try:
-            self._book.learn(descriptor.key, addresses)
+            self._address_book.learn(descriptor.key, addresses)
         except CapacityError:
             return None
-        told = Told(descriptor.key, descriptor.profile)
+        told = AuthenticatedDescriptor(descriptor.key, descriptor.profile)
         _keep(self._recalled, descriptor.key, (descriptor, told))
         return told
 
@@ -282,10 +282,10 @@ class PlainAuthentication:
 
     in_words = True
 
-    def __init__(self, key: int, book: AddressBook) -> None:
+    def __init__(self, key: int, address_book: AddressBook) -> None:
         self.addresses: tuple[Address, ...] = ()
         self._key = key
-        self._book = book
+        self._address_book = address_book
 
     def new_round(self) -> None:
         """Nothing is signed."""
@@ -294,18 +294,18 @@ class PlainAuthentication:
         return self._entry(self._key, self.addresses)
 
     def show(self, key: int) -> bytes:
-        return self._entry(key, self._book.addresses_of(key))
+        return self._entry(key, self._address_book.addresses_of(key))
 
     def _entry(self, key: int, addresses: Sequence[Address]) -> bytes:
         return _key_bytes(key) + encode([list(address) for address in addresses])
 
-    def read(self, entry: bytes, _missing: set[int], /) -> Told | None:
+    def read(self, entry: bytes, _missing: set[int], /) -> AuthenticatedDescriptor | None:
         key = _read_key(entry)
         if key == self._key:
-            return Told(key, None)
+            return AuthenticatedDescriptor(key, None)
         try:
             addresses = [Address(str(host), int(port)) for host, port in decode(entry[KEY_BYTES:])]
-            self._book.learn(key, addresses)
+            self._address_book.learn(key, addresses)
         except (ValueError, TypeError, ConfigError, CapacityError):
             return None
-        return Told(key, None)
+        return AuthenticatedDescriptor(key, None)

@@ -26,7 +26,7 @@ from gossamer.protocol.peer.record_table.records import (
 
 # Who brought what nobody did who could be held to account for it.
 REROUTED: Final = "events that find another way"
-RECOVERY: Final = "events that others missed"
+REPLAYED: Final = "events that others missed"
 # What this peer published before and nobody acknowledged: it gives way to what is new here.
 AGAIN: Final = "events published again"
 AGAIN_COSTS: Final = 8
@@ -59,11 +59,11 @@ class Cause:
         events: knows the values of events.
     """
 
-    def __init__(self, record: Record, book: AddressBook, events: EventMemory) -> None:
+    def __init__(self, record: Record, address_book: AddressBook, events: EventMemory) -> None:
         self._kind = record[KIND]
         self._from = record[FROM]
         self._event = record[BODY + EVENT_ID] if self._kind == EVENT else -1
-        self._book = book
+        self._address_book = address_book
         self._events = events
         self._flow: Flow | None = None
 
@@ -71,23 +71,25 @@ class Cause:
         """The flow of a record that follows, None for what is not about events."""
         if self._kind == EVENT:
             if self._flow is None:
-                self._flow = Flow(self._book.key_of(self._from), self._publisher(self._event))
+                self._flow = Flow(
+                    self._address_book.key_of(self._from), self._publisher(self._event)
+                )
             return self._flow
         if written[KIND] not in (EVENT, RECALLED):
             return None
         return self._flow_of_event(written)
 
     def _flow_of_event(self, written: Sequence[int]) -> Flow:
-        own = self._book.key_of(SELF)
+        own = self._address_book.key_of(SELF)
         if self._kind == PUBLISH:
             return Flow(own, own)
         if self._kind in (REPLAY_WANTED, RECALL):
-            return Flow(RECOVERY, self._book.key_of(self._from))
+            return Flow(REPLAYED, self._address_book.key_of(self._from))
         if self._kind >= UNREACHABLE:
             return Flow(REROUTED, self._publisher(written[BODY + EVENT_ID]))
         if written[BODY + EVENT_ORIGIN] == SELF:
             return Flow(AGAIN, own, AGAIN_COSTS)
-        return Flow(RECOVERY, self._publisher(written[BODY + EVENT_ID]))
+        return Flow(REPLAYED, self._publisher(written[BODY + EVENT_ID]))
 
     def _publisher(self, event: int) -> int:
         values = self._events.find(event)

@@ -18,7 +18,11 @@ from typing import Final, NamedTuple
 from gossamer.node.errors import BadFrame
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.core import SELF, Record, header
-from gossamer.node.peer.frames.descriptor_authentication import KEY_BYTES, Authentication, Told
+from gossamer.node.peer.frames.descriptor_authentication import (
+    KEY_BYTES,
+    AuthenticatedDescriptor,
+    Authentication,
+)
 from gossamer.node.peer.frames.events import MAX_EVENT_BYTES, EventMemory
 from gossamer.node.security.identity import SIGNATURE_BYTES
 from gossamer.node.security.revocation import LIST_LIMIT
@@ -105,10 +109,14 @@ class Wire:
     """Translates between one peer's records and frames."""
 
     def __init__(
-        self, codec: Codec, book: AddressBook, authentication: Authentication, events: EventMemory
+        self,
+        codec: Codec,
+        address_book: AddressBook,
+        authentication: Authentication,
+        events: EventMemory,
     ) -> None:
         self._codec = codec
-        self._book = book
+        self._address_book = address_book
         self._authentication = authentication
         self._events = events
         self._last_event: tuple[int, Sequence[int], bytes] = (0, (), b"")
@@ -126,7 +134,7 @@ class Wire:
         """
         if record[KIND] in EVENT_MESSAGES:
             return self._encode_event(record[KIND], record[BODY:], profile)
-        swap = _Outward(self._book, self._authentication, profile)
+        swap = _Outward(self._address_book, self._authentication, profile)
         body = self._codec.rewrite(record[KIND], record[BODY:], swap)
         assert body is not None
         return encode_frame("record", kind=record[KIND], words=_pack(body), peers=swap.entries)
@@ -140,7 +148,7 @@ class Wire:
             return None
         words, entries = body, list[bytes]()
         if body[EVENT_ORIGIN] >= 0:
-            swap = _Outward(self._book, self._authentication, profile)
+            swap = _Outward(self._address_book, self._authentication, profile)
             words, entries = list(body), swap.entries
             words[EVENT_ORIGIN] = swap.peer(body[EVENT_ORIGIN])
         packed = _pack(words)
@@ -159,10 +167,10 @@ class Wire:
         """
         words = _unpack(frame["words"])
         kind = frame["kind"]
-        source = self._book.handle_of(sender)
+        source = self._address_book.handle_of(sender)
         if kind in EVENT_MESSAGES:
             return self._decode_event(sender, source, words, frame)
-        swap = _Inward(self._book, self._authentication, sender, frame["peers"])
+        swap = _Inward(self._address_book, self._authentication, sender, frame["peers"])
         body = self._codec.rewrite(kind, words, swap, profiles=self._authentication.in_words)
         if body is None:
             return Decoded(None, swap.missing)
@@ -193,12 +201,12 @@ class Wire:
         place = words[EVENT_ORIGIN]
         entry = entries[place] if place < len(entries) else b""
         key = self._publishers.get(entry)
-        if key is not None and key in self._book:
-            return self._book.handle_of(key), frozenset()
-        swap = _Inward(self._book, self._authentication, sender, entries)
+        if key is not None and key in self._address_book:
+            return self._address_book.handle_of(key), frozenset()
+        swap = _Inward(self._address_book, self._authentication, sender, entries)
         handle = swap.peer(place)
         if handle is not None and not swap.missing and len(self._publishers) < MAX_PUBLISHERS:
-            self._publishers[entry] = self._book.key_of(handle)
+            self._publishers[entry] = self._address_book.key_of(handle)
         return -1 if handle is None else handle, swap.missing
 
     def encode_greeting(self, profile: tuple[int, ...]) -> bytes:
@@ -224,18 +232,18 @@ class Wire:
             if len(profile) != self._codec.profile_words:
                 expected = f"{self._codec.profile_words} words"
                 raise BadFrame("greeting", "profile", f"{len(profile)} words", expected)
-        return self._book.handle_of(sender), profile
+        return self._address_book.handle_of(sender), profile
 
 
 class _Outward:
     """Handles to places in the list of peers."""
 
     def __init__(
-        self, book: AddressBook, authentication: Authentication, profile: tuple[int, ...]
+        self, address_book: AddressBook, authentication: Authentication, profile: tuple[int, ...]
     ) -> None:
         self.entries: list[bytes] = []
         self._places: dict[int, int] = {}
-        self._book = book
+        self._address_book = address_book
         self._authentication = authentication
         self._profile = profile
 
@@ -246,7 +254,7 @@ class _Outward:
             if word == SELF:
                 self.entries.append(self._authentication.own(self._profile))
             else:
-                self.entries.append(self._authentication.show(self._book.key_of(word)))
+                self.entries.append(self._authentication.show(self._address_book.key_of(word)))
         return place
 
     def descriptor(self, words: Sequence[int], _of_sender: bool) -> Sequence[int]:
@@ -259,17 +267,17 @@ class _Inward:
 
     def __init__(
         self,
-        book: AddressBook,
+        address_book: AddressBook,
         authentication: Authentication,
         sender: int,
         entries: Sequence[bytes],
     ) -> None:
         self.missing: set[int] = set()
-        self._book = book
+        self._address_book = address_book
         self._authentication = authentication
         self._sender = sender
         self._entries = entries
-        self._told: dict[int, Told | None] = {}
+        self._peers_read: dict[int, AuthenticatedDescriptor | None] = {}
 
     def peer(self, word: int) -> int | None:
         told = self._read(word)
@@ -288,17 +296,17 @@ class _Inward:
         profile = words[1:] if told.profile is None else told.profile
         return [age << AGE_SHIFT | handle, *profile]
 
-    def _read(self, place: int) -> Told | None:
+    def _read(self, place: int) -> AuthenticatedDescriptor | None:
         if not 0 <= place < len(self._entries):
             expected = f"a place in a list of {len(self._entries)} peers"
             raise BadFrame("record", "a peer", str(place), expected)
-        if place not in self._told:
-            self._told[place] = self._authentication.read(self._entries[place], self.missing)
-        return self._told[place]
+        if place not in self._peers_read:
+            self._peers_read[place] = self._authentication.read(self._entries[place], self.missing)
+        return self._peers_read[place]
 
     def _handle_of(self, key: int) -> int | None:
         try:
-            return self._book.handle_of(key)
+            return self._address_book.handle_of(key)
         except CapacityError:
             return None
 

@@ -71,12 +71,12 @@ class Overloads:
         self,
         backlog: Backlog,
         counters: Counters,
-        book: AddressBook,
+        address_book: AddressBook,
         on_loss: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._backlog = backlog
         self._counters = counters
-        self._book = book
+        self._address_book = address_book
         self._on_loss = on_loss
         self._lasting: dict[Hashable, _Overload] = {}
 
@@ -140,7 +140,7 @@ class Overloads:
     def _text(self, who: Hashable) -> str:
         if not isinstance(who, int):
             return str(who)
-        entry = self._book.find(who)
+        entry = self._address_book.find(who)
         if entry is None or not (entry.name or entry.handle == SELF):
             return key_text(who)
         return f"{entry.name or 'applications here'} ({key_text(who)})"

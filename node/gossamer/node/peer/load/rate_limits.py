@@ -19,16 +19,15 @@ from gossamer.protocol.peer.record_table.records import (
     RECALL,
     REPLAY_OFFER,
     REPLAY_WANTED,
-    SAMPLE_REQUEST,
     TMAN_REQUEST,
 )
+from gossamer.protocol.peer.sampling.sampler import RECORDS_A_ROUND
 
-# A peer trades parts of its random view with one other in each of its rounds, of which several fall
-# in one of ours where this process was held up. Three, and ten of the others, were counted at most
-# while overlays formed on a busy machine.
-A_ROUND: Final = MappingProxyType(
+# Several rounds of a peer fall in one of ours where this process was held up: ten of most kinds
+# were counted at most while overlays formed on a busy machine. Samplers declare their own numbers.
+PER_ROUND: Final = MappingProxyType(
     {
-        SAMPLE_REQUEST: 4,
+        **RECORDS_A_ROUND,
         TMAN_REQUEST: 24,
         INSTALL: 24,
         INSTALL_NEWS: 24,
@@ -48,7 +47,7 @@ A_ROUND: Final = MappingProxyType(
 SAVED: Final = 8
 
 
-class Budgets:
+class RateLimits:
     """How much of its budget each peer has left in this round.
 
     Args:
@@ -62,12 +61,12 @@ class Budgets:
     def new_round(self) -> None:
         """Everybody has as much more, up to what may be saved."""
         for (sender, kind), left in self._left.items():
-            most = A_ROUND[kind]
+            most = PER_ROUND[kind]
             self._left[sender, kind] = min(left + most, SAVED * most)
 
     def allows(self, sender: int, kind: int) -> bool:
         """Whether to take one more record of that kind; one that is not taken is counted."""
-        most = A_ROUND.get(kind)
+        most = PER_ROUND.get(kind)
         if most is None:
             return True
         left = self._left.get((sender, kind), most)
@@ -79,5 +78,5 @@ class Budgets:
 
     def forget(self, sender: int) -> None:
         """A peer is connected no more; should it come back, it has saved nothing."""
-        for kind in A_ROUND:
+        for kind in PER_ROUND:
             self._left.pop((sender, kind), None)

@@ -25,7 +25,7 @@ MAX_WAITING: Final = 256
 Waiting = tuple[bytes, Record, Flow | None]
 
 
-class Outlet(Protocol):
+class FrameSender(Protocol):
     """Where frames leave."""
 
     def send(self, key: int, frame: bytes, record: Record, flow: Flow | None = None) -> None:
@@ -40,7 +40,7 @@ class Outlet(Protocol):
         ...
 
 
-class PoolOutlet:
+class PoolSender:
     """An outlet over the connections of a pool; `run` has to be running.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gossamer.node.errors import CertificateError, PeerRefused, RevokedCertificateError
 from gossamer.node.monitoring.metrics import Counters
-from gossamer.node.security.descriptors import DescriptorBook
+from gossamer.node.security.descriptors import DescriptorCache
 from gossamer.node.security.revocation import RevocationList
 from gossamer.node.transport.base.base import Cause, Hello, PeerIdentity
 
@@ -12,7 +12,7 @@ from gossamer.node.transport.base.base import Cause, Hello, PeerIdentity
 def admit(
     certificate: bytes,
     hello: Hello,
-    descriptors: DescriptorBook,
+    descriptors: DescriptorCache,
     revoked: RevocationList,
     counters: Counters,
     now: float,

@@ -43,7 +43,7 @@ from gossamer.node.security.cluster import (
     save_renewed,
     stamp_of,
 )
-from gossamer.node.security.descriptors import DescriptorBook
+from gossamer.node.security.descriptors import DescriptorCache
 from gossamer.node.security.identity import key_text
 from gossamer.node.security.issuing import AUTHORITY_LIFETIME_S, CLOCK_SLACK_S, DAY_S
 from gossamer.node.security.joining.admission import Registrar, open_registrar
@@ -88,7 +88,7 @@ class RenewalService:
         self,
         member: Membership,
         writer: StoreWriter,
-        descriptors: DescriptorBook,
+        descriptors: DescriptorCache,
         revocations: RevocationService,
         pool: ConnectionPool,
         *,

@@ -34,7 +34,7 @@ from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.security.certificates import Authority, read_certificate
 from gossamer.node.security.cluster import Membership
-from gossamer.node.security.descriptors import DescriptorBook
+from gossamer.node.security.descriptors import DescriptorCache
 from gossamer.node.security.files import write_file
 from gossamer.node.security.revocation import (
     RevocationList,
@@ -119,8 +119,8 @@ class RevocationService:
         self,
         member: Membership,
         writer: StoreWriter,
-        descriptors: DescriptorBook,
-        book: AddressBook,
+        descriptors: DescriptorCache,
+        address_book: AddressBook,
         pool: ConnectionPool,
         counters: Counters,
         *,
@@ -150,7 +150,7 @@ class RevocationService:
         self._authority = member.authority
         self._file = RevocationFile(member.folder.revoked, member.authority, writer)
         self._descriptors = descriptors
-        self._book = book
+        self._address_book = address_book
         self._pool = pool
         self._counters = counters
         self._draws = draws
@@ -320,7 +320,7 @@ class RevocationService:
         self._asked.clear()
         self._news.set()
         gone = set(self._descriptors.revoke(found))
-        for entry in self._book:
+        for entry in self._address_book:
             if entry.key in gone or found.forbids(entry.key, 0):
                 self._shut_out(entry.key)
         for connection in self._pool:
@@ -330,7 +330,7 @@ class RevocationService:
 
     def _shut_out(self, key: int) -> None:
         """Break off with a peer that is revoked; it is not to be found again."""
-        self._book.disown(key)
+        self._address_book.disown(key)
         self._expel(
             key, "revoked", Farewell(Cause.REVOKED, True, REVOKED, self.revoked.proof_of(key))
         )

@@ -13,7 +13,7 @@ from gossamer.node.peer.membership.renewal import RenewalService
 from gossamer.node.peer.membership.revocation import RevocationService
 from gossamer.node.peer.membership.status import Standing
 from gossamer.node.security.cluster import Membership
-from gossamer.node.security.descriptors import DescriptorBook
+from gossamer.node.security.descriptors import DescriptorCache
 from gossamer.node.store.writer import StoreWriter
 from gossamer.node.transport.base.base import Transport
 from gossamer.node.transport.links import ConnectionPool
@@ -24,8 +24,8 @@ Present = Callable[[Transport, Membership], None]
 def make_services(
     member: Membership,
     writer: StoreWriter,
-    descriptors: DescriptorBook,
-    book: AddressBook,
+    descriptors: DescriptorCache,
+    address_book: AddressBook,
     pool: ConnectionPool,
     counters: Counters,
     standing: Standing,
@@ -54,7 +54,7 @@ def make_services(
         member,
         writer,
         descriptors,
-        book,
+        address_book,
         pool,
         counters,
         draws=draws,

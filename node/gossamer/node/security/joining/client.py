@@ -84,8 +84,8 @@ async def join(text: str, path: Path, name: str, limits: JoinLimits | None = Non
         except (*BROKEN, CertificateError, trio.TooSlowError) as error:
             attempts.append(f"{address_text(host, port)}: {why(error)}")
         else:
-            if notes := found[3]:
-                write_file(folder.notes, notes)
+            if cluster_info := found[3]:
+                write_file(folder.cluster_info, cluster_info)
             save_membership(folder, *found[:3])
             return open_membership(path)
     raise JoinFailedError(tuple(attempts))
@@ -122,7 +122,7 @@ async def _ask(
         answer = join_protocol.unpack(Answer, data)
         certificate, revoked = join_protocol.read_answer(answer, inviter, identity, time.time())
         await tls.aclose()
-        return inviter.authority, certificate, revoked, answer.notes
+        return inviter.authority, certificate, revoked, answer.cluster_info
 
 
 def _own_identity(folder: ClusterFolder) -> Identity:

@@ -58,8 +58,8 @@ VERSION: Final = 1
 NONCE_BYTES: Final = 32
 CHALLENGE_LIMIT: Final = 8192
 REQUEST_LIMIT: Final = 2048
-NOTES_LIMIT: Final = 1 << 16
-ANSWER_LIMIT: Final = LIST_LIMIT + NOTES_LIMIT + 8192
+CLUSTER_INFO_LIMIT: Final = 1 << 16
+ANSWER_LIMIT: Final = LIST_LIMIT + CLUSTER_INFO_LIMIT + 8192
 _CONTEXT: Final = "join 1"
 _RENEWAL_CONTEXT: Final = "late renewal 1"
 
@@ -126,12 +126,12 @@ class Renewal:
 
 @frozen(kw_only=True)
 class Answer:
-    """What the joiner gets; `notes` is what members have to know beside who they are."""
+    """What the joiner gets; `cluster_info` is what members have to know beside who they are."""
 
     certificate: bytes = _bytes(1, CERTIFICATE_LIMIT)
     revoked: bytes = _bytes(1, LIST_LIMIT)
-    notes: bytes = field(
-        default=b"", metadata={"type": bytes, "low": 0, "high": NOTES_LIMIT}, repr=False
+    cluster_info: bytes = field(
+        default=b"", metadata={"type": bytes, "low": 0, "high": CLUSTER_INFO_LIMIT}, repr=False
     )
 
 

@@ -233,10 +233,10 @@ class JoinServer:
         return "admitted", join_protocol.pack(answer)
 
 
-def admit_with(registrar: Registrar, writer: StoreWriter, notes: bytes = b"") -> Admit:
+def admit_with(registrar: Registrar, writer: StoreWriter, cluster_info: bytes = b"") -> Admit:
     """Admits whoever has a token; it is used up once it is on the disk, before the answer goes.
 
-    ``notes`` go with every answer; see `gossamer.node.peer.cluster_info`.
+    ``cluster_info`` go with every answer; see `gossamer.node.peer.cluster_info`.
     """
 
     async def admit(request: Request | RenewalRequest) -> Answer:
@@ -246,7 +246,7 @@ def admit_with(registrar: Registrar, writer: StoreWriter, notes: bytes = b"") ->
             renewed = await writer.run(_renew, holder, request)
             return Answer(certificate=renewed.certificate, revoked=revoked)
         certificate = await writer.run(_redeem, holder, request)
-        return Answer(certificate=certificate.der, revoked=revoked, notes=notes)
+        return Answer(certificate=certificate.der, revoked=revoked, cluster_info=cluster_info)
 
     return admit
 

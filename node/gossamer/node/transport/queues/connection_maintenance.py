@@ -31,7 +31,7 @@ class ConnectionMaintenance:
     """
 
     def __init__(self, ping_seconds: float) -> None:
-        self.charges: set[MaintainedConnection] = set()
+        self.connections: set[MaintainedConnection] = set()
         self._pause_s = ping_seconds / LOOKS_PER_PING
         self._due: list[Callable[[], None]] = []
         self._work = trio.lowlevel.ParkingLot()
@@ -65,5 +65,5 @@ class ConnectionMaintenance:
         while True:
             await trio.sleep(self._pause_s)
             now = trio.current_time()
-            for charge in list(self.charges):
-                charge.look_after(now)
+            for connection in list(self.connections):
+                connection.look_after(now)

@@ -11,7 +11,7 @@ import trio
 from gossamer.node.transport.base.base import Cause
 from gossamer.node.transport.queues.connection_maintenance import ConnectionMaintenance
 from gossamer.node.transport.queues.send_queue import SendQueue
-from gossamer.node.transport.streams.non_blocking import PromptStream
+from gossamer.node.transport.streams.non_blocking import NonBlockingStream
 
 
 @attrs.define(slots=True)
@@ -118,7 +118,7 @@ class Writer:
         try:
             while self._queue:
                 batch = self._queue.take_batch()
-                if not isinstance(stream, PromptStream):
+                if not isinstance(stream, NonBlockingStream):
                     self._nursery.start_soon(self._write_patiently, stream.send_all, batch)
                     return
                 if not stream.send_now(batch):

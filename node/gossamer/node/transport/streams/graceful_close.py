@@ -7,10 +7,10 @@ import trio
 from gossamer.node.transport.base.base import CHUNK_BYTES
 
 # What is read and dropped after a goodbye to a peer that breaks rules, so that it gets to read it.
-LINGER_BYTES = 1 << 20
+DRAINED_BYTES = 1 << 20
 
 
-async def linger(stream: trio.abc.ReceiveStream) -> None:
+async def drain(stream: trio.abc.ReceiveStream) -> None:
     """Read and drop what still comes, within bounds of bytes; the caller bounds the time.
 
     A socket that is closed with bytes unread resets the connection, and the peer may then lose
@@ -18,7 +18,7 @@ async def linger(stream: trio.abc.ReceiveStream) -> None:
     """
     dropped = 0
     try:
-        while dropped < LINGER_BYTES:
+        while dropped < DRAINED_BYTES:
             data = await stream.receive_some(CHUNK_BYTES)
             if not data:
                 return

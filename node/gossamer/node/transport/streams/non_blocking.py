@@ -16,7 +16,7 @@ import trio
 from gossamer.node.transport.base.base import CHUNK_BYTES
 
 
-class PromptStream(trio.abc.Stream):
+class NonBlockingStream(trio.abc.Stream):
     """A stream that can be written to without waiting; one task may send while another receives."""
 
     @abstractmethod
@@ -46,7 +46,7 @@ RECEIVE_BYTES = 1 << 16
 UNSENT_BYTES = 1 << 15
 
 
-class TcpStream(PromptStream):
+class TcpStream(NonBlockingStream):
     """A TCP connection, taken over from one of trio's, which is of no use afterwards."""
 
     def __init__(self, stream: trio.SocketStream) -> None:

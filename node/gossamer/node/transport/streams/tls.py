@@ -13,10 +13,10 @@ from contextlib import suppress
 import trio
 
 from gossamer.node.transport.base.base import CHUNK_BYTES
-from gossamer.node.transport.streams.non_blocking import PromptStream
+from gossamer.node.transport.streams.non_blocking import NonBlockingStream
 
 
-class TlsStream(PromptStream):
+class TlsStream(NonBlockingStream):
     """A TLS connection over ``transport``; one task may send while another receives.
 
     Call `do_handshake` first. A failure of TLS is a `trio.BrokenResourceError` whose cause is the
@@ -25,7 +25,7 @@ class TlsStream(PromptStream):
 
     def __init__(
         self,
-        transport: PromptStream,
+        transport: NonBlockingStream,
         context: ssl.SSLContext,
         *,
         server_side: bool,

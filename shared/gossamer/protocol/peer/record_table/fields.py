@@ -214,30 +214,6 @@ class PerAttribute:
         return self.field.parts(settings) * settings.coordinates
 
 
-@attrs.frozen
-class BySampler:
-    """One field with Cyclon, and another with Newscast."""
-
-    cyclon: Field
-    newscast: Field
-    words: None = None
-
-    @property
-    def name(self) -> str:
-        return self.cyclon.name
-
-    @property
-    def meaning(self) -> str:
-        return self.cyclon.meaning
-
-    def bounds(self) -> str:
-        return f"with Cyclon {self.cyclon.bounds()}; with Newscast {self.newscast.bounds()}"
-
-    def parts(self, settings: Settings) -> Layout:
-        chosen = self.cyclon if settings.sampler == "cyclon" else self.newscast
-        return chosen.parts(settings)
-
-
 def parts_of(fields: tuple[Field, ...], settings: Settings) -> Layout:
     """What checks and copies fields that follow each other."""
     return tuple(part for field in fields for part in field.parts(settings))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from gossamer.protocol.peer.record_table.fields import Field
 from gossamer.protocol.peer.record_table.records import TABLE
-from gossamer.protocol.peer.record_table.table import Kind, Sort
+from gossamer.protocol.peer.record_table.table import Kind, Sort, Table
 
 _HEAD = """\
 <!-- Made from shared/gossamer/protocol/peer/record_table/records.py. To write it anew:
@@ -22,8 +22,13 @@ plus a handle, and the words of a profile behind that. Bounds in `such letters` 
 other peers a record is refused where a word is out of bounds. A place is counted in words from
 the beginning of the body, as far as it is the same under all settings. A record that comes back,
 because its addressee cannot be reached, has 2^20 added to its kind. Kinds from 128 on are the
-user's own.
+user's own. The messages of samplers are in [Samplers](samplers.md).
 """
+
+
+def records_of(table: Table) -> str:
+    """The messages of a table, for a section of a page."""
+    return "\n".join(line for kind in table for line in _kind(kind, "####"))
 
 
 def records_page() -> str:
@@ -38,8 +43,8 @@ def _section(sort: Sort) -> Iterator[str]:
             yield from _kind(kind)
 
 
-def _kind(kind: Kind) -> Iterator[str]:
-    yield f"### {kind.name} ({kind.number})\n"
+def _kind(kind: Kind, heading: str = "###") -> Iterator[str]:
+    yield f"{heading} {kind.name} ({kind.number})\n"
     yield f"{kind.meaning}\n"
     if kind.fields:
         yield "| Place | Field | Bounds | Meaning |"

@@ -1,5 +1,7 @@
 """The records of the peer protocol: every kind declared once, with its fields and their bounds.
 
+Those that samplers send each other are declared by each sampler, beside its rules.
+
 From here follow the constants that rules use (numbers of kinds, offsets of fields in a body), what
 is believed of strangers and where handles stand (`codec`), how large records are, and the page
 docs/records.md. Numbers of kinds and the order of words are what peers agree on: they never change.
@@ -11,7 +13,6 @@ from __future__ import annotations
 from typing import Final
 
 from gossamer.protocol.peer.record_table.fields import (
-    BySampler,
     Descriptor,
     Field,
     Handle,
@@ -23,7 +24,6 @@ from gossamer.protocol.peer.record_table.fields import (
     Word,
 )
 from gossamer.protocol.peer.record_table.table import Sort, Table, offset
-from gossamer.protocol.peer.settings.descriptor_words import MAX_AGE
 from gossamer.protocol.peer.space.ring import RING_MASK
 
 # An event's identifier times the number of attributes, at most 16, has to fit the ring's 62 bits.
@@ -36,6 +36,10 @@ OFFERED_AT_ONCE = 256
 
 TABLE: Final = Table()
 
+# Samplers declare their messages themselves (`sampling`). Most trade views by these two.
+SAMPLE_REQUEST: Final = 16
+SAMPLE_REPLY: Final = 17
+
 # Fields that several kinds have.
 _hops = Word("hops", 0, Limit("hop_limit"), "hops so far")
 _attribute = Word("attribute", 0, Limit("coordinates", -1), "by which it is routed")
@@ -43,18 +47,10 @@ _box: tuple[Field, ...] = (
     _attribute,
     PerAttribute(Interval("range of values", "wanted of an attribute")),
 )
-# The sender's own descriptor is fresh; Newscast's freshness is a timestamp, not an age.
 _sender = Descriptor("the sender's descriptor", 0, of_sender=True)
-_offerer = Descriptor("the sender's descriptor", MAX_AGE, of_sender=True)
 _link = Descriptor("a link's descriptor", Limit("failure_age"))
-_member = Descriptor("a view's descriptor", MAX_AGE)
 _newcomer = Descriptor("the newcomer's descriptor", 0)
 _links = List("links", (_link,), Limit("chosen_links", 1), first=(_sender,))
-_news_offer = List("descriptors", (_member,), Limit("view_size", 1), first=(_offerer,))
-_offer = BySampler(
-    List("descriptors", (_member,), Limit("shuffle_length"), first=(_offerer,)), _news_offer
-)
-_answered_offer = BySampler(List("descriptors", (_member,), Limit("shuffle_length")), _news_offer)
 _install: tuple[Field, ...] = (
     _sender,
     Word("answer wanted", 0, 1, "whether to acknowledge it"),
@@ -137,8 +133,6 @@ WITHDRAW = _command(10, "WITHDRAW", "Wait for no answer to this event any more."
 CATCH_UP = _command(11, "CATCH_UP", "Ask for what was missed in so many rounds.", _rounds)
 LINK_BROKE = _command(12, "LINK_BROKE", "What was on its way to this peer may be lost.", _peer)
 
-SAMPLE_REQUEST = _message(16, "SAMPLE_REQUEST", "Peers of the random view, to trade.", _offer)
-SAMPLE_REPLY = _message(17, "SAMPLE_REPLY", "Others for them.", _answered_offer)
 TMAN_REQUEST = _message(18, "TMAN_REQUEST", "The sender's links; its receiver answers.", _links)
 TMAN_REPLY = _message(19, "TMAN_REPLY", "Links for links.", _links)
 INSTALL = _message(20, "INSTALL", "All that the sender asks its receiver for.", *_install)
@@ -165,9 +159,7 @@ REPLAY_WANTED = _message(33, "REPLAY_WANTED", "Those of them that were not seen.
 FINGER_REQUEST = _message(
     34, "FINGER_REQUEST", "Whom the sender has at a level before it, to a finger.", *_finger
 )
-FINGER_REPLY = _message(
-    35, "FINGER_REPLY", "Whom the finger has at that level after it.", *_finger
-)
+FINGER_REPLY = _message(35, "FINGER_REPLY", "Whom the finger has at that level after it.", *_finger)
 FIND_HOST = _message(36, "FIND_HOST", "A search for a host of the sender's.", *_find_host)
 HOST_FOUND = _message(37, "HOST_FOUND", "The sender is a host now.", *_host_found)
 

@@ -98,9 +98,7 @@ def spread_both_ways(
         halfway = limit + (RING - limit) // 2
         onwards = min((limit - 1) // 2, begins)
         spread_segment(s, p, arcs, first, min(last, onwards), attribute, box, at)
-        spread_segment(
-            s, p, arcs, max(first, halfway + 1), min(last, begins), attribute, box, at
-        )
+        spread_segment(s, p, arcs, max(first, halfway + 1), min(last, begins), attribute, box, at)
         last = min(last, halfway)
     else:
         spread_segment(s, p, arcs, first, min(last, limit), attribute, box, at)

@@ -46,8 +46,8 @@ from gossamer.protocol.peer.rendezvous.box_aggregation import (
 from gossamer.protocol.peer.rendezvous.received_boxes import (
     NEW,
     boxes_are_well_formed,
+    classify_boxes,
     head_words,
-    judge_boxes,
 )
 from gossamer.protocol.peer.rendezvous.refreshing import is_to_install
 from gossamer.protocol.peer.rendezvous.replay import offer_events
@@ -197,7 +197,7 @@ def is_served(s: State, p: int, arcs: int, handle: int) -> bool:
 def forward_news(
     s: State, p: int, words: Any, first: int, count: int, source: int, limit: int, out: Outbox
 ) -> None:
-    """Send on, at once, the boxes judged NEW."""
+    """Send on, at once, the boxes classified NEW."""
     size = s.work.box.shape[0]
     arcs = begin_lists(s, p)
     for i in range(count):
@@ -270,7 +270,7 @@ def on_install(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) ->
         if wants_answer:
             acknowledge(s, p, source, out)
         return
-    unknown = judge_boxes(s, p, words, first, count, source)
+    unknown = classify_boxes(s, p, words, first, count, source)
     own = s.links.shape[1] * s.params.boxes
     held = 0
     if not replaces:

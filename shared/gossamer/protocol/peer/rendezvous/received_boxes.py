@@ -60,7 +60,7 @@ def covered_by_own(s: State, p: int, words: Any, at: int) -> bool:
 
 
 @rule
-def judge_box(s: State, p: int, words: Any, at: int, source: int) -> int:
+def classify_box(s: State, p: int, words: Any, at: int, source: int) -> int:
     """What the box at ``words[at:]`` is to the routing table."""
     size = s.work.box.shape[0]
     found = NEW
@@ -73,12 +73,12 @@ def judge_box(s: State, p: int, words: Any, at: int, source: int) -> int:
 
 
 @rule
-def judge_boxes(s: State, p: int, words: Any, first: int, count: int, source: int) -> int:
+def classify_boxes(s: State, p: int, words: Any, first: int, count: int, source: int) -> int:
     """Write to ``work.news`` what each box received is; return how many are not known."""
     unknown = 0
     for i in range(count):
         at = first + i * s.work.box.shape[0]
-        s.work.news[i] = judge_box(s, p, words, at, source)
+        s.work.news[i] = classify_box(s, p, words, at, source)
         if s.work.news[i] != KNOWN:
             unknown += 1
             if s.work.news[i] == NEW and covered_by_own(s, p, words, at):

@@ -12,14 +12,12 @@ gives itself.
 
 from __future__ import annotations
 
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 from gossamer.protocol.kernel.records import (
     BODY,
     FROM,
-    KIND,
-    TO,
-    UNREACHABLE,
     Outbox,
     Words,
     close_record,
@@ -27,7 +25,9 @@ from gossamer.protocol.kernel.records import (
 )
 from gossamer.protocol.kernel.rows.row_search import index
 from gossamer.protocol.kernel.rules import inline_rule, rule
+from gossamer.protocol.peer.record_table.fields import Descriptor, Limit, List
 from gossamer.protocol.peer.record_table.records import SAMPLE_REPLY, SAMPLE_REQUEST, SAMPLE_TIMER
+from gossamer.protocol.peer.record_table.table import Sort, Table
 from gossamer.protocol.peer.sampling.descriptors import (
     EMPTY,
     OFFERED,
@@ -39,7 +39,7 @@ from gossamer.protocol.peer.sampling.descriptors import (
     count_descriptors,
     draw,
     find,
-    forget,
+    forget_unreachable,
     handle_of,
     is_known,
     mark_known,
@@ -47,11 +47,13 @@ from gossamer.protocol.peer.sampling.descriptors import (
     pack,
     prefetch_row,
     seat,
+    send_to_some,
     swap,
     view_length,
     write_own,
     write_slots,
 )
+from gossamer.protocol.peer.sampling.interface import Sampler
 from gossamer.protocol.peer.settings.config import MAX_VIEW_SIZE
 from gossamer.protocol.peer.settings.descriptor_words import MAX_AGE
 
@@ -65,7 +67,9 @@ _LAST_KEPT_AGE = 16
 
 
 @inline_rule
-def cyclon_on_timer(v: SamplerState, p: int, out: Outbox) -> None:
+def cyclon_on_timer(
+    v: SamplerState, p: int, _now: int, _words: Words, _at: int, out: Outbox
+) -> None:
     """Age row p's view and trade with the oldest of it, which leaves the view (Sec. 3.2).
 
     The last one known leaves when it answers (`cyclon_on_reply`), or has not done so for long.
@@ -97,7 +101,9 @@ def cyclon_on_timer(v: SamplerState, p: int, out: Outbox) -> None:
 
 
 @inline_rule
-def cyclon_on_request(v: SamplerState, p: int, words: Words, at: int, out: Outbox) -> None:
+def cyclon_on_request(
+    v: SamplerState, p: int, _now: int, words: Words, at: int, out: Outbox
+) -> None:
     """Give a random part of row p's view for the part received."""
     count = count_descriptors(v, words, at)
     if count < 0 or words[at + FROM] == v.handle[p]:
@@ -126,7 +132,9 @@ def knows_others_than(v: SamplerState, p: int, length: int, asker: int) -> Any:
 
 
 @inline_rule
-def cyclon_on_reply(v: SamplerState, p: int, words: Words, at: int) -> None:
+def cyclon_on_reply(
+    v: SamplerState, p: int, _now: int, words: Words, at: int, _out: Outbox
+) -> None:
     """Take what the partner gave for what row p offered."""
     count = count_descriptors(v, words, at)
     if count < 0:
@@ -138,12 +146,6 @@ def cyclon_on_reply(v: SamplerState, p: int, words: Words, at: int) -> None:
     if v.views[p, 0] == EMPTY:
         # Nothing was seated, so that the profile still stands there.
         v.views[p, 0] = last
-
-
-@inline_rule
-def cyclon_on_unreachable(v: SamplerState, p: int, words: Words, at: int) -> None:
-    """Drop the partner should it have come back since `cyclon_on_timer` removed it."""
-    forget(v, p, words[at + TO])
 
 
 @inline_rule
@@ -212,34 +214,15 @@ def take_in(
 
 
 @rule
-def add_contact_to_cyclon(v: SamplerState, p: int, handle: int, words: Words, at: int) -> None:
+def add_contact_to_cyclon(
+    v: SamplerState, p: int, _now: int, handle: int, words: Words, at: int
+) -> None:
     """Seat ``handle`` at age 0: in its own slot, else an empty one, else that of the oldest."""
     slot = find(v, p, handle)
     if slot < 0:
         length = view_length(v, p)
         slot = length if length < v.view_size else find_oldest(v, p, length)
     seat(v, p, slot, pack(0, handle), words, at)
-
-
-@rule
-def cyclon_step(
-    state: SamplerState,
-    p: int,
-    now: int,  # noqa: ARG001  (ages need no clock)
-    words: Words,
-    at: int,
-    out: Outbox,
-) -> None:
-    """Cyclon alone as a protocol: the one door for timers and messages."""
-    kind = words[at + KIND]
-    if kind == SAMPLE_TIMER:
-        cyclon_on_timer(state, p, out)
-    elif kind == SAMPLE_REQUEST:
-        cyclon_on_request(state, p, words, at, out)
-    elif kind == SAMPLE_REPLY:
-        cyclon_on_reply(state, p, words, at)
-    elif kind == SAMPLE_REQUEST + UNREACHABLE:
-        cyclon_on_unreachable(state, p, words, at)
 
 
 @inline_rule
@@ -251,3 +234,40 @@ def cyclon_hint(state: SamplerState, kind: int, soon: int, later: int) -> None:
         length = view_length(state, soon)
         if length > 0:
             prefetch_row(state, handle_of(state.views[soon, find_oldest(state, soon, length)]))
+
+
+_member = Descriptor("a view's descriptor", MAX_AGE)
+_sender = Descriptor("the sender's descriptor", MAX_AGE, of_sender=True)
+RECORDS: Final = Table()
+RECORDS.declare(
+    Sort.MESSAGE,
+    SAMPLE_REQUEST,
+    "SAMPLE_REQUEST",
+    "Peers of the random view, to trade.",
+    (List("descriptors", (_member,), Limit("shuffle_length"), first=(_sender,)),),
+)
+RECORDS.declare(
+    Sort.MESSAGE,
+    SAMPLE_REPLY,
+    "SAMPLE_REPLY",
+    "Others for them.",
+    (List("descriptors", (_member,), Limit("shuffle_length")),),
+)
+
+SAMPLER: Final = Sampler(
+    records=RECORDS,
+    rules=MappingProxyType(
+        {
+            SAMPLE_TIMER: cyclon_on_timer,
+            SAMPLE_REQUEST: cyclon_on_request,
+            SAMPLE_REPLY: cyclon_on_reply,
+        }
+    ),
+    unreachable=forget_unreachable,
+    add_contact=add_contact_to_cyclon,
+    broadcast=send_to_some,
+    hint=cyclon_hint,
+    # One in each of its rounds, of which several fall in one of ours where a process is held up;
+    # three were counted at most while overlays formed on a busy machine.
+    records_a_round=MappingProxyType({SAMPLE_REQUEST: 4}),
+)

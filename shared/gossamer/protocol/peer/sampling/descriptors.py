@@ -1,35 +1,45 @@
-"""Partial views: the descriptors a peer holds of others, and the state both samplers share.
+"""Partial views: the descriptors a peer holds of others, and the state that samplers share.
 
 A descriptor is one packed word, freshness above handle, followed by the profile words that
-travel with it. Freshness is an age in rounds for Cyclon and a timestamp in rounds for Newscast.
+travel with it. Freshness is an age in rounds with most samplers and a timestamp in rounds
+with others (`tells_times`).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from gossamer.protocol.kernel.draws import mix
-from gossamer.protocol.kernel.errors import ConfigError
+from gossamer.protocol.kernel.draws import below, mix
 from gossamer.protocol.kernel.prefetch import prefetch
-from gossamer.protocol.kernel.records import BODY, LENGTH, Words
+from gossamer.protocol.kernel.records import (
+    BODY,
+    FROM,
+    KIND,
+    LENGTH,
+    TO,
+    Outbox,
+    Words,
+    close_record,
+    open_record,
+)
 from gossamer.protocol.kernel.rows.row_search import index
 from gossamer.protocol.kernel.rules import inline_rule, rule, rule_with_interpreted_form
-from gossamer.protocol.kernel.struct import CACHE_LINE_WORDS, Rows, Struct, as_array
-from gossamer.protocol.peer.settings.config import MAX_VIEW_SIZE
+from gossamer.protocol.kernel.struct import CACHE_LINE_WORDS, Struct, as_array
 from gossamer.protocol.peer.settings.descriptor_words import HANDLE_BITS, HANDLE_MASK
-
-CYCLON, NEWSCAST = 0, 1
 
 EMPTY = -1
 
-# Marks, in the view only, what a Cyclon peer has offered in the exchange now under way.
-OFFERED = 1 << 62
-PLAIN = OFFERED - 1
+# Descriptors of a view, and of no record, may bear marks above their age. What they mean is up to
+# the sampler, but for ACTIVE, which a neighbour bears that knows this peer as such, too.
+FIRST_MARK = 1 << 61
+OFFERED = ACTIVE = 1 << 62
+PLAIN = FIRST_MARK - 1
 ONE_ROUND = 1 << HANDLE_BITS
 
-_TABLE_SIZE = 1024
+# Random members of a view that a broadcast goes on to; 4 in the HyParView paper (Sec. 5.1).
+FANOUT = 4
+
+TABLE_SIZE = 1024
 _TABLE_BITS = 10
 
 
@@ -37,16 +47,18 @@ class SamplerState(Struct, shared=("spare", "seen", "merges")):
     """Peer sampling state of n peers, one row a peer.
 
     Attributes:
-        kind: CYCLON or NEWSCAST.
+        kind: number of the sampler, its place in `SAMPLERS`.
+        tells_times: 1 where freshness is a timestamp, 0 where it is an age.
+        active_slots: how many slots, the first, are for neighbours that know each other.
         seed: of the draws.
         view_size: C, descriptors in a full view.
-        shuffle_length: descriptors in a Cyclon message, the sender's own included.
+        shuffle_length: descriptors in a shuffle, the sender's own included.
         key: int64[n], permanent keys.
         handle: int64[n], the handle each peer knows itself by.
         draws: int64[n], draws made so far, shared with the layers above.
         profile: int64[n, W], each peer's own profile.
         views: int64[n, C], packed descriptors; used slots are contiguous from 0, the rest EMPTY.
-            Newscast keeps them freshest first.
+            Their order is the sampler's.
         view_profile: int64[n, C, W], the profile of each descriptor.
         spare: int64[(2C + 1) * (1 + W) + 2], work area: two lists laid out as in a record, each
             with an end mark.
@@ -57,6 +69,8 @@ class SamplerState(Struct, shared=("spare", "seen", "merges")):
     _varying = frozenset({"seed"})
 
     kind: int
+    tells_times: int
+    active_slots: int
     seed: int
     view_size: int
     shuffle_length: int
@@ -71,58 +85,6 @@ class SamplerState(Struct, shared=("spare", "seen", "merges")):
     merges: Words
 
 
-def make_sampler(
-    nodes: int,
-    kind: int,
-    view_size: int,
-    shuffle_length: int,
-    profile_words: int,
-    seed: int,
-    keys: Words | None = None,
-    rows: Rows | None = None,
-) -> SamplerState:
-    """State of ``nodes`` peers that know nobody yet; handles are the rows.
-
-    Args:
-        nodes: n, number of rows.
-        kind: CYCLON or NEWSCAST.
-        view_size: C, from 1 to 256.
-        shuffle_length: from 1 to C; Newscast ignores it.
-        profile_words: W, words of profile carried by each descriptor, 0 or more.
-        seed: of the draws, any signed 64-bit number.
-        keys: int64[n] permanent keys, the rows if not given; copied.
-        rows: with `sampler_columns` first and columns of others behind them, which so lie beside
-            what belongs to the same peer; the sampler's own if not given.
-
-    Raises:
-        ConfigError: a value is out of its range; nothing was built.
-    """
-    _check("nodes", nodes, nodes >= 1, "at least 1")
-    _check("kind", kind, kind in (CYCLON, NEWSCAST), "CYCLON (0) or NEWSCAST (1)")
-    _check("view_size", view_size, 1 <= view_size <= MAX_VIEW_SIZE, f"1 to {MAX_VIEW_SIZE}")
-    shuffle_fits = 1 <= shuffle_length <= view_size
-    _check("shuffle_length", shuffle_length, shuffle_fits, f"1 to view_size, {view_size}")
-    _check("profile_words", profile_words, profile_words >= 0, "0 or more")
-    key = np.arange(nodes, dtype=np.int64) if keys is None else np.array(keys, np.int64)
-    _check("keys", key.shape, key.shape == (nodes,), f"one key for each of {nodes} nodes")
-    if rows is None:
-        rows = Rows(nodes, sampler_columns(view_size, profile_words))
-    columns = rows.views()
-    columns["key"][:] = key
-    columns["handle"][:] = np.arange(nodes)
-    columns["views"][:] = EMPTY
-    return SamplerState(
-        rows,
-        kind=kind,
-        seed=seed,
-        view_size=view_size,
-        shuffle_length=shuffle_length,
-        spare=np.zeros((2 * view_size + 1) * (1 + profile_words) + 2, np.int64),
-        seen=np.zeros(_TABLE_SIZE, np.int64),
-        merges=np.zeros(1, np.int64),
-    )
-
-
 def sampler_columns(view_size: int, profile_words: int) -> dict[str, tuple[int, ...]]:
     """What a sampler keeps of every peer, and of what shapes."""
     return {
@@ -135,20 +97,15 @@ def sampler_columns(view_size: int, profile_words: int) -> dict[str, tuple[int, 
     }
 
 
-def _check(field: str, value: object, holds: bool, expected: str) -> None:
-    if not holds:
-        raise ConfigError(f"sampler.{field}", value, expected)
-
-
 @inline_rule
 def pack(freshness: int, handle: int) -> int:
-    """The descriptor word of ``handle``; freshness from 0 to 2^30 - 1, handle below 2^32."""
+    """The descriptor word of ``handle``; freshness from 0 to MAX_AGE, handle below 2^32."""
     return (freshness << 32) | handle
 
 
 @inline_rule
 def age_of(word: int) -> int:
-    """The age of a descriptor (Cyclon) or its timestamp (Newscast), in rounds."""
+    """The age of a descriptor or its timestamp, in rounds."""
     return (word & PLAIN) >> 32
 
 
@@ -330,7 +287,7 @@ def stamp_of(merge: int, handle: int) -> int:
 @inline_rule
 def mark_known(v: SamplerState, merge: int, handle: int) -> None:
     """Note that ``handle`` is row p itself or in its view."""
-    v.seen[index(handle & (_TABLE_SIZE - 1))] = stamp_of(merge, handle)
+    v.seen[index(handle & (TABLE_SIZE - 1))] = stamp_of(merge, handle)
 
 
 @inline_rule
@@ -339,7 +296,7 @@ def is_known(v: SamplerState, p: int, length: int, merge: int, handle: int) -> A
 
     All of these must have been marked in this merge; a mark may have been overwritten.
     """
-    mark = v.seen[index(handle & (_TABLE_SIZE - 1))]
+    mark = v.seen[index(handle & (TABLE_SIZE - 1))]
     known = mark == stamp_of(merge, handle)
     # One branch, seldom taken: whether a handle is known cannot be foretold.
     if (mark >= stamp_of(merge, 0)) & (not known):
@@ -368,3 +325,42 @@ def forget(v: SamplerState, p: int, handle: int) -> None:
     for k in range(slot, length - 1):
         move(v, p, k + 1, k)
     v.views[p, length - 1] = EMPTY
+
+
+@rule
+def forget_unreachable(
+    v: SamplerState,
+    p: int,
+    _now: int,
+    words: Words,
+    at: int,
+    _out: Outbox,
+) -> None:
+    """Forget the addressee of a record that came back."""
+    forget(v, p, words[at + TO])
+
+
+@rule
+def send_to_some(v: SamplerState, p: int, _now: int, words: Words, at: int, out: Outbox) -> None:
+    """Send the record at ``words[at:]`` on to FANOUT random members of row p's view."""
+    length = view_length(v, p)
+    if length == 0:
+        return
+    count = min(FANOUT, length)
+    first = below(draw(v, p), length)
+    for k in range(count):
+        to = handle_of(v.views[p, (first + k * (length // count)) % length])
+        if to != words[at + FROM]:
+            send_copy(v, p, to, words, at, out)
+
+
+@rule
+def send_copy(v: SamplerState, p: int, to: int, words: Words, at: int, out: Outbox) -> None:
+    """Send the record at ``words[at:]`` on to ``to``."""
+    body_words = words[at + LENGTH] - BODY
+    copy = open_record(out, words[at + KIND], to, v.handle[p], body_words)
+    if copy < 0:
+        return
+    for i in range(body_words):
+        out.words[copy + BODY + i] = words[at + BODY + i]
+    close_record(out, copy, body_words)

@@ -6,15 +6,13 @@ what they hold together, each other's fresh descriptor included.
 
 from __future__ import annotations
 
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 from gossamer.protocol.kernel.draws import below, mix
 from gossamer.protocol.kernel.records import (
     BODY,
     FROM,
-    KIND,
-    TO,
-    UNREACHABLE,
     Outbox,
     Words,
     close_record,
@@ -22,7 +20,9 @@ from gossamer.protocol.kernel.records import (
 )
 from gossamer.protocol.kernel.rows.row_search import index
 from gossamer.protocol.kernel.rules import inline_rule, rule
+from gossamer.protocol.peer.record_table.fields import Descriptor, Limit, List
 from gossamer.protocol.peer.record_table.records import SAMPLE_REPLY, SAMPLE_REQUEST, SAMPLE_TIMER
+from gossamer.protocol.peer.record_table.table import Sort, Table
 from gossamer.protocol.peer.sampling.descriptors import (
     EMPTY,
     OFFERED,
@@ -32,7 +32,7 @@ from gossamer.protocol.peer.sampling.descriptors import (
     count_descriptors,
     draw,
     find,
-    forget,
+    forget_unreachable,
     handle_of,
     is_known,
     mark_known,
@@ -41,15 +41,19 @@ from gossamer.protocol.peer.sampling.descriptors import (
     prefetch_row,
     seat,
     seat_all,
+    send_to_some,
     view_length,
     write_own,
     write_slots,
 )
+from gossamer.protocol.peer.sampling.interface import Sampler
 from gossamer.protocol.peer.settings.descriptor_words import MAX_AGE
 
 
 @inline_rule
-def newscast_on_timer(v: SamplerState, p: int, now: int, out: Outbox) -> None:
+def newscast_on_timer(
+    v: SamplerState, p: int, now: int, _words: Words, _at: int, out: Outbox
+) -> None:
     """Offer row p's view to a random member of it."""
     length = view_length(v, p)
     if length == 0:
@@ -76,7 +80,9 @@ def newscast_on_request(
 
 
 @inline_rule
-def newscast_on_reply(v: SamplerState, p: int, now: int, words: Words, at: int) -> None:
+def newscast_on_reply(
+    v: SamplerState, p: int, now: int, words: Words, at: int, _out: Outbox
+) -> None:
     """Keep the freshest of both views: what the partner found, if row p's is still as it was."""
     count = take_news(v, p, now, words, at)
     if count < 0:
@@ -252,28 +258,6 @@ def shift_back(v: SamplerState, p: int, last: int) -> None:
         move(v, p, last - k - 1, last - k)
 
 
-@rule
-def newscast_on_unreachable(v: SamplerState, p: int, words: Words, at: int) -> None:
-    """Forget the partner that could not be reached."""
-    forget(v, p, words[at + TO])
-
-
-@rule
-def newscast_step(
-    state: SamplerState, p: int, now: int, words: Words, at: int, out: Outbox
-) -> None:
-    """Newscast alone as a protocol: the one door for timers and messages."""
-    kind = words[at + KIND]
-    if kind == SAMPLE_TIMER:
-        newscast_on_timer(state, p, now, out)
-    elif kind == SAMPLE_REQUEST:
-        newscast_on_request(state, p, now, words, at, out)
-    elif kind == SAMPLE_REPLY:
-        newscast_on_reply(state, p, now, words, at)
-    elif kind == SAMPLE_REQUEST + UNREACHABLE:
-        newscast_on_unreachable(state, p, words, at)
-
-
 @inline_rule
 def newscast_hint(state: SamplerState, kind: int, soon: int, later: int) -> None:
     """Bring near row ``later``, and whom row ``soon`` will choose unless it draws before."""
@@ -284,3 +268,36 @@ def newscast_hint(state: SamplerState, kind: int, soon: int, later: int) -> None
         if length > 0:
             chosen = below(mix(state.seed, state.key[soon], state.draws[soon]), length)
             prefetch_row(state, handle_of(state.views[soon, chosen]))
+
+
+_member = Descriptor("a view's descriptor", MAX_AGE)
+# Freshness is a timestamp, so that the sender's own is of any age.
+_sender = Descriptor("the sender's descriptor", MAX_AGE, of_sender=True)
+_view = List("descriptors", (_member,), Limit("view_size", 1), first=(_sender,))
+RECORDS: Final = Table()
+RECORDS.declare(
+    Sort.MESSAGE,
+    SAMPLE_REQUEST,
+    "SAMPLE_REQUEST",
+    "The sender's view, to be merged with the receiver's.",
+    (_view,),
+)
+RECORDS.declare(Sort.MESSAGE, SAMPLE_REPLY, "SAMPLE_REPLY", "What that led to.", (_view,))
+
+SAMPLER: Final = Sampler(
+    records=RECORDS,
+    rules=MappingProxyType(
+        {
+            SAMPLE_TIMER: newscast_on_timer,
+            SAMPLE_REQUEST: newscast_on_request,
+            SAMPLE_REPLY: newscast_on_reply,
+        }
+    ),
+    unreachable=forget_unreachable,
+    add_contact=add_contact_to_newscast,
+    broadcast=send_to_some,
+    hint=newscast_hint,
+    tells_times=True,
+    # As for Cyclon, whose rounds are the same.
+    records_a_round=MappingProxyType({SAMPLE_REQUEST: 4}),
+)

@@ -18,7 +18,9 @@ from gossamer.protocol.peer.settings.profile import (
     RANGES_OFF_THE_RING,
 )
 
-SAMPLERS = ("cyclon", "newscast")
+# Peer sampling protocols: each is the module of that name in `gossamer.protocol.peer.sampling`.
+# Their order numbers them.
+SAMPLERS = ("cyclon", "newscast", "hyparview")
 RENDEZVOUS = ("value", "attribute", "key")
 SWITCHES = (
     *("nearest_routing", "enter_on_the_way"),
@@ -41,9 +43,9 @@ class Settings:
         attributes: number of attributes A in the schema, 1 to 16.
         subscriptions: subscriptions a peer may hold.
         profile_ranges: disjoint ranges per attribute that a profile tells others.
-        sampler: peer sampling protocol; the paper names Cyclon and Newscast (Sec. III).
+        sampler: peer sampling protocol, one of `SAMPLERS`; the paper names two (Sec. III).
         view_size: descriptors in the random view; 20 as in the Cyclon and Newscast papers.
-        shuffle_length: descriptors a Cyclon shuffle exchanges; 8 as in the Cyclon paper.
+        shuffle_length: descriptors that a shuffle exchanges; 8 as in the Cyclon paper.
         ring_links: neighbours kept on either side of the ring; the paper keeps 1 (Sec. IV-B1).
             0 makes a plain T-Man overlay, which cannot route.
         small_world_links: K_sw; 0 after the paper's Fig. 3 study (Sec. V-A).

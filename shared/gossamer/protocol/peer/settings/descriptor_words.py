@@ -4,5 +4,5 @@ from __future__ import annotations
 
 HANDLE_BITS = 32
 HANDLE_MASK = (1 << HANDLE_BITS) - 1
-# Of a descriptor in rounds; those of Newscast have a timestamp in its place.
+# Of a descriptor in rounds; with some samplers a timestamp has its place.
 MAX_AGE = (1 << 29) - 1

@@ -102,7 +102,9 @@ def key_intervals(attributes: int, most: int, box: Sequence[int]) -> list[tuple[
     if attributes == 1:
         return [(box[0] >> low << low, box[1] | ((1 << low) - 1))]
     level = bits
-    ends = [(first >> (RING_BITS - bits), last >> (RING_BITS - bits)) for first, last in _ranges(box)]
+    ends = [
+        (first >> (RING_BITS - bits), last >> (RING_BITS - bits)) for first, last in _ranges(box)
+    ]
     while _cells(ends) > MOST_CELLS:
         level -= 1
         ends = [(first >> 1, last >> 1) for first, last in ends]

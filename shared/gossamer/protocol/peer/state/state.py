@@ -315,7 +315,7 @@ def make_state(
     )
     sampler = make_sampler(
         nodes,
-        ("cyclon", "newscast").index(settings.sampler),
+        settings.sampler,
         settings.view_size,
         settings.shuffle_length,
         profile_words(settings),

@@ -74,7 +74,7 @@ def may_suit(s: State, bars: Bars, identifier: int, utility: float) -> Any:
 
 
 @rule
-def judge_received(s: State, p: int, words: Any, at: int, count: int) -> int:
+def filter_received(s: State, p: int, words: Any, at: int, count: int) -> int:
     """Find those of ``count`` descriptors, written in ``words`` from ``at`` on, that may suit.
 
     There are at most K + 1, as many as a record of links holds.
@@ -102,7 +102,7 @@ def judge_received(s: State, p: int, words: Any, at: int, count: int) -> int:
 
 
 @rule
-def judge_sample(s: State, p: int) -> int:
+def filter_sample(s: State, p: int) -> int:
     """The same for the slots of the random view of the peer sampling layer."""
     work = s.work
     profiles = s.sampler.view_profile

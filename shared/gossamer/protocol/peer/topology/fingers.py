@@ -201,4 +201,3 @@ def set_finger(s: State, p: int, side: int, level: int, words: Any, at: int) -> 
         s.links[p, held] = -1
     put_link(s, p, slot, words, at)
     settle_ring(s, p)
-

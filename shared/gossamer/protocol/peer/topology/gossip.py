@@ -6,20 +6,13 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from gossamer.protocol.kernel.records import Outbox
-from gossamer.protocol.kernel.rules import rule
+from gossamer.protocol.kernel.rules import Rule, rule
 from gossamer.protocol.peer.record_table.records import (
     OVERLAY_TIMER,
-    SAMPLE_REPLY,
-    SAMPLE_REQUEST,
-    SAMPLE_TIMER,
     TMAN_REPLY,
     TMAN_REQUEST,
 )
-from gossamer.protocol.peer.sampling.sampler import (
-    sample_on_reply,
-    sample_on_request,
-    sample_on_timer,
-)
+from gossamer.protocol.peer.sampling.sampler import RULES
 from gossamer.protocol.peer.state.state import State
 from gossamer.protocol.peer.topology.tman import (
     on_overlay_timer,
@@ -28,30 +21,22 @@ from gossamer.protocol.peer.topology.tman import (
 )
 
 
-@rule
-def on_sample_timer(s: State, p: int, now: int, _words: Any, _at: int, out: Outbox) -> None:
-    """Let the sampler begin an exchange."""
-    sample_on_timer(s.sampler, p, now, out)
+def _in_sampler(take: Rule) -> Rule:
+    """Hands a record to a rule of the sampler."""
+
+    @rule
+    def on_sample_record(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
+        take(s.sampler, p, now, words, at, out)
+
+    return on_sample_record
 
 
-@rule
-def on_sample_request(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
-    """Let the sampler answer."""
-    sample_on_request(s.sampler, p, now, words, at, out)
-
-
-@rule
-def on_sample_reply(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
-    """Let the sampler take an answer."""
-    sample_on_reply(s.sampler, p, now, words, at, out)
-
+_SAMPLING: Final = {kind: _in_sampler(take) for kind, take in RULES.items()}
 
 GOSSIP: Final = MappingProxyType(
     {
-        SAMPLE_TIMER: on_sample_timer,
+        **_SAMPLING,
         OVERLAY_TIMER: on_overlay_timer,
-        SAMPLE_REQUEST: on_sample_request,
-        SAMPLE_REPLY: on_sample_reply,
         TMAN_REQUEST: on_tman_request,
         TMAN_REPLY: on_tman_reply,
     }

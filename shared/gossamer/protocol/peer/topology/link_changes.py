@@ -17,8 +17,8 @@ from gossamer.protocol.peer.state.links import handle_in, is_refused
 from gossamer.protocol.peer.state.state import LINK_PLACES, State
 from gossamer.protocol.peer.topology.candidate_filter import (
     either_way,
-    judge_received,
-    judge_sample,
+    filter_received,
+    filter_sample,
     side_distance,
 )
 from gossamer.protocol.peer.topology.selection import sampled_word, set_targets
@@ -124,7 +124,7 @@ def received_bring_news(s: State, p: int, words: Any, at: int, count: int) -> bo
     """
     work = s.work
     size = 1 + s.link_profile.shape[2]
-    for i in range(judge_received(s, p, words, at, count)):
+    for i in range(filter_received(s, p, words, at, count)):
         d = work.suiting[index(i)]
         start = at + d * size
         if is_news(s, p, words[index(start)], words, start + 1, work.utility[index(d)]):
@@ -136,7 +136,7 @@ def received_bring_news(s: State, p: int, words: Any, at: int, count: int) -> bo
 def sample_brings_news(s: State, p: int, now: int) -> bool:
     """The same for the random view of the peer sampling layer."""
     work = s.work
-    for i in range(judge_sample(s, p)):
+    for i in range(filter_sample(s, p)):
         c = work.suiting[index(i)]
         word = sampled_word(s, p, c, now)
         copy_row(s.sampler.view_profile, p, c, work.profile)

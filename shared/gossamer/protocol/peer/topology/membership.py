@@ -14,7 +14,7 @@ from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.peer.record_table.records import DESCRIPTOR, FIND_PLACE, HOPS, PLACE_FOUND
 from gossamer.protocol.peer.rendezvous.handover import hand_over
 from gossamer.protocol.peer.rendezvous.routing import handle_of_slot, next_hop
-from gossamer.protocol.peer.sampling.sampler import add_contact, forget
+from gossamer.protocol.peer.sampling.sampler import add_contact, sample_unreachable
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.state.links import (
     descriptor_words,
@@ -88,10 +88,10 @@ def on_place_found(s: State, p: int, now: int, words: Any, at: int, _out: Outbox
 
 
 @rule
-def on_failure(s: State, p: int, handle: int) -> None:
-    """Forget a peer that could not be reached, in all layers but the routing table."""
-    forget(s.sampler, p, handle)
-    drop_link(s, p, handle)
+def on_failure(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
+    """Forget the addressee of a record that came back, in all layers but the routing table."""
+    sample_unreachable(s.sampler, p, now, words, at, out)
+    drop_link(s, p, words[at + TO])
 
 
 @rule

@@ -15,7 +15,6 @@ from typing import Any
 from gossamer.protocol.kernel.rows.row_search import index
 from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.peer.sampling.descriptors import PLAIN
-from gossamer.protocol.peer.sampling.sampler import NEWSCAST
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING, RING_MASK
 from gossamer.protocol.peer.state.links import (
@@ -31,8 +30,8 @@ from gossamer.protocol.peer.topology.candidate_filter import (
     BEFORE,
     bars_of,
     either_way,
-    judge_received,
-    judge_sample,
+    filter_received,
+    filter_sample,
     may_suit,
     side_distance,
 )
@@ -83,10 +82,10 @@ def set_bars(s: State, p: int) -> None:
 def sampled_word(s: State, p: int, c: int, now: int) -> Any:
     """The first word of the descriptor in slot ``c`` of the random view.
 
-    Newscast descriptors carry the time they were written at, which becomes an age here.
+    Where descriptors carry the time they were written at, that becomes an age here.
     """
     word = s.sampler.views[p, c] & PLAIN
-    if s.sampler.kind == NEWSCAST:
+    if s.sampler.tells_times == 1:
         word = max(now - age_in(word), 0) << AGE_SHIFT | handle_in(word)
     return word
 
@@ -147,7 +146,7 @@ def offer_received(s: State, p: int, words: Any, at: int, count: int) -> None:
     """Offer the slots to ``count`` descriptors, written in ``words`` from ``at`` on."""
     work = s.work
     size = 1 + s.link_profile.shape[2]
-    for i in range(judge_received(s, p, words, at, count)):
+    for i in range(filter_received(s, p, words, at, count)):
         d = work.suiting[i]
         start = at + d * size
         identifier = words[start + 1 + IDENTIFIER]
@@ -162,7 +161,7 @@ def offer_sample(s: State, p: int, now: int) -> None:
     """Offer the slots to the random view of the peer sampling layer."""
     work = s.work
     first = 2 * s.params.chosen_links + 1
-    for i in range(judge_sample(s, p)):
+    for i in range(filter_sample(s, p)):
         c = work.suiting[i]
         identifier = s.sampler.view_profile[p, c, IDENTIFIER]
         if may_suit(s, bars_of(s, p), identifier, work.utility[c]):

@@ -170,7 +170,11 @@ def is_well_formed(s: State, p: int, words: Any, at: int) -> bool:
     count = 0
     if words[at + LENGTH] > BODY:
         count = words[at + BODY]
-    if count < 1 or count > s.params.chosen_links + 1 or words[at + LENGTH] != BODY + 1 + count * size:
+    if (
+        count < 1
+        or count > s.params.chosen_links + 1
+        or words[at + LENGTH] != BODY + 1 + count * size
+    ):
         s.counters[p, MALFORMED] += 1
         return False
     return True

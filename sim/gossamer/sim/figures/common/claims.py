@@ -1,4 +1,4 @@
-"""Claims of a paper, judged: what it says, what was measured, whether that holds.
+"""Claims of a paper, checked: what it says, what was measured, whether that holds.
 
 A claim is a number of checks. Each sets one measured value against the paper's number and against
 the bounds within which we call it the same; a claim holds if all of its checks do.

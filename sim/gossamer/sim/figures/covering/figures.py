@@ -2,7 +2,7 @@
 
 claims.json       verdicts, see `gossamer.sim.figures.common.claims`
 checks.json       the numbers and bounds behind them
-<table>.parquet   what the runs measured, see the modules of the parts
+<table>.parquet   what the runs measured, see the modules of the experiments
 plots/            named after the papers' figures: selective7a is Fig. 7(a) of the selective paper
 """
 
@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from gossamer.sim.figures.common.claims import Claim, write_claims
-from gossamer.sim.figures.common.parts import Part
+from gossamer.sim.figures.common.experiments import Experiment
 from gossamer.sim.figures.covering.scenes.mobile import MOBILE
 from gossamer.sim.figures.covering.scenes.workflow import WORKFLOWS
 from gossamer.sim.figures.covering.storms.storms import STORMS
@@ -25,7 +25,7 @@ from gossamer.sim.results.plot_style import plot_style, save
 from gossamer.sim.results.results import check_destination, whole_folder, write_table
 from gossamer.sim.study.tasks import Progress, run_tasks
 
-PARTS: Final[tuple[Part, ...]] = (TABLE, STORMS, MOBILE, WORKFLOWS)
+EXPERIMENTS: Final[tuple[Experiment, ...]] = (TABLE, STORMS, MOBILE, WORKFLOWS)
 
 
 def reproduce_covering(
@@ -34,7 +34,7 @@ def reproduce_covering(
     quick: bool,
     processes: int,
     progress: Progress | None = None,
-    parts: Sequence[Part] = PARTS,
+    experiments: Sequence[Experiment] = EXPERIMENTS,
 ) -> list[Claim]:
     """Run everything behind the evaluations of both papers (Sec. V), judge it, write ``out`` whole.
 
@@ -43,7 +43,7 @@ def reproduce_covering(
         quick: a tenth of the papers' sizes and less.
         processes: runs that go on at a time.
         progress: called with "figures", runs done and runs in all.
-        parts: of the figures.
+        experiments: of the figures.
 
     Raises:
         ResultsError: ``out`` is taken.
@@ -51,24 +51,28 @@ def reproduce_covering(
         OSError: the disk is full or not writable.
     """
     check_destination(out)
-    planned = [list(part.tasks(quick)) for part in parts]
+    planned = [list(experiment.tasks(quick)) for experiment in experiments]
     outcomes = run_tasks([task for tasks in planned for task in tasks], processes, progress)
     bounds = np.cumsum([0, *map(len, planned)]).tolist()
     found = [outcomes[begin:end] for begin, end in pairwise(bounds)]
-    claims = [claim for part, its in zip(parts, found, strict=True) for claim in part.judge(its)]
+    claims = [
+        claim
+        for experiment, its in zip(experiments, found, strict=True)
+        for claim in experiment.check(its)
+    ]
     claims.sort(key=lambda claim: ("PI".index(claim.id[0]), int(claim.id[1:])))
     with whole_folder(Path(out), replace=False) as folder:
         write_claims(claims, folder)
-        for part, its in zip(parts, found, strict=True):
-            _write_part(part, its, folder)
+        for experiment, its in zip(experiments, found, strict=True):
+            _write_experiment(experiment, its, folder)
     return claims
 
 
-def _write_part(part: Part, outcomes: Sequence[Any], folder: Path) -> None:
-    for name, table in part.tables(outcomes).items():
+def _write_experiment(experiment: Experiment, outcomes: Sequence[Any], folder: Path) -> None:
+    for name, table in experiment.tables(outcomes).items():
         write_table(table, folder / f"{name}.parquet")
     plots = folder / "plots"
     plots.mkdir(exist_ok=True)
     with plot_style():
-        for name, figure in part.draw(outcomes):
+        for name, figure in experiment.draw(outcomes):
             save(figure, plots, name)

@@ -29,7 +29,7 @@ from gossamer.protocol.brokers.core.messages import (
 from gossamer.protocol.brokers.tree import Broker, BrokerSettings, Id, neighbour
 from gossamer.protocol.content.filters import exact_publication, parse
 from gossamer.sim.figures.common.claims import RATIO, Check, Claim
-from gossamer.sim.figures.common.parts import Part
+from gossamer.sim.figures.common.experiments import Experiment
 from gossamer.sim.results.plot_style import HEIGHT_IN, WIDTH_IN, covering_styles
 from gossamer.sim.studies.tree_brokers.covering_workload import Staircase
 from gossamer.sim.study.records import Column
@@ -209,12 +209,12 @@ def _table(measured: Sequence[Times]) -> dict[str, Column]:
     }
 
 
-TABLE: Final = Part(
+TABLE: Final = Experiment(
     claims=("I1",),
     tasks=lambda quick: [
         Measurement(subscriptions=1_500 if quick else 42_000, publications=300 if quick else 10_000)
     ],
-    judge=lambda outcomes: [check_i1(outcomes[0])],
+    check=lambda outcomes: [check_i1(outcomes[0])],
     tables=lambda outcomes: {"table_ii": _table(outcomes[0])},
     draw=lambda outcomes: [("incremental_table_ii", plot_times(outcomes[0]))],
 )

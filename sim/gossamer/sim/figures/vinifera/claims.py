@@ -32,7 +32,7 @@ from gossamer.sim.figures.vinifera.studies import (
 )
 
 
-def judge(found: Measurements, trace: Trace) -> list[Claim]:
+def check_claims(found: Measurements, trace: Trace) -> list[Claim]:
     """All ten claims, in order."""
     steady: list[Callable[[Measurements], Claim]] = [
         check_v1,

@@ -19,7 +19,7 @@ from gossamer.sim.figures.common.checkout import CHECKOUT
 from gossamer.sim.figures.common.claims import Claim, write_claims
 from gossamer.sim.figures.common.measurements import Measurements
 from gossamer.sim.figures.common.points import Outcome, run_points
-from gossamer.sim.figures.vinifera.claims import judge
+from gossamer.sim.figures.vinifera.claims import check_claims
 from gossamer.sim.figures.vinifera.plots import write_figures
 from gossamer.sim.figures.vinifera.studies import (
     ATTRIBUTES,
@@ -42,7 +42,7 @@ def reproduce_vinifera(
     progress: Progress | None = None,
     checkout: Path = CHECKOUT,
 ) -> list[Claim]:
-    """Run everything behind Fig. 3 to 5 (Sec. V), judge V1 to V10, write ``out`` whole.
+    """Run everything behind Fig. 3 to 5 (Sec. V), check V1 to V10, write ``out`` whole.
 
     Args:
         out: the new folder; on any error it is not made.
@@ -62,7 +62,7 @@ def reproduce_vinifera(
     trace = find_trace(plan, checkout)
     outcomes = run_points(plan_points(plan, trace), processes, progress)
     found = Measurements(outcomes)
-    claims = judge(found, trace)
+    claims = check_claims(found, trace)
     with whole_folder(Path(out), replace=False) as folder:
         write_claims(claims, folder)
         write_table(_points_table(outcomes), folder / "points.parquet")

@@ -28,67 +28,67 @@ def book_of(capacity: int, held: set[int]) -> AddressBook:
 
 
 def test_the_owner_is_handle_zero_and_others_follow() -> None:
-    book = book_of(4, set())
-    assert book.handle_of(500) == SELF
-    assert [book.handle_of(key) for key in (7, 8, 7)] == [1, 2, 1]
-    assert book.key_of(2) == 8
-    assert [entry.key for entry in book] == [7, 8]
+    address_book = book_of(4, set())
+    assert address_book.handle_of(500) == SELF
+    assert [address_book.handle_of(key) for key in (7, 8, 7)] == [1, 2, 1]
+    assert address_book.key_of(2) == 8
+    assert [entry.key for entry in address_book] == [7, 8]
 
 
 def test_nothing_is_no_news_about_addresses() -> None:
-    book = book_of(4, set())
-    assert book.addresses_of(7) == ()
-    book.learn(7, [Address("10.0.0.1", 1)], "seven")
-    book.learn(7, [])
-    assert book.addresses_of(7) == (Address("10.0.0.1", 1),)
-    book.learn(7, [Address("10.0.0.1", port) for port in range(1, 100)])
-    assert len(book.addresses_of(7)) == MAX_ADDRESSES
-    entry = book.find(7)
+    address_book = book_of(4, set())
+    assert address_book.addresses_of(7) == ()
+    address_book.learn(7, [Address("10.0.0.1", 1)], "seven")
+    address_book.learn(7, [])
+    assert address_book.addresses_of(7) == (Address("10.0.0.1", 1),)
+    address_book.learn(7, [Address("10.0.0.1", port) for port in range(1, 100)])
+    assert len(address_book.addresses_of(7)) == MAX_ADDRESSES
+    entry = address_book.find(7)
     assert entry is not None
     assert entry.name == "seven"
 
 
 def test_a_full_book_forgets_whom_nobody_remembers_and_gives_no_old_number_away() -> None:
     held = {2}
-    book = book_of(4, held)
+    address_book = book_of(4, held)
     for key in (7, 8, 9):
-        book.learn(key, [])
-    assert book.handle_of(10) == 4
-    assert 7 not in book
-    assert book.key_of(2) == 8
-    assert book.handle_of(7) not in (1, 2)
+        address_book.learn(key, [])
+    assert address_book.handle_of(10) == 4
+    assert 7 not in address_book
+    assert address_book.key_of(2) == 8
+    assert address_book.handle_of(7) not in (1, 2)
 
 
 def test_a_book_full_of_those_who_are_needed_takes_nobody_in() -> None:
-    book = book_of(3, {1, 2})
-    book.learn(7, [])
-    book.learn(8, [])
+    address_book = book_of(3, {1, 2})
+    address_book.learn(7, [])
+    address_book.learn(8, [])
     with pytest.raises(CapacityError, match="address book is full at 3"):
-        book.handle_of(9)
-    assert 9 not in book
-    assert book.key_of(1) == 7
+        address_book.handle_of(9)
+    assert 9 not in address_book
+    assert address_book.key_of(1) == 7
 
 
 def test_a_handle_just_given_out_is_good_until_it_is_settled() -> None:
     """A record names many peers before the protocol remembers any of them."""
-    book = book_of(3, set())
-    first, second = book.handle_of(7), book.handle_of(8)
+    address_book = book_of(3, set())
+    first, second = address_book.handle_of(7), address_book.handle_of(8)
     with pytest.raises(CapacityError):
-        book.handle_of(9)
-    assert (book.key_of(first), book.key_of(second)) == (7, 8)
-    book.settle()
-    assert book.key_of(book.handle_of(9)) == 9
+        address_book.handle_of(9)
+    assert (address_book.key_of(first), address_book.key_of(second)) == (7, 8)
+    address_book.settle()
+    assert address_book.key_of(address_book.handle_of(9)) == 9
 
 
 @given(keys=st.lists(st.integers(0, 30), max_size=120), kept=st.integers(0, 4))
 def test_held_handles_never_change_their_meaning(keys: list[int], kept: int) -> None:
     held: dict[int, int] = {}
-    book = AddressBook(500, 8, lambda: held.keys(), Clock())
+    address_book = AddressBook(500, 8, lambda: held.keys(), Clock())
     for key in keys:
-        handle = book.handle_of(key)
+        handle = address_book.handle_of(key)
         if len(held) < kept:
             held[handle] = key
-        book.settle()
-        assert book.key_of(handle) == key
-        assert all(book.key_of(one) == owner for one, owner in held.items())
-        assert len(book) <= 8
+        address_book.settle()
+        assert address_book.key_of(handle) == key
+        assert all(address_book.key_of(one) == owner for one, owner in held.items())
+        assert len(address_book) <= 8

@@ -21,7 +21,7 @@ from gossamer.node.peer.frames.descriptor_authentication import (
 from gossamer.node.peer.frames.events import EventMemory
 from gossamer.node.peer.frames.wire import Wire, frame_types
 from gossamer.node.security.cluster import Membership
-from gossamer.node.security.descriptors import Descriptor, DescriptorBook, sign_descriptor
+from gossamer.node.security.descriptors import Descriptor, DescriptorCache, sign_descriptor
 from gossamer.node.transport.base.base import Address
 from gossamer.node.transport.base.frames import FrameDecoder
 from gossamer.node.transport.base.limits import HEADER_BYTES, Limits
@@ -56,24 +56,24 @@ class Side:
     member: Membership
     now: float
     core: Core = attrs.field(init=False)
-    book: AddressBook = attrs.field(init=False)
+    address_book: AddressBook = attrs.field(init=False)
     counters: Counters = attrs.field(factory=Counters)
     events: EventMemory = attrs.field(factory=lambda: EventMemory(8, 1 << 16))
-    descriptors: DescriptorBook = attrs.field(init=False)
+    descriptors: DescriptorCache = attrs.field(init=False)
     authentication: SignedAuthentication = attrs.field(init=False)
     wire: Wire = attrs.field(init=False)
     signed: int = 0
 
     def __attrs_post_init__(self) -> None:
         self.core = Core(SETTINGS, self.key)
-        self.book = AddressBook(self.key, 64, lambda: (), lambda: NOW)
-        self.descriptors = DescriptorBook(self.member.authority, self.member.revoked)
+        self.address_book = AddressBook(self.key, 64, lambda: (), lambda: NOW)
+        self.descriptors = DescriptorCache(self.member.authority, self.member.revoked)
         self.authentication = SignedAuthentication(
             self.member.authority,
             self.member.identity,
             self.member.certificate,
             self.descriptors,
-            self.book,
+            self.address_book,
             self.counters,
             sequence=self._next,
             now=lambda: self.now,
@@ -82,7 +82,7 @@ class Side:
             load_step=LOAD_STEP,
         )
         self.authentication.addresses = (Address("127.0.0.1", 4000),)
-        self.wire = Wire(CODEC, self.book, self.authentication, self.events)
+        self.wire = Wire(CODEC, self.address_book, self.authentication, self.events)
 
     def _next(self) -> int:
         self.signed += 1
@@ -95,7 +95,7 @@ class Side:
     def meet(self, other: Side) -> int:
         """Learn the other's certificate, as in a handshake; return its handle here."""
         self.descriptors.learn(other.member.certificate.der, other.key, self.now)
-        return self.book.handle_of(other.key)
+        return self.address_book.handle_of(other.key)
 
     def hear(self, other: Side, profile: tuple[int, ...] | None = None) -> int:
         """Take a descriptor of the other, too; return its handle here."""
@@ -144,12 +144,12 @@ def sides(cluster: MadeCluster) -> tuple[Side, Side, Side]:
 def mentions(side: Side, record: Record) -> list[int]:
     """The keys of the peers in a record's descriptors, in order."""
     found = CODEC.references(record)[2:]
-    return [side.book.key_of(record[at] & 0xFFFFFFFF) for at, _ in found]
+    return [side.address_book.key_of(record[at] & 0xFFFFFFFF) for at, _ in found]
 
 
 def links_frame(alice: Side, *others: tuple[int, int]) -> Frame:
     """Alice's links, as handles and ages."""
-    to = next(iter(alice.book)).handle
+    to = next(iter(alice.address_book)).handle
     words = [w for handle, age in others for w in alice.descriptor(handle, age)]
     body = [1 + len(others), *alice.descriptor(SELF), *words]
     return alice.encode(TMAN_REQUEST, to, body)
@@ -161,7 +161,7 @@ def test_a_record_arrives_with_the_receivers_handles_and_signed_profiles(
     """The ages are the carrier's; the profiles are their owners', whatever the carrier says."""
     alice, bob, carol = sides
     bob.meet(carol)
-    frame = links_frame(alice, (alice.book.handle_of(carol.key), 3))
+    frame = links_frame(alice, (alice.address_book.handle_of(carol.key), 3))
     decoded = bob.wire.decode(alice.key, frame)
     record = decoded.record
     assert record is not None
@@ -169,19 +169,21 @@ def test_a_record_arrives_with_the_receivers_handles_and_signed_profiles(
     assert (record[KIND], record[TO], record[FROM]) == (
         TMAN_REQUEST,
         SELF,
-        bob.book.handle_of(alice.key),
+        bob.address_book.handle_of(alice.key),
     )
     assert mentions(bob, record) == [alice.key, carol.key]
     size = 1 + CODEC.profile_words
     assert tuple(record[BODY + 2 : BODY + 1 + size]) == alice.core.profile
     assert record[BODY + 1 + size] >> 32 == 3
     assert tuple(record[BODY + 2 + size :]) == carol.core.profile
-    assert bob.book.addresses_of(carol.key) == (Address("127.0.0.1", 4000),)
+    assert bob.address_book.addresses_of(carol.key) == (Address("127.0.0.1", 4000),)
 
 
 def test_what_nobody_certified_is_left_out_and_asked_for(sides: tuple[Side, Side, Side]) -> None:
     alice, bob, carol = sides
-    decoded = bob.wire.decode(alice.key, links_frame(alice, (alice.book.handle_of(carol.key), 0)))
+    decoded = bob.wire.decode(
+        alice.key, links_frame(alice, (alice.address_book.handle_of(carol.key), 0))
+    )
     assert decoded.missing == {carol.key}
     assert decoded.record is not None
     assert mentions(bob, decoded.record) == [alice.key]
@@ -194,7 +196,7 @@ def test_a_forged_descriptor_is_left_out_and_counted_and_the_rest_taken(
     """A byte of content or signature was changed on the way."""
     alice, bob, carol = sides
     bob.meet(carol)
-    frame = links_frame(alice, (alice.book.handle_of(carol.key), 0))
+    frame = links_frame(alice, (alice.address_book.handle_of(carol.key), 0))
     forged = bytearray(frame["peers"][1])
     forged[place] ^= 1
     frame["peers"][1] = bytes(forged)
@@ -212,7 +214,7 @@ def test_a_stale_descriptor_counts_for_its_age_and_the_newest_for_what_it_says(
     newer = with_word(carol.core.profile, LOAD, 77)
     carol.authentication.new_round()
     bob.hear(carol, newer)
-    frame = links_frame(alice, (alice.book.handle_of(carol.key), 2))
+    frame = links_frame(alice, (alice.address_book.handle_of(carol.key), 2))
     record = bob.wire.decode(alice.key, frame).record
     assert record is not None
     assert tuple(record[-CODEC.profile_words :]) == newer
@@ -251,7 +253,7 @@ def test_profiles_that_no_sane_peer_signs_are_left_out(
         0,
     )
     signed = sign_descriptor(carol.member.authority, carol.member.identity, insane)
-    frame = links_frame(alice, (alice.book.handle_of(carol.key), 0))
+    frame = links_frame(alice, (alice.address_book.handle_of(carol.key), 0))
     frame["peers"][1] = signed.signature + signed.content
     record = bob.wire.decode(alice.key, frame).record
     assert record is not None
@@ -263,8 +265,10 @@ def test_a_lookup_for_a_newcomer_that_is_not_believed_says_nothing(
     sides: tuple[Side, Side, Side],
 ) -> None:
     alice, bob, carol = sides
-    handle = alice.book.handle_of(carol.key)
-    frame = alice.encode(FIND_PLACE, alice.book.handle_of(bob.key), [1, *alice.descriptor(handle)])
+    handle = alice.address_book.handle_of(carol.key)
+    frame = alice.encode(
+        FIND_PLACE, alice.address_book.handle_of(bob.key), [1, *alice.descriptor(handle)]
+    )
     decoded = bob.wire.decode(alice.key, frame)
     assert decoded.record is None
     assert decoded.missing == {carol.key}
@@ -276,15 +280,15 @@ def test_entries_of_unknown_peers_are_left_out_of_a_handover(
     """Events could not be sent there; known ones are named by the key alone where that will do."""
     alice, bob, _ = sides
     box = [0, 1, 2, 3, 4]
-    to = alice.book.handle_of(bob.key)
-    stranger = alice.book.handle_of(12345)
+    to = alice.address_book.handle_of(bob.key)
+    stranger = alice.address_book.handle_of(12345)
     body = [2, SELF, 7, *box, stranger, 7, *box]
     frame = alice.encode(HANDOVER, to, body)
     assert frame["peers"][1] == (12345).to_bytes(8, "big")
     record = bob.wire.decode(alice.key, frame).record
     assert record is not None
-    assert record[BODY:] == [1, bob.book.handle_of(alice.key), 7, *box]
-    assert 12345 not in bob.book
+    assert record[BODY:] == [1, bob.address_book.handle_of(alice.key), 7, *box]
+    assert 12345 not in bob.address_book
 
 
 def change(frame: Frame, field: str, value: Any) -> Frame:
@@ -358,7 +362,7 @@ def test_a_publisher_is_named_as_every_peer_is_and_never_by_a_handle(
     alice.events.keep(9, b"exact")
     bob.authentication.own(bob.core.profile)
     body = event_body(9)
-    body[EVENT_ORIGIN] = alice.book.handle_of(bob.key)
+    body[EVENT_ORIGIN] = alice.address_book.handle_of(bob.key)
     bob.authentication.own(bob.core.profile)
     frame = read(alice.wire.encode([BODY + 7, EVENT, 1, SELF, *body], ()) or b"")
     record = bob.wire.decode(alice.key, frame).record
@@ -379,7 +383,7 @@ def test_a_publisher_is_believed_for_a_round(sides: tuple[Side, Side, Side]) -> 
     bob.meet(carol)
     alice.events.keep(9, b"exact")
     body = event_body(9)
-    body[EVENT_ORIGIN] = alice.book.handle_of(carol.key)
+    body[EVENT_ORIGIN] = alice.address_book.handle_of(carol.key)
     frame = read(alice.wire.encode([BODY + 7, EVENT, 1, SELF, *body], ()) or b"")
 
     def publisher() -> int:
@@ -388,7 +392,7 @@ def test_a_publisher_is_believed_for_a_round(sides: tuple[Side, Side, Side]) -> 
         return record[BODY + EVENT_ORIGIN]
 
     known = publisher()
-    assert bob.book.key_of(known) == carol.key
+    assert bob.address_book.key_of(known) == carol.key
     judged = bob.descriptors.counts.total()
     assert [publisher(), publisher()] == [known, known]
     assert bob.descriptors.counts.total() == judged
@@ -405,7 +409,7 @@ def test_greetings_tell_who_can_be_joined_through(sides: tuple[Side, Side, Side]
     alice, bob, carol = sides
     greeting = read(alice.wire.encode_greeting(alice.core.profile))
     handle, profile = bob.wire.decode_greeting(alice.key, greeting) or (-1, ())
-    assert bob.book.key_of(handle) == alice.key
+    assert bob.address_book.key_of(handle) == alice.key
     assert tuple(profile) == alice.core.profile
     bob.meet(carol)
     with pytest.raises(BadFrame, match="greeting"):
@@ -449,12 +453,13 @@ def test_loads_are_signed_once_a_round_by_steps_and_places_a_few_times(
 def test_without_certificates_profiles_and_addresses_are_believed_as_they_come() -> None:
     books = [AddressBook(key, 8, lambda: (), lambda: NOW) for key in (100, 200)]
     authentications = [
-        PlainAuthentication(key, book) for key, book in zip((100, 200), books, strict=True)
+        PlainAuthentication(key, address_book)
+        for key, address_book in zip((100, 200), books, strict=True)
     ]
     authentications[0].addresses = (Address("127.0.0.1", 1),)
     one, two = (
-        Wire(CODEC, book, authentication, EventMemory(1, 1))
-        for book, authentication in zip(books, authentications, strict=True)
+        Wire(CODEC, address_book, authentication, EventMemory(1, 1))
+        for address_book, authentication in zip(books, authentications, strict=True)
     )
     profile = Core(SETTINGS, 100).profile
     books[0].learn(300, [Address("127.0.0.1", 3)])
@@ -480,18 +485,18 @@ def test_who_wants_to_know_travels_with_an_event(sides: tuple[Side, Side, Side])
     words = event_body(9)
     words[EVENT_ORIGIN] = SELF
     alice.core.take(alice.core.timer(1))
-    frame = alice.encode(EVENT, alice.book.handle_of(bob.key), words)
+    frame = alice.encode(EVENT, alice.address_book.handle_of(bob.key), words)
     assert len(frame["peers"]) == 1
     record = bob.wire.decode(alice.key, frame).record
     assert record is not None
-    assert bob.book.key_of(record[BODY + EVENT_ORIGIN]) == alice.key
-    assert bob.book.addresses_of(alice.key) == alice.authentication.addresses
+    assert bob.address_book.key_of(record[BODY + EVENT_ORIGIN]) == alice.key
+    assert bob.address_book.addresses_of(alice.key) == alice.authentication.addresses
     carol.meet(bob)
     carol.meet(alice)
-    passed_on = bob.encode(EVENT, bob.book.handle_of(carol.key), record[BODY:])
+    passed_on = bob.encode(EVENT, bob.address_book.handle_of(carol.key), record[BODY:])
     record = carol.wire.decode(bob.key, passed_on).record
     assert record is not None
-    assert carol.book.key_of(record[BODY + EVENT_ORIGIN]) == alice.key
+    assert carol.address_book.key_of(record[BODY + EVENT_ORIGIN]) == alice.key
 
 
 def test_a_publisher_without_a_certificate_is_asked_for_and_otherwise_left_out(
@@ -500,7 +505,7 @@ def test_a_publisher_without_a_certificate_is_asked_for_and_otherwise_left_out(
     alice, bob, carol = sides
     alice.events.keep(9, b"values")
     words = event_body(9)
-    words[EVENT_ORIGIN] = alice.book.handle_of(carol.key)
+    words[EVENT_ORIGIN] = alice.address_book.handle_of(carol.key)
     decoded = bob.wire.decode(alice.key, alice.encode(EVENT, 1, words))
     assert decoded.missing == {carol.key}
     assert decoded.record is not None

@@ -42,9 +42,9 @@ class Desk:
         self.counters = Counters()
         self.backlog = Backlog()
         self.lost: list[int] = []
-        self.book = AddressBook(1, 100, set, trio.current_time)
-        self.book.learn(FLOODER, (), "eve")
-        self.overloads = Overloads(self.backlog, self.counters, self.book, self.lost.append)
+        self.address_book = AddressBook(1, 100, set, trio.current_time)
+        self.address_book.learn(FLOODER, (), "eve")
+        self.overloads = Overloads(self.backlog, self.counters, self.address_book, self.lost.append)
         self.dealt: list[tuple[int, int]] = []
         self.cuts: list[int] = []
         self.inbox = Inbox(self._deal, self.overloads, self._cut)
@@ -208,7 +208,7 @@ async def test_this_peers_own_applications_are_named_as_such(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     desk = Desk()
-    own = desk.book.key_of(SELF)
+    own = desk.address_book.key_of(SELF)
     desk.overloads.note_dropped(HONEST, Flow(own, own))
     (record,) = caplog.records
     assert record.fields["peer"] == "applications here (0000000000000001)"  # type: ignore[attr-defined]

@@ -10,12 +10,10 @@ import pytest
 from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.protocol.kernel.records import BODY, FROM, KIND, TO, UNREACHABLE
 from gossamer.protocol.peer.record_table.records import SAMPLE_REPLY, SAMPLE_REQUEST
+from gossamer.protocol.peer.sampling.descriptors import forget
 from gossamer.protocol.peer.sampling.sampler import (
-    CYCLON,
-    NEWSCAST,
     SamplerState,
     add_contact,
-    forget,
     make_sampler,
     pack,
 )
@@ -28,12 +26,13 @@ from support.sampling_runs import (
     timer_record,
 )
 
+CYCLON, NEWSCAST = "cyclon", "newscast"
 NO_PROFILE = np.zeros(0, np.int64)
 
 
-def sampler_with(kind: int, views: list[list[tuple[int, int]]], size: int = 4) -> SamplerState:
+def sampler_with(name: str, views: list[list[tuple[int, int]]], size: int = 4) -> SamplerState:
     """A sampler whose first rows hold the descriptors given as (freshness, handle)."""
-    sampler = make_sampler(32, kind, size, 3, 0, seed=5)
+    sampler = make_sampler(32, name, size, 3, 0, seed=5)
     for p, view in enumerate(views):
         for slot, (freshness, handle) in enumerate(view):
             sampler.views[p, slot] = pack(freshness, handle)
@@ -44,7 +43,7 @@ def sampler_with(kind: int, views: list[list[tuple[int, int]]], size: int = 4) -
     ("field", "value"),
     [
         ("nodes", 0),
-        ("kind", 2),
+        ("name", "chord"),
         ("view_size", 0),
         ("view_size", 257),
         ("shuffle_length", 21),
@@ -55,7 +54,7 @@ def sampler_with(kind: int, views: list[list[tuple[int, int]]], size: int = 4) -
 def test_impossible_settings_are_named(field: str, value: object) -> None:
     settings: dict[str, object] = {
         "nodes": 8,
-        "kind": CYCLON,
+        "name": CYCLON,
         "view_size": 20,
         "shuffle_length": 8,
         "profile_words": 0,
@@ -171,7 +170,7 @@ MALFORMED_NEWS = [
     [(CYCLON, body) for body in MALFORMED]
     + [(NEWSCAST, body) for body in MALFORMED + MALFORMED_NEWS],
 )
-def test_a_malformed_record_changes_nothing(protocol: int, body: list[int], kind: int) -> None:
+def test_a_malformed_record_changes_nothing(protocol: str, body: list[int], kind: int) -> None:
     sampler = sampler_with(protocol, [[(2, 1), (1, 5)]])
     before = copy.deepcopy(sampler)
     assert take(sampler, 0, record(kind, 0, 2, body), now=3) == []
@@ -179,7 +178,7 @@ def test_a_malformed_record_changes_nothing(protocol: int, body: list[int], kind
 
 
 @pytest.mark.parametrize("protocol", [CYCLON, NEWSCAST])
-def test_a_request_of_its_own_is_ignored(protocol: int) -> None:
+def test_a_request_of_its_own_is_ignored(protocol: str) -> None:
     sampler = sampler_with(protocol, [[(2, 1)]])
     before = copy.deepcopy(sampler)
     assert take(sampler, 0, record(SAMPLE_REQUEST, 0, 0, [1, pack(0, 0)])) == []
@@ -187,7 +186,7 @@ def test_a_request_of_its_own_is_ignored(protocol: int) -> None:
 
 
 @pytest.mark.parametrize("protocol", [CYCLON, NEWSCAST])
-def test_a_partner_that_cannot_be_reached_is_forgotten(protocol: int) -> None:
+def test_a_partner_that_cannot_be_reached_is_forgotten(protocol: str) -> None:
     sampler = sampler_with(protocol, [[(4, 1), (3, 2), (2, 3)]])
     returned = record(SAMPLE_REQUEST + UNREACHABLE, 2, 0, [1, pack(4, 0)])
     assert take(sampler, 0, returned) == []
@@ -195,7 +194,7 @@ def test_a_partner_that_cannot_be_reached_is_forgotten(protocol: int) -> None:
 
 
 @pytest.mark.parametrize("protocol", [CYCLON, NEWSCAST])
-def test_a_peer_that_knows_nobody_stays_silent(protocol: int) -> None:
+def test_a_peer_that_knows_nobody_stays_silent(protocol: str) -> None:
     sampler = sampler_with(protocol, [[]])
     assert take(sampler, 0, timer_record(0)) == []
     assert sampler.draws[0] == 0
@@ -224,7 +223,7 @@ def test_forgetting_keeps_order_profiles_and_no_gap() -> None:
     ],
 )
 def test_a_contact_is_seated_as_fresh(
-    protocol: int,
+    protocol: str,
     view: list[tuple[int, int]],
     handle: int,
     expected: list[tuple[int, int]],

@@ -11,6 +11,7 @@ from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.protocol.peer.settings.config import (
     LOAD_UNIT,
     LOAD_WINDOW,
+    SAMPLERS,
     Settings,
     baseline,
     friend_links_for,
@@ -45,7 +46,7 @@ WHOLE_NUMBERS = {
     "seed": (0, (1 << 62) - 1),
 }
 SWITCHES = ["cascade", "load_shifting", "join_lookup", "stabilise", "reroute"]
-CHOICES = {"sampler": ["cyclon", "newscast"], "rendezvous": ["value", "attribute"]}
+CHOICES = {"sampler": list(SAMPLERS), "rendezvous": ["value", "attribute"]}
 
 
 def assert_refused(field: str, value: Any) -> None:

@@ -80,7 +80,9 @@ def test_intervals_hold_the_keys_of_all_points_of_a_box(
     settings = kindred(100, attributes=attributes)
     ranges = list(zip(box[0::2], box[1::2], strict=True))
     corners = data.draw(
-        st.lists(st.tuples(*(st.one_of(st.sampled_from(ends), st.integers(*ends)) for ends in ranges)))
+        st.lists(
+            st.tuples(*(st.one_of(st.sampled_from(ends), st.integers(*ends)) for ends in ranges))
+        )
     )
     for event, point in enumerate(corners):
         key = point_of(settings, point, event)[-1]

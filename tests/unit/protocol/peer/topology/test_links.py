@@ -20,7 +20,7 @@ from gossamer.protocol.peer.record_table.records import (
     TMAN_REQUEST,
 )
 from gossamer.protocol.peer.rendezvous.routing import own_arc_begins
-from gossamer.protocol.peer.sampling.sampler import NEWSCAST, pack
+from gossamer.protocol.peer.sampling.sampler import pack
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
@@ -118,7 +118,7 @@ def test_a_younger_descriptor_brings_its_profile(order: list[tuple[int, int]]) -
 
 def test_newscast_times_become_ages() -> None:
     state = make_state(Settings(sampler="newscast", view_size=8), 4)
-    assert state.sampler.kind == NEWSCAST
+    assert state.sampler.tells_times == 1
     for slot, (time, handle) in enumerate([(12, 1), (9, 2), (7, 3)]):
         state.sampler.views[0, slot] = pack(time, handle)
     begin_selection(state, 0)

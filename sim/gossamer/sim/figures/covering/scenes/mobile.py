@@ -11,22 +11,22 @@ from collections.abc import Sequence
 from typing import Final
 
 from gossamer.sim.figures.common.claims import Claim
-from gossamer.sim.figures.common.parts import Part
+from gossamer.sim.figures.common.experiments import Experiment
 from gossamer.sim.figures.covering.scenes.mobile_claims import check_i5, check_p9
 from gossamer.sim.figures.covering.scenes.mobile_studies import plan_mobile
 from gossamer.sim.figures.covering.scenes.scene_plots import draw_mobile
 from gossamer.sim.figures.covering.scenes.scenes import Scenes, Seen
 
 
-def _judge(outcomes: Sequence[Sequence[Seen]]) -> list[Claim]:
+def _check(outcomes: Sequence[Sequence[Seen]]) -> list[Claim]:
     found = Scenes.of(outcomes)
     return [check_p9(found), check_i5(found)]
 
 
-MOBILE: Final = Part(
+MOBILE: Final = Experiment(
     claims=("P9", "I5"),
     tasks=plan_mobile,
-    judge=_judge,
+    check=_check,
     tables=lambda outcomes: Scenes.of(outcomes).tables("mobile"),
     draw=lambda outcomes: draw_mobile(Scenes.of(outcomes)),
 )

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from gossamer.sim.figures.common.claims import COUNT, RATIO, SECONDS, Check, Claim
-from gossamer.sim.figures.common.parts import Part
+from gossamer.sim.figures.common.experiments import Experiment
 from gossamer.sim.figures.covering.scenes.scene_plots import draw_workflow
 from gossamer.sim.figures.covering.scenes.scenes import Scenes, Seen
 from gossamer.sim.figures.covering.scenes.workflow_studies import (
@@ -113,14 +113,14 @@ def _note(found: Scenes) -> str:
     )
 
 
-def _judge(outcomes: Sequence[Sequence[Seen]]) -> list[Claim]:
+def _check(outcomes: Sequence[Sequence[Seen]]) -> list[Claim]:
     return [check_i6(Scenes.of(outcomes))]
 
 
-WORKFLOWS: Final = Part(
+WORKFLOWS: Final = Experiment(
     claims=("I6",),
     tasks=plan_workflow,
-    judge=_judge,
+    check=_check,
     tables=lambda outcomes: Scenes.of(outcomes).tables(WORKFLOW),
     draw=lambda outcomes: draw_workflow(Scenes.of(outcomes)),
 )

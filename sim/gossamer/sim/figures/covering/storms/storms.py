@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from gossamer.sim.figures.common.claims import Claim
-from gossamer.sim.figures.common.parts import Part
+from gossamer.sim.figures.common.experiments import Experiment
 from gossamer.sim.figures.covering.storms.found import Outcomes
 from gossamer.sim.figures.covering.storms.incremental import check_incremental
 from gossamer.sim.figures.covering.storms.plots import draw_storms
@@ -29,7 +29,7 @@ def _tasks(quick: bool) -> list[Storms]:
     return plan_storms(QUICK if quick else FULL)
 
 
-def _judge(outcomes: Sequence[Sequence[Found]]) -> list[Claim]:
+def _check(outcomes: Sequence[Sequence[Found]]) -> list[Claim]:
     found = Outcomes.of(outcomes)
     return [*check_comparison(found), *check_sweeps(found), *check_incremental(found)]
 
@@ -70,10 +70,10 @@ def _stack(found: Sequence[Found], parts: Sequence[Table]) -> dict[str, Column]:
     return {**keys, **{name: np.concatenate([part[name] for part in parts]) for name in parts[0]}}
 
 
-STORMS: Final = Part(
+STORMS: Final = Experiment(
     claims=("P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "I2", "I3", "I4"),
     tasks=_tasks,
-    judge=_judge,
+    check=_check,
     tables=_tables,
     draw=lambda outcomes: draw_storms(Outcomes.of(outcomes)),
 )

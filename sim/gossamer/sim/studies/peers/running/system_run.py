@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.kernel.errors import CapacityError
-from gossamer.protocol.peer.settings.profile import coarse_range
-from gossamer.protocol.peer.state.state import COUNTER_NAMES, State, identifiers, make_state
 from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.settings.profile import coarse_range
 from gossamer.protocol.peer.space.routing_key import held_boxes, points_of
+from gossamer.protocol.peer.state.state import COUNTER_NAMES, State, identifiers, make_state
 from gossamer.protocol.peer.step import publish_record, subscribe
 from gossamer.protocol.peer.topology.placement import NOWHERE, places_of, take_place
 from gossamer.sim.churn import ChurnTrace

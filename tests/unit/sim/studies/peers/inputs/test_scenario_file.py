@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gossamer.protocol.peer.settings.config import SAMPLERS
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.peers.inputs.scenario import (
     PRESETS,
@@ -338,7 +339,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
             "ring_links": st.integers(1, 4),
             "cascade": st.booleans(),
             "shift_threshold": st.floats(0, 9),
-            "sampler": st.sampled_from(["cyclon", "newscast"]),
+            "sampler": st.sampled_from(SAMPLERS),
         },
     )
     names = draw(st.lists(NAMES, min_size=1, max_size=3, unique_by=str.casefold))

@@ -1,7 +1,7 @@
-"""What the figures about covering are made of: parts that are run, judged and drawn apart.
+"""What the figures about covering are made of: experiments that are run, checked and drawn apart.
 
-A part covers some of the claims P1 to P9 and I1 to I6. `covering.PARTS` lists them all; a module
-of a part ends with the part itself.
+An experiment covers some of the claims P1 to P9 and I1 to I6. `covering.figures.EXPERIMENTS` lists
+them all; a module of an experiment ends with the experiment itself.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from gossamer.sim.study.tasks import Task
 
 
 @attrs.frozen(kw_only=True)
-class Part:
+class Experiment:
     """Claims with the runs that decide them.
 
     Attributes:
         claims: their ids.
         tasks: what is run, reduced if the argument says so.
-        judge: the claims, from the outcomes of all tasks in their order.
+        check: the claims, from the outcomes of all tasks in their order.
         tables: what is kept of the outcomes, by name of the Parquet file.
         draw: the plots, by name of the file; called within `plot_style`.
     """
 
     claims: Sequence[str]
     tasks: Callable[[bool], Sequence[Task[Any]]]
-    judge: Callable[[Sequence[Any]], Sequence[Claim]]
+    check: Callable[[Sequence[Any]], Sequence[Claim]]
     tables: Callable[[Sequence[Any]], Mapping[str, Table]]
     draw: Callable[[Sequence[Any]], Iterable[tuple[str, Figure]]]

@@ -1,0 +1,86 @@
+"""Samplers as they declare themselves."""
+
+from __future__ import annotations
+
+import copy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gossamer.protocol.kernel.records import UNREACHABLE, USER, make_outbox
+from gossamer.protocol.peer.codec import Codec
+from gossamer.protocol.peer.record_table.records import LINK_BROKE, SAMPLE_TIMER, TABLE
+from gossamer.protocol.peer.record_table.table import Sort
+from gossamer.protocol.peer.sampling.page import with_records
+from gossamer.protocol.peer.sampling.sampler import (
+    FAMILY,
+    RECORDS_A_ROUND,
+    make_sampler,
+    sample_link_broke,
+)
+from gossamer.protocol.peer.settings.config import SAMPLERS, Settings
+from support.sampling_runs import record, ring_sampler, states_equal, written
+
+PAGE = Path(__file__).parents[2] / "docs" / "samplers.md"
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_a_sampler_takes_its_timer_and_its_messages_and_no_others(name: str) -> None:
+    sampler = FAMILY[SAMPLERS.index(name)]
+    messages = {kind.number for kind in sampler.records}
+    assert sampler.rules.keys() == messages | {SAMPLE_TIMER}
+    assert all(kind.sort is Sort.MESSAGE for kind in sampler.records)
+    assert messages <= set(range(16, 48)) - {kind.number for kind in TABLE}
+    assert sampler.records_a_round.keys() <= messages
+    assert messages <= Codec(Settings(sampler=name)).kinds
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_a_broken_link_to_a_stranger_changes_nothing(name: str) -> None:
+    """A host may lose a connection to somebody whom the sampler does not know."""
+    sampler = ring_sampler(8, name, 4, 2, 1, seed=1)
+    before = copy.deepcopy(sampler)
+    out = make_outbox(64)
+    sample_link_broke(sampler, 0, 0, record(LINK_BROKE, 0, 0, [7]), 0, out)
+    assert states_equal(sampler, before)
+    assert written(out) == []
+
+
+def test_two_samplers_do_not_limit_one_kind_differently() -> None:
+    for sampler in FAMILY:
+        assert sampler.records_a_round.items() <= RECORDS_A_ROUND.items()
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_peers_refuse_the_messages_of_other_samplers(name: str) -> None:
+    own = {kind.number for kind in FAMILY[SAMPLERS.index(name)].records}
+    of_all = {kind.number for sampler in FAMILY for kind in sampler.records}
+    assert Codec(Settings(sampler=name)).kinds & of_all == own
+    assert max(of_all) < USER < UNREACHABLE
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("view_size", [1, 2, 20, 35, 256])
+def test_slots_for_neighbours_are_slots_of_the_view(name: str, view_size: int) -> None:
+    sampler = make_sampler(2, name, view_size, 1, 0, seed=1)
+    assert 0 <= sampler.active_slots <= view_size
+    assert sampler.kind == SAMPLERS.index(name)
+
+
+def test_the_page_lists_the_messages_that_are_declared() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert with_records(page) == page, "docs/samplers.md says how to write it anew"
+
+
+def test_the_command_that_the_page_names_prints_it() -> None:
+    command = [sys.executable, "-m", with_records.__module__]
+    page = PAGE.read_text(encoding="utf-8")
+    printed = subprocess.run(command, input=page, capture_output=True, text=True, check=True)
+    assert printed.stdout == page
+
+
+def test_a_page_without_a_place_for_a_sampler_is_refused() -> None:
+    with pytest.raises(ValueError, match=f"no <!-- records of {SAMPLERS[0]} -->"):
+        with_records("# Samplers\n")
