@@ -98,13 +98,12 @@ def key_intervals(attributes: int, most: int, box: Sequence[int]) -> list[tuple[
     The box is cut into cells of the curve of one size; cells that follow each other are one
     interval, and the smallest gaps are closed until there are few enough.
     """
-    bits, low = bits_an_attribute(attributes), low_bits(attributes)
     if attributes == 1:
+        low = low_bits(attributes)
         return [(box[0] >> low << low, box[1] | ((1 << low) - 1))]
-    level = bits
-    ends = [
-        (first >> (RING_BITS - bits), last >> (RING_BITS - bits)) for first, last in _ranges(box)
-    ]
+    bits = level = bits_an_attribute(attributes)
+    shift = RING_BITS - bits
+    ends = [(low >> shift, high >> shift) for low, high in zip(box[0::2], box[1::2], strict=True)]
     while _cells(ends) > MOST_CELLS:
         level -= 1
         ends = [(first >> 1, last >> 1) for first, last in ends]
@@ -123,10 +122,6 @@ def key_intervals(attributes: int, most: int, box: Sequence[int]) -> list[tuple[
         (int(first) << shift, ((int(last) + 1) << shift) - 1)
         for first, last in zip(firsts, lasts, strict=True)
     ]
-
-
-def _ranges(box: Sequence[int]) -> list[tuple[int, int]]:
-    return list(zip(box[0::2], box[1::2], strict=True))
 
 
 def _cells(ends: Sequence[tuple[int, int]]) -> int:
