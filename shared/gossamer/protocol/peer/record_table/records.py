@@ -156,12 +156,13 @@ RECALL_ANSWER = _message(30, "RECALL_ANSWER", "That was a page of them.", *_reca
 RECALLED = _message(31, "RECALLED", "A held event.", *_event)
 REPLAY_OFFER = _message(32, "REPLAY_OFFER", "Events that a new box would have been sent.", _copies)
 REPLAY_WANTED = _message(33, "REPLAY_WANTED", "Those of them that were not seen.", _copies)
+# From 34 to 41 are HyParView's.
 FINGER_REQUEST = _message(
-    34, "FINGER_REQUEST", "Whom the sender has at a level before it, to a finger.", *_finger
+    42, "FINGER_REQUEST", "Whom the sender has at a level before it, to a finger.", *_finger
 )
-FINGER_REPLY = _message(35, "FINGER_REPLY", "Whom the finger has at that level after it.", *_finger)
-FIND_HOST = _message(36, "FIND_HOST", "A search for a host of the sender's.", *_find_host)
-HOST_FOUND = _message(37, "HOST_FOUND", "The sender is a host now.", *_host_found)
+FINGER_REPLY = _message(43, "FINGER_REPLY", "Whom the finger has at that level after it.", *_finger)
+FIND_HOST = _message(44, "FIND_HOST", "A search for a host of the sender's.", *_find_host)
+HOST_FOUND = _message(45, "HOST_FOUND", "The sender is a host now.", *_host_found)
 
 DELIVER = _effect(
     48,

@@ -143,9 +143,9 @@ class Settings:
             "ring_links": (0, 16),
             "small_world_links": (0, 48),
             "friend_links": (0, 48),
-            "finger_levels": (0, 48 if self.ring_links > 0 else 0),
+            "finger_levels": (0, 48),
             "finger_exchanges": (1, 48),
-            "guest_links": (0, 16 if self.ring_links > 0 else 0),
+            "guest_links": (0, 16),
             "key_intervals": (1, 64),
             "failure_age": (1, 1 << 20),
             "failures_remembered": (0, 1024),
@@ -162,6 +162,9 @@ class Settings:
         }
         for field, (low, high) in bounds.items():
             self._check_whole_number(field, low, high)
+        if self.ring_links == 0:
+            self._check_whole_number("finger_levels", 0, 0)
+            self._check_whole_number("guest_links", 0, 0)
         self._check_whole_number("shuffle_length", 1, self.view_size)
         self._check_whole_number("heartbeat_rounds", 1, self.failure_age)
         longest = min(self.failure_age, self.entry_lifetime)
@@ -393,7 +396,8 @@ def kindred(nodes: int, **changes: Any) -> Settings:
     Differs from `resilient` in that peers have their places where their subscriptions lie; in
     fingers by rank in place of friends; in routing both ways round the ring, to the nearest
     neighbour; in events that are delivered on their way; in one successor that disseminates beside
-    the rendezvous node; and in having no load shifting.
+    the rendezvous node; in repeating installations every fourth round only; and in having no load
+    shifting.
     """
     standard = {
         "friend_links": 0,
@@ -405,5 +409,7 @@ def kindred(nodes: int, **changes: Any) -> Settings:
         "enter_on_the_way": True,
         "load_shifting": False,
         "replicas": 1,
+        "refresh_rounds": 4,
+        "entry_lifetime": 12,
     }
     return resilient(nodes, **{**standard, **changes})

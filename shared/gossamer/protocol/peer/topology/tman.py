@@ -170,11 +170,8 @@ def is_well_formed(s: State, p: int, words: Any, at: int) -> bool:
     count = 0
     if words[at + LENGTH] > BODY:
         count = words[at + BODY]
-    if (
-        count < 1
-        or count > s.params.chosen_links + 1
-        or words[at + LENGTH] != BODY + 1 + count * size
-    ):
+    most = s.params.chosen_links + 1
+    if count < 1 or count > most or words[at + LENGTH] != BODY + 1 + count * size:
         s.counters[p, MALFORMED] += 1
         return False
     return True

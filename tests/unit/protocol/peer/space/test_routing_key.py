@@ -79,11 +79,8 @@ def test_intervals_hold_the_keys_of_all_points_of_a_box(
     assert flat[-1] <= RING_MASK
     settings = kindred(100, attributes=attributes)
     ranges = list(zip(box[0::2], box[1::2], strict=True))
-    corners = data.draw(
-        st.lists(
-            st.tuples(*(st.one_of(st.sampled_from(ends), st.integers(*ends)) for ends in ranges))
-        )
-    )
+    inside = [st.one_of(st.sampled_from(ends), st.integers(*ends)) for ends in ranges]
+    corners = data.draw(st.lists(st.tuples(*inside)))
     for event, point in enumerate(corners):
         key = point_of(settings, point, event)[-1]
         assert any(low <= key <= high for low, high in intervals)
