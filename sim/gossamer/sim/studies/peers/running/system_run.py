@@ -309,8 +309,9 @@ def subscribe_all(
     """Give every row its subscriptions: int64[n, S, 2A] and int64[n, S], see `Workload`."""
     if settings.placement == "interest":
         places = places_of(settings, boxes, constrained, s.sampler.key)
-        for p in np.flatnonzero(places[:, 0] != NOWHERE):
-            take_place(s, p, places[p, 0])
+        for node, place in enumerate(places[:, 0].tolist()):
+            if place != NOWHERE:
+                take_place(s, node, place)
         elsewhere = places[:, 1 : 1 + settings.guest_links]
         s.guest_targets[:, : elsewhere.shape[1]] = elsewhere
     if s.constrained.shape[1] > 1 or s.params.profile_ranges > 1:
