@@ -13,7 +13,7 @@ help:
 	@echo "make demo      set up, then run the Vinifera scenario of the README"
 	@echo "make test      set up with the development tools, then run all tests"
 	@echo "make check     lint, format, types and the fast tests"
-	@echo "make coverage  tests/unit and tests/property with coverage, and its floor"
+	@echo "make coverage  the fast tests with coverage, and its floor"
 	@echo "make docs      build the site of docs/ into build/site"
 	@echo "make install   set up only"
 	@echo "make figures   reproduce the figures of the Vinifera paper"
@@ -33,11 +33,11 @@ test: $(DEV_INSTALLED)
 	$(BIN)/python -m pytest -n 3 --dist loadgroup $(PYTEST_ARGS)
 
 check: lint format-check types
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -q -m "not slow" tests/unit tests/property
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -q -m fast tests/unit tests/property
 
 # Rules that run compiled are invisible to coverage; these tests run them interpreted.
 coverage: $(DEV_INSTALLED)
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --cov --cov-report=term:skip-covered tests/unit tests/property
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m fast --cov --cov-report=term:skip-covered tests/unit tests/property
 
 lint: $(DEV_INSTALLED)
 	$(BIN)/ruff check .

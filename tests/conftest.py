@@ -24,11 +24,18 @@ settings.load_profile("gossamer")
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with long tests, and let one process run all that share what takes long to make."""
-    items.sort(key=lambda item: FOLDERS.index(item.path.relative_to(TESTS).parts[0]))
+    items.sort(key=lambda item: FOLDERS.index(_folder(item)))
     for item in items:
+        if _folder(item) in ("unit", "property") and item.get_closest_marker("slow") is None:
+            item.add_marker(pytest.mark.fast)
         shared = _shared_by(item)
         if shared is not None:
             item.add_marker(pytest.mark.xdist_group(shared))
+
+
+def _folder(item: pytest.Item) -> str:
+    """The folder right below `tests` that a test is in."""
+    return item.path.relative_to(TESTS).parts[0]
 
 
 def _shared_by(item: pytest.Item) -> str | None:

@@ -26,23 +26,22 @@ from time import process_time
 from typing import Any
 
 from gossamer.compiled.store import keep_compiled_code
+from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
 from gossamer.protocol.brokers.core.index import compiled_index
-from gossamer.protocol.brokers.core.messages import (
+from gossamer.protocol.brokers.core.messages import Attach, NeighbourUp, Subscribe
+from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
+from gossamer.protocol.brokers.tree.memory.messages import (
     Advertisement,
-    Attach,
     BetweenBrokers,
     Frame,
-    NeighbourUp,
     Publication,
-    Subscribe,
     Subscription,
     Synchronise,
     Unsubscription,
 )
-from gossamer.protocol.brokers.tree import Broker, BrokerSettings, Id, client, neighbour
 from gossamer.protocol.content.filters import Filter, exact_publication, parse
 from gossamer.sim.bench.benchmarks import machine
-from gossamer.sim.studies.scot.quotes import (
+from gossamer.sim.studies.stock_quotes import (
     Quote,
     heavy_covering,
     little_covering,
@@ -63,7 +62,7 @@ class Between:
     """A broker between two neighbours."""
 
     def __init__(self, covering: str, advertised: Filter) -> None:
-        self.broker = Broker("B", BrokerSettings(covering=covering), new_index=compiled_index)
+        self.broker = TreeBroker("B", TreeSettings(covering=covering), new_index=compiled_index)
         self.advertisement = Id("P", 1)
         self.frames = {PUBLISHER: 1, SUBSCRIBER: 1}
         offers = (Advertisement(self.advertisement, advertised),)

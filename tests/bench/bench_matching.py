@@ -27,7 +27,7 @@ from gossamer.protocol.content.filters.composite import parse_composite
 from gossamer.protocol.content.matching.composite_matcher import CompositeMatcher
 from gossamer.protocol.content.matching.index import MatchingIndex
 from gossamer.sim.bench.benchmarks import machine, state_bytes
-from gossamer.sim.studies.scot.quotes import (
+from gossamer.sim.studies.stock_quotes import (
     Quote,
     heavy_covering,
     little_covering,

@@ -1,6 +1,6 @@
 """Table II of the incremental paper with our own code, and when its bursts come back.
 
-Run it by hand: ``python tests/bench/bench_table2.py [--storms] [--out bench.json]``. The 49 brokers
+Run it by hand: ``python tests/bench/bench_table2.py [--bursts] [--out bench.json]``. The 49 brokers
 of the controlled scenario (incremental paper, Sec. V-A) get 42,000 subscriptions, 20 of which cover
 2,099 others each, and then publications, under active covering, lazy covering and none. Given is
 processor time a message, everything from frame to effects included, at the core broker E, which all
@@ -8,7 +8,7 @@ publications pass, and as a mean over all brokers. *Covering* is the time in que
 was sent; *matching* is the rest of what a subscription costs. The paper publishes 200,000 times;
 here the mean is steady after a few thousand.
 
-``--storms`` then runs the storm of Sec. V-A2 under a simulated clock with the times measured, and
+``--bursts`` then runs the burst of Sec. V-A2 under a simulated clock with the times measured, and
 some factors faster and slower, until queues grow.
 """
 
@@ -31,26 +31,30 @@ from attrs import define, field
 
 from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.brokers.core.effects import Send
+from gossamer.protocol.brokers.core.identifiers import Hop, client, neighbour
 from gossamer.protocol.brokers.core.index import compiled_index
 from gossamer.protocol.brokers.core.messages import (
     Advertise,
     Attach,
-    Frame,
-    Message,
     NeighbourUp,
     Publish,
     Subscribe,
     Unsubscribe,
 )
-from gossamer.protocol.brokers.tree import Broker, BrokerSettings, Hop, client, neighbour
+from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
+from gossamer.protocol.brokers.tree.memory.messages import Frame, Message
 from gossamer.protocol.brokers.tree.memory.sent import Sent
 from gossamer.protocol.brokers.tree.memory.subscriptions import SubscriptionTable
 from gossamer.protocol.content.filters import parse
 from gossamer.sim.bench.benchmarks import machine
-from gossamer.sim.studies.tree_brokers.covering_workload import Staircase
+from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
 from gossamer.sim.studies.tree_brokers.overlay.service import FixedTimes
 from gossamer.sim.studies.tree_brokers.overlay.topology import controlled_49
-from gossamer.sim.studies.tree_brokers.storm import SECOND, Storm, run_storm
+from gossamer.sim.studies.tree_brokers.unsubscription_burst import (
+    SECOND,
+    UnsubscriptionBurst,
+    run_burst,
+)
 
 ROOTS, DEGREE, PUBLICATIONS, UNSUBSCRIPTIONS, REACH = 20, 2_099, 1_000, 5, 2.0
 COVERINGS = {"active": "Active", "lazy": "Lazy", "off": "None"}
@@ -61,7 +65,7 @@ PAPER = {
     "off": (1.6, 0.0, 0.0, 7.9),
 }
 """Milliseconds a message, in the order of `KINDS`."""
-STORMS = ((0.1, 2_099), (0.3, 2_099), (1, 2_099), (3, 2_099), (10, 2_099))
+BURSTS = ((0.1, 2_099), (0.3, 2_099), (1, 2_099), (3, 2_099), (10, 2_099))
 """Times slower than measured, and subscriptions triggered by one unsubscription."""
 
 
@@ -89,9 +93,10 @@ class Pump:
 
     def __init__(self, covering: str) -> None:
         self.overlay = controlled_49()
-        settings = BrokerSettings(covering=covering)
+        settings = TreeSettings(covering=covering)
         self.brokers = {
-            name: Broker(name, settings, new_index=compiled_index) for name in self.overlay.graph
+            name: TreeBroker(name, settings, new_index=compiled_index)
+            for name in self.overlay.graph
         }
         self.spent = {name: Spent() for name in self.brokers}
         self.covering_s = 0.0
@@ -115,7 +120,7 @@ class Pump:
             self.spent[name].add(kind, took, self.covering_s - before)
         for effect in effects:
             if isinstance(effect, Send):
-                self.waiting.append((effect.neighbour, neighbour(name), effect.frame))
+                self.waiting.append((effect.neighbour, neighbour(name), effect.message))
 
     @contextmanager
     def timed_covering(self) -> Iterator[None]:
@@ -151,7 +156,7 @@ def _kind(message: Message) -> str:
 def measure(covering: str, publications: int) -> Pump:
     """Load an overlay, publish to it, and take some of the covering subscriptions back."""
     pump = Pump(covering)
-    workload = Staircase(ROOTS, DEGREE)
+    workload = CoveringWorkload(ROOTS, DEGREE)
     publishers, subscribers = pump.overlay.publisher_hosts, pump.overlay.subscriber_hosts
     for host in dict.fromkeys((*publishers, *subscribers)):
         pump.take(host, client("c"), Attach())
@@ -223,14 +228,14 @@ def measured_times(rows: list[dict[str, Any]], factor: float) -> FixedTimes:
     )
 
 
-def storm(covering: str, service: FixedTimes, degree: int) -> dict[str, Any]:
-    """The longest core queue and the longest delay of a storm: 5 unsubscriptions, one every 0.5 s,
+def burst(covering: str, service: FixedTimes, degree: int) -> dict[str, Any]:
+    """The longest core queue and the longest delay of a burst: 5 unsubscriptions, one every 0.5 s,
     and a publication every 10 ms."""
-    result = run_storm(
-        Storm(
+    result = run_burst(
+        UnsubscriptionBurst(
             overlay=controlled_49(),
-            workload=Staircase(UNSUBSCRIPTIONS, degree),
-            settings=BrokerSettings(covering=covering),
+            workload=CoveringWorkload(UNSUBSCRIPTIONS, degree),
+            settings=TreeSettings(covering=covering),
             service=service,
             unsubscriptions=UNSUBSCRIPTIONS,
             publish_every=SECOND // 100,
@@ -256,7 +261,7 @@ def main() -> None:
     """Measure, print, and write `bench.json` if asked to."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--publications", type=int, default=PUBLICATIONS)
-    parser.add_argument("--storms", action="store_true")
+    parser.add_argument("--bursts", action="store_true")
     parser.add_argument("--out", type=Path)
     chosen = parser.parse_args()
     keep_compiled_code()
@@ -269,13 +274,13 @@ def main() -> None:
     print_rows(rows)
     print_conclusions(rows)
     sys.stdout.flush()
-    storms = []
-    for factor, degree in STORMS if chosen.storms else ():
+    bursts = []
+    for factor, degree in BURSTS if chosen.bursts else ():
         for covering in ("active", "incremental"):
-            storms.append(storm(covering, measured_times(rows, factor), degree))
-            print(storms[-1], flush=True)
+            bursts.append(burst(covering, measured_times(rows, factor), degree))
+            print(bursts[-1], flush=True)
     if chosen.out:
-        chosen.out.write_text(json.dumps(rows + storms, indent=1) + "\n", encoding="utf-8")
+        chosen.out.write_text(json.dumps(rows + bursts, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

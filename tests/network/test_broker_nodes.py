@@ -16,17 +16,16 @@ from gossamer.node.errors import ClientRequestError, ConfigurationError
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.protocol.brokers.core.effects import Effect
 from gossamer.protocol.brokers.core.errors import NotAdvertisedError
-from gossamer.protocol.brokers.core.messages import (
-    Congestion,
+from gossamer.protocol.brokers.core.identifiers import Hop, Id
+from gossamer.protocol.brokers.core.messages import Congestion, Subscribe
+from gossamer.protocol.brokers.tree.codec import plain_frame
+from gossamer.protocol.brokers.tree.memory.messages import (
     Frame,
     Message,
     Publication,
-    Subscribe,
     Subscription,
     Synchronise,
 )
-from gossamer.protocol.brokers.tree import Hop, Id
-from gossamer.protocol.brokers.tree.codec import plain_frame
 from gossamer.protocol.content import filters
 from support.broker_messages import spoilt
 from support.clusters import made_cluster
@@ -280,7 +279,7 @@ async def test_a_client_cut_off_while_it_asks_may_ask_again(tmp_path: Path) -> N
 async def test_a_client_that_stays_away_is_forgotten_and_one_that_is_slow_loses_the_oldest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gossamer.node.broker.members.MOST_LETTERS", 3)
+    monkeypatch.setattr("gossamer.node.broker.members.MOST_DELIVERIES", 3)
     async with memory_brokers(tmp_path, [(1, 2)]) as brokers:
         node = brokers.nodes[1]
         node.members._retention_s = 200.0
@@ -297,7 +296,7 @@ async def test_a_client_that_stays_away_is_forgotten_and_one_that_is_slow_loses_
         assert {one.name for one in node.engine.broker.clients()} == {"exchange", "away", "slow"}
         await trio.sleep(180)
         assert {one.name for one in node.engine.broker.clients()} == {"exchange", "slow"}
-        assert node.members.letters == 0
+        assert node.members.deliveries == 0
 
 
 @on_jumping_clock

@@ -16,11 +16,11 @@ import pytest
 import trio
 
 from gossamer.command.main import main
-from gossamer.node.broker.families.tables import tables
+from gossamer.node.broker.families.tree.tables import tables
 from gossamer.node.commands.folder import address_of
 from gossamer.node.local.client import open_client
 from gossamer.protocol.brokers.core.messages import Advertise, Subscribe, Unsubscribe
-from gossamer.protocol.brokers.tree import BrokerSettings
+from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.protocol.content import filters
 from support.broker_overlay import Overlay, path
 from support.broker_processes import POLL_S, BrokerProcesses, broker_processes
@@ -161,7 +161,7 @@ def kind(hop: str) -> str:
 
 def without_faults() -> dict[int, object]:
     """The tables of brokers that were told the same, and that nobody killed."""
-    settings = BrokerSettings(covering="active")
+    settings = TreeSettings(covering="active")
     overlay = Overlay(path("peer1", "peer2", "peer3"), settings)
     overlay.attach("exchange", "peer1")
     overlay.ask("exchange", Advertise("adv", filters.parse(OFFER)))

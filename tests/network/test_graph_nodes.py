@@ -10,7 +10,7 @@ import trio
 
 from gossamer.node.commands.cluster.tracing import tables_for_people
 from gossamer.node.transport.base.frames import encode_frame
-from gossamer.protocol.brokers.tree import Id
+from gossamer.protocol.brokers.core.identifiers import Id
 from support.memory_brokers import PATIENCE_S, MemoryClient
 from support.memory_graphs import MemoryGraph, memory_graph
 from support.transport_peers import on_jumping_clock

@@ -18,7 +18,7 @@ import cbor2
 import pytest
 import trio
 
-from gossamer.node.broker.links.wire import SCOT_FRAMES
+from gossamer.node.broker.families.scot.links import SCOT_FRAMES
 from gossamer.node.local.frames import LOCAL_TYPES
 from gossamer.node.peer.assembly import Dependencies
 from gossamer.node.peer.frames.wire import frame_types

@@ -13,8 +13,8 @@ import attrs
 import pytest
 import trio
 
+from gossamer.protocol.brokers.core.errors import UnsafeError
 from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotSettings
-from gossamer.protocol.brokers.scot.overlay.errors import UnsafeError
 from support.memory_brokers import PATIENCE_S, MemoryClient
 from support.memory_scots import TAKING_OVER, MemoryScot, memory_scot
 from support.memory_transport import Faults, MemoryNetwork

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gossamer.spark.session import SessionSettings, spark_session
-from support.spark_processes import SHORT_LIVED
+from support.java_archive import short_lived
 
 # Where workers find `support`, which the tests that they get functions from import.
 TESTS = str(Path(__file__).parent.parent)
@@ -24,7 +24,7 @@ def session() -> Iterator[Any]:
         memory_bytes=2**30,
         options={
             "spark.sql.shuffle.partitions": "2",
-            "spark.driver.extraJavaOptions": SHORT_LIVED,
+            "spark.driver.extraJavaOptions": short_lived(),
             "spark.executorEnv.PYTHONPATH": TESTS,
         },
     )

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from gossamer.protocol.brokers.core.errors import MalformedMessageError
 from gossamer.protocol.brokers.core.identifiers import Id
-from gossamer.protocol.brokers.core.messages import Frame, Message, Publication
 from gossamer.protocol.brokers.core.plain import MAX_VALUE, plain_filter, plain_values
 from gossamer.protocol.brokers.tree import codec
+from gossamer.protocol.brokers.tree.memory.messages import Frame, Message, Publication
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters import Filter
@@ -29,10 +29,10 @@ FUZZED = int(os.environ.get("GOSSAMER_FUZZED", "150"))
 @given(messages)
 @settings(max_examples=FUZZED)
 def test_a_message_is_the_same_after_it_was_plain_data(message: Message) -> None:
-    data = codec.plain_message(message)
-    assert codec.read_message(data) == message
-    assert codec.read_message(cbor2.loads(cbor2.dumps(data))) == message
-    assert codec.read_message(json.loads(json.dumps(data))) == message
+    data = codec.CODEC.plain_message(message)
+    assert codec.CODEC.read_message(data) == message
+    assert codec.CODEC.read_message(cbor2.loads(cbor2.dumps(data))) == message
+    assert codec.CODEC.read_message(json.loads(json.dumps(data))) == message
 
 
 @pytest.mark.slow

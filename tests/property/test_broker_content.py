@@ -16,6 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gossamer.protocol.brokers.core import messages as m
+from gossamer.protocol.brokers.core.identifiers import Hop, Id, client, neighbour
+from gossamer.protocol.brokers.core.messages import ClientAcknowledge
 from gossamer.protocol.brokers.graph.broker import GraphBroker
 from gossamer.protocol.brokers.graph.memory import messages as trees
 from gossamer.protocol.brokers.graph.memory.messages import NO_TERM, NO_VERSION
@@ -24,7 +26,8 @@ from gossamer.protocol.brokers.scot import ScotBroker, ScotSettings
 from gossamer.protocol.brokers.scot.memory import messages as scot
 from gossamer.protocol.brokers.scot.overlay.labels import BrokerLabel, ClusterBitVector
 from gossamer.protocol.brokers.scot.overlay.topology import Position
-from gossamer.protocol.brokers.tree import Broker, BrokerSettings, Hop, Id, client, neighbour
+from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
+from gossamer.protocol.brokers.tree.memory import messages as t
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters import Filter, parse
 from gossamer.protocol.content.filters.constraint import PRESENT, Constraint
@@ -109,7 +112,7 @@ from_clients = st.one_of(
     st.builds(m.Unsubscribe, labels),
     st.builds(m.Unadvertise, labels),
     st.builds(m.Publish, values),
-    st.builds(scot.Took, st.lists(ids, max_size=2).map(tuple)),
+    st.builds(ClientAcknowledge, st.lists(ids, max_size=2).map(tuple)),
     st.sampled_from((m.Detach(), m.Move(), None, 5, "attach")),
 )
 who = st.sampled_from(("ann", "bob", "", "\ud800", "\n", "x" * 65, None, 5))
@@ -121,15 +124,15 @@ PLAIN_ID, OTHER = Id("B", 1), Id("B", 2)
 
 def broker_frames() -> st.SearchStrategy[Any]:
     """What a neighbour in an overlay without cycles may send, numbered by `play`."""
-    subscription = st.builds(m.Subscription, st.just(OTHER), wanted)
-    advertisement = st.builds(m.Advertisement, st.just(PLAIN_ID), wanted)
+    subscription = st.builds(t.Subscription, st.just(OTHER), wanted)
+    advertisement = st.builds(t.Advertisement, st.just(PLAIN_ID), wanted)
     return st.one_of(
         subscription,
         advertisement,
-        st.builds(m.Publication, st.just(PLAIN_ID), st.just(PLAIN_ID), values),
-        st.builds(m.Packed, st.tuples(subscription)),
-        st.builds(m.Synchronise, st.tuples(advertisement), st.tuples(subscription)),
-        st.just(m.Advertisement(PLAIN_ID, EVERYTHING)),
+        st.builds(t.Publication, st.just(PLAIN_ID), st.just(PLAIN_ID), values),
+        st.builds(t.Packed, st.tuples(subscription)),
+        st.builds(t.Synchronise, st.tuples(advertisement), st.tuples(subscription)),
+        st.just(t.Advertisement(PLAIN_ID, EVERYTHING)),
     )
 
 
@@ -144,7 +147,7 @@ def scot_messages() -> st.SearchStrategy[Any]:
         st.builds(scot.Synchronise, st.tuples(subscription), st.booleans()),
         st.builds(scot.Numbered, st.integers(1, 9), subscription | notification),
         st.builds(scot.Promised, st.just("ann"), st.just("one"), st.just(OTHER), wanted),
-        st.builds(scot.Owed, st.just("ann"), notification, st.just(("one",))),
+        st.builds(scot.UnacknowledgedDelivery, st.just("ann"), notification, st.just(("one",))),
     )
 
 
@@ -184,14 +187,14 @@ def tree_messages() -> st.SearchStrategy[Any]:
     )
 
 
-BROKER_SETTINGS = BrokerSettings(retained_publications=5)
+BROKER_SETTINGS = TreeSettings(retained_publications=5)
 SCOT_SETTINGS = ScotSettings(routing="static", around_failures=True, take_over=True)
 TREE_SETTINGS = GraphSettings(probability=1.0)
 POSITION = Position(BrokerLabel("R", 0), 2, frozenset({"S"}))
 
 
-def broker() -> Broker:
-    made = Broker("A", BROKER_SETTINGS, new_index=PlainIndex)
+def broker() -> TreeBroker:
+    made = TreeBroker("A", BROKER_SETTINGS, new_index=PlainIndex)
     made.handle(0, None, m.NeighbourUp("B"))
     return made
 
@@ -209,8 +212,8 @@ def tree_broker() -> GraphBroker:
     return made
 
 
-def load_broker(data: Any) -> Broker:
-    return Broker.load(data, BROKER_SETTINGS, new_index=PlainIndex)
+def load_broker(data: Any) -> TreeBroker:
+    return TreeBroker.load(data, BROKER_SETTINGS, new_index=PlainIndex)
 
 
 def load_scot(data: Any) -> ScotBroker:
@@ -233,11 +236,11 @@ def play(made: Any, steps: list[tuple[Hop, Any]]) -> None:
     number = 0
     for now, (source, message) in enumerate(steps, start=1):
         before = made.counters.refused
-        if isinstance(made, Broker) and source == neighbour("B"):
+        if isinstance(made, TreeBroker) and source == neighbour("B"):
             number += 1
             # The first one of a session has to be what begins it.
             begins = number == 1
-            message = m.Frame(1, number, m.Synchronise((), ()) if begins else message)
+            message = t.Frame(1, number, t.Synchronise((), ()) if begins else message)
         effects = made.handle(now, source, message)
         refusals = [one for one in effects if type(one).__name__ == "Refuse"]
         assert len(refusals) <= 1
@@ -321,7 +324,7 @@ def test_a_graph_keeps_no_more_samples_than_a_message_tells(name: str) -> None:
 def test_a_graph_takes_no_more_filters_of_a_client_than_a_message_says(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("gossamer.protocol.brokers.graph.clients.MAX_FILTERS", 2)
+    monkeypatch.setattr("gossamer.protocol.brokers.graph.family.MAX_FILTERS", 2)
     broker = tree_broker()
     wanted = [(str(number), parse(f"a == {number}")) for number in range(3)]
 

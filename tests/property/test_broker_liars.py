@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from gossamer.protocol.brokers.core import messages as m
 from gossamer.protocol.brokers.core.effects import Send
-from gossamer.protocol.brokers.core.identifiers import Id
-from gossamer.protocol.brokers.tree import Broker, BrokerSettings, client, neighbour
+from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
+from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.brokers.tree.codec import plain_frame, read_frame
+from gossamer.protocol.brokers.tree.memory import messages as t
 from gossamer.protocol.content import filters
 from support.broker_messages import between_brokers
 from support.plain_index import PlainIndex
@@ -24,18 +25,18 @@ NAMES = ("A", "B", "C")
 ids = st.builds(Id, st.sampled_from(NAMES), st.integers(0, 6))
 
 
-def about_few(message: m.BetweenBrokers, draw: st.DataObject) -> m.BetweenBrokers:
+def about_few(message: t.BetweenBrokers, draw: st.DataObject) -> t.BetweenBrokers:
     """The message, about identifiers that others are about as well."""
-    if isinstance(message, m.Packed):
-        return m.Packed(tuple(about_few(one, draw) for one in message.messages))  # type: ignore[misc]
-    if isinstance(message, m.Synchronise):
-        return m.Synchronise(
+    if isinstance(message, t.Packed):
+        return t.Packed(tuple(about_few(one, draw) for one in message.messages))  # type: ignore[misc]
+    if isinstance(message, t.Synchronise):
+        return t.Synchronise(
             tuple(about_few(one, draw) for one in message.advertisements),  # type: ignore[misc]
             tuple(about_few(one, draw) for one in message.subscriptions),  # type: ignore[misc]
         )
-    if isinstance(message, m.Publication):
+    if isinstance(message, t.Publication):
         return evolve(message, id=draw.draw(ids), advertisement=draw.draw(ids))
-    if isinstance(message, m.Unsubscription) and message.critical is not None:
+    if isinstance(message, t.Unsubscription) and message.critical is not None:
         critical = tuple(evolve_tuple(one, draw) for one in message.critical)
         return evolve(message, id=draw.draw(ids), critical=critical)
     if hasattr(message, "id"):
@@ -43,7 +44,7 @@ def about_few(message: m.BetweenBrokers, draw: st.DataObject) -> m.BetweenBroker
     return message
 
 
-def evolve_tuple(one: m.CriticalDistance, draw: st.DataObject) -> m.CriticalDistance:
+def evolve_tuple(one: t.CriticalDistance, draw: st.DataObject) -> t.CriticalDistance:
     return one._replace(advertisement=draw.draw(ids))
 
 
@@ -54,8 +55,8 @@ def evolve_tuple(one: m.CriticalDistance, draw: st.DataObject) -> m.CriticalDist
 def test_made_up_frames_neither_stop_a_broker_nor_travel_on_malformed(
     covering: str, data: st.DataObject
 ) -> None:
-    made = BrokerSettings(covering=covering, retained_publications=5, congested_queue=3)
-    broker = Broker("A", made, new_index=PlainIndex)
+    made = TreeSettings(covering=covering, retained_publications=5, congested_queue=3)
+    broker = TreeBroker("A", made, new_index=PlainIndex)
     broker.handle(0, None, m.NeighbourUp("B"))
     broker.handle(0, None, m.NeighbourUp("C"))
     broker.handle(0, client("ada"), m.Attach())
@@ -66,10 +67,10 @@ def test_made_up_frames_neither_stop_a_broker_nor_travel_on_malformed(
         name = data.draw(st.sampled_from(("B", "C")))
         numbers[name] += data.draw(st.integers(0, 2))
         message = about_few(data.draw(between_brokers), data)
-        frame = m.Frame(data.draw(st.sampled_from((0, 0, 0, 1))), numbers[name], message)
+        frame = t.Frame(data.draw(st.sampled_from((0, 0, 0, 1))), numbers[name], message)
         effects = broker.handle(step, neighbour(name), frame)
         for effect in effects:
             if isinstance(effect, Send):
-                assert read_frame(plain_frame(effect.frame)) == effect.frame
-    again = Broker.load(broker.dump(), made, new_index=PlainIndex)
+                assert read_frame(plain_frame(effect.message)) == effect.message
+    again = TreeBroker.load(broker.dump(), made, new_index=PlainIndex)
     assert again.dump() == broker.dump()

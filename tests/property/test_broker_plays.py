@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gossamer.protocol.brokers.core.index import SharedIndex, compiled_index
-from gossamer.protocol.brokers.tree import COVERINGS, BrokerSettings
+from gossamer.protocol.brokers.tree import COVERINGS, TreeSettings
 from gossamer.protocol.brokers.tree.memory import marks
 from support.broker_overlay import Overlay
 from support.broker_play import Play
@@ -28,10 +28,10 @@ SEEDS = 200
 STEPS = 50
 
 
-def settings_for(draw: random.Random, covering: str, faults: bool) -> BrokerSettings:
+def settings_for(draw: random.Random, covering: str, faults: bool) -> TreeSettings:
     """Settings under which small tables do everything that large ones do."""
     some = draw.choice([1, 2])
-    return BrokerSettings(
+    return TreeSettings(
         covering=covering,
         similarity=draw.choice([0.3, 0.9]),
         small_count=draw.choice([0, 0, 2]),
@@ -149,8 +149,8 @@ def test_a_run_does_not_depend_on_the_order_of_hashes() -> None:
     program = (
         "import random\n"
         "from support.broker_play import Play\n"
-        "from gossamer.protocol.brokers.tree import BrokerSettings\n"
-        "one = Play(random.Random(7), BrokerSettings(covering='selective'), 6)\n"
+        "from gossamer.protocol.brokers.tree import TreeSettings\n"
+        "one = Play(random.Random(7), TreeSettings(covering='selective'), 6)\n"
         "one.operate(80)\n"
         "print([broker.dump() for broker in one.overlay.brokers.values()])\n"
         "print(one.overlay.deliveries)"

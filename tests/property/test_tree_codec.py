@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gossamer.protocol.brokers.core.effects import Send
 from gossamer.protocol.brokers.core.errors import MalformedMessageError
+from gossamer.protocol.brokers.core.identifiers import Id, neighbour
 from gossamer.protocol.brokers.core.messages import (
     Attach,
     Publish,
@@ -18,17 +20,9 @@ from gossamer.protocol.brokers.core.messages import (
     TimerFired,
 )
 from gossamer.protocol.brokers.graph.broker import GraphBroker
-from gossamer.protocol.brokers.graph.codec import (
-    BETWEEN_BROKERS,
-    SHAPES,
-    plain_message,
-    read_between,
-    read_message,
-)
+from gossamer.protocol.brokers.graph.codec import BETWEEN_BROKERS, CODEC
 from gossamer.protocol.brokers.graph.memory import messages as m
-from gossamer.protocol.brokers.graph.memory.effects import Send
 from gossamer.protocol.brokers.graph.memory.messages import NO_TERM, NO_VERSION, Term, Version
-from gossamer.protocol.brokers.tree import Id, neighbour
 from gossamer.protocol.content.filters import parse
 from support.tree_brokers import SETTINGS, TreeOverlay
 
@@ -52,6 +46,7 @@ MESSAGES = [
 FROM_ELSEWHERE = [
     m.NeighbourUp("b1", 2.5),
     m.NeighbourDown("b1"),
+    m.NeighbourGone("b1"),
     m.Planned(7, PLAN, 12.5, 14.0),
     TimerFired("tick", 2),
     Restarted(),
@@ -65,17 +60,17 @@ FROM_ELSEWHERE = [
     "message", [*MESSAGES, *FROM_ELSEWHERE], ids=lambda one: type(one).__name__
 )
 def test_what_was_written_is_read_again(message: Any) -> None:
-    data = cbor2.loads(cbor2.dumps(plain_message(message)))
-    assert read_message(data) == message
+    data = cbor2.loads(cbor2.dumps(CODEC.plain_message(message)))
+    assert CODEC.read_message(data) == message
     if message in MESSAGES:
-        assert read_between(data) == message
+        assert CODEC.read_between(data) == message
 
 
 def test_every_message_has_a_shape_and_is_tried_here() -> None:
     assert {shape.kind for shape in BETWEEN_BROKERS.values()} == {type(one) for one in MESSAGES}
     tried = {type(one) for one in [*MESSAGES, *FROM_ELSEWHERE]}
     # What else clients send is tried with plain brokers.
-    assert {shape.kind.__name__ for shape in SHAPES.values()} - {
+    assert {shape.kind.__name__ for shape in CODEC.shapes.values()} - {
         kind.__name__ for kind in tried
     } == {"Detach", "Move", "Advertise", "Unadvertise", "Unsubscribe"}
 
@@ -97,7 +92,7 @@ PLAIN = st.recursive(
 @given(data=PLAIN)
 def test_anything_is_a_message_or_malformed(data: Any) -> None:
     try:
-        read_between(data)
+        CODEC.read_between(data)
     except MalformedMessageError:
         return
     raise AssertionError(f"{data!r} was taken for a message")
@@ -107,13 +102,13 @@ def test_anything_is_a_message_or_malformed(data: Any) -> None:
 def test_a_message_with_something_else_in_it_is_read_or_malformed(
     which: Any, place: int, put: Any
 ) -> None:
-    data = plain_message(which)
+    data = CODEC.plain_message(which)
     changed = _put(data, [place], put)
     try:
-        again = plain_message(read_between(changed))
+        again = CODEC.plain_message(CODEC.read_between(changed))
     except MalformedMessageError:
         return
-    assert read_between(again) is not None
+    assert CODEC.read_between(again) is not None
 
 
 @pytest.mark.slow
@@ -130,12 +125,12 @@ def test_a_broker_survives_a_neighbour_that_says_anything(lies: list[Any]) -> No
     broker = overlay.brokers["b1"]
     for which, place, put in lies:
         try:
-            message = read_between(_put(plain_message(which), [place], put))
+            message = CODEC.read_between(_put(CODEC.plain_message(which), [place], put))
         except MalformedMessageError:
             continue
         for effect in broker.handle(overlay.now, neighbour("b2"), message):
             if isinstance(effect, Send):
-                read_between(plain_message(effect.message))
+                CODEC.read_between(CODEC.plain_message(effect.message))
     again = GraphBroker.load(cbor2.loads(cbor2.dumps(broker.dump())), SETTINGS)
     assert again.dump() == broker.dump()
 
@@ -177,9 +172,9 @@ def broken(**changes: Any) -> list[Any]:
     ],
 )
 def test_a_plan_without_trees_is_refused(changes: dict[str, Any], words: str) -> None:
-    assert read_between(broken()) is not None
+    assert CODEC.read_between(broken()) is not None
     with pytest.raises(MalformedMessageError, match=words):
-        read_between(broken(**changes))
+        CODEC.read_between(broken(**changes))
 
 
 @pytest.mark.parametrize(
@@ -196,5 +191,5 @@ def test_a_plan_without_trees_is_refused(changes: dict[str, Any], words: str) ->
 )
 def test_news_that_cannot_be_are_refused_in_one_sentence(data: list[Any], words: str) -> None:
     with pytest.raises(MalformedMessageError, match=words) as found:
-        read_between(data)
+        CODEC.read_between(data)
     assert "\n" not in str(found.value)

@@ -20,7 +20,7 @@ import gossamer.sim.results.results
 import gossamer.sim.studies.tree_brokers.simulation
 from gossamer.command.main import main
 from gossamer.protocol.brokers.core.index import NewIndex, compiled_index
-from gossamer.protocol.brokers.tree import Broker, BrokerSettings
+from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.sim.errors import ScenarioError, SimulationError
 from gossamer.sim.results.results import write_results
@@ -30,7 +30,12 @@ from gossamer.sim.studies.tree_brokers.records import BrokerRunRecord
 from gossamer.sim.studies.tree_brokers.report import aggregate_rows
 from gossamer.sim.studies.tree_brokers.scenario import BrokerScenario, Overlay, Timing, Workload
 from gossamer.sim.studies.tree_brokers.simulation import simulate_brokers
-from gossamer.sim.studies.tree_brokers.storm import Storm, StormResult, StormRun, run_storm
+from gossamer.sim.studies.tree_brokers.unsubscription_burst import (
+    BurstResult,
+    BurstRun,
+    UnsubscriptionBurst,
+    run_burst,
+)
 from gossamer.sim.study.tasks import run_tasks
 from support.installed_command import install, unchanged
 
@@ -53,7 +58,7 @@ aftermath_s = 20
 
 
 def scenario(seed: int = 3, coverings: tuple[str, ...] = COVERINGS) -> BrokerScenario:
-    """A storm of a second or two."""
+    """A burst of a second or two."""
     return BrokerScenario(
         name="small",
         seed=seed,
@@ -205,13 +210,13 @@ def test_finished_coverings_are_kept_and_not_run_again(
     few = scenario(coverings=("off", "lazy", "selective"))
     ran: list[str] = []
 
-    def stumbles_once(storm: Storm, *, new_index: NewIndex) -> StormResult:
-        ran.append(storm.settings.covering)
+    def stumbles_once(burst: UnsubscriptionBurst, *, new_index: NewIndex) -> BurstResult:
+        ran.append(burst.settings.covering)
         if ran == ["off", "lazy"]:
             raise SimulationError("somebody stumbled over the cable")
-        return run_storm(storm, new_index=new_index)
+        return run_burst(burst, new_index=new_index)
 
-    monkeypatch.setattr(gossamer.sim.studies.tree_brokers.simulation, "run_storm", stumbles_once)
+    monkeypatch.setattr(gossamer.sim.studies.tree_brokers.simulation, "run_burst", stumbles_once)
     with pytest.raises(SimulationError, match=r"^lazy: somebody stumbled"):
         simulate_brokers(few, checkpoint=tmp_path, processes=1)
     assert [path.name for path in tmp_path.iterdir()] == ["off.checkpoint"]
@@ -251,36 +256,36 @@ def test_what_is_kept_of_another_scenario_is_refused(tmp_path: Path) -> None:
         simulate_brokers(scenario(4, ("off",)), checkpoint=tmp_path, resume=True, processes=1)
 
 
-def test_storms_that_share_their_subscriptions_are_as_if_they_did_not() -> None:
+def test_bursts_that_share_their_subscriptions_are_as_if_they_did_not() -> None:
     """Active, packed and pruning coverings leave the same tables before anything is taken back."""
     made = scenario()
-    saved = pickle.dumps(StormRun(made.storm("active"), new_index=compiled_index))
+    saved = pickle.dumps(BurstRun(made.burst("active"), new_index=compiled_index))
     for covering in ("packed", "incremental"):
-        run: StormRun = pickle.loads(saved)
-        storm = attrs.evolve(made.storm(covering), overlay=run.storm.overlay)
-        run.change(storm)
-        shared, alone = run.hit(), run_storm(storm, new_index=compiled_index)
+        run: BurstRun = pickle.loads(saved)
+        burst = attrs.evolve(made.burst(covering), overlay=run.burst.overlay)
+        run.change(burst)
+        shared, alone = run.hit(), run_burst(burst, new_index=compiled_index)
         np.testing.assert_array_equal(shared.deliveries, alone.deliveries)
         np.testing.assert_array_equal(shared.queues, alone.queues)
         assert shared.tallies == alone.tallies
         assert shared.kept == alone.kept
 
 
-def test_storms_with_other_tables_or_subscriptions_do_not_share_them() -> None:
+def test_bursts_with_other_tables_or_subscriptions_do_not_share_them() -> None:
     made = scenario()
-    run = StormRun(made.storm("active"), new_index=compiled_index)
+    run = BurstRun(made.burst("active"), new_index=compiled_index)
     with pytest.raises(SimulationError, match="other subscriptions"):
-        run.change(made.storm("active"))  # another overlay, if only by identity
-    lazy = attrs.evolve(made.storm("lazy"), overlay=run.storm.overlay)
+        run.change(made.burst("active"))  # another overlay, if only by identity
+    lazy = attrs.evolve(made.burst("lazy"), overlay=run.burst.overlay)
     with pytest.raises(ConfigError, match=r"broker\.covering is 'lazy', expected a covering that"):
         run.change(lazy)
-    assert run.storm.settings.covering == "active"
+    assert run.burst.settings.covering == "active"
 
 
 def test_a_broker_keeps_its_statistics_when_it_is_configured_anew() -> None:
-    broker = Broker("B", BrokerSettings(covering="selective"))
+    broker = TreeBroker("B", TreeSettings(covering="selective"))
     before = broker.dump()
-    broker.configure(BrokerSettings(covering="incremental"))
+    broker.configure(TreeSettings(covering="incremental"))
     assert broker.dump() == before
 
 
@@ -325,7 +330,7 @@ def test_a_full_disk_keeps_what_is_finished_and_nothing_half_written(
     assert told.startswith("gossamer: o could not be written (No space left on device); ")
     assert all(line.startswith("gossamer: coverings ") for line in progress)
     assert sorted(os.listdir(work)) == ["o.unfinished", "s.toml"]
-    monkeypatch.setattr(gossamer.sim.studies.tree_brokers.simulation, "run_storm", None)
+    monkeypatch.setattr(gossamer.sim.studies.tree_brokers.simulation, "run_burst", None)
     assert sim(command + " --resume") == 0
     assert sorted(os.listdir(work)) == ["o", "s.toml"]
 

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from gossamer.protocol.brokers.tree import BrokerSettings
+from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.sim.studies.tree_brokers.overlay.service import TABLE_II
 from gossamer.sim.studies.tree_brokers.workloads.commuters import Commuters
 from gossamer.sim.studies.tree_brokers.workloads.game import Game
@@ -64,7 +64,7 @@ def test_everybody_gets_what_a_flat_matcher_says(
     workload: Workload, covering: str, drop_unpaid: bool
 ) -> None:
     # With so few subscriptions hardly any unsubscription triggers ten.
-    settings = BrokerSettings(covering=covering, drop_unpaid=drop_unpaid, some_triggered=2)
+    settings = TreeSettings(covering=covering, drop_unpaid=drop_unpaid, some_triggered=2)
     had_to_be = play(workload, settings, SPAN)
     assert had_to_be > 100
 
@@ -75,7 +75,7 @@ def measured(covering: str) -> Performance:
     return Stage(
         Scene(
             workload=GAME,
-            settings=BrokerSettings(covering=covering, drop_unpaid=False),
+            settings=TreeSettings(covering=covering, drop_unpaid=False),
             service=TABLE_II["active"],
             warm_up=30 * SECOND,
             span=SPAN,

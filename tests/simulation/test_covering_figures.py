@@ -13,10 +13,10 @@ import pytest
 
 from gossamer.sim.figures import FIGURES
 from gossamer.sim.figures.common.claims import COUNT, MILLISECONDS, SECONDS, SHARE, Check
+from gossamer.sim.figures.covering.bursts.burst_figures import BURSTS
+from gossamer.sim.figures.covering.bursts.runs import GROUPS, delay_groups
+from gossamer.sim.figures.covering.bursts.studies import FULL, QUICK, plan_bursts
 from gossamer.sim.figures.covering.figures import EXPERIMENTS
-from gossamer.sim.figures.covering.storms.runs import GROUPS, delay_groups
-from gossamer.sim.figures.covering.storms.storms import STORMS
-from gossamer.sim.figures.covering.storms.studies import FULL, QUICK, plan_storms
 from gossamer.sim.figures.covering.table import TABLE
 from gossamer.sim.results.results import ResultsError
 from gossamer.sim.studies.tree_brokers.overlay.topology import controlled_49, controlled_55
@@ -33,7 +33,7 @@ PLOTS = (
 def reproduced(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a quick run of the controlled scenarios and Table II."""
     out = tmp_path_factory.mktemp("figures") / "covering"
-    FIGURES["covering"](out, quick=True, processes=1, experiments=(TABLE, STORMS))
+    FIGURES["covering"](out, quick=True, processes=1, experiments=(TABLE, BURSTS))
     return out
 
 
@@ -61,7 +61,7 @@ def test_a_quick_run_measures_what_it_did(reproduced: Path) -> None:
 @pytest.mark.slow
 def test_a_quick_run_leaves_data_and_plots_and_nothing_else(reproduced: Path) -> None:
     names = {path.relative_to(reproduced).as_posix() for path in reproduced.rglob("*.*")}
-    tables = {f"{name}.parquet" for name in ("storms", "core", "delays", "queues", "table_ii")}
+    tables = {f"{name}.parquet" for name in ("bursts", "core", "delays", "queues", "table_ii")}
     plots = {f"plots/{plot}.{kind}" for plot in PLOTS for kind in ("svg", "png")}
     assert names == tables | plots | {"claims.json", "checks.json"}
     for table in tables:
@@ -98,29 +98,29 @@ def test_every_claim_about_brokers_has_a_part_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("plan", [FULL, QUICK])
-def test_storms_of_a_task_share_their_subscriptions_and_none_is_run_twice(plan: Any) -> None:
-    tasks = plan_storms(plan)
+def test_bursts_of_a_task_share_their_subscriptions_and_none_is_run_twice(plan: Any) -> None:
+    tasks = plan_bursts(plan)
     runs = [run for task in tasks for run in task.runs]
     keys = [(run.study, run.covering, run.x) for run in runs]
     assert len(set(keys)) == len(keys)
     assert len({task.label for task in tasks}) == len(tasks)
     for task in tasks:
-        first = task.runs[0].storm
+        first = task.runs[0].burst
         for run in task.runs:
-            assert run.storm.workload == first.workload
-            assert run.storm.clustered == first.clustered
+            assert run.burst.workload == first.workload
+            assert run.burst.clustered == first.clustered
             assert (run.covering == "lazy") == (task.runs[0].covering == "lazy")
-            assert run.storm.settings.covering == run.covering
-            assert not run.storm.settings.drop_unpaid
+            assert run.burst.settings.covering == run.covering
+            assert not run.burst.settings.drop_unpaid
 
 
 def test_the_full_plan_has_the_sizes_of_the_papers() -> None:
-    storms = {task.runs[0].study: task.runs[0].storm for task in plan_storms(FULL)}
-    selective, incremental = storms["compared"], storms["incremental"]
+    bursts = {task.runs[0].study: task.runs[0].burst for task in plan_bursts(FULL)}
+    selective, incremental = bursts["compared"], bursts["incremental"]
     assert (len(selective.overlay.graph), len(incremental.overlay.graph)) == (55, 49)
-    for storm, subscriptions in ((selective, 30_000), (incremental, 80_000)):
-        found = storm.workload.roots * storm.workload.step
-        assert abs(found - subscriptions) < storm.workload.step
+    for burst, subscriptions in ((selective, 30_000), (incremental, 80_000)):
+        found = burst.workload.roots * burst.workload.step
+        assert abs(found - subscriptions) < burst.workload.step
     assert (selective.unsubscriptions, incremental.unsubscriptions) == (300, 20)
     assert (selective.publish_every, incremental.publish_every) == (400_000, 10_000)
     assert (selective.unsubscribe_every, incremental.unsubscribe_every) == (500_000, 500_000)

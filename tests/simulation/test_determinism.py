@@ -72,11 +72,11 @@ def test_another_seed_changes_the_result(uninterrupted: RunRecord) -> None:
 def test_the_hash_seed_changes_nothing(uninterrupted: RunRecord, hash_seed: str) -> None:
     """A process with another PYTHONHASHSEED computes the same result."""
     program = (
-        "import sys; sys.path.insert(0, sys.argv[1]);"
+        "import sys; sys.path[:0] = sys.argv[1:];"
         "from test_determinism import *; print(result_hash(simulate(scenario())))"
     )
     found = subprocess.run(
-        [sys.executable, "-c", program, str(Path(__file__).parent)],
+        [sys.executable, "-c", program, str(Path(__file__).parent), str(ROOT / "tests")],
         env={**os.environ, "PYTHONHASHSEED": hash_seed},
         capture_output=True,
         text=True,

@@ -7,10 +7,10 @@ import random
 import numpy as np
 import pytest
 
+from gossamer.protocol.brokers.core.effects import Deliver, Effect
 from gossamer.protocol.brokers.core.identifiers import Hop, Id
 from gossamer.protocol.brokers.core.messages import Attach, Publish
 from gossamer.protocol.brokers.scot import Factor, Scot, ScotSettings
-from gossamer.protocol.brokers.scot.memory.effects import Deliver, Effect
 from gossamer.protocol.brokers.scot.memory.messages import Message, Subscription
 from gossamer.protocol.content.filters import Filter, parse
 from gossamer.sim.errors import SimulationError

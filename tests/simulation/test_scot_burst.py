@@ -7,11 +7,11 @@ import functools
 import numpy as np
 import pytest
 
+from gossamer.protocol.brokers.core.effects import Deliver
 from gossamer.protocol.brokers.core.identifiers import Id
 from gossamer.protocol.brokers.core.messages import Attach, Publish, Subscribe, Unsubscribe
 from gossamer.protocol.brokers.scot import ClusterBitVector, Factor, Scot, ScotSettings
 from gossamer.protocol.brokers.scot.memory.catalogue import Catalogue
-from gossamer.protocol.brokers.scot.memory.effects import Deliver
 from gossamer.protocol.content.filters import parse
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.studies.scot.burst import Burst, BurstResult, run_burst

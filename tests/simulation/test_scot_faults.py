@@ -7,10 +7,10 @@ from collections import Counter
 
 import pytest
 
+from gossamer.protocol.brokers.core.effects import Deliver, Effect
 from gossamer.protocol.brokers.core.identifiers import Hop, Id
 from gossamer.protocol.brokers.core.messages import Attach, Publish
 from gossamer.protocol.brokers.scot import BrokerLabel, ScotSettings
-from gossamer.protocol.brokers.scot.memory.effects import Deliver, Effect
 from gossamer.protocol.brokers.scot.memory.messages import Message
 from gossamer.protocol.content.filters import parse
 from gossamer.sim.errors import SimulationError
@@ -41,7 +41,7 @@ class Watcher:
 
     def delivered(self, now: int, effect: Deliver) -> None:  # noqa: ARG002
         """Count a delivery."""
-        self.got[effect.client, effect.notification.id] += 1
+        self.got[effect.client, effect.publication.id] += 1
 
     def refused(self, now: int, broker: str, effect: object) -> None:
         """Nothing is refused here."""

@@ -8,10 +8,10 @@ import random
 import numpy as np
 import pytest
 
+from gossamer.protocol.brokers.core.effects import Deliver, Effect
 from gossamer.protocol.brokers.core.identifiers import Hop
 from gossamer.protocol.brokers.core.messages import Attach, Publish
 from gossamer.protocol.brokers.scot import Factor, Scot, ScotSettings
-from gossamer.protocol.brokers.scot.memory.effects import Deliver, Effect
 from gossamer.protocol.brokers.scot.memory.messages import Message, QueueReport
 from gossamer.protocol.content.filters import parse
 from gossamer.protocol.kernel.rules import Rule

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gossamer.protocol.brokers.core import messages as m
 from gossamer.protocol.brokers.core.identifiers import Id
+from gossamer.protocol.brokers.tree.memory import messages as t
 from gossamer.protocol.content.filters import exact_publication
 from support.filter_strategies import filters, publications
 
@@ -20,33 +21,33 @@ hops = st.integers(0, 1 << 31)
 ids = st.builds(Id, names, numbers)
 values = publications().map(exact_publication)
 tuples = st.builds(
-    m.CriticalDistance,
+    t.CriticalDistance,
     ids,
     st.lists(st.integers(-(1 << 31), 1 << 31), min_size=1, max_size=2).map(tuple),
 )
 asked = st.lists(st.tuples(names, filters(most=3)), max_size=3).map(tuple)
 
-subscription = st.builds(m.Subscription, ids, filters(most=3), st.booleans())
+subscription = st.builds(t.Subscription, ids, filters(most=3), st.booleans())
 unsubscription = st.builds(
-    m.Unsubscription, ids, st.none() | st.lists(tuples, max_size=3).map(tuple), st.booleans()
+    t.Unsubscription, ids, st.none() | st.lists(tuples, max_size=3).map(tuple), st.booleans()
 )
-advertisement = st.builds(m.Advertisement, ids, filters(most=3))
+advertisement = st.builds(t.Advertisement, ids, filters(most=3))
 between_brokers = st.one_of(
     subscription,
     unsubscription,
     advertisement,
-    st.builds(m.Unadvertisement, ids),
-    st.builds(m.Publication, ids, ids, values, hops, hops),
-    st.builds(m.Packed, st.lists(subscription | unsubscription, max_size=3).map(tuple)),
+    st.builds(t.Unadvertisement, ids),
+    st.builds(t.Publication, ids, ids, values, hops, hops),
+    st.builds(t.Packed, st.lists(subscription | unsubscription, max_size=3).map(tuple)),
     st.builds(
-        m.Synchronise,
+        t.Synchronise,
         st.lists(advertisement, max_size=3).map(tuple),
         st.lists(subscription, max_size=3).map(tuple),
     ),
-    st.just(m.SynchroniseRequest()),
-    st.builds(m.Acknowledge, numbers, numbers),
+    st.just(t.SynchroniseRequest()),
+    st.builds(t.Acknowledge, numbers, numbers),
 )
-frames = st.builds(m.Frame, numbers, numbers, between_brokers)
+frames = st.builds(t.Frame, numbers, numbers, between_brokers)
 messages = st.one_of(
     frames,
     st.builds(m.Attach, asked, asked),

@@ -9,18 +9,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gossamer.protocol.brokers.core.effects import Deliver, Effect, Moved, Refuse, Send, SetTimer
+from gossamer.protocol.brokers.core.identifiers import Hop, client, neighbour
 from gossamer.protocol.brokers.core.index import NewIndex
 from gossamer.protocol.brokers.core.messages import (
     Attach,
-    Frame,
-    Message,
     NeighbourDown,
     NeighbourUp,
-    Publication,
     Restarted,
     TimerFired,
 )
-from gossamer.protocol.brokers.tree import Broker, BrokerSettings, Hop, client, neighbour
+from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
+from gossamer.protocol.brokers.tree.memory.messages import Frame, Message, Publication
 from support.plain_index import PlainIndex
 
 TICK = 1000
@@ -42,10 +41,10 @@ class Overlay:
     def __init__(
         self,
         edges: Iterable[tuple[str, str]],
-        settings: BrokerSettings,
+        settings: TreeSettings,
         seed: int = 0,
         new_index: NewIndex = PlainIndex,
-        each: Mapping[str, BrokerSettings] | None = None,
+        each: Mapping[str, TreeSettings] | None = None,
     ) -> None:
         self._settings = settings
         self._each = each or {}
@@ -64,7 +63,7 @@ class Overlay:
         edges = list(edges)
         names = sorted({name for edge in edges for name in edge})
         self.brokers = {
-            name: Broker(name, self.settings_of(name), new_index=new_index) for name in names
+            name: TreeBroker(name, self.settings_of(name), new_index=new_index) for name in names
         }
         for one, other in edges:
             self.connect(one, other)
@@ -89,7 +88,7 @@ class Overlay:
                     self._timers.append((at, next(self._ties), broker, fired))
         return effects
 
-    def settings_of(self, name: str) -> BrokerSettings:
+    def settings_of(self, name: str) -> TreeSettings:
         """The settings of a broker: its own, or those of all."""
         return self._each.get(name, self._settings)
 
@@ -163,7 +162,7 @@ class Overlay:
     def reload(self, name: str) -> None:
         """Replace a broker by what its dump says."""
         data: Any = self.brokers[name].dump()
-        self.brokers[name] = Broker.load(data, self.settings_of(name), new_index=self.new_index)
+        self.brokers[name] = TreeBroker.load(data, self.settings_of(name), new_index=self.new_index)
 
     def total(self, counter: str) -> Any:
         """The sum of a counter over brokers."""
@@ -178,7 +177,7 @@ class Overlay:
         if isinstance(frame.message, Publication):
             onward = any(
                 isinstance(effect, Deliver)
-                or (isinstance(effect, Send) and isinstance(effect.frame.message, Publication))
+                or (isinstance(effect, Send) and isinstance(effect.message.message, Publication))
                 for effect in effects
             )
             self.arrivals.append((frame.message, one, other, onward))

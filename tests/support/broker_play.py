@@ -31,7 +31,7 @@ from gossamer.protocol.brokers.core.messages import (
     Unadvertise,
     Unsubscribe,
 )
-from gossamer.protocol.brokers.tree import BrokerSettings
+from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.filters import Filter
 from support.broker_overlay import Overlay, random_tree
@@ -92,7 +92,7 @@ class Play:
     """
 
     draw: random.Random
-    settings: BrokerSettings
+    settings: TreeSettings
     size: int
     faults: bool = False
     new_index: NewIndex = PlainIndex
@@ -134,7 +134,7 @@ class Play:
             *[self.unsubscribe] * 2,
             *[self.advertise] * 2,
             *[self.settle] * 2,
-            *(self.unadvertise, self.storm, self.come_and_go, self.move),
+            *(self.unadvertise, self.burst, self.come_and_go, self.move),
             *(self.congest, self.fire_timers, self.reload, self.probe),
         ]
         if self.faults:
@@ -166,7 +166,7 @@ class Play:
         if self.subscriptions:
             self.take_back(self.draw.choice(sorted(self.subscriptions)))
 
-    def storm(self) -> None:
+    def burst(self) -> None:
         """Take back about half of everything, while publications are under way."""
         self.publish_some()
         for key in sorted(self.subscriptions):

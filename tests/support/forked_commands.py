@@ -138,9 +138,9 @@ def _become(wanted: dict[str, Any], streams: list[int]) -> None:
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
     os.closerange(3, 1 + max(map(int, os.listdir("/proc/self/fd"))))
-    sys.stdin = sys.__stdin__ = os.fdopen(0, encoding="utf-8")
-    sys.stdout = sys.__stdout__ = os.fdopen(1, "w", encoding="utf-8")
-    sys.stderr = sys.__stderr__ = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace")
+    sys.stdin = os.fdopen(0, encoding="utf-8")
+    sys.stdout = os.fdopen(1, "w", encoding="utf-8")
+    sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace")
     sys.stderr.reconfigure(line_buffering=True)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)

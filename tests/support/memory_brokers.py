@@ -12,9 +12,11 @@ from typing import Any
 import attrs
 import trio
 
-from gossamer.node.broker.assembly import BrokerNode, BrokerParts, run_broker
-from gossamer.node.broker.families.kinds import Kind, TreeKind
-from gossamer.node.broker.families.tables import id_text
+from gossamer.node.broker.assembly import BrokerNode, run_broker
+from gossamer.node.broker.contract.host import FamilyHost
+from gossamer.node.broker.contract.tables import id_text
+from gossamer.node.broker.dependencies import BrokerDependencies
+from gossamer.node.broker.families.tree.host import TreeHost
 from gossamer.node.broker.members import Member
 from gossamer.node.broker.session import event_of
 from gossamer.node.errors.exception_groups import unwrapped
@@ -25,7 +27,7 @@ from gossamer.node.transport.base.frames import FrameReader
 from gossamer.node.transport.base.limits import Limits
 from gossamer.protocol.brokers.core.index import SharedIndex
 from gossamer.protocol.brokers.core.messages import Publish
-from gossamer.protocol.brokers.tree import BrokerSettings
+from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.protocol.content import filters
 from support.memory_peers import at_once
 from support.memory_transport import MemoryNetwork
@@ -36,7 +38,7 @@ PATIENCE_S = 600.0
 # Links of brokers stay, as of `gossamer.node.broker.node`.
 LIMITS = Limits(unused_seconds=86_400.0, stall_seconds=60.0)
 # Statistics, timers and frames as in a node, but acknowledgements soon, so that tests settle soon.
-SETTINGS = BrokerSettings(
+SETTINGS = TreeSettings(
     covering="active", retained_publications=1000, acknowledge_every=4, acknowledge_interval=1000
 )
 
@@ -59,7 +61,7 @@ class MemoryBrokers:
     folder: Path
     nursery: trio.Nursery
     edges: list[tuple[int, int]]
-    settings: BrokerSettings = SETTINGS
+    settings: TreeSettings = SETTINGS
     limits: Limits = LIMITS
     nodes: dict[int, BrokerNode] = attrs.field(factory=dict)
     members: dict[int, Membership] = attrs.field(factory=dict)
@@ -156,25 +158,25 @@ class MemoryBrokers:
                 writer = await stack.enter_async_context(state)
                 yield await stack.enter_async_context(run_broker(self._parts(number, writer)))
 
-    def kind(self, number: int) -> Kind:
-        """What kind of broker one is."""
+    def family(self, number: int) -> FamilyHost:
+        """The family of a broker, with its settings."""
         del number
-        return TreeKind(self.settings)
+        return TreeHost(self.settings)
 
-    def _parts(self, number: int, writer: Any) -> BrokerParts:
+    def _parts(self, number: int, writer: Any) -> BrokerDependencies:
         def make(me: LocalPeer, verify: Verify) -> Transport:
             return self.network.transport(me, self.limits, verify)
 
         member = self.members.get(number)
         if member is not None:
             self.network.certificates[member.identity.key] = member.certificate.der
-        return BrokerParts(
+        return BrokerDependencies(
             key=number if member is None else member.identity.key,
             name=f"broker {number}",
             cluster="memory" if member is None else member.authority.cluster,
             member=member,
             version="test",
-            kind=self.kind(number),
+            family=self.family(number),
             new_index=SharedIndex,
             large_index=SharedIndex,
             neighbours=[address_of(other) for one, other in self.edges if one == number],
@@ -247,17 +249,17 @@ class MemoryClient:
         """Publish; returns the id once that is stored."""
         return id_text((await self.node.members.ask(self.member, Publish(values))).id)
 
-    def offer(self, letter: bytes) -> None:
+    def offer(self, delivery: bytes) -> None:
         """Take a delivery."""
-        self._note(event_of(letter, 0))
+        self._note(event_of(delivery, 0))
 
     async def fetch(self) -> None:
         """Read what lies on the disk, and acknowledge it."""
-        letters = await self.node.members.read(self.member, 0, 1 << 20)
-        for letter in letters:
-            self._note(event_of(letter.body, letter.position))
-        if letters:
-            await self.node.members.acknowledge(self.member, letters[-1].position)
+        deliveries = await self.node.members.read(self.member, 0, 1 << 20)
+        for delivery in deliveries:
+            self._note(event_of(delivery.body, delivery.position))
+        if deliveries:
+            await self.node.members.acknowledge(self.member, deliveries[-1].position)
 
     def _note(self, data: bytes) -> None:
         reader = FrameReader(Limits())

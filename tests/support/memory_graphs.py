@@ -10,8 +10,8 @@ from typing import Any
 import attrs
 import trio
 
-from gossamer.node.broker.families.graph import GraphKind
-from gossamer.node.broker.families.kinds import Kind
+from gossamer.node.broker.contract.host import FamilyHost
+from gossamer.node.broker.families.graph.host import GraphHost
 from gossamer.protocol.brokers.graph.memory.settings import GraphSettings
 from support.memory_brokers import LIMITS, PATIENCE_S, MemoryBrokers
 from support.memory_transport import MemoryNetwork
@@ -32,9 +32,9 @@ class MemoryGraph(MemoryBrokers):
 
     planning: GraphSettings = PLANNING
 
-    def kind(self, number: int) -> Kind:
+    def family(self, number: int) -> FamilyHost:
         del number
-        return GraphKind(self.planning)
+        return GraphHost(self.planning)
 
     async def settle_graph(self) -> None:
         """Wait until all that run use trees that join just them, and nothing is under way."""

@@ -11,8 +11,8 @@ import attrs
 import trio
 
 from gossamer.node.broker.assembly import BrokerNode
-from gossamer.node.broker.families.kinds import Kind
-from gossamer.node.broker.families.scot import ScotKind
+from gossamer.node.broker.contract.host import FamilyHost
+from gossamer.node.broker.families.scot.host import ScotHost
 from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotSettings
 from support.memory_brokers import LIMITS, PATIENCE_S, MemoryBrokers
 from support.memory_transport import MemoryNetwork
@@ -44,9 +44,9 @@ class MemoryScot(MemoryBrokers):
     def number(self, region: str, cluster: int) -> int:
         return self.scot.brokers.index(BrokerLabel(region, cluster)) + 1
 
-    def kind(self, number: int) -> Kind:
+    def family(self, number: int) -> FamilyHost:
         position = self.scot.position(self.label(number))
-        return ScotKind(position, self.routing, self.words.get(number, "the overlay"))
+        return ScotHost(position, self.routing, self.words.get(number, "the overlay"))
 
     def at(self, region: str, cluster: int) -> BrokerNode:
         """A node by its place."""
@@ -63,7 +63,7 @@ class MemoryScot(MemoryBrokers):
                 return False
             if any(connection.queued_bytes for connection in node.pool):
                 return False
-            if broker.keeping is not None and broker.keeping.copies:
+            if broker.take_over_memory is not None and broker.take_over_memory.copies:
                 return False
             beside = {
                 one if other == number else other

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from gossamer.protocol.brokers.core.effects import Deliver
 from gossamer.protocol.brokers.core.messages import Publish, Subscribe, Unsubscribe
-from gossamer.protocol.brokers.tree import BrokerSettings
+from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.protocol.content.filters import Filter
 from gossamer.sim.studies.tree_brokers.overlay.service import FixedTimes
 from gossamer.sim.studies.tree_brokers.workloads.performance import Stage
@@ -44,7 +44,7 @@ def stays(workload: Workload, span: int) -> list[Stay]:
     return found + [Stay(*place, *what, _NEVER) for place, what in open_.items()]
 
 
-def play(workload: Workload, settings: BrokerSettings, span: int) -> int:
+def play(workload: Workload, settings: TreeSettings, span: int) -> int:
     """Perform a scene and check every delivery; returns how many had to be.
 
     Whoever subscribed some time before a publication and stays for some time after it gets it, and

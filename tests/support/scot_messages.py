@@ -20,9 +20,9 @@ wanted = filters(most=3)
 subscription = st.builds(m.Subscription, ids, wanted, vectors)
 notification = st.builds(m.Notification, ids, values, vectors)
 promised = st.builds(m.Promised, names, names, ids, wanted)
-owed = st.builds(m.Owed, names, notification, labels)
+unacknowledged = st.builds(m.UnacknowledgedDelivery, names, notification, labels)
 all_promised = st.lists(promised, max_size=2).map(tuple)
-all_owed = st.lists(owed, max_size=2).map(tuple)
+all_owed = st.lists(unacknowledged, max_size=2).map(tuple)
 tracked = st.one_of(
     subscription,
     st.builds(m.Unsubscription, ids),
@@ -38,9 +38,9 @@ tracked = st.one_of(
     st.builds(m.ProxyNotification, notification, clusters),
     promised,
     st.builds(m.TakenBack, names, names),
-    owed,
+    unacknowledged,
     st.builds(m.Taken, names, st.lists(ids, max_size=3).map(tuple)),
-    st.builds(m.Gone, names),
+    st.builds(m.ClientLeft, names),
     st.builds(m.HandBack, names, st.lists(ids, max_size=3).map(tuple), all_promised, all_owed),
 )
 between_brokers = st.one_of(
@@ -65,7 +65,7 @@ messages = st.one_of(
     st.just(plain.Detach()),
     st.builds(plain.Subscribe, names, wanted),
     st.builds(plain.Publish, values),
-    st.builds(m.Took, st.lists(ids, max_size=3).map(tuple)),
+    st.builds(plain.ClientAcknowledge, st.lists(ids, max_size=3).map(tuple)),
     st.builds(m.NeighbourUp, names, places, st.booleans()),
     st.builds(m.NeighbourDown, names),
     st.just(m.WaitedEnough()),

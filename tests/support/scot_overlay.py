@@ -7,20 +7,25 @@ from collections import deque
 
 from attrs import frozen
 
-from gossamer.protocol.brokers.core.messages import Attach, Publish, Subscribe, Unsubscribe
+from gossamer.protocol.brokers.core.effects import Deliver, Effect, Refuse, Send
+from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
+from gossamer.protocol.brokers.core.messages import (
+    Attach,
+    NeighbourDown,
+    Publish,
+    Subscribe,
+    Unsubscribe,
+)
 from gossamer.protocol.brokers.scot import Factor, Scot, ScotBroker, ScotSettings
-from gossamer.protocol.brokers.scot.memory.effects import Deliver, Effect, Refuse, Send
 from gossamer.protocol.brokers.scot.memory.messages import (
     BetweenBrokers,
     BidNotification,
     Message,
-    NeighbourDown,
     NeighbourUp,
     Notification,
     QueueReport,
     WindowEnded,
 )
-from gossamer.protocol.brokers.tree import Id, client, neighbour
 from gossamer.protocol.content.filters import parse
 from support.plain_index import PlainIndex
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from gossamer.protocol.brokers.core.effects import Effect, Send
+from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
 from gossamer.protocol.brokers.core.messages import Attach, Subscribe
 from gossamer.protocol.brokers.scot import (
     BrokerLabel,
@@ -12,9 +14,7 @@ from gossamer.protocol.brokers.scot import (
     ScotSettings,
 )
 from gossamer.protocol.brokers.scot.memory import messages as m
-from gossamer.protocol.brokers.scot.memory.effects import Effect, Send
 from gossamer.protocol.brokers.scot.overlay.labels import ClusterBitVector
-from gossamer.protocol.brokers.tree import Id, client, neighbour
 from gossamer.protocol.content.filters import parse
 from support.plain_index import PlainIndex
 
@@ -73,7 +73,9 @@ def a_backup() -> ScotBroker:
     backup = a_broker(1)
     home = neighbour("B(a,0)")
     backup.handle(0, home, m.Numbered(1, m.Promised("ada", "s", Id("B(a,0)", 1), WANTED)))
-    backup.handle(0, home, m.Numbered(2, m.Owed("ada", a_notification(1), ("s",))))
+    backup.handle(
+        0, home, m.Numbered(2, m.UnacknowledgedDelivery("ada", a_notification(1), ("s",)))
+    )
     return backup
 
 

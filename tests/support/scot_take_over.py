@@ -13,9 +13,7 @@ from typing import Any
 
 from attrs import define, field
 
-from gossamer.protocol.brokers.core.messages import Attach, Publish, Subscribe, Unsubscribe
-from gossamer.protocol.brokers.scot import Factor, Scot, ScotBroker, ScotSettings
-from gossamer.protocol.brokers.scot.memory.effects import (
+from gossamer.protocol.brokers.core.effects import (
     Awaits,
     Deliver,
     Dismissed,
@@ -25,17 +23,24 @@ from gossamer.protocol.brokers.scot.memory.effects import (
     Settled,
     Withdrawn,
 )
+from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
+from gossamer.protocol.brokers.core.messages import (
+    Attach,
+    ClientAcknowledge,
+    NeighbourDown,
+    Publish,
+    Restarted,
+    Subscribe,
+    Unsubscribe,
+)
+from gossamer.protocol.brokers.scot import Factor, Scot, ScotBroker, ScotSettings
 from gossamer.protocol.brokers.scot.memory.messages import (
     BetweenBrokers,
     Message,
-    NeighbourDown,
     NeighbourUp,
     QueueReport,
-    Restarted,
-    Took,
     WindowEnded,
 )
-from gossamer.protocol.brokers.tree import Id, client, neighbour
 from gossamer.protocol.content.filters import Filter, parse
 from support.plain_index import PlainIndex
 from support.scot_overlay import random_tree
@@ -153,7 +158,7 @@ class TakeOverPlay:
             count = self.draw.randrange(1, len(waiting) + 1)
             taken = tuple(waiting[:count])
             del waiting[:count]
-            self.tell(one.at[-1], one.name, Took(taken))
+            self.tell(one.at[-1], one.name, ClientAcknowledge(taken))
 
     def move(self, one: Subscriber, broker: str) -> None:
         """Let a client whose broker is dead come to another, which may not know that yet."""
@@ -385,5 +390,5 @@ class TakeOverPlay:
                 assert made.safe, f"{made} is not safe"
         for name, broker in self.brokers.items():
             if name not in self.dead:
-                assert broker.keeping is not None
-                assert not broker.keeping.copies
+                assert broker.take_over_memory is not None
+                assert not broker.take_over_memory.copies

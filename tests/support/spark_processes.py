@@ -18,17 +18,11 @@ import psutil
 import pytest
 
 from support.checkout import ROOT
+from support.java_archive import short_lived
 from support.waiting import PATIENCE_S, POLL_S
 
 # A first simulation compiles.
 STARTING_S = 5 * PATIENCE_S
-# Compiling thoroughly is not worth it for processes that live for seconds.
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-# Executors, which are killed, leave their files where they work: below the folder of the cluster.
-_CONF = [
-    f"--conf=spark.driver.extraJavaOptions={SHORT_LIVED}",
-    f"--conf=spark.executor.extraJavaOptions={SHORT_LIVED} -Djava.io.tmpdir=.",
-]
 _PROGRESS = re.compile(r"gossamer: .*\b\d+ of \d+ (tasks|points)\b")
 _COMMAND = (
     "import sys; from gossamer.spark.commands.cli import app; from gossamer.command import main; "
@@ -53,10 +47,21 @@ def environment(**changes: str | None) -> dict[str, str]:
     return {name: value for name, value in merged.items() if value is not None}
 
 
+def _conf() -> list[str]:
+    """Options of commands that start a Java.
+
+    Executors, which are killed, leave their files where they work: below the folder of the cluster.
+    """
+    return [
+        f"--conf=spark.driver.extraJavaOptions={short_lived()}",
+        f"--conf=spark.executor.extraJavaOptions={short_lived()} -Djava.io.tmpdir=.",
+    ]
+
+
 def start_spark_command(*arguments: str, **changes: str | None) -> subprocess.Popen[str]:
     """Start `gossamer spark` with these arguments, in a process group of its own."""
     has_own_java = not any(argument.startswith("sc://") for argument in arguments)
-    conf = _CONF if has_own_java else []
+    conf = _conf() if has_own_java else []
     return subprocess.Popen(
         [sys.executable, "-c", _RUN, *arguments, *conf],
         env=environment(**changes),
@@ -158,7 +163,7 @@ def standalone_cluster(
     changes = {
         "JAVA_HOME": str(java_home),
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_DAEMON_JAVA_OPTS": f"{SHORT_LIVED} -Djava.io.tmpdir={folder}",
+        "SPARK_DAEMON_JAVA_OPTS": f"{short_lived()} -Djava.io.tmpdir={folder}",
         "TMPDIR": str(folder),
     }
     try:
@@ -196,7 +201,7 @@ def connect_server(folder: Path, java_home: Path, port: int) -> Iterator[str]:
     conf = {
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": f"{port}",
-        "spark.driver.extraJavaOptions": f"{SHORT_LIVED} -Djava.io.tmpdir={folder}",
+        "spark.driver.extraJavaOptions": f"{short_lived()} -Djava.io.tmpdir={folder}",
         "spark.local.dir": str(folder),
         "spark.ui.enabled": "false",
     }

@@ -10,29 +10,29 @@ import cbor2
 import networkx as nx
 from attrs import frozen
 
-from gossamer.protocol.brokers.core.effects import SetTimer
+from gossamer.protocol.brokers.core.effects import Deliver, Effect, Refuse, Send, SetTimer
+from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
 from gossamer.protocol.brokers.core.messages import (
     Attach,
+    NeighbourDown,
     Publish,
     Subscribe,
     TimerFired,
     Unsubscribe,
 )
 from gossamer.protocol.brokers.graph.broker import GraphBroker
-from gossamer.protocol.brokers.graph.codec import plain_message, read_between
+from gossamer.protocol.brokers.graph.codec import CODEC
+from gossamer.protocol.brokers.graph.coordinator.make_plan import MakePlan
 from gossamer.protocol.brokers.graph.coordinator.planning import solve
-from gossamer.protocol.brokers.graph.memory.effects import Deliver, Effect, MakePlan, Refuse, Send
 from gossamer.protocol.brokers.graph.memory.messages import (
     BetweenBrokers,
     Message,
-    NeighbourDown,
     NeighbourUp,
     Restarted,
     Sampled,
 )
 from gossamer.protocol.brokers.graph.memory.problem import Problem
 from gossamer.protocol.brokers.graph.memory.settings import GraphSettings
-from gossamer.protocol.brokers.tree import Id, client, neighbour
 from gossamer.protocol.content.filters import parse
 from support.plain_index import PlainIndex
 
@@ -201,7 +201,7 @@ class TreeOverlay:
         if not busy:
             return False
         one, other = self._random.choice(busy)
-        message = read_between(cbor2.loads(self._ways[one, other].popleft()))
+        message = CODEC.read_between(cbor2.loads(self._ways[one, other].popleft()))
         self._carry_out(other, self.brokers[other].handle(self.now, neighbour(one), message))
         return True
 
@@ -265,7 +265,7 @@ class TreeOverlay:
         self.sent[type(message).__name__] += 1
         way = self._ways.get((one, other))
         if way is not None:
-            way.append(cbor2.dumps(plain_message(message)))
+            way.append(cbor2.dumps(CODEC.plain_message(message)))
 
 
 def random_links(brokers: int, more: int, draw: random.Random) -> list[Link]:

@@ -7,14 +7,15 @@ import re
 import attrs
 import pytest
 
-from gossamer.node.broker.families.graph import GraphKind
-from gossamer.node.broker.families.scot import ScotKind
-from gossamer.node.broker.links.wire import OVERLAY_FRAMES, SCOT_FRAMES
+from gossamer.node.broker.contract.wire import OVERLAY_FRAMES
+from gossamer.node.broker.families.graph.host import GraphHost
+from gossamer.node.broker.families.graph.settings import GraphSection
+from gossamer.node.broker.families.scot.host import ScotHost
+from gossamer.node.broker.families.scot.links import SCOT_FRAMES
+from gossamer.node.broker.families.scot.settings import ScotSection
 from gossamer.node.cli.broker import advertise_app, batch_app, unsub_app
 from gossamer.node.cli.node import app, pub_app, sub_app, top_app
-from gossamer.node.config.graph import GraphSection
 from gossamer.node.config.node import SECTIONS
-from gossamer.node.config.scot import ScotSection
 from gossamer.node.local.frames import LOCAL_TYPES
 from gossamer.node.monitoring.metrics import METRICS
 from gossamer.node.transport.base.frames import CONTROL_FRAMES
@@ -71,17 +72,17 @@ def test_what_there_is_for_brokers_of_a_scot_is_described() -> None:
         assert f"`{frame}`" in SCOT_DOCS or frame in OVERLAY_FRAMES
     for field in attrs.fields(ScotSection):
         assert f"`{field.name}`" in SCOT_DOCS
-    for name in ScotKind.counted:
+    for name in ScotHost.counted:
         assert f"`{name}`" in SCOT_DOCS
-    assert set(ScotKind.counted) == {field.name for field in attrs.fields(ScotCounters)}
+    assert set(ScotHost.counted) == {field.name for field in attrs.fields(ScotCounters)}
 
 
 def test_what_there_is_for_brokers_of_a_graph_is_described() -> None:
     for field in attrs.fields(GraphSection):
         assert f"`{field.name}`" in GRAPH_DOCS
-    for name in GraphKind.counted:
+    for name in GraphHost.counted:
         assert f"`{name}`" in GRAPH_DOCS
-    assert set(GraphKind.counted) == {field.name for field in attrs.fields(GraphCounters)}
+    assert set(GraphHost.counted) == {field.name for field in attrs.fields(GraphCounters)}
     for field in attrs.fields(TableSizes):
         assert f"`{field.name}`" in GRAPH_DOCS
 

@@ -1,10 +1,9 @@
-"""Puts a broker's node together from its parts and keeps it running."""
+"""Puts a broker's node together from what it is made with, and keeps it running."""
 
 from __future__ import annotations
 
-import random
 import secrets
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final
@@ -12,17 +11,14 @@ from typing import Any, Final
 import attrs
 import trio
 
-from gossamer.node.broker.families.kinds import Kind
-from gossamer.node.broker.families.scot import ScotKind
+from gossamer.node.broker.contract.wire import OVERLAY_FRAMES
+from gossamer.node.broker.dependencies import BrokerDependencies
+from gossamer.node.broker.engine.engine import MICROSECONDS, Engine, Input
+from gossamer.node.broker.engine.journal import StoredJournal, recall
 from gossamer.node.broker.links.dialling import Dialler
 from gossamer.node.broker.links.links import Neighbours
 from gossamer.node.broker.links.routes import Passage, Routes, RouteService
-from gossamer.node.broker.links.scot import ScotNeighbours
-from gossamer.node.broker.links.wire import OVERLAY_FRAMES, SCOT_FRAMES
-from gossamer.node.broker.machine.engine import MICROSECONDS, Delivery, Engine, Input
-from gossamer.node.broker.machine.journal import StoredJournal, recall
 from gossamer.node.broker.members import Members
-from gossamer.node.config.broker import GRAPH_BROKERS
 from gossamer.node.errors import RefusedByPeer
 from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.monitoring.metrics import Counters
@@ -31,31 +27,32 @@ from gossamer.node.peer.membership.admission import admit
 from gossamer.node.peer.membership.disconnect_reasons import count_end, count_refusal
 from gossamer.node.peer.membership.renewal import RenewalService
 from gossamer.node.peer.membership.revocation import RevocationService
-from gossamer.node.peer.membership.services import Present, make_services, show_certificate
+from gossamer.node.peer.membership.services import make_services, show_certificate
 from gossamer.node.peer.membership.status import Standing
 from gossamer.node.security.certificates import PeerCertificate
-from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import DescriptorCache
 from gossamer.node.security.identity import key_text
 from gossamer.node.store import Store
-from gossamer.node.store.broker import Letter
-from gossamer.node.store.writer import StoreWriter
+from gossamer.node.store.broker import QueuedDelivery
 from gossamer.node.transport.base.base import (
     Address,
     Farewell,
     Hello,
     LocalPeer,
     PeerIdentity,
-    Transport,
-    Verify,
 )
-from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.links import ConnectionPool, PoolEvents
-from gossamer.protocol.brokers.core.index import NewIndex
+from gossamer.protocol.brokers.core.effects import (
+    Adopted,
+    Compute,
+    Deliver,
+    Dismissed,
+    Refuse,
+    Withdrawn,
+)
+from gossamer.protocol.brokers.core.identifiers import Id, client
 from gossamer.protocol.brokers.core.messages import Detach, Publish
-from gossamer.protocol.brokers.scot.memory import effects as scot
-from gossamer.protocol.brokers.tree import Id, client
 
 # Neighbours that are known at a time, for the list of those revoked.
 BOOK_CAPACITY: Final = 4096
@@ -64,61 +61,16 @@ GOODBYE_S: Final = 1.5
 # A broker that lost its state begins a new life, which has to be later than all earlier ones: it is
 # numbered by the seconds since 2020.
 FIRST_INCARNATION: Final = 1_577_836_800
-_MAIL: Final = "broker mail"
-
-
-@attrs.frozen(kw_only=True)
-class BrokerParts:
-    """What a broker's node is made of.
-
-    Attributes:
-        key: its permanent key, by which the overlay knows it.
-        name, cluster, version: what it is called, where it belongs, what it runs.
-        kind: of the broker, with its settings.
-        new_index: makes an empty index of filters.
-        large_index: the same for a broker that starts with many subscriptions.
-        neighbours: where to dial.
-        queue: messages that may wait for the broker.
-        retention_s: how long a client with a name may be away.
-        limits: of the transport.
-        make_transport: the transport that says this of the node, and admits by this.
-        listen: where to listen.
-        advertise: where others reach it, from where it really listens.
-        member: its membership; None without certificates.
-        present: has the transport show a renewed certificate on the next connections.
-        writer: of its state file.
-        draws: what is left to chance: how long to wait before dialling again.
-        now: Unix seconds.
-    """
-
-    key: int
-    name: str
-    cluster: str
-    version: str
-    kind: Kind
-    new_index: NewIndex
-    large_index: NewIndex
-    neighbours: Sequence[Address]
-    queue: int = 1024
-    retention_s: float = 7200.0
-    limits: Limits
-    make_transport: Callable[[LocalPeer, Verify], Transport]
-    listen: Sequence[Address]
-    advertise: Callable[[Sequence[Address]], Sequence[Address]]
-    member: Membership | None = None
-    present: Present = lambda _transport, _member: None
-    writer: StoreWriter
-    draws: random.Random
-    now: Callable[[], float]
+_QUEUE: Final = "broker queue"
 
 
 class BrokerNode:
     """A broker that runs; made by `run_broker`.
 
     Attributes:
-        key, name, cluster, version, kind: as of its parts.
+        key, name, cluster, version, family: as of its given.
         addresses: where others reach it.
-        mail: id of the file in which clients' letters are kept.
+        queue_id: id of the file in which clients' deliveries are kept.
         engine: the broker and what waits for it.
         members: its clients.
         neighbours: its neighbours.
@@ -127,38 +79,40 @@ class BrokerNode:
         counters: what every node counts.
     """
 
-    def __init__(self, parts: BrokerParts, nursery: trio.Nursery) -> None:
-        self.key = parts.key
-        self.name = parts.name
-        self.cluster = parts.cluster
-        self.version = parts.version
+    def __init__(self, given: BrokerDependencies, nursery: trio.Nursery) -> None:
+        self.key = given.key
+        self.name = given.name
+        self.cluster = given.cluster
+        self.version = given.version
         self.addresses: tuple[Address, ...] = ()
-        self.mail = ""
+        self.queue_id = ""
         self.engine: Engine
         self.counters = Counters()
         self.started_at = trio.current_time()
-        self.kind = parts.kind
+        self.family = given.family
         self.members = Members(
-            parts.writer, self._engine, parts.retention_s, keeps=parts.kind.keeps
+            given.writer, self._engine, given.retention_s, keeps=given.family.keeps_deliveries
         )
-        self.neighbours = _neighbours_of(parts.kind, nursery, self._engine)
-        self._parts = parts
+        self.neighbours: Neighbours = given.family.neighbours(nursery, self._engine) or Neighbours(
+            nursery, self._engine, given.family
+        )
+        self._given = given
         self._renewals: RenewalService | None = None
         self._nursery = nursery
         self._descriptors = (
             None
-            if parts.member is None
-            else DescriptorCache(parts.member.authority, parts.member.revoked)
+            if given.member is None
+            else DescriptorCache(given.member.authority, given.member.revoked)
         )
-        self._book = AddressBook(parts.key, BOOK_CAPACITY, tuple, trio.current_time)
-        self.transport = parts.make_transport(self._introduction(), self._verify)
+        self._book = AddressBook(given.key, BOOK_CAPACITY, tuple, trio.current_time)
+        self.transport = given.make_transport(self._introduction(), self._verify)
         self.transport.on_refusal = partial(count_refusal, self.counters)
         self.transport.on_refused_by = self._on_refused_by
-        self.standing = Standing(parts.key, reaches_nobody=self._reaches_nobody)
+        self.standing = Standing(given.key, reaches_nobody=self._reaches_nobody)
         self.pool = self.neighbours.pool = ConnectionPool(
             self.transport,
-            parts.limits,
-            SCOT_FRAMES if isinstance(parts.kind, ScotKind) else OVERLAY_FRAMES,
+            given.limits,
+            given.family.frames,
             PoolEvents(
                 on_frame=self._on_frame,
                 on_up=self._on_up,
@@ -167,16 +121,16 @@ class BrokerNode:
                 on_busy=partial(count_refusal, self.counters),
             ),
             self._book.addresses_of,
-            draws=parts.draws,
+            draws=given.draws,
         )
-        self._routes = Routes()
+        self._routes = Routes(given.family.carried)
         self._route_service = RouteService(
             self._routes,
-            parts.key,
-            parts.name,
+            given.key,
+            given.name,
             self.pool.try_send,
             nursery,
-            cyclic=parts.kind.cyclic,
+            cyclic=given.family.cyclic,
         )
         self._make_services()
 
@@ -193,7 +147,7 @@ class BrokerNode:
 
     def tables(self) -> dict[str, Any]:
         """The broker's tables as plain values."""
-        return self.kind.tables(self.engine.broker, self.label)
+        return self.family.tables(self.engine.broker, self.label)
 
     async def trace(self, id_: Id) -> list[Passage]:
         """The route of a publication; raises `RouteUnknownError`."""
@@ -204,13 +158,13 @@ class BrokerNode:
         """By which it belongs to its cluster; None without certificates."""
         if self._renewals is not None:
             return self._renewals.member.certificate
-        return None if self._parts.member is None else self._parts.member.certificate
+        return None if self._given.member is None else self._given.member.certificate
 
     # What the engine wants done
 
-    def letter(self, effect: Delivery) -> Letter | None:
+    def queued(self, effect: Deliver) -> QueuedDelivery | None:
         """What is to be stored for the client of a delivery."""
-        return self.members.letter(effect, self._parts.now())
+        return self.members.queued(effect, self._given.now())
 
     @property
     def backlog(self) -> int:
@@ -221,19 +175,19 @@ class BrokerNode:
         """Do what follows from a message."""
         self.neighbours.send(effects)
         for effect in effects:
-            if isinstance(effect, Delivery):
+            if isinstance(effect, Deliver):
                 self.counters.events_delivered += 1
-                self.members.delivered(effect, self._parts.now())
-            elif isinstance(effect, scot.Adopted):
+                self.members.delivered(effect, self._given.now())
+            elif isinstance(effect, Adopted):
                 self.members.adopt(effect)
-            elif isinstance(effect, scot.Dismissed):
+            elif isinstance(effect, Dismissed):
                 self.members.dismiss(effect)
                 self._nursery.start_soon(self.members.withdraw, effect.client, None)
-            elif isinstance(effect, scot.Withdrawn):
+            elif isinstance(effect, Withdrawn):
                 self._nursery.start_soon(self.members.withdraw, effect.client, effect.ids)
-            elif (task := self.kind.task(effect)) is not None:
-                self._nursery.start_soon(self._work_out, task)
-            else:
+            elif isinstance(effect, Compute):
+                self._nursery.start_soon(self._work_out, effect.work)
+            elif isinstance(effect, Refuse):
                 self.neighbours.refused(effect)
         outcome, published = told.outcome, None
         if isinstance(told.message, Publish) and outcome is not None and outcome.error is None:
@@ -254,14 +208,14 @@ class BrokerNode:
             cluster=self.cluster,
             software=f"gossamer {self.version}"[:64],
             fingerprint=None if certificate is None else certificate.fingerprint,
-            schema=self.kind.schema,
+            schema=self.family.registered.schema,
         )
 
     def _verify(self, certificate: bytes | None, hello: Hello) -> PeerIdentity:
         if certificate is None or self._descriptors is None:
             return PeerIdentity(hello.key)
         assert self._revocations is not None
-        revoked, now = self._revocations.revoked, self._parts.now()
+        revoked, now = self._revocations.revoked, self._given.now()
         return admit(certificate, hello, self._descriptors, revoked, self.counters, now)
 
     def _on_refused_by(self, error: RefusedByPeer) -> None:
@@ -270,28 +224,28 @@ class BrokerNode:
 
     def _reaches_nobody(self) -> bool:
         """Whether there are to be neighbours, and none is connected."""
-        wanted = bool(self._parts.neighbours) or any(
+        wanted = bool(self._given.neighbours) or any(
             not one.refused for one in self.neighbours.known.values()
         )
         return wanted and len(self.pool) == 0
 
     def _make_services(self) -> None:
-        parts = self._parts
+        given = self._given
         self._revocations: RevocationService | None = None
-        if parts.member is None or self._descriptors is None:
+        if given.member is None or self._descriptors is None:
             return
         self._revocations, self._renewals = make_services(
-            parts.member,
-            parts.writer,
+            given.member,
+            given.writer,
             self._descriptors,
             self._book,
             self.pool,
             self.counters,
             self.standing,
-            draws=parts.draws,
-            now=parts.now,
+            draws=given.draws,
+            now=given.now,
             report_failure=lambda _: None,  # its connection ends, which is news enough
-            install=lambda member: show_certificate(self.transport, parts.present, member),
+            install=lambda member: show_certificate(self.transport, given.present, member),
         )
 
     def _on_up(self, identity: PeerIdentity) -> None:
@@ -318,12 +272,12 @@ class BrokerNode:
     async def _on_frame(self, identity: PeerIdentity, frame: Frame) -> None:
         self.counters.frames_received += 1
         match frame["type"]:
-            case "broker" | "place":
-                await self.neighbours.on_frame(identity, frame)
             case "route wanted" | "route":
                 self._route_service.receive(identity.key, frame)
             case "renewal wanted" | "renewed" if self._renewals is not None:
                 self._renewals.receive(identity.key, frame)
+            case kind if kind == "broker" or kind not in OVERLAY_FRAMES:
+                await self.neighbours.on_frame(identity, frame)
             case _ if self._revocations is not None:
                 self._revocations.receive(identity.key, frame)
 
@@ -331,19 +285,19 @@ class BrokerNode:
 
     async def start(self) -> None:
         """Recall the broker, listen, and start everything."""
-        parts, writer = self._parts, self._parts.writer
-        await writer.run(Store.bind, parts.key, parts.now())
-        self.mail = await writer.run(_mail_id)
-        self._journal = StoredJournal(writer, parts.kind)
-        now = int(parts.now() * MICROSECONDS)
+        given, writer = self._given, self._given.writer
+        await writer.run(Store.bind, given.key, given.now())
+        self.queue_id = await writer.run(_queue_id)
+        self._journal = StoredJournal(writer, given.family)
+        now = int(given.now() * MICROSECONDS)
         recalled = await recall(
             writer,
-            key_text(parts.key),
-            parts.kind,
+            key_text(given.key),
+            given.family,
             now=now,
-            incarnation=max(0, int(parts.now()) - FIRST_INCARNATION),
-            new_index=parts.new_index,
-            large_index=parts.large_index,
+            incarnation=max(0, int(given.now()) - FIRST_INCARNATION),
+            new_index=given.new_index,
+            large_index=given.large_index,
         )
         # Before the first message: what is stored can only be told again after a dump.
         await self._journal.dump(recalled.broker, recalled.now)
@@ -352,31 +306,30 @@ class BrokerNode:
             self._journal,
             self,
             now=recalled.now,
-            congested_queue=parts.kind.congested_queue,
-            room=parts.queue,
+            congested_queue=given.family.congested_queue,
+            room=given.queue,
+            passing=given.family.passing,
         )
-        self.engine.tell(None, parts.kind.restarted())
-        letters = await writer.run(lambda store: store.broker.waiting())
-        for name in self.members.restore(parts.kind.clients(recalled.broker), letters):
+        self.engine.tell(None, given.family.restarted())
+        deliveries = await writer.run(lambda store: store.broker.waiting())
+        for name in self.members.restore(given.family.clients(recalled.broker), deliveries):
             self.engine.tell(client(name), Detach())
         self._nursery.start_soon(self.engine.run)
         self._nursery.start_soon(self.members.run)
-        if isinstance(self.neighbours, ScotNeighbours):
-            self._nursery.start_soon(self.neighbours.report)
-            self._nursery.start_soon(self.neighbours.wait)
+        self._nursery.start_soon(self.neighbours.run)
         await self._connect()
 
     async def _connect(self) -> None:
-        parts = self._parts
-        listening = await self._nursery.start(self.pool.run, parts.listen)
-        self.addresses = tuple(Address(*address) for address in parts.advertise(listening))
+        given = self._given
+        listening = await self._nursery.start(self.pool.run, given.listen)
+        self.addresses = tuple(Address(*address) for address in given.advertise(listening))
         self.transport.me = attrs.evolve(self.transport.me, addresses=self.addresses)
         if self._revocations is not None:
             self._nursery.start_soon(self._revocations.run)
         if self._renewals is not None:
             self._nursery.start_soon(self._renewals.run)
-        for address in parts.neighbours:
-            dialler = Dialler(address, self.pool, self.neighbours, parts.draws)
+        for address in given.neighbours:
+            dialler = Dialler(address, self.pool, self.neighbours, given.draws)
             self._nursery.start_soon(dialler.run)
 
     async def close(self) -> None:
@@ -386,26 +339,16 @@ class BrokerNode:
             await self._journal.dump(self.engine.broker, self.engine.now)
 
 
-def _neighbours_of(kind: Kind, nursery: trio.Nursery, engine: Callable[[], Engine]) -> Neighbours:
-    if isinstance(kind, ScotKind):
-        return ScotNeighbours(nursery, engine, kind)
-    if kind.schema == GRAPH_BROKERS:
-        from gossamer.node.broker.links.graph import GraphNeighbours
-
-        return GraphNeighbours(nursery, engine)
-    return Neighbours(nursery, engine)
-
-
-def _mail_id(store: Store) -> str:
-    kept = store.get_meta(_MAIL)
+def _queue_id(store: Store) -> str:
+    kept = store.get_meta(_QUEUE)
     if kept is None:
         kept = secrets.token_hex(8).encode()
-        store.set_meta(_MAIL, kept)
+        store.set_meta(_QUEUE, kept)
     return kept.decode()
 
 
 @asynccontextmanager
-async def run_broker(parts: BrokerParts) -> AsyncIterator[BrokerNode]:
+async def run_broker(given: BrokerDependencies) -> AsyncIterator[BrokerNode]:
     """A running broker; leaving, cancelled or not, stops it within two seconds.
 
     Raises:
@@ -415,7 +358,7 @@ async def run_broker(parts: BrokerParts) -> AsyncIterator[BrokerNode]:
     """
     with unwrapped():
         async with trio.open_nursery() as nursery:
-            node = BrokerNode(parts, nursery)
+            node = BrokerNode(given, nursery)
             await node.start()
             try:
                 yield node

@@ -20,17 +20,19 @@ import cbor2
 import trio
 from attrs import define, field
 
-from gossamer.node.broker.families.kinds import Standing
-from gossamer.node.broker.machine.engine import Delivery, Engine, Outcome
+from gossamer.node.broker.contract.host import ClientFilters
+from gossamer.node.broker.engine.engine import Engine, Outcome
 from gossamer.node.errors import ClientRequestError, StoreError
 from gossamer.node.monitoring.logs import log
 from gossamer.node.store import Store
-from gossamer.node.store.broker import Letter
+from gossamer.node.store.broker import QueuedDelivery
 from gossamer.node.store.writer import StoreWriter
-from gossamer.protocol.brokers.core.identifiers import NAMELESS
+from gossamer.protocol.brokers.core.effects import Adopted, Deliver, Dismissed
+from gossamer.protocol.brokers.core.identifiers import NAMELESS, Id, client
 from gossamer.protocol.brokers.core.messages import (
     Advertise,
     Attach,
+    ClientAcknowledge,
     Detach,
     FromClient,
     Subscribe,
@@ -38,13 +40,10 @@ from gossamer.protocol.brokers.core.messages import (
     Unsubscribe,
 )
 from gossamer.protocol.brokers.core.plain import plain_values
-from gossamer.protocol.brokers.scot.memory import effects as scot
-from gossamer.protocol.brokers.scot.memory.messages import Took
-from gossamer.protocol.brokers.tree import Id, client
 from gossamer.protocol.content.filters import Filter
 
-# Letters kept for one client; the oldest make room.
-MOST_LETTERS: Final = 100_000
+# Deliveries kept for one client; the oldest make room.
+MOST_DELIVERIES: Final = 100_000
 # How often clients are looked for that have been away for too long.
 PRUNE_S: Final = 60.0
 
@@ -52,8 +51,8 @@ PRUNE_S: Final = 60.0
 class Taker(Protocol):
     """Where the deliveries of a client without a name go."""
 
-    def offer(self, letter: bytes) -> None:
-        """Take what is in a letter, or lose it."""
+    def offer(self, delivery: bytes) -> None:
+        """Take what is in a delivery, or lose it."""
         ...
 
 
@@ -67,7 +66,7 @@ class Member:
         asides: connections that ask for it besides.
         absent_since: trio's time when its connection ended, or when the node started.
         subscriptions, advertisements: what it asks for and announces, by its labels.
-        letters: that wait for it on the disk.
+        deliveries: that wait for it on the disk.
         grown: set when there are more.
         taker: takes deliveries at once, for a client without a name.
         home: where the broker is that it is a client of, while that is dead.
@@ -80,7 +79,7 @@ class Member:
     asides: int = 0
     subscriptions: dict[str, Filter] = field(factory=dict)
     advertisements: dict[str, Filter] = field(factory=dict)
-    letters: int = 0
+    deliveries: int = 0
     grown: trio.Event = field(factory=trio.Event)
     taker: Taker | None = None
     home: str = ""
@@ -111,7 +110,7 @@ class Members:
         """No clients so far.
 
         Args:
-            writer: of letters.
+            writer: of deliveries.
             engine: of the broker.
             retention_s: how long a client with a name may be away.
             keeps: whether the broker is told what they have taken.
@@ -126,16 +125,16 @@ class Members:
         return len(self._members)
 
     @property
-    def letters(self) -> int:
-        """Letters that wait, for all of them."""
-        return sum(member.letters for member in self._members.values())
+    def deliveries(self) -> int:
+        """Deliveries that wait, for all of them."""
+        return sum(member.deliveries for member in self._members.values())
 
-    def restore(self, clients: Iterable[Standing], letters: Mapping[str, int]) -> list[str]:
+    def restore(self, clients: Iterable[ClientFilters], deliveries: Mapping[str, int]) -> list[str]:
         """Take up the clients that a broker remembers; returns those that are to be detached.
 
         Args:
             clients: of the broker, which was recalled.
-            letters: how many wait, by client.
+            deliveries: how many wait, by client.
         """
         gone = []
         for one in clients:
@@ -143,7 +142,7 @@ class Members:
                 gone.append(one.client)
                 continue
             member = self._members[one.client] = Member(one.client, trio.current_time())
-            member.letters = letters.get(one.client, 0)
+            member.deliveries = deliveries.get(one.client, 0)
             member.subscriptions = dict(one.subscriptions)
             member.advertisements = dict(one.advertisements)
             member.home = one.home
@@ -229,7 +228,7 @@ class Members:
         """Take back all that a client asked for, and keep nothing for it."""
         await self.ask(member, Detach(), member.forget)
         await self._writer.run(lambda store: store.broker.acknowledge(member.name, _ALL))
-        member.letters = 0
+        member.deliveries = 0
         if member.present or member.asides:
             await self.ask(member, Attach())
         else:
@@ -252,49 +251,49 @@ class Members:
         """Hand the broker messages of a client in their order, and tell what came of each."""
         return await self._engine().ask(client(member.name), messages)
 
-    # Letters
+    # Deliveries
 
-    def letter(self, effect: Delivery, now: float) -> Letter | None:
+    def queued(self, effect: Deliver, now: float) -> QueuedDelivery | None:
         """What is to be stored of a delivery, None for a client without a name."""
         member = self._members.get(effect.client)
         if member is None or member.nameless:
             return None
-        return Letter(effect.client, letter_of(effect, now))
+        return QueuedDelivery(effect.client, delivery_bytes(effect, now))
 
-    def delivered(self, effect: Delivery, now: float) -> None:
+    def delivered(self, effect: Deliver, now: float) -> None:
         """A delivery is stored, where anything is to be stored of it."""
         member = self._members.get(effect.client)
         if member is None:
             return
         if member.taker is not None:
-            member.taker.offer(letter_of(effect, now))
+            member.taker.offer(delivery_bytes(effect, now))
         elif not member.nameless:
-            member.letters += 1
+            member.deliveries += 1
             member.grown.set()
 
-    async def read(self, member: Member, after: int, most: int) -> list[Letter]:
-        """The next letters of a client after a position."""
-        return await self._writer.run(lambda store: store.broker.mail(member.name, after, most))
+    async def read(self, member: Member, after: int, most: int) -> list[QueuedDelivery]:
+        """The next deliveries of a client after a position."""
+        return await self._writer.run(lambda store: store.broker.queued(member.name, after, most))
 
     async def acknowledge(self, member: Member, position: int) -> None:
-        """A client has its letters up to a position."""
+        """A client has its deliveries up to a position."""
 
         def drop(store: Store) -> None:
             if self._keeps:
-                self._tell_taken(member, store.broker.mail_until(member.name, position))
+                self._tell_taken(member, store.broker.queued_until(member.name, position))
             number = store.broker.acknowledge(member.name, position)
-            member.letters = max(0, member.letters - number)
+            member.deliveries = max(0, member.deliveries - number)
 
         await self._writer.write(drop)
 
-    def _tell_taken(self, member: Member, letters: Iterable[Letter]) -> None:
-        ids = tuple(Id(*_id_of(one)) for one in letters)
+    def _tell_taken(self, member: Member, deliveries: Iterable[QueuedDelivery]) -> None:
+        ids = tuple(Id(*_id_of(one)) for one in deliveries)
         if ids:
-            self._engine().tell(client(member.name), Took(ids))
+            self._engine().tell(client(member.name), ClientAcknowledge(ids))
 
     # Clients of other brokers, which are dead
 
-    def adopt(self, effect: scot.Adopted) -> None:
+    def adopt(self, effect: Adopted) -> None:
         """A client of a dead broker is here, until that is back."""
         member = self._members.get(effect.client)
         if member is not None:
@@ -302,7 +301,7 @@ class Members:
             member.subscriptions.update(effect.subscriptions)
             log.info("client is taken over", name=member.name, broker=effect.home)
 
-    def dismiss(self, effect: scot.Dismissed) -> None:
+    def dismiss(self, effect: Dismissed) -> None:
         """The broker of a client is back, and has all that was for it here."""
         member = self._members.pop(effect.client, None)
         if member is not None:
@@ -314,18 +313,18 @@ class Members:
         wanted = None if ids is None else {tuple(id_) for id_ in ids}
 
         def discard(store: Store) -> int:
-            letters = store.broker.mail(client_name, 0, MOST_LETTERS)
+            deliveries = store.broker.queued(client_name, 0, MOST_DELIVERIES)
             return store.broker.discard(
-                one.position for one in letters if wanted is None or _id_of(one) in wanted
+                one.position for one in deliveries if wanted is None or _id_of(one) in wanted
             )
 
         number = await self._writer.run(discard)
         member = self._members.get(client_name)
         if member is not None:
-            member.letters = max(0, member.letters - number)
+            member.deliveries = max(0, member.deliveries - number)
 
     async def run(self) -> None:
-        """Forget who was away for too long, and the oldest letters of who lets them pile up."""
+        """Forget who was away for too long, and the oldest deliveries of who lets them pile up."""
         while True:
             await trio.sleep(PRUNE_S)
             now = trio.current_time()
@@ -334,17 +333,17 @@ class Members:
                     away = not (member.present or member.asides)
                     if away and now - member.absent_since > self._retention_s:
                         await self.forget(member)
-                    elif member.letters > MOST_LETTERS:
+                    elif member.deliveries > MOST_DELIVERIES:
                         await self._make_room(member)
             except StoreError as error:
-                log.warning("letters of clients cannot be dropped", cause=str(error))
+                log.warning("deliveries of clients cannot be dropped", cause=str(error))
 
     async def _make_room(self, member: Member) -> None:
-        number = member.letters - MOST_LETTERS
+        number = member.deliveries - MOST_DELIVERIES
         if self._keeps:
             self._tell_taken(member, await self.read(member, 0, number))
         lost = await self._writer.run(lambda store: store.broker.drop_oldest(member.name, number))
-        member.letters -= lost
+        member.deliveries -= lost
         log.warning("a client takes too little: the oldest are lost", name=member.name, lost=lost)
 
 
@@ -354,8 +353,8 @@ def _check_name(name: str) -> None:
         raise ClientRequestError(f"{reason}, not {name!r}")
 
 
-def _id_of(letter: Letter) -> tuple[str, int]:
-    broker, number = cbor2.loads(letter.body)[0]
+def _id_of(delivery: QueuedDelivery) -> tuple[str, int]:
+    broker, number = cbor2.loads(delivery.body)[0]
     return broker, number
 
 
@@ -370,14 +369,14 @@ def _let_go(held: dict[str, Filter], label: str) -> None:
 _ALL: Final = (1 << 63) - 1
 
 
-def letter_of(effect: Delivery, now: float) -> bytes:
+def delivery_bytes(effect: Deliver, now: float) -> bytes:
     """What a client gets of a delivery.
 
     Args:
         effect: the delivery.
         now: Unix seconds.
     """
-    publication = effect.notification if isinstance(effect, scot.Deliver) else effect.publication
+    publication = effect.publication
     return cbor2.dumps(
         [list(publication.id), plain_values(publication.values), now, list(effect.labels)]
     )

@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager, nullcontext
 
 import attrs
 
-from gossamer.node.broker.assembly import BrokerNode, BrokerParts, run_broker
-from gossamer.node.broker.families.kinds import Kind, TreeKind
-from gossamer.node.broker.families.scot import ScotKind
-from gossamer.node.config.broker import GRAPH, SCOT
+from gossamer.node.broker.assembly import BrokerNode, run_broker
+from gossamer.node.broker.contract.host import FamilyHost
+from gossamer.node.broker.dependencies import BrokerDependencies
+from gossamer.node.config.families import family_named
 from gossamer.node.config.node import NodeConfig
 from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.peer.peer import (
@@ -55,25 +55,19 @@ async def open_broker(
     with unwrapped():
         async with nullcontext(state) if state is not None else open_state(config) as writer:
             key = await plain_key(writer) if member is None else member.identity.key
-            async with run_broker(_parts(config, member, key, writer)) as node:
+            async with run_broker(_dependencies(config, member, key, writer)) as node:
                 yield node
 
 
-def kind_of(config: NodeConfig) -> Kind:
-    """The kind of broker that is configured, with its settings; raises `ConfigError`."""
-    if config.broker.overlay == SCOT:
-        return ScotKind(config.scot.position(), config.scot.settings(), config.scot.overlay)
-    if config.broker.overlay == GRAPH:
-        # What only these brokers need takes memory that others do without.
-        from gossamer.node.broker.families.graph import GraphKind
-
-        return GraphKind(config.graph.settings(config.broker.retained_publications))
-    return TreeKind(config.broker.settings())
+def family_of(config: NodeConfig) -> FamilyHost:
+    """The family of the broker that is configured, with its settings; raises `ConfigError`."""
+    found: FamilyHost = family_named(config.broker.overlay).host_of(config)
+    return found
 
 
-def _parts(
+def _dependencies(
     config: NodeConfig, member: Membership | None, key: int, writer: StoreWriter
-) -> BrokerParts:
+) -> BrokerDependencies:
     limits = config.limits_as(Limits)
     if "stall_seconds" not in config.limits:
         limits = attrs.evolve(limits, stall_seconds=STALL_S)
@@ -85,12 +79,12 @@ def _parts(
 
     from gossamer.command.main import installed_version
 
-    return BrokerParts(
+    return BrokerDependencies(
         key=key,
         name=config.identity.name or ("" if member is None else member.certificate.name),
         cluster=PLAIN_CLUSTER if member is None else member.authority.cluster,
         version=installed_version(),
-        kind=kind_of(config),
+        family=family_of(config),
         new_index=config.broker.new_index(),
         large_index=config.broker.large_index(),
         neighbours=[Address(host, port) for host, port in config.broker.endpoints],

@@ -9,7 +9,7 @@ import trio
 from attrs import frozen
 
 from gossamer.node.broker.assembly import BrokerNode
-from gossamer.node.broker.families.kinds import Kind, Machine
+from gossamer.node.broker.contract.host import FamilyHost, HostedBroker
 from gossamer.node.broker.links.links import Neighbour
 from gossamer.node.monitoring.metrics import Gauges, exposed
 from gossamer.node.page.snapshot import PeerView, Queues, Rates, Snapshot
@@ -23,14 +23,14 @@ class BrokerNumbers:
     """What is read from a broker when somebody asks.
 
     Attributes:
-        kind: of the broker.
+        family: of the broker.
         broker: the broker.
         waiting: messages that wait for it.
         backlog: frames in the longest queue to a neighbour.
     """
 
-    kind: Kind
-    broker: Machine
+    family: FamilyHost
+    broker: HostedBroker
     waiting: int
     backlog: int
 
@@ -38,14 +38,14 @@ class BrokerNumbers:
         """The families of metrics, as prometheus_client asks for them."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-        for field, (label, text) in self.kind.counted.items():
+        for field, (label, text) in self.family.counted.items():
             value: Any = getattr(self.broker.counters, field)
             name = f"gossamer_broker_{field}"
             family = CounterMetricFamily(name, text, labels=[label] if label else [])
             for key, number in value.items() if label else [("", value)]:
                 family.add_metric([str(key)] if label else [], number)
             yield family
-        sizes = self.kind.sizes(self.broker)
+        sizes = self.family.sizes(self.broker)
         gauges = {f"table_{name}": found for name, found in sizes.items()}
         gauges["input_queue"] = (self.waiting, "Messages that wait for the broker.")
         gauges["output_queue"] = (self.backlog, "Frames in the longest queue to a neighbour.")
@@ -56,7 +56,7 @@ class BrokerNumbers:
 def broker_metrics_text(node: BrokerNode, gauges: Gauges) -> bytes:
     """All metrics of a broker in Prometheus' text format, those of every node included."""
     engine = node.engine
-    numbers = BrokerNumbers(node.kind, engine.broker, engine.waiting, node.backlog)
+    numbers = BrokerNumbers(node.family, engine.broker, engine.waiting, node.backlog)
     return exposed(node.counters, gauges, node.version, numbers)
 
 
@@ -66,7 +66,7 @@ def broker_gauges(node: BrokerNode, clients: int) -> Gauges:
     counters.bytes_received, counters.bytes_sent = traffic.taken, traffic.written
     counters.reads_paused = traffic.throttled
     counters.dials, counters.dials_failed = node.pool.dials, node.pool.dials_failed
-    sizes = node.kind.sizes(node.engine.broker)
+    sizes = node.family.sizes(node.engine.broker)
     subscriptions = sizes["subscriptions"][0]
     certificate = node.certificate
     return Gauges(
@@ -79,7 +79,7 @@ def broker_gauges(node: BrokerNode, clients: int) -> Gauges:
         queued_bytes=_queued_bytes(node),
         queued_frames=sum(len(one.waiting) for one in node.neighbours.known.values()),
         overloading=0,
-        stored_events=node.members.letters,
+        stored_events=node.members.deliveries,
         load=0.0,
         position=0.0,
         certificate_expires_s=None if certificate is None else certificate.not_after,

@@ -25,11 +25,11 @@ ANYTHING: Final = ""
 class BrokerServer(LocalService):
     """Serves the clients of a broker; made by `open_broker_server`."""
 
-    def __init__(self, door: Door, services: BrokerServices, key: str, mail: str) -> None:
+    def __init__(self, door: Door, services: BrokerServices, key: str, queue_id: str) -> None:
         super().__init__(door, services)
         self._services: BrokerServices = services
         self._key = key
-        self._mail = mail
+        self._queue = queue_id
         schema = services.content.schema
         self._schema = ANYTHING if schema is None else schema_to_wire(schema)
 
@@ -46,9 +46,9 @@ class BrokerServer(LocalService):
         except ProtocolError as error:
             raise PeerRefused(str(error), Cause.REFUSED) from None
         try:
-            if not (member.nameless or aside) and frame.get("history") == self._mail:
+            if not (member.nameless or aside) and frame.get("history") == self._queue:
                 await members.acknowledge(member, frame.get("acknowledged", 0))
-            fields = {} if member.nameless else {"history": self._mail}
+            fields = {} if member.nameless else {"history": self._queue}
             await self._send_attached(
                 stream, role=BROKER, peer=self._key, schema=self._schema, **fields
             )
@@ -60,7 +60,7 @@ class BrokerServer(LocalService):
 
 @asynccontextmanager
 async def open_broker_server(
-    address: LocalAddress, services: BrokerServices, key: str, mail: str
+    address: LocalAddress, services: BrokerServices, key: str, queue_id: str
 ) -> AsyncIterator[BrokerServer]:
     """Serve clients at ``address`` while the context is open.
 
@@ -68,7 +68,7 @@ async def open_broker_server(
         address: where.
         services: what they are given.
         key: of the broker, as text.
-        mail: id of the file in which letters are kept.
+        queue_id: id of the file in which deliveries are kept.
 
     Raises:
         ListenFailed: the socket cannot be opened.
@@ -76,7 +76,7 @@ async def open_broker_server(
     door = open_door(address)
     try:
         async with trio.open_nursery() as nursery:
-            server = BrokerServer(door, services, key, mail)
+            server = BrokerServer(door, services, key, queue_id)
             nursery.start_soon(trio.serve_listeners, server.serve, [door.listener])
             yield server
             nursery.cancel_scope.cancel()

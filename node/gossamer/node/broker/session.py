@@ -14,25 +14,25 @@ import trio
 from attrs import frozen
 
 from gossamer.node.broker.content import Content, check_label
-from gossamer.node.broker.families.tables import id_text
+from gossamer.node.broker.contract.tables import id_text
 from gossamer.node.broker.links.routes import Passage
 from gossamer.node.broker.members import Member, Members
 from gossamer.node.errors import BadFrame, ClientRequestError
 from gossamer.node.local.frames import NEW
 from gossamer.node.local.requests import GONE, Requests
 from gossamer.node.local.services import REFUSALS, NodeServices
-from gossamer.node.store.broker import Letter
+from gossamer.node.store.broker import QueuedDelivery
 from gossamer.node.transport.base.base import Cause, Farewell
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.connection import Connection
+from gossamer.protocol.brokers.core.identifiers import Id
 from gossamer.protocol.brokers.core.messages import Publish
-from gossamer.protocol.brokers.tree import Id
 from gossamer.protocol.content.filters import Filter, Publication
 from gossamer.protocol.kernel.errors import CapacityError
 
-# Letters read from the disk at a time.
-LETTERS: Final = 64
+# Deliveries read from the disk at a time.
+DELIVERIES: Final = 64
 
 
 @frozen(kw_only=True)
@@ -82,7 +82,7 @@ class BrokerSession(Requests):
             member.dismiss = partial(self._connection.start_closing, Cause.REFUSED)
         async with trio.open_nursery() as nursery:
             if not (member.nameless or aside):
-                nursery.start_soon(self._send_letters)
+                nursery.start_soon(self._send_deliveries)
             farewell = await self._connection.run(self._take)
             nursery.cancel_scope.cancel()
         return farewell
@@ -162,10 +162,10 @@ class BrokerSession(Requests):
 
     # Deliveries to a client without a name: what it does not take in time is lost, and so is it.
 
-    def offer(self, letter: bytes) -> None:
+    def offer(self, delivery: bytes) -> None:
         """Send a delivery at once, or end the connection."""
         try:
-            taken = self._connection.try_send(event_of(letter, 0))
+            taken = self._connection.try_send(event_of(delivery, 0))
         except GONE:
             return
         if taken:
@@ -175,24 +175,24 @@ class BrokerSession(Requests):
 
     # Deliveries to a client with a name: in order, a window ahead of its answers.
 
-    async def _send_letters(self) -> None:
+    async def _send_deliveries(self) -> None:
         member, position = self._member, 0
         with suppress(*GONE):
             while True:
                 member.grown = grown = trio.Event()
-                letters = await self._services.members.read(member, position, LETTERS)
-                for letter in letters:
-                    await self._send_letter(letter)
-                    position = letter.position
-                if not letters:
+                deliveries = await self._services.members.read(member, position, DELIVERIES)
+                for delivery in deliveries:
+                    await self._send_delivery(delivery)
+                    position = delivery.position
+                if not deliveries:
                     await grown.wait()
 
-    async def _send_letter(self, letter: Letter) -> None:
+    async def _send_delivery(self, delivery: QueuedDelivery) -> None:
         while len(self._unacknowledged) >= self._services.limits.window:
             self._room = trio.Event()
             await self._room.wait()
-        self._unacknowledged.append(letter.position)
-        await self._connection.send(event_of(letter.body, letter.position))
+        self._unacknowledged.append(delivery.position)
+        await self._connection.send(event_of(delivery.body, delivery.position))
         self._services.counts.events_sent += 1
 
     async def _acknowledge(self, position: int) -> None:
@@ -205,9 +205,9 @@ class BrokerSession(Requests):
         self._room.set()
 
 
-def event_of(letter: bytes, position: int) -> bytes:
-    """A letter as the frame that its client gets."""
-    (broker, number), values, at, labels = cbor2.loads(letter)
+def event_of(delivery: bytes, position: int) -> bytes:
+    """A delivery as the frame that its client gets."""
+    (broker, number), values, at, labels = cbor2.loads(delivery)
     return encode_frame(
         "event",
         position=position,

@@ -15,7 +15,8 @@ from typing import Annotated, Any, Final
 import typer
 
 from gossamer.command.paths import local_path
-from gossamer.node.cli.starting import EDGE, NEIGHBOUR, OPTIONS, list_changes, run_peers
+from gossamer.node.cli.starting import EDGE, NEIGHBOUR, list_changes, run_options, run_peers
+from gossamer.node.config.families import family_names
 
 SETTINGS: Final[dict[str, Any]] = {
     "add_completion": False,
@@ -209,7 +210,9 @@ def run(
     covering: Annotated[
         str | None, typer.Option(help="off, lazy, active, packed, selective or incremental.")
     ] = None,
-    overlay: Annotated[str | None, typer.Option(help="Of brokers: tree, scot or graph.")] = None,
+    overlay: Annotated[
+        str | None, typer.Option(help=f"The family of a broker: {', '.join(family_names())}.")
+    ] = None,
     region: Annotated[str | None, typer.Option(help="In a SCOT: of this broker.")] = None,
     cluster: Annotated[int | None, typer.Option(help="In a SCOT: of this broker.")] = None,
     clusters: Annotated[int | None, typer.Option(help="In a SCOT: how many there are.")] = None,
@@ -228,8 +231,9 @@ def run(
         "--cluster": cluster,
         "--clusters": clusters,
     }
+    options = run_options()
     given = [*(changes or ()), *lists]
-    given += [f"{OPTIONS[name]}{value}" for name, value in single.items() if value is not None]
+    given += [f"{options[name]}{value}" for name, value in single.items() if value is not None]
     raise SystemExit(run_peers(folders or (), given))
 
 

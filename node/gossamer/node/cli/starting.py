@@ -8,23 +8,33 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from gossamer.command.paths import local_path
 
 NEIGHBOUR, EDGE = "--neighbour", "--edge"
-# Options of `run`, and the change of a setting that they begin.
-OPTIONS = {
+# Options of `run` that all nodes have, and the change of a setting that they begin.
+_OPTIONS = {
     "--set": "",
     "--role": "node.role=",
     "--covering": "broker.covering=",
     "--overlay": "broker.overlay=",
-    "--region": "scot.region=",
-    "--cluster": "scot.cluster=",
-    "--clusters": "scot.clusters=",
-    EDGE: "scot.edges=",
     NEIGHBOUR: "broker.neighbours=",
 }
+
+
+@cache
+def run_options() -> Mapping[str, str]:
+    """The options of `run`, those of families of brokers included."""
+    from gossamer.node.config.families import families
+
+    own = {
+        option: f"{family.name}.{setting}="
+        for family in families()
+        for option, setting in family.options.items()
+    }
+    return {**_OPTIONS, **own}
 
 
 def app(args: Sequence[str], prog_name: str) -> None:
@@ -42,20 +52,21 @@ def read_plain_run(args: Sequence[str]) -> tuple[list[Path], list[str]] | None:
     """Folders and changed settings of a `run`; None for whatever takes a closer look."""
     if not args or args[0] != "run":
         return None
+    options = run_options()
     folders: list[Path] = []
     changes: list[str] = []
     several: dict[str, list[str]] = {NEIGHBOUR: [], EDGE: []}
     rest: Iterator[str] = iter(args[1:])
     for argument in rest:
         name, equals, value = argument.partition("=")
-        if name in OPTIONS:
+        if name in options:
             given = value if equals else next(rest, None)
             if given is None:
                 return None
             if name in several:
                 several[name].append(given)
             else:
-                changes.append(OPTIONS[name] + given)
+                changes.append(options[name] + given)
         elif argument.startswith("-"):
             return None
         else:
@@ -65,7 +76,8 @@ def read_plain_run(args: Sequence[str]) -> tuple[list[Path], list[str]] | None:
 
 def list_changes(given: Mapping[str, Sequence[str]]) -> list[str]:
     """The changes of settings that options make which may be given several times."""
-    return [OPTIONS[name] + json.dumps(list(values)) for name, values in given.items() if values]
+    options = run_options()
+    return [options[name] + json.dumps(list(values)) for name, values in given.items() if values]
 
 
 def run_peers(folders: Sequence[Path], changes: Sequence[str] | None) -> int:

@@ -8,23 +8,17 @@ import attrs
 
 from gossamer.node.config import checks
 from gossamer.node.config.checks import DEFAULT_PORT, parse_address
+from gossamer.node.config.families import family_names
 from gossamer.protocol.kernel.errors import ConfigError
 
 if TYPE_CHECKING:
     from gossamer.protocol.brokers.core.index import FilterIndex, NewIndex
-    from gossamer.protocol.brokers.tree import BrokerSettings
 
 PEER, BROKER = "peer", "broker"
-# What brokers say where peers tell the schema of their events: neither takes the other for its own.
-BROKERS: Final = "that of brokers, version 1"
-SCOT_BROKERS: Final = "that of SCOT brokers, version 1"
-GRAPH_BROKERS: Final = "that of graph brokers, version 1"
-TREE, SCOT, GRAPH = "tree", "scot", "graph"
 # Those of `protocol.brokers.tree.memory.settings`, which a node that is no broker does not load.
 COVERINGS: Final = ("off", "lazy", "active", "packed", "selective", "incremental")
 AUTO, INTERPRETED, COMPILED = "auto", "interpreted", "compiled"
 ANY, CLUSTER = "any", "cluster"
-_MICROSECONDS: Final = 1_000_000
 
 
 @attrs.frozen(kw_only=True)
@@ -44,9 +38,8 @@ class BrokerSection:
     """How a broker behaves; brokers of one overlay may be set differently.
 
     Attributes:
-        overlay: "tree" for brokers that form a tree, "scot" for a structured cyclic overlay, of
-            which the section `[scot]` tells more, "graph" for any graph of brokers, on which
-            publications go by trees that are made for them (section `[graph]`).
+        overlay: the family of the brokers, `config.families`; its settings are in the section of
+            that name, if there is one.
         neighbours: brokers to connect to. It is enough that one end of a link names the other.
         covering: as of `protocol.brokers.tree.memory.settings`; incremental, the one made against
             bursts. A broker that has tables keeps the covering with which they were made.
@@ -65,7 +58,7 @@ class BrokerSection:
     """
 
     SECTION: ClassVar = "broker"
-    overlay: str = attrs.field(default=TREE, validator=checks.one_of((TREE, SCOT, GRAPH)))
+    overlay: str = attrs.field(default=family_names()[0], validator=checks.one_of(family_names()))
     neighbours: tuple[str, ...] = attrs.field(
         default=(), converter=checks.to_tuple, validator=checks.each(checks.address(lowest_port=1))
     )
@@ -90,19 +83,6 @@ class BrokerSection:
     def endpoints(self) -> tuple[tuple[str, int], ...]:
         """`neighbours` as hosts and ports."""
         return tuple(parse_address(text, DEFAULT_PORT) for text in self.neighbours)
-
-    def settings(self) -> BrokerSettings:
-        """What the broker is told."""
-        from gossamer.protocol.brokers.tree import BrokerSettings
-
-        return BrokerSettings(
-            covering=self.covering,
-            retained_publications=self.retained_publications,
-            congested_queue=self.congested_queue,
-            drop_unpaid=self.drop_unpaid,
-            statistics_window=int(self.statistics_window_s * _MICROSECONDS),
-            statistics_entries=self.statistics_entries,
-        )
 
     def new_index(self) -> NewIndex:
         """What makes an empty index for a broker that has not many subscriptions."""

@@ -18,6 +18,7 @@ import attrs
 
 from gossamer.node.config.node import (
     DECIDED_ELSEWHERE,
+    FAMILY_SECTIONS,
     PRESETS,
     PROTOCOL_SETTINGS,
     SECTIONS,
@@ -39,13 +40,14 @@ MAX_FILE_BYTES: Final = 1 << 20
 COMMAND_LINE: Final = "the command line"
 ATTRIBUTES, LIMITS, PROTOCOL = "attributes", "limits", "protocol"
 _FOLDER: Final = "identity.folder"
+_SECTIONS: Final = (*SECTIONS, *FAMILY_SECTIONS)
 _NO_FLAGS: Final[Mapping[str, object]] = MappingProxyType({})
 
 
 def _defaults() -> dict[str, object]:
     """Every setting with a fixed name, by its dotted name; None where the protocol decides."""
     found: dict[str, object] = {"preset": "lan"}
-    for section in SECTIONS:
+    for section in _SECTIONS:
         for field in attrs.fields(section):
             if field.name != "settings":
                 found[f"{section.SECTION}.{field.name}"] = field.default
@@ -120,8 +122,8 @@ class LoadedConfig:
     def _values(self, limits: Callable[..., Any] | None) -> dict[str, object]:
         config = self.config
         values: dict[str, object] = {"preset": config.preset}
-        for section in SECTIONS:
-            part = getattr(config, section.SECTION)
+        for section in _SECTIONS:
+            part = config.section(section.SECTION)
             for field in attrs.fields(section):
                 if field.name != "settings":
                     values[f"{section.SECTION}.{field.name}"] = getattr(part, field.name)
@@ -225,7 +227,7 @@ def _layered(given: Iterable[_Given]) -> tuple[dict[str, object], dict[str, Orig
 
 
 def _build(values: Mapping[str, object], origins: Mapping[str, Origin]) -> NodeConfig:
-    sections: dict[str, dict[str, object]] = {section.SECTION: {} for section in SECTIONS}
+    sections: dict[str, dict[str, object]] = {section.SECTION: {} for section in _SECTIONS}
     extra: dict[str, dict[str, object]] = {PROTOCOL: {}, LIMITS: {}}
     for name, value in values.items():
         section, dot, key = name.partition(".")
@@ -237,6 +239,9 @@ def _build(values: Mapping[str, object], origins: Mapping[str, Origin]) -> NodeC
     try:
         parts: dict[str, Any] = {
             section.SECTION: section(**sections[section.SECTION]) for section in SECTIONS
+        }
+        parts["families"] = {
+            section.SECTION: section(**sections[section.SECTION]) for section in FAMILY_SECTIONS
         }
         if "preset" in values:
             parts["preset"] = values["preset"]
@@ -302,7 +307,7 @@ def _from_flags(flags: Mapping[str, object]) -> Iterator[_Given]:
 
 
 def _table_names() -> tuple[str, ...]:
-    return (*(section.SECTION for section in SECTIONS), LIMITS, ATTRIBUTES)
+    return (*(section.SECTION for section in _SECTIONS), LIMITS, ATTRIBUTES)
 
 
 def _check_name(place: str, name: str, value: object) -> None:

@@ -27,8 +27,7 @@ from gossamer.node.config.checks import (
     parse_address,
 )
 from gossamer.node.config.delivery import DECIDED_BY_DELIVERY, Delivery
-from gossamer.node.config.graph import GraphSection
-from gossamer.node.config.scot import ScotSection
+from gossamer.node.config.families import families
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.protocol.peer.settings import config as protocol_config
@@ -305,9 +304,15 @@ SECTIONS: Final[tuple[type[Any], ...]] = (
     Logging,
     Node,
     BrokerSection,
-    ScotSection,
-    GraphSection,
 )
+# Those of the families of brokers, of which each broker uses one.
+FAMILY_SECTIONS: Final[tuple[type[Any], ...]] = tuple(
+    one.section for one in families() if one.section is not None
+)
+
+
+def _default_families() -> dict[str, Any]:
+    return {section.SECTION: section() for section in FAMILY_SECTIONS}
 
 
 @attrs.frozen(kw_only=True)
@@ -316,6 +321,7 @@ class NodeConfig:
 
     Attributes:
         preset: the one that the defaults come from.
+        families: settings of the families of brokers, by name.
         schema: what events are made of; None takes the cluster's, kept in the identity folder.
         limits: fields of the transport's limits that differ from their defaults; checked by
             `limits_as`, since this layer does not know them.
@@ -332,8 +338,7 @@ class NodeConfig:
     logging: Logging = attrs.field(factory=Logging)
     node: Node = attrs.field(factory=Node)
     broker: BrokerSection = attrs.field(factory=BrokerSection)
-    scot: ScotSection = attrs.field(factory=ScotSection)
-    graph: GraphSection = attrs.field(factory=GraphSection)
+    families: Mapping[str, Any] = attrs.field(factory=_default_families)
     schema: Schema | None = None
     limits: Mapping[str, object] = attrs.field(factory=dict, converter=checks.to_mapping)
 
@@ -341,6 +346,10 @@ class NodeConfig:
         if not isinstance(self.preset, str) or self.preset not in PRESETS:
             raise ConfigError("preset", self.preset, nearest(str(self.preset), PRESETS))
         self.protocol.settings_for(1 if self.schema is None else len(self.schema), self.delivery)
+
+    def section(self, name: str) -> Any:
+        """The section of that name, which is that of a family if it is no other's."""
+        return self.families[name] if name in self.families else getattr(self, name)
 
     def settings(self, schema: Schema) -> Settings:
         """The protocol's settings for a cluster with this schema; see `Protocol.settings_for`."""

@@ -241,7 +241,7 @@ class LocalClient:
         return await self._json("snapshot")
 
     async def tables(self) -> dict[str, Any]:
-        """The tables of a broker; see `gossamer.node.broker.families.tables`.
+        """The tables of a broker; see `gossamer.node.broker.contract.tables`.
 
         Raises:
             RefusedByNodeError: the node is none.

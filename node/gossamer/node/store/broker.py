@@ -13,13 +13,13 @@ _ROWS = 1000
 
 
 @frozen
-class Letter:
+class QueuedDelivery:
     """A publication for a client.
 
     Attributes:
         client: name of the client.
         body: what it gets.
-        position: among all letters; grows, and is never given twice. 0 before it is kept.
+        position: among all deliveries; grows, and is never given twice. 0 before it is kept.
     """
 
     client: str
@@ -64,15 +64,15 @@ class BrokerState:
             for entry in entries:
                 self._database.execute("INSERT INTO broker_log (entry) VALUES (?)", (entry,))
 
-    def post(self, letters: Sequence[Letter]) -> None:
-        """Keep letters until their clients have them."""
+    def enqueue(self, deliveries: Sequence[QueuedDelivery]) -> None:
+        """Keep deliveries until their clients have them."""
         with self._database.transaction():
-            for letter in letters:
-                row = (letter.client, letter.body)
+            for delivery in deliveries:
+                row = (delivery.client, delivery.body)
                 self._database.execute("INSERT INTO broker_mail (client, body) VALUES (?, ?)", row)
 
     def drop_oldest(self, client: str, number: int) -> int:
-        """Drop so many of a client's letters; returns how many there were."""
+        """Drop so many of a client's deliveries; returns how many there were."""
         with self._database.transaction():
             return self._database.execute(
                 "DELETE FROM broker_mail WHERE position IN (SELECT position FROM broker_mail"
@@ -80,33 +80,35 @@ class BrokerState:
                 (client, number),
             )
 
-    def mail(self, client: str, after: int, most: int) -> list[Letter]:
-        """The next letters for a client after a position."""
+    def queued(self, client: str, after: int, most: int) -> list[QueuedDelivery]:
+        """The next deliveries for a client after a position."""
         rows = self._database.rows(
             "SELECT client, body, position FROM broker_mail WHERE client = ? AND position > ?"
             " ORDER BY position LIMIT ?",
             (client, after, most),
         )
-        return [Letter(str(name), bytes(body), int(position)) for name, body, position in rows]
+        return [
+            QueuedDelivery(str(name), bytes(body), int(position)) for name, body, position in rows
+        ]
 
-    def mail_until(self, client: str, position: int) -> list[Letter]:
-        """The letters for a client up to a position."""
+    def queued_until(self, client: str, position: int) -> list[QueuedDelivery]:
+        """The deliveries for a client up to a position."""
         rows = self._database.rows(
             "SELECT client, body, position FROM broker_mail WHERE client = ? AND position <= ?"
             " ORDER BY position",
             (client, position),
         )
-        return [Letter(str(name), bytes(body), int(at)) for name, body, at in rows]
+        return [QueuedDelivery(str(name), bytes(body), int(at)) for name, body, at in rows]
 
     def acknowledge(self, client: str, position: int) -> int:
-        """Drop a client's letters up to a position; returns how many."""
+        """Drop a client's deliveries up to a position; returns how many."""
         with self._database.transaction():
             return self._database.execute(
                 "DELETE FROM broker_mail WHERE client = ? AND position <= ?", (client, position)
             )
 
     def discard(self, positions: Iterable[int]) -> int:
-        """Drop letters by their positions; returns how many there were."""
+        """Drop deliveries by their positions; returns how many there were."""
         with self._database.transaction():
             return sum(
                 self._database.execute("DELETE FROM broker_mail WHERE position = ?", (position,))
@@ -114,6 +116,6 @@ class BrokerState:
             )
 
     def waiting(self) -> dict[str, int]:
-        """How many letters wait, by client."""
+        """How many deliveries wait, by client."""
         rows = self._database.rows("SELECT client, count(*) FROM broker_mail GROUP BY client")
         return {str(name): int(number) for name, number in rows}

@@ -1,6 +1,7 @@
 """Content-based brokers, each a state machine: a message in, effects out.
 
-`core` is what all of them share: identifiers, clients' messages and effects, plain data. Beside it
-are `tree` (acyclic overlays with covering and pruning), `graph` (general graphs, documents on trees
-that a coordinator plans) and `scot` (structured cyclic overlays). A family does not know another.
+`core` is the broker itself, with clients, effects and plain data. What it is plugged with, a
+`core.routing.Routing`, lies beside it, family by family: `tree` for acyclic overlays with covering
+and pruning, `graph` for general graphs, where documents go on trees that a coordinator plans, and
+one for structured cyclic overlays. A family does not know another.
 """

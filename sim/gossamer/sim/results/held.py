@@ -48,6 +48,16 @@ def held(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+def check_is_free(path: Path) -> None:
+    """See whether `held` would work now: for those who do something long before they begin.
+
+    Raises:
+        ResultsError, OSError: as `held`.
+    """
+    with held(path):
+        pass
+
+
 def _locked(file: Path, path: Path) -> int:
     """A descriptor of the lock file, locked."""
     while True:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from gossamer.sim.row_tables.table import Field, RowTable
-from gossamer.sim.studies.tree_brokers.covering_workload import Staircase
+from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
 from gossamer.sim.study.draws import Int64s
 
 
@@ -24,7 +24,7 @@ class CoveringRows:
         reach: root subscriptions that a publication matches, about.
     """
 
-    spec: Staircase
+    spec: CoveringWorkload
     events: int
     reach: float = 6.0
 

@@ -137,11 +137,11 @@ class _Covering:
 
 def _covering(wish: Wish) -> RowWorkload:
     from gossamer.sim.row_tables.covering import CoveringRows
-    from gossamer.sim.studies.tree_brokers.covering_workload import Staircase
+    from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
 
     chosen = _Covering(**typed(_Covering, wish.settings))
     roots = max(1, wish.subscriptions // (chosen.degree + 1)) if chosen.degree >= 0 else 1
-    spec = Staircase(roots=roots, degree=chosen.degree, seed=wish.seed)
+    spec = CoveringWorkload(roots=roots, degree=chosen.degree, seed=wish.seed)
     return CoveringRows(spec=spec, events=wish.events, reach=float(chosen.reach))
 
 
@@ -185,7 +185,7 @@ def _commuters(wish: Wish) -> RowWorkload:
 def _quotes(wish: Wish) -> RowWorkload:
     from gossamer.sim.row_tables.quote_rows import QuoteRows, source_of
     from gossamer.sim.row_tables.quotes import QuoteTables
-    from gossamer.sim.studies.scot.quotes import make_quotes, read_quotes
+    from gossamer.sim.studies.stock_quotes import make_quotes, read_quotes
 
     if wish.source is None:
         quotes = make_quotes(10_000, wish.seed)

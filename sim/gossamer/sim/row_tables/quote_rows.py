@@ -2,7 +2,7 @@
 
 A quote is a random one of the source with its prices scaled by a common factor, so that what holds
 within a day (the low is the lowest, and so on) goes on to hold; its volume is scaled by another.
-Subscriptions are as those of `gossamer.sim.studies.scot.quotes`: about four predicates, around
+Subscriptions are as those of `gossamer.sim.studies.stock_quotes`: about four predicates, around
 prices that were seen with little covering, with round ends and heavy covering otherwise.
 """
 
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from gossamer.protocol.content.filters import Filter
 from gossamer.protocol.content.operators import Comparison, Operator
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.studies.scot.quotes import PRICES, Quote
+from gossamer.sim.studies.stock_quotes import PRICES, Quote
 from gossamer.sim.study.draws import Floats, Int64s, choices, normal, uniform
 
 # The seed's streams.

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from gossamer.sim.row_tables.quote_rows import QuoteRows
 from gossamer.sim.row_tables.table import Field, RowTable, text_array
-from gossamer.sim.studies.scot.quotes import PRICES
+from gossamer.sim.studies.stock_quotes import PRICES
 from gossamer.sim.study.draws import Int64s
 
 

@@ -5,9 +5,10 @@ Everything beyond the arguments is imported inside the commands, so that help ne
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -105,8 +106,7 @@ def workload(
     from gossamer.sim.row_tables.kinds import Wish, make_workload
     from gossamer.sim.study.toml_files import parse_override
     from gossamer.spark.commands.tables import print_workload
-    from gossamer.spark.jobs import disk_errors
-    from gossamer.spark.session import require_spark, spark_session
+    from gossamer.spark.session import require_spark
     from gossamer.spark.workload.writing import write_workload
 
     require_spark()
@@ -119,7 +119,7 @@ def workload(
     )
     make_workload(kind, wish)  # refused, if it is to be, before Spark starts
     settings = _session(master, memory, patience, log_level, conf)
-    with disk_errors(out), spark_session(settings) as session:
+    with _session_for(out, settings) as session:
         print_workload(write_workload(session, kind, wish, out, partitions))
 
 
@@ -158,8 +158,7 @@ def crunch(
     from gossamer.spark.commands.tables import print_crunched
     from gossamer.spark.crunch.crunching import crunch_results
     from gossamer.spark.crunch.folders import find_runs
-    from gossamer.spark.jobs import disk_errors
-    from gossamer.spark.session import require_spark, spark_session
+    from gossamer.spark.session import require_spark
 
     require_spark()
     if claims:
@@ -168,7 +167,7 @@ def crunch(
         check_names(claims)
     runs = find_runs(results)
     settings = _session(master, memory, patience, log_level, conf)
-    with disk_errors(out), spark_session(settings) as session:
+    with _session_for(out, settings) as session:
         found = crunch_results(
             session, runs, out, plots=plots, exact_up_to=exact_up_to, claims=claims or ()
         )
@@ -204,8 +203,8 @@ def sweep(
     """Run scenarios over a grid of values and seeds, one simulation a task."""
     from gossamer.spark.commands.tables import print_sweep
     from gossamer.spark.errors import ClusterLost, SweepEnded
-    from gossamer.spark.jobs import disk_errors, sentence_of
-    from gossamer.spark.session import require_spark, runs_here, spark_session
+    from gossamer.spark.jobs import sentence_of
+    from gossamer.spark.session import require_spark, runs_here
     from gossamer.spark.sweep.plan import read_sweep
     from gossamer.spark.sweep.running import SweepOptions, run_sweep, what_is_kept
 
@@ -213,7 +212,7 @@ def sweep(
     plan = read_sweep(file)
     settings = _session(master, memory, patience, log_level, conf)
     try:
-        with disk_errors(out), spark_session(settings) as session:
+        with _session_for(out, settings) as session:
             options = SweepOptions(
                 resume=resume, at_once=at_once, retries=retries, shares_memory=runs_here(session)
             )
@@ -226,6 +225,19 @@ def sweep(
     print_sweep(outcome)
     if outcome.failed:
         raise typer.Exit(1)
+
+
+@contextmanager
+def _session_for(out: Path, settings: SessionSettings) -> Iterator[Any]:
+    """A session for work on a new folder; what refuses the folder does so before Spark starts."""
+    from gossamer.sim.results.held import check_is_free
+    from gossamer.spark.jobs import disk_errors
+    from gossamer.spark.session import spark_session
+
+    with disk_errors(out):
+        check_is_free(out)
+        with spark_session(settings) as session:
+            yield session
 
 
 def _session(

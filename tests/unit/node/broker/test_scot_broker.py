@@ -10,16 +10,19 @@ import trio
 from attrs import define, field
 
 from gossamer.command.main import main
-from gossamer.node.broker.families.kinds import Machine
-from gossamer.node.broker.families.scot import ScotKind
-from gossamer.node.broker.machine.engine import Delivery, Engine, Input
-from gossamer.node.broker.machine.journal import Entry, StoredJournal, recall
-from gossamer.node.broker.node import kind_of
+from gossamer.node.broker.contract.host import HostedBroker
+from gossamer.node.broker.engine.engine import Engine, Input
+from gossamer.node.broker.engine.journal import Entry, StoredJournal, recall
+from gossamer.node.broker.families.scot.host import ScotHost
+from gossamer.node.broker.node import family_of
 from gossamer.node.cli.starting import read_plain_run
 from gossamer.node.config.file import load_config, parse_setting
 from gossamer.node.errors import ConfigurationError
-from gossamer.node.store.broker import Letter
+from gossamer.node.store.broker import QueuedDelivery
 from gossamer.node.store.writer import open_writer
+from gossamer.protocol.brokers.core.effects import Deliver
+from gossamer.protocol.brokers.core.errors import UnsafeError
+from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
 from gossamer.protocol.brokers.core.messages import Attach, Publish, Subscribe
 from gossamer.protocol.brokers.scot import (
     BrokerLabel,
@@ -35,8 +38,6 @@ from gossamer.protocol.brokers.scot.memory.messages import (
     Promised,
     WindowEnded,
 )
-from gossamer.protocol.brokers.scot.overlay.errors import UnsafeError
-from gossamer.protocol.brokers.tree import Id, client, neighbour
 from gossamer.protocol.content.filters import parse
 from gossamer.protocol.kernel.errors import ConfigError
 from support.installed_command import install
@@ -55,11 +56,11 @@ TREE = ("--edge", "a-b", "--edge", "b-c")
 # Options
 
 
-def configured(*options: str) -> ScotKind:
+def configured(*options: str) -> ScotHost:
     _, changes = read_plain_run(["run", "x", *RUN, *options]) or ([], [])
     config = load_config(None, flags=dict(map(parse_setting, changes)), environment={}).config
-    found = kind_of(config)
-    assert isinstance(found, ScotKind)
+    found = family_of(config)
+    assert isinstance(found, ScotHost)
     return found
 
 
@@ -125,14 +126,14 @@ class Recorder:
     kept: list[str] = field(factory=list)
     backlog: int = 0
 
-    async def keep(self, entries: Sequence[Entry], _: Sequence[Letter]) -> None:
+    async def keep(self, entries: Sequence[Entry], _: Sequence[QueuedDelivery]) -> None:
         self.kept += [type(entry.message).__name__ for entry in entries]
 
-    async def dump_if_due(self, broker: Machine, now: int) -> None:
+    async def dump_if_due(self, broker: HostedBroker, now: int) -> None:
         """Keep nothing more."""
 
-    def letter(self, effect: Delivery) -> Letter | None:
-        return Letter(effect.client, b"")
+    def queued(self, effect: Deliver) -> QueuedDelivery | None:
+        return QueuedDelivery(effect.client, b"")
 
     def carry_out(self, told: Input, effects: list[object]) -> None:
         """Do nothing."""
@@ -143,7 +144,15 @@ class Recorder:
 async def test_a_client_is_answered_when_its_message_is_known_safe(safe: bool) -> None:
     broker = ScotBroker("B", HERE, SETTINGS, new_index=PlainIndex)
     recorder = Recorder()
-    engine = Engine(broker, recorder, recorder, now=0, congested_queue=1 << 62, room=100)
+    engine = Engine(
+        broker,
+        recorder,
+        recorder,
+        now=0,
+        congested_queue=1 << 62,
+        passing=ScotHost.passing,
+        room=100,
+    )
     async with trio.open_nursery() as nursery:
         nursery.start_soon(engine.run)
         engine.tell(None, NeighbourUp("C", BrokerLabel("a", 1)))
@@ -161,14 +170,14 @@ async def test_a_client_is_answered_when_its_message_is_known_safe(safe: bool) -
         nursery.start_soon(subscribe)
         await soon(lambda: broker.table_size == 1)
         engine.tell(None, WindowEnded(()))
-        assert broker.keeping is not None
-        await soon(lambda: len(broker.keeping.copies) == 2)  # type: ignore[union-attr]
-        for number in list(broker.keeping.copies):
+        assert broker.take_over_memory is not None
+        await soon(lambda: len(broker.take_over_memory.copies) == 2)  # type: ignore[union-attr]
+        for number in list(broker.take_over_memory.copies):
             engine.tell(neighbour("C"), Acknowledge(number, True))
         await soon(lambda: 1 in broker.counters.cases or broker.counters.delivered == 1)
-        await soon(lambda: len(broker.keeping.copies) == 1)  # type: ignore[union-attr]
+        await soon(lambda: len(broker.take_over_memory.copies) == 1)  # type: ignore[union-attr]
         assert answers == []
-        (number,) = broker.keeping.copies
+        (number,) = broker.take_over_memory.copies
         engine.tell(neighbour("C"), Acknowledge(number, safe))
         await soon(lambda: bool(answers))
         (outcome,) = answers
@@ -182,10 +191,10 @@ async def test_a_client_is_answered_when_its_message_is_known_safe(safe: bool) -
 
 @pytest.mark.trio
 async def test_a_broker_is_recalled_with_its_tables(tmp_path: Path) -> None:
-    kind = ScotKind(HERE, SETTINGS, "words")
+    kind = ScotHost(HERE, SETTINGS, "words")
     async with open_writer(tmp_path / "state.db") as writer:
 
-        async def recalled(one: ScotKind) -> Machine:
+        async def recalled(one: ScotHost) -> HostedBroker:
             found = await recall(
                 writer, "B", one, now=5, incarnation=7, new_index=PlainIndex, large_index=PlainIndex
             )
@@ -211,4 +220,4 @@ async def test_a_broker_is_recalled_with_its_tables(tmp_path: Path) -> None:
             (ScotSettings(routing="bid"), "routing is 'bid', expected 'dynamic'"),
         ):
             with pytest.raises(ConfigurationError, match=words):
-                await recalled(ScotKind(HERE, changed, "words"))
+                await recalled(ScotHost(HERE, changed, "words"))

@@ -10,11 +10,11 @@ import pytest
 import trio
 
 from gossamer.node.broker.content import Content, check_label
-from gossamer.node.broker.families.kinds import TreeKind
-from gossamer.node.broker.links import wire
-from gossamer.node.broker.links.wire import OVERLAY_FRAMES, BrokerFrames, encode_broker_frame
-from gossamer.node.broker.machine import journal as journal_module
-from gossamer.node.broker.machine.journal import Entry, StoredJournal, recall
+from gossamer.node.broker.contract import wire
+from gossamer.node.broker.contract.wire import OVERLAY_FRAMES, BrokerFrames, encode_parts
+from gossamer.node.broker.engine import journal as journal_module
+from gossamer.node.broker.engine.journal import Entry, StoredJournal, recall
+from gossamer.node.broker.families.tree.host import TreeHost
 from gossamer.node.broker.session import read_id
 from gossamer.node.commands.clients.event_text import event_of_arguments, event_of_line
 from gossamer.node.errors import (
@@ -24,30 +24,30 @@ from gossamer.node.errors import (
     EventInputError,
     StoreDamagedError,
 )
-from gossamer.node.store.broker import Letter
+from gossamer.node.store.broker import QueuedDelivery
 from gossamer.node.store.writer import StoreWriter, open_writer
 from gossamer.node.transport.base.frames import FrameReader
 from gossamer.node.transport.base.limits import Limits
 from gossamer.protocol.brokers.core.errors import MalformedMessageError
+from gossamer.protocol.brokers.core.identifiers import Id, client
 from gossamer.protocol.brokers.core.index import FilterIndex, NewIndex, SharedIndex
 from gossamer.protocol.brokers.core.messages import (
     Advertise,
     Attach,
-    Frame,
     NeighbourUp,
     Publish,
     Subscribe,
-    Subscription,
-    Synchronise,
 )
-from gossamer.protocol.brokers.tree import Broker, BrokerSettings, Id, client
+from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
+from gossamer.protocol.brokers.tree.codec import CODEC
+from gossamer.protocol.brokers.tree.memory.messages import Frame, Subscription, Synchronise
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.schema import FloatAttribute, Schema
 from gossamer.protocol.kernel.errors import ExpressionError
 from support.plain_index import PlainIndex
 
-SETTINGS = TreeKind(BrokerSettings(covering="active", retained_publications=10))
+SETTINGS = TreeHost(TreeSettings(covering="active", retained_publications=10))
 
 
 # Frames
@@ -58,6 +58,10 @@ def long_frame(session: int = 5) -> Frame:
     text = 'symbol == "' + "x" * 3000 + '" and price > {}'
     told = [Subscription(Id("B", n), filters.parse(text.format(n))) for n in range(200)]
     return Frame(session, 1, Synchronise((), tuple(told)))
+
+
+def encoded(frame: Frame) -> list[bytes]:
+    return list(encode_parts(frame.session, CODEC.plain_between(frame)))
 
 
 def frames_of(data: list[bytes]) -> list[dict[str, object]]:
@@ -72,17 +76,17 @@ def frames_of(data: list[bytes]) -> list[dict[str, object]]:
 
 @pytest.mark.slow
 def test_a_long_message_travels_in_parts() -> None:
-    parts = frames_of(list(encode_broker_frame(long_frame())))
+    parts = frames_of(encoded(long_frame()))
     assert len(parts) > 2
-    frames = BrokerFrames()
+    frames = BrokerFrames(CODEC.read_between)
     assert [frames.take(part) for part in parts[:-1]] == [None] * (len(parts) - 1)
     assert frames.take(parts[-1]) == long_frame()
 
 
 @pytest.mark.slow
 def test_parts_of_an_earlier_session_are_left_out() -> None:
-    old, new = (frames_of(list(encode_broker_frame(long_frame(n)))) for n in (5, 6))
-    frames = BrokerFrames()
+    old, new = (frames_of(encoded(long_frame(n))) for n in (5, 6))
+    frames = BrokerFrames(CODEC.read_between)
     for part in (*old[:2], *new[:1], *old[2:], *new[1:-1]):
         assert frames.take(part) is None
     assert frames.take(new[-1]) == long_frame(6)
@@ -90,7 +94,7 @@ def test_parts_of_an_earlier_session_are_left_out() -> None:
 
 def test_a_message_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wire, "MESSAGE_BYTES", 1000)
-    frames = BrokerFrames()
+    frames = BrokerFrames(CODEC.read_between)
     part = {"type": "broker", "session": 1, "part": bytes(400), "last": False}
     assert frames.take(part) is None
     assert frames.take(part) is None
@@ -113,7 +117,7 @@ def test_a_message_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
 def test_bytes_that_are_no_message_are_refused(body: bytes, words: str) -> None:
     part = {"type": "broker", "session": 1, "part": body, "last": True}
     with pytest.raises((BadFrame, MalformedMessageError), match=words):
-        BrokerFrames().take(part)
+        BrokerFrames(CODEC.read_between).take(part)
 
 
 # The journal
@@ -142,7 +146,7 @@ async def test_large_tables_get_the_index_for_them(
 
 async def recalled(
     writer: StoreWriter,
-    settings: TreeKind = SETTINGS,
+    settings: TreeHost = SETTINGS,
     large_index: NewIndex = PlainIndex,
 ) -> Any:
     found = await recall(
@@ -152,13 +156,13 @@ async def recalled(
     return found.broker
 
 
-async def play(broker: Broker, journal: StoredJournal, first: int, count: int) -> None:
+async def play(broker: TreeBroker, journal: StoredJournal, first: int, count: int) -> None:
     for number in range(first, first + count):
         wanted = filters.parse(f"price > {number}")
         for message in (Subscribe(f"s{number}", wanted), Publish({"price": number + 1})):
             now, source = 1000 * number, client("ada")
             broker.handle(now, source, message)
-            await journal.keep([Entry(now, source, message)], [Letter("ada", b"x")])
+            await journal.keep([Entry(now, source, message)], [QueuedDelivery("ada", b"x")])
 
 
 @pytest.mark.trio
@@ -204,10 +208,10 @@ async def test_other_settings_apply_from_now_on_but_another_covering_does_not(
     async with open_writer(tmp_path / "state.db") as writer:
         broker, journal = await recalled(writer), StoredJournal(writer, SETTINGS)
         await journal.dump(broker, 0)
-        more = TreeKind(BrokerSettings(covering="active", retained_publications=20))
+        more = TreeHost(TreeSettings(covering="active", retained_publications=20))
         assert (await recalled(writer, more)).dump() == broker.dump()
         with pytest.raises(ConfigurationError, match=r"with which the tables in .* were made"):
-            await recalled(writer, TreeKind(BrokerSettings(covering="off")))
+            await recalled(writer, TreeHost(TreeSettings(covering="off")))
 
 
 @pytest.mark.trio
@@ -216,7 +220,7 @@ async def test_what_is_no_broker_is_not_recalled(tmp_path: Path) -> None:
         await writer.run(lambda store: store.broker.replace_dump(b"\x80"))
         with pytest.raises(StoreDamagedError, match="holds no broker"):
             await recalled(writer)
-        broker = Broker("B9", SETTINGS.of)
+        broker = TreeBroker("B9", SETTINGS.of)
         await StoredJournal(writer, SETTINGS).dump(broker, 0)
         with pytest.raises(StoreDamagedError, match="holds broker B9, expected B1"):
             await recalled(writer)
@@ -225,11 +229,13 @@ async def test_what_is_no_broker_is_not_recalled(tmp_path: Path) -> None:
 @pytest.mark.trio
 async def test_the_oldest_letters_make_room(tmp_path: Path) -> None:
     async with open_writer(tmp_path / "state.db") as writer:
-        letters = [Letter("ada", bytes([n])) for n in range(5)] + [Letter("bob", b"b")]
-        await writer.run(lambda store: store.broker.post(letters))
+        deliveries = [QueuedDelivery("ada", bytes([n])) for n in range(5)] + [
+            QueuedDelivery("bob", b"b")
+        ]
+        await writer.run(lambda store: store.broker.enqueue(deliveries))
         assert await writer.run(lambda store: store.broker.drop_oldest("ada", 2)) == 2
-        kept = await writer.run(lambda store: store.broker.mail("ada", 0, 10))
-        assert [letter.body for letter in kept] == [b"\x02", b"\x03", b"\x04"]
+        kept = await writer.run(lambda store: store.broker.queued("ada", 0, 10))
+        assert [delivery.body for delivery in kept] == [b"\x02", b"\x03", b"\x04"]
         done = await writer.run(lambda store: store.broker.acknowledge("ada", kept[1].position))
         assert done == 2
         assert await writer.run(lambda store: store.broker.waiting()) == {"ada": 1, "bob": 1}

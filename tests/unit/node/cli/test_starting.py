@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.node.broker.node import family_of
 from gossamer.node.cli.starting import read_plain_run
 from gossamer.node.config.file import load_config, parse_setting
 
@@ -46,7 +47,10 @@ def test_a_node_loads_no_compiler_and_nothing_of_other_commands(role: str) -> No
         text=True,
     )
     assert NOT_NEEDED.isdisjoint(loaded.stdout.split())
-    assert ("gossamer.protocol.brokers.tree" in loaded.stdout.split()) is (role == "broker")
+    brokers = {one for one in loaded.stdout.split() if one.startswith("gossamer.protocol.brokers.")}
+    assert ("gossamer.protocol.brokers.core.effects" in brokers) is (role == "broker")
+    # Of which family a broker is, only its configuration says.
+    assert {one.split(".")[3] for one in brokers} <= {"core"}
 
 
 @pytest.mark.parametrize(
@@ -79,4 +83,4 @@ def test_options_of_brokers_are_settings() -> None:
     config = load_config(None, flags=dict(map(parse_setting, changes)), environment={}).config
     assert config.node.role == "broker"
     assert config.broker.neighbours == ("[::1]:7710", "b:2")
-    assert config.broker.settings().covering == "off"
+    assert family_of(config).of.covering == "off"

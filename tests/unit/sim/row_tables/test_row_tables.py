@@ -29,8 +29,8 @@ from gossamer.sim.studies.dissemination.topologies.generators import barabasi_al
 from gossamer.sim.studies.dissemination.workload.workload import Locality
 from gossamer.sim.studies.peers.inputs.scenario import Subscriptions
 from gossamer.sim.studies.peers.inputs.workload import Workload
-from gossamer.sim.studies.scot.quotes import PRICES, make_quotes
-from gossamer.sim.studies.tree_brokers.covering_workload import Staircase
+from gossamer.sim.studies.stock_quotes import PRICES, make_quotes
+from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
 from gossamer.sim.studies.tree_brokers.workloads.commuters import Commuters
 from gossamer.sim.studies.tree_brokers.workloads.scene import MINUTE
 from gossamer.sim.studies.tree_brokers.workloads.siena import Siena
@@ -142,7 +142,7 @@ def test_siena_rows_are_those_of_the_broker_workload() -> None:
 
 
 def test_covering_rows_are_the_subscriptions_of_the_staircase() -> None:
-    spec = Staircase(roots=9, degree=6, seed=4)
+    spec = CoveringWorkload(roots=9, degree=6, seed=4)
     subscriptions, events = (
         table.table().to_pylist() for table in CoveringRows(spec=spec, events=40).tables()
     )

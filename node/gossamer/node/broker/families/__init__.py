@@ -1,5 +1,6 @@
-"""The families of brokers as the node around them sees them.
+"""The families of brokers as nodes run them: settings, links, and what is told of their tables.
 
-`kinds` is the interface and the tree broker, `graph` and `scot` are the others; `tables` shows
-their tables to people. Begin at `kinds`.
+A family is a folder, and registers in `gossamer.node.config.families` with the `BrokerFamily` of
+its `settings`. A family does not know another, and no other folder knows one. Begin at
+`gossamer.node.broker.contract.host`, the interface.
 """

@@ -8,14 +8,15 @@ over another that took its place: for that, the link goes down and comes up agai
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import trio
 from attrs import define, field
 
-from gossamer.node.broker.links.wire import BrokerFrames, encode_broker_frame
-from gossamer.node.broker.machine.engine import Engine
+from gossamer.node.broker.contract.host import FamilyHost
+from gossamer.node.broker.contract.wire import BrokerFrames, encode_parts
+from gossamer.node.broker.engine.engine import Engine
 from gossamer.node.errors import TransportBroken, TransportClosed
 from gossamer.node.monitoring.logs import log
 from gossamer.node.security.identity import key_text
@@ -24,15 +25,8 @@ from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.connection import Connection
 from gossamer.node.transport.links import ConnectionPool
 from gossamer.protocol.brokers.core.effects import Refuse, Send
-from gossamer.protocol.brokers.core.errors import CycleError
 from gossamer.protocol.brokers.core.identifiers import neighbour
-from gossamer.protocol.brokers.core.messages import Frame as BrokerFrame
-from gossamer.protocol.brokers.core.messages import (
-    NeighbourDown,
-    NeighbourGone,
-    NeighbourUp,
-    Synchronise,
-)
+from gossamer.protocol.brokers.core.messages import NeighbourDown, NeighbourGone
 
 # Bytes that wait for a neighbour before its link is given up; it is told everything again when it
 # comes back, which then costs less.
@@ -48,7 +42,8 @@ class Neighbour:
         label: what people call it.
         announced: the last connection that the broker was to be told of.
         connection: over which the session goes that the broker is in; None while it is down.
-        frames: protocol frames that came, in parts.
+        frames: messages that came, in parts.
+        session: of the connection over which messages go.
         waiting: frames for it that are not queued at the connection yet.
         waiting_bytes: their size.
         beginning: whether what a session begins with is being put.
@@ -61,7 +56,8 @@ class Neighbour:
     label: str
     announced: Connection | None = None
     connection: Connection | None = None
-    frames: BrokerFrames = field(factory=BrokerFrames)
+    frames: BrokerFrames | None = None
+    session: int = 0
     waiting: deque[bytes] = field(factory=deque)
     waiting_bytes: int = 0
     beginning: bool = False
@@ -102,17 +98,22 @@ class Neighbour:
 class Neighbours:
     """All neighbours; the pool reports to it, and it to the engine.
 
+    Families whose links are to be more derive from this.
+
     Attributes:
         known: neighbours by key, those that are away included.
         changed: unparked whenever one comes or goes.
     """
 
-    def __init__(self, nursery: trio.Nursery, engine: Callable[[], Engine]) -> None:
+    def __init__(
+        self, nursery: trio.Nursery, engine: Callable[[], Engine], family: FamilyHost
+    ) -> None:
         self.known: dict[int, Neighbour] = {}
         self.changed = trio.lowlevel.ParkingLot()
         self.pool: ConnectionPool
         self._nursery = nursery
         self._engine = engine
+        self._family = family
 
     # What the pool reports
 
@@ -123,7 +124,7 @@ class Neighbours:
             one = self.known[identity.key] = Neighbour(identity.key, label_of(identity))
         one.refused = ""
         log.info("neighbour is connected", broker=key_text(one.key), name=one.label)
-        self._tell_up(one)
+        self._meet(one)
 
     def on_loss(self, identity: PeerIdentity) -> None:
         """Frames may be lost; if another connection has taken over, a new session begins on it."""
@@ -131,8 +132,8 @@ class Neighbours:
         now = self.pool.get(identity.key)
         if one is None or now is None or not now.is_open or one.announced is now:
             return
-        self._engine().tell(None, self._down_message(key_text(one.key)), one.drop)
-        self._tell_up(one)
+        self._engine().tell(None, NeighbourDown(key_text(one.key)), one.drop)
+        self._meet(one)
 
     def on_down(self, identity: PeerIdentity, farewell: Farewell) -> None:
         """A neighbour is connected no more; if either side refused the other, it is none."""
@@ -145,107 +146,104 @@ class Neighbours:
         name = key_text(one.key)
         level = log.warning if gone else log.info
         level("neighbour is gone", broker=name, name=one.label, cause=str(farewell))
-        message = self._gone_message(name) if gone else self._down_message(name)
+        message = NeighbourGone(name) if gone else NeighbourDown(name)
         self._engine().tell(None, message, one.drop)
         self.changed.unpark_all()
 
     async def on_frame(self, identity: PeerIdentity, frame: Frame) -> None:
-        """Take a part of a protocol frame.
+        """Take a part of a message.
 
         Raises:
             RemoteProtocolError: it breaks a rule; that costs the connection.
         """
         one = self.known[identity.key]
+        assert one.frames is not None
         found = one.frames.take(frame)
         if found is not None:
             await self._engine().bring(neighbour(key_text(one.key)), found)
 
-    def _tell_up(self, one: Neighbour) -> None:
-        one.frames = BrokerFrames()
-        one.announced = connection = self.pool.get(one.key)
-        assert connection is not None
-
-        # From then on frames go over this connection.
-        self._engine().tell(
-            None, NeighbourUp(key_text(one.key)), lambda: self._came_up(one, connection)
-        )
+    def _meet(self, one: Neighbour) -> None:
+        """A connection is there: begin to put together what comes over it."""
+        one.frames = BrokerFrames(self._family.codec.read_between)
+        one.announced = self.pool.get(one.key)
+        assert one.announced is not None
+        self.greet(one, one.announced)
         self.changed.unpark_all()
+
+    def greet(self, one: Neighbour, connection: Connection) -> None:
+        """What comes first on a connection: here, the broker is told that the link is up."""
+        self.tell_up(one, connection, self._family.link_up(key_text(one.key)))
+
+    def tell_up(self, one: Neighbour, connection: Connection, message: Any) -> None:
+        """Tell the broker that a link is up; from then on messages go over this connection."""
+        self._engine().tell(None, message, lambda: self._came_up(one, connection))
 
     def _came_up(self, one: Neighbour, connection: Connection) -> None:
         one.drop()
         one.connection = connection
+        # Later than any before, also if this broker was started again.
+        one.session = max(self._engine().now, one.session + 1)
         self._nursery.start_soon(one.pump, connection)
 
-    def _down_message(self, name: str) -> Any:
-        return NeighbourDown(name)
-
-    def _gone_message(self, name: str) -> Any:
-        return NeighbourGone(name)
+    async def run(self) -> None:
+        """What is to be done besides, until cancelled: here, nothing."""
 
     # What the broker wants
 
     def send(self, effects: Iterable[Any]) -> None:
-        """Send frames; while a link is down they are lost, as the protocol expects.
+        """Send messages; while a link is down they are lost, as the protocol expects.
 
         What a session begins with may be long. Beyond that, who lets too much wait is given up.
         """
         for effect in effects:
-            if not self._is_send(effect):
+            if not isinstance(effect, Send):
                 continue
             one = self.known.get(int(effect.neighbour, 16))
             if one is not None and one.connection is not None:
-                self._put(one, effect)
+                self._put(one, one.connection, effect.message)
         for one in self.known.values():
             if one.beginning:
                 one.beginning = False
                 one.begun_bytes = one.waiting_bytes
 
-    def _is_send(self, effect: Any) -> bool:
-        return isinstance(effect, Send)
-
-    def _begins(self, effect: Any) -> bool:
-        """Whether a message tells everything that stands."""
-        return isinstance(effect.frame.message, Synchronise)
-
-    def _encode(self, one: Neighbour, effect: Any) -> Iterator[bytes]:
-        del one
-        return encode_broker_frame(effect.frame)
-
-    def _put(self, one: Neighbour, effect: Any) -> None:
-        assert one.connection is not None
-        if self._begins(effect):
+    def _put(self, one: Neighbour, connection: Connection, message: Any) -> None:
+        if self._family.begins(message):
             one.beginning = True
-        for part in self._encode(one, effect):
+        for part in encode_parts(one.session, self._family.codec.plain_between(message)):
             one.put(part)
         if not one.beginning and one.waiting_bytes > one.begun_bytes + BACKLOG_BYTES:
             detail = f"more than {BACKLOG_BYTES >> 20} MiB wait for it"
-            one.connection.expel(Cause.STALLED, detail)
+            connection.expel(Cause.STALLED, detail)
             one.drop()
 
-    def refused(self, effect: Any) -> None:
-        """If a frame could not be taken, that costs the neighbour its connection."""
-        if not isinstance(effect, Refuse) or not isinstance(effect.message, BrokerFrame):
+    def refused(self, effect: Refuse) -> None:
+        """If what a neighbour sent could not be taken, that costs it its connection."""
+        unfit = self.unfit(effect)
+        if unfit is not None:
+            one, reason = unfit
+            if one.announced is not None:
+                self._expel(one, one.announced, reason)
             return
-        one = self.known.get(int(effect.hop.name, 16))
-        if one is None or one.connection is None:
-            return
-        if isinstance(effect.error, CycleError):
-            self._expel(one, one.connection, self._about_cycle(effect.error))
-        else:
-            one.connection.expel(Cause.BAD_FRAME, str(effect.error))
+        source = self.source_of(effect)
+        if source is not None and source.connection is not None:
+            source.connection.expel(Cause.BAD_FRAME, str(effect.error))
+
+    def unfit(self, effect: Refuse) -> tuple[Neighbour, str] | None:
+        """Who is no neighbour to have, and why, if that is what a refusal says."""
+        del effect
+        return None
+
+    def source_of(self, effect: Refuse) -> Neighbour | None:
+        """The neighbour that sent what was refused."""
+        if effect.hop is None or effect.hop.is_client:
+            return None
+        return self.known.get(int(effect.hop.name, 16))
 
     def _expel(self, one: Neighbour, connection: Connection, reason: str) -> None:
         """End a link that is not to be."""
         one.refused = reason
         log.error("link refused", broker=key_text(one.key), name=one.label, cause=reason)
         connection.expel(Cause.REFUSED, reason)
-
-    def _about_cycle(self, error: CycleError) -> str:
-        other = self.label(error.known.name) if not error.known.is_client else "a client here"
-        return (
-            f"this link would close a cycle: what {self.label(error.advertisement.broker)} "
-            f"advertises came by way of {other} already, expected brokers to form a tree"
-        )
 
     def label(self, name: str) -> str:
         """What people call a broker, where that is known here."""

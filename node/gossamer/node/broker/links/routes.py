@@ -15,20 +15,15 @@ from typing import Any, Final
 import trio
 from attrs import define, field, frozen
 
-from gossamer.node.broker.links.wire import MAX_HOPS, MAX_ROUTE, MAX_WAYS
-from gossamer.node.broker.machine.engine import Delivery, Input
+from gossamer.node.broker.contract.wire import MAX_HOPS, MAX_ROUTE, MAX_WAYS
+from gossamer.node.broker.engine.engine import Input
 from gossamer.node.errors import RouteUnknownError
 from gossamer.node.security.identity import key_text
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.node.transport.base.schema import Frame
-from gossamer.protocol.brokers.core.effects import Send
-from gossamer.protocol.brokers.core.messages import Frame as BrokerFrame
-from gossamer.protocol.brokers.core.messages import Publication, Publish
-from gossamer.protocol.brokers.graph.memory import effects as graph
-from gossamer.protocol.brokers.graph.memory.messages import Document
-from gossamer.protocol.brokers.scot.memory import effects as scot
-from gossamer.protocol.brokers.scot.memory import messages as scot_messages
-from gossamer.protocol.brokers.tree import Hop, Id, client, neighbour
+from gossamer.protocol.brokers.core.effects import Deliver, Send
+from gossamer.protocol.brokers.core.identifiers import Hop, Id, client, neighbour
+from gossamer.protocol.brokers.core.messages import Publish
 
 # Publications remembered: an hour of one a second, and some 2 MB.
 REMEMBERED: Final = 4096
@@ -37,10 +32,6 @@ ANSWER_S: Final = 5.0
 LESS_S: Final = 0.05
 # Questions that neighbours may have asked and not been answered.
 QUESTIONS: Final = 64
-
-_PUBLICATIONS: Final = (
-    Publication | scot_messages.Notification | scot_messages.BidNotification | Document
-)
 
 
 @frozen
@@ -73,7 +64,9 @@ class _Ways:
 class Routes:
     """What one broker remembers."""
 
-    def __init__(self) -> None:
+    def __init__(self, carried: Callable[[Any], Id | None]) -> None:
+        """Nothing so far; ``carried`` is the publication that a message between brokers carries."""
+        self._carried = carried
         self._recent: OrderedDict[Id, _Ways] = OrderedDict()
 
     def note(self, told: Input, effects: list[Any], published: Id | None) -> None:
@@ -86,8 +79,8 @@ class Routes:
         """
         if told.source is None:
             return
-        id_ = _publication_of(told, published)
-        onward = [way for effect in effects if (way := _way_of(effect)) is not None]
+        id_ = self._publication_of(told, published)
+        onward = [way for effect in effects if (way := self._way_of(effect)) is not None]
         if id_ is None:
             return
         if id_ in self._recent:  # a part of its way goes by here again, or it came twice
@@ -102,34 +95,18 @@ class Routes:
         """What is remembered of a publication."""
         return self._recent.get(id_)
 
+    def _publication_of(self, told: Input, published: Id | None) -> Id | None:
+        if isinstance(told.message, Publish):
+            return published
+        assert told.source is not None
+        return None if told.source.is_client else self._carried(told.message)
 
-def _publication_of(told: Input, published: Id | None) -> Id | None:
-    if isinstance(told.message, Publish):
-        return published
-    return _carried(told.message)
-
-
-def _way_of(effect: Any) -> Hop | None:
-    if isinstance(effect, Delivery):
-        return client(effect.client)
-    if isinstance(effect, Send) and _carried(effect.frame) is not None:
-        return neighbour(effect.neighbour)
-    if isinstance(effect, scot.Send | graph.Send) and _carried(effect.message) is not None:
-        return neighbour(effect.neighbour)
-    return None
-
-
-def _carried(message: Any) -> Id | None:
-    """The publication that a message between brokers carries, if it carries one."""
-    if isinstance(message, BrokerFrame | scot_messages.Numbered):
-        return _carried(message.message)
-    if isinstance(
-        message, scot_messages.Detour | scot_messages.Bypass | scot_messages.ProxyNotification
-    ):
-        return message.notification.id
-    if isinstance(message, _PUBLICATIONS):
-        return message.id
-    return None
+    def _way_of(self, effect: Any) -> Hop | None:
+        if isinstance(effect, Deliver):
+            return client(effect.client)
+        if isinstance(effect, Send) and self._carried(effect.message) is not None:
+            return neighbour(effect.neighbour)
+        return None
 
 
 class RouteService:

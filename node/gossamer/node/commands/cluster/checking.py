@@ -12,8 +12,9 @@ import trio
 from rich.console import Console
 
 from gossamer.node.commands.folder import load
-from gossamer.node.config.broker import BROKER, BROKERS, SCOT, SCOT_BROKERS
+from gossamer.node.config.broker import BROKER
 from gossamer.node.config.checks import DEFAULT_PORT, parse_address
+from gossamer.node.config.families import family_named
 from gossamer.node.config.file import config_table
 from gossamer.node.config.node import NodeConfig
 from gossamer.node.doctor.clock import Signs, signs_of_files
@@ -92,7 +93,7 @@ def doctor(folder: Path | None, peers: Sequence[str], *, as_json: bool) -> bool:
     member = open_membership(config.identity.folder)
     schema = schema_fingerprint(cluster_schema(config))
     if config.node.role == BROKER:
-        schema = SCOT_BROKERS if config.broker.overlay == SCOT else BROKERS
+        schema = family_named(config.broker.overlay).schema
     asked = [_parse(text) for text in peers]
     sections = [("this machine", trio.run(diagnose_here, _here(config, member)))]
     for text, (host, port) in zip(peers, asked, strict=True):

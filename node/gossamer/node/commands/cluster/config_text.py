@@ -10,6 +10,7 @@ from typing import Final
 import attrs
 
 from gossamer.node.commands.folder import CONFIG_NAME
+from gossamer.node.config.families import families, family_names
 from gossamer.node.errors import ClusterFolderError
 from gossamer.node.security.files import write_file
 
@@ -55,16 +56,10 @@ name = {name}
 # Brokers to connect to; it is enough that one end of a link names the other.
 # neighbours = ["192.168.1.7:7710"]
 # covering = "incremental"
-# tree, or scot with the section below: see docs/scot-node.md.
-# overlay = "scot"
+# The family of brokers, {overlays}: see docs/broker-node.md.
+# overlay = "tree"
 
-[scot]
-# Where this broker is, how many clusters there are, and the tree of regions.
-# region = "a"
-# cluster = 0
-# clusters = 3
-# edges = ["a-b", "b-c"]
-
+{families}
 [local]
 # The socket for applications of this machine: "" is a Unix socket in this folder.
 # address = "127.0.0.1:7713"
@@ -103,6 +98,8 @@ def write_config(folder: Path, first: FirstConfig) -> None:
     if path.exists():
         return
     text = _TEXT.format(
+        overlays=", ".join(family_names()),
+        families="".join(f"{one.example}\n" for one in families() if one.example),
         folder=folder,
         preset=json.dumps(first.preset),
         name=json.dumps(first.name, ensure_ascii=False),

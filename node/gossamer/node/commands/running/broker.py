@@ -16,7 +16,7 @@ from gossamer.node.broker.server import open_broker_server
 from gossamer.node.broker.session import BrokerServices
 from gossamer.node.commands.running.joining import open_join_server
 from gossamer.node.commands.running.process import NodeProcess
-from gossamer.node.config.broker import BROKER, CLUSTER, GRAPH, SCOT
+from gossamer.node.config.broker import BROKER, CLUSTER
 from gossamer.node.config.node import NodeConfig
 from gossamer.node.monitoring.logs import log
 from gossamer.node.page.server import serve_page
@@ -30,7 +30,7 @@ _TOLD: Final = ("subscriptions", "advertisements", "owed", "kept")
 
 
 class RunningBroker(NodeProcess):
-    """A broker, its page, its desk for joins, and its local socket."""
+    """A broker, its page, its server for those who join, and its local socket."""
 
     def __init__(self, config: NodeConfig) -> None:
         super().__init__(config)
@@ -47,9 +47,9 @@ class RunningBroker(NodeProcess):
         log.info("broker listens", broker=key_text(node.key), name=node.name, at=where)
         if config.page.enabled:
             await self._open_page(node, nursery)
-        desk = open_join_server(config, node.addresses, state)
-        if desk is not None:
-            self._join_addresses = await stack.enter_async_context(desk)
+        joining = open_join_server(config, node.addresses, state)
+        if joining is not None:
+            self._join_addresses = await stack.enter_async_context(joining)
         await self._open_socket(node, stack)
         log.info("ready", neighbours=len(config.broker.neighbours))
 
@@ -81,7 +81,7 @@ class RunningBroker(NodeProcess):
             counts=self._counts,
             standing=node.standing,
         )
-        opened = open_broker_server(self._address, services, key_text(node.key), node.mail)
+        opened = open_broker_server(self._address, services, key_text(node.key), node.queue_id)
         self._server = await stack.enter_async_context(opened)
         log.info("clients", at=str(self._server.address))
 
@@ -93,16 +93,8 @@ class RunningBroker(NodeProcess):
     def _metrics(self, node: BrokerNode) -> bytes:
         return broker_metrics_text(node, broker_gauges(node, self._clients))
 
-    def _overlay(self) -> Mapping[str, Any]:
-        if self._config.broker.overlay == SCOT:
-            scot = self._config.scot
-            return {"place": f"B({scot.region},{scot.cluster})", "overlay": scot.overlay}
-        if self._config.broker.overlay == GRAPH:
-            return {"overlay": "graph"}
-        return {"covering": self._config.broker.covering}
-
     def _describe(self, node: BrokerNode) -> Mapping[str, Any]:
-        sizes = node.kind.sizes(node.engine.broker)
+        sizes = node.family.sizes(node.engine.broker)
         return {
             "peer": key_text(node.key),
             "role": BROKER,
@@ -115,12 +107,12 @@ class RunningBroker(NodeProcess):
             "addresses": list(map(str, node.addresses)),
             "join_addresses": list(map(str, self._join_addresses)),
             "page": self._page,
-            **self._overlay(),
+            **node.family.described(),
             "neighbours": node.neighbours.described(),
             "connections": len(node.pool),
             **{name: size for name, (size, _) in sizes.items() if name in _TOLD},
             "clients": self._clients,
-            "letters": node.members.letters,
+            "deliveries": node.members.deliveries,
             "troubles": list(node.standing.troubles()),
             "local": self._counts.to_json(),
         }

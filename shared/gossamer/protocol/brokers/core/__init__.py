@@ -1,4 +1,5 @@
-"""What all brokers share: identifiers, messages and effects of clients, and their plain data.
+"""What all brokers are: the one door, clients, effects, plain data. How one routes is its family's.
 
-Nothing here knows how a broker routes. Begin at `messages` and `effects`.
+A family is a `routing.Routing` plugged into `broker.Broker`. Nothing here knows a family. Begin at
+`broker` and `routing`; `messages` and `effects` are what crosses the door.
 """

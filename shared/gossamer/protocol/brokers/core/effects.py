@@ -1,21 +1,41 @@
-"""What a broker wants to happen: frozen records for its host to carry out, in order."""
+"""What a broker of any family wants to happen: frozen records for its host to carry out, in order.
+
+Those from `Compute` on are wanted by some families only. A host carries them out without knowing
+which family wants them.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from typing import Any, Protocol
+
 from attrs import frozen
 
-from gossamer.protocol.brokers.core.identifiers import Hop
-from gossamer.protocol.brokers.core.messages import Frame, Message, Publication
-from gossamer.protocol.content.filters import Filter
+from gossamer.protocol.brokers.core.identifiers import Hop, Id
+from gossamer.protocol.content.filters import Filter, Publication
 from gossamer.protocol.kernel.errors import ProtocolError
+
+
+class Published(Protocol):
+    """What a client is handed: a publication, notification or document of the family."""
+
+    @property
+    def id(self) -> Id:
+        """The broker of its publisher and a counter."""
+        ...
+
+    @property
+    def values(self) -> Publication:
+        """What was published, by attribute."""
+        ...
 
 
 @frozen
 class Send:
-    """Send a frame to a neighbour; links are first in, first out."""
+    """Send a message of the family to a neighbour; links are first in, first out."""
 
     neighbour: str
-    frame: Frame
+    message: Any
 
 
 @frozen
@@ -23,7 +43,7 @@ class Deliver:
     """Hand a publication to a client, once for all its subscriptions that match."""
 
     client: str
-    publication: Publication
+    publication: Published
     labels: tuple[str, ...]
 
 
@@ -38,11 +58,15 @@ class Moved:
 
 @frozen
 class Refuse:
-    """Tell whoever caused it why a message was not carried out; the message goes back with it."""
+    """Tell whoever caused it why a message was not carried out; it goes back with the reason.
 
-    hop: Hop
+    Attributes:
+        hop: who sent the message; None is the host.
+    """
+
+    hop: Hop | None
     error: ProtocolError
-    message: Message
+    message: Any
 
 
 @frozen
@@ -54,4 +78,78 @@ class SetTimer:
     at: int
 
 
-Effect = Send | Deliver | Moved | Refuse | SetTimer
+class Compute(ABC):
+    """Work something out that takes long, outside a step, and hand the broker the result."""
+
+    @abstractmethod
+    def work(self) -> object:
+        """What the broker is handed; may run in a thread, as it reads nothing that changes."""
+
+
+@frozen
+class Awaits:
+    """What follows from this client's message is to be known safe: `Settled` will say so.
+
+    Attributes:
+        ticket: never used before.
+    """
+
+    ticket: int
+
+
+@frozen
+class Settled:
+    """What followed from a client's message has come to an end.
+
+    Attributes:
+        ticket: of its `Awaits`.
+        safe: whether it reached every broker that it was for, and is with a backup.
+    """
+
+    ticket: int
+    safe: bool
+
+
+@frozen
+class Adopted:
+    """A client of a dead broker came here, and is kept until that is back.
+
+    Attributes:
+        home: where its own broker is.
+        subscriptions: what it has asked for there, by label.
+    """
+
+    client: str
+    home: str
+    subscriptions: tuple[tuple[str, Filter], ...]
+
+
+@frozen
+class Dismissed:
+    """A client that was adopted has its own broker again, and has left this one."""
+
+    client: str
+    home: str
+
+
+@frozen
+class Withdrawn:
+    """A client has taken publications from another broker, and needs them no more from this one."""
+
+    client: str
+    ids: tuple[Id, ...]
+
+
+Effect = (
+    Send
+    | Deliver
+    | Moved
+    | Refuse
+    | SetTimer
+    | Compute
+    | Awaits
+    | Settled
+    | Adopted
+    | Dismissed
+    | Withdrawn
+)

@@ -94,6 +94,23 @@ class NotAdvertisedError(ClientError):
         super().__init__(client, f"has no advertisement that allows {shown or 'no attributes'}")
 
 
+class UnsafeError(LocalProtocolError):
+    """Something failed while a publication was under way, and somebody may have missed it.
+
+    The publication was made all the same; who publishes it again gives it another identifier.
+
+    Attributes:
+        id: what it is called.
+    """
+
+    def __init__(self, id_: Id) -> None:
+        self.id = id_
+        super().__init__(
+            f"publication {id_.broker}:{id_.number} may not have reached everybody, "
+            "as more than one broker or link failed meanwhile"
+        )
+
+
 class CycleError(RemoteProtocolError):
     """An advertisement came back on another link: brokers form a cycle; state is untouched.
 

@@ -1,6 +1,6 @@
 """Shapes of messages as plain data: a kind, then fields in the order in which a class names them.
 
-Made of the parts that `plain` reads and writes. Brokers of trees and of SCOTs share them.
+Made of the fields that `plain` reads and writes; `codec` makes the messages of a family of them.
 """
 
 from __future__ import annotations

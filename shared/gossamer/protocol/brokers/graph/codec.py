@@ -5,11 +5,11 @@ what came from another broker gets a message or a `MalformedMessageError`, whate
 shape holds another without a bound, trees are trees, and nobody tells of others' subscriptions.
 
     >>> from gossamer.protocol.brokers.core.identifiers import Id
-    >>> from gossamer.protocol.brokers.graph import codec
+    >>> from gossamer.protocol.brokers.graph.codec import CODEC
     >>> from gossamer.protocol.brokers.graph.memory.messages import Confirm
-    >>> codec.plain_message(Confirm(Id("B1", 3), 0))
+    >>> CODEC.plain_message(Confirm(Id("B1", 3), 0))
     ['confirm', ['B1', 3], 0]
-    >>> codec.read_between(['confirm', ['B1', 3], 0])
+    >>> CODEC.read_between(['confirm', ['B1', 3], 0])
     Confirm(issue=Id(broker='B1', number=3), group=0)
 """
 
@@ -18,9 +18,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from gossamer.protocol.brokers.core.client_codec import FROM_CLIENT
+from gossamer.protocol.brokers.core.codec import Codec
 from gossamer.protocol.brokers.core.identifiers import Id
-from gossamer.protocol.brokers.core.messages import Restarted, TimerFired
+from gossamer.protocol.brokers.core.messages import (
+    NeighbourDown,
+    NeighbourGone,
+    Restarted,
+    TimerFired,
+)
 from gossamer.protocol.brokers.core.plain import (
     malformed,
     read_name,
@@ -43,7 +48,7 @@ from gossamer.protocol.brokers.core.shapes import (
     shape,
 )
 from gossamer.protocol.brokers.graph.memory import messages as m
-from gossamer.protocol.brokers.graph.memory.messages import Message, Plan, Term, Version
+from gossamer.protocol.brokers.graph.memory.messages import Plan, Term, Version
 from gossamer.protocol.brokers.graph.memory.settings import MAX_SAMPLES
 
 MAX_BROKERS: Final = 10_000
@@ -167,15 +172,15 @@ def _is_tree(above: tuple[int, ...], count: int) -> bool:
 
 
 class _OwnInterests(Shape):
-    """News in which a broker tells of its own subscriptions only."""
+    """LinkStateUpdate in which a broker tells of its own subscriptions only."""
 
     def read(self, name: str, data: list[object]) -> Any:
-        """The news with these fields; raises `MalformedMessageError`."""
-        news = super().read(name, data)
-        told = news.interests if isinstance(news, m.Record) else [news.interest]
-        if any(one.broker != news.broker for one in told):
-            raise malformed("interests", data, f"subscriptions at broker {news.broker!r}")
-        return news
+        """The update with these fields; raises `MalformedMessageError`."""
+        update = super().read(name, data)
+        told = update.interests if isinstance(update, m.Record) else [update.interest]
+        if any(one.broker != update.broker for one in told):
+            raise malformed("interests", data, f"subscriptions at broker {update.broker!r}")
+        return update
 
 
 def _as(kind: type[Shape], made: Shape) -> Shape:
@@ -216,44 +221,15 @@ BETWEEN_BROKERS: Final[Mapping[str, Shape]] = {
 }
 """Shapes of what brokers send each other."""
 
-SHAPES: Final[Mapping[str, Shape]] = {
-    **BETWEEN_BROKERS,
-    **FROM_CLIENT,
-    "neighbour up": shape(m.NeighbourUp, NAME, _COST),
-    "neighbour down": shape(m.NeighbourDown, NAME),
-    "planned": shape(m.Planned, COUNT, _PLANS, _SUM, _SUM),
-    "timer fired": shape(TimerFired, NAME, COUNT),
-    "restarted": shape(Restarted),
-}
-"""Shapes of everything that `GraphBroker.handle` takes."""
-
-_BETWEEN: Final = Kinds(BETWEEN_BROKERS)
-_ALL: Final = Kinds(SHAPES)
-
-
-def check_between(message: m.BetweenBrokers) -> None:
-    """Let a message of a broker pass whose filters and values can be written and read again.
-
-    Raises `MalformedMessageError` or `ContentError`.
-    """
-    _BETWEEN.check(message)
-
-
-def plain_message(message: Message) -> list[object]:
-    """Whatever `GraphBroker.handle` takes, as plain data.
-
-    Raises `ContentError` for content that nobody would read.
-    """
-    return _ALL.plain(message)
-
-
-def read_message(data: object) -> Message:
-    """What `plain_message` made plain data of; raises `MalformedMessageError`."""
-    found: Message = _ALL.read(data, "message")
-    return found
-
-
-def read_between(data: object) -> m.BetweenBrokers:
-    """What another broker sent as plain data; raises `MalformedMessageError`."""
-    found: m.BetweenBrokers = _BETWEEN.read(data, "message")
-    return found
+CODEC: Final = Codec(
+    BETWEEN_BROKERS,
+    from_host={
+        "neighbour up": shape(m.NeighbourUp, NAME, _COST),
+        "neighbour down": shape(NeighbourDown, NAME),
+        "neighbour gone": shape(NeighbourGone, NAME),
+        "planned": shape(m.Planned, COUNT, _PLANS, _SUM, _SUM),
+        "timer fired": shape(TimerFired, NAME, COUNT),
+        "restarted": shape(Restarted),
+    },
+)
+"""What graph brokers take."""

@@ -3,13 +3,14 @@
 After Shafique, *Content-based dynamic routing in structured overlay networks* (OctopiS). An overlay
 is the Cartesian product of a tree, copied once for each cluster, and a complete graph, which links
 the copies of every broker. Brokers route by subscriptions alone. The one door is
-`broker.ScotBroker.handle`: a message in, effects out; no clock, socket or file. Read in this order:
+`core.broker.Broker.handle`: a message in, effects out; no clock, socket or file. Read in this
+order:
 
 - `overlay`: the product of a tree and a complete graph, and what a broker knows of it
 - `memory`: what crosses the door, and what is remembered
 - `routing`: subscription broadcast and the three ways to route, Algorithms 1 to 4
 - `take_over`: clients of dead brokers, and brokers that were dead, beyond the paper
-- `link`, `clients`, `broker`: links, clients, and the door itself
+- `link`: links; `family`: the `Routing`; `broker`: what can be seen of a broker
 - `codec`, `dump`: messages and a broker as plain data
 
 Three clusters of two brokers each, and the links of one broker:

@@ -1,56 +1,35 @@
-"""The one door of a SCOT broker: a message in, effects out."""
+"""The broker of a structured cyclic overlay, and what can be seen of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
-from gossamer.protocol.brokers.core.errors import MisplacedMessageError, UnknownNeighbourError
-from gossamer.protocol.brokers.core.identifiers import Hop, Id, client
+from gossamer.protocol.brokers.core.broker import Broker
+from gossamer.protocol.brokers.core.dump import name_in
 from gossamer.protocol.brokers.core.index import NewIndex, SharedIndex
-from gossamer.protocol.brokers.scot import dump as dumping
-from gossamer.protocol.brokers.scot.clients import on_client_message
-from gossamer.protocol.brokers.scot.codec import check_between, check_from_client
-from gossamer.protocol.brokers.scot.link import on_link
+from gossamer.protocol.brokers.core.state import Session, first_number
+from gossamer.protocol.brokers.scot.family import ScotRouting
 from gossamer.protocol.brokers.scot.memory.catalogue import Catalogue, Numbers
+from gossamer.protocol.brokers.scot.memory.congestion import LinkStatusTable
 from gossamer.protocol.brokers.scot.memory.counters import Counters
-from gossamer.protocol.brokers.scot.memory.effects import Awaits, Effect, Refuse
-from gossamer.protocol.brokers.scot.memory.keeping import NOBODY, Keeping, Task
-from gossamer.protocol.brokers.scot.memory.messages import (
-    BetweenBrokers,
-    Carrying,
-    FromClient,
-    FromHost,
-    Message,
-    NeighbourDown,
-    NeighbourGone,
-    NeighbourUp,
-    Numbered,
-    Restarted,
-    Synchronise,
-    TakingOver,
-    Took,
-    WaitedEnough,
-    WindowEnded,
-)
-from gossamer.protocol.brokers.scot.memory.outbox import Outbox
+from gossamer.protocol.brokers.scot.memory.no_take_over import NO_TAKE_OVER
+from gossamer.protocol.brokers.scot.memory.outbox import ScotOutbox
 from gossamer.protocol.brokers.scot.memory.settings import ScotSettings
-from gossamer.protocol.brokers.scot.memory.state import Session
-from gossamer.protocol.brokers.scot.memory.table import Entry
+from gossamer.protocol.brokers.scot.memory.state import State
+from gossamer.protocol.brokers.scot.memory.table import Entry, RoutingTable
+from gossamer.protocol.brokers.scot.memory.take_over_memory import TakeOverMemory
 from gossamer.protocol.brokers.scot.overlay.labels import BrokerLabel
 from gossamer.protocol.brokers.scot.overlay.topology import Position
-from gossamer.protocol.brokers.scot.routing.routings import ROUTING
-from gossamer.protocol.brokers.scot.take_over.numbered_outbox import KeepingOutbox
-from gossamer.protocol.brokers.scot.take_over.resynchronising import do_again, hold
-from gossamer.protocol.brokers.scot.take_over.take_over import on_taking_over
-from gossamer.protocol.kernel.errors import LocalProtocolError, RemoteProtocolError
+from gossamer.protocol.brokers.scot.take_over.take_over import TakeOver
+
+_ROUTING = ScotRouting()
 
 
-class ScotBroker:
+class ScotBroker(Broker[State, ScotOutbox]):
     """A subscription-based broker in a SCOT, clustered or (with routing "bid") not.
 
-    Same messages in the same order give the same effects, bit for bit. It knows its direct
-    neighbours only.
+    It knows its direct neighbours only.
     """
 
     def __init__(
@@ -71,14 +50,23 @@ class ScotBroker:
             settings: the same for all brokers of the overlay.
             incarnation: larger than whenever a broker of this name lived without its dump, so that
                 identifiers of its earlier lives are not taken for new ones.
-            new_index: makes an empty index of filters; `broker.index.compiled_index` for large
+            new_index: makes an empty index of filters; `core.index.compiled_index` for large
                 tables.
             catalogue: of the subscriptions of all brokers in this process, which then share it;
                 `new_index` does not count. One of its own if None.
         """
-        self._state = dumping.empty(
-            name, position, settings, catalogue or Catalogue(new_index), incarnation
+        first = first_number(incarnation)
+        state = State(
+            name=name,
+            position=position,
+            settings=settings,
+            table=RoutingTable(catalogue or Catalogue(new_index)),
+            next_number=first,
+            links=LinkStatusTable(settings.threshold),
+            take_over=TakeOver(TakeOverMemory(first)) if settings.take_over else NO_TAKE_OVER,
+            returned=incarnation > 0,
         )
+        super().__init__(state, _ROUTING)
 
     @classmethod
     def load(
@@ -93,18 +81,7 @@ class ScotBroker:
 
         The host then reports `Restarted`, and `NeighbourUp` for every link that works.
         """
-        broker = cls.__new__(cls)
-        broker._state = dumping.load(data, position, settings, new_index)
-        return broker
-
-    def dump(self) -> dict[str, object]:
-        """All that the broker remembers for good, as plain data (see `dump`)."""
-        return dumping.dump(self._state)
-
-    @property
-    def name(self) -> str:
-        """The broker's name."""
-        return self._state.name
+        return cls(name_in(data), position, settings, new_index=new_index)._recall(data)
 
     @property
     def position(self) -> Position:
@@ -115,11 +92,6 @@ class ScotBroker:
     def settings(self) -> ScotSettings:
         """How the broker routes."""
         return self._state.settings
-
-    @property
-    def next_id(self) -> Id:
-        """The identifier that the next subscription or notification here gets."""
-        return Id(self._state.name, self._state.next_number + 1)
 
     @property
     def counters(self) -> Counters:
@@ -171,112 +143,6 @@ class ScotBroker:
         return dict(self._state.labels)
 
     @property
-    def keeping(self) -> Keeping | None:
+    def take_over_memory(self) -> TakeOverMemory | None:
         """What is remembered for taking over; None without that."""
-        return self._state.keeping
-
-    def handle(self, now: int, source: Hop | None, message: Message) -> list[Effect]:
-        """Take a message, and say what is to happen because of it.
-
-        Args:
-            now: microseconds; nothing here asks for it, but all brokers have the same door.
-            source: the client or neighbour that sent the message, or None for the host.
-            message: what came.
-
-        What is wrong with a message goes back to its source as a `Refuse`; then nothing else
-        happens because of it, and but for the counters the state is as before.
-        """
-        del now
-        out = self._outbox()
-        if not isinstance(message, Carrying | WindowEnded):
-            self._state.revision += 1
-        try:
-            self._dispatch(out, source, message)
-        except (LocalProtocolError, RemoteProtocolError) as error:
-            self._state.counters.refused += 1
-            return [Refuse(source, error, message)]
-        return out.effects
-
-    def _outbox(self) -> Outbox:
-        keeping = self._state.keeping
-        if keeping is None:
-            return Outbox(self._state.counters)
-        return KeepingOutbox(self._state, keeping)
-
-    def _dispatch(self, out: Outbox, source: Hop | None, message: Message) -> None:
-        kind = type(message).__name__
-        if isinstance(message, FromHost):
-            if source is not None:
-                raise MisplacedMessageError(kind, source, "the host")
-            self._on_host(out, message)
-        elif isinstance(message, FromClient):
-            if source is None or not source.is_client:
-                raise MisplacedMessageError(kind, source, "a client")
-            check_from_client(source.name, message)
-            self._on_client(out, source.name, message)
-        else:
-            if source is None or source.is_client:
-                raise MisplacedMessageError(kind, source, "a neighbour")
-            self._on_neighbour(out, source, message)
-
-    def _on_host(self, out: Outbox, message: FromHost) -> None:
-        match message:
-            case NeighbourUp() | NeighbourDown() | NeighbourGone():
-                on_link(self._state, out, message)
-            case Restarted():
-                self._state.down = set(self._state.labels)
-                self._state.behind = set(self._state.labels)
-                self._state.heard.clear()
-                self._state.waited = False
-                if self._state.keeping is not None:
-                    self._state.keeping.restarted()
-            case WaitedEnough():
-                self._state.waited = True
-            case WindowEnded(queues):
-                before = self._state.goes_by_loads
-                self._state.links.update(queues)
-                self._state.revision += before or self._state.goes_by_loads
-        if isinstance(out, KeepingOutbox):
-            do_again(self._state, out)
-
-    def _on_client(self, out: Outbox, name: str, message: FromClient) -> None:
-        if isinstance(out, KeepingOutbox) and not isinstance(message, Took):
-            ticket = out.begin_for_client()
-            out.effects.append(Awaits(ticket))
-            before = self._state.next_number
-            on_client_message(self._state, out, name, message)
-            out.end(again=hold(self._state, out, client(name), message, before))
-        else:
-            on_client_message(self._state, out, name, message)
-
-    def _on_neighbour(self, out: Outbox, source: Hop, message: BetweenBrokers) -> None:
-        if source.name not in self._state.labels:
-            raise UnknownNeighbourError(source.name)
-        check_between(message)
-        if isinstance(message, Numbered) and isinstance(out, KeepingOutbox):
-            self._count(message.message)
-            out.begin(Task((source.name, message.number)))
-            before = self._state.next_number
-            self._route(out, source, message.message)
-            out.end(again=hold(self._state, out, source, message.message, before))
-        elif isinstance(message, Synchronise) and isinstance(out, KeepingOutbox):
-            self._count(message)
-            out.begin(Task(NOBODY))
-            self._route(out, source, message)
-            out.end()
-            do_again(self._state, out)
-        else:
-            self._count(message)
-            self._route(out, source, message)
-
-    def _count(self, message: BetweenBrokers) -> None:
-        kind = type(message).__name__
-        received = self._state.counters.received
-        received[kind] = received.get(kind, 0) + 1
-
-    def _route(self, out: Outbox, source: Hop, message: BetweenBrokers) -> None:
-        state = self._state
-        if isinstance(message, TakingOver) and isinstance(out, KeepingOutbox):
-            on_taking_over(state, out, source, message)
-        else:
-            ROUTING[state.settings.routing].on_message(state, out, source, message)
+        return self._state.take_over.memory

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from gossamer.protocol.brokers.core.errors import UnknownNeighbourError
 from gossamer.protocol.brokers.core.identifiers import neighbour
-from gossamer.protocol.brokers.scot.memory.messages import NeighbourDown, NeighbourGone, NeighbourUp
-from gossamer.protocol.brokers.scot.memory.outbox import Outbox
+from gossamer.protocol.brokers.core.messages import NeighbourDown, NeighbourGone
+from gossamer.protocol.brokers.scot.memory.messages import NeighbourUp
+from gossamer.protocol.brokers.scot.memory.outbox import ScotOutbox
 from gossamer.protocol.brokers.scot.memory.settings import BID
 from gossamer.protocol.brokers.scot.memory.state import State
 from gossamer.protocol.brokers.scot.routing import broadcast
-from gossamer.protocol.brokers.scot.routing.routings import ROUTING
-from gossamer.protocol.brokers.scot.take_over import take_over
-from gossamer.protocol.brokers.scot.take_over.numbered_outbox import KeepingOutbox, next_in_region
+from gossamer.protocol.brokers.scot.routing.algorithms import ALGORITHMS
 
 
 def on_link(
-    state: State, out: Outbox, message: NeighbourUp | NeighbourDown | NeighbourGone
+    state: State, out: ScotOutbox, message: NeighbourUp | NeighbourDown | NeighbourGone
 ) -> None:
     """A link works, or does not; what that means for taking over.
 
@@ -23,7 +22,7 @@ def on_link(
 
     Raises `WrongNeighbourError` and `UnknownNeighbourError`, and leaves everything as it was.
     """
-    before = next_in_region(state, state.cluster)
+    before = state.take_over.backup(state)
     match message:
         case NeighbourUp():
             _on_up(state, out, message)
@@ -31,26 +30,22 @@ def on_link(
             _check(state, name)
             state.down.add(name)
             state.unknown.discard(name)
-    if isinstance(out, KeepingOutbox):
-        out.keeping.link_changed(message.name)
-        take_over.backup_changed(state, out, before)
-        if not isinstance(message, NeighbourUp):
-            take_over.on_link_down(state, out, message.name)
+    works = isinstance(message, NeighbourUp)
+    state.take_over.link_changed(state, out, message.name, before, works=works)
     if isinstance(message, NeighbourGone):
         _forget(state, out, message.name)
 
 
-def _on_up(state: State, out: Outbox, message: NeighbourUp) -> None:
+def _on_up(state: State, out: ScotOutbox, message: NeighbourUp) -> None:
     first = message.name not in state.labels
     state.add_neighbour(message.name, message.label)
-    if isinstance(out, KeepingOutbox):
-        take_over.hand_back(state, out, message.name)
+    state.take_over.link_came(state, out, message.name)
     if first:
         state.unknown.add(message.name)
     if message.synchronise and state.settings.routing != BID:
         broadcast.synchronise(state, out, message.name)
     else:
-        ROUTING[state.settings.routing].introduce(state, out, message.name)
+        ALGORITHMS[state.settings.routing].introduce(state, out, message.name)
 
 
 def _check(state: State, name: str) -> None:
@@ -58,10 +53,10 @@ def _check(state: State, name: str) -> None:
         raise UnknownNeighbourError(name)
 
 
-def _forget(state: State, out: Outbox, name: str) -> None:
+def _forget(state: State, out: ScotOutbox, name: str) -> None:
     """Withdraw whatever came from a neighbour, and let another take its place."""
     state.forget_neighbour(name)
     state.bid_hops = {bid: hop for bid, hop in state.bid_hops.items() if hop != name}
-    routing = ROUTING[state.settings.routing]
+    routing = ALGORITHMS[state.settings.routing]
     for entry in [one for one in state.table if one.hop == neighbour(name)]:
         routing.unsubscribe(state, out, entry)

@@ -1,23 +1,24 @@
-"""Brokers: content-based routing with covering, and pruning without bursts.
+"""Tree brokers: content-based routing with covering, and pruning without bursts.
 
 After PADRES, and after Chen et al., *Congestion avoidance with selective filter aggregation* and
 *Congestion avoidance with incremental filter aggregation in content-based routing networks*. The
-one door is `broker.Broker.handle`: a message in, effects out; no clock, socket or file. Read in
-this order:
+one door is `core.broker.Broker.handle`: a message in, effects out; no clock, socket or file. Read
+in this order:
 
-- `core`, beside this folder: what crosses the door
+- `core`, beside this folder: what crosses the door, and all that is not routing
 - `memory.settings`: covering off, lazy, active, packed, selective, incremental, and their figures
 - `memory`: what is remembered
 - `routing`: routing, covering, and unsubscription by Algorithm 1 of both papers
-- `sessions`, `clients`, `broker`: links, clients, and the door itself
+- `sessions`: links; `family`: the `Routing`; `broker`: what can be seen of a broker
 - `codec`, `dump`: messages and a broker as plain data, for links and logs
 
 A broker with two clients:
 
     >>> from gossamer.protocol.brokers.core import messages
-    >>> from gossamer.protocol.brokers.tree import Broker, BrokerSettings, client
+    >>> from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
+    >>> from gossamer.protocol.brokers.core.identifiers import client
     >>> from gossamer.protocol.content.filters import parse
-    >>> broker = Broker("B1", BrokerSettings(covering="incremental"))
+    >>> broker = TreeBroker("B1", TreeSettings(covering="incremental"))
     >>> offer = (("quotes", parse("present(symbol) and price > 0")),)
     >>> broker.handle(0, client("exchange"), messages.Attach(advertisements=offer))
     []
@@ -33,8 +34,7 @@ A broker with two clients:
     client 'exchange' has no advertisement that allows price = -1
 """
 
-from gossamer.protocol.brokers.core.identifiers import Hop, Id, client, neighbour
-from gossamer.protocol.brokers.tree.broker import Broker
-from gossamer.protocol.brokers.tree.memory.settings import COVERINGS, BrokerSettings
+from gossamer.protocol.brokers.tree.broker import TreeBroker
+from gossamer.protocol.brokers.tree.memory.settings import COVERINGS, TreeSettings
 
-__all__ = ["COVERINGS", "Broker", "BrokerSettings", "Hop", "Id", "client", "neighbour"]
+__all__ = ["COVERINGS", "TreeBroker", "TreeSettings"]

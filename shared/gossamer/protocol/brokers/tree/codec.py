@@ -5,7 +5,7 @@ A message is a list: its kind, then its fields in the order in which its class n
 a frame that came from another broker gets a frame or a `MalformedMessageError`, whatever was sent:
 no shape holds another without a bound, and nothing is made that the data does not pay for.
 
-    >>> from gossamer.protocol.brokers.core import messages
+    >>> from gossamer.protocol.brokers.tree.memory import messages
     >>> from gossamer.protocol.brokers.tree import codec
     >>> from gossamer.protocol.brokers.core.identifiers import Id
     >>> data = codec.plain_frame(messages.Frame(1, 7, messages.Unadvertisement(Id("B1", 3))))
@@ -25,10 +25,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from gossamer.protocol.brokers.core import messages as m
-from gossamer.protocol.brokers.core.client_codec import FROM_CLIENT, MAX_STANDING
+from gossamer.protocol.brokers.core.codec import MAX_STANDING, Codec
 from gossamer.protocol.brokers.core.errors import MalformedMessageError
-from gossamer.protocol.brokers.core.messages import CriticalDistance, Frame, Message
 from gossamer.protocol.brokers.core.plain import (
     UNNAMED,
     WHOLE,
@@ -43,7 +41,6 @@ from gossamer.protocol.brokers.core.shapes import (
     FILTER,
     FLAG,
     ID,
-    NAME,
     VALUES,
     Kinds,
     Part,
@@ -53,6 +50,8 @@ from gossamer.protocol.brokers.core.shapes import (
     same,
     shape,
 )
+from gossamer.protocol.brokers.tree.memory import messages as m
+from gossamer.protocol.brokers.tree.memory.messages import CriticalDistance, Frame
 
 MAX_TUPLES: Final = 100_000
 """Most critical distances of an unsubscription."""
@@ -104,20 +103,24 @@ BETWEEN_BROKERS: Final[Mapping[str, Shape]] = {
 """Shapes of what brokers send each other."""
 
 _BETWEEN_BROKERS: Final = Kinds(BETWEEN_BROKERS)
-SHAPES: Final[Mapping[str, Shape]] = {
-    **BETWEEN_BROKERS,
-    "frame": shape(m.Frame, COUNT, COUNT, _BETWEEN_BROKERS.part),
-    **FROM_CLIENT,
-    "neighbour up": shape(m.NeighbourUp, NAME),
-    "neighbour down": shape(m.NeighbourDown, NAME),
-    "neighbour gone": shape(m.NeighbourGone, NAME),
-    "congestion": shape(m.Congestion, COUNT),
-    "timer fired": shape(m.TimerFired, NAME, COUNT),
-    "restarted": shape(m.Restarted),
-}
-"""Shapes of everything that `Broker.handle` takes."""
+check_content: Final = _BETWEEN_BROKERS.check
+"""`Codec.check_between` of what is in a frame."""
 
-_SHAPES: Final = Kinds(SHAPES)
+
+class _FrameCodec(Codec):
+    """Messages of tree brokers, which come over links in frames: session, number, message."""
+
+    def plain_between(self, frame: Frame) -> list[object]:
+        return plain_frame(frame)
+
+    def read_between(self, data: object) -> Frame:
+        return read_frame(data)
+
+
+CODEC: Final = _FrameCodec(
+    {"frame": shape(m.Frame, COUNT, COUNT, _BETWEEN_BROKERS.part)}, inside=BETWEEN_BROKERS
+)
+"""What tree brokers take."""
 
 
 def plain_frame(frame: Frame) -> list[object]:
@@ -132,22 +135,3 @@ def read_frame(data: object) -> Frame:
         raise MalformedMessageError(UNNAMED, "content", shown(data), expected)
     session, number = COUNT.read(data[0], "session"), COUNT.read(data[1], "number")
     return Frame(session, number, _BETWEEN_BROKERS.read(data[2:], "message"))
-
-
-def check_between(message: m.BetweenBrokers) -> None:
-    """Let a message of a broker pass whose filters and values can be written and read again.
-
-    Brokers remember them, and tell others. Raises `MalformedMessageError` or `ContentError`.
-    """
-    _BETWEEN_BROKERS.check(message)
-
-
-def plain_message(message: Message) -> list[object]:
-    """Whatever `Broker.handle` takes, as plain data; raises as `plain_frame` does."""
-    return _SHAPES.plain(message)
-
-
-def read_message(data: object) -> Message:
-    """What `plain_message` made plain data of; raises `MalformedMessageError`."""
-    found: Message = _SHAPES.read(data, "message")
-    return found

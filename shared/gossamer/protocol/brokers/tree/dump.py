@@ -1,37 +1,28 @@
-"""A broker's memory as plain data (see `plain`), and back.
+"""A tree broker's memory as plain data, and back: tables, links and statistics.
 
 What follows from the rest (indexes, and where a subscription's advertisements are) is worked out
-again. A loaded broker goes on exactly as the one that was dumped.
+again.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
-from attrs import asdict
-
-from gossamer.protocol.brokers.core.errors import DumpError, MalformedMessageError
 from gossamer.protocol.brokers.core.identifiers import Hop, Id
-from gossamer.protocol.brokers.core.index import NewIndex
-from gossamer.protocol.brokers.core.messages import CriticalDistance, Publication
 from gossamer.protocol.brokers.core.plain import plain_values, read_values
-from gossamer.protocol.brokers.core.timers import Timer
 from gossamer.protocol.brokers.tree.memory.advertisements import Offer
-from gossamer.protocol.brokers.tree.memory.counters import Counters
 from gossamer.protocol.brokers.tree.memory.link import Link, Retained
+from gossamer.protocol.brokers.tree.memory.messages import CriticalDistance, Publication
 from gossamer.protocol.brokers.tree.memory.sent import Sent
-from gossamer.protocol.brokers.tree.memory.settings import BrokerSettings
-from gossamer.protocol.brokers.tree.memory.state import Session, State
+from gossamer.protocol.brokers.tree.memory.settings import TreeSettings
+from gossamer.protocol.brokers.tree.memory.state import State
 from gossamer.protocol.brokers.tree.memory.statistics import Record
 from gossamer.protocol.brokers.tree.memory.subscriptions import Entry, SubscriptionTable
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.filters import Filter
-from gossamer.protocol.kernel.errors import LocalProtocolError
-
-_FORMAT = 1
 
 Read = Callable[[str], Filter]
 Write = Callable[[Filter], str]
@@ -39,12 +30,9 @@ Write = Callable[[Filter], str]
 
 
 def dump(state: State) -> dict[str, object]:
-    """Everything that a broker remembers, as plain data."""
+    """What a tree broker remembers besides what all brokers do, as plain data."""
     write = cache(filters.to_text)  # most filters are in several tables
     return {
-        "format": _FORMAT,
-        "name": state.name,
-        "next_number": state.next_number,
         "next_order": state.subscriptions.next_order,
         "queue": state.queue,
         "last_publications": dict(state.last_publications),
@@ -53,11 +41,6 @@ def dump(state: State) -> dict[str, object]:
             [*_entry_data(one, write), one.order, one.held] for one in state.subscriptions
         ],
         "links": [_link_data(link, write) for link in state.links_in_order()],
-        "clients": [
-            [one.name, _labels_data(one.subscriptions), _labels_data(one.advertisements)]
-            for one in state.clients.values()
-        ],
-        "timers": [[name, timer.token, timer.at] for name, timer in state.timers.items()],
         "held": [
             [list(id_), [[list(one.advertisement), list(one.distances)] for one in critical]]
             for id_, critical in state.held.items()
@@ -66,52 +49,33 @@ def dump(state: State) -> dict[str, object]:
             [list(id_), row.time, list(row.advertisement), row.distance, row.count]
             for id_, row in state.statistics.rows()
         ],
-        "counters": asdict(state.counters),
     }
-
-
-def load(data: dict[str, Any], settings: BrokerSettings, new_index: NewIndex) -> State:
-    """The state that was dumped; raises `DumpError` for what is no dump."""
-    try:
-        if data["format"] != _FORMAT:
-            raise DumpError(f"its format is {data['format']!r}, expected {_FORMAT}")
-        return _load(data, settings, new_index)
-    except (KeyError, TypeError, ValueError, LocalProtocolError, MalformedMessageError) as error:
-        if isinstance(error, DumpError):
-            raise
-        raise DumpError(f"{type(error).__name__}: {error}") from error
 
 
 def _entry_data(one: Offer | Entry, write: Write) -> list[object]:
     return [list(one.id), write(one.filter), list(one.hop), one.label]
 
 
-def _load(data: dict[str, Any], settings: BrokerSettings, new_index: NewIndex) -> State:
+def load(state: State, data: Mapping[str, Any]) -> None:
+    """Take up what `dump` made plain data of, in a state with empty tables."""
     read = cache(filters.parse_written)  # most filters are in several tables
-    state = State.empty(data["name"], settings, new_index, 0)
-    state.next_number = data["next_number"]
     state.queue = data["queue"]
     state.last_publications = dict(data["last_publications"])
     for link_data in data["links"]:
         state.marks.assign(link_data["name"])
-        state.links[link_data["name"]] = _link(link_data, state.subscriptions, settings, read)
+        state.links[link_data["name"]] = _link(link_data, state.subscriptions, state.settings, read)
     for id_, text, hop, label in data["advertisements"]:
         state.advertisements.add(Id(*id_), read(text), Hop(*hop), label)
     _load_subscriptions(state, data, read)
-    for name, subscriptions, advertisements in data["clients"]:
-        state.clients[name] = Session(name, _labels(subscriptions), _labels(advertisements))
-    state.timers = {name: Timer(token, at) for name, token, at in data["timers"]}
     state.held = {
         Id(*id_): tuple(CriticalDistance(Id(*one), tuple(far)) for one, far in critical)
         for id_, critical in data["held"]
     }
     for id_, time, advertisement, distance, count in data["statistics"]:
         state.statistics.record(Id(*id_), Record(time, Id(*advertisement), distance, count))
-    state.counters = Counters(**data["counters"])
-    return state
 
 
-def _load_subscriptions(state: State, data: dict[str, Any], read: Read) -> None:
+def _load_subscriptions(state: State, data: Mapping[str, Any], read: Read) -> None:
     for id_, text, hop, label, order, held in data["subscriptions"]:
         entry = state.subscriptions.add(Id(*id_), read(text), Hop(*hop), label)
         entry.order, entry.held = order, held
@@ -147,7 +111,7 @@ def _link_data(link: Link, write: Write) -> dict[str, object]:
 
 
 def _link(
-    data: dict[str, Any], table: SubscriptionTable, settings: BrokerSettings, read: Read
+    data: dict[str, Any], table: SubscriptionTable, settings: TreeSettings, read: Read
 ) -> Link:
     sent = Sent(data["name"], table, settings.rules.quench)
     for id_, text in data["sent"]:
@@ -185,11 +149,3 @@ def _publication(data: list[Any]) -> Publication:
     id_, advertisement, values, distance, count = data
     found = read_values(values, "values")
     return Publication(Id(*id_), Id(*advertisement), found, distance, count)
-
-
-def _labels_data(labels: dict[str, Id]) -> dict[str, object]:
-    return {label: list(id_) for label, id_ in labels.items()}
-
-
-def _labels(data: dict[str, Any]) -> dict[str, Id]:
-    return {label: Id(*id_) for label, id_ in data.items()}

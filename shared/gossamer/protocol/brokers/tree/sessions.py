@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from gossamer.protocol.brokers.core.errors import CycleError, UnknownNeighbourError
 from gossamer.protocol.brokers.core.identifiers import Hop
-from gossamer.protocol.brokers.core.messages import (
+from gossamer.protocol.brokers.tree.codec import check_content
+from gossamer.protocol.brokers.tree.memory.link import Link
+from gossamer.protocol.brokers.tree.memory.messages import (
     Acknowledge,
     Advertisement,
     BetweenBrokers,
@@ -22,9 +24,7 @@ from gossamer.protocol.brokers.core.messages import (
     Unadvertisement,
     Unsubscription,
 )
-from gossamer.protocol.brokers.tree.codec import check_between
-from gossamer.protocol.brokers.tree.memory.link import Link
-from gossamer.protocol.brokers.tree.memory.outbox import Outbox, count
+from gossamer.protocol.brokers.tree.memory.outbox import TreeOutbox, count
 from gossamer.protocol.brokers.tree.memory.state import State
 from gossamer.protocol.brokers.tree.routing.publishing import on_publication
 from gossamer.protocol.brokers.tree.routing.removal import remove
@@ -38,7 +38,7 @@ from gossamer.protocol.brokers.tree.routing.routing import (
 ACKNOWLEDGE_TIMER = "acknowledge"
 
 
-def on_neighbour_up(state: State, out: Outbox, name: str) -> None:
+def on_neighbour_up(state: State, out: TreeOutbox, name: str) -> None:
     """Begin a session with a neighbour, which is new or came back."""
     link = state.links.get(name) or state.new_link(name)
     link.up = True
@@ -50,7 +50,7 @@ def on_neighbour_down(state: State, name: str) -> None:
     _link(state, name).up = False
 
 
-def on_neighbour_gone(state: State, out: Outbox, name: str) -> None:
+def on_neighbour_gone(state: State, out: TreeOutbox, name: str) -> None:
     """Withdraw whatever came from a neighbour, and forget it; raises `UnknownNeighbourError`."""
     link = _link(state, name)
     link.up = False
@@ -62,7 +62,7 @@ def on_neighbour_gone(state: State, out: Outbox, name: str) -> None:
     state.forget_link(link)
 
 
-def on_frame(state: State, out: Outbox, name: str, frame: Frame) -> None:
+def on_frame(state: State, out: TreeOutbox, name: str, frame: Frame) -> None:
     """Take a frame unless it came before; ask for everything anew if one before it is missing.
 
     Raises `UnknownNeighbourError`; and, with the frame counted as taken, `CycleError` for
@@ -81,11 +81,11 @@ def on_frame(state: State, out: Outbox, name: str, frame: Frame) -> None:
     if frame.session == link.in_session and frame.number > link.in_number + 1:
         _notice_gap(state, out, link)
     link.in_session, link.in_number = frame.session, frame.number
-    check_between(frame.message)
-    _take(state, out, link, frame.message)
+    check_content(frame.message)
+    take(state, out, link, frame.message)
 
 
-def acknowledge(state: State, out: Outbox) -> None:
+def acknowledge(state: State, out: TreeOutbox) -> None:
     """Tell neighbours which of their publications need not be retained any more."""
     for link in state.links_in_order():
         if link.unacknowledged:
@@ -99,7 +99,7 @@ def _link(state: State, name: str) -> Link:
     return link
 
 
-def _begin_session(state: State, out: Outbox, link: Link) -> None:
+def _begin_session(state: State, out: TreeOutbox, link: Link) -> None:
     """Tell everything that stands, then the publications that are not acknowledged; their
     advertisements stand until those have passed."""
     link.out_session += 1
@@ -113,25 +113,26 @@ def _begin_session(state: State, out: Outbox, link: Link) -> None:
     }
     advertisements = (Advertisement(id_, told) for id_, told in (standing | gone).items())
     subscriptions = (Subscription(id_, link.sent.filter_of(id_)) for id_ in link.sent)
-    out.send(link, Synchronise(tuple(advertisements), tuple(subscriptions)))
+    out.send_on(link, Synchronise(tuple(advertisements), tuple(subscriptions)))
     out.send_again(link)
     for id_ in gone:
-        out.send(link, Unadvertisement(id_))
+        out.send_on(link, Unadvertisement(id_))
 
 
-def _notice_gap(state: State, out: Outbox, link: Link) -> None:
+def _notice_gap(state: State, out: TreeOutbox, link: Link) -> None:
     state.counters.gaps += 1
-    out.send(link, SynchroniseRequest())
+    out.send_on(link, SynchroniseRequest())
 
 
-def _take(state: State, out: Outbox, link: Link, message: BetweenBrokers) -> None:
+def take(state: State, out: TreeOutbox, link: Link, message: BetweenBrokers) -> None:
+    """Take what came in a frame."""
     match message:
         case Publication():
             on_publication(state, out, link.hop, message)
             _owe_acknowledgement(state, out, link)
         case Packed(messages):
             for inner in messages:
-                _take(state, out, link, inner)
+                take(state, out, link, inner)
         case Subscription():
             on_subscription(state, out, link.hop, message)
         case Unsubscription():
@@ -148,7 +149,7 @@ def _take(state: State, out: Outbox, link: Link, message: BetweenBrokers) -> Non
             _forget_acknowledged(link, message)
 
 
-def _synchronise(state: State, out: Outbox, hop: Hop, told: Synchronise) -> None:
+def _synchronise(state: State, out: TreeOutbox, hop: Hop, told: Synchronise) -> None:
     """Take over what a neighbour tells; first what is new, then away with what is no more."""
     cycle = None
     for advertisement in told.advertisements:
@@ -170,7 +171,7 @@ def _synchronise(state: State, out: Outbox, hop: Hop, told: Synchronise) -> None
         raise cycle
 
 
-def _owe_acknowledgement(state: State, out: Outbox, link: Link) -> None:
+def _owe_acknowledgement(state: State, out: TreeOutbox, link: Link) -> None:
     settings = state.settings
     if not settings.retained_publications:
         return
@@ -181,9 +182,9 @@ def _owe_acknowledgement(state: State, out: Outbox, link: Link) -> None:
         out.set_timer(ACKNOWLEDGE_TIMER, settings.acknowledge_interval)
 
 
-def _acknowledge(out: Outbox, link: Link) -> None:
+def _acknowledge(out: TreeOutbox, link: Link) -> None:
     link.unacknowledged = 0
-    out.send(link, Acknowledge(link.in_session, link.in_number))
+    out.send_on(link, Acknowledge(link.in_session, link.in_number))
 
 
 def _forget_acknowledged(link: Link, message: Acknowledge) -> None:

@@ -17,15 +17,15 @@ import numpy as np
 
 from gossamer.sim.figures.common.claims import Claim, write_claims
 from gossamer.sim.figures.common.experiments import Experiment
+from gossamer.sim.figures.covering.bursts.burst_figures import BURSTS
 from gossamer.sim.figures.covering.scenes.mobile import MOBILE
 from gossamer.sim.figures.covering.scenes.workflow import WORKFLOWS
-from gossamer.sim.figures.covering.storms.storms import STORMS
 from gossamer.sim.figures.covering.table import TABLE
 from gossamer.sim.results.plot_style import plot_style, save
 from gossamer.sim.results.results import check_destination, whole_folder, write_table
 from gossamer.sim.study.tasks import Progress, run_tasks
 
-EXPERIMENTS: Final[tuple[Experiment, ...]] = (TABLE, STORMS, MOBILE, WORKFLOWS)
+EXPERIMENTS: Final[tuple[Experiment, ...]] = (TABLE, BURSTS, MOBILE, WORKFLOWS)
 
 
 def reproduce_covering(

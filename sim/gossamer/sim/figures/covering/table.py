@@ -16,22 +16,23 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from gossamer.compiled.store import keep_compiled_code
+from gossamer.protocol.brokers.core.identifiers import Id, neighbour
 from gossamer.protocol.brokers.core.index import compiled_index
-from gossamer.protocol.brokers.core.messages import (
+from gossamer.protocol.brokers.core.messages import NeighbourUp
+from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
+from gossamer.protocol.brokers.tree.memory.messages import (
     Advertisement,
     BetweenBrokers,
     Frame,
-    NeighbourUp,
     Publication,
     Subscription,
     Synchronise,
 )
-from gossamer.protocol.brokers.tree import Broker, BrokerSettings, Id, neighbour
 from gossamer.protocol.content.filters import exact_publication, parse
 from gossamer.sim.figures.common.claims import RATIO, Check, Claim
 from gossamer.sim.figures.common.experiments import Experiment
 from gossamer.sim.results.plot_style import HEIGHT_IN, WIDTH_IN, covering_styles
-from gossamer.sim.studies.tree_brokers.covering_workload import Staircase
+from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
 from gossamer.sim.study.records import Column
 
 keep_compiled_code()
@@ -79,7 +80,7 @@ class Measurement:
         ]
 
     def _measure(self, covering: str, subscriptions: int, publications: int) -> Times:
-        workload = Staircase(max(1, subscriptions // (DEGREE + 1)), DEGREE)
+        workload = CoveringWorkload(max(1, subscriptions // (DEGREE + 1)), DEGREE)
         broker = _Fed(covering)
         asked = [
             Subscription(Id("origin", number + 1), one.filter)
@@ -113,8 +114,8 @@ class _Fed:
     """A broker whose neighbours are played."""
 
     def __init__(self, covering: str) -> None:
-        settings = BrokerSettings(covering=covering)
-        self._broker = Broker("between", settings, new_index=compiled_index)
+        settings = TreeSettings(covering=covering)
+        self._broker = TreeBroker("between", settings, new_index=compiled_index)
         self._numbers = dict.fromkeys((PUBLISHERS, *SUBSCRIBERS), 0)
         self._now = 0
         offer = Advertisement(Id("source", 1), parse("present(x) and present(y)"))

@@ -18,7 +18,7 @@ from gossamer.protocol.content.filters import Filter, parse
 from gossamer.protocol.content.filters import Publication as Values
 from gossamer.protocol.content.operators import Comparison, Operator
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.studies.scot.quotes import Quote, make_quotes, read_quotes
+from gossamer.sim.studies.stock_quotes import Quote, make_quotes, read_quotes
 
 SELECTIVITY: Final = 0.02
 """Share of the publications that a subscription matches (Sec. 7.1)."""

@@ -48,7 +48,7 @@ class Wanted(NamedTuple):
 
 
 @attrs.frozen
-class Staircase:
+class CoveringWorkload:
     """A workload of ``roots`` (1 + ``degree``) subscriptions.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""The measures of one covering in a storm, from its tables."""
+"""The measures of one covering in a burst, from its tables."""
 
 from __future__ import annotations
 

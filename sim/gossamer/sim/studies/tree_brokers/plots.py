@@ -1,4 +1,4 @@
-"""The plots of a storm, all coverings in each; like Fig. 7 of the selective paper.
+"""The plots of a burst, all coverings in each; like Fig. 7 of the selective paper.
 
 `write_plots` draws all of them.
 """
@@ -144,7 +144,7 @@ _PLOTS: tuple[tuple[str, str, str, Callable[[Coverings], Figure | None]], ...] =
     (
         "tables",
         "Routing tables",
-        "Entries at the core brokers when the storm is over.",
+        "Entries at the core brokers when the burst is over.",
         plot_tables,
     ),
     (

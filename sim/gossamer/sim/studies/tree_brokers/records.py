@@ -12,13 +12,19 @@ from typing import Any
 import attrs
 import numpy as np
 
-from gossamer.sim.studies.tree_brokers.storm import SECOND, Kept, Storm, StormResult, Tally
+from gossamer.sim.studies.tree_brokers.unsubscription_burst import (
+    SECOND,
+    BurstResult,
+    Kept,
+    Tally,
+    UnsubscriptionBurst,
+)
 from gossamer.sim.study.records import Column, Table
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class CoveringRecord:
-    """What one covering did in a storm.
+    """What one covering did in a burst.
 
     Attributes:
         name: the covering, also of its folder in the results.
@@ -26,8 +32,8 @@ class CoveringRecord:
         core: the core brokers, in order.
         deliveries: a row a delivery: publication, broker, published_s, delay_s.
         queues: a row a look at the core's input queues: time_s, and a column for each core broker.
-        brokers: a row a broker: broker, role, and the fields of `storm.Tally`.
-        aggregates: a row a subscription kept for nobody: the fields of `storm.Kept`.
+        brokers: a row a broker: broker, role, and the fields of `burst.Tally`.
+        aggregates: a row a subscription kept for nobody: the fields of `burst.Kept`.
         totals: further counts, which enter the result hash.
         peak_rss_bytes: largest resident memory of its process.
     """
@@ -52,7 +58,7 @@ class CoveringRecord:
 
 @attrs.frozen(kw_only=True, eq=False)
 class BrokerRunRecord:
-    """A finished run: one storm under several coverings.
+    """A finished run: one burst under several coverings.
 
     Attributes:
         scenario: the scenario as plain values.
@@ -74,13 +80,13 @@ class BrokerRunRecord:
 
 
 def covering_record(
-    covering: str, storm: Storm, result: StormResult, peak_rss_bytes: int
+    covering: str, burst: UnsubscriptionBurst, result: BurstResult, peak_rss_bytes: int
 ) -> CoveringRecord:
-    """The record of a storm."""
+    """The record of a burst."""
     published = result.published[result.deliveries[:, 0]] / SECOND
     return CoveringRecord(
         name=covering,
-        settings=attrs.asdict(storm.settings, filter=lambda field, _: field.name != "rules"),
+        settings=attrs.asdict(burst.settings, filter=lambda field, _: field.name != "rules"),
         core=result.core,
         deliveries={
             "publication": result.deliveries[:, 0],
@@ -88,24 +94,24 @@ def covering_record(
             "published_s": published,
             "delay_s": result.deliveries[:, 1] / SECOND,
         },
-        queues=_queues(storm, result),
-        brokers=_brokers(storm, result),
+        queues=_queues(burst, result),
+        brokers=_brokers(burst, result),
         aggregates=_columns(Kept, result.kept, ("broker", "neighbour", "filter")),
         totals={"publications": len(result.published)},
         peak_rss_bytes=peak_rss_bytes,
     )
 
 
-def _queues(storm: Storm, result: StormResult) -> dict[str, Column]:
+def _queues(burst: UnsubscriptionBurst, result: BurstResult) -> dict[str, Column]:
     looks = np.arange(1, len(result.queues) + 1)
     return {
-        "time_s": looks * storm.sample_every / SECOND,
+        "time_s": looks * burst.sample_every / SECOND,
         **{name: result.queues[:, place] for place, name in enumerate(result.core)},
     }
 
 
-def _brokers(storm: Storm, result: StormResult) -> dict[str, Column]:
-    roles = storm.overlay.graph.nodes(data="role")
+def _brokers(burst: UnsubscriptionBurst, result: BurstResult) -> dict[str, Column]:
+    roles = burst.overlay.graph.nodes(data="role")
     return {
         "broker": _texts(list(result.tallies)),
         "role": _texts([roles[name] for name in result.tallies]),

@@ -1,4 +1,4 @@
-"""A scenario of kind "brokers": the controlled storm of both pruning papers, typed and checked.
+"""A scenario of kind "brokers": the controlled burst of both pruning papers, typed and checked.
 
 May be built from these classes in a script or read from TOML (`scenario_file`). Every problem is a
 `ScenarioError` that names the field and what was expected. "Selective paper" and "incremental
@@ -13,10 +13,10 @@ from typing import Any, ClassVar, Final
 
 import attrs
 
-from gossamer.protocol.brokers.tree import COVERINGS, BrokerSettings
+from gossamer.protocol.brokers.tree import COVERINGS, TreeSettings
 from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.studies.tree_brokers.covering_workload import Staircase
+from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
 from gossamer.sim.studies.tree_brokers.overlay.engine import Links
 from gossamer.sim.studies.tree_brokers.overlay.service import (
     TABLE_II,
@@ -26,12 +26,12 @@ from gossamer.sim.studies.tree_brokers.overlay.service import (
     ServiceTimes,
 )
 from gossamer.sim.studies.tree_brokers.overlay.topology import OVERLAYS, BrokerOverlay
-from gossamer.sim.studies.tree_brokers.storm import SECOND, Storm
+from gossamer.sim.studies.tree_brokers.unsubscription_burst import SECOND, UnsubscriptionBurst
 from gossamer.sim.study.scenario_checks import check, number, of_type, one_of, to_float, whole
 
 KIND: Final = "brokers"
-# The storm needs publishers on one side of a core and subscribers on the other.
-STORM_OVERLAYS: Final = ("controlled_55", "controlled_49")
+# The burst needs publishers on one side of a core and subscribers on the other.
+BURST_OVERLAYS: Final = ("controlled_55", "controlled_49")
 SERVICES: Final = ("table_ii", "fixed", "proportional", "measured")
 MOST_SUBSCRIPTIONS: Final = 1_000_000
 MOST_PUBLICATIONS: Final = 10_000_000
@@ -39,7 +39,7 @@ MOST_LOOKS: Final = 10_000_000
 
 BROKER_SETTINGS: Final = tuple(
     field.name
-    for field in attrs.fields(BrokerSettings)
+    for field in attrs.fields(TreeSettings)
     if field.init and field.name not in ("covering", "retained_publications")
 )
 
@@ -75,7 +75,7 @@ class Overlay:
 
     section: ClassVar[str] = "overlay."
 
-    name: str = attrs.field(default="controlled_55", validator=one_of(*STORM_OVERLAYS))
+    name: str = attrs.field(default="controlled_55", validator=one_of(*BURST_OVERLAYS))
     latency_ms: float = _milliseconds(1.0)
     gap_ms: float = _milliseconds(0.0)
     queue: int = attrs.field(default=0, validator=whole(0, 1_000_000_000))
@@ -224,7 +224,7 @@ class Service:
 
 @attrs.frozen(kw_only=True)
 class BrokerScenario:
-    """A whole run: the same storm under several coverings.
+    """A whole run: the same burst under several coverings.
 
     Attributes:
         name: for titles, and for the default name of the result folder.
@@ -265,7 +265,7 @@ class BrokerScenario:
         check(len(set(given)) == len(given), "coverings", given, "each covering once")
         object.__setattr__(self, "coverings", tuple(given))
 
-    def settings(self, covering: str) -> BrokerSettings:
+    def settings(self, covering: str) -> TreeSettings:
         """The settings of brokers with a covering; raises `ScenarioError`."""
         for name, value in self.broker.items():
             check(name in BROKER_SETTINGS, f"broker.{name}", value, _one_of_settings())
@@ -277,16 +277,16 @@ class BrokerScenario:
             "true or false",
         )
         try:
-            return BrokerSettings(covering=covering, **values)
+            return TreeSettings(covering=covering, **values)
         except ConfigError as error:
             raise ScenarioError(None, error.field, error.value, error.expected) from None
 
-    def storm(self, covering: str) -> Storm:
+    def burst(self, covering: str) -> UnsubscriptionBurst:
         """What happens under a covering."""
         timing, workload = self.timing, self.workload
-        return Storm(
+        return UnsubscriptionBurst(
             overlay=self.overlay.build(),
-            workload=Staircase(workload.roots, workload.degree, self.seed),
+            workload=CoveringWorkload(workload.roots, workload.degree, self.seed),
             settings=self.settings(covering),
             service=self.service.times(covering),
             links=self.overlay.links(),

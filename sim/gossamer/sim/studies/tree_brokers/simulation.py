@@ -19,7 +19,7 @@ from gossamer.sim.studies.tree_brokers.records import (
     covering_record,
 )
 from gossamer.sim.studies.tree_brokers.scenario import BrokerScenario
-from gossamer.sim.studies.tree_brokers.storm import run_storm
+from gossamer.sim.studies.tree_brokers.unsubscription_burst import run_burst
 from gossamer.sim.study.contract import Execution
 from gossamer.sim.study.environment import peak_memory_bytes, versions
 from gossamer.sim.study.side_by_side import run_systems
@@ -40,9 +40,9 @@ class _Covering:
         return self.covering
 
     def run(self) -> CoveringRecord:
-        storm = self.scenario.storm(self.covering)
-        result = run_storm(storm, new_index=compiled_index)
-        return covering_record(self.covering, storm, result, peak_memory_bytes())
+        burst = self.scenario.burst(self.covering)
+        result = run_burst(burst, new_index=compiled_index)
+        return covering_record(self.covering, burst, result, peak_memory_bytes())
 
 
 def simulate_brokers(

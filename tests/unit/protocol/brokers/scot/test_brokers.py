@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.protocol.brokers.core.effects import Moved
+from gossamer.protocol.brokers.core.effects import Deliver, Effect, Moved, Refuse, Send
 from gossamer.protocol.brokers.core.errors import (
     LabelTakenError,
     MisplacedMessageError,
@@ -13,12 +13,13 @@ from gossamer.protocol.brokers.core.errors import (
     UnknownLabelError,
     UnknownNeighbourError,
 )
-from gossamer.protocol.brokers.core.identifiers import Hop
+from gossamer.protocol.brokers.core.identifiers import Hop, Id, client, neighbour
 from gossamer.protocol.brokers.core.messages import (
     Advertise,
     Attach,
     Detach,
     Move,
+    NeighbourDown,
     Publish,
     Subscribe,
     Unadvertise,
@@ -26,13 +27,11 @@ from gossamer.protocol.brokers.core.messages import (
 )
 from gossamer.protocol.brokers.scot import BrokerLabel, ClusterBitVector, ScotBroker, ScotSettings
 from gossamer.protocol.brokers.scot.memory.congestion import LinkStatus, LinkStatusTable
-from gossamer.protocol.brokers.scot.memory.effects import Deliver, Effect, Refuse, Send
 from gossamer.protocol.brokers.scot.memory.messages import (
     BidSubscription,
     Bypass,
     Detour,
     Message,
-    NeighbourDown,
     NeighbourUp,
     Notification,
     QueueReport,
@@ -48,7 +47,6 @@ from gossamer.protocol.brokers.scot.overlay.errors import (
 )
 from gossamer.protocol.brokers.scot.routing.dynamic import Case, plan
 from gossamer.protocol.brokers.scot.routing.targets import Targets
-from gossamer.protocol.brokers.tree import Id, client, neighbour
 from gossamer.protocol.content.filters import parse
 from gossamer.sim.studies.scot.overlays import figure_2
 from support.plain_index import PlainIndex

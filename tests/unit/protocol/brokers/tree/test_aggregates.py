@@ -10,7 +10,7 @@ from gossamer.protocol.brokers.core.messages import (
     Unadvertise,
     Unsubscribe,
 )
-from gossamer.protocol.brokers.tree import BrokerSettings
+from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.protocol.content.filters import parse
 from support.broker_overlay import Overlay, path
 
@@ -19,7 +19,7 @@ ROW = "ABCDEFG"
 
 def row(covering: str, **settings: object) -> Overlay:
     """A publisher at G; at A a subscription that covers others at A and C."""
-    overlay = Overlay(path(*ROW), BrokerSettings(covering=covering, **settings))  # type: ignore[arg-type]
+    overlay = Overlay(path(*ROW), TreeSettings(covering=covering, **settings))  # type: ignore[arg-type]
     for name, broker in (("publisher", "G"), ("all", "A"), ("near", "A"), ("far", "C")):
         overlay.attach(name, broker)
     overlay.ask("publisher", Advertise("a", parse("present(x)")))

@@ -17,22 +17,21 @@ from gossamer.protocol.brokers.core.errors import (
     UnknownLabelError,
     UnknownNeighbourError,
 )
+from gossamer.protocol.brokers.core.identifiers import client, neighbour
 from gossamer.protocol.brokers.core.messages import (
     Advertise,
     Attach,
     Congestion,
     Detach,
-    Frame,
-    Message,
     Move,
     NeighbourDown,
     Publish,
     Subscribe,
-    SynchroniseRequest,
     Unadvertise,
     Unsubscribe,
 )
-from gossamer.protocol.brokers.tree import Broker, BrokerSettings, client, neighbour
+from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
+from gossamer.protocol.brokers.tree.memory.messages import Frame, Message, SynchroniseRequest
 from gossamer.protocol.content.errors import WrongValueError
 from gossamer.protocol.content.filters import parse
 from support.broker_overlay import Overlay, path
@@ -40,7 +39,7 @@ from support.broker_overlay import Overlay, path
 ANY = parse("present(x)")
 
 
-def refusal(broker: Broker, name: str, message: Message) -> Exception:
+def refusal(broker: TreeBroker, name: str, message: Message) -> Exception:
     """The error of a message that a client gets back, and nothing else."""
     before = broker.dump() | {"counters": None}
     (effect,) = broker.handle(0, client(name), message)
@@ -50,8 +49,8 @@ def refusal(broker: Broker, name: str, message: Message) -> Exception:
     return effect.error
 
 
-def alone() -> Broker:
-    broker = Broker("B", BrokerSettings())
+def alone() -> TreeBroker:
+    broker = TreeBroker("B", TreeSettings())
     broker.handle(0, client("ann"), Attach())
     return broker
 
@@ -153,11 +152,11 @@ def test_frames_of_strangers_are_refused() -> None:
     assert isinstance(effect.error, UnknownNeighbourError)
     (effect,) = alone().handle(0, None, NeighbourDown("N"))
     assert isinstance(effect, Refuse)
-    assert effect.hop == stranger
+    assert effect.hop is None
 
 
 def pair() -> Overlay:
-    overlay = Overlay(path("A", "B", "C"), BrokerSettings())
+    overlay = Overlay(path("A", "B", "C"), TreeSettings())
     overlay.attach("publisher", "A")
     overlay.attach("subscriber", "C")
     overlay.ask("publisher", Advertise("a", ANY))

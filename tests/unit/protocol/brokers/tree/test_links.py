@@ -6,30 +6,33 @@ import pytest
 
 from gossamer.protocol.brokers.core.effects import Effect, Refuse, Send, SetTimer
 from gossamer.protocol.brokers.core.errors import CycleError, DumpError
+from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
 from gossamer.protocol.brokers.core.messages import (
-    Acknowledge,
     Advertise,
-    Advertisement,
     Attach,
-    BetweenBrokers,
     Congestion,
-    Frame,
     NeighbourDown,
     NeighbourGone,
     NeighbourUp,
-    Publication,
     Publish,
     Restarted,
     Subscribe,
+    TimerFired,
+    Unadvertise,
+)
+from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
+from gossamer.protocol.brokers.tree.memory.messages import (
+    Acknowledge,
+    Advertisement,
+    BetweenBrokers,
+    Frame,
+    Publication,
     Subscription,
     Synchronise,
     SynchroniseRequest,
-    TimerFired,
-    Unadvertise,
     Unadvertisement,
     Unsubscription,
 )
-from gossamer.protocol.brokers.tree import Broker, BrokerSettings, Id, client, neighbour
 from gossamer.protocol.content.filters import parse
 from support.broker_overlay import Overlay, path
 
@@ -41,15 +44,15 @@ ADVERTISEMENT = Advertisement(Id("N", 1), ANY)
 def sent(effects: list[Effect], name: str) -> list[BetweenBrokers]:
     """What goes to a neighbour."""
     return [
-        effect.frame.message
+        effect.message.message
         for effect in effects
         if isinstance(effect, Send) and effect.neighbour == name
     ]
 
 
-def between(**settings: object) -> Broker:
+def between(**settings: object) -> TreeBroker:
     """A broker with a publisher's tree at N, and M beside it."""
-    broker = Broker("B", BrokerSettings(**settings))  # type: ignore[arg-type]
+    broker = TreeBroker("B", TreeSettings(**settings))  # type: ignore[arg-type]
     for name in ("N", "M"):
         broker.handle(0, None, NeighbourUp(name))
     broker.handle(0, N, Frame(1, 1, Synchronise((ADVERTISEMENT,), ())))
@@ -86,7 +89,7 @@ def test_a_cycle_that_shows_when_links_come_up_is_refused_and_the_rest_taken() -
 
 
 def test_three_brokers_in_a_ring_stay_finite() -> None:
-    overlay = Overlay([*path("A", "B", "C"), ("A", "C")], BrokerSettings())
+    overlay = Overlay([*path("A", "B", "C"), ("A", "C")], TreeSettings())
     overlay.attach("publisher", "A")
     overlay.ask("publisher", Advertise("a", ANY))
     overlay.settle()
@@ -164,7 +167,7 @@ def test_a_neighbour_that_is_gone_leaves_nothing_behind() -> None:
 
 
 def test_an_overlay_heals_around_a_broker_that_is_gone() -> None:
-    overlay = Overlay(path("A", "B", "C"), BrokerSettings())
+    overlay = Overlay(path("A", "B", "C"), TreeSettings())
     overlay.attach("publisher", "A")
     overlay.attach("subscriber", "C")
     overlay.ask("publisher", Advertise("a", ANY))
@@ -181,7 +184,7 @@ def test_an_overlay_heals_around_a_broker_that_is_gone() -> None:
 
 @pytest.mark.parametrize("retained", [0, 10])
 def test_publications_survive_an_interrupted_link_if_they_are_retained(retained: int) -> None:
-    overlay = Overlay(path("A", "B"), BrokerSettings(retained_publications=retained))
+    overlay = Overlay(path("A", "B"), TreeSettings(retained_publications=retained))
     overlay.attach("publisher", "A")
     overlay.attach("subscriber", "B")
     overlay.ask("publisher", Advertise("a", ANY))
@@ -197,7 +200,7 @@ def test_publications_survive_an_interrupted_link_if_they_are_retained(retained:
 
 
 def test_retained_publications_outlive_their_advertisement() -> None:
-    overlay = Overlay(path("A", "B"), BrokerSettings(retained_publications=10))
+    overlay = Overlay(path("A", "B"), TreeSettings(retained_publications=10))
     overlay.attach("publisher", "A")
     overlay.attach("subscriber", "B")
     overlay.ask("publisher", Advertise("a", ANY))
@@ -237,7 +240,7 @@ def test_acknowledgements_go_after_some_publications_or_some_time() -> None:
 
 
 def test_acknowledged_publications_are_not_sent_again() -> None:
-    overlay = Overlay(path("A", "B"), BrokerSettings(retained_publications=10, acknowledge_every=1))
+    overlay = Overlay(path("A", "B"), TreeSettings(retained_publications=10, acknowledge_every=1))
     overlay.attach("publisher", "A")
     overlay.attach("subscriber", "B")
     overlay.ask("publisher", Advertise("a", ANY))
@@ -247,11 +250,11 @@ def test_acknowledged_publications_are_not_sent_again() -> None:
     overlay.settle()
     (effect,) = overlay.tell("A", None, NeighbourUp("B"))
     assert isinstance(effect, Send)
-    assert isinstance(effect.frame.message, Synchronise)
+    assert isinstance(effect.message.message, Synchronise)
 
 
 def test_a_killed_broker_restarts_from_its_dump_and_serves_on() -> None:
-    overlay = Overlay(path("A", "B", "C"), BrokerSettings(retained_publications=10))
+    overlay = Overlay(path("A", "B", "C"), TreeSettings(retained_publications=10))
     overlay.attach("publisher", "A")
     overlay.attach("subscriber", "C")
     overlay.ask("publisher", Advertise("a", ANY))
@@ -266,13 +269,13 @@ def test_a_killed_broker_restarts_from_its_dump_and_serves_on() -> None:
 
 
 def test_a_broker_that_lost_its_dump_is_told_everything_again() -> None:
-    overlay = Overlay(path("A", "B", "C"), BrokerSettings())
+    overlay = Overlay(path("A", "B", "C"), TreeSettings())
     overlay.attach("publisher", "A")
     overlay.attach("subscriber", "C")
     overlay.ask("publisher", Advertise("a", ANY))
     overlay.ask("subscriber", Subscribe("s", ANY))
     overlay.settle()
-    overlay.brokers["B"] = Broker("B", BrokerSettings(), incarnation=1)
+    overlay.brokers["B"] = TreeBroker("B", TreeSettings(), incarnation=1)
     overlay.restore("A", "B")
     overlay.restore("B", "C")
     overlay.settle()
@@ -284,18 +287,18 @@ def test_a_broker_that_lost_its_dump_is_told_everything_again() -> None:
 def test_timers_are_set_again_after_a_restart() -> None:
     broker = between(retained_publications=10)
     broker.handle(0, N, Frame(1, 2, Publication(Id("N", 9), ADVERTISEMENT.id, {"x": 0})))
-    again = Broker.load(broker.dump(), BrokerSettings(retained_publications=10))
+    again = TreeBroker.load(broker.dump(), TreeSettings(retained_publications=10))
     assert again.handle(1, None, Restarted()) == [SetTimer("acknowledge", 1, 1_000_000)]
 
 
 @pytest.mark.parametrize(
-    "data", [{}, {"format": 2}, {"format": 1, "name": "B"}, Broker("B", BrokerSettings()).dump()]
+    "data", [{}, {"format": 2}, {"format": 1, "name": "B"}, TreeBroker("B", TreeSettings()).dump()]
 )
 def test_what_is_no_dump_is_refused(data: dict[str, object]) -> None:
     if "counters" in data:
         data = data | {"subscriptions": [[["B", 1], "x >", ["client", "c"], "s", 0, False]]}
     with pytest.raises(DumpError, match="no dump of a broker"):
-        Broker.load(data, BrokerSettings())
+        TreeBroker.load(data, TreeSettings())
 
 
 def test_a_neighbour_that_asks_again_ends_what_was_held_back() -> None:

@@ -15,7 +15,7 @@ from gossamer.protocol.content.matching import index as index_module
 from gossamer.protocol.content.matching.index import Added, MatchingIndex, Removed
 from gossamer.protocol.content.matching.table import HELD, NONE, make_table
 from gossamer.protocol.content.matching.tree import build, gather
-from gossamer.sim.studies.scot.quotes import heavy_covering, little_covering, make_quotes
+from gossamer.sim.studies.stock_quotes import heavy_covering, little_covering, make_quotes
 
 
 def test_the_examples_in_the_documentation_hold() -> None:

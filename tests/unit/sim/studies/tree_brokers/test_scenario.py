@@ -27,7 +27,7 @@ from gossamer.sim.studies.tree_brokers.scenario import (
     Timing,
 )
 from gossamer.sim.studies.tree_brokers.scenario_file import scenario_to_toml
-from gossamer.sim.studies.tree_brokers.storm import SECOND
+from gossamer.sim.studies.tree_brokers.unsubscription_burst import SECOND
 from gossamer.sim.study.scenarios import read_scenario
 from support.checkout import ROOT
 
@@ -88,18 +88,18 @@ def fault(folder: Path, text: str) -> str:
 
 def test_every_value_of_a_file_arrives(tmp_path: Path) -> None:
     scenario = read(tmp_path, FULL)
-    storm = scenario.storm("incremental")
+    burst = scenario.burst("incremental")
     assert scenario.coverings == ("off", "incremental")
-    assert (storm.overlay.name, len(storm.overlay.graph)) == ("controlled_49", 49)
-    assert (storm.workload.roots, storm.workload.degree, storm.workload.seed) == (10, 5, 7)
-    assert (storm.clustered, storm.unsubscriptions, storm.seed) == (True, 3, 7)
-    assert (storm.links.latency, storm.links.gap, storm.links.queue) == (2_000, 500, 1_000)
-    assert (storm.subscribe_every, storm.aftermath) == (SECOND // 2, 60 * SECOND)
-    assert (storm.settings.similarity, storm.settings.drop_unpaid) == (0.8, False)
-    assert storm.service == ProportionalTimes(
+    assert (burst.overlay.name, len(burst.overlay.graph)) == ("controlled_49", 49)
+    assert (burst.workload.roots, burst.workload.degree, burst.workload.seed) == (10, 5, 7)
+    assert (burst.clustered, burst.unsubscriptions, burst.seed) == (True, 3, 7)
+    assert (burst.links.latency, burst.links.gap, burst.links.queue) == (2_000, 500, 1_000)
+    assert (burst.subscribe_every, burst.aftermath) == (SECOND // 2, 60 * SECOND)
+    assert (burst.settings.similarity, burst.settings.drop_unpaid) == (0.8, False)
+    assert burst.service == ProportionalTimes(
         FixedTimes(3_000, 1_400, 3_000), FixedTimes(2_500, 2_500, 2_500)
     )
-    assert storm.reach == pytest.approx(1 + 2 / 6)
+    assert burst.reach == pytest.approx(1 + 2 / 6)
 
 
 def test_a_scenario_reads_back_as_it_was_written(tmp_path: Path) -> None:
@@ -235,4 +235,4 @@ def test_the_reference_lists_every_key_with_its_default() -> None:
 
 def test_times_are_whole_microseconds() -> None:
     scenario = BrokerScenario(timing=Timing(publish_every_s=0.0015))
-    assert scenario.storm("active").publish_every == 1_500
+    assert scenario.burst("active").publish_every == 1_500

@@ -20,13 +20,13 @@ from collections.abc import Iterable
 from attrs import evolve
 
 from gossamer.protocol.brokers.core.identifiers import Id
+from gossamer.protocol.brokers.graph.coordinator.make_plan import MakePlan
 from gossamer.protocol.brokers.graph.coordinator.planning import least_added
 from gossamer.protocol.brokers.graph.coordinator.surroundings import (
     absent,
     problem_of,
     routes_stand,
 )
-from gossamer.protocol.brokers.graph.memory.effects import MakePlan
 from gossamer.protocol.brokers.graph.memory.messages import (
     Directive,
     Plan,
@@ -38,7 +38,7 @@ from gossamer.protocol.brokers.graph.memory.messages import (
     ToCoordinator,
     Version,
 )
-from gossamer.protocol.brokers.graph.memory.outbox import Outbox
+from gossamer.protocol.brokers.graph.memory.outbox import GraphOutbox
 from gossamer.protocol.brokers.graph.memory.routes import Routes
 from gossamer.protocol.brokers.graph.memory.state import (
     IDLE,
@@ -71,26 +71,26 @@ def sample(state: State, document: Sampled) -> None:
         state.samples_sent = max(0, state.samples_sent - 1)
 
 
-def tell_coordinator(state: State, out: Outbox) -> None:
+def report_progress(state: State, out: GraphOutbox) -> None:
     """Report how far this broker is, if the coordinator does not know."""
     if not state.term.number:
         return
     found = report(state)
     if found != state.reported:
         state.reported = found
-        on_told(state, out, found)
+        on_report(state, out, found)
 
 
-def send_samples(state: State, out: Outbox) -> None:
+def send_samples(state: State, out: GraphOutbox) -> None:
     """Send the coordinator the documents that were sampled since the last time."""
     _expire_own(state, out.now)
     fresh = tuple(state.samples)[state.samples_sent :]
     if fresh and state.term.number:
         state.samples_sent = len(state.samples)
-        on_told(state, out, Samples(state.term, state.name, fresh))
+        on_report(state, out, Samples(state.term, state.name, fresh))
 
 
-def on_told(state: State, out: Outbox, message: ToCoordinator) -> None:
+def on_report(state: State, out: GraphOutbox, message: ToCoordinator) -> None:
     """Take what a broker tells the coordinator, or pass it on to it."""
     if message.to.broker == state.name:
         if state.coordination is None or state.coordination.term != message.to:
@@ -111,7 +111,7 @@ def on_told(state: State, out: Outbox, message: ToCoordinator) -> None:
 # What the coordinator does.
 
 
-def look_around(state: State, out: Outbox) -> None:
+def look_around(state: State, out: GraphOutbox) -> None:
     """Take office if it is this broker's turn, and see to what is due."""
     if state.coordination is None and _is_its_turn(state):
         _take_coordination(state, out)
@@ -126,7 +126,7 @@ def look_around(state: State, out: Outbox) -> None:
         _plan_if_due(state, out, coordination)
 
 
-def on_planned(state: State, out: Outbox, planned: Planned) -> None:
+def on_planned(state: State, out: GraphOutbox, planned: Planned) -> None:
     """Install trees that were made, if they save enough or the present ones do not do any more."""
     coordination = state.coordination
     if (
@@ -148,7 +148,7 @@ def on_planned(state: State, out: Outbox, planned: Planned) -> None:
     advance(state, out, coordination)
 
 
-def assign(state: State, out: Outbox, interests: Iterable[Id]) -> None:
+def assign(state: State, out: GraphOutbox, interests: Iterable[Id]) -> None:
     """Give new subscriptions the tree on which they cost least more (Sec. VI)."""
     coordination = state.coordination
     if coordination is None:
@@ -167,7 +167,7 @@ def assign(state: State, out: Outbox, interests: Iterable[Id]) -> None:
         _direct(state, out, coordination, assigned=tuple(found))
 
 
-def advance(state: State, out: Outbox, coordination: Coordination) -> None:
+def advance(state: State, out: GraphOutbox, coordination: Coordination) -> None:
     """Take the next step of an installation, if all have taken the last one."""
     if coordination.phase == PREPARING and all(
         one is not None and one.held >= coordination.version
@@ -199,7 +199,7 @@ def _is_its_turn(state: State) -> bool:
     return useful and min(reachable) == state.name
 
 
-def _take_coordination(state: State, out: Outbox) -> None:
+def _take_coordination(state: State, out: GraphOutbox) -> None:
     state.counters.takeovers += 1
     state.term = Term(state.term.number + 1, state.name)
     state.number = 0
@@ -213,7 +213,7 @@ def _take_coordination(state: State, out: Outbox) -> None:
 
 def _direct(
     state: State,
-    out: Outbox,
+    out: GraphOutbox,
     coordination: Coordination,
     *,
     plans: tuple[Plan, ...] | None = (),
@@ -255,7 +255,7 @@ def _all_reported(state: State, coordination: Coordination) -> bool:
     return all(one is not None for one in _reports(state, coordination))
 
 
-def _plan_if_due(state: State, out: Outbox, coordination: Coordination) -> None:
+def _plan_if_due(state: State, out: GraphOutbox, coordination: Coordination) -> None:
     _expire_samples(state, coordination, out.now)
     if state.versions.present is not None:
         # A broker without memory hears of trees before it hears how others are linked.
@@ -276,7 +276,7 @@ def _plan_if_due(state: State, out: Outbox, coordination: Coordination) -> None:
     state.counters.plans += 1
     version = Version(coordination.term.number, state.name, coordination.question)
     problem = problem_of(state, version, coordination.samples.values(), missed, comparable=stand)
-    out.effects.append(MakePlan(coordination.question, problem))
+    out.add(MakePlan(coordination.question, problem))
 
 
 def _group_for(state: State, coordination: Coordination, routes: Routes, interest: Id) -> int:

@@ -1,9 +1,9 @@
 """What reaches a broker of a general graph: from clients, from neighbours, from its host.
 
-What clients say is what they say to any broker (`gossamer.protocol.brokers.core.messages`). Between
-brokers there are four kinds of messages: news of one broker that flood to all, directives of the
-coordinator that flood to all, what one broker tells the coordinator by the shortest path, and
-documents with their confirmations, which go along trees.
+What clients send is what they send to any broker (`gossamer.protocol.brokers.core.messages`).
+Between brokers there are four kinds of messages: the link state of one broker, which floods to all,
+directives of the coordinator that flood to all, what one broker reports to the coordinator by the
+shortest path, and documents with their confirmations, which go along trees.
 """
 
 from __future__ import annotations
@@ -15,16 +15,11 @@ from attrs import frozen
 
 from gossamer.protocol.brokers.core.identifiers import Id
 from gossamer.protocol.brokers.core.messages import (
-    Advertise,
-    Attach,
-    Detach,
-    Move,
-    Publish,
+    FromClient,
+    NeighbourDown,
+    NeighbourGone,
     Restarted,
-    Subscribe,
     TimerFired,
-    Unadvertise,
-    Unsubscribe,
 )
 from gossamer.protocol.content.filters import Filter
 from gossamer.protocol.content.filters import Publication as Values
@@ -98,7 +93,7 @@ class Record:
 
     Attributes:
         broker: whose record this is.
-        number: greater than of all earlier news of this broker.
+        number: greater than of all earlier updates of this broker.
         links: neighbours that it can reach, with what a document costs there.
         interests: subscriptions, each a disjunction of filters.
     """
@@ -134,7 +129,7 @@ class Summary:
     """Tells a neighbour how much is known here, so that it can tell the rest.
 
     Attributes:
-        numbers: of the last news of each broker.
+        numbers: of the last update of each broker.
         term, number: of the last directive.
     """
 
@@ -219,9 +214,9 @@ class Return:
     group: int
 
 
-News = Record | LinksChanged | InterestChanged
+LinkStateUpdate = Record | LinksChanged | InterestChanged
 ToCoordinator = Report | Samples
-BetweenBrokers = News | Directive | Summary | ToCoordinator | Document | Confirm | Return
+BetweenBrokers = LinkStateUpdate | Directive | Summary | ToCoordinator | Document | Confirm | Return
 
 # From the host; their source is None.
 
@@ -235,15 +230,8 @@ class NeighbourUp:
 
 
 @frozen
-class NeighbourDown:
-    """The link to a neighbour does not work."""
-
-    name: str
-
-
-@frozen
 class Planned:
-    """The trees that `effects.MakePlan` asked for.
+    """The trees that `coordinator.make_plan.MakePlan` asked for.
 
     Attributes:
         number: of the question.
@@ -258,6 +246,5 @@ class Planned:
     before: float
 
 
-FromClient = Attach | Detach | Move | Advertise | Unadvertise | Subscribe | Unsubscribe | Publish
-FromHost = NeighbourUp | NeighbourDown | Planned | TimerFired | Restarted
+FromHost = NeighbourUp | NeighbourDown | NeighbourGone | Planned | TimerFired | Restarted
 Message = FromClient | BetweenBrokers | FromHost

@@ -6,8 +6,8 @@ from collections import Counter, OrderedDict, deque
 
 from attrs import define, field
 
-from gossamer.protocol.brokers.core.identifiers import INCARNATION_BITS, Id
-from gossamer.protocol.brokers.core.timers import Timer
+from gossamer.protocol.brokers.core.identifiers import Id
+from gossamer.protocol.brokers.core.state import BrokerState, Session, first_number
 from gossamer.protocol.brokers.graph.memory.counters import Counters
 from gossamer.protocol.brokers.graph.memory.interests import InterestTable
 from gossamer.protocol.brokers.graph.memory.messages import (
@@ -26,17 +26,14 @@ from gossamer.protocol.content.filters import Filter
 
 
 @define(eq=False)
-class Session:
-    """An attached client: its filters and advertisements by its own labels.
+class GraphSession(Session):
+    """An attached client, with its filters and advertisements by its own labels.
 
     Attributes:
         interest: its subscription, as all brokers know it.
     """
 
-    name: str
-    interest: Id
-    subscriptions: dict[str, Filter] = field(factory=dict)
-    advertisements: dict[str, Filter] = field(factory=dict)
+    interest: Id = field(kw_only=True)
 
     def labels(self, wanted: Filter) -> list[str]:
         """What the client calls a filter, which may be several things."""
@@ -64,7 +61,7 @@ class InFlight:
     """A document that is not confirmed yet by all that it was sent to.
 
     Attributes:
-        source: the neighbour that it came from and that is owed the confirmation; None where this
+        source: the neighbour that it came from, which gets the confirmation; None where this
             broker answers for it.
         pending: by neighbour, the brokers behind it that the document is for.
     """
@@ -93,14 +90,14 @@ IDLE, PLANNING, PREPARING, SWITCHING = "idle", "planning", "preparing", "switchi
 
 @define(eq=False)
 class Coordination:
-    """What the coordinator knows besides; a broker that is none has no office.
+    """What the coordinator knows besides; other brokers have none.
 
     Attributes:
         number: of the last directive.
         phase: `PLANNING` while its host makes trees, `PREPARING` until all brokers hold them,
             `SWITCHING` until all use them and no document is under way on earlier ones.
         version: that these are about.
-        question: number of the last `effects.MakePlan`.
+        question: number of the last `coordinator.make_plan.MakePlan`.
         forced: whether its answer is installed whatever it saves.
         planned_at: when that was, in microseconds.
         reports: the last of each broker.
@@ -118,34 +115,30 @@ class Coordination:
     samples: OrderedDict[Id, Sampled] = field(factory=OrderedDict)
 
 
-@define(eq=False)
-class State:
-    """Everything that a broker remembers.
+@define(eq=False, kw_only=True)
+class State(BrokerState):
+    """Everything that a graph broker remembers.
 
     Attributes:
-        name: of the broker, unique in the overlay.
         settings: which do not change.
-        next_number: of the next identifier.
-        news_number: of the last news of this broker.
-        chart: who is linked to whom.
+        update_number: of the last update of this broker.
+        topology: who is linked to whom.
         interests: the subscriptions of all brokers.
         versions: the trees.
         term, number: of the last directive heard.
         reported: what the coordinator was last told.
         links: to neighbours.
-        clients: attached here, by name; hosted: the same by subscription.
-        custody: documents that are not confirmed, by issue and group.
+        hosted: the clients by subscription.
+        in_flight: documents that are not confirmed, by issue and group.
         under_way: how many of them are on the trees of each version.
-        stranded: documents that wait.
+        parked: documents that wait.
         delivered: which clients got which document, the latest.
         samples: own samples, the latest, and how many of them the coordinator was sent.
-        office: as coordinator.
+        coordination: what it knows besides as coordinator.
     """
 
-    name: str
     settings: GraphSettings
-    next_number: int
-    news_number: int
+    update_number: int
     topology: TopologyMap
     interests: InterestTable
     versions: Versions
@@ -153,9 +146,7 @@ class State:
     number: int = 0
     reported: Report | None = None
     links: dict[str, Link] = field(factory=dict)
-    clients: dict[str, Session] = field(factory=dict)
-    timers: dict[str, Timer] = field(factory=dict)
-    hosted: dict[Id, Session] = field(factory=dict)
+    hosted: dict[Id, GraphSession] = field(factory=dict)
     in_flight: dict[tuple[Id, int], InFlight] = field(factory=dict)
     under_way: Counter[Version] = field(factory=Counter)
     parked: deque[Parked] = field(factory=deque)
@@ -170,16 +161,19 @@ class State:
         cls, name: str, settings: GraphSettings, interests: InterestTable, incarnation: int
     ) -> State:
         """The memory of a broker that has seen nothing."""
-        first = incarnation << INCARNATION_BITS
+        first = first_number(incarnation)
         topology = TopologyMap(name)
         topology.numbers[name] = first
         topology.links[name] = {}
-        return cls(name, settings, first, first, topology, interests, Versions(name))
-
-    def new_id(self) -> Id:
-        """An identifier that was never used."""
-        self.next_number += 1
-        return Id(self.name, self.next_number)
+        return cls(
+            name=name,
+            settings=settings,
+            next_number=first,
+            update_number=first,
+            topology=topology,
+            interests=interests,
+            versions=Versions(name),
+        )
 
     def ready(self, neighbour: str) -> bool:
         """Whether a neighbour can take documents now."""

@@ -1,6 +1,6 @@
 """What a broker knows of all brokers: who is linked to whom, and who can be reached.
 
-Every broker tells of its own links, with numbers that grow, and news of it flood to all. A link is
+Every broker tells of its own links, with numbers that grow, and that floods to all. A link is
 there where both of its ends say so. What brokers that are away have last said is kept, as they may
 come back.
 """
@@ -19,7 +19,7 @@ class TopologyMap:
 
     Attributes:
         name: of that broker.
-        numbers: of the last news of each broker.
+        numbers: of the last update of each broker.
         links: neighbours of each broker, as it last said, and what a document costs there.
         lost: since when (microseconds) each broker cannot be reached that could be before, or that
             trees join.

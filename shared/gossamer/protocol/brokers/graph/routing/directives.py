@@ -1,7 +1,7 @@
 """What the coordinator wants of all brokers, as each of them carries it out.
 
-Directives flood as news do. All brokers obey that of the latest term; what an earlier one says
-is not heard any more. A broker never goes back to an earlier version.
+Directives flood as updates of the link state do. All brokers obey that of the latest term, and no
+earlier one. A broker never goes back to an earlier version.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gossamer.protocol.brokers.graph.memory.messages import Directive, Plan, Report, Version
-from gossamer.protocol.brokers.graph.memory.outbox import Outbox
+from gossamer.protocol.brokers.graph.memory.outbox import GraphOutbox
 from gossamer.protocol.brokers.graph.memory.state import State
 from gossamer.protocol.brokers.graph.routing.forwarding import on_version_used
 
@@ -27,7 +27,7 @@ def whole_directive(state: State) -> Directive:
     )
 
 
-def on_directive(state: State, out: Outbox, source: str, directive: Directive) -> str | None:
+def on_directive(state: State, out: GraphOutbox, source: str, directive: Directive) -> str | None:
     """Carry out a directive and pass it on, unless it was heard already.
 
     Returns the name of a neighbour that is to be asked for what is missing before it, else None.
@@ -57,7 +57,7 @@ def on_directive(state: State, out: Outbox, source: str, directive: Directive) -
     return None
 
 
-def use(state: State, out: Outbox, version: Version) -> None:
+def use(state: State, out: GraphOutbox, version: Version) -> None:
     """Publish documents in a version from now on, if it is a later one and joins this broker."""
     if version > state.versions.using and state.versions.get(version) is not None:
         state.versions.using = version

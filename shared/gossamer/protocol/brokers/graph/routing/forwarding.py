@@ -28,7 +28,7 @@ from gossamer.protocol.brokers.graph.memory.messages import (
     Return,
     Version,
 )
-from gossamer.protocol.brokers.graph.memory.outbox import Outbox
+from gossamer.protocol.brokers.graph.memory.outbox import GraphOutbox
 from gossamer.protocol.brokers.graph.memory.state import InFlight, Parked, State
 from gossamer.protocol.content.filters import Publication as Values
 
@@ -36,7 +36,7 @@ NO_GROUP: Final = -1
 NO_HOP: Final = ""
 
 
-def publish(state: State, out: Outbox, id_: Id, values: Values) -> None:
+def publish(state: State, out: GraphOutbox, id_: Id, values: Values) -> None:
     """Send out what a client of this broker published."""
     state.counters.published += 1
     document = Document(id_, id_, NO_VERSION, NO_GROUP, values)
@@ -45,7 +45,7 @@ def publish(state: State, out: Outbox, id_: Id, values: Values) -> None:
     _set_out(state, out, document, found)
 
 
-def on_document(state: State, out: Outbox, source: str, document: Document) -> None:
+def on_document(state: State, out: GraphOutbox, source: str, document: Document) -> None:
     """Take a document of a neighbour: deliver it here, and pass it on."""
     routes = state.versions.get(document.version)
     if routes is None:
@@ -60,7 +60,7 @@ def on_document(state: State, out: Outbox, source: str, document: Document) -> N
         out.send(source, Confirm(document.issue, document.group))
 
 
-def on_confirm(state: State, out: Outbox, source: str, message: Confirm) -> None:
+def on_confirm(state: State, out: GraphOutbox, source: str, message: Confirm) -> None:
     """All behind a link have a document."""
     in_flight = state.in_flight.get((message.issue, message.group))
     if in_flight is None or in_flight.pending.pop(source, None) is None:
@@ -69,7 +69,7 @@ def on_confirm(state: State, out: Outbox, source: str, message: Confirm) -> None
         _settle(state, out, in_flight)
 
 
-def on_return(state: State, out: Outbox, source: str, message: Return) -> None:
+def on_return(state: State, out: GraphOutbox, source: str, message: Return) -> None:
     """A neighbour does not know a document's trees; it sets out anew once there are others."""
     in_flight = state.in_flight.get((message.issue, message.group))
     if in_flight is None or source not in in_flight.pending:
@@ -80,7 +80,7 @@ def on_return(state: State, out: Outbox, source: str, message: Return) -> None:
     _settle(state, out, in_flight)
 
 
-def on_link_down(state: State, out: Outbox, neighbour: str) -> None:
+def on_link_down(state: State, out: GraphOutbox, neighbour: str) -> None:
     """Answer alone for what a neighbour has not confirmed."""
     for in_flight in list(state.in_flight.values()):
         targets = in_flight.pending.pop(neighbour, None)
@@ -89,7 +89,7 @@ def on_link_down(state: State, out: Outbox, neighbour: str) -> None:
             _settle(state, out, in_flight)
 
 
-def on_link_ready(state: State, out: Outbox, neighbour: str) -> None:
+def on_link_ready(state: State, out: GraphOutbox, neighbour: str) -> None:
     """Send a neighbour that can take documents again what waits for it."""
     if not any(one.hop == neighbour for one in state.parked):
         return
@@ -106,7 +106,7 @@ def on_link_ready(state: State, out: Outbox, neighbour: str) -> None:
             out.send(neighbour, one.document)
 
 
-def on_version_used(state: State, out: Outbox, version: Version) -> None:
+def on_version_used(state: State, out: GraphOutbox, version: Version) -> None:
     """Let documents that wait on earlier trees set out anew on those that are used now."""
     for one in _take(state, lambda one: one.document.version < version):
         _reissue(state, out, one.document, one.targets)
@@ -120,7 +120,9 @@ def _take(state: State, wanted: Callable[[Parked], bool]) -> list[Parked]:
     return found
 
 
-def _reissue(state: State, out: Outbox, document: Document, targets: frozenset[str] | None) -> None:
+def _reissue(
+    state: State, out: GraphOutbox, document: Document, targets: frozenset[str] | None
+) -> None:
     """Send a document out anew on the present trees, to some brokers."""
     state.counters.reissued += 1
     routes = state.versions.present
@@ -131,7 +133,7 @@ def _reissue(state: State, out: Outbox, document: Document, targets: frozenset[s
     _set_out(state, out, again, found)
 
 
-def _set_out(state: State, out: Outbox, document: Document, found: Matches) -> None:
+def _set_out(state: State, out: GraphOutbox, document: Document, found: Matches) -> None:
     """Begin the way of a document on the trees in use; before there are any it waits."""
     routes = state.versions.present
     wanted = [one for one in found if _is_for(document, one) and one.broker != state.name]
@@ -146,7 +148,7 @@ def _set_out(state: State, out: Outbox, document: Document, found: Matches) -> N
 
 
 def _relay(
-    state: State, out: Outbox, document: Document, source: str | None, found: Matches
+    state: State, out: GraphOutbox, document: Document, source: str | None, found: Matches
 ) -> None:
     routes = state.versions.get(document.version)
     assert routes is not None
@@ -173,7 +175,7 @@ def _relay(
 
 
 def _park(
-    state: State, out: Outbox, document: Document, hop: str, targets: frozenset[str] | None
+    state: State, out: GraphOutbox, document: Document, hop: str, targets: frozenset[str] | None
 ) -> None:
     """Let a document wait for a link, or send it out on later trees if there are some."""
     if hop != NO_HOP and document.version < state.versions.using:
@@ -185,7 +187,7 @@ def _park(
         state.counters.lost += 1
 
 
-def _settle(state: State, out: Outbox, in_flight: InFlight) -> None:
+def _settle(state: State, out: GraphOutbox, in_flight: InFlight) -> None:
     """Confirm a document if all that it was sent to have confirmed it."""
     if in_flight.pending:
         return
@@ -202,7 +204,7 @@ def _here(state: State, found: Matches) -> Matches:
     return {one: filters for one, filters in found.items() if one.broker == state.name}
 
 
-def _deliver(state: State, out: Outbox, document: Document, matched: Matches) -> None:
+def _deliver(state: State, out: GraphOutbox, document: Document, matched: Matches) -> None:
     """Hand a document to clients, but not to those that had it."""
     for interest in sorted(matched):
         session = state.hosted.get(interest)

@@ -1,8 +1,8 @@
-"""News of brokers: each tells of its own links and subscriptions, and what it tells floods to all.
+"""Link state: each broker announces its own links and subscriptions, and that floods to all.
 
-News of a broker are numbered, and links are first in, first out, so that all hear them in order and
-pass each on once. When a link comes up, its ends tell each other how much they know, and then what
-the other does not.
+Updates of a broker are numbered, and links are first in, first out, so that all receive them in
+order and pass each on once. When a link comes up, its ends tell each other how much they know, and
+then what the other does not.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from gossamer.protocol.brokers.core.identifiers import Id
 from gossamer.protocol.brokers.graph.memory.messages import (
     InterestChanged,
     LinksChanged,
-    News,
+    LinkStateUpdate,
     Record,
     Summary,
 )
-from gossamer.protocol.brokers.graph.memory.outbox import Outbox
+from gossamer.protocol.brokers.graph.memory.outbox import GraphOutbox
 from gossamer.protocol.brokers.graph.memory.state import Link, State
 from gossamer.protocol.brokers.graph.routing.directives import whole_directive
 from gossamer.protocol.brokers.graph.routing.forwarding import on_link_down, on_link_ready
@@ -30,15 +30,15 @@ _NONSENSE = 1 << 62
 # What this broker tells.
 
 
-def tell_links(state: State, out: Outbox, besides: str | None = None) -> None:
+def announce_links(state: State, out: GraphOutbox, besides: str | None = None) -> None:
     """Tell all neighbours but one which links of this broker work."""
     links = {name: state.links[name].cost for name in sorted(state.links) if state.links[name].up}
     state.topology.set_links(state.name, links, out.now)
     out.flood(LinksChanged(state.name, _next_number(state), links), besides)
 
 
-def tell_interest(
-    state: State, out: Outbox, interest: Id, added: Iterable[Filter], removed: Iterable[Filter]
+def announce_interest(
+    state: State, out: GraphOutbox, interest: Id, added: Iterable[Filter], removed: Iterable[Filter]
 ) -> None:
     """Tell all how a subscription of this broker has changed."""
     more, less = tuple(added), tuple(removed)
@@ -63,27 +63,27 @@ def record_of(state: State, broker: str) -> Record:
 # Links.
 
 
-def on_neighbour_up(state: State, out: Outbox, name: str, cost: float) -> None:
+def on_neighbour_up(state: State, out: GraphOutbox, name: str, cost: float) -> None:
     """A link works: tell its other end how much is known here."""
     link = state.links.setdefault(name, Link(name, cost))
     if link.up and link.ready:
         on_neighbour_down(state, out, name)
     link.cost, link.up, link.ready = cost, True, False
-    tell_links(state, out, besides=name)
+    announce_links(state, out, besides=name)
     out.send(name, summary(state))
 
 
-def on_neighbour_down(state: State, out: Outbox, name: str) -> None:
+def on_neighbour_down(state: State, out: GraphOutbox, name: str) -> None:
     """A link does not work; raises `UnknownNeighbourError`."""
     link = state.links.get(name)
     if link is None:
         raise UnknownNeighbourError(name)
     link.up = link.ready = False
-    tell_links(state, out)
+    announce_links(state, out)
     on_link_down(state, out, name)
 
 
-def on_summary(state: State, out: Outbox, source: str, message: Summary) -> None:
+def on_summary(state: State, out: GraphOutbox, source: str, message: Summary) -> None:
     """Tell a neighbour what it does not know, and send it documents if it knows as much."""
     for broker in sorted(state.topology.numbers):
         if state.topology.numbers[broker] > message.numbers.get(broker, -1):
@@ -96,7 +96,7 @@ def on_summary(state: State, out: Outbox, source: str, message: Summary) -> None
         make_ready(state, out, source)
 
 
-def make_ready(state: State, out: Outbox, name: str) -> None:
+def make_ready(state: State, out: GraphOutbox, name: str) -> None:
     """Send a neighbour documents from now on."""
     link = state.links[name]
     if link.up and not link.ready:
@@ -107,23 +107,23 @@ def make_ready(state: State, out: Outbox, name: str) -> None:
 # What other brokers tell.
 
 
-def on_news(state: State, out: Outbox, source: str, news: News) -> bool:
-    """Take over news of a broker and pass them on; returns whether they were news.
+def on_update(state: State, out: GraphOutbox, source: str, update: LinkStateUpdate) -> bool:
+    """Take over an update of a broker and pass it on; returns whether it was new.
 
-    If some before them are missing, the neighbour is asked to tell them.
+    If one before it is missing, the neighbour is asked for it.
     """
-    known = state.topology.numbers.get(news.broker, -1)
-    if news.broker == state.name:
-        _tell_again(state, out, news.number)
+    known = state.topology.numbers.get(update.broker, -1)
+    if update.broker == state.name:
+        _announce_again(state, out, update.number)
         return False
-    if news.number <= known:
+    if update.number <= known:
         state.counters.stale += 1
         return False
-    if not isinstance(news, Record) and news.number > known + 1:
+    if not isinstance(update, Record) and update.number > known + 1:
         out.send(source, summary(state))
         return False
-    state.topology.numbers[news.broker] = news.number
-    match news:
+    state.topology.numbers[update.broker] = update.number
+    match update:
         case Record(broker, _, links, interests):
             state.topology.set_links(broker, links, out.now)
             state.interests.replace(broker, interests)
@@ -132,19 +132,19 @@ def on_news(state: State, out: Outbox, source: str, news: News) -> bool:
         case InterestChanged(_, _, interest, added, removed):
             state.interests.add(interest, added)
             state.interests.remove(interest, removed)
-    out.flood(news, source)
+    out.flood(update, source)
     return True
 
 
-def _tell_again(state: State, out: Outbox, number: int) -> None:
+def _announce_again(state: State, out: GraphOutbox, number: int) -> None:
     """Tell all of this broker, if they remember it from a life that it has forgotten itself."""
-    if state.news_number < number < _NONSENSE:
-        state.news_number = number
+    if state.update_number < number < _NONSENSE:
+        state.update_number = number
         _next_number(state)
         out.flood(record_of(state, state.name))
 
 
 def _next_number(state: State) -> int:
-    state.news_number += 1
-    state.topology.numbers[state.name] = state.news_number
-    return state.news_number
+    state.update_number += 1
+    state.topology.numbers[state.name] = state.update_number
+    return state.update_number

@@ -10,14 +10,11 @@ from attrs import frozen
 
 from gossamer.protocol.brokers.core.identifiers import Id
 from gossamer.protocol.brokers.core.messages import (
-    Advertise,
-    Attach,
-    Detach,
-    Move,
+    FromClient,
+    NeighbourDown,
+    NeighbourGone,
     Publish,
-    Subscribe,
-    Unadvertise,
-    Unsubscribe,
+    Restarted,
 )
 from gossamer.protocol.brokers.scot.overlay.labels import NO_CLUSTERS, BrokerLabel, ClusterBitVector
 from gossamer.protocol.content.filters import Filter
@@ -155,7 +152,7 @@ class TakenBack:
 
 
 @frozen
-class Owed:
+class UnacknowledgedDelivery:
     """A notification that a client of the sender has not taken yet."""
 
     client: str
@@ -172,8 +169,8 @@ class Taken:
 
 
 @frozen
-class Gone:
-    """A client of the sender is none any more."""
+class ClientLeft:
+    """A client of the sender has left."""
 
     client: str
 
@@ -183,7 +180,7 @@ class Replica:
     """All that the sender has promised; whatever the receiver remembered of it before is void."""
 
     promised: tuple[Promised, ...]
-    owed: tuple[Owed, ...]
+    unacknowledged: tuple[UnacknowledgedDelivery, ...]
 
 
 @frozen
@@ -191,18 +188,18 @@ class HandBack:
     """What became of a client of the receiver while that was away.
 
     Attributes:
-        taken: what it has taken at the sender, and the receiver may still owe it.
+        taken: what it has taken at the sender, and the receiver may still keep for it.
         promised: its subscriptions, in case the receiver has lost its memory.
-        owed: what it has not taken, and the receiver is to give it.
+        unacknowledged: what it has not taken, and the receiver is to give it.
     """
 
     client: str
     taken: tuple[Id, ...]
     promised: tuple[Promised, ...]
-    owed: tuple[Owed, ...]
+    unacknowledged: tuple[UnacknowledgedDelivery, ...]
 
 
-ForBackup = Promised | TakenBack | Owed | Taken | Gone
+ForBackup = Promised | TakenBack | UnacknowledgedDelivery | Taken | ClientLeft
 Routed = Subscription | Unsubscription | Notification | Detour | Bypass
 Tracked = Routed | Relay | ProxyNotification | ForBackup | HandBack
 
@@ -265,16 +262,6 @@ BetweenBrokers = Clustered | TakingOver | Unclustered
 Carrying = Publish | Notification | Detour | Bypass | BidNotification
 """Messages with a publication, which change nothing at a broker but its counters."""
 
-# From clients, besides what they send to any broker.
-
-
-@frozen
-class Took:
-    """The client has taken notifications."""
-
-    ids: tuple[Id, ...]
-
-
 # From the host; their source is None.
 
 
@@ -290,25 +277,6 @@ class NeighbourUp:
     name: str
     label: BrokerLabel
     synchronise: bool = False
-
-
-@frozen
-class NeighbourDown:
-    """The link to a neighbour does not work; routes stay as they are."""
-
-    name: str
-
-
-@frozen
-class NeighbourGone:
-    """A neighbour will not come back; whatever came from it is withdrawn."""
-
-    name: str
-
-
-@frozen
-class Restarted:
-    """The broker was loaded from a dump; no link works."""
 
 
 @frozen
@@ -342,7 +310,5 @@ class WindowEnded:
     queues: tuple[QueueReport, ...]
 
 
-FromAnyClient = Attach | Detach | Move | Advertise | Unadvertise | Subscribe | Unsubscribe | Publish
-FromClient = FromAnyClient | Took
 FromHost = NeighbourUp | NeighbourDown | NeighbourGone | Restarted | WaitedEnough | WindowEnded
 Message = FromClient | BetweenBrokers | FromHost

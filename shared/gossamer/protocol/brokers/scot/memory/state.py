@@ -5,35 +5,24 @@ from __future__ import annotations
 from attrs import define, field
 
 from gossamer.protocol.brokers.core.identifiers import Id
+from gossamer.protocol.brokers.core.state import BrokerState
 from gossamer.protocol.brokers.scot.memory.congestion import LinkStatusTable
 from gossamer.protocol.brokers.scot.memory.counters import Counters
-from gossamer.protocol.brokers.scot.memory.keeping import Keeping
+from gossamer.protocol.brokers.scot.memory.no_take_over import NO_TAKE_OVER, NoTakeOver
 from gossamer.protocol.brokers.scot.memory.settings import DYNAMIC, ScotSettings
 from gossamer.protocol.brokers.scot.memory.table import RoutingTable
 from gossamer.protocol.brokers.scot.overlay.errors import WrongNeighbourError
 from gossamer.protocol.brokers.scot.overlay.labels import BrokerLabel
 from gossamer.protocol.brokers.scot.overlay.topology import Position
-from gossamer.protocol.content.filters import Filter
 
 
-@define(eq=False)
-class Session:
-    """An attached client: its subscriptions and, to hand back, advertisements by its own labels."""
-
-    name: str
-    subscriptions: dict[str, Id] = field(factory=dict)
-    advertisements: dict[str, Filter] = field(factory=dict)
-
-
-@define(eq=False)
-class State:
-    """Routing table, links, clients and whatever else a broker remembers.
+@define(eq=False, kw_only=True)
+class State(BrokerState):
+    """Routing table, links and whatever else a SCOT broker remembers.
 
     Attributes:
-        name: of the broker, unique in the overlay.
         position: its place, and which brokers are its direct neighbours.
         settings: which do not change.
-        next_number: of the next identifier.
         labels: where each neighbour is, by name, while its link works.
         primary: names of the primary neighbours.
         secondary: names of the secondary neighbours, by cluster.
@@ -45,18 +34,16 @@ class State:
         bid_numbers: in an unclustered SCOT the number of the last subscription from each broker.
         behind: neighbours that may have told others what this broker missed while it was dead.
         heard: neighbours that told all that stands since the broker was started.
-        keeping: the memory of taking over, None without it.
+        take_over: has a say at the points that `NoTakeOver` names.
         waited: whether the host said that it waits for no more neighbours.
         returned: whether it may have forgotten an earlier life.
         unknown: neighbours whose link works for the first time that the broker remembers; they may
             remember an earlier one.
     """
 
-    name: str
     position: Position
     settings: ScotSettings
     table: RoutingTable
-    next_number: int
     links: LinkStatusTable
     revision: int = 0
     covered: set[Id] = field(factory=set)
@@ -64,13 +51,12 @@ class State:
     primary: list[str] = field(factory=list)
     secondary: dict[int, str] = field(factory=dict)
     down: set[str] = field(factory=set)
-    clients: dict[str, Session] = field(factory=dict)
     bid_hops: dict[str, str] = field(factory=dict)
     bid_numbers: dict[str, int] = field(factory=dict)
     counters: Counters = field(factory=Counters)
     behind: set[str] = field(factory=set)
     heard: set[str] = field(factory=set)
-    keeping: Keeping | None = None
+    take_over: NoTakeOver = NO_TAKE_OVER
     waited: bool = False
     returned: bool = False
     unknown: set[str] = field(factory=set)
@@ -95,11 +81,6 @@ class State:
         """Whether the loads of links decide where a notification goes now."""
         congested = self.settings.routing == DYNAMIC and self.links.any_overloaded
         return congested or bool(self.down)
-
-    def new_id(self) -> Id:
-        """An identifier that was never used."""
-        self.next_number += 1
-        return Id(self.name, self.next_number)
 
     def named(self, label: BrokerLabel) -> str | None:
         """The neighbour at a place, or None."""

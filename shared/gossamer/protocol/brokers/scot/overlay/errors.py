@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gossamer.protocol.brokers.core.identifiers import Id
 from gossamer.protocol.kernel.errors import ConfigError, LocalProtocolError, RemoteProtocolError
 
 
@@ -158,21 +157,4 @@ class GuestError(LocalProtocolError):
         super().__init__(
             f"client {client!r} is here as long as its broker {home} is not there, and cannot "
             "change what it has asked for until that is back"
-        )
-
-
-class UnsafeError(LocalProtocolError):
-    """Something failed while a publication was under way, and somebody may have missed it.
-
-    The publication was made all the same; who publishes it again gives it another identifier.
-
-    Attributes:
-        id: what it is called.
-    """
-
-    def __init__(self, id_: Id) -> None:
-        self.id = id_
-        super().__init__(
-            f"publication {id_.broker}:{id_.number} may not have reached everybody, "
-            "as more than one broker or link failed meanwhile"
         )

@@ -28,7 +28,7 @@ from attrs import evolve
 
 from gossamer.protocol.brokers.core.identifiers import Hop
 from gossamer.protocol.brokers.scot.memory.messages import Bypass, Detour, Notification
-from gossamer.protocol.brokers.scot.memory.outbox import Outbox
+from gossamer.protocol.brokers.scot.memory.outbox import ScotOutbox
 from gossamer.protocol.brokers.scot.memory.state import State
 from gossamer.protocol.brokers.scot.overlay.errors import WrongClusterError, WrongRegionError
 from gossamer.protocol.brokers.scot.overlay.labels import NO_CLUSTERS, BrokerLabel
@@ -36,7 +36,7 @@ from gossamer.protocol.brokers.scot.routing import cluster_detours
 from gossamer.protocol.brokers.scot.routing.targets import Targets, within_cluster
 
 
-def reroute(state: State, out: Outbox, notification: Notification, targets: Targets) -> Targets:
+def reroute(state: State, out: ScotOutbox, notification: Notification, targets: Targets) -> Targets:
     """Send a notification around the target links that do not work; returns those that do."""
     if not state.settings.around_failures or not state.down:
         return targets
@@ -55,7 +55,9 @@ def reroute(state: State, out: Outbox, notification: Notification, targets: Targ
     )
 
 
-def again(state: State, out: Outbox, name: str, message: Notification | Detour | Bypass) -> None:
+def again(
+    state: State, out: ScotOutbox, name: str, message: Notification | Detour | Bypass
+) -> None:
     """Send what was under way to a neighbour when its link failed, around that link.
 
     The neighbour may have it all the same, and passed it on.
@@ -75,7 +77,7 @@ def again(state: State, out: Outbox, name: str, message: Notification | Detour |
 
 
 def _notification_again(
-    state: State, out: Outbox, label: BrokerLabel, notification: Notification
+    state: State, out: ScotOutbox, label: BrokerLabel, notification: Notification
 ) -> None:
     """Into the cluster or part of the tree behind the link, and into each cluster that it names."""
     plain = evolve(notification, targets=NO_CLUSTERS)
@@ -91,7 +93,7 @@ def _notification_again(
             out.send(secondary, plain)
 
 
-def on_detour(state: State, out: Outbox, hop: Hop, message: Detour) -> None:
+def on_detour(state: State, out: ScotOutbox, hop: Hop, message: Detour) -> None:
     """Send a notification into another cluster by the link of this region.
 
     Raises `WrongClusterError`, and leaves everything as it was, for a cluster that does not exist
@@ -105,7 +107,7 @@ def on_detour(state: State, out: Outbox, hop: Hop, message: Detour) -> None:
         out.send(name, message.notification)
 
 
-def on_bypass(state: State, out: Outbox, hop: Hop, message: Bypass) -> None:
+def on_bypass(state: State, out: ScotOutbox, hop: Hop, message: Bypass) -> None:
     """Take a notification a step further around a link, or take it in behind that.
 
     Raises `WrongClusterError` for a cluster that does not exist, and `WrongRegionError` for a
@@ -123,7 +125,7 @@ def on_bypass(state: State, out: Outbox, hop: Hop, message: Bypass) -> None:
         _cross(state, out, message)
 
 
-def _detour(state: State, out: Outbox, message: Detour) -> None:
+def _detour(state: State, out: ScotOutbox, message: Detour) -> None:
     """Through a neighbour of the same cluster, as the broker of the region may be dead."""
     secondary = (name for c, name in state.secondary.items() if c != message.cluster)
     working = _working(state, state.primary) or _working(state, secondary)
@@ -133,7 +135,7 @@ def _detour(state: State, out: Outbox, message: Detour) -> None:
         state.counters.lost += 1
 
 
-def _bypass(state: State, out: Outbox, notification: Notification, region: str) -> None:
+def _bypass(state: State, out: ScotOutbox, notification: Notification, region: str) -> None:
     here = state.position.label
     working = _working(state, state.secondary.values())
     if working:
@@ -143,7 +145,7 @@ def _bypass(state: State, out: Outbox, notification: Notification, region: str) 
         state.counters.lost += 1
 
 
-def _to_region(state: State, out: Outbox, message: Bypass) -> None:
+def _to_region(state: State, out: ScotOutbox, message: Bypass) -> None:
     name = state.primary_in(message.region)
     if name is None or name in state.down:
         state.counters.lost += 1
@@ -151,7 +153,7 @@ def _to_region(state: State, out: Outbox, message: Bypass) -> None:
         out.send(name, message)
 
 
-def _cross(state: State, out: Outbox, message: Bypass) -> None:
+def _cross(state: State, out: ScotOutbox, message: Bypass) -> None:
     """Back into the cluster, or past its broker in this region, which is dead."""
     name = state.secondary.get(message.cluster)
     if name is not None and name not in state.down:
@@ -160,12 +162,12 @@ def _cross(state: State, out: Outbox, message: Bypass) -> None:
     here = state.position.label.region
     for region in sorted(state.position.primary - {message.past}):
         _to_region(state, out, evolve(message, region=region, past=here))
-    out.stand_in(message.notification, message.cluster)
+    state.take_over.stand_in(state, out, message.notification, message.cluster)
 
 
-def _take_in(state: State, out: Outbox, message: Bypass) -> None:
+def _take_in(state: State, out: ScotOutbox, message: Bypass) -> None:
     targets = within_cluster(state, message.notification, state.primary_in(message.past))
-    out.deliver(message.notification, targets.local)
+    out.deliver_to(message.notification, targets.local)
     for name in reroute(state, out, message.notification, targets).intra:
         cluster_detours.send(state, out, message.notification, name)
 

@@ -20,13 +20,13 @@ from gossamer.protocol.brokers.scot.memory.messages import (
     BidSubscription,
     BidUnsubscription,
 )
-from gossamer.protocol.brokers.scot.memory.outbox import Outbox
+from gossamer.protocol.brokers.scot.memory.outbox import ScotOutbox
 from gossamer.protocol.brokers.scot.memory.state import State
 from gossamer.protocol.brokers.scot.memory.table import Entry
 from gossamer.protocol.brokers.scot.overlay.labels import NO_CLUSTERS
 
 
-def on_subscription(state: State, out: Outbox, hop: Hop, message: BidSubscription) -> None:
+def on_subscription(state: State, out: ScotOutbox, hop: Hop, message: BidSubscription) -> None:
     """Take a subscription of a neighbour, unless it came before (Sec. 2, I1, I2)."""
     bid, number = message.id
     if bid == state.name or number <= state.bid_numbers.get(bid, 0):
@@ -37,13 +37,13 @@ def on_subscription(state: State, out: Outbox, hop: Hop, message: BidSubscriptio
     subscribe(state, out, Entry(message.id, message.filter, hop, NO_CLUSTERS))
 
 
-def subscribe(state: State, out: Outbox, entry: Entry) -> None:
+def subscribe(state: State, out: ScotOutbox, entry: Entry) -> None:
     """Save a subscription that is new, and pass it on to all other neighbours."""
     state.table.add(entry)
     _flood(state, out, entry.hop, BidSubscription(entry.id, entry.filter))
 
 
-def on_unsubscription(state: State, out: Outbox, hop: Hop, message: BidUnsubscription) -> None:
+def on_unsubscription(state: State, out: ScotOutbox, hop: Hop, message: BidUnsubscription) -> None:
     """Take an unsubscription of a neighbour, unless it came before."""
     known = state.table.get(message.id)
     if known is None or known.hop.is_client:
@@ -52,37 +52,37 @@ def on_unsubscription(state: State, out: Outbox, hop: Hop, message: BidUnsubscri
         unsubscribe(state, out, evolve(known, hop=hop))
 
 
-def unsubscribe(state: State, out: Outbox, entry: Entry) -> None:
+def unsubscribe(state: State, out: ScotOutbox, entry: Entry) -> None:
     """Forget a subscription, and pass that on to all neighbours but `entry.hop`."""
     state.table.remove(entry.id)
     _flood(state, out, entry.hop, BidUnsubscription(entry.id))
 
 
-def introduce(state: State, out: Outbox, neighbour: str) -> None:
+def introduce(state: State, out: ScotOutbox, neighbour: str) -> None:
     """Tell a neighbour whose link came up all that stands."""
     for entry in state.table:
         if entry.hop.is_client or entry.hop.name != neighbour:
             out.send(neighbour, BidSubscription(entry.id, entry.filter))
 
 
-def publish(state: State, out: Outbox, notification: BidNotification) -> None:
+def publish(state: State, out: ScotOutbox, notification: BidNotification) -> None:
     """Add the BIDs of matching subscriptions at the publisher's host broker (lines 3-7)."""
     state.counters.matched += 1
     matching = state.table.match(notification.values)
     bids = {entry.id.broker for entry in matching}
-    out.deliver(notification, (entry for entry in matching if entry.hop.is_client))
+    out.deliver_to(notification, (entry for entry in matching if entry.hop.is_client))
     _split(state, out, notification, bids - {state.name})
 
 
-def route(state: State, out: Outbox, notification: BidNotification) -> None:
+def route(state: State, out: ScotOutbox, notification: BidNotification) -> None:
     """Deliver a notification here if the local BID is on it, and pass it on (lines 11-21)."""
     if state.name in notification.bids:
         state.counters.matched += 1
-        out.deliver(notification, state.table.directions(notification.values).own)
+        out.deliver_to(notification, state.table.directions(notification.values).own)
     _split(state, out, notification, set(notification.bids) - {state.name})
 
 
-def _split(state: State, out: Outbox, notification: BidNotification, bids: set[str]) -> None:
+def _split(state: State, out: ScotOutbox, notification: BidNotification, bids: set[str]) -> None:
     """The paper's splitBIDs: one copy for each next hop, with the BIDs down that way."""
     ways: dict[str, list[str]] = {}
     for bid in sorted(bids):
@@ -95,7 +95,7 @@ def _split(state: State, out: Outbox, notification: BidNotification, bids: set[s
 
 
 def _flood(
-    state: State, out: Outbox, hop: Hop, message: BidSubscription | BidUnsubscription
+    state: State, out: ScotOutbox, hop: Hop, message: BidSubscription | BidUnsubscription
 ) -> None:
     for name in sorted(state.labels):
         if hop.is_client or name != hop.name:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from gossamer.protocol.brokers.core.identifiers import Hop
 from gossamer.protocol.brokers.scot.memory.messages import Subscription, Synchronise, Unsubscription
-from gossamer.protocol.brokers.scot.memory.outbox import Outbox
+from gossamer.protocol.brokers.scot.memory.outbox import ScotOutbox
 from gossamer.protocol.brokers.scot.memory.state import State
 from gossamer.protocol.brokers.scot.memory.table import Entry
 from gossamer.protocol.brokers.scot.overlay.errors import WrongClusterError
@@ -25,7 +25,7 @@ def host_cluster(state: State) -> ClusterBitVector:
     return ClusterBitVector.of(state.cluster)
 
 
-def on_subscription(state: State, out: Outbox, hop: Hop, message: Subscription) -> None:
+def on_subscription(state: State, out: ScotOutbox, hop: Hop, message: Subscription) -> None:
     """Take a subscription of a neighbour.
 
     Raises `WrongClusterError`, and leaves everything as it was, unless its one bit is that of the
@@ -37,13 +37,13 @@ def on_subscription(state: State, out: Outbox, hop: Hop, message: Subscription) 
     _check_host(state, hop, message)
     known = state.table.get(message.id)
     _take(state, out, hop, message)
-    if state.keeping is not None and known is not None and known.hop == hop:
+    if state.take_over.passes_on_again and known is not None and known.hop == hop:
         pass_on(state, out, known)
 
 
-def _take(state: State, out: Outbox, hop: Hop, message: Subscription) -> None:
+def _take(state: State, out: ScotOutbox, hop: Hop, message: Subscription) -> None:
     known = state.table.get(message.id)
-    if state.keeping is not None and (hop.name, message.id) in state.keeping.ended:
+    if state.take_over.has_ended(hop.name, message.id):
         state.counters.stale += 1
     elif known is None:
         subscribe(state, out, Entry(message.id, message.filter, hop, message.host))
@@ -51,7 +51,7 @@ def _take(state: State, out: Outbox, hop: Hop, message: Subscription) -> None:
         state.counters.duplicates += 1
 
 
-def subscribe(state: State, out: Outbox, entry: Entry) -> None:
+def subscribe(state: State, out: ScotOutbox, entry: Entry) -> None:
     """Save a subscription that is new, and take both steps if it is primary (lines 8-15)."""
     state.table.add(entry)
     if covering.keeps_back(state, entry):
@@ -61,7 +61,7 @@ def subscribe(state: State, out: Outbox, entry: Entry) -> None:
         pass_on(state, out, entry)
 
 
-def on_unsubscription(state: State, out: Outbox, hop: Hop, message: Unsubscription) -> None:
+def on_unsubscription(state: State, out: ScotOutbox, hop: Hop, message: Unsubscription) -> None:
     """Take an unsubscription of a neighbour."""
     known = state.table.get(message.id)
     if known is None or known.hop != hop:
@@ -70,7 +70,7 @@ def on_unsubscription(state: State, out: Outbox, hop: Hop, message: Unsubscripti
         unsubscribe(state, out, known)
 
 
-def unsubscribe(state: State, out: Outbox, entry: Entry) -> None:
+def unsubscribe(state: State, out: ScotOutbox, entry: Entry) -> None:
     """Forget a subscription, and take that along the tree that it made."""
     state.table.remove(entry.id)
     if entry.id in state.covered:
@@ -90,7 +90,7 @@ def _check_host(state: State, hop: Hop, message: Subscription) -> None:
         )
 
 
-def synchronise(state: State, out: Outbox, neighbour: str) -> None:
+def synchronise(state: State, out: ScotOutbox, neighbour: str) -> None:
     """Tell a neighbour whose link came up all that stands on it; beyond the paper."""
     told = (
         Subscription(entry.id, entry.filter, entry.host)
@@ -101,7 +101,7 @@ def synchronise(state: State, out: Outbox, neighbour: str) -> None:
     out.send(neighbour, Synchronise(tuple(told), anew, state.complete))
 
 
-def on_synchronise(state: State, out: Outbox, hop: Hop, message: Synchronise) -> None:
+def on_synchronise(state: State, out: ScotOutbox, hop: Hop, message: Synchronise) -> None:
     """Take over what a neighbour tells: first what is new, then away with what is no more.
 
     From a neighbour without memory only subscriptions of its own clients are taken away: it may
@@ -126,7 +126,7 @@ def on_synchronise(state: State, out: Outbox, hop: Hop, message: Synchronise) ->
         _note_heard(state, out, hop.name)
 
 
-def _note_heard(state: State, out: Outbox, name: str) -> None:
+def _note_heard(state: State, out: ScotOutbox, name: str) -> None:
     """Tell all neighbours again what stands, once all of them have told it."""
     before = state.complete
     state.heard.add(name)
@@ -143,14 +143,14 @@ def _is_void(state: State, hop: Hop, entry: Entry, message: Synchronise) -> bool
     return not message.anew if own else message.complete
 
 
-def introduce(state: State, out: Outbox, neighbour: str) -> None:
+def introduce(state: State, out: ScotOutbox, neighbour: str) -> None:
     """Tell a neighbour whose link came up what it should know of."""
     for entry in state.table:
         if entry.id not in state.covered and neighbour in _next_brokers(state, entry):
             out.send(neighbour, Subscription(entry.id, entry.filter, entry.host))
 
 
-def pass_on(state: State, out: Outbox, entry: Entry) -> None:
+def pass_on(state: State, out: ScotOutbox, entry: Entry) -> None:
     """Send a subscription where it goes on from here."""
     for name in _next_brokers(state, entry):
         out.send(name, Subscription(entry.id, entry.filter, entry.host))

@@ -25,7 +25,7 @@ from __future__ import annotations
 from attrs import evolve
 
 from gossamer.protocol.brokers.scot.memory.messages import Bypass, Notification
-from gossamer.protocol.brokers.scot.memory.outbox import Outbox
+from gossamer.protocol.brokers.scot.memory.outbox import ScotOutbox
 from gossamer.protocol.brokers.scot.memory.settings import DYNAMIC
 from gossamer.protocol.brokers.scot.memory.state import State
 from gossamer.protocol.brokers.scot.overlay.labels import NO_CLUSTERS, ClusterBitVector
@@ -33,7 +33,7 @@ from gossamer.protocol.brokers.scot.overlay.labels import NO_CLUSTERS, ClusterBi
 
 def send(
     state: State,
-    out: Outbox,
+    out: ScotOutbox,
     notification: Notification,
     name: str,
     clusters: ClusterBitVector = NO_CLUSTERS,

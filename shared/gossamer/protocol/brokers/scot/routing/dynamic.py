@@ -31,7 +31,7 @@ from attrs import frozen
 from gossamer.protocol.brokers.core.identifiers import Hop
 from gossamer.protocol.brokers.scot.memory.congestion import LinkStatusTable
 from gossamer.protocol.brokers.scot.memory.messages import Notification
-from gossamer.protocol.brokers.scot.memory.outbox import Outbox
+from gossamer.protocol.brokers.scot.memory.outbox import ScotOutbox
 from gossamer.protocol.brokers.scot.memory.state import State
 from gossamer.protocol.brokers.scot.overlay.labels import NO_CLUSTERS, ClusterBitVector
 from gossamer.protocol.brokers.scot.routing import cluster_detours
@@ -66,10 +66,10 @@ class Plan:
     copies: dict[str, ClusterBitVector]
 
 
-def route(state: State, out: Outbox, hop: Hop, notification: Notification) -> None:
+def route(state: State, out: ScotOutbox, hop: Hop, notification: Notification) -> None:
     """Deliver a notification here, and send what `plan` says."""
     targets = targets_of(state, hop, notification)
-    out.deliver(notification, targets.local)
+    out.deliver_to(notification, targets.local)
     targets = reroute(state, out, notification, targets)
     chosen = plan(targets, state.links, spare_links=state.settings.spare_links)
     _count(state, chosen.case)

@@ -12,17 +12,17 @@ from attrs import evolve
 
 from gossamer.protocol.brokers.core.identifiers import Hop
 from gossamer.protocol.brokers.scot.memory.messages import Notification
-from gossamer.protocol.brokers.scot.memory.outbox import Outbox
+from gossamer.protocol.brokers.scot.memory.outbox import ScotOutbox
 from gossamer.protocol.brokers.scot.memory.state import State
 from gossamer.protocol.brokers.scot.overlay.labels import NO_CLUSTERS
 from gossamer.protocol.brokers.scot.routing.around import reroute
 from gossamer.protocol.brokers.scot.routing.targets import targets_of
 
 
-def route(state: State, out: Outbox, hop: Hop, notification: Notification) -> None:
+def route(state: State, out: ScotOutbox, hop: Hop, notification: Notification) -> None:
     """Deliver a notification here, and send one copy on each target link (Algorithm 3)."""
     targets = targets_of(state, hop, notification)
-    out.deliver(notification, targets.local)
+    out.deliver_to(notification, targets.local)
     targets = reroute(state, out, notification, targets)
     copy = evolve(notification, targets=NO_CLUSTERS)
     for name in (*targets.intra, *targets.inter.values()):

@@ -12,9 +12,9 @@ at the other end as if it had come over the link. So routing tables are what the
 Links come up again one by one, while messages are on their way around them. So that nothing stays
 that was taken back meanwhile, the end of a subscription
 
-- takes every way that the subscription may still be on (`KeepingOutbox.send`);
+- takes every way that the subscription may still be on (`Promises.send`);
 - is seen to in the place of a broker that was dead even if that is back (`hand_on`);
-- counts though the subscription comes late over the link itself (`Keeping.ended`);
+- counts though the subscription comes late over the link itself (`TakeOverMemory.ended`);
 - and whatever else a broker missed while it was dead is no more once all its neighbours have told
   it what stands, and it has told them (`broadcast.on_synchronise`).
 """
@@ -25,14 +25,14 @@ from attrs import evolve
 
 from gossamer.protocol.brokers.core.identifiers import Hop, neighbour
 from gossamer.protocol.brokers.scot.memory.messages import Relay, Subscription, Unsubscription
-from gossamer.protocol.brokers.scot.memory.outbox import Outbox
+from gossamer.protocol.brokers.scot.memory.outbox import ScotOutbox
 from gossamer.protocol.brokers.scot.memory.state import State
 from gossamer.protocol.brokers.scot.overlay.errors import WrongRelayError
 from gossamer.protocol.brokers.scot.overlay.labels import BrokerLabel
 from gossamer.protocol.brokers.scot.routing import broadcast
 
 
-def relay(state: State, out: Outbox, name: str, message: Subscription | Unsubscription) -> None:
+def relay(state: State, out: ScotOutbox, name: str, message: Subscription | Unsubscription) -> None:
     """Send a subscription around the link to a neighbour, which does not work."""
     here, there = state.position.label, state.labels[name]
     for path in _ways(state, there):
@@ -43,7 +43,7 @@ def relay(state: State, out: Outbox, name: str, message: Subscription | Unsubscr
     state.counters.lost += 1
 
 
-def on_relay(state: State, out: Outbox, hop: Hop, message: Relay) -> None:
+def on_relay(state: State, out: ScotOutbox, hop: Hop, message: Relay) -> None:
     """Hand a subscription on, or take it as if it came from where it says.
 
     Raises `WrongRelayError`, and leaves everything as it was, for a path that does not lead to a
@@ -63,7 +63,7 @@ def on_relay(state: State, out: Outbox, hop: Hop, message: Relay) -> None:
         state.counters.lost += 1
 
 
-def hand_on(state: State, out: Outbox, message: Relay) -> None:
+def hand_on(state: State, out: ScotOutbox, message: Relay) -> None:
     """Send a relayed subscription to the next broker on its path, or do what that would do.
 
     If that was dead and is back, it may not know what was done in its place: an end is seen to by
@@ -81,7 +81,7 @@ def hand_on(state: State, out: Outbox, message: Relay) -> None:
         _in_place_of(state, out, there, message)
 
 
-def _in_place_of(state: State, out: Outbox, dead: BrokerLabel, message: Relay) -> None:
+def _in_place_of(state: State, out: ScotOutbox, dead: BrokerLabel, message: Relay) -> None:
     name = state.named(dead)
     if name is None:
         return
@@ -116,10 +116,10 @@ def _ways(state: State, there: BrokerLabel) -> list[tuple[BrokerLabel, ...]]:
     ]
 
 
-def _take(state: State, out: Outbox, hop: Hop, message: Subscription | Unsubscription) -> None:
+def _take(state: State, out: ScotOutbox, hop: Hop, message: Subscription | Unsubscription) -> None:
     if isinstance(message, Subscription):
         broadcast.on_subscription(state, out, hop, message)
     else:
-        if state.keeping is not None and hop.name not in state.down:
-            state.keeping.note_end(hop.name, message.id)
+        if hop.name not in state.down:
+            state.take_over.ends(hop.name, message.id)
         broadcast.on_unsubscription(state, out, hop, message)

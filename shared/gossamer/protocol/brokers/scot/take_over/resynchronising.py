@@ -19,7 +19,6 @@ from collections.abc import Iterator
 
 from gossamer.protocol.brokers.core.identifiers import Hop, Id, neighbour
 from gossamer.protocol.brokers.core.messages import Publish
-from gossamer.protocol.brokers.scot.memory.keeping import REMEMBERED, Held, Twice
 from gossamer.protocol.brokers.scot.memory.messages import (
     Message,
     Notification,
@@ -27,18 +26,23 @@ from gossamer.protocol.brokers.scot.memory.messages import (
     Relay,
     Subscription,
 )
+from gossamer.protocol.brokers.scot.memory.outbox import ScotOutbox
 from gossamer.protocol.brokers.scot.memory.state import State
+from gossamer.protocol.brokers.scot.memory.take_over_memory import REMEMBERED, Held, Replayable
 from gossamer.protocol.brokers.scot.routing import broadcast
-from gossamer.protocol.brokers.scot.routing.routings import ROUTING
-from gossamer.protocol.brokers.scot.take_over.numbered_outbox import KeepingOutbox
-from gossamer.protocol.brokers.scot.take_over.take_over import on_taking_over
+from gossamer.protocol.brokers.scot.routing.algorithms import ALGORITHMS
+from gossamer.protocol.brokers.scot.take_over.handing_over import on_taking_over
+from gossamer.protocol.brokers.scot.take_over.promises import Promises
 from gossamer.protocol.content.filters import exact_publication
 
 
-def hold(state: State, out: KeepingOutbox, hop: Hop, message: Message, before: int) -> bool:
+def hold(
+    own: Promises, state: State, out: ScotOutbox, hop: Hop, message: Message, before: int
+) -> bool:
     """Let what is done now be done again later; returns whether that is so.
 
     Args:
+        own: of the broker.
         state: of a broker that may know all.
         out: with the task of the message.
         hop: the client or neighbour that sent it.
@@ -48,34 +52,36 @@ def hold(state: State, out: KeepingOutbox, hop: Hop, message: Message, before: i
     assert out.task is not None
     if state.knows_all:
         return False
-    found = [Held(out.task, *one) for one in _twice(state, hop, message, before)]
+    found = [Held(out.task, *one) for one in _replayable(state, hop, message, before)]
     if state.waited:
         out.task.safe = out.task.safe and not (found and state.returned)
         return False
     for one in found:
         one.task.open += 1
-    out.keeping.held += found
-    while len(out.keeping.held) > REMEMBERED:
-        oldest = out.keeping.held.pop(0)
+    own.memory.held += found
+    while len(own.memory.held) > REMEMBERED:
+        oldest = own.memory.held.pop(0)
         oldest.task.safe = False
-        out.finish(oldest.task)
+        own.finish(state, out, oldest.task)
     return bool(found)
 
 
-def do_again(state: State, out: KeepingOutbox) -> None:
+def replay(own: Promises, state: State, out: ScotOutbox) -> None:
     """Do again what was done before the broker knew all, if it does now."""
     if not (state.knows_all or state.waited):
         return
-    held, out.keeping.held = out.keeping.held, []
+    held, own.memory.held = own.memory.held, []
     for one in held:
         one.task.safe = one.task.safe and (state.knows_all or not state.returned)
-        out.begin(one.task)
+        own.begin(state, out, one.task)
         if one.hop.is_client or one.hop.name in state.labels:
-            _again(state, out, one.hop, one.message)
-        out.end()
+            _again(own, state, out, one.hop, one.message)
+        own.end(state, out)
 
 
-def _twice(state: State, hop: Hop, message: Message, before: int) -> Iterator[tuple[Hop, Twice]]:
+def _replayable(
+    state: State, hop: Hop, message: Message, before: int
+) -> Iterator[tuple[Hop, Replayable]]:
     """What of a message has to be done again, and as whose."""
     match message:
         case Relay(Subscription() as told, origin, ()):
@@ -89,24 +95,24 @@ def _twice(state: State, hop: Hop, message: Message, before: int) -> Iterator[tu
                 entry = state.table.get(Id(state.name, number))
                 if entry is not None:
                     yield hop, Subscription(entry.id, entry.filter, entry.host)
-        case _ if isinstance(message, Twice):
+        case _ if isinstance(message, Replayable):
             yield hop, message
 
 
-def _again(state: State, out: KeepingOutbox, hop: Hop, message: Twice) -> None:
+def _again(own: Promises, state: State, out: ScotOutbox, hop: Hop, message: Replayable) -> None:
     match message:
         case Subscription(id_):
-            _subscribe_again(state, out, id_)
+            _subscribe_again(own, state, out, id_)
         case ProxyNotification():
-            on_taking_over(state, out, hop, message)
+            on_taking_over(own, state, out, hop, message)
         case _:
-            ROUTING[state.settings.routing].on_message(state, out, hop, message)
+            ALGORITHMS[state.settings.routing].on_message(state, out, hop, message)
 
 
-def _subscribe_again(state: State, out: KeepingOutbox, id_: Id) -> None:
+def _subscribe_again(own: Promises, state: State, out: ScotOutbox, id_: Id) -> None:
     entry = state.table.get(id_)
     if entry is None:
         return
     broadcast.pass_on(state, out, entry)
     if entry.hop.is_client:
-        out.promise(entry.hop.name, entry.label, id_, entry.filter)
+        own.promise(state, out, entry.hop.name, entry.label, id_, entry.filter)

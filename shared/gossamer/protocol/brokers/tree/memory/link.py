@@ -7,7 +7,7 @@ from collections import deque
 from attrs import define, field
 
 from gossamer.protocol.brokers.core.identifiers import Hop, neighbour
-from gossamer.protocol.brokers.core.messages import Publication
+from gossamer.protocol.brokers.tree.memory.messages import Publication
 from gossamer.protocol.brokers.tree.memory.sent import Sent
 from gossamer.protocol.content.filters import Filter
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from gossamer.protocol.brokers.core.effects import Deliver, Effect, Refuse, Send, SetTimer
+from typing import Final
+
+from gossamer.protocol.brokers.core.effects import Effect, Send
 from gossamer.protocol.brokers.core.identifiers import Hop
-from gossamer.protocol.brokers.core.messages import (
+from gossamer.protocol.brokers.core.outbox import Outbox
+from gossamer.protocol.brokers.tree.memory.link import Link, Retained
+from gossamer.protocol.brokers.tree.memory.messages import (
     BetweenBrokers,
     Frame,
     Message,
@@ -13,32 +17,39 @@ from gossamer.protocol.brokers.core.messages import (
     Subscription,
     Unsubscription,
 )
-from gossamer.protocol.brokers.core.timers import Timer
-from gossamer.protocol.brokers.tree.memory.link import Link, Retained
 from gossamer.protocol.brokers.tree.memory.state import State
 from gossamer.protocol.kernel.errors import ProtocolError
 
+# A tuple, as one is not made anew for every message.
+_TRIGGERED: Final = (Subscription, Unsubscription)
 
-class Outbox:
-    """Collects effects, and numbers what goes over links.
 
-    Attributes:
-        now: time of the step, in microseconds.
-    """
+class TreeOutbox(Outbox[State]):
+    """Collects effects, and numbers what goes over links."""
+
+    __slots__ = ("_packed",)
 
     def __init__(self, state: State, now: int) -> None:
-        self.now = now
-        self._state = state
-        self._effects: list[Effect] = []
+        Outbox.__init__(self, state, now)
         self._packed: dict[str, list[Subscription | Unsubscription]] = {}
 
     def close(self) -> list[Effect]:
         """All effects; nothing can be added afterwards."""
         for name in sorted(self._packed):
             self._unpack(self._state.links[name])
-        return self._effects
+        return self.effects
 
-    def send(self, link: Link, message: BetweenBrokers) -> None:
+    def refuse(self, source: Hop | None, error: ProtocolError, message: Message) -> list[Effect]:
+        """What a message has led to until it was refused, and that it was.
+
+        That is something in two cases only: a frame may be refused after one before it was found
+        missing, which was asked for; and of a `Synchronise` with an advertisement that came another
+        way the rest is taken over.
+        """
+        refusal = super().refuse(source, error, message)
+        return [*self.close(), *refusal]
+
+    def send_on(self, link: Link, message: BetweenBrokers) -> None:
         """Send to a neighbour; what an interrupted link misses, `Synchronise` tells later.
 
         Only publications are not repeated by it: they are retained as the settings say, or lost.
@@ -57,32 +68,6 @@ class Outbox:
         for retained in link.retained:
             self._send_frame(link, retained.publication)
             retained.session, retained.number = link.out_session, link.out_number
-
-    def deliver(self, client: str, publication: Publication, labels: tuple[str, ...]) -> None:
-        """Hand a publication to a client."""
-        self._state.counters.delivered += 1
-        self._effects.append(Deliver(client, publication, labels))
-
-    def refuse(self, hop: Hop, error: ProtocolError, message: Message) -> None:
-        """Send a message back to whoever caused it."""
-        self._effects.append(Refuse(hop, error, message))
-
-    def add(self, effect: Effect) -> None:
-        """Add an effect that has no rule of its own."""
-        self._effects.append(effect)
-
-    def set_timer(self, name: str, delay: int) -> None:
-        """Ask for a timer in so many microseconds, unless it is set already."""
-        timer = self._state.timers.setdefault(name, Timer())
-        if timer.at is None:
-            timer.token += 1
-            timer.at = self.now + delay
-            self._effects.append(SetTimer(name, timer.token, timer.at))
-
-    def set_again(self, name: str, timer: Timer) -> None:
-        """Ask once more for a timer that is set."""
-        if timer.at is not None:
-            self._effects.append(SetTimer(name, timer.token, timer.at))
 
     def _send_publication(self, link: Link, publication: Publication) -> None:
         if link.up:
@@ -115,7 +100,7 @@ class Outbox:
         link.out_number += 1
         counters = self._state.counters
         count(counters.sent, counters.triggered_sent, message)
-        self._effects.append(Send(link.name, Frame(link.out_session, link.out_number, message)))
+        self.effects.append(Send(link.name, Frame(link.out_session, link.out_number, message)))
 
 
 def count(every: dict[str, int], triggered: dict[str, int], message: BetweenBrokers) -> None:
@@ -134,4 +119,4 @@ def is_triggered(message: BetweenBrokers) -> bool:
     """Whether a message is, or packs, a triggered one."""
     if isinstance(message, Packed):
         return any(inner.triggered for inner in message.messages)
-    return isinstance(message, Subscription | Unsubscription) and message.triggered
+    return isinstance(message, _TRIGGERED) and message.triggered

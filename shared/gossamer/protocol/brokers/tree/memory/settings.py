@@ -55,7 +55,7 @@ COVERINGS: Final = {
 
 
 @frozen(kw_only=True)
-class BrokerSettings:
+class TreeSettings:
     """What a broker is told.
 
     Attributes:

@@ -4,54 +4,39 @@ from __future__ import annotations
 
 from attrs import define, field
 
-from gossamer.protocol.brokers.core.identifiers import INCARNATION_BITS, Id
+from gossamer.protocol.brokers.core.identifiers import Id
 from gossamer.protocol.brokers.core.index import NewIndex
-from gossamer.protocol.brokers.core.messages import CriticalDistance
-from gossamer.protocol.brokers.core.timers import Timer
+from gossamer.protocol.brokers.core.state import BrokerState, first_number
 from gossamer.protocol.brokers.tree.memory.advertisements import AdvertisementTable
 from gossamer.protocol.brokers.tree.memory.counters import Counters, TableSizes
 from gossamer.protocol.brokers.tree.memory.link import Link
 from gossamer.protocol.brokers.tree.memory.marks import Marks
+from gossamer.protocol.brokers.tree.memory.messages import CriticalDistance
 from gossamer.protocol.brokers.tree.memory.sent import Sent
-from gossamer.protocol.brokers.tree.memory.settings import BrokerSettings
+from gossamer.protocol.brokers.tree.memory.settings import TreeSettings
 from gossamer.protocol.brokers.tree.memory.statistics import Statistics
 from gossamer.protocol.brokers.tree.memory.subscriptions import SubscriptionTable
 
 
-@define(eq=False)
-class Session:
-    """An attached client: its identifiers by its own labels."""
-
-    name: str
-    subscriptions: dict[str, Id] = field(factory=dict)
-    advertisements: dict[str, Id] = field(factory=dict)
-
-
-@define(eq=False)
-class State:
-    """Tables, links, clients and whatever else a broker remembers.
+@define(eq=False, kw_only=True)
+class State(BrokerState):
+    """Tables, links and whatever else a tree broker remembers.
 
     Attributes:
-        name: of the broker, unique in the overlay.
         settings: which do not change.
         marks: of neighbours, in the index that both tables share.
-        next_number: of the next identifier.
         last_publications: number of the last publication from each broker; along a tree of first-in
             first-out links those of one publisher host broker only grow.
         queue: length of the input queue as the host last said.
         held: unsubscriptions that wait for congestion to subside, in order, by subscription.
     """
 
-    name: str
-    settings: BrokerSettings
-    next_number: int
+    settings: TreeSettings
     marks: Marks
     subscriptions: SubscriptionTable
     advertisements: AdvertisementTable
     statistics: Statistics
     links: dict[str, Link] = field(factory=dict)
-    clients: dict[str, Session] = field(factory=dict)
-    timers: dict[str, Timer] = field(factory=dict)
     held: dict[Id, tuple[CriticalDistance, ...]] = field(factory=dict)
     counters: Counters = field(factory=Counters)
     last_publications: dict[str, int] = field(factory=dict)
@@ -59,14 +44,14 @@ class State:
 
     @classmethod
     def empty(
-        cls, name: str, settings: BrokerSettings, new_index: NewIndex, incarnation: int
+        cls, name: str, settings: TreeSettings, new_index: NewIndex, incarnation: int
     ) -> State:
         """The memory of a broker that has seen nothing."""
         index, marks = new_index(), Marks()
         return cls(
             name=name,
             settings=settings,
-            next_number=incarnation << INCARNATION_BITS,
+            next_number=first_number(incarnation),
             marks=marks,
             subscriptions=SubscriptionTable(index, marks),
             advertisements=AdvertisementTable(index, marks),
@@ -77,11 +62,6 @@ class State:
     def congested(self) -> bool:
         """Whether the input queue is longer than the settings allow."""
         return self.queue > self.settings.congested_queue
-
-    def new_id(self) -> Id:
-        """An identifier that was never used."""
-        self.next_number += 1
-        return Id(self.name, self.next_number)
 
     def links_in_order(self) -> list[Link]:
         """All links, by name."""

@@ -12,16 +12,16 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from gossamer.protocol.brokers.core.identifiers import Id
-from gossamer.protocol.brokers.core.messages import Subscription, Unsubscription
 from gossamer.protocol.brokers.tree.memory.link import Link
-from gossamer.protocol.brokers.tree.memory.outbox import Outbox
+from gossamer.protocol.brokers.tree.memory.messages import Subscription, Unsubscription
+from gossamer.protocol.brokers.tree.memory.outbox import TreeOutbox
 from gossamer.protocol.brokers.tree.memory.state import State
 from gossamer.protocol.brokers.tree.memory.subscriptions import Entry
 from gossamer.protocol.content.filters import covers
 
 
 def offer(
-    state: State, out: Outbox, link: Link, entries: Collection[Entry], triggered: bool
+    state: State, out: TreeOutbox, link: Link, entries: Collection[Entry], triggered: bool
 ) -> None:
     """Make subscriptions known on a link: each is quenched by what was sent, or sent.
 
@@ -39,7 +39,7 @@ def offer(
             _send(state, out, link, entry, triggered)
 
 
-def withdraw(state: State, out: Outbox, link: Link, message: Unsubscription) -> None:
+def withdraw(state: State, out: TreeOutbox, link: Link, message: Unsubscription) -> None:
     """Take back what was sent on a link, after making known what it alone quenched.
 
     The latter are the triggered subscriptions: NRS(S), the new root subscriptions (selective
@@ -47,7 +47,7 @@ def withdraw(state: State, out: Outbox, link: Link, message: Unsubscription) -> 
     """
     free = link.sent.remove(message.id)
     offer(state, out, link, [state.subscriptions[id_] for id_ in free], triggered=True)
-    out.send(link, message)
+    out.send_on(link, message)
 
 
 def triggered_by(state: State, link: Link, id_: Id, enough: int) -> set[Id]:
@@ -72,15 +72,15 @@ def _quench(link: Link, entry: Entry) -> bool:
     return True
 
 
-def _send(state: State, out: Outbox, link: Link, entry: Entry, triggered: bool) -> None:
-    out.send(link, Subscription(entry.id, entry.filter, triggered))
+def _send(state: State, out: TreeOutbox, link: Link, entry: Entry, triggered: bool) -> None:
+    out.send_on(link, Subscription(entry.id, entry.filter, triggered))
     covered = link.sent.covered_by(entry.filter) if state.settings.rules.clean else []
     link.sent.add(entry.id, entry.filter)
     for id_ in covered:
         _clean(state, out, link, id_, entry)
 
 
-def _clean(state: State, out: Outbox, link: Link, id_: Id, coverer: Entry) -> None:
+def _clean(state: State, out: TreeOutbox, link: Link, id_: Id, coverer: Entry) -> None:
     """Active covering: what a new subscription covers is taken back (Sec. V-A2 of the selective
     paper)."""
     left = []
@@ -91,7 +91,7 @@ def _clean(state: State, out: Outbox, link: Link, id_: Id, coverer: Entry) -> No
         else:
             left.append(entry)
     offer(state, out, link, left, triggered=True)
-    out.send(link, Unsubscription(id_, triggered=True))
+    out.send_on(link, Unsubscription(id_, triggered=True))
     # Not where its advertisements have just gone, or where nobody holds it any more.
     cleaned = state.subscriptions.get(id_)
     if cleaned is not None and link.name in cleaned.towards:

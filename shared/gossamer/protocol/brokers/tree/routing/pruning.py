@@ -15,8 +15,8 @@ from fractions import Fraction
 from typing import Final
 
 from gossamer.protocol.brokers.core.identifiers import Hop, Id
-from gossamer.protocol.brokers.core.messages import CriticalDistance
-from gossamer.protocol.brokers.tree.memory.settings import BrokerSettings, Pruning
+from gossamer.protocol.brokers.tree.memory.messages import CriticalDistance
+from gossamer.protocol.brokers.tree.memory.settings import Pruning, TreeSettings
 
 EVERYWHERE: Final = 1 << 30
 """A critical distance beyond any overlay: nothing is preserved."""
@@ -57,7 +57,7 @@ def incremental_distance(distances: Sequence[int], threshold: float) -> int:
 
 
 def critical_distances(
-    settings: BrokerSettings, met: Iterable[Id], distances: Mapping[Id, Sequence[int]]
+    settings: TreeSettings, met: Iterable[Id], distances: Mapping[Id, Sequence[int]]
 ) -> tuple[CriticalDistance, ...]:
     """The tuple list of an unsubscription, made where the statistics are.
 
@@ -85,7 +85,7 @@ def critical_distances(
     )
 
 
-def chosen_distance(settings: BrokerSettings, triggered: int) -> int | None:
+def chosen_distance(settings: TreeSettings, triggered: int) -> int | None:
     """Which of the critical distances counts at a broker; None: none, S is removed.
 
     Incremental paper, Algorithm 1, lines 1 to 6, with |S| the number of triggered subscriptions:
@@ -104,7 +104,7 @@ def chosen_distance(settings: BrokerSettings, triggered: int) -> int | None:
     return SOME if triggered >= settings.some_triggered else None
 
 
-def enough_triggered(settings: BrokerSettings, quenched: int) -> int:
+def enough_triggered(settings: TreeSettings, quenched: int) -> int:
     """How many triggered subscriptions have to be counted: more would decide nothing else.
 
     Args:
@@ -156,7 +156,7 @@ def _tuples_towards(
     )
 
 
-def similarity_asked(settings: BrokerSettings, triggered: int) -> float:
+def similarity_asked(settings: TreeSettings, triggered: int) -> float:
     """The share of wanted publications below which a subscription is not preserved."""
     chosen = chosen_distance(settings, triggered)
     if settings.rules.pruning is Pruning.SELECTIVE:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from gossamer.protocol.brokers.core.identifiers import Hop
-from gossamer.protocol.brokers.core.messages import Publication
 from gossamer.protocol.brokers.tree.memory.advertisements import Offer
-from gossamer.protocol.brokers.tree.memory.outbox import Outbox
+from gossamer.protocol.brokers.tree.memory.messages import Publication
+from gossamer.protocol.brokers.tree.memory.outbox import TreeOutbox
 from gossamer.protocol.brokers.tree.memory.settings import Pruning
 from gossamer.protocol.brokers.tree.memory.state import State
 from gossamer.protocol.brokers.tree.memory.statistics import Record
 from gossamer.protocol.brokers.tree.memory.subscriptions import Entry
 
 
-def on_publication(state: State, out: Outbox, hop: Hop, publication: Publication) -> None:
+def on_publication(state: State, out: TreeOutbox, hop: Hop, publication: Publication) -> None:
     """Forward a publication of a neighbour; dropped if it is stale or came before.
 
     Both are plain to see: along a tree, numbers of publications from one broker only grow, and none
@@ -29,16 +29,16 @@ def on_publication(state: State, out: Outbox, hop: Hop, publication: Publication
         forward(state, out, known, publication)
 
 
-def forward(state: State, out: Outbox, offer: Offer, publication: Publication) -> None:
+def forward(state: State, out: TreeOutbox, offer: Offer, publication: Publication) -> None:
     """Send a publication to every last hop of a subscription that matches, but not back."""
     matched = state.subscriptions.matched(publication.values, offer.hop)
     matching = matched.remote + len(matched.local)
     if not offer.hop.is_client:
         publication = with_header(publication, matching)
-        _judge_aggregates(state, offer.hop, publication, matching > 0)
+        _count_arrivals(state, offer.hop, publication, matching > 0)
         _record(state, out.now, publication, matched.local)
     for name in matched.neighbours:
-        out.send(state.links[name], publication)
+        out.send_on(state.links[name], publication)
     _deliver(out, publication, matched.local)
 
 
@@ -57,7 +57,7 @@ def with_header(publication: Publication, matching: int) -> Publication:
     )
 
 
-def _judge_aggregates(state: State, hop: Hop, publication: Publication, wanted: bool) -> None:
+def _count_arrivals(state: State, hop: Hop, publication: Publication, wanted: bool) -> None:
     state.counters.false_positives += not wanted
     for aggregate in state.links[hop.name].sent.aggregates_matching(publication.values):
         aggregate.arrivals += 1
@@ -73,7 +73,7 @@ def _record(state: State, now: int, publication: Publication, local: list[Entry]
         state.statistics.record(entry.id, row)
 
 
-def _deliver(out: Outbox, publication: Publication, entries: list[Entry]) -> None:
+def _deliver(out: TreeOutbox, publication: Publication, entries: list[Entry]) -> None:
     labels: dict[str, list[str]] = {}
     for entry in entries:
         labels.setdefault(entry.hop.name, []).append(entry.label)

@@ -6,9 +6,9 @@ The handler of both papers' Algorithm 1; `pruning` has its formulas.
 from __future__ import annotations
 
 from gossamer.protocol.brokers.core.identifiers import Hop, Id
-from gossamer.protocol.brokers.core.messages import CriticalDistance, Unsubscription
 from gossamer.protocol.brokers.tree.memory.link import Link
-from gossamer.protocol.brokers.tree.memory.outbox import Outbox
+from gossamer.protocol.brokers.tree.memory.messages import CriticalDistance, Unsubscription
+from gossamer.protocol.brokers.tree.memory.outbox import TreeOutbox
 from gossamer.protocol.brokers.tree.memory.settings import Pruning
 from gossamer.protocol.brokers.tree.memory.state import State
 from gossamer.protocol.brokers.tree.memory.subscriptions import Entry
@@ -49,7 +49,7 @@ def critical_of(state: State, entry: Entry) -> Critical | None:
 
 
 def remove(
-    state: State, out: Outbox, entry: Entry, critical: Critical | None, triggered: bool = False
+    state: State, out: TreeOutbox, entry: Entry, critical: Critical | None, triggered: bool = False
 ) -> None:
     """Remove a subscription from the table, and from the links that are not to preserve it."""
     state.subscriptions.remove(entry.id)
@@ -67,7 +67,7 @@ def remove(
         _prune(state, out, entry.id, critical, where_sent)
 
 
-def forget_quenched(state: State, out: Outbox, link: Link, id_: Id) -> None:
+def forget_quenched(state: State, out: TreeOutbox, link: Link, id_: Id) -> None:
     """A quenched subscription is not to be made known any more.
 
     Beyond the papers (`drop_unpaid`): an aggregate goes with the last one that it quenched.
@@ -79,7 +79,7 @@ def forget_quenched(state: State, out: Outbox, link: Link, id_: Id) -> None:
             drop_aggregate(state, out, link, coverer)
 
 
-def drop_aggregate(state: State, out: Outbox, link: Link, id_: Id) -> None:
+def drop_aggregate(state: State, out: TreeOutbox, link: Link, id_: Id) -> None:
     """Take back what a link kept for nobody.
 
     Without any tuples, the next broker preserves it in turn if its removal would trigger others
@@ -89,7 +89,7 @@ def drop_aggregate(state: State, out: Outbox, link: Link, id_: Id) -> None:
     withdraw(state, out, link, Unsubscription(id_, critical=(), triggered=True))
 
 
-def _prune(state: State, out: Outbox, id_: Id, critical: Critical, links: list[Link]) -> None:
+def _prune(state: State, out: TreeOutbox, id_: Id, critical: Critical, links: list[Link]) -> None:
     """Algorithm 1 of both papers, its loop over neighbours; a link that gets no tuples preserves
     the subscription.
 
@@ -126,7 +126,7 @@ def _senders(state: State, critical: Critical) -> dict[Id, Hop]:
     return {offer.id: offer.hop for offer in known if offer is not None}
 
 
-def _preserve(state: State, out: Outbox, link: Link, id_: Id) -> None:
+def _preserve(state: State, out: TreeOutbox, link: Link, id_: Id) -> None:
     state.counters.preserved += 1
     link.sent.preserve(id_)
     if state.settings.drop_unpaid:
@@ -140,7 +140,7 @@ def hold_back(state: State, entry: Entry, critical: Critical) -> None:
     state.held[entry.id] = critical
 
 
-def release(state: State, out: Outbox) -> None:
+def release(state: State, out: TreeOutbox) -> None:
     """Carry out the oldest unsubscription held back, and plan the next.
 
     One at a time, so that what they trigger does not congest the broker again.
@@ -153,7 +153,7 @@ def release(state: State, out: Outbox) -> None:
         out.set_timer(RELEASE_TIMER, state.settings.release_interval)
 
 
-def review(state: State, out: Outbox) -> None:
+def review(state: State, out: TreeOutbox) -> None:
     """Give up one aggregate that brings too many false positives (beyond the papers).
 
     It was preserved because of what was published before; this repeats the test with what came
@@ -165,7 +165,7 @@ def review(state: State, out: Outbox) -> None:
         out.set_timer(REVIEW_TIMER, state.settings.review_interval)
 
 
-def _drop_worst(state: State, out: Outbox) -> None:
+def _drop_worst(state: State, out: TreeOutbox) -> None:
     judged = [
         (aggregate.false_positives / aggregate.arrivals, link.name, aggregate.id)
         for link in state.links_in_order()

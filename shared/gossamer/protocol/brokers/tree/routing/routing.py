@@ -10,16 +10,16 @@ from collections.abc import Iterable
 
 from gossamer.protocol.brokers.core.errors import CycleError
 from gossamer.protocol.brokers.core.identifiers import Hop, Id
-from gossamer.protocol.brokers.core.messages import (
+from gossamer.protocol.brokers.tree.memory.advertisements import Offer
+from gossamer.protocol.brokers.tree.memory.link import Link
+from gossamer.protocol.brokers.tree.memory.messages import (
     Advertisement,
     CriticalDistance,
     Subscription,
     Unadvertisement,
     Unsubscription,
 )
-from gossamer.protocol.brokers.tree.memory.advertisements import Offer
-from gossamer.protocol.brokers.tree.memory.link import Link
-from gossamer.protocol.brokers.tree.memory.outbox import Outbox
+from gossamer.protocol.brokers.tree.memory.outbox import TreeOutbox
 from gossamer.protocol.brokers.tree.memory.settings import Pruning
 from gossamer.protocol.brokers.tree.memory.state import State
 from gossamer.protocol.brokers.tree.memory.subscriptions import Entry
@@ -28,7 +28,7 @@ from gossamer.protocol.brokers.tree.routing.removal import forget_quenched, hold
 from gossamer.protocol.content.filters import Filter
 
 
-def on_advertisement(state: State, out: Outbox, hop: Hop, message: Advertisement) -> None:
+def on_advertisement(state: State, out: TreeOutbox, hop: Hop, message: Advertisement) -> None:
     """Enter an advertisement, pass it on, and send it the subscriptions that it can serve.
 
     Raises `CycleError` where it is known from another hop, and leaves everything as it was.
@@ -43,7 +43,9 @@ def on_advertisement(state: State, out: Outbox, hop: Hop, message: Advertisement
         state.counters.duplicates += 1
 
 
-def advertise(state: State, out: Outbox, hop: Hop, message: Advertisement, label: str = "") -> None:
+def advertise(
+    state: State, out: TreeOutbox, hop: Hop, message: Advertisement, label: str = ""
+) -> None:
     """Enter an advertisement that is new."""
     state.advertisements.add(message.id, message.filter, hop, label)
     _flood(state, out, hop, message)
@@ -57,7 +59,7 @@ def advertise(state: State, out: Outbox, hop: Hop, message: Advertisement, label
     offer(state, out, state.links[hop.name], served, triggered=False)
 
 
-def on_unadvertisement(state: State, out: Outbox, hop: Hop, id_: Id) -> None:
+def on_unadvertisement(state: State, out: TreeOutbox, hop: Hop, id_: Id) -> None:
     """Forget an advertisement, pass that on, and take back what only it was sent for.
 
     The subscriptions stay in the table, so that an advertisement that comes again finds them.
@@ -72,7 +74,7 @@ def on_unadvertisement(state: State, out: Outbox, hop: Hop, id_: Id) -> None:
         _take_back_unserved(state, out, state.links[hop.name], known)
 
 
-def on_subscription(state: State, out: Outbox, hop: Hop, message: Subscription) -> None:
+def on_subscription(state: State, out: TreeOutbox, hop: Hop, message: Subscription) -> None:
     """Enter a subscription and make it known towards the advertisements that it meets."""
     known = state.subscriptions.get(message.id)
     if known is None:
@@ -84,7 +86,9 @@ def on_subscription(state: State, out: Outbox, hop: Hop, message: Subscription) 
         state.counters.duplicates += 1
 
 
-def subscribe(state: State, out: Outbox, hop: Hop, message: Subscription, label: str = "") -> None:
+def subscribe(
+    state: State, out: TreeOutbox, hop: Hop, message: Subscription, label: str = ""
+) -> None:
     """Enter a subscription that is new."""
     entry = state.subscriptions.add(message.id, message.filter, hop, label)
     directions = state.advertisements.directions(message.filter)
@@ -95,7 +99,7 @@ def subscribe(state: State, out: Outbox, hop: Hop, message: Subscription, label:
         offer(state, out, state.links[name], [entry], message.triggered)
 
 
-def on_unsubscription(state: State, out: Outbox, hop: Hop, message: Unsubscription) -> None:
+def on_unsubscription(state: State, out: TreeOutbox, hop: Hop, message: Unsubscription) -> None:
     """Remove a subscription; while the broker is congested, hold that back if it may trigger others
     (incremental paper, Sec. IV, property 3)."""
     entry = state.subscriptions.get(message.id)
@@ -107,7 +111,7 @@ def on_unsubscription(state: State, out: Outbox, hop: Hop, message: Unsubscripti
 
 def remove_or_hold(
     state: State,
-    out: Outbox,
+    out: TreeOutbox,
     entry: Entry,
     critical: tuple[CriticalDistance, ...] | None,
     triggered: bool = False,
@@ -124,13 +128,15 @@ def remove_or_hold(
         remove(state, out, entry, critical, triggered)
 
 
-def _flood(state: State, out: Outbox, hop: Hop, message: Advertisement | Unadvertisement) -> None:
+def _flood(
+    state: State, out: TreeOutbox, hop: Hop, message: Advertisement | Unadvertisement
+) -> None:
     for link in state.links_in_order():
         if link.hop != hop:
-            out.send(link, message)
+            out.send_on(link, message)
 
 
-def _take_back_unserved(state: State, out: Outbox, link: Link, gone: Offer) -> None:
+def _take_back_unserved(state: State, out: TreeOutbox, link: Link, gone: Offer) -> None:
     lost = list(_unserved(state, link, gone.filter))
     for entry in lost:
         entry.towards.discard(link.name)

@@ -1,7 +1,7 @@
 """The scenes behind the mobile figures: what is run, at which sizes.
 
 - *The game* (selective paper, Sec. V-F) has the service times of that paper's congested brokers
-  (`storms.studies`), one publication every two seconds, whose rate the paper does not tell, and
+  (`bursts.studies`), one publication every two seconds, whose rate the paper does not tell, and
   half of its six hours.
 - *The city* (incremental paper, Sec. V-B) is seen for the four minutes around the peak of the
   morning. One publication stands for twenty, and takes a broker twenty times what Table II says:
@@ -15,9 +15,9 @@ from typing import Final
 
 import attrs
 
-from gossamer.protocol.brokers.tree import BrokerSettings
+from gossamer.protocol.brokers.tree import TreeSettings
+from gossamer.sim.figures.covering.bursts.studies import CONGESTED
 from gossamer.sim.figures.covering.scenes.scenes import SceneRun, SharedRuns
-from gossamer.sim.figures.covering.storms.studies import CONGESTED
 from gossamer.sim.studies.tree_brokers.overlay.service import TABLE_II
 from gossamer.sim.studies.tree_brokers.workloads.commuters import Commuters
 from gossamer.sim.studies.tree_brokers.workloads.game import Game
@@ -109,5 +109,5 @@ def _game_runs(plan: Plan, case: str) -> list[SceneRun]:
     ]
 
 
-def _settings(covering: str) -> BrokerSettings:
-    return BrokerSettings(covering=covering, drop_unpaid=False)
+def _settings(covering: str) -> TreeSettings:
+    return TreeSettings(covering=covering, drop_unpaid=False)

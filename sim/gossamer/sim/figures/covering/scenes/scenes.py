@@ -12,7 +12,7 @@ import numpy as np
 
 from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.brokers.core.index import compiled_index
-from gossamer.protocol.brokers.tree import BrokerSettings
+from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.sim.figures.common.points import Floats
 from gossamer.sim.studies.tree_brokers.overlay.topology import CORE
 from gossamer.sim.studies.tree_brokers.workloads.performance import Performance, Stage
@@ -63,7 +63,7 @@ class SharedRuns:
         return [seen(run, _on_a_copy(before, run.scene.settings)) for run in self.runs]
 
 
-def _on_a_copy(before: bytes, settings: BrokerSettings) -> Performance:
+def _on_a_copy(before: bytes, settings: TreeSettings) -> Performance:
     stage: Stage = pickle.loads(before)
     stage.change(settings)
     return stage.perform()

@@ -11,7 +11,7 @@ from typing import Final
 
 import attrs
 
-from gossamer.protocol.brokers.tree import BrokerSettings
+from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.sim.figures.covering.scenes.scenes import SceneRun, SharedRuns
 from gossamer.sim.studies.tree_brokers.overlay.service import TABLE_II
 from gossamer.sim.studies.tree_brokers.workloads.processes import Processes
@@ -37,7 +37,7 @@ def plan_workflow(quick: bool) -> list[SharedRuns]:
         for covering in (ACTIVE, INCREMENTAL):
             scene = Scene(
                 workload=workload,
-                settings=BrokerSettings(covering=covering, drop_unpaid=False),
+                settings=TreeSettings(covering=covering, drop_unpaid=False),
                 service=TABLE_II[ACTIVE],
                 span=minutes * MINUTE,
                 drain=minutes * MINUTE,

@@ -7,7 +7,7 @@ from typing import Final
 
 import cbor2
 
-from gossamer.protocol.brokers.graph.codec import plain_message
+from gossamer.protocol.brokers.graph.codec import CODEC
 from gossamer.protocol.brokers.graph.memory.messages import BetweenBrokers
 
 _REMEMBERED: Final = 4_096
@@ -24,7 +24,7 @@ class MessageSizes:
         known = self._known.get(id(message))
         if known is not None:
             return known[1]
-        size = len(cbor2.dumps(plain_message(message)))
+        size = len(cbor2.dumps(CODEC.plain_message(message)))
         # With the message itself, so that its identity is not another's meanwhile.
         self._known[id(message)] = message, size
         if len(self._known) > _REMEMBERED:

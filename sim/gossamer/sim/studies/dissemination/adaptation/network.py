@@ -13,19 +13,18 @@ from typing import Final, Protocol
 
 import attrs
 
-from gossamer.protocol.brokers.core.effects import SetTimer
+from gossamer.protocol.brokers.core.effects import Deliver, Effect, Refuse, Send, SetTimer
 from gossamer.protocol.brokers.core.identifiers import client, neighbour
 from gossamer.protocol.brokers.core.index import NewIndex, SharedIndex
-from gossamer.protocol.brokers.core.messages import Restarted, TimerFired
+from gossamer.protocol.brokers.core.messages import NeighbourDown, Restarted, TimerFired
 from gossamer.protocol.brokers.graph.broker import GraphBroker
+from gossamer.protocol.brokers.graph.coordinator.make_plan import MakePlan
 from gossamer.protocol.brokers.graph.coordinator.planning import solve
-from gossamer.protocol.brokers.graph.memory.effects import Deliver, Effect, MakePlan, Refuse, Send
 from gossamer.protocol.brokers.graph.memory.messages import (
     BetweenBrokers,
     Confirm,
     Document,
     Message,
-    NeighbourDown,
     NeighbourUp,
     Return,
 )

@@ -18,16 +18,15 @@ from typing import Final, Protocol
 
 import attrs
 
+from gossamer.protocol.brokers.core.effects import Deliver, Effect, Refuse, Send
 from gossamer.protocol.brokers.core.identifiers import Hop, client, neighbour
-from gossamer.protocol.brokers.core.messages import Publish
+from gossamer.protocol.brokers.core.messages import NeighbourDown, Publish
 from gossamer.protocol.brokers.scot import Scot, ScotBroker, ScotSettings
 from gossamer.protocol.brokers.scot.memory.catalogue import Catalogue
-from gossamer.protocol.brokers.scot.memory.effects import Deliver, Effect, Refuse, Send
 from gossamer.protocol.brokers.scot.memory.messages import (
     BetweenBrokers,
     BidNotification,
     Message,
-    NeighbourDown,
     NeighbourUp,
     Notification,
     QueueReport,

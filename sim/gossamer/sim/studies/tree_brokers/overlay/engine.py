@@ -19,14 +19,9 @@ import networkx as nx
 
 from gossamer.protocol.brokers.core.effects import Deliver, Effect, Moved, Refuse, Send, SetTimer
 from gossamer.protocol.brokers.core.identifiers import Hop, client, neighbour
-from gossamer.protocol.brokers.core.messages import (
-    Congestion,
-    Frame,
-    Message,
-    NeighbourUp,
-    TimerFired,
-)
+from gossamer.protocol.brokers.core.messages import Congestion, NeighbourUp, TimerFired
 from gossamer.protocol.brokers.tree.memory.counters import TableSizes
+from gossamer.protocol.brokers.tree.memory.messages import Frame, Message
 from gossamer.sim.studies.tree_brokers.overlay.service import ServiceTimes
 
 # What happens at an instant, in the order in which what falls together is done.
@@ -229,7 +224,7 @@ class BrokerNetwork:
     def _carry_out(self, broker: str, effects: tuple[Effect, ...]) -> None:
         for effect in effects:
             if isinstance(effect, Send):
-                self._transmit(broker, effect.neighbour, effect.frame)
+                self._transmit(broker, effect.neighbour, effect.message)
             elif isinstance(effect, Deliver):
                 self._observer.delivered(self.now, broker, effect)
             elif isinstance(effect, SetTimer):
@@ -237,7 +232,7 @@ class BrokerNetwork:
                 self._schedule(effect.at, _TIMER, broker, fired)
             elif isinstance(effect, Refuse):
                 self._observer.refused(self.now, broker, effect)
-            else:
+            elif isinstance(effect, Moved):
                 self._observer.moved(self.now, broker, effect)
 
     def _transmit(self, source: str, target: str, frame: Frame) -> None:

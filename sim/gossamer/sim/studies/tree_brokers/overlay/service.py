@@ -12,19 +12,21 @@ import attrs
 
 from gossamer.protocol.brokers.core.messages import (
     Advertise,
-    Advertisement,
     Attach,
+    Publish,
+    Subscribe,
+    Unsubscribe,
+)
+from gossamer.protocol.brokers.tree.memory.counters import TableSizes
+from gossamer.protocol.brokers.tree.memory.messages import (
+    Advertisement,
     Frame,
     Message,
     Packed,
     Publication,
-    Publish,
-    Subscribe,
     Subscription,
-    Unsubscribe,
     Unsubscription,
 )
-from gossamer.protocol.brokers.tree.memory.counters import TableSizes
 
 
 class ServiceTimes(Protocol):

@@ -11,8 +11,9 @@ import numpy as np
 
 from gossamer.protocol.brokers.core.effects import Deliver, Moved, Refuse
 from gossamer.protocol.brokers.core.index import NewIndex, SharedIndex
-from gossamer.protocol.brokers.core.messages import Advertise, Attach, Message, Publish, Subscribe
-from gossamer.protocol.brokers.tree import Broker, BrokerSettings
+from gossamer.protocol.brokers.core.messages import Advertise, Attach, Publish, Subscribe
+from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
+from gossamer.protocol.brokers.tree.memory.messages import Message
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.studies.tree_brokers.overlay.engine import BrokerNetwork
 from gossamer.sim.studies.tree_brokers.overlay.service import FixedTimes
@@ -100,14 +101,14 @@ class Stage:
         self._scene = scene
         self._names = tuple(graph)
         self._brokers = {
-            name: Broker(name, scene.settings, new_index=new_index) for name in self._names
+            name: TreeBroker(name, scene.settings, new_index=new_index) for name in self._names
         }
         self._ledger = _Ledger({name: i for i, name in enumerate(self._names)})
         self._network = BrokerNetwork(graph, self._brokers, _FREE, scene.links, self._ledger)
         self._due: list[int] = []
         self._set_up(progress)
 
-    def change(self, settings: BrokerSettings) -> None:
+    def change(self, settings: TreeSettings) -> None:
         """Let brokers go on with other settings, under which all would stand as it does.
 
         Raises:

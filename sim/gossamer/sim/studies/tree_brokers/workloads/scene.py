@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, Protocol
 import attrs
 
 from gossamer.protocol.brokers.core.messages import FromClient, Publish
-from gossamer.protocol.brokers.tree import BrokerSettings
+from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.protocol.content.filters import Filter
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.tree_brokers.overlay.engine import Links
@@ -77,7 +77,7 @@ class Scene:
     """
 
     workload: Workload
-    settings: BrokerSettings
+    settings: TreeSettings
     service: ServiceTimes
     links: Links = attrs.field(factory=Links)
     warm_up: int = 0

@@ -8,34 +8,29 @@ from itertools import pairwise
 import attrs
 import pytest
 
+from gossamer.protocol.brokers.core.effects import Moved, Refuse
 from gossamer.protocol.brokers.core.errors import (
     MisplacedMessageError,
     NotAttachedError,
     UnknownNeighbourError,
 )
+from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
 from gossamer.protocol.brokers.core.messages import (
     Attach,
     Detach,
     Move,
+    NeighbourDown,
     Publish,
     Subscribe,
     Unsubscribe,
 )
 from gossamer.protocol.brokers.graph import codec, keywords
 from gossamer.protocol.brokers.graph.broker import GraphBroker
+from gossamer.protocol.brokers.graph.coordinator.make_plan import MakePlan
 from gossamer.protocol.brokers.graph.coordinator.planning import least_added, solve
-from gossamer.protocol.brokers.graph.memory.effects import MakePlan, Moved, Refuse
-from gossamer.protocol.brokers.graph.memory.messages import (
-    Confirm,
-    Directive,
-    NeighbourDown,
-    Plan,
-    Term,
-    Version,
-)
+from gossamer.protocol.brokers.graph.memory.messages import Confirm, Directive, Plan, Term, Version
 from gossamer.protocol.brokers.graph.memory.problem import Problem
 from gossamer.protocol.brokers.graph.memory.settings import GraphSettings
-from gossamer.protocol.brokers.tree import Id, client, neighbour
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.filters import parse
 from gossamer.protocol.kernel.errors import ConfigError
@@ -118,7 +113,7 @@ def test_brokers_that_are_away_hang_at_ends() -> None:
     assert planned.plan.brokers == ("a", "b", "c", "d", "x", "y")
     for tree in planned.plan.trees:
         assert tree[4:] == (2, 4)
-        assert codec.read_message(codec.plain_message(planned)) == planned
+        assert codec.CODEC.read_message(codec.CODEC.plain_message(planned)) == planned
     assert planned.before == 0
 
 

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.protocol.brokers.core.messages import Attach, Publish, Subscribe
+from gossamer.protocol.brokers.core.effects import Deliver, Effect, Refuse, Send, Settled, Withdrawn
+from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
+from gossamer.protocol.brokers.core.messages import Attach, ClientAcknowledge, Publish, Subscribe
 from gossamer.protocol.brokers.scot import BrokerLabel, ScotBroker
 from gossamer.protocol.brokers.scot.memory import messages as m
-from gossamer.protocol.brokers.scot.memory.effects import (
-    Deliver,
-    Effect,
-    Refuse,
-    Send,
-    Settled,
-    Withdrawn,
-)
-from gossamer.protocol.brokers.tree import Id, client, neighbour
 from support.plain_index import PlainIndex
 from support.scot_steps import (
     ADA,
@@ -41,7 +34,7 @@ TOLD = m.Synchronise((), anew=False)
 
 
 def delivered(effects: list[Effect]) -> list[int]:
-    return [one.notification.id.number for one in effects if isinstance(one, Deliver)]
+    return [one.publication.id.number for one in effects if isinstance(one, Deliver)]
 
 
 def hear(broker: ScotBroker, *names: str) -> list[Effect]:
@@ -73,7 +66,7 @@ def test_what_came_to_a_broker_since_it_is_back_does_not_count_as_taken_by_its_g
     home, backup = with_ada(a_broker()), a_backup()
     backup.handle(0, None, m.NeighbourDown(HOME))
     backup.handle(0, ADA, Attach())
-    backup.handle(0, ADA, m.Took((Id("far", 1),)))
+    backup.handle(0, ADA, ClientAcknowledge((Id("far", 1),)))
     for number in (1, 2):
         home.handle(0, neighbour(BESIDE), m.Numbered(number, a_notification(number)))
     (handed,) = (
@@ -85,8 +78,8 @@ def test_what_came_to_a_broker_since_it_is_back_does_not_count_as_taken_by_its_g
     assert [one for one in effects if isinstance(one, Withdrawn)] == [
         Withdrawn("ada", (Id("far", 1),))
     ]
-    assert home.keeping is not None
-    assert list(home.keeping.owed["ada"]) == [Id("far", 2)]
+    assert home.take_over_memory is not None
+    assert list(home.take_over_memory.unacknowledged["ada"]) == [Id("far", 2)]
     late = home.handle(0, neighbour(BESIDE), m.Numbered(3, a_notification(1)))
     assert delivered(late) == []
 
@@ -95,7 +88,7 @@ def test_a_backup_that_is_started_again_remembers_what_its_guest_took() -> None:
     backup = a_backup()
     backup.handle(0, None, m.NeighbourDown(HOME))
     backup.handle(0, ADA, Attach())
-    backup.handle(0, ADA, m.Took((Id("far", 1), Id("unknown", 1))))
+    backup.handle(0, ADA, ClientAcknowledge((Id("far", 1), Id("unknown", 1))))
     again = ScotBroker.load(backup.dump(), backup.position, SETTINGS, new_index=PlainIndex)
     again.handle(0, None, m.Restarted())
     (handed,) = (one for _, one in sent_on(up(again, HOME)) if isinstance(one, m.HandBack))
@@ -121,7 +114,7 @@ def test_a_broker_that_is_back_gives_what_went_to_its_backup_to_its_clients_alon
     late = m.ProxyNotification(a_notification(3), 0)
     effects = home.handle(0, neighbour(BACKUP), m.Numbered(5, late))
     assert delivered(effects) == [3]
-    assert list(numbered(effects)) == [(BACKUP, "Owed")]
+    assert list(numbered(effects)) == [(BACKUP, "UnacknowledgedDelivery")]
     (refused,) = home.handle(
         0, neighbour(BACKUP), m.Numbered(6, m.ProxyNotification(a_notification(3), 3))
     )
@@ -176,7 +169,7 @@ def test_what_clients_ask_before_a_broker_knows_all_is_settled_then(memory: bool
     assert [kind for (to, kind) in numbered(effects) if to == "B(b,1)"] == [
         "Subscription",
         "Promised",
-        "Owed",
+        "UnacknowledgedDelivery",
     ]
     settled = [one.safe for one in acknowledge(broker, effects) if isinstance(one, Settled)]
     assert settled == [True, True]

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer.protocol.brokers.core.messages import Attach, Publish, Subscribe, Unsubscribe
-from gossamer.protocol.brokers.scot import BrokerLabel, NeighbourUp, ScotBroker, ScotSettings
-from gossamer.protocol.brokers.scot.memory import messages as m
-from gossamer.protocol.brokers.scot.memory.effects import (
+from gossamer.protocol.brokers.core.effects import (
     Adopted,
     Deliver,
     Dismissed,
@@ -14,8 +11,17 @@ from gossamer.protocol.brokers.scot.memory.effects import (
     Settled,
     Withdrawn,
 )
+from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
+from gossamer.protocol.brokers.core.messages import (
+    Attach,
+    ClientAcknowledge,
+    Publish,
+    Subscribe,
+    Unsubscribe,
+)
+from gossamer.protocol.brokers.scot import BrokerLabel, NeighbourUp, ScotBroker, ScotSettings
+from gossamer.protocol.brokers.scot.memory import messages as m
 from gossamer.protocol.brokers.scot.overlay.errors import ElsewhereError, GuestError
-from gossamer.protocol.brokers.tree import Id, client, neighbour
 from support.plain_index import PlainIndex
 from support.scot_steps import (
     ADA,
@@ -66,8 +72,8 @@ def test_a_notification_is_acknowledged_when_the_backup_has_what_is_owed() -> No
     (again,) = numbered(
         broker.handle(0, neighbour(BESIDE), m.Numbered(8, a_notification()))
     ).items()
-    assert again[0] == (BACKUP, "Owed")
-    (taken,) = broker.handle(0, ADA, m.Took((Id("far", 1),)))
+    assert again[0] == (BACKUP, "UnacknowledgedDelivery")
+    (taken,) = broker.handle(0, ADA, ClientAcknowledge((Id("far", 1),)))
     assert taken == Send(BACKUP, m.Taken("ada", (Id("far", 1),)))
     assert broker.handle(0, neighbour(BESIDE), m.Numbered(9, a_notification())) == [
         Send(BESIDE, m.Acknowledge(9, True))
@@ -81,7 +87,7 @@ def test_another_backup_is_told_everything_before_anything_is_acknowledged() -> 
     replica, owed = (one.message for one in effects if isinstance(one, Send))
     assert isinstance(replica, m.Replica)
     assert [one.client for one in replica.promised] == ["ada"]
-    assert [one.notification for one in replica.owed] == [a_notification()]
+    assert [one.notification for one in replica.unacknowledged] == [a_notification()]
     assert isinstance(owed, m.Numbered)
     (answer,) = broker.handle(0, neighbour(THIRD), m.Acknowledge(owed.number, True))
     assert answer == Send(BESIDE, m.Acknowledge(7, True))
@@ -119,7 +125,7 @@ def test_a_guest_gets_what_it_is_owed_and_asks_for_nothing_new() -> None:
     backup.handle(0, neighbour(THIRD), m.Numbered(5, m.ProxyNotification(a_notification(2), 0)))
     effects = backup.handle(0, ADA, Attach())
     assert Adopted("ada", "B(a,0)", (("s", WANTED),)) in effects
-    assert [one.notification.id.number for one in effects if isinstance(one, Deliver)] == [1, 2]
+    assert [one.publication.id.number for one in effects if isinstance(one, Deliver)] == [1, 2]
     for message in (Subscribe("t", WANTED), Unsubscribe("s")):
         (refused,) = backup.handle(0, ADA, message)
         assert isinstance(refused, Refuse)
@@ -137,7 +143,7 @@ def test_a_broker_that_is_back_is_handed_what_its_clients_have_not_taken() -> No
     backup.handle(0, None, m.NeighbourDown("B(a,0)"))
     backup.handle(0, neighbour(THIRD), m.Numbered(5, m.ProxyNotification(a_notification(2), 0)))
     backup.handle(0, ADA, Attach())
-    backup.handle(0, ADA, m.Took((Id("far", 1),)))
+    backup.handle(0, ADA, ClientAcknowledge((Id("far", 1),)))
     effects = backup.handle(0, None, NeighbourUp("B(a,0)", BrokerLabel("a", 0), synchronise=True))
     assert Dismissed("ada", "B(a,0)") in effects
     assert backup.clients() == ()
@@ -148,7 +154,7 @@ def test_a_broker_that_is_back_is_handed_what_its_clients_have_not_taken() -> No
     )
     back = home.handle(0, neighbour(BACKUP), handed)
     assert Withdrawn("ada", (Id("far", 1),)) in back
-    assert [one.notification.id.number for one in back if isinstance(one, Deliver)] == [2]
+    assert [one.publication.id.number for one in back if isinstance(one, Deliver)] == [2]
 
 
 def test_names_that_begin_with_a_tilde_are_kept_for_nobody() -> None:

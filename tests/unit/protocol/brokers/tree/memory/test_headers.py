@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from gossamer.protocol.brokers.core.identifiers import Id
 from gossamer.protocol.brokers.core.messages import (
     Advertise,
     Publish,
     Subscribe,
     Unsubscribe,
 )
-from gossamer.protocol.brokers.tree import BrokerSettings, Id
+from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.protocol.brokers.tree.memory.statistics import Record, Statistics
 from gossamer.protocol.content.filters import parse
 from support.broker_overlay import Overlay, path
@@ -35,7 +36,7 @@ def headers(overlay: Overlay) -> dict[str, tuple[int, int]]:
 def figure_4_selective() -> Overlay:
     """Brokers A to I in a row, J and K beside C; subscribers at I, K and G."""
     edges = [*path(*"ABCDEFGHI"), *path("C", "J", "K")]
-    overlay = Overlay(edges, BrokerSettings(covering="selective"))
+    overlay = Overlay(edges, TreeSettings(covering="selective"))
     for name, broker in (("publisher", "A"), ("one", "I"), ("two", "K"), ("three", "G")):
         overlay.attach(name, broker)
     overlay.ask("publisher", Advertise("a", parse("present(x)")))
@@ -80,7 +81,7 @@ def test_incremental_paper_figure_4_distance() -> None:
     """B3 matches S and S1, B7 matches S and S2: three hops at B6, one at the host broker B8."""
     brokers = [f"B{i}" for i in range(1, 9)]
     edges = [*path(*brokers), ("B3", "B11")]
-    overlay = Overlay(edges, BrokerSettings(covering="incremental"))
+    overlay = Overlay(edges, TreeSettings(covering="incremental"))
     for name, broker in (("publisher", "B1"), ("s", "B8"), ("s1", "B11"), ("s2", "B7")):
         overlay.attach(name, broker)
     overlay.ask("publisher", Advertise("a", parse("present(x)")))
@@ -99,7 +100,7 @@ def test_incremental_paper_table_1_distances() -> None:
     """Shared at B7, at B3, and never: 1, 5 and 7 hops at B8."""
     brokers = [f"B{i}" for i in range(1, 9)]
     edges = [*path(*brokers), ("B3", "B11")]
-    overlay = Overlay(edges, BrokerSettings(covering="incremental"))
+    overlay = Overlay(edges, TreeSettings(covering="incremental"))
     for name, broker in (("publisher", "B1"), ("s", "B8"), ("s1", "B11"), ("s2", "B7")):
         overlay.attach(name, broker)
     overlay.ask("publisher", Advertise("a", parse("present(x)")))
@@ -127,7 +128,7 @@ def test_only_the_host_broker_keeps_statistics_and_purges_them() -> None:
 
 
 def test_modes_without_pruning_keep_no_statistics() -> None:
-    overlay = Overlay(path("A", "B"), BrokerSettings(covering="active"))
+    overlay = Overlay(path("A", "B"), TreeSettings(covering="active"))
     overlay.attach("publisher", "A")
     overlay.attach("subscriber", "B")
     overlay.ask("publisher", Advertise("a", parse("present(x)")))

@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 from gossamer.protocol.brokers.core.effects import Effect, Send
-from gossamer.protocol.brokers.core.messages import (
-    Advertisement,
-    Attach,
-    Frame,
-    NeighbourUp,
-    Subscribe,
-    Subscription,
-    Synchronise,
-    Unsubscription,
-)
-from gossamer.protocol.brokers.tree import Broker, BrokerSettings, Id, client, neighbour
+from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
+from gossamer.protocol.brokers.core.messages import Attach, NeighbourUp, Subscribe
+from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.brokers.tree.memory.marks import (
     ALL_CAME,
     ALL_OFFERED,
@@ -23,6 +15,13 @@ from gossamer.protocol.brokers.tree.memory.marks import (
     OWN_MARKS,
     SENT_SOMEWHERE,
     Marks,
+)
+from gossamer.protocol.brokers.tree.memory.messages import (
+    Advertisement,
+    Frame,
+    Subscription,
+    Synchronise,
+    Unsubscription,
 )
 from gossamer.protocol.content.filters import Filter, parse
 from support.plain_index import PlainIndex
@@ -72,9 +71,9 @@ class CountingIndex(PlainIndex):
         return super().covering(wanted, marked)
 
 
-def hub() -> Broker:
+def hub() -> TreeBroker:
     """A broker with advertisements from three neighbours, and a client."""
-    broker = Broker("B", BrokerSettings(covering="active"), new_index=CountingIndex)
+    broker = TreeBroker("B", TreeSettings(covering="active"), new_index=CountingIndex)
     for name in NAMES:
         broker.handle(0, None, NeighbourUp(name))
         offer = Advertisement(Id(name, 1), parse("present(x)"))
@@ -88,7 +87,7 @@ def subscribed(effects: list[Effect]) -> list[str]:
     return [
         effect.neighbour
         for effect in effects
-        if isinstance(effect, Send) and isinstance(effect.frame.message, Subscription)
+        if isinstance(effect, Send) and isinstance(effect.message.message, Subscription)
     ]
 
 

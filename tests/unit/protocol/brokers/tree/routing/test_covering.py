@@ -7,15 +7,13 @@ import pytest
 from gossamer.protocol.brokers.core.effects import Send
 from gossamer.protocol.brokers.core.messages import (
     Advertise,
-    Packed,
     Publish,
     Subscribe,
-    Subscription,
     Unadvertise,
     Unsubscribe,
-    Unsubscription,
 )
-from gossamer.protocol.brokers.tree import COVERINGS, BrokerSettings
+from gossamer.protocol.brokers.tree import COVERINGS, TreeSettings
+from gossamer.protocol.brokers.tree.memory.messages import Packed, Subscription, Unsubscription
 from gossamer.protocol.content.filters import parse
 from gossamer.protocol.kernel.errors import ConfigError
 from support.broker_overlay import Overlay, path
@@ -26,7 +24,7 @@ EDGES = [*path(*"ABCDE"), ("B", "I"), ("B", "J"), ("C", "K"), ("C", "L"), ("D", 
 
 def figure_2(covering: str) -> Overlay:
     """S_r at A meets all advertisements, S_n at E those of I, K and M only."""
-    overlay = Overlay(EDGES, BrokerSettings(covering=covering))
+    overlay = Overlay(EDGES, TreeSettings(covering=covering))
     for number, broker in enumerate("IJKLM", start=1):
         overlay.attach(f"publisher{number}", broker)
         announced = parse(f"n == {number} and present(x)")
@@ -96,7 +94,7 @@ def test_removing_the_covering_subscription_makes_the_path_a_tree_again() -> Non
 
 def below_and_above(covering: str, count: int = 5, **settings: object) -> Overlay:
     """A publisher at C; at A, `count` subscriptions and then one that covers them all."""
-    overlay = Overlay(path(*"ABC"), BrokerSettings(covering=covering, **settings))  # type: ignore[arg-type]
+    overlay = Overlay(path(*"ABC"), TreeSettings(covering=covering, **settings))  # type: ignore[arg-type]
     overlay.attach("publisher", "C")
     overlay.attach("subscriber", "A")
     overlay.ask("publisher", Advertise("a", parse("present(x)")))
@@ -109,7 +107,7 @@ def below_and_above(covering: str, count: int = 5, **settings: object) -> Overla
 
 
 def messages_of(effects: list[object]) -> list[object]:
-    return [effect.frame.message for effect in effects if isinstance(effect, Send)]
+    return [effect.message.message for effect in effects if isinstance(effect, Send)]
 
 
 def test_triggered_subscriptions_go_before_the_unsubscription() -> None:
@@ -167,7 +165,7 @@ def test_unadvertising_and_advertising_again_loses_no_subscription(covering: str
 
 def test_an_unknown_covering_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ConfigError, match="one of off, lazy, active, packed, selective"):
-        BrokerSettings(covering="eager")
+        TreeSettings(covering="eager")
 
 
 @pytest.mark.parametrize(
@@ -184,4 +182,4 @@ def test_an_unknown_covering_is_refused_with_the_known_ones() -> None:
 )
 def test_impossible_settings_name_their_field(field: str, value: object) -> None:
     with pytest.raises(ConfigError, match=f"broker.{field} is {value!r}"):
-        BrokerSettings(**{field: value})  # type: ignore[arg-type]
+        TreeSettings(**{field: value})  # type: ignore[arg-type]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from gossamer.protocol.brokers.core.messages import CriticalDistance
-from gossamer.protocol.brokers.tree import BrokerSettings, Id, client, neighbour
+from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
+from gossamer.protocol.brokers.tree import TreeSettings
+from gossamer.protocol.brokers.tree.memory.messages import CriticalDistance
 from gossamer.protocol.brokers.tree.routing.pruning import (
     EVERYWHERE,
     chosen_distance,
@@ -15,8 +16,8 @@ from gossamer.protocol.brokers.tree.routing.pruning import (
     tuples_onward,
 )
 
-SELECTIVE = BrokerSettings(covering="selective")
-INCREMENTAL = BrokerSettings(covering="incremental")
+SELECTIVE = TreeSettings(covering="selective")
+INCREMENTAL = TreeSettings(covering="incremental")
 A1, A2, A3 = Id("P1", 1), Id("P2", 1), Id("P3", 1)
 
 TABLE_1 = (1, 5, 1, 1, 7)

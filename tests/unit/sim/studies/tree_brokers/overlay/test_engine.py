@@ -11,17 +11,19 @@ from gossamer.protocol.brokers.core.effects import Deliver, Effect, Moved, Refus
 from gossamer.protocol.brokers.core.identifiers import Hop, Id
 from gossamer.protocol.brokers.core.messages import (
     Congestion,
-    Frame,
-    Message,
     NeighbourUp,
-    Packed,
-    Publication,
     Publish,
     Subscribe,
-    Subscription,
     TimerFired,
 )
 from gossamer.protocol.brokers.tree.memory.counters import TableSizes
+from gossamer.protocol.brokers.tree.memory.messages import (
+    Frame,
+    Message,
+    Packed,
+    Publication,
+    Subscription,
+)
 from gossamer.protocol.content.filters import parse
 from gossamer.sim.studies.tree_brokers.overlay.engine import BrokerNetwork, Links
 from gossamer.sim.studies.tree_brokers.overlay.service import (

@@ -7,7 +7,7 @@ import pytest
 
 from gossamer.protocol.content.filters import covers
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.studies.tree_brokers.covering_workload import Staircase
+from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
 from gossamer.sim.studies.tree_brokers.overlay.topology import (
     OVERLAYS,
     check_acyclic,
@@ -66,7 +66,7 @@ def test_a_cycle_and_a_gap_are_refused_with_the_brokers_named() -> None:
 
 
 def test_every_root_has_the_covering_degree_that_was_asked_for() -> None:
-    wanted = list(Staircase(roots=6, degree=4).subscriptions())
+    wanted = list(CoveringWorkload(roots=6, degree=4).subscriptions())
     assert len(wanted) == 30
     for one in wanted:
         above = {
@@ -77,7 +77,7 @@ def test_every_root_has_the_covering_degree_that_was_asked_for() -> None:
 
 @pytest.mark.slow
 def test_a_publication_reaches_as_many_roots_as_asked_for() -> None:
-    workload = Staircase(roots=40, degree=5)
+    workload = CoveringWorkload(roots=40, degree=5)
     roots = [one.filter for one in workload.subscriptions() if one.is_root]
     for reach in (1, 3, 10):
         found = [
@@ -92,7 +92,7 @@ def test_a_publication_reaches_as_many_roots_as_asked_for() -> None:
 
 def test_workloads_are_the_same_for_the_same_seed_and_differ_for_another() -> None:
     def text(seed: int) -> list[str]:
-        workload = Staircase(roots=10, degree=3, seed=seed)
+        workload = CoveringWorkload(roots=10, degree=3, seed=seed)
         labels = [one.label for one in workload.subscriptions()]
         return [*labels, *(str(workload.publication(number, 2)) for number in range(10))]
 
@@ -102,6 +102,6 @@ def test_workloads_are_the_same_for_the_same_seed_and_differ_for_another() -> No
 
 def test_impossible_workloads_are_refused() -> None:
     with pytest.raises(ScenarioError, match=r"workload\.roots is 0, expected at least 1"):
-        Staircase(roots=0, degree=1)
+        CoveringWorkload(roots=0, degree=1)
     with pytest.raises(ScenarioError, match=r"workload\.degree is -1, expected 0 or more"):
-        Staircase(roots=1, degree=-1)
+        CoveringWorkload(roots=1, degree=-1)

@@ -14,7 +14,7 @@ import pytest
 from gossamer.protocol.brokers.core.messages import Publish, Subscribe, Unsubscribe
 from gossamer.protocol.content.filters import Filter, conforms, covers, parse
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.studies.tree_brokers.covering_workload import Staircase
+from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
 from gossamer.sim.studies.tree_brokers.overlay.topology import tiered
 from gossamer.sim.studies.tree_brokers.workloads.commuters import (
     COMMUTER,
@@ -106,7 +106,7 @@ def test_settings_of_siena_that_cannot_be_are_refused() -> None:
 
 @pytest.mark.parametrize(("roots", "degree"), [(1, 4), (5, 3), (7, 0)])
 def test_the_covering_degree_of_a_staircase_is_exact(roots: int, degree: int) -> None:
-    wanted = [one.filter for one in Staircase(roots, degree).subscriptions()]
+    wanted = [one.filter for one in CoveringWorkload(roots, degree).subscriptions()]
     found = covering_degree(wanted)
     assert len(found.roots) == roots
     assert found.covered.tolist() == found.triggered.tolist() == [degree] * roots

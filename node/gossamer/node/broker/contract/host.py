@@ -1,0 +1,170 @@
+"""A family of brokers, with the settings of one broker, for the node around it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final, Protocol
+
+from attrs import asdict, frozen
+
+from gossamer.node.broker.contract.tables import Label
+from gossamer.node.broker.contract.wire import OVERLAY_FRAMES
+from gossamer.node.config.families import BrokerFamily
+from gossamer.node.transport.base.schema import FrameTypes
+from gossamer.protocol.brokers.core.codec import Codec
+from gossamer.protocol.brokers.core.effects import Effect
+from gossamer.protocol.brokers.core.identifiers import Hop, Id
+from gossamer.protocol.brokers.core.index import NewIndex
+from gossamer.protocol.brokers.core.messages import NeighbourUp, Restarted
+from gossamer.protocol.content.filters import Filter
+
+NEVER: Final = 1 << 62
+"""More messages than ever wait."""
+
+
+class HostedBroker(Protocol):
+    """The state machine of a broker, as the engine drives it."""
+
+    @property
+    def name(self) -> str:
+        """The broker's name."""
+        ...
+
+    @property
+    def next_id(self) -> Id:
+        """The identifier that the next thing of a client here gets."""
+        ...
+
+    @property
+    def counters(self) -> Any:
+        """What happened so far."""
+        ...
+
+    def handle(self, now: int, source: Hop | None, message: Any) -> list[Effect]:
+        """Take a message, and say what is to happen because of it."""
+        ...
+
+    def dump(self) -> dict[str, object]:
+        """Everything that it remembers, as plain data."""
+        ...
+
+
+@frozen
+class ClientFilters:
+    """What a client has asked for and announced, by its labels.
+
+    Attributes:
+        home: where its broker is, which is dead; "" for a client of this one.
+    """
+
+    client: str
+    subscriptions: Mapping[str, Filter]
+    advertisements: Mapping[str, Filter]
+    home: str = ""
+
+
+Counted = Mapping[str, tuple[str, str]]
+"""By field of the counters: the label, if any, and what is counted."""
+
+
+class FamilyHost(ABC):
+    """What a node has to know of a broker's family; one object for each broker.
+
+    Attributes:
+        registered: as what nodes know the family.
+        codec: the messages of the family.
+        counted: its counters, for Prometheus.
+        cyclic: whether links form cycles.
+        frames: what its brokers send each other.
+        passing: classes of messages of which nothing has to be remembered.
+    """
+
+    registered: ClassVar[BrokerFamily]
+    codec: ClassVar[Codec]
+    counted: ClassVar[Counted]
+    cyclic: ClassVar[bool] = True
+    frames: ClassVar[FrameTypes] = OVERLAY_FRAMES
+    passing: ClassVar[tuple[type, ...]] = ()
+
+    @property
+    def keeps_deliveries(self) -> bool:
+        """Whether the broker wants to know which deliveries its clients have acknowledged."""
+        return False
+
+    @property
+    def congested_queue(self) -> int:
+        """Messages above which the broker is told that it is congested."""
+        return NEVER
+
+    @property
+    @abstractmethod
+    def of(self) -> Any:
+        """The settings of the broker, an attrs class."""
+
+    def settings(self) -> dict[str, Any]:
+        """The settings as plain data."""
+        return asdict(self.of, filter=lambda field, _: field.init)
+
+    def described(self) -> Mapping[str, str]:
+        """How the broker is set, in a few words, for `gossamer node status`."""
+        return {}
+
+    # Brokers
+
+    @abstractmethod
+    def new(self, name: str, incarnation: int, new_index: NewIndex) -> HostedBroker:
+        """A broker that has seen nothing."""
+
+    @abstractmethod
+    def load(self, dump: dict[str, Any], new_index: NewIndex) -> HostedBroker:
+        """The broker that was dumped; raises `DumpError`."""
+
+    @abstractmethod
+    def before(self, settings: dict[str, Any], path: object) -> FamilyHost:
+        """The same family with settings that were stored.
+
+        Raises:
+            ConfigurationError: tables that were made with those cannot go on with these.
+        """
+
+    def restarted(self) -> object:
+        """What the broker is told first."""
+        return Restarted()
+
+    # Links
+
+    def neighbours(self, nursery: Any, engine: Any) -> Any:
+        """The links of the broker, `links.links.Neighbours` or derived from that; None: those."""
+        del nursery, engine
+
+    def link_up(self, neighbour: str) -> object:
+        """What the broker is told when a link works."""
+        return NeighbourUp(neighbour)
+
+    def begins(self, message: Any) -> bool:
+        """Whether a message tells a neighbour everything that stands, and so may be long."""
+        del message
+        return False
+
+    @abstractmethod
+    def carried(self, message: Any) -> Id | None:
+        """The publication that a message between brokers carries, if it carries one."""
+
+    # What is told
+
+    @abstractmethod
+    def subscriptions(self, dump: dict[str, Any]) -> int:
+        """Entries of the subscription table in a dump."""
+
+    @abstractmethod
+    def sizes(self, broker: Any) -> Mapping[str, tuple[int, str]]:
+        """Entries of tables by name, and what each holds; `subscriptions` is among them."""
+
+    @abstractmethod
+    def clients(self, broker: Any) -> Sequence[ClientFilters]:
+        """What the attached clients ask for and announce."""
+
+    @abstractmethod
+    def tables(self, broker: Any, label: Label) -> dict[str, Any]:
+        """The tables as plain values, with brokers as people call them."""

@@ -1,0 +1,1 @@
+"""Brokers of a general graph: `gossamer.protocol.brokers.graph`. Begin at `host`."""

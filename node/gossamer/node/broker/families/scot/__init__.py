@@ -1,0 +1,1 @@
+"""Brokers of a structured cyclic overlay: `gossamer.protocol.brokers.scot`. Begin at `host`."""

@@ -1,0 +1,178 @@
+"""Neighbours of a SCOT broker: who has the wrong place is refused, and queues are measured.
+
+Both ends begin by saying where they are, and the link is up once the other has said that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Final
+
+import trio
+from attrs import define
+
+from gossamer.node.broker.contract.host import FamilyHost
+from gossamer.node.broker.contract.wire import OVERLAY_FRAMES
+from gossamer.node.broker.engine.engine import MICROSECONDS, Engine
+from gossamer.node.broker.families.scot.settings import MAX_CLUSTERS
+from gossamer.node.broker.links.links import Neighbour, Neighbours
+from gossamer.node.errors import BadFrame, TransportBroken, TransportClosed
+from gossamer.node.security.identity import key_text
+from gossamer.node.transport.base.base import Farewell, PeerIdentity
+from gossamer.node.transport.base.frames import encode_frame
+from gossamer.node.transport.base.schema import Frame, FrameTypes, Integer, Text
+from gossamer.node.transport.connection import Connection
+from gossamer.protocol.brokers.core.effects import Refuse
+from gossamer.protocol.brokers.core.plain import MAX_NAME
+from gossamer.protocol.brokers.scot.memory.messages import (
+    NeighbourUp,
+    QueueReport,
+    WaitedEnough,
+    WindowEnded,
+)
+from gossamer.protocol.brokers.scot.memory.settings import DYNAMIC, ScotSettings
+from gossamer.protocol.brokers.scot.overlay.errors import WrongNeighbourError
+from gossamer.protocol.brokers.scot.overlay.labels import BrokerLabel
+
+MAX_OVERLAY: Final = 1 << 16
+"""Characters of what a broker says of its overlay: each edge of the tree of regions is named."""
+
+SCOT_FRAMES: Final[FrameTypes] = OVERLAY_FRAMES.extended(
+    {
+        "place": {
+            "region": Text(MAX_NAME),
+            "cluster": Integer(0, MAX_CLUSTERS - 1),
+            "overlay": Text(MAX_OVERLAY),
+        }
+    }
+)
+"""What SCOT brokers send each other once they are connected."""
+
+WAIT_S: Final = 60.0
+"""Four times the longest pause between dials."""
+
+
+@define
+class _Measured:
+    """An output queue at the end of the last window, and frames put into it until then."""
+
+    length: int = 0
+    put: int = 0
+
+
+class ScotNeighbours(Neighbours):
+    """All neighbours of a SCOT broker."""
+
+    def __init__(
+        self,
+        nursery: trio.Nursery,
+        engine: Callable[[], Engine],
+        family: FamilyHost,
+        settings: ScotSettings,
+        here: BrokerLabel,
+        overlay: str,
+    ) -> None:
+        super().__init__(nursery, engine, family)
+        self._settings = settings
+        self._here = here
+        self._overlay = overlay
+        self._places: dict[int, BrokerLabel] = {}
+        self._begun: dict[int, Connection] = {}
+        self._measured: dict[int, _Measured] = {}
+
+    # Where they are
+
+    def greet(self, one: Neighbour, connection: Connection) -> None:
+        """Say where this broker is; the link is up when the other has said so, at least once."""
+        place = encode_frame(
+            "place", region=self._here.region, cluster=self._here.cluster, overlay=self._overlay
+        )
+        with suppress(TransportClosed, TransportBroken):
+            connection.try_send(place)
+        self._begin(one)
+
+    def on_down(self, identity: PeerIdentity, farewell: Farewell) -> None:
+        """A neighbour is connected no more, and may come back at another place."""
+        self._places.pop(identity.key, None)
+        super().on_down(identity, farewell)
+
+    async def on_frame(self, identity: PeerIdentity, frame: Frame) -> None:
+        """Take a part of a message, or the place of a neighbour; raises `RemoteProtocolError`."""
+        if frame["type"] == "place":
+            self._on_place(self.known[identity.key], frame)
+            return
+        await super().on_frame(identity, frame)
+
+    def _on_place(self, one: Neighbour, frame: Frame) -> None:
+        label = BrokerLabel(frame["region"], frame["cluster"])
+        known = self._places.setdefault(one.key, label)
+        if known != label:
+            raise BadFrame("place", "label", str(label), f"{known}, where it was until now")
+        connection = one.announced
+        if connection is not None and frame["overlay"] != self._overlay:
+            reason = (
+                f"broker {one.label!r} at {label} is of an overlay of {frame['overlay']}, "
+                f"expected {self._overlay}"
+            )
+            self._expel(one, connection, reason)
+            return
+        self._begin(one)
+
+    def _begin(self, one: Neighbour) -> None:
+        """Tell the broker that a link is up, once for each connection."""
+        connection, label = one.announced, self._places.get(one.key)
+        if connection is None or label is None or self._begun.get(one.key) is connection:
+            return
+        self._begun[one.key] = connection
+        self.tell_up(one, connection, NeighbourUp(key_text(one.key), label, synchronise=True))
+
+    def unfit(self, effect: Refuse) -> tuple[Neighbour, str] | None:
+        """Who says to be at a place where no neighbour is, or another one."""
+        error = effect.error
+        if not isinstance(error, WrongNeighbourError):
+            return None
+        one = self.known.get(int(error.name, 16))
+        return None if one is None else (one, self._about_place(one, error))
+
+    def _about_place(self, one: Neighbour, error: WrongNeighbourError) -> str:
+        return f"broker {one.label!r} at {error.label} {error.reason}"
+
+    # How long is waited, and how long queues are
+
+    async def run(self) -> None:
+        """Wait for neighbours, and measure queues, until cancelled."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._wait)
+            nursery.start_soon(self._report)
+
+    async def _wait(self) -> None:
+        """Tell the broker when neighbours that have not come are not waited for any longer."""
+        await trio.sleep(WAIT_S)
+        self._engine().tell(None, WaitedEnough())
+
+    async def _report(self) -> None:
+        """Tell the broker at the end of each window how output queues changed, until cancelled.
+
+        Only dynamic routing asks for that.
+        """
+        while self._settings.routing == DYNAMIC:
+            await trio.sleep(self._settings.window / MICROSECONDS)
+            reports = tuple(self._reports())
+            if reports:
+                self._engine().tell(None, WindowEnded(reports))
+
+    def _reports(self) -> Iterator[QueueReport]:
+        for one in self.known.values():
+            before = self._measured.setdefault(one.key, _Measured())
+            length = len(one.waiting)
+            if one.connection is not None:
+                length += one.connection.queued_frames
+            now = _Measured(length, one.put_count)
+            if now != before:
+                self._measured[one.key] = now
+                entered = now.put - before.put
+                left = max(0, before.length + entered - length)
+                yield QueueReport(key_text(one.key), length, entered, left)
+            elif before.length:
+                yield QueueReport(key_text(one.key), length, 0, 0)

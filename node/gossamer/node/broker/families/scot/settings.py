@@ -1,0 +1,134 @@
+"""The section `[scot]` of a node's configuration: a structured cyclic overlay, a place in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import attrs
+
+from gossamer.node.config import checks
+from gossamer.node.config.families import BrokerFamily
+from gossamer.protocol.kernel.errors import ConfigError
+
+if TYPE_CHECKING:
+    from gossamer.protocol.brokers.scot import Position, ScotSettings
+
+# Those of `protocol.brokers.scot.settings`, which a node that is no such broker does not load.
+ROUTINGS: Final = ("bid", "static", "dynamic")
+MAX_CLUSTERS: Final = 62
+_MICROSECONDS: Final = 1_000_000
+
+
+def _edge(_instance: Any, field: attrs.Attribute[Any], value: Any) -> None:
+    ends = value.split("-") if isinstance(value, str) else []
+    if len(ends) != 2 or not all(end.isidentifier() for end in ends):
+        raise ConfigError(f"scot.{field.name}", value, "two regions such as 'a-b'")
+
+
+def _threshold(_instance: Any, _: attrs.Attribute[Any], value: Any) -> None:
+    if type(value) not in (int, float) or not value >= 0:
+        raise ConfigError("scot.threshold", value, "a number of at least 0")
+
+
+@attrs.frozen(kw_only=True)
+class ScotSection:
+    """A structured cyclic overlay, and where in it this broker is.
+
+    All brokers of an overlay have the same clusters, edges, routing and take_over.
+
+    Attributes:
+        region: of this broker; it has to be told where there is more than one.
+        cluster: of this broker; 0 is the first.
+        clusters: how many there are; each is linked to each in every region.
+        edges: the tree of regions, which every cluster is a copy of, such as "a-b". None: there is
+            one region.
+        routing: dynamic, static, or bid for the overlay without clusters.
+        threshold: load above which an output queue is overloaded; Sec. 7.3 sets 10.
+        window_s: seconds between two looks at the output queues; Sec. 7.3 sets 0.05.
+        spare_links: whether a carrier may take a link in its cluster that nobody is behind; off,
+            like all that is beyond the paper.
+        covering: whether subscriptions that others cover stay where they are within a cluster.
+        cluster_detours: whether copies go around overloaded links within a cluster.
+        around_failures: whether notifications go around links and brokers that do not answer.
+        take_over: whether a broker of its region takes over the clients of a dead one.
+    """
+
+    SECTION: ClassVar = "scot"
+    region: str = attrs.field(default="", validator=checks.short_text(64))
+    cluster: int = attrs.field(default=0, validator=checks.whole_number(0, MAX_CLUSTERS - 1))
+    clusters: int = attrs.field(default=1, validator=checks.whole_number(1, MAX_CLUSTERS))
+    edges: tuple[str, ...] = attrs.field(
+        default=(), converter=checks.to_tuple, validator=checks.each(_edge)
+    )
+    routing: str = attrs.field(default="dynamic", validator=checks.one_of(ROUTINGS))
+    threshold: float = attrs.field(default=10.0, validator=_threshold)
+    window_s: float = attrs.field(default=0.05, validator=checks.seconds(0.001, 60))
+    spare_links: bool = attrs.field(default=False, validator=checks.yes_or_no)
+    covering: bool = attrs.field(default=False, validator=checks.yes_or_no)
+    cluster_detours: bool = attrs.field(default=False, validator=checks.yes_or_no)
+    around_failures: bool = attrs.field(default=False, validator=checks.yes_or_no)
+    take_over: bool = attrs.field(default=False, validator=checks.yes_or_no)
+
+    def position(self) -> Position:
+        """Where the broker is, and which brokers are its neighbours.
+
+        Raises:
+            ConfigError: the factors are no tree and number of clusters, or it is nowhere in them.
+        """
+        from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot
+
+        ends = [edge.split("-") for edge in self.edges]
+        pairs = [(one, other) for one, other in ends]
+        regions = dict.fromkeys(end for pair in pairs for end in pair)
+        if not self.region:
+            expected = f"the region of this broker, one of {', '.join(regions) or 'a, b, ...'}"
+            raise ConfigError("scot.region", self.region, expected)
+        tree = Factor.of(regions or [self.region], pairs, "scot.edges")
+        scot = Scot(tree, Factor.complete(self.clusters))
+        return scot.position(BrokerLabel(self.region, self.cluster))
+
+    def settings(self) -> ScotSettings:
+        """What the broker is told; raises `ConfigError` for switches that need others."""
+        from gossamer.protocol.brokers.scot import ScotSettings
+
+        return ScotSettings(
+            routing=self.routing,
+            threshold=self.threshold,
+            window=int(self.window_s * _MICROSECONDS),
+            spare_links=self.spare_links,
+            covering=self.covering,
+            cluster_detours=self.cluster_detours,
+            around_failures=self.around_failures,
+            take_over=self.take_over,
+        )
+
+    @property
+    def overlay(self) -> str:
+        """What has to be the same at all brokers, in words."""
+        edges = sorted("-".join(sorted(edge.split("-"))) for edge in self.edges)
+        tree = " ".join(edges) or self.region
+        taking = ", taking over" if self.take_over else ""
+        return f"{self.clusters} clusters of {tree}, {self.routing} routing{taking}"
+
+
+SCOT: Final = BrokerFamily(
+    name=ScotSection.SECTION,
+    schema="that of SCOT brokers, version 1",
+    host="gossamer.node.broker.families.scot.host:host_of",
+    section=ScotSection,
+    options={
+        "--region": "region",
+        "--cluster": "cluster",
+        "--clusters": "clusters",
+        "--edge": "edges",
+    },
+    example="""\
+[scot]
+# Of brokers with overlay = "scot", see docs/scot-node.md: where this broker is, how many clusters
+# there are, and the tree of regions.
+# region = "a"
+# cluster = 0
+# clusters = 3
+# edges = ["a-b", "b-c"]
+""",
+)

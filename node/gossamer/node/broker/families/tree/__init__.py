@@ -1,0 +1,1 @@
+"""Brokers that form a tree: `gossamer.protocol.brokers.tree`. Begin at `host`."""

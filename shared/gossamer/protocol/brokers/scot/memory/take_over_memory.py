@@ -1,0 +1,165 @@
+"""What a broker remembers so that nothing it acknowledged is lost with it (`take_over`)."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Final
+
+from attrs import define, field
+
+from gossamer.protocol.brokers.core.identifiers import Hop, Id
+from gossamer.protocol.brokers.scot.memory.messages import (
+    Bypass,
+    Detour,
+    Notification,
+    Promised,
+    ProxyNotification,
+    Subscription,
+    Tracked,
+    UnacknowledgedDelivery,
+)
+from gossamer.protocol.content.filters import Publication as Values
+
+REMEMBERED: Final = 8192
+"""Notifications by client, and ends by neighbour, that are recognised when they come again. Only
+those come again that were under way when something failed; a guess at how many these are at most.
+"""
+
+Replayable = Subscription | Notification | Detour | Bypass | ProxyNotification
+"""What a broker that does not know all does again when it does."""
+
+NOBODY: Final = 0
+"""The source of a task whose end nobody waits for."""
+
+
+@define(eq=False)
+class Task:
+    """A message, and everything that was sent because of it.
+
+    Attributes:
+        source: who is told that it came to an end: a neighbour and its number of the message, or
+            the ticket of a client's, or nobody.
+        open: messages that are not acknowledged, and one while more may follow.
+        safe: whether nothing was lost so far.
+    """
+
+    source: tuple[str, int] | int
+    open: int = 1
+    safe: bool = True
+
+
+@define(eq=False)
+class Copy:
+    """A numbered message that a neighbour has not acknowledged."""
+
+    neighbour: str
+    message: Tracked
+    task: Task
+
+
+@define(eq=False)
+class Held:
+    """What is to be done again once the broker knows all that stands; the task waits for it."""
+
+    task: Task
+    hop: Hop
+    message: Replayable
+
+
+@define(eq=False)
+class ReplicatedPromises:
+    """What a broker of the region has promised its clients.
+
+    Attributes:
+        promised: subscriptions, by client and label.
+        unacknowledged: notifications that were not taken, by client and in order.
+        guests: clients that came here because their broker was dead.
+        taken: notifications that guests took here and their broker may still keep, by client.
+    """
+
+    promised: dict[str, dict[str, Promised]] = field(factory=dict)
+    unacknowledged: dict[str, dict[Id, UnacknowledgedDelivery]] = field(factory=dict)
+    guests: set[str] = field(factory=set)
+    taken: dict[str, dict[Id, None]] = field(factory=dict)
+
+    def acknowledge(self, name: str, ids: Iterable[Id]) -> None:
+        """A guest has taken notifications.
+
+        Its broker may still keep those that were handed over when it died, and some of the next.
+        """
+        kept, taken = self.unacknowledged.get(name, {}), self.taken.setdefault(name, {})
+        for id_ in ids:
+            if kept.pop(id_, None) is not None or len(taken) < REMEMBERED:
+                taken[id_] = None
+
+    def matching(self, values: Values) -> list[tuple[str, tuple[str, ...]]]:
+        """The clients that want what was published, and by which of their subscriptions."""
+        found = []
+        for name in sorted(self.promised):
+            wanted = self.promised[name].values()
+            labels = tuple(one.label for one in wanted if one.filter.matches(values))
+            if labels:
+                found.append((name, labels))
+        return found
+
+    @property
+    def clients(self) -> list[str]:
+        """All that were promised something."""
+        return sorted({*self.promised, *self.unacknowledged, *self.guests, *self.taken})
+
+
+@define(eq=False)
+class TakeOverMemory:
+    """The memory of taking over.
+
+    Attributes:
+        next_number: of the next numbered message, or ticket.
+        copies: numbered messages that are not acknowledged.
+        unacknowledged: notifications that clients have not taken, by client and in order.
+        replicas: what other brokers of the region have promised, by their clusters.
+        seen: notifications by client that were delivered or kept lately.
+        held: what is to be done again, in order.
+        ended: subscriptions by neighbour whose end came around a link that seemed to work: they may
+            still come over that.
+    """
+
+    next_number: int = 0
+    copies: dict[int, Copy] = field(factory=dict)
+    unacknowledged: dict[str, dict[Id, UnacknowledgedDelivery]] = field(factory=dict)
+    replicas: dict[int, ReplicatedPromises] = field(factory=dict)
+    seen: OrderedDict[tuple[str, Id], None] = field(factory=OrderedDict)
+    held: list[Held] = field(factory=list)
+    ended: OrderedDict[tuple[str, Id], None] = field(factory=OrderedDict)
+
+    def restarted(self) -> None:
+        """The broker was started again: whatever was under way goes other ways."""
+        self.copies.clear()
+        self.held.clear()
+
+    def new_number(self) -> int:
+        """A number that was never used."""
+        self.next_number += 1
+        return self.next_number
+
+    def note(self, client: str, id_: Id) -> bool:
+        """Remember a notification of a client; returns whether it is new."""
+        return _remember(self.seen, (client, id_))
+
+    def note_end(self, neighbour: str, id_: Id) -> None:
+        """Remember that the end of a neighbour's subscription came by another way."""
+        _remember(self.ended, (neighbour, id_))
+
+    def link_changed(self, neighbour: str) -> None:
+        """Whatever was under way on a link has come, or will not."""
+        for name, id_ in [one for one in self.ended if one[0] == neighbour]:
+            del self.ended[name, id_]
+
+
+def _remember(known: OrderedDict[tuple[str, Id], None], one: tuple[str, Id]) -> bool:
+    if one in known:
+        return False
+    known[one] = None
+    if len(known) > REMEMBERED:
+        known.popitem(last=False)
+    return True

@@ -1,0 +1,145 @@
+"""A burst of unsubscriptions on the papers' overlay, with service times and queues."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from gossamer.protocol.brokers.tree import TreeSettings
+from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
+from gossamer.sim.studies.tree_brokers.overlay.service import TABLE_II
+from gossamer.sim.studies.tree_brokers.overlay.topology import controlled_55
+from gossamer.sim.studies.tree_brokers.unsubscription_burst import (
+    SECOND,
+    BurstResult,
+    BurstRun,
+    UnsubscriptionBurst,
+    run_burst,
+)
+
+ROOTS, DEGREE, UNSUBSCRIPTIONS = 12, 12, 6
+CORE = ("A", "B", "C", "D", "E")
+
+
+# Which roots are taken back is random: what the choice sways is judged over several bursts.
+SEEDS = (1, 2, 3)
+
+
+@cache
+def burst(covering: str, seed: int = 1) -> BurstResult:
+    """The same burst under each covering, with the service times of active covering."""
+    return run_burst(
+        UnsubscriptionBurst(
+            overlay=controlled_55(),
+            workload=CoveringWorkload(ROOTS, DEGREE),
+            settings=TreeSettings(covering=covering),
+            service=TABLE_II["active"],
+            unsubscriptions=UNSUBSCRIPTIONS,
+            unsubscribe_every=SECOND // 20,
+            sample_every=SECOND // 10,
+            calm=60 * SECOND,
+            aftermath=30 * SECOND,
+            reach=2.0,
+            seed=seed,
+        )
+    )
+
+
+@pytest.mark.parametrize("covering", ["off", "lazy", "packed", "selective", "incremental"])
+def test_every_covering_delivers_the_same(covering: str) -> None:
+    def got(result: BurstResult) -> set[tuple[int, str]]:
+        return set(zip(result.deliveries[:, 0].tolist(), result.receivers, strict=True))
+
+    # What was published while the burst lasted may meet a table on its way.
+    calm = [number for number, at in enumerate(burst("active").published) if at > 15 * SECOND]
+    wanted = {one for one in got(burst("active")) if one[0] in calm}
+    found = {one for one in got(burst(covering)) if one[0] in calm}
+    assert len(wanted) > 100
+    assert len(burst(covering).deliveries) == len(got(burst(covering))), "nobody is served twice"
+    assert found == wanted
+
+
+def test_triggered_messages_rise_towards_the_publishers_and_pruning_stops_that() -> None:
+    for seed in SEEDS:
+        active = [burst("active", seed).triggered[name] for name in CORE]
+        assert active == sorted(active)
+        assert active[-1] >= UNSUBSCRIPTIONS * DEGREE
+    for covering in ("selective", "incremental"):
+        assert all_triggered(covering) < all_triggered("active") / 2
+
+
+def all_triggered(covering: str) -> int:
+    return sum(sum(burst(covering, seed).triggered.values()) for seed in SEEDS)
+
+
+def test_pruning_keeps_the_queues_short() -> None:
+    coverings = ("active", "selective", "incremental")
+    longest = {
+        name: np.mean([burst(name, seed).queues.max() for seed in SEEDS]) for name in coverings
+    }
+    assert longest["active"] >= 20
+    assert longest["selective"] < longest["active"] / 2
+    assert longest["incremental"] < 0.7 * longest["active"]
+
+
+def test_tables_near_the_publishers_hold_roots_until_they_are_taken_back() -> None:
+    tables = burst("active").tables
+    assert tables["E"] == ROOTS + UNSUBSCRIPTIONS * (DEGREE - 1)
+    assert burst("off").tables["E"] == ROOTS * (DEGREE + 1) - UNSUBSCRIPTIONS
+
+
+def test_only_pruning_has_false_positives() -> None:
+    for covering in ("off", "lazy", "active", "packed"):
+        assert burst(covering).false_positives == 0
+    assert burst("selective").false_positives < 0.1 * burst("selective").publications
+
+
+def test_no_delay_is_below_the_sum_of_services_and_latencies() -> None:
+    # Three links and four brokers at least lie between a publisher and a subscriber.
+    assert burst("active").deliveries[:, 1].min() >= 4 * 3_000 + 3 * 1_000
+
+
+def test_the_same_burst_again_is_the_same_to_the_last_delivery() -> None:
+    again = burst.__wrapped__("incremental")
+    np.testing.assert_array_equal(again.deliveries, burst("incremental").deliveries)
+    np.testing.assert_array_equal(again.queues, burst("incremental").queues)
+    assert again.receivers == burst("incremental").receivers
+
+
+def taken_back(
+    seed: int, roots: int = 40, unsubscriptions: int = 10
+) -> tuple[list[int], UnsubscriptionBurst]:
+    """Which roots a burst takes back, as places in the order in which roots were issued."""
+    asked = UnsubscriptionBurst(
+        overlay=controlled_55(),
+        workload=CoveringWorkload(roots, 1),
+        settings=TreeSettings(covering="active"),
+        service=TABLE_II["active"],
+        unsubscriptions=unsubscriptions,
+        subscribe_every=SECOND // 100,
+        calm=SECOND,
+        aftermath=SECOND,
+        seed=seed,
+    )
+    run = BurstRun(asked)
+    issued = [one.label for _, one in run.placed if one.is_root]
+    return [issued.index(one.label) for _, one in run.taken_back()], asked
+
+
+def test_roots_taken_back_are_random_ones_and_not_those_issued_first() -> None:
+    places = [taken_back(seed)[0] for seed in range(8)]
+    assert all(len(set(found)) == 10 for found in places)
+    assert all(found != sorted(found) for found in places)
+    assert len({tuple(found) for found in places}) == len(places), "each seed has its own"
+    # Ten of forty in eight bursts: their mean place is 19.5, give or take 1.2.
+    assert 15 < np.mean(places) < 24
+
+
+def test_one_seed_takes_the_same_roots_back_and_a_smaller_burst_some_of_them() -> None:
+    first, asked = taken_back(3)
+    assert taken_back(3)[0] == first
+    assert taken_back(3, unsubscriptions=4)[0] == first[:4]
+    everything, _ = taken_back(3, unsubscriptions=asked.workload.roots)
+    assert sorted(everything) == list(range(asked.workload.roots))

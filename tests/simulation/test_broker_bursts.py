@@ -1,0 +1,185 @@
+"""Bursts of unsubscriptions on a small copy of the papers' controlled scenario (their Sec. V)."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from attrs import define
+
+from gossamer.protocol.brokers.core.messages import Advertise, Publish, Subscribe, Unsubscribe
+from gossamer.protocol.brokers.tree import TreeSettings
+from gossamer.protocol.content.filters import parse
+from support.broker_overlay import Overlay, path, random_tree
+
+CORE = "ABCDE"
+MODES: dict[str, dict[str, Any]] = {
+    "off": {},
+    "lazy": {},
+    "active": {},
+    "packed": {},
+    "selective": {"similarity": 0.75},
+    "incremental": {"some_similarity": 0.75, "some_triggered": 3},
+}
+ROOTS, BELOW = 6, 30
+
+
+@define
+class UnsubscriptionBurst:
+    """What one run measured.
+
+    Attributes:
+        triggered: triggered messages with subscriptions that each broker received.
+        tables: routing table size of each broker afterwards.
+        delivered: client and values of every delivery.
+        false_positives, arrivals: after the burst, at all brokers.
+    """
+
+    triggered: dict[str, int]
+    tables: dict[str, int]
+    delivered: list[tuple[str, int, int]]
+    false_positives: int
+    arrivals: int
+
+
+def core_and_edges() -> tuple[list[tuple[str, str]], list[str], list[str]]:
+    """Core brokers in a row; publishers at an edge of E, subscribers at edges of A to D."""
+    edges = path(*CORE) + [(core, f"{core}{i}") for core in CORE for i in range(2)]
+    return edges, ["E0", "E1"], [f"{core}{i}" for core in "ABCD" for i in range(2)]
+
+
+def any_tree(seed: int) -> tuple[list[tuple[str, str]], list[str], list[str]]:
+    """A random tree with publishers and subscribers anywhere."""
+    edges = random_tree(9, seed)
+    names = sorted({name for edge in edges for name in edge})
+    return edges, random.Random(seed).sample(names, 2), names
+
+
+def burst(
+    covering: str,
+    where: tuple[list[tuple[str, str]], list[str], list[str]],
+    seed: int,
+    **settings: Any,
+) -> UnsubscriptionBurst:
+    """Subscribe roots and what they cover, publish, unsubscribe half of the roots, publish."""
+    edges, publishers, subscribers = where
+    draw = random.Random(seed)
+    chosen = TreeSettings(covering=covering, **(MODES[covering] | settings))
+    overlay = Overlay(edges, chosen, seed)
+    for number, broker in enumerate(publishers):
+        overlay.attach(f"p{number}", broker)
+        overlay.ask(f"p{number}", Advertise("a", parse("present(group) and present(x)")))
+    overlay.settle()
+    for name, text in wanted(draw):
+        overlay.attach(name, draw.choice(subscribers))
+        overlay.ask(name, Subscribe("s", parse(text)))
+        overlay.settle()
+    publish(overlay, draw, 120)
+    before = {name: triggered(overlay, name) for name in overlay.brokers}
+    for group in draw.sample(range(ROOTS), ROOTS // 2):
+        overlay.ask(f"root{group}", Unsubscribe("s"))
+        publish(overlay, draw, 1)
+    after, arrivals = overlay.total("false_positives"), len(overlay.arrivals)
+    tables = {name: broker.sizes().subscriptions for name, broker in overlay.brokers.items()}
+    publish(overlay, draw, 60)
+    return UnsubscriptionBurst(
+        triggered={name: triggered(overlay, name) - before[name] for name in overlay.brokers},
+        tables=tables,
+        delivered=sorted(
+            (name, int(one.values["group"]), int(one.values["x"]))
+            for name, one, _ in overlay.deliveries
+        ),
+        false_positives=overlay.total("false_positives") - after,
+        arrivals=len(overlay.arrivals) - arrivals,
+    )
+
+
+def wanted(draw: random.Random) -> list[tuple[str, str]]:
+    """Clients and what they subscribe to, in random order."""
+    found = [(f"root{group}", f"group == {group}") for group in range(ROOTS)]
+    for group in range(ROOTS):
+        for number in range(BELOW):
+            low = draw.randrange(80)
+            text = f"group == {group} and x >= {low} and x < {low + draw.randrange(10, 40)}"
+            found.append((f"below{group}.{number}", text))
+    draw.shuffle(found)
+    return found
+
+
+def publish(overlay: Overlay, draw: random.Random, count: int) -> None:
+    for number in range(count):
+        values = {"group": draw.randrange(ROOTS), "x": draw.randrange(100)}
+        overlay.ask(f"p{number % 2}", Publish(values))
+        overlay.settle()
+
+
+def triggered(overlay: Overlay, name: str) -> int:
+    received = overlay.brokers[name].counters.triggered_received
+    return received.get("Subscription", 0) + received.get("Packed", 0)
+
+
+@pytest.fixture(scope="module")
+def controlled() -> dict[str, UnsubscriptionBurst]:
+    return {covering: burst(covering, core_and_edges(), seed=2) for covering in MODES}
+
+
+def test_every_covering_delivers_the_same(controlled: dict[str, UnsubscriptionBurst]) -> None:
+    assert all(run.delivered == controlled["off"].delivered for run in controlled.values())
+    assert len(controlled["off"].delivered) > 500
+
+
+def test_bursts_grow_towards_the_publisher_without_pruning(
+    controlled: dict[str, UnsubscriptionBurst],
+) -> None:
+    """P2 and I3: triggered messages rise from broker A to broker E with active and lazy."""
+    for covering in ("active", "lazy"):
+        along = [controlled[covering].triggered[core] for core in CORE]
+        assert along == sorted(along)
+        assert along[-1] > 4 * max(along[0], 1)
+
+
+def test_packing_triggers_fewer_messages_than_active_covering(
+    controlled: dict[str, UnsubscriptionBurst],
+) -> None:
+    packed, active = controlled["packed"].triggered, controlled["active"].triggered
+    assert packed["E"] <= ROOTS // 2 < active["E"]
+
+
+def test_pruning_keeps_bursts_from_the_publisher(
+    controlled: dict[str, UnsubscriptionBurst],
+) -> None:
+    """P2, I3: next to nothing is triggered at broker E."""
+    for covering in ("selective", "incremental"):
+        assert controlled[covering].triggered["E"] * 4 < controlled["active"].triggered["E"]
+
+
+def test_pruning_leaves_the_smallest_tables_near_the_publisher(
+    controlled: dict[str, UnsubscriptionBurst],
+) -> None:
+    """P4, I4: the tables of the core, once covering subscriptions have gone."""
+    at_e = {covering: run.tables["E"] for covering, run in controlled.items()}
+    assert at_e["selective"] < at_e["active"] < at_e["lazy"] < at_e["off"]
+    assert at_e["incremental"] < at_e["active"]
+
+
+def test_only_pruning_makes_false_positives_and_few(
+    controlled: dict[str, UnsubscriptionBurst],
+) -> None:
+    """P5: within what the threshold admits."""
+    for covering, run in controlled.items():
+        pruned = covering in ("selective", "incremental")
+        assert (run.false_positives > 0) is pruned
+        assert run.false_positives <= 0.25 * run.arrivals
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_pruning_never_triggers_more_than_active_covering(seed: int) -> None:
+    where = any_tree(seed)
+    active = burst("active", where, seed)
+    assert sum(active.triggered.values()) > 0
+    for covering in ("selective", "incremental"):
+        for drop_unpaid in (False, True):
+            pruned = burst(covering, where, seed, drop_unpaid=drop_unpaid)
+            assert sum(pruned.triggered.values()) <= sum(active.triggered.values())
+            assert pruned.delivered == active.delivered

@@ -1,0 +1,82 @@
+"""A fourth family of brokers, plugged into the core outside the package, as a study of its own."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from gossamer.command.main import main
+from gossamer.sim.results.results import read_results
+from gossamer.sim.study.registry import NAMED
+from gossamer.spark.sweep.plan import read_sweep
+from support.installed_command import install
+from support.spark_processes import run_spark_command
+
+STUDY = "support.flooding_study:FLOODS"
+SCENARIO = 'kind = "flooding"\nname = "flood"\nseed = 3\nbrokers = 6\n'
+SWEEP = 'scenario = "s.toml"\nseeds = [1, 2]\n[grid]\nbrokers = [3, 6]\n'
+TESTS = str(Path(__file__).parents[1])
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with a scenario and a sweep, and the study named."""
+    install(tmp_path / "site", monkeypatch)
+    monkeypatch.setenv(NAMED, STUDY)
+    folder = tmp_path / "work"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    (folder / "s.toml").write_text(SCENARIO)
+    (folder / "sweep.toml").write_text(SWEEP)
+    return folder
+
+
+def sim(line: str) -> int:
+    """The exit code of `gossamer sim` with the arguments in ``line``."""
+    return main(["sim", *line.split()])
+
+
+def test_a_run_leaves_results_and_a_report(work: Path) -> None:
+    assert sim("run s.toml --out out") == 0
+    found = read_results(work / "out")
+    line, star = (found.summary["systems"][name] for name in ("line", "star"))
+    # Each of 20 publications crosses each of five links once, on either overlay.
+    assert (line["messages"], star["messages"]) == (100, 100)
+    assert line["deliveries"] == star["deliveries"] > 0
+    assert found.table("line", "floods")["hops"].max() == 5
+    assert found.table("star", "floods")["hops"].max() == 1
+    page = (work / "out" / "report.html").read_text()
+    assert "6 flooding brokers, seed 3" in page
+    assert "Sent between brokers." in page
+
+
+@pytest.mark.usefixtures("work")
+def test_runs_are_checked_and_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    assert sim("check s.toml --set brokers=1") == 2
+    assert "brokers is 1" in capsys.readouterr().err
+    assert sim("run s.toml --out a --no-plots") == 0
+    assert sim("run s.toml --out b --no-plots --set brokers=9") == 0
+    capsys.readouterr()
+    assert sim("compare a b") == 0
+    assert "messages" in capsys.readouterr().out
+
+
+def test_it_is_swept(work: Path) -> None:
+    plan = read_sweep(work / "sweep.toml")
+    assert [point.memory_bytes for point in plan.points] == [6_000, 6_000, 12_000, 12_000]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="needs Spark")
+def test_a_sweep_runs_and_is_crunched(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", TESTS)
+    done = run_spark_command("sweep", "sweep.toml", "--out", "swept")
+    assert done.returncode == 0, done.stderr
+    rows = pq.read_table(work / "swept" / "points.parquet").to_pylist()
+    assert [row["messages"] for row in rows if row["system"] == "star"] == [40, 40, 100, 100]
+    done = run_spark_command("crunch", "swept", "--out", "crunched")
+    assert done.returncode == 0, done.stderr
+    assert "deliveries" in (work / "crunched" / "report.html").read_text()

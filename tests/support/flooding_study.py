@@ -1,0 +1,176 @@
+"""A study of brokers of a fourth family, from outside the package: `support.flooding` in a network.
+
+What floods is counted on a line of brokers, and on a star of as many.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar, Final
+
+import attrs
+import networkx as nx
+import numpy as np
+from rich.table import Table as RichTable
+
+from gossamer.protocol.brokers.core.effects import Deliver, Send
+from gossamer.protocol.brokers.core.identifiers import Hop, client, neighbour
+from gossamer.protocol.brokers.core.messages import Attach, NeighbourUp, Publish
+from gossamer.protocol.content.filters import parse
+from gossamer.sim.study.contract import Execution, Study
+from gossamer.sim.study.environment import peak_memory_bytes, versions
+from gossamer.sim.study.measure import Measure
+from gossamer.sim.study.records import WHOLE, Expected, Table
+from gossamer.sim.study.scenario_checks import whole
+from gossamer.sim.study.side_by_side import run_systems
+from gossamer.sim.study.statistics import Columns, Row, distribution, measure_rows
+from gossamer.sim.study.toml_files import Document, check_keys, toml_line
+from support.flooding import FloodingBroker
+
+OVERLAYS: Final = {"line": nx.path_graph, "star": lambda count: nx.star_graph(count - 1)}
+_KEYS: Final = ("name", "seed", "brokers", "publications")
+
+
+@attrs.frozen(kw_only=True)
+class FloodingScenario:
+    """Brokers with a client each, of which the first publishes.
+
+    Attributes:
+        name: for titles.
+        seed: of what is published.
+        brokers: on each overlay.
+        publications: of numbers below 100; a client wants those that are not above its own number.
+    """
+
+    kind: ClassVar[str] = "flooding"
+
+    name: str = "flooding"
+    seed: int = attrs.field(default=1, validator=whole(0, 1 << 32))
+    brokers: int = attrs.field(default=5, validator=whole(2, 100))
+    publications: int = attrs.field(default=20, validator=whole(1, 10_000))
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Flood:
+    """What came of it: a row for each delivery, and how many messages brokers sent."""
+
+    name: str
+    hops: Table
+    messages: int
+
+    @property
+    def totals(self) -> Mapping[str, int | float]:
+        return {"messages": self.messages}
+
+    def tables(self) -> Iterator[tuple[str, Table]]:
+        yield "floods", self.hops
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class FloodingRecord:
+    """A finished run, see `gossamer.sim.study.contract.RunRecord`."""
+
+    scenario: Mapping[str, Any]
+    scenario_text: str
+    seed: int
+    versions: Mapping[str, str]
+    wall_s: float
+    peak_rss_bytes: int
+    systems: Mapping[str, Flood]
+
+
+@attrs.frozen(kw_only=True)
+class OnOverlay:
+    """One system of a run, as a task."""
+
+    scenario: FloodingScenario
+    overlay: str
+
+    @property
+    def label(self) -> str:
+        return self.overlay
+
+    def run(self) -> Flood:
+        graph = OVERLAYS[self.overlay](self.scenario.brokers)
+        brokers = {f"B{number}": FloodingBroker(f"B{number}") for number in graph}
+        waiting: deque[tuple[str, Hop | None, Any]] = deque()
+        for one, other in graph.edges:
+            waiting += [(f"B{one}", None, NeighbourUp(f"B{other}"))]
+            waiting += [(f"B{other}", None, NeighbourUp(f"B{one}"))]
+        for number, name in enumerate(brokers):
+            wanted = (("low", parse(f"number <= {100 * number // len(brokers)}")),)
+            waiting.append((name, client(f"client of {name}"), Attach(wanted)))
+        scenario = self.scenario
+        draws = np.random.default_rng(scenario.seed).integers(0, 100, scenario.publications)
+        waiting += [("B0", client("client of B0"), Publish({"number": int(n)})) for n in draws]
+        hops = []
+        while waiting:
+            name, source, message = waiting.popleft()
+            for effect in brokers[name].handle(0, source, message):
+                if isinstance(effect, Send):
+                    waiting.append((effect.neighbour, neighbour(name), effect.message))
+                elif isinstance(effect, Deliver):
+                    hops.append(effect.publication.hops)  # type: ignore[attr-defined]
+        messages = sum(sum(broker.counters.sent.values()) for broker in brokers.values())
+        return Flood(
+            name=self.overlay, hops={"hops": np.asarray(hops, np.int64)}, messages=messages
+        )
+
+
+class FloodingStudy(Study[FloodingScenario, FloodingRecord]):
+    """The same publications on a line and on a star."""
+
+    kind = FloodingScenario.kind
+    measures = (
+        Measure("messages", "messages", "count", "lower", "Sent between brokers.", brief=True),
+        Measure("deliveries", "deliveries", "count", "higher", "Handed to clients.", brief=True),
+    )
+    tables = MappingProxyType({"floods": Expected({"hops": WHOLE})})
+
+    def read(self, document: Document, overrides: Mapping[str, object]) -> FloodingScenario:
+        given = {**document, **overrides}
+        check_keys("", given, ("kind", *_KEYS))
+        return FloodingScenario(**{key: given[key] for key in _KEYS if key in given})
+
+    def write(self, scenario: FloodingScenario) -> str:
+        values = {"kind": self.kind} | {key: getattr(scenario, key) for key in _KEYS}
+        return "".join(f"{toml_line('', key, value)}\n" for key, value in values.items())
+
+    def check(self, scenario: FloodingScenario) -> int:
+        return 100 * scenario.brokers * scenario.publications
+
+    def preview(self, scenario: FloodingScenario) -> RichTable:
+        table = RichTable(title=f"{scenario.name}: would run", show_header=False)
+        table.add_row("brokers", f"{scenario.brokers:,}")
+        return table
+
+    def run(self, scenario: FloodingScenario, text: str, execution: Execution) -> FloodingRecord:
+        started = time.monotonic()
+        tasks = {name: OnOverlay(scenario=scenario, overlay=name) for name in OVERLAYS}
+        return FloodingRecord(
+            scenario={"kind": self.kind, **attrs.asdict(scenario)},
+            scenario_text=text,
+            seed=scenario.seed,
+            versions=versions(),
+            wall_s=time.monotonic() - started,
+            peak_rss_bytes=peak_memory_bytes(),
+            systems=run_systems(tasks, scenario, execution, name="overlays"),
+        )
+
+    def summarise(self, system: Any) -> dict[str, Any]:
+        found = {"messages": system.messages, "deliveries": len(system.hops["hops"])}
+        return {**found, "totals": dict(system.totals), "settings": {"overlay": system.name}}
+
+    def facts(self, record: FloodingRecord, summary: Mapping[str, Any]) -> str:
+        return f"{record.scenario['brokers']} flooding brokers, seed {summary['seed']}"
+
+    def rows(self, tables: Mapping[str, Columns]) -> Iterator[Row]:
+        hops = tables["floods"]["hops"]
+        yield from measure_rows({"deliveries": float(len(hops))})
+        yield from distribution("hops", hops)
+
+
+FLOODS: Final = FloodingStudy()

@@ -1,0 +1,140 @@
+"""A broker's node stores what happened before anything follows from it, and slows senders down."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+import trio.testing
+from attrs import define, field
+
+from gossamer.node.broker.engine.engine import Engine, Input
+from gossamer.node.broker.engine.journal import Entry
+from gossamer.node.errors import StoreError
+from gossamer.node.store.broker import QueuedDelivery
+from gossamer.protocol.brokers.core.effects import Deliver, Effect
+from gossamer.protocol.brokers.core.errors import NotAttachedError
+from gossamer.protocol.brokers.core.identifiers import client, neighbour
+from gossamer.protocol.brokers.core.messages import Advertise, Attach, Detach, Publish, Subscribe
+from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
+from gossamer.protocol.brokers.tree.memory.messages import Frame, SynchroniseRequest
+from gossamer.protocol.content import filters
+from support.plain_index import PlainIndex
+from support.transport_peers import on_jumping_clock
+from support.waiting import soon
+
+ADA = client("ada")
+
+
+@define(eq=False)
+class Recorder:
+    """A journal and hands that note what they are given, in one order.
+
+    Attributes:
+        happened: "kept N" for N messages, or what was carried out.
+        failures: how often the disk refuses from now on.
+        gate: the disk waits until it is set.
+    """
+
+    happened: list[str] = field(factory=list)
+    failures: int = 0
+    gate: trio.Event = field(factory=trio.Event)
+    backlog: int = 0
+
+    async def keep(self, entries: Sequence[Entry], deliveries: Sequence[QueuedDelivery]) -> None:
+        await self.gate.wait()
+        if self.failures:
+            self.failures -= 1
+            raise StoreError("state.db", "is full")
+        self.happened.append(f"kept {len(entries)} and {len(deliveries)}")
+
+    async def dump_if_due(self, broker: TreeBroker, now: int) -> None:
+        assert broker.name == "B"
+        assert now >= 0
+
+    def queued(self, effect: Deliver) -> QueuedDelivery | None:
+        return QueuedDelivery(effect.client, b"")
+
+    def carry_out(self, told: Input, effects: list[Effect]) -> None:
+        kinds = [type(effect).__name__ for effect in effects]
+        self.happened.append(" ".join([type(told.message).__name__, *kinds]))
+
+
+@asynccontextmanager
+async def engine_with(recorder: Recorder, room: int = 100) -> AsyncIterator[Engine]:
+    """An engine that runs."""
+    broker = TreeBroker("B", TreeSettings(), new_index=PlainIndex)
+    engine = Engine(broker, recorder, recorder, now=0, congested_queue=1000, room=room)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(engine.run)
+        yield engine
+        recorder.gate.set()
+        assert await engine.close()
+
+
+@on_jumping_clock
+async def test_nothing_follows_before_it_is_stored() -> None:
+    recorder = Recorder()
+    async with engine_with(recorder) as engine, trio.open_nursery() as nursery:
+        wanted = filters.parse("x > 1")
+        asked = [Attach(), Advertise("a", wanted), Subscribe("s", wanted), Publish({"x": 2})]
+        nursery.start_soon(engine.ask, ADA, asked)
+        await soon(lambda: engine.busy)
+        assert recorder.happened == []
+        recorder.gate.set()
+        await soon(lambda: not engine.busy)
+        assert recorder.happened == [
+            "kept 4 and 1",
+            "Attach",
+            "Advertise",
+            "Subscribe",
+            "Publish Deliver",
+        ]
+
+
+@on_jumping_clock
+async def test_while_the_disk_takes_nothing_nothing_follows(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    recorder = Recorder(failures=3)
+    recorder.gate.set()
+    async with engine_with(recorder) as engine:
+        (outcome,) = await engine.ask(ADA, [Attach()])
+        assert outcome.error is None
+        assert trio.current_time() == 3
+        assert recorder.happened == ["kept 1 and 0", "Attach"]
+    assert len(caplog.records) == 3
+
+
+@on_jumping_clock
+async def test_who_brings_more_than_there_is_room_for_waits() -> None:
+    recorder = Recorder()
+    async with engine_with(recorder, room=2) as engine, trio.open_nursery() as nursery:
+        engine.tell(ADA, Attach())
+        await soon(lambda: engine.busy)
+        brought: list[int] = []
+
+        async def bring() -> None:
+            for number in range(5):
+                await engine.bring(neighbour("C"), Frame(0, number, SynchroniseRequest()))
+                brought.append(number)
+
+        nursery.start_soon(bring)
+        await trio.testing.wait_all_tasks_blocked()
+        assert brought == [0, 1]
+        recorder.gate.set()
+        await soon(lambda: brought == [0, 1, 2, 3, 4])
+
+
+@on_jumping_clock
+async def test_what_comes_first_is_left_out_where_the_broker_refuses() -> None:
+    recorder = Recorder()
+    recorder.gate.set()
+    done: list[str] = []
+    async with engine_with(recorder) as engine:
+        outcomes = await engine.ask(ADA, [Detach(), Attach()], lambda: done.append("first"))
+        assert isinstance(outcomes[0].error, NotAttachedError)
+        assert outcomes[1].error is None
+        assert done == ["first"]

@@ -1,0 +1,110 @@
+"""What the core does for a family that says as little as it can (`support.flooding`)."""
+
+from __future__ import annotations
+
+import json
+
+import cbor2
+import pytest
+
+from gossamer.protocol.brokers.core.effects import Deliver, Refuse, Send
+from gossamer.protocol.brokers.core.errors import (
+    DumpError,
+    LabelTakenError,
+    MalformedMessageError,
+    MisplacedMessageError,
+    UnknownNeighbourError,
+)
+from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
+from gossamer.protocol.brokers.core.messages import (
+    Attach,
+    Move,
+    NeighbourUp,
+    Publish,
+    Restarted,
+    Subscribe,
+)
+from gossamer.protocol.content.filters import parse
+from support.flooding import Flooded, Flooding, FloodingBroker
+
+ADA = client("ada")
+
+
+def broker() -> FloodingBroker:
+    """One with a neighbour and a client."""
+    made = FloodingBroker("B")
+    assert made.handle(0, None, NeighbourUp("C")) == []
+    assert made.handle(0, ADA, Attach((("low", parse("number < 5")),))) == []
+    return made
+
+
+def test_clients_are_served() -> None:
+    made = broker()
+    delivered, sent = made.handle(1, ADA, Publish({"number": 3}))
+    assert delivered == Deliver("ada", Flooded(Id("B", 1), {"number": 3}), ("low",))
+    assert sent == Send("C", Flooded(Id("B", 1), {"number": 3}))
+    (moved,) = made.handle(2, ADA, Move())
+    assert moved.subscriptions == (("low", parse("number < 5")),)  # type: ignore[union-attr]
+    (sent,) = made.handle(3, neighbour("C"), Flooded(Id("C", 1), {"number": 3})) or [None]
+    assert sent is None
+    assert made.counters.received == {"Flooded": 1}
+
+
+@pytest.mark.parametrize(
+    ("source", "message", "error"),
+    [
+        (ADA, Subscribe("low", parse("number > 5")), LabelTakenError),
+        (ADA, Flooded(Id("B", 1), {}), MisplacedMessageError),
+        (None, Publish({"number": 3}), MisplacedMessageError),
+        (neighbour("D"), Flooded(Id("D", 1), {}), UnknownNeighbourError),
+        (neighbour("C"), Flooded(Id("C", 1), {5: 1}), MalformedMessageError),  # type: ignore[dict-item]
+        (ADA, Subscribe("", parse("number > 5")), MalformedMessageError),
+    ],
+)
+def test_what_cannot_be_is_refused(source: object, message: object, error: type) -> None:
+    made = broker()
+    before = made.dump()
+    (effect,) = made.handle(1, source, message)  # type: ignore[arg-type]
+    assert isinstance(effect, Refuse)
+    assert isinstance(effect.error, error)
+    assert made.counters.refused == 1
+    made.counters.refused = 0
+    assert made.dump() == before
+
+
+def test_a_loaded_broker_goes_on_as_the_one_that_was_dumped() -> None:
+    made = broker()
+    again = FloodingBroker.load(cbor2.loads(cbor2.dumps(made.dump())))
+    for one in (made, again):
+        one.handle(1, None, Restarted())
+        one.handle(2, None, NeighbourUp("C"))
+    publish = Publish({"number": 3})
+    assert again.handle(3, ADA, publish) == made.handle(3, ADA, publish)
+    assert again.dump() == made.dump()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format": 1},
+        {"name": 5},
+        {"next_number": -1},
+        {"next_number": "many"},
+        {"clients": [["ada"]]},
+        {"clients": [["ada", {"low": "number <"}, {}]]},
+        {"clients": [["ada", [], {}]]},
+        {"timers": [[1]]},
+        {"counters": {"unknown": 1}},
+        {"neighbours": 5},
+    ],
+)
+def test_what_is_no_dump_is_refused(change: dict[str, object]) -> None:
+    with pytest.raises(DumpError):
+        FloodingBroker.load({**broker().dump(), **change})
+
+
+def test_messages_travel_as_plain_data() -> None:
+    message = Flooded(Id("B", 1), {"number": 3}, 2)
+    data = Flooding.codec.plain_between(message)
+    assert json.loads(json.dumps(data)) == ["flooded", ["B", 1], {"number": 3}, 2]
+    assert Flooding.codec.read_between(data) == message
