@@ -28,7 +28,7 @@ from gossamer.sim.studies.dissemination.topologies.generators import (
     waxman,
 )
 from gossamer.sim.studies.dissemination.topologies.topology import Topology
-from gossamer.sim.studies.dissemination.workload.dynamics import PLAYS, Play
+from gossamer.sim.studies.dissemination.workload.dynamics import DYNAMICS, Play
 
 TITLES = {
     "drift": "regions wander",
@@ -84,7 +84,7 @@ def main() -> None:
     console = Console()
     third = given.length / 3
     with use_compiled(), Progress(console=console, transient=True) as progress:
-        for kind in PLAYS:
+        for kind in DYNAMICS:
             task = progress.add_task(TITLES[kind], total=2)
             play = Play(
                 kind=kind,

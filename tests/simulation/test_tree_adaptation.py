@@ -22,9 +22,9 @@ from gossamer.sim.studies.dissemination.adaptation.network import SECOND, Timing
 from gossamer.sim.studies.dissemination.topologies.generators import waxman
 from gossamer.sim.studies.dissemination.workload.dynamics import (
     DRIFT,
+    DYNAMICS,
     FLASH,
     MOVING,
-    PLAYS,
     Play,
     write_script,
 )
@@ -48,10 +48,10 @@ def run(kind: str) -> Adaptation:
 @pytest.fixture(scope="module")
 def found() -> dict[str, Adaptation]:
     """Each play, run once."""
-    return {kind: run(kind) for kind in PLAYS}
+    return {kind: run(kind) for kind in DYNAMICS}
 
 
-@pytest.mark.parametrize("kind", PLAYS)
+@pytest.mark.parametrize("kind", DYNAMICS)
 def test_nothing_is_lost_or_doubled_while_trees_are_exchanged(
     found: dict[str, Adaptation], kind: str
 ) -> None:
@@ -72,7 +72,7 @@ def test_planning_anew_saves(found: dict[str, Adaptation], kind: str) -> None:
     assert found[kind].adaptive.cost.sum() < 0.9 * found[kind].frozen.cost.sum()
 
 
-@pytest.mark.parametrize("kind", PLAYS)
+@pytest.mark.parametrize("kind", DYNAMICS)
 def test_nothing_costs_less_than_the_optimum(found: dict[str, Adaptation], kind: str) -> None:
     for one in (found[kind].adaptive, found[kind].frozen):
         assert one.cost.sum() > 0.9 * found[kind].optimum.sum()
@@ -89,7 +89,7 @@ def test_a_seed_fixes_a_run(found: dict[str, Adaptation]) -> None:
 def test_plots_and_tables_are_made(found: dict[str, Adaptation], tmp_path: Path) -> None:
     plot_adaptation(found, tmp_path, "adaptation")
     assert {path.name for path in tmp_path.iterdir()} == {"adaptation.png", "adaptation.svg"}
-    assert table_of_adaptation(found).row_count == 2 * len(PLAYS)
+    assert table_of_adaptation(found).row_count == 2 * len(DYNAMICS)
 
 
 def test_a_broker_that_stops_is_planned_around() -> None:

@@ -78,23 +78,10 @@ EXCEPTIONS = {
     "Part": "of a pattern, of a composite filter, of a layout: what the whole is made of",
     "_Part": "the same, of a line of a batch file",
 }
-# Folders that are not held to the list.
-APART = (
-    "shared/gossamer/protocol/brokers",
-    "node/gossamer/node/broker",
-    "node/gossamer/node/store/broker.py",
-    "sim/gossamer/sim/studies/tree_brokers",
-    "sim/gossamer/sim/studies/scot",
-    "sim/gossamer/sim/studies/dissemination",
-    "sim/gossamer/sim/figures/covering",
-    "sim/gossamer/sim/figures/scot",
-    "sim/gossamer/sim/figures/dissemination",
-)
 SOURCES = [
     path
     for top in ("shared", "node", "sim", "spark")
     for path in sorted((ROOT / top).rglob("*.py"))
-    if not any(path.is_relative_to(ROOT / folder) for folder in APART)
 ]
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gossamer.sim.figures.common.claims import COUNT, RATIO, Check, Claim
-from gossamer.sim.figures.dissemination.found import Outcomes
+from gossamer.sim.figures.dissemination.outcomes import Outcomes
 from gossamer.sim.figures.dissemination.studies import (
     COSTS,
     LINKED,

@@ -15,8 +15,8 @@ from pathlib import Path
 from gossamer.sim.figures.common.checkout import CHECKOUT
 from gossamer.sim.figures.common.claims import Claim, write_claims
 from gossamer.sim.figures.dissemination.claims import check_costs
-from gossamer.sim.figures.dissemination.found import Outcomes
 from gossamer.sim.figures.dissemination.grouping_claims import check_grouping
+from gossamer.sim.figures.dissemination.outcomes import Outcomes
 from gossamer.sim.figures.dissemination.plots import draw
 from gossamer.sim.figures.dissemination.studies import FULL, QUICK, find_networks, plan_runs
 from gossamer.sim.results.plot_style import plot_style, save

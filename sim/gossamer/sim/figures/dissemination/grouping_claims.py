@@ -10,8 +10,8 @@ import numpy as np
 from gossamer.protocol.dissemination.graphs.graph import Reals, Words
 from gossamer.sim.figures.common.claims import COUNT, RATIO, Check, Claim
 from gossamer.sim.figures.dissemination.claims import STUBS
-from gossamer.sim.figures.dissemination.found import Outcomes
-from gossamer.sim.figures.dissemination.runs import MULT2_LISTS, Found
+from gossamer.sim.figures.dissemination.outcomes import Outcomes
+from gossamer.sim.figures.dissemination.runs import MULT2_LISTS, RunResult
 from gossamer.sim.figures.dissemination.studies import (
     COSTS,
     LINKED,
@@ -139,18 +139,18 @@ def check_t7(found: Outcomes) -> Claim:
     )
 
 
-def _merged(found: Outcomes, strategy: str, topology: str) -> Found:
+def _merged(found: Outcomes, strategy: str, topology: str) -> RunResult:
     (one,) = found.select(MERGERS, strategy, LOCALIZED1, topology)
     return one
 
 
-def _curve(one: Found) -> tuple[Words, Reals]:
+def _curve(one: RunResult) -> tuple[Words, Reals]:
     """Trees, and cost of the sample, after each merger."""
     assert one.mergers is not None
     return one.mergers
 
 
-def _largest_rise(one: Found) -> float:
+def _largest_rise(one: RunResult) -> float:
     """Of duplicates of all documents from one state of the mergers to the next."""
     duplicates = one.states["duplicates"].astype(np.float64)
     return float(np.diff(duplicates).max(initial=0.0) / max(duplicates[0], 1.0))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from gossamer.sim.figures.dissemination.found import Outcomes
+from gossamer.sim.figures.dissemination.outcomes import Outcomes
 from gossamer.sim.figures.dissemination.runs import MULT2_LISTS
 from gossamer.sim.figures.dissemination.studies import COSTS, LOCALIZED1, MERGERS, REAL, SHARES
 from gossamer.sim.results.plot_style import (

@@ -50,12 +50,12 @@ class Run:
         """For progress and errors."""
         return f"{self.study}, {self.topology}, {self.locality}, seed {self.scenario.seed}"
 
-    def run(self) -> list[Found]:
+    def run(self) -> list[RunResult]:
         """Run it; raises `SimulationError`."""
         with use_compiled():
             return list(self._measure())
 
-    def _measure(self) -> Iterator[Found]:
+    def _measure(self) -> Iterator[RunResult]:
         whole = self.scenario.setting()
         for share in self.shares or (self.scenario.planning.sample_share,):
             planned = sampled(whole.routed, share, self.scenario.seed)
@@ -70,9 +70,9 @@ class Run:
                 outcome = attrs.evolve(run_strategy("MULT2", lists), strategy=MULT2_LISTS)
                 yield self._found(lists, share, outcome)
 
-    def _found(self, setting: Setting, share: float, outcome: Outcome) -> Found:
+    def _found(self, setting: Setting, share: float, outcome: Outcome) -> RunResult:
         mergers = outcome.mergers if self.states else None
-        return Found(
+        return RunResult(
             study=self.study,
             topology=self.topology,
             locality=self.locality,
@@ -93,7 +93,7 @@ class Run:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Found:
+class RunResult:
     """What one strategy came to in a run.
 
     Attributes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from gossamer.protocol.brokers.scot.memory.settings import BID, DYNAMIC, ROUTINGS, STATIC
 from gossamer.sim.figures.common.claims import RATIO, SECONDS, SHARE, Check, Claim
 from gossamer.sim.figures.scot.claims import third
-from gossamer.sim.figures.scot.found import Outcomes
+from gossamer.sim.figures.scot.outcomes import Outcomes
 from gossamer.sim.figures.scot.studies import BURST
 
 _BELOW_A_SECOND = {DYNAMIC: 0.442, STATIC: 0.39, BID: 0.28}

@@ -10,7 +10,7 @@ from typing import Any
 
 from gossamer.protocol.brokers.scot.memory.settings import BID, DYNAMIC, STATIC
 from gossamer.sim.figures.common.claims import COUNT, RATIO, SHARE, Check, Claim
-from gossamer.sim.figures.scot.found import Outcomes
+from gossamer.sim.figures.scot.outcomes import Outcomes
 from gossamer.sim.figures.scot.studies import PUBLISHERS, SUBSCRIBERS
 from gossamer.sim.studies.scot.worked import messages_of
 
@@ -20,7 +20,7 @@ def third(paper: float) -> dict[str, Any]:
     return {"low": paper * 2 / 3, "high": paper * 4 / 3}
 
 
-def judge(found: Outcomes) -> list[Claim]:
+def check_claims(found: Outcomes) -> list[Claim]:
     """The claims, in order."""
     return [check_o1(found), check_o2(found), check_o3(found), check_o4(found), check_o5(found)]
 

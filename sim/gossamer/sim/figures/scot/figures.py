@@ -17,13 +17,13 @@ import numpy as np
 
 from gossamer.sim.figures.common.claims import Claim, write_claims
 from gossamer.sim.figures.scot.burst_claims import check_o6
-from gossamer.sim.figures.scot.claims import check_o7, judge
-from gossamer.sim.figures.scot.found import Outcomes
+from gossamer.sim.figures.scot.claims import check_claims, check_o7
+from gossamer.sim.figures.scot.outcomes import Outcomes
 from gossamer.sim.figures.scot.plots import draw
 from gossamer.sim.figures.scot.studies import (
     FULL,
     QUICK,
-    Found,
+    RunResult,
     find_quotes,
     plan_runs,
     stacked,
@@ -55,7 +55,7 @@ def reproduce_scot(
     workload = find_quotes(plan.quotes, Path.cwd())
     found = run_tasks(plan_runs(plan, workload), processes, progress)
     outcomes = Outcomes(found)
-    claims = [*judge(outcomes), check_o6(outcomes), check_o7(outcomes)]
+    claims = [*check_claims(outcomes), check_o6(outcomes), check_o7(outcomes)]
     with whole_folder(Path(out), replace=False) as folder:
         write_claims(claims, folder)
         write_table(_runs(found), folder / "runs.parquet")
@@ -70,7 +70,7 @@ def reproduce_scot(
     return claims
 
 
-def _runs(found: Sequence[Found]) -> dict[str, Column]:
+def _runs(found: Sequence[RunResult]) -> dict[str, Column]:
     """One row a run."""
     measures = [{name: np.array([value]) for name, value in one.measures.items()} for one in found]
     return {

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gossamer.protocol.brokers.scot import ROUTINGS
-from gossamer.sim.figures.scot.found import Outcomes
+from gossamer.sim.figures.scot.outcomes import Outcomes
 from gossamer.sim.figures.scot.studies import BURST, PUBLISHERS, SUBSCRIBERS
 from gossamer.sim.results.plot_style import HEIGHT_IN, WIDTH_IN, legend_below, system_styles
 from gossamer.sim.study.records import Column

@@ -114,13 +114,13 @@ class Run:
         """For progress and errors."""
         return f"{self.study} {self.x:,}, {self.routing}, seed {self.burst.seed}"
 
-    def run(self) -> Found:
+    def run(self) -> RunResult:
         """Run it; raises `SimulationError`."""
         return measure(self, run_burst(self.burst))
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Found:
+class RunResult:
     """What a run measured.
 
     Attributes:
@@ -135,7 +135,7 @@ class Found:
     queues: dict[str, Column]
 
 
-def measure(run: Run, result: BurstResult) -> Found:
+def measure(run: Run, result: BurstResult) -> RunResult:
     """The measures of a run.
 
     Those of a summary (`scot.measures`), and: ``delay_mean_s``, of all deliveries; ``longer_ways``,
@@ -152,7 +152,7 @@ def measure(run: Run, result: BurstResult) -> Found:
     at, largest = largest_delays(result)
     every = slice(None, None, max(1, len(at) // 500))
     times, lengths = longest_queues(result)
-    return Found(
+    return RunResult(
         run=run,
         measures=measures,
         delays={"time_s": at[every], "largest_s": largest[every]},
@@ -237,7 +237,7 @@ def _each(study: str, x: int, burst: Burst) -> Iterator[Run]:
         yield Run(study=study, routing=routing, x=x, burst=chosen)
 
 
-def stacked(found: Sequence[Found], tables: Sequence[dict[str, Column]]) -> dict[str, Column]:
+def stacked(found: Sequence[RunResult], tables: Sequence[dict[str, Column]]) -> dict[str, Column]:
     """Tables of runs under one another, with columns that tell them apart."""
     lengths = [len(next(iter(table.values()))) for table in tables]
     runs = [one.run for one in found]

@@ -15,10 +15,10 @@ import numpy as np
 
 from gossamer.sim.figures.common.claims import Claim
 from gossamer.sim.figures.common.experiments import Experiment
-from gossamer.sim.figures.covering.bursts.found import Outcomes
 from gossamer.sim.figures.covering.bursts.incremental import check_incremental
+from gossamer.sim.figures.covering.bursts.outcomes import Outcomes
 from gossamer.sim.figures.covering.bursts.plots import draw_bursts
-from gossamer.sim.figures.covering.bursts.runs import Bursts, Found
+from gossamer.sim.figures.covering.bursts.runs import Bursts, RunResult
 from gossamer.sim.figures.covering.bursts.selective import check_comparison
 from gossamer.sim.figures.covering.bursts.studies import FULL, QUICK, plan_bursts
 from gossamer.sim.figures.covering.bursts.sweeps import check_sweeps
@@ -29,12 +29,12 @@ def _tasks(quick: bool) -> list[Bursts]:
     return plan_bursts(QUICK if quick else FULL)
 
 
-def _check(outcomes: Sequence[Sequence[Found]]) -> list[Claim]:
+def _check(outcomes: Sequence[Sequence[RunResult]]) -> list[Claim]:
     found = Outcomes.of(outcomes)
     return [*check_comparison(found), *check_sweeps(found), *check_incremental(found)]
 
 
-def _tables(outcomes: Sequence[Sequence[Found]]) -> dict[str, Table]:
+def _tables(outcomes: Sequence[Sequence[RunResult]]) -> dict[str, Table]:
     found = Outcomes.of(outcomes).found
     return {
         "bursts": _bursts_table(found),
@@ -44,7 +44,7 @@ def _tables(outcomes: Sequence[Sequence[Found]]) -> dict[str, Table]:
     }
 
 
-def _bursts_table(found: Sequence[Found]) -> dict[str, Column]:
+def _bursts_table(found: Sequence[RunResult]) -> dict[str, Column]:
     names = found[0].measures
     rows = _stack(
         found, [{name: np.array([one.measures[name]]) for name in names} for one in found]
@@ -58,7 +58,7 @@ def _bursts_table(found: Sequence[Found]) -> dict[str, Column]:
     }
 
 
-def _stack(found: Sequence[Found], parts: Sequence[Table]) -> dict[str, Column]:
+def _stack(found: Sequence[RunResult], parts: Sequence[Table]) -> dict[str, Column]:
     """Tables of bursts under one another, with columns that tell them apart."""
     lengths = [len(next(iter(part.values()))) for part in parts]
     runs = [one.run for one in found]

@@ -7,7 +7,7 @@ The checks were written from the paper before anything was measured, with the bo
 from __future__ import annotations
 
 from gossamer.sim.figures.common.claims import COUNT, RATIO, SECONDS, Check, Claim
-from gossamer.sim.figures.covering.bursts.found import Outcomes
+from gossamer.sim.figures.covering.bursts.outcomes import Outcomes
 from gossamer.sim.figures.covering.bursts.studies import ACTIVE, INCREMENTAL, LAZY, PACKED
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from gossamer.sim.figures.covering.bursts.found import Outcomes
-from gossamer.sim.figures.covering.bursts.runs import Found
+from gossamer.sim.figures.covering.bursts.outcomes import Outcomes
+from gossamer.sim.figures.covering.bursts.runs import RunResult
 from gossamer.sim.figures.covering.bursts.studies import (
     ACTIVE,
     CLUSTERED,
@@ -40,14 +40,14 @@ def draw_bursts(found: Outcomes) -> Iterator[tuple[str, Figure]]:
     clustered = [found.one(CLUSTERED, covering) for covering in (ACTIVE, SELECTIVE)]
     most = found.one(INCREMENTAL, LAZY).run.x
     large = [found.one(INCREMENTAL, covering, most) for covering in _INCREMENTAL]
-    yield "selective7a", plot_bars(compared, "judged_s", "Publication delay (s)")
+    yield "selective7a", plot_bars(compared, "measured_s", "Publication delay (s)")
     yield "selective7b", plot_bars(compared, "table_core", "Routing table at the core")
     yield "selective7c", plot_false_positives(compared[-1])
     yield "selective7d", plot_triggered(compared)
     yield "selective7e", plot_queues(compared)
     yield "selective8", plot_sweep(found, UNSUBSCRIPTIONS, SELECTIVE, "unsubscriptions")
     yield "selective9", plot_sweep(found, DEGREES, SELECTIVE, "covering degree")
-    yield "selective10a", plot_bars(clustered, "judged_s", "Publication delay (s), clustered")
+    yield "selective10a", plot_bars(clustered, "measured_s", "Publication delay (s), clustered")
     yield "selective10b", plot_bars(clustered, "table_core", "Routing table at the core, clustered")
     yield "selective10c", plot_queues(clustered)
     yield "incremental6a", plot_delays(large)
@@ -57,7 +57,7 @@ def draw_bursts(found: Outcomes) -> Iterator[tuple[str, Figure]]:
     yield "incremental7", plot_sweep(found, INCREMENTAL, INCREMENTAL, "triggered subscriptions")
 
 
-def plot_bars(bursts: Sequence[Found], measure: str, title: str) -> Figure:
+def plot_bars(bursts: Sequence[RunResult], measure: str, title: str) -> Figure:
     """A measure of several bursts, on a logarithmic axis where they are far apart."""
     figure, axes = _plot()
     values = [one.measures[measure] for one in bursts]
@@ -73,7 +73,7 @@ def plot_bars(bursts: Sequence[Found], measure: str, title: str) -> Figure:
     return figure
 
 
-def plot_triggered(bursts: Sequence[Found]) -> Figure:
+def plot_triggered(bursts: Sequence[RunResult]) -> Figure:
     """Triggered messages at the core brokers, in order towards the publishers."""
     figure, axes = _plot()
     for one, style in _styled(bursts):
@@ -92,7 +92,7 @@ def plot_triggered(bursts: Sequence[Found]) -> Figure:
     return figure
 
 
-def plot_queues(bursts: Sequence[Found]) -> Figure:
+def plot_queues(bursts: Sequence[RunResult]) -> Figure:
     """The longest input queue of the core over time."""
     figure, axes = _plot()
     for one, style in _styled(bursts):
@@ -109,7 +109,7 @@ def plot_queues(bursts: Sequence[Found]) -> Figure:
     return figure
 
 
-def plot_delays(bursts: Sequence[Found]) -> Figure:
+def plot_delays(bursts: Sequence[RunResult]) -> Figure:
     """Mean publication delay over the time of publication."""
     figure, axes = _plot()
     for one, style in _styled(bursts):
@@ -127,7 +127,7 @@ def plot_delays(bursts: Sequence[Found]) -> Figure:
     return figure
 
 
-def plot_false_positives(one: Found) -> Figure:
+def plot_false_positives(one: RunResult) -> Figure:
     """False positives as a share of what each core broker got, and of all traffic."""
     figure, axes = _plot()
     core = one.core
@@ -141,7 +141,7 @@ def plot_false_positives(one: Found) -> Figure:
 def plot_sweep(found: Outcomes, study: str, pruned: str, label: str) -> Figure:
     """Delay, longest queue and tables over what a study varies, for active covering and pruning."""
     figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN))
-    delay = "delay_mean_s" if study == INCREMENTAL else "judged_s"
+    delay = "delay_mean_s" if study == INCREMENTAL else "measured_s"
     panels = {"Delay (s)": delay, "Longest core queue": "queue_max", "Core table": "table_core"}
     styles = covering_styles((ACTIVE, pruned))
     for axes, (title, measure) in zip(figure.subplots(1, len(panels)), panels.items(), strict=True):
@@ -170,7 +170,7 @@ def _plot() -> tuple[Figure, Axes]:
     return figure, figure.subplots()
 
 
-def _styled(bursts: Sequence[Found]) -> Iterator[tuple[Found, SystemStyle]]:
+def _styled(bursts: Sequence[RunResult]) -> Iterator[tuple[RunResult, SystemStyle]]:
     styles = covering_styles([one.run.covering for one in bursts])
     for one in bursts:
         yield one, styles[one.run.covering]

@@ -47,11 +47,11 @@ class Run:
     covering: str
     x: float
     burst: UnsubscriptionBurst
-    judged: tuple[int, int] | None = None
+    measured: tuple[int, int] | None = None
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Found:
+class RunResult:
     """What a burst measured.
 
     Attributes:
@@ -82,7 +82,7 @@ class Bursts:
         coverings = ", ".join(dict.fromkeys(run.covering for run in self.runs))
         return f"{first.study} {first.x:g}, {coverings}, seed {first.burst.seed}"
 
-    def run(self) -> list[Found]:
+    def run(self) -> list[RunResult]:
         """Run them; raises `SimulationError`."""
         before = pickle.dumps(BurstRun(self.runs[0].burst, new_index=compiled_index))
         return [measure(run, _hit(before, run.burst)) for run in self.runs]
@@ -95,10 +95,10 @@ def _hit(before: bytes, burst: UnsubscriptionBurst) -> BurstResult:
     return run.hit()
 
 
-def measure(run: Run, result: BurstResult) -> Found:
+def measure(run: Run, result: BurstResult) -> RunResult:
     """The measures of a burst.
 
-    ``delay_mean_s``, ``delay_max_s``: of all deliveries; ``judged_s``: mean delay of those
+    ``delay_mean_s``, ``delay_max_s``: of all deliveries; ``measured_s``: mean delay of those
     publications that the paper reports; ``steady_s``: of the last tenth; ``queue_max``: longest
     input queue of a core broker; ``triggered_first``, ``triggered_last``, ``triggered_max``:
     triggered messages at the first and last core broker, and at the one that gets most;
@@ -107,14 +107,14 @@ def measure(run: Run, result: BurstResult) -> Found:
     """
     times = result.published[result.deliveries[:, 0]]
     delays = result.deliveries[:, 1] / SECOND
-    begin, end = run.judged or (0, int(result.published[-1]) + 1)
+    begin, end = run.measured or (0, int(result.published[-1]) + 1)
     last_tenth = times >= np.quantile(result.published, 0.9)
     triggered = list(result.triggered.values())
     core = [result.tallies[name] for name in result.core]
     measures = {
         "delay_mean_s": _mean(delays),
         "delay_max_s": float(delays.max(initial=0.0)),
-        "judged_s": _mean(delays[(times >= begin) & (times < end)]),
+        "measured_s": _mean(delays[(times >= begin) & (times < end)]),
         "steady_s": _mean(delays[last_tenth]),
         "queue_max": float(result.queues.max(initial=0)),
         "triggered_first": float(triggered[0]),
@@ -128,7 +128,7 @@ def measure(run: Run, result: BurstResult) -> Found:
         "deliveries": float(len(delays)),
         "kept": float(len(result.kept)),
     }
-    return Found(
+    return RunResult(
         run=run,
         measures=measures,
         core=_core_table(result),

@@ -8,7 +8,7 @@ it; where it gives a shape ("a slight increase") the bounds are our reading of i
 from __future__ import annotations
 
 from gossamer.sim.figures.common.claims import COUNT, RATIO, SECONDS, SHARE, Check, Claim
-from gossamer.sim.figures.covering.bursts.found import Outcomes
+from gossamer.sim.figures.covering.bursts.outcomes import Outcomes
 from gossamer.sim.figures.covering.bursts.studies import (
     ACTIVE,
     COMPARED,
@@ -34,7 +34,7 @@ def check_p1(found: Outcomes) -> Claim:
     """Fig. 7(a): publication delay 600 s after the unsubscriptions."""
 
     def delay(covering: str) -> float:
-        return found.value("judged_s", COMPARED, covering)
+        return found.value("measured_s", COMPARED, covering)
 
     return Claim(
         id="P1",
@@ -88,7 +88,7 @@ def check_p1(found: Outcomes) -> Claim:
             ),
         ],
         explanation=_EXPLAIN_DELAYS,
-        note=_with_table_ii(found, "judged_s", "s"),
+        note=_with_table_ii(found, "measured_s", "s"),
     )
 
 

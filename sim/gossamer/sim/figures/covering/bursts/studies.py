@@ -57,7 +57,7 @@ class Plan:
         unsubscribe_s: for how long unsubscriptions are issued.
         calm_s, aftermath_s: publications before, and from the first unsubscription on.
         history_s: publications before it, and the window of statistics, where there are any.
-        judged_s: when the publications are issued whose delays count.
+        measured_s: when the publications are issued whose delays count.
         degree, degrees: the covering degree, and others.
         fewer: fewer unsubscriptions.
         with_table_ii: whether the comparison is run with Table II as well.
@@ -74,7 +74,7 @@ class Plan:
     calm_s: int
     history_s: int
     aftermath_s: int
-    judged_s: tuple[int, int]
+    measured_s: tuple[int, int]
     degree: int
     degrees: tuple[int, ...]
     fewer: tuple[int, ...]
@@ -94,7 +94,7 @@ FULL: Final = Plan(
     calm_s=60,
     history_s=8_400,  # 21,000 publications
     aftermath_s=1_800,
-    judged_s=(750, 870),  # 300 publications, 600 s after the unsubscriptions
+    measured_s=(750, 870),  # 300 publications, 600 s after the unsubscriptions
     degree=30,
     degrees=(10, 30, 50),
     fewer=(100, 200),
@@ -113,7 +113,7 @@ QUICK: Final = Plan(
     calm_s=10,
     history_s=100,
     aftermath_s=120,
-    judged_s=(30, 80),
+    measured_s=(30, 80),
     degree=30,
     degrees=(10, 30),
     fewer=(4,),
@@ -165,7 +165,7 @@ def _compared(plan: Plan) -> Iterator[Run]:
         burst = _selective(plan, covering)
         yield _run(plan, COMPARED, covering, plan.unsubscriptions, burst)
         if plan.with_table_ii:
-            aftermath = plan.judged_s[1] * SECOND
+            aftermath = plan.measured_s[1] * SECOND
             burst = attrs.evolve(burst, service=_table_ii(covering), aftermath=aftermath)
             yield _run(plan, COMPARED_TABLE_II, covering, plan.unsubscriptions, burst)
 
@@ -237,9 +237,9 @@ def _selective(plan: Plan, covering: str, degree: int | None = None) -> Unsubscr
 
 
 def _run(plan: Plan, study: str, covering: str, x: float, burst: UnsubscriptionBurst) -> Run:
-    begin, end = plan.judged_s
-    judged = (begin * SECOND, end * SECOND)
-    return Run(study=study, covering=covering, x=float(x), burst=burst, judged=judged)
+    begin, end = plan.measured_s
+    measured = (begin * SECOND, end * SECOND)
+    return Run(study=study, covering=covering, x=float(x), burst=burst, measured=measured)
 
 
 def _reach(degree: int) -> float:

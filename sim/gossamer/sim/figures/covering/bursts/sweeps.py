@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gossamer.sim.figures.common.claims import COUNT, RATIO, SECONDS, Check, Claim
 from gossamer.sim.figures.common.points import Floats
-from gossamer.sim.figures.covering.bursts.found import Outcomes
+from gossamer.sim.figures.covering.bursts.outcomes import Outcomes
 from gossamer.sim.figures.covering.bursts.studies import (
     ACTIVE,
     CLUSTERED,
@@ -26,8 +26,8 @@ def check_sweeps(found: Outcomes) -> list[Claim]:
 
 def check_p6(found: Outcomes) -> Claim:
     """Fig. 8: fewer unsubscriptions in the same time."""
-    numbers, active = found.series("judged_s", UNSUBSCRIPTIONS, ACTIVE)
-    _, selective = found.series("judged_s", UNSUBSCRIPTIONS, SELECTIVE)
+    numbers, active = found.series("measured_s", UNSUBSCRIPTIONS, ACTIVE)
+    _, selective = found.series("measured_s", UNSUBSCRIPTIONS, SELECTIVE)
     return Claim(
         id="P6",
         claim=(
@@ -131,14 +131,14 @@ def check_p8(found: Outcomes) -> Claim:
         checks=[
             Check(
                 name="selective",
-                value=found.value("judged_s", CLUSTERED, SELECTIVE),
+                value=found.value("measured_s", CLUSTERED, SELECTIVE),
                 unit=SECONDS,
                 paper="50 ms",
                 high=0.1,
             ),
             Check(
                 name="active over selective",
-                value=found.ratio("judged_s", CLUSTERED, ACTIVE, SELECTIVE),
+                value=found.ratio("measured_s", CLUSTERED, ACTIVE, SELECTIVE),
                 unit=RATIO,
                 paper="2,000 s over 50 ms",
                 low=100,

@@ -15,10 +15,10 @@ from gossamer.sim.figures.common.experiments import Experiment
 from gossamer.sim.figures.covering.scenes.mobile_claims import check_i5, check_p9
 from gossamer.sim.figures.covering.scenes.mobile_studies import plan_mobile
 from gossamer.sim.figures.covering.scenes.scene_plots import draw_mobile
-from gossamer.sim.figures.covering.scenes.scenes import Scenes, Seen
+from gossamer.sim.figures.covering.scenes.scenes import SceneResult, Scenes
 
 
-def _check(outcomes: Sequence[Sequence[Seen]]) -> list[Claim]:
+def _check(outcomes: Sequence[Sequence[SceneResult]]) -> list[Claim]:
     found = Scenes.of(outcomes)
     return [check_p9(found), check_i5(found)]
 

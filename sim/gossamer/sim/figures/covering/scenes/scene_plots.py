@@ -16,7 +16,7 @@ from gossamer.sim.figures.covering.scenes.mobile_studies import (
     MONITORS,
     RUSH,
 )
-from gossamer.sim.figures.covering.scenes.scenes import Scenes, Seen
+from gossamer.sim.figures.covering.scenes.scenes import SceneResult, Scenes
 from gossamer.sim.figures.covering.scenes.workflow_studies import TOGETHER, WORKFLOW
 from gossamer.sim.results.plot_style import (
     BLUE,
@@ -69,14 +69,16 @@ def draw_workflow(found: Scenes) -> Iterator[tuple[str, Figure]]:
     yield from _over_time("incremental10", runs, "queue_mean")
 
 
-def _over_time(name: str, runs: Sequence[Seen], queue: str) -> Iterator[tuple[str, Figure]]:
+def _over_time(name: str, runs: Sequence[SceneResult], queue: str) -> Iterator[tuple[str, Figure]]:
     yield f"{name}a", plot_panels({"Worst publication delay (s)": runs}, "delay_max_s", log=True)
     title = "Longest core queue" if queue == "queue_core" else "Mean queue of all brokers"
     yield f"{name}b", plot_panels({title: runs}, queue)
     yield f"{name}c", plot_panels({"Mean routing table": runs}, "table_mean")
 
 
-def plot_panels(panels: dict[str, Sequence[Seen]], column: str, *, log: bool = False) -> Figure:
+def plot_panels(
+    panels: dict[str, Sequence[SceneResult]], column: str, *, log: bool = False
+) -> Figure:
     """A column over time, a panel for each title, a line for each covering."""
     figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN))
     drawn = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
@@ -101,7 +103,7 @@ def plot_panels(panels: dict[str, Sequence[Seen]], column: str, *, log: bool = F
     return figure
 
 
-def plot_tiers(runs: Sequence[Seen]) -> Figure:
+def plot_tiers(runs: Sequence[SceneResult]) -> Figure:
     """Publications that a broker of each tier got, and the false positives among them."""
     figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN))
     panels = {"received": "Publications at a broker", "false_positives": "False positives"}

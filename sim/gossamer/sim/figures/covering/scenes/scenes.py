@@ -57,7 +57,7 @@ class SharedRuns:
         first = self.runs[0]
         return f"{first.study}, {first.case}, {', '.join(run.covering for run in self.runs)}"
 
-    def run(self) -> list[Seen]:
+    def run(self) -> list[SceneResult]:
         """Run them; raises `SimulationError`."""
         before = pickle.dumps(Stage(self.runs[0].scene, new_index=compiled_index))
         return [seen(run, _on_a_copy(before, run.scene.settings)) for run in self.runs]
@@ -70,7 +70,7 @@ def _on_a_copy(before: bytes, settings: TreeSettings) -> Performance:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Seen:
+class SceneResult:
     """What a scene measured.
 
     Attributes:
@@ -86,7 +86,7 @@ class Seen:
     brokers: Table
 
 
-def seen(task: SceneRun, result: Performance) -> Seen:
+def seen(task: SceneRun, result: Performance) -> SceneResult:
     """The measures of a scene.
 
     ``delay_mean_s``, ``delay_max_s``, ``delay_p50_s``: of all deliveries; ``queue_core_max``,
@@ -119,7 +119,7 @@ def seen(task: SceneRun, result: Performance) -> Seen:
         "publications": float(np.count_nonzero(result.published >= 0)),
         "deliveries": float(len(delays)),
     }
-    return Seen(
+    return SceneResult(
         task=task,
         measures=measures,
         times=_over_time(result, at_core, delays),
@@ -169,14 +169,14 @@ def _by_broker(task: SceneRun, result: Performance) -> dict[str, Column]:
 class Scenes:
     """The outcomes of all scenes of a part."""
 
-    outcomes: Sequence[Seen]
+    outcomes: Sequence[SceneResult]
 
     @classmethod
-    def of(cls, outcomes: Sequence[Sequence[Seen]]) -> Scenes:
+    def of(cls, outcomes: Sequence[Sequence[SceneResult]]) -> Scenes:
         """From what `run_tasks` returns."""
         return cls(list(chain.from_iterable(outcomes)))
 
-    def one(self, study: str, covering: str, case: str) -> Seen:
+    def one(self, study: str, covering: str, case: str) -> SceneResult:
         """The only scene of a study with that case and covering."""
         key = study, covering, case
         (found,) = [

@@ -18,7 +18,7 @@ from typing import Final
 from gossamer.sim.figures.common.claims import COUNT, RATIO, SECONDS, Check, Claim
 from gossamer.sim.figures.common.experiments import Experiment
 from gossamer.sim.figures.covering.scenes.scene_plots import draw_workflow
-from gossamer.sim.figures.covering.scenes.scenes import Scenes, Seen
+from gossamer.sim.figures.covering.scenes.scenes import SceneResult, Scenes
 from gossamer.sim.figures.covering.scenes.workflow_studies import (
     ACTIVE,
     CASES,
@@ -113,7 +113,7 @@ def _note(found: Scenes) -> str:
     )
 
 
-def _check(outcomes: Sequence[Sequence[Seen]]) -> list[Claim]:
+def _check(outcomes: Sequence[Sequence[SceneResult]]) -> list[Claim]:
     return [check_i6(Scenes.of(outcomes))]
 
 

@@ -167,7 +167,7 @@ class _Theatre:
             if watch is not None:
                 watch(name, (number + 1) / self._stretches)
         self._network.run_until(self._network.now + GRACE)
-        lost, doubled = self._audience.judge()
+        lost, doubled = self._audience.count_wrong()
         return Run(
             cost=np.array([one.copies for one in traffic]),
             control_bytes=np.array([one.control_bytes for one in traffic], np.int64),
@@ -274,7 +274,7 @@ class _Audience:
             self.deliveries += 1
             self._got[name, id_] += 1
 
-    def judge(self) -> tuple[int, int]:
+    def count_wrong(self) -> tuple[int, int]:
         """Deliveries that are missing, and those that were made again."""
         lost = 0
         for id_, (at, keywords) in self._documents.items():

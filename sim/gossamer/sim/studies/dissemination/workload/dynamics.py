@@ -19,7 +19,7 @@ from gossamer.sim.studies.dissemination.topologies.draws import Stream
 from gossamer.sim.studies.dissemination.workload.workload import Nearest
 
 DRIFT, FLASH, MOVING = "drift", "flash", "moving"
-PLAYS: Final = (DRIFT, FLASH, MOVING)
+DYNAMICS: Final = (DRIFT, FLASH, MOVING)
 
 _KEY = 64
 
@@ -29,7 +29,7 @@ class Play:
     """How much happens; times are seconds.
 
     Attributes:
-        kind: which of `PLAYS`.
+        kind: which of `DYNAMICS`.
         length: from when the first trees stand to the end.
         rate: documents in a second.
         keywords: how many there are.
@@ -51,8 +51,8 @@ class Play:
     moves: float = 2.0
 
     def __attrs_post_init__(self) -> None:
-        if self.kind not in PLAYS:
-            raise ScenarioError(None, "kind", self.kind, f"one of {', '.join(PLAYS)}")
+        if self.kind not in DYNAMICS:
+            raise ScenarioError(None, "kind", self.kind, f"one of {', '.join(DYNAMICS)}")
         for name in ("length", "rate", "stays", "moves"):
             if not getattr(self, name) > 0:
                 raise ScenarioError(None, name, getattr(self, name), "a number above 0")

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from gossamer.sim.figures.common.points import Floats
-from gossamer.sim.figures.scot.studies import Found
+from gossamer.sim.figures.scot.studies import RunResult
 
 
 @attrs.frozen(eq=False)
@@ -20,13 +20,13 @@ class Outcomes:
         found: one a run.
     """
 
-    found: Sequence[Found]
+    found: Sequence[RunResult]
 
     def places(self, study: str) -> list[int]:
         """The values of x that were run, in order."""
         return sorted({one.run.x for one in self.found if one.run.study == study})
 
-    def one(self, study: str, routing: str, x: int) -> Found:
+    def one(self, study: str, routing: str, x: int) -> RunResult:
         """The only run there."""
         (found,) = (
             one

@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from gossamer.sim.figures.common.points import Floats
-from gossamer.sim.figures.dissemination.runs import Found
+from gossamer.sim.figures.dissemination.runs import RunResult
 from gossamer.sim.figures.dissemination.studies import COSTS, SHARES, TRANSIT_STUB
 from gossamer.sim.study.records import Column, Table
 
@@ -40,10 +40,10 @@ class Outcomes:
         found: one a strategy and run.
     """
 
-    found: Sequence[Found]
+    found: Sequence[RunResult]
 
     @classmethod
-    def of(cls, outcomes: Sequence[Sequence[Found]]) -> Outcomes:
+    def of(cls, outcomes: Sequence[Sequence[RunResult]]) -> Outcomes:
         """From what `run_tasks` returns."""
         return cls(list(chain.from_iterable(outcomes)))
 
@@ -53,7 +53,7 @@ class Outcomes:
         strategy: str,
         locality: str | None = None,
         topology: str = TRANSIT_STUB,
-    ) -> list[Found]:
+    ) -> list[RunResult]:
         """What a strategy came to in a study, in the order of size and share."""
         chosen = [
             one
@@ -108,7 +108,7 @@ class Outcomes:
         )
 
 
-def _stack(parts: Sequence[tuple[Found, Table]]) -> dict[str, Column]:
+def _stack(parts: Sequence[tuple[RunResult, Table]]) -> dict[str, Column]:
     """Tables under one another, with columns that tell them apart."""
     lengths = [len(next(iter(table.values()))) for _, table in parts]
     return {

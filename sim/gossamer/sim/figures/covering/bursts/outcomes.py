@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from gossamer.sim.figures.common.points import Floats
-from gossamer.sim.figures.covering.bursts.runs import Found
+from gossamer.sim.figures.covering.bursts.runs import RunResult
 from gossamer.sim.figures.covering.bursts.studies import COMPARED, DEGREES, UNSUBSCRIPTIONS
 
 
@@ -22,10 +22,10 @@ class Outcomes:
         found: one a burst.
     """
 
-    found: Sequence[Found]
+    found: Sequence[RunResult]
 
     @classmethod
-    def of(cls, outcomes: Sequence[Sequence[Found]]) -> Outcomes:
+    def of(cls, outcomes: Sequence[Sequence[RunResult]]) -> Outcomes:
         """From what `run_tasks` returns."""
         return cls(list(chain.from_iterable(outcomes)))
 
@@ -33,7 +33,7 @@ class Outcomes:
         """Whether the study was run."""
         return any(one.run.study == study for one in self.found)
 
-    def select(self, study: str, covering: str, x: float | None = None) -> list[Found]:
+    def select(self, study: str, covering: str, x: float | None = None) -> list[RunResult]:
         """The bursts of a study in the order of x; the comparison is a point of two sweeps."""
         chosen = [
             one
@@ -50,7 +50,7 @@ class Outcomes:
             ]
         return sorted(chosen, key=lambda one: self._x(study, one))
 
-    def one(self, study: str, covering: str, x: float | None = None) -> Found:
+    def one(self, study: str, covering: str, x: float | None = None) -> RunResult:
         """The only burst of a study with that covering."""
         (found,) = self.select(study, covering, x)
         return found
@@ -74,7 +74,7 @@ class Outcomes:
         return np.array(places), np.array([one.measures[measure] for one in chosen])
 
     @staticmethod
-    def _x(study: str, one: Found) -> float:
+    def _x(study: str, one: RunResult) -> float:
         if study == DEGREES:
             return float(one.run.burst.workload.degree)
         return one.run.x
