@@ -69,13 +69,13 @@ class BrokerState:
         with self._database.transaction():
             for delivery in deliveries:
                 row = (delivery.client, delivery.body)
-                self._database.execute("INSERT INTO broker_queue (client, body) VALUES (?, ?)", row)
+                self._database.execute("INSERT INTO broker_mail (client, body) VALUES (?, ?)", row)
 
     def drop_oldest(self, client: str, number: int) -> int:
         """Drop so many of a client's deliveries; returns how many there were."""
         with self._database.transaction():
             return self._database.execute(
-                "DELETE FROM broker_queue WHERE position IN (SELECT position FROM broker_queue"
+                "DELETE FROM broker_mail WHERE position IN (SELECT position FROM broker_mail"
                 " WHERE client = ? ORDER BY position LIMIT ?)",
                 (client, number),
             )
@@ -83,7 +83,7 @@ class BrokerState:
     def queued(self, client: str, after: int, most: int) -> list[QueuedDelivery]:
         """The next deliveries for a client after a position."""
         rows = self._database.rows(
-            "SELECT client, body, position FROM broker_queue WHERE client = ? AND position > ?"
+            "SELECT client, body, position FROM broker_mail WHERE client = ? AND position > ?"
             " ORDER BY position LIMIT ?",
             (client, after, most),
         )
@@ -94,7 +94,7 @@ class BrokerState:
     def queued_until(self, client: str, position: int) -> list[QueuedDelivery]:
         """The deliveries for a client up to a position."""
         rows = self._database.rows(
-            "SELECT client, body, position FROM broker_queue WHERE client = ? AND position <= ?"
+            "SELECT client, body, position FROM broker_mail WHERE client = ? AND position <= ?"
             " ORDER BY position",
             (client, position),
         )
@@ -104,18 +104,18 @@ class BrokerState:
         """Drop a client's deliveries up to a position; returns how many."""
         with self._database.transaction():
             return self._database.execute(
-                "DELETE FROM broker_queue WHERE client = ? AND position <= ?", (client, position)
+                "DELETE FROM broker_mail WHERE client = ? AND position <= ?", (client, position)
             )
 
     def discard(self, positions: Iterable[int]) -> int:
         """Drop deliveries by their positions; returns how many there were."""
         with self._database.transaction():
             return sum(
-                self._database.execute("DELETE FROM broker_queue WHERE position = ?", (position,))
+                self._database.execute("DELETE FROM broker_mail WHERE position = ?", (position,))
                 for position in list(positions)
             )
 
     def waiting(self) -> dict[str, int]:
         """How many deliveries wait, by client."""
-        rows = self._database.rows("SELECT client, count(*) FROM broker_queue GROUP BY client")
+        rows = self._database.rows("SELECT client, count(*) FROM broker_mail GROUP BY client")
         return {str(name): int(number) for name, number in rows}
