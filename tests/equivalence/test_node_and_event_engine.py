@@ -14,6 +14,7 @@ from gossamer.protocol.peer.record_table.records import JOIN
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.space.ring import RING_MASK
+from gossamer.protocol.peer.space.routing_key import held_boxes, point_of
 from gossamer.protocol.peer.state.links import HANDLE_MASK
 from gossamer.protocol.peer.state.state import State, make_state
 from gossamer.sim.engine.cycle_engine import make_network
@@ -78,7 +79,7 @@ class Pair:
         low = self.draws.integers(0, RING_MASK >> 1, attributes)
         ranges = np.stack([low, low + (RING_MASK >> 1)], axis=1).reshape(1, -1)
         mask = (1 << attributes) - 1
-        peer.subscribe(self.state, node.row, ranges, np.array([mask]))
+        peer.subscribe(self.state, node.row, *held_boxes(self.settings, ranges, np.array([mask])))
         node.core.subscribe([Box(tuple(ranges[0].tolist()), mask)])
 
     def join(self, row: int, contact: int, tick: int) -> None:
@@ -98,7 +99,8 @@ class Pair:
         values = self.draws.integers(0, RING_MASK, self.settings.attributes)
         event = self.events
         self.events += 1
-        self.engine.inject(peer.publish_record(row, event, values), at=tick)
+        point = np.array(point_of(self.settings, values.tolist(), event))
+        self.engine.inject(peer.publish_record(row, event, point), at=tick)
         node.events.keep(event, b"values")
         self.network.schedule(tick, lambda: node.take(node.core.publish(event, values.tolist())))
 
@@ -176,12 +178,17 @@ def settings_of(nodes: int, preset: str, **changes: Any) -> Settings:
 @on_jumping_clock
 @pytest.mark.parametrize(
     ("preset", "sampler"),
-    [("resilient", "cyclon"), *(("paper", name) for name in config.SAMPLERS)],
+    [
+        *(("resilient", "cyclon"), ("kindred", "cyclon")),
+        *(("paper", name) for name in config.SAMPLERS),
+    ],
 )
 async def test_a_dozen_peers_do_what_rows_do(preset: str, sampler: str) -> None:
     """They join through the first, gossip, subscribe, publish and are served; nothing is lost."""
     async with trio.open_nursery() as nursery:
-        pair = Pair(12, settings_of(12, preset, sampler=sampler), nursery)
+        # Digests are of handles, which mean something to one host only.
+        settings = settings_of(12, preset, sampler=sampler, refresh_rounds=1)
+        pair = Pair(12, settings, nursery)
         for row in range(1, 12):
             pair.join(row, 0, tick=2 * row)
         for number in range(15):

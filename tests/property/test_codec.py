@@ -35,7 +35,7 @@ from gossamer.protocol.peer.state.state import ANSWERER, State, make_state
 from support.overlays import Hosts, converged, random_identifiers, record, subscribe_to_box
 from support.record_strategies import sane_records
 
-NODES = 8
+NODES = 14
 SETTINGS = config.resilient(
     NODES,
     attributes=2,
@@ -48,6 +48,8 @@ SETTINGS = config.resilient(
     routing_table_entries=16,
     boxes_per_neighbour=4,
     small_world_links=1,
+    finger_levels=1,
+    guest_links=1,
 )
 RANGE = (1 << 20, 1 << 60)
 
@@ -63,6 +65,7 @@ def real_records(settings: config.Settings) -> dict[int, list[list[int]]]:
     state = converged(settings, random_identifiers(NODES, 3), 3)
     for p in range(NODES):
         subscribe_to_box(state, p, RANGE, (p << 50, RANGE[1]))
+    state.guest_targets[:, 0] = state.sampler.key[::-1]
     hosts = Hosts(state, settings)
     for event in range(4):
         hosts.cycle()
@@ -256,7 +259,16 @@ def test_no_array_of_a_row_holds_handles_that_nobody_knows_of() -> None:
     with_handles = {"links", "failed", "owner", "installed_at", "views", "handle", "recall"}
     without = {
         *("params", "sampler", "round", "link_profile", "successor", "predecessor", "offsets"),
-        *("clockwise_order", "constrained", "subscriptions", "primary", "table", "table_count"),
+        *(
+            "guest_targets",
+            "guest_rounds",
+            "clockwise_order",
+            "constrained",
+            "subscriptions",
+            "primary",
+            "table",
+            "table_count",
+        ),
         *("event_copies", "event_rounds", "event_values", "event_hops", "event_next"),
         *("delivered", "delivered_next", "pending", "load", "counters", "work"),
         *("held_copies", "held_rounds", "held_values", "held_next", "installed_digest"),

@@ -24,7 +24,7 @@ from support.overlays import (
     subscribe_to_box,
 )
 
-NODES = 10
+NODES = 14
 POISON = 0x5A5A5A5A5A5A
 RETURNED = [
     kind + UNREACHABLE
@@ -84,6 +84,8 @@ def test_no_step_touches_a_foreign_row(sampler: str) -> None:
         NODES,
         attributes=2,
         small_world_links=1,
+        finger_levels=1,
+        guest_links=1,
         view_size=4,
         shuffle_length=2,
         event_memory=4,
@@ -97,6 +99,7 @@ def test_no_step_touches_a_foreign_row(sampler: str) -> None:
         seed=seed,
     )
     state = converged(settings, random_identifiers(NODES, seed), seed)
+    state.guest_targets[:, 0] = state.sampler.key[::-1]
     draws = np.random.default_rng(seed)
     for p in range(NODES):
         low = draws.integers(0, RING_MASK >> 1, 2).tolist()

@@ -74,7 +74,7 @@ from support.overlays import (
     subscribe_to_box,
 )
 
-NODES = 8
+NODES = 14
 SETTINGS = config.resilient(
     NODES,
     attributes=2,
@@ -87,6 +87,8 @@ SETTINGS = config.resilient(
     routing_table_entries=16,
     boxes_per_neighbour=4,
     small_world_links=1,
+    finger_levels=1,
+    guest_links=1,
 )
 STRANGER = 77
 WAITING = 55

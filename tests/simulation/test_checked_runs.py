@@ -15,6 +15,7 @@ from gossamer.protocol.peer.record_table.records import OVERLAY_TIMER, SAMPLE_TI
 from gossamer.protocol.peer.sampling.sampler import sample_step
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.space.ring import RING_MASK
+from gossamer.protocol.peer.space.routing_key import points_of
 from gossamer.protocol.peer.state.state import make_state
 from gossamer.sim.bench.overlay_protocol import overlay_step
 from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
@@ -35,6 +36,7 @@ ENGINES = pytest.mark.parametrize("engine", [CycleEngine, EventEngine])
 PRESETS: dict[str, config.Settings] = {
     "paper": config.paper(NODES, attributes=2, seed=SEED),
     "baseline": config.baseline(NODES, attributes=2, seed=SEED),
+    "kindred": config.kindred(NODES, attributes=2, subscriptions=2, seed=SEED),
     "resilient": config.resilient(
         NODES,
         attributes=2,
@@ -65,7 +67,10 @@ def run_peers(engine: Any, settings: config.Settings, debug: bool) -> dict[str, 
     draws = np.random.default_rng(SEED)
     for p in range(NODES):
         low = draws.integers(0, RING_MASK >> 1, 2).tolist()
-        subscribe_to_box(state, p, *((a, a + (RING_MASK >> 2)) for a in low))
+        box = [(a, a + (RING_MASK >> 2)) for a in low]
+        subscribe_to_box(state, p, *box, settings=settings)
+        if settings.guest_links:
+            state.guest_targets[p, 0] = low[0]
     events = 3 * CYCLES
     network, collector = make_network(NODES), make_collector(NODES, events, events, 1024)
     made = engine(
@@ -88,7 +93,9 @@ def run_peers(engine: Any, settings: config.Settings, debug: bool) -> dict[str, 
         for i in range(3):
             event = 3 * cycle + i
             collector.watched[event] = event
-            made.inject(peer.publish_record(i, event, draws.integers(0, RING_MASK, 2)))
+            values = draws.integers(0, RING_MASK, (1, 2))
+            point = points_of(settings, values, np.array([event]))[0]
+            made.inject(peer.publish_record(i, event, point))
         if cycle == 3:
             peer.restart(state, 7)
             made.inject(peer.join_record(7, 0, state.sampler.profile[0].copy()))

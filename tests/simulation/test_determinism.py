@@ -26,7 +26,7 @@ ROUNDS = 40
 
 
 def scenario(seed: int = 5, engine: str = "cycle") -> Scenario:
-    """A small run through the flash crowd of the bundled trace, both systems."""
+    """A small run through the flash crowd of the bundled trace, three systems."""
     return Scenario(
         name="determinism",
         nodes=150,
@@ -35,6 +35,7 @@ def scenario(seed: int = 5, engine: str = "cycle") -> Scenario:
         engine=engine,
         systems=(
             System(name="vinifera", preset="resilient"),
+            System(name="kindred", preset="kindred"),
             System(name="baseline", preset="baseline"),
         ),
         subscriptions=Subscriptions(attributes=2, width=0.3),

@@ -20,7 +20,7 @@ from gossamer.sim.studies.peers.inputs.scenario import (
 from gossamer.sim.studies.peers.measuring.summary import summarise_system
 from gossamer.sim.studies.peers.simulation import simulate
 
-PRESETS = ("paper", "baseline", "resilient")
+PRESETS = ("paper", "baseline", "resilient", "kindred")
 SEED = 3
 
 

@@ -31,6 +31,7 @@ from gossamer.protocol.peer.sampling.sampler import pack
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_MASK
+from gossamer.protocol.peer.space.routing_key import held_boxes
 from gossamer.protocol.peer.state.links import put_link, settle_ring, write_own_descriptor
 from gossamer.protocol.peer.state.state import BOX, State, make_state
 
@@ -115,11 +116,17 @@ def converged(settings: Settings, identifiers: Ints, seed: int) -> State:
     return state
 
 
-def subscribe_to_box(state: State, p: int, *box: tuple[int, int]) -> None:
-    """Let ``p`` want one range of every attribute; the full range counts as no constraint."""
+def subscribe_to_box(
+    state: State, p: int, *box: tuple[int, int], settings: Settings | None = None
+) -> None:
+    """Let ``p`` want one range of every attribute; the full range counts as no constraint.
+
+    ``settings`` are needed where the overlay routes by keys.
+    """
     mask = sum(1 << a for a, (low, high) in enumerate(box) if (low, high) != (0, RING_MASK))
     bounds = np.array([[bound for pair in box for bound in pair]], np.int64)
-    peer.subscribe(state, p, bounds, np.array([mask]))
+    held = bounds, np.array([mask])
+    peer.subscribe(state, p, *(held if settings is None else held_boxes(settings, *held)))
 
 
 def record(kind: int, to: int, source: int, body: Iterable[int] = ()) -> Words:

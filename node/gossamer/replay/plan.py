@@ -12,6 +12,7 @@ import numpy.typing as npt
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.state.state import State, make_state
 from gossamer.sim.churn import ChurnTrace
+from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.peers.inputs.publications import (
     PARTS,
     end_of_part,
@@ -97,8 +98,11 @@ def make_plan(scenario: Scenario, trace: ChurnTrace) -> Plan:
     spec, workload = scenario.subscriptions, Workload(scenario.subscriptions, scenario.seed)
     (system,) = scenario.systems
     settings = system.settings_for(nodes, spec, scenario.events, scenario.seed)
+    if settings.placement != "drawn" or settings.routes_by_key:
+        expected = "one whose peers have drawn places: those of a network do not move to interests"
+        raise ScenarioError(None, "preset", system.preset, expected)
     state = make_state(settings, nodes)
-    subscribe_all(state, *workload.subscriptions(nodes))
+    subscribe_all(state, settings, *workload.subscriptions(nodes))
     before = published_before(scenario.events, rounds)
     first, steps = _steps(scenario, trace.limited(nodes), workload, before)
     return Plan(

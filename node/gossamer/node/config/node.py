@@ -217,6 +217,9 @@ class Protocol:
         if made.ring_links == 0:
             expected = "from 1 to 16, since a peer off the ring finds no rendezvous nodes"
             raise ConfigError("protocol.ring_links", 0, expected)
+        if made.placement != "drawn":
+            expected = "'drawn': peers of a network do not move to what applications want"
+            raise ConfigError("protocol.placement", made.placement, expected)
         return made
 
 

@@ -35,8 +35,12 @@ from gossamer.protocol.peer.record_table.records import (
     EVENT,
     EVENT_ID,
     EVENT_VALUES,
+    FIND_HOST,
     FIND_PLACE,
+    FINGER_REPLY,
+    FINGER_REQUEST,
     HANDOVER,
+    HOST_FOUND,
     INSTALL,
     INSTALL_NEWS,
     INSTALL_TIMER,
@@ -102,7 +106,13 @@ from gossamer.protocol.peer.settings.profile import (
 )
 from gossamer.protocol.peer.state.links import handle_in, settle_ring
 from gossamer.protocol.peer.state.state import NEXT_SINCE, SINCE, SUBSCRIPTION, State, profile_words
+from gossamer.protocol.peer.topology.fingers import (
+    exchange_fingers,
+    on_finger_reply,
+    on_finger_request,
+)
 from gossamer.protocol.peer.topology.gossip import GOSSIP
+from gossamer.protocol.peer.topology.guests import on_find_host, on_host_found, visit_host
 from gossamer.protocol.peer.topology.load_shifting import on_load_shifted, shift_load
 from gossamer.protocol.peer.topology.membership import (
     find_place_elsewhere,
@@ -122,9 +132,11 @@ TIMERS = tuple(kind.number for kind in TABLE if kind.sort is Sort.TIMER)
 
 @rule
 def on_overlay_timer(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
-    """Let load shift, and trade links."""
+    """Let load shift, trade links and fingers, and look for a host."""
     shift_load(s, p, out)
     trade_links(s, p, now, words, at, out)
+    exchange_fingers(s, p, out)
+    visit_host(s, p, out)
 
 
 @rule
@@ -172,6 +184,10 @@ ABOUT_PEERS: Final = MappingProxyType(
         PLACE_FOUND: on_place_found,
         HANDOVER: on_handover,
         LOAD_SHIFTED: on_load_shifted,
+        FINGER_REQUEST: on_finger_request,
+        FINGER_REPLY: on_finger_reply,
+        FIND_HOST: on_find_host,
+        HOST_FOUND: on_host_found,
     }
 )
 # Records that came back, by the kind they were sent as; others are lost.
@@ -301,11 +317,12 @@ def write_interest(s: State, p: int) -> None:
     """
     limit = s.params.profile_ranges
     first_mask = 0
-    for a in range(s.params.attributes):
+    for a in range(s.params.ranked_attributes):
+        column = max(a, s.params.key)
         wanted = sorted(
             (
-                int(s.subscriptions[p, k, 2 * a]) >> HALF_BITS,
-                int(s.subscriptions[p, k, 2 * a + 1]) >> HALF_BITS,
+                int(s.subscriptions[p, k, 2 * column]) >> HALF_BITS,
+                int(s.subscriptions[p, k, 2 * column + 1]) >> HALF_BITS,
             )
             for k in range(s.constrained.shape[1])
             if s.constrained[p, k] >= 0
@@ -326,7 +343,7 @@ def write_interest(s: State, p: int) -> None:
     for k in range(s.constrained.shape[1]):
         if s.constrained[p, k] > 0:
             first_mask |= int(s.constrained[p, k])
-    if first_mask and not first_mask >> int(s.primary[p]) & 1:
+    if s.params.ranked_attributes > 1 and first_mask and not first_mask >> int(s.primary[p]) & 1:
         s.primary[p] = (first_mask & -first_mask).bit_length() - 1
 
 
@@ -379,19 +396,19 @@ def join_record(row: int, contact: int, contact_profile: npt.NDArray[np.int64]) 
 def largest_step(settings: Settings) -> int:
     """Words that one step writes at most: the reserve that a host keeps free in its outbox."""
     descriptor = 1 + profile_words(settings)
-    box = 1 + 2 * settings.attributes
+    box = 1 + 2 * settings.coordinates
     layouts = TABLE.layouts(settings)
     install, event, offer = (
         BODY + most_of(layouts[kind], profile_words(settings)).words
         for kind in (INSTALL, EVENT, REPLAY_OFFER)
     )
-    events = settings.routing_table_entries + settings.attributes
-    events += settings.pending_publications * settings.attributes
+    events = settings.routing_table_entries + settings.coordinates
+    events += settings.pending_publications * settings.coordinates
     events += OFFERED_AT_ONCE + PAGE_EVENTS + GIVEN_BACK
     offers = settings.event_memory // OFFERED_AT_ONCE + 1
     return (
         (3 * settings.links + 4) * install
-        + (settings.routing_table_entries + settings.subscriptions) * (box + 2)
+        + (settings.routing_table_entries + settings.rows) * (box + 2)
         + events * (event + 8)
         + offers * offer
         + 4 * (settings.links + settings.view_size + 2) * descriptor

@@ -188,10 +188,11 @@ def scale_settings() -> Settings:
 
 def make_scale_state(nodes: int) -> State:
     """Peers of a large run, each with a range over about five hundred rendezvous nodes."""
-    state = make_state(scale_settings(), nodes)
+    settings = scale_settings()
+    state = make_state(settings, nodes)
     width = min(1.0, 500 / nodes)
     spec = Subscriptions(kind="random", width=width)
-    subscribe_all(state, *Workload(spec, SEED).subscriptions(nodes))
+    subscribe_all(state, settings, *Workload(spec, SEED).subscriptions(nodes))
     return state
 
 

@@ -36,6 +36,7 @@ from gossamer.protocol.peer.record_table.records import (
 from gossamer.protocol.peer.rendezvous.arc_return import arc_begins
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
+from gossamer.protocol.peer.space.routing_key import held_boxes, point_of
 from gossamer.protocol.peer.state.links import HANDLE_MASK
 from gossamer.protocol.peer.state.state import COUNTERS, State, make_state
 
@@ -146,7 +147,8 @@ class Core:
     def publish(self, event: int, values: Sequence[int]) -> Record:
         """The command to publish an event of these hashed values."""
         # What stands before the values, but for the event, is not read.
-        return header(PUBLISH, SELF, [event, *[0] * (EVENT_VALUES - 1), *values])
+        point = point_of(self.settings, values, event)
+        return header(PUBLISH, SELF, [event, *[0] * (EVENT_VALUES - 1), *point])
 
     def withdraw(self, event: int) -> Record:
         """The command to wait for no acknowledgement of an event any more."""
@@ -177,7 +179,8 @@ class Core:
         ranges = np.array([box.ranges for box in boxes], np.int64)
         masks = np.array([box.constrained for box in boxes], np.int64)
         shape = len(boxes), 2 * self.settings.attributes
-        rules.subscribe(self.state, SELF, ranges.reshape(shape), masks)
+        held, masks = held_boxes(self.settings, ranges.reshape(shape), masks)
+        rules.subscribe(self.state, SELF, held, masks)
 
     def restart(self) -> None:
         """Forget everybody, and keep subscriptions and what was delivered."""

@@ -12,6 +12,8 @@ from typing import Final
 
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.protocol.peer.record_table.records import (
+    FIND_HOST,
+    FINGER_REQUEST,
     HANDOVER,
     INSTALL,
     INSTALL_NEWS,
@@ -33,6 +35,9 @@ PER_ROUND: Final = MappingProxyType(
         INSTALL_NEWS: 24,
         LOAD_SHIFTED: 24,
         HANDOVER: 24,
+        FINGER_REQUEST: 48,
+        # Searches of others pass through here.
+        FIND_HOST: 96,
         # Those of others pass through here, too, and somebody who was away asks page by page.
         RECALL: 96,
         # Of 256 events each, where a neighbour's path moves while much is published.

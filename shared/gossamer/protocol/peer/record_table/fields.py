@@ -194,7 +194,7 @@ class Perhaps:
 
 @attrs.frozen
 class PerAttribute:
-    """A field for every attribute."""
+    """A field for every coordinate: attributes, and the routing key where there is one."""
 
     field: Field
     words: None = None
@@ -208,10 +208,10 @@ class PerAttribute:
         return self.field.meaning
 
     def bounds(self) -> str:
-        return f"for every attribute {self.field.bounds()}"
+        return f"for every coordinate {self.field.bounds()}"
 
     def parts(self, settings: Settings) -> Layout:
-        return self.field.parts(settings) * settings.attributes
+        return self.field.parts(settings) * settings.coordinates
 
 
 def parts_of(fields: tuple[Field, ...], settings: Settings) -> Layout:

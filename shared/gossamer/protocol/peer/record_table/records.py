@@ -42,7 +42,7 @@ SAMPLE_REPLY: Final = 17
 
 # Fields that several kinds have.
 _hops = Word("hops", 0, Limit("hop_limit"), "hops so far")
-_attribute = Word("attribute", 0, Limit("attributes", -1), "by which it is routed")
+_attribute = Word("attribute", 0, Limit("coordinates", -1), "by which it is routed")
 _box: tuple[Field, ...] = (
     _attribute,
     PerAttribute(Interval("range of values", "wanted of an attribute")),
@@ -50,7 +50,7 @@ _box: tuple[Field, ...] = (
 _sender = Descriptor("the sender's descriptor", 0, of_sender=True)
 _link = Descriptor("a link's descriptor", Limit("failure_age"))
 _newcomer = Descriptor("the newcomer's descriptor", 0)
-_links = List("links", (_link,), Limit("links", 1), first=(_sender,))
+_links = List("links", (_link,), Limit("chosen_links", 1), first=(_sender,))
 _install: tuple[Field, ...] = (
     _sender,
     Word("answer wanted", 0, 1, "whether to acknowledge it"),
@@ -89,6 +89,18 @@ _recall_answer: tuple[Field, ...] = (
     Word("identifier", 0, RING_MASK, "where the answerer is"),
     Word("place where more begins", 0, RING_MASK, "in its log, 0 where there is no more"),
 )
+_finger: tuple[Field, ...] = (
+    Word("level", 0, Limit("finger_levels"), "of the finger; 0 for the farthest ring neighbour"),
+    _sender,
+    Perhaps(_link),
+)
+_find_host: tuple[Field, ...] = (
+    _hops,
+    Word("passed on", 0, 8, "by how many full hosts"),
+    Word("place", 0, RING_MASK, "at which a host is sought"),
+    Descriptor("the guest's descriptor", 0),
+)
+_host_found: tuple[Field, ...] = (Word("place", 0, RING_MASK, "at which it is"), _sender)
 _rounds = Word("rounds", 0, RING_MASK)
 _peer = Handle("peer")
 
@@ -144,6 +156,13 @@ RECALL_ANSWER = _message(30, "RECALL_ANSWER", "That was a page of them.", *_reca
 RECALLED = _message(31, "RECALLED", "A held event.", *_event)
 REPLAY_OFFER = _message(32, "REPLAY_OFFER", "Events that a new box would have been sent.", _copies)
 REPLAY_WANTED = _message(33, "REPLAY_WANTED", "Those of them that were not seen.", _copies)
+# From 34 to 41 are HyParView's.
+FINGER_REQUEST = _message(
+    42, "FINGER_REQUEST", "Whom the sender has at a level before it, to a finger.", *_finger
+)
+FINGER_REPLY = _message(43, "FINGER_REPLY", "Whom the finger has at that level after it.", *_finger)
+FIND_HOST = _message(44, "FIND_HOST", "A search for a host of the sender's.", *_find_host)
+HOST_FOUND = _message(45, "HOST_FOUND", "The sender is a host now.", *_host_found)
 
 DELIVER = _effect(
     48,
@@ -175,6 +194,17 @@ EVENT_VALUES = offset(_event, "value")
 # Of a FIND_PLACE.
 HOPS = offset(_find_place, "hops")
 DESCRIPTOR = offset(_find_place, "the newcomer's descriptor")
+
+# Of an exchange of fingers.
+FINGER_LEVEL = offset(_finger, "level")
+FINGER_DESCRIPTORS = offset(_finger, "the sender's descriptor")
+
+# Of a search for a host, and of its answer.
+SEARCH_HOPS = offset(_find_host, "hops")
+PASSED_ON = offset(_find_host, "passed on")
+SEARCH_TARGET = offset(_find_host, "place")
+SEARCH_DESCRIPTOR = offset(_find_host, "the guest's descriptor")
+HOST_TARGET = offset(_host_found, "place")
 
 # Of a RECALL and of its answer.
 ASKER = offset(_recall, "asker")

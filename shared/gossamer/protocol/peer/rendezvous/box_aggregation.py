@@ -11,8 +11,11 @@ from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.peer.rendezvous.routing import anchor, own_arc_begins, plan_arcs
 from gossamer.protocol.peer.rendezvous.routing_table import aggregate
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
-from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
+from gossamer.protocol.peer.space.ring import RING, RING_MASK, clockwise
 from gossamer.protocol.peer.state.state import State
+
+# More than any distance: of requests that nobody sent.
+NO_LIMIT = RING
 
 
 @rule
@@ -86,8 +89,19 @@ def spread_both_ways(
     at once but vanish hop by hop, a round each: one that went back further, as happens while the
     ring forms, would haunt it for as many rounds as it went back hops.
     """
-    spread_segment(s, p, arcs, first, min(last, limit), attribute, box, at)
     begins = own_arc_begins(s, p)
+    if s.params.nearest_routing == 1:
+        if limit == NO_LIMIT:
+            spread_segment(s, p, arcs, first, min(last, begins), attribute, box, at)
+            return
+        # What is nearer to us than to the sender, on either side, goes on; the rest is final.
+        halfway = limit + (RING - limit) // 2
+        onwards = min((limit - 1) // 2, begins)
+        spread_segment(s, p, arcs, first, min(last, onwards), attribute, box, at)
+        spread_segment(s, p, arcs, max(first, halfway + 1), min(last, begins), attribute, box, at)
+        last = min(last, halfway)
+    else:
+        spread_segment(s, p, arcs, first, min(last, limit), attribute, box, at)
     known_from = limit
     if arcs > s.params.ring_links:
         known_from = max(limit, s.work.bounds[arcs - 1 - s.params.ring_links])
@@ -98,10 +112,21 @@ def spread_both_ways(
 
 @rule
 def forwarding_limit(s: State, p: int, source_identifier: int) -> int:
-    """The clockwise distance up to which what a sender asked for is forwarded."""
-    begins = own_arc_begins(s, p)
+    """The clockwise distance up to which what a sender asked for is forwarded.
+
+    With routing to the nearest it is how far the sender is, from which `spread` finds what is
+    nearer to us.
+    """
     source = clockwise(s.sampler.profile[p, IDENTIFIER], source_identifier)
-    return min(begins, source)
+    if s.params.nearest_routing == 1:
+        return source
+    return min(own_arc_begins(s, p), source)
+
+
+@rule
+def limit_of_own(s: State, p: int) -> int:
+    """The limit for what ``p`` asks for itself: none."""
+    return NO_LIMIT if s.params.nearest_routing == 1 else own_arc_begins(s, p)
 
 
 @rule
@@ -119,8 +144,10 @@ def routing_attribute(s: State, p: int, k: int) -> int:
 
     The primary attribute. A subscription that does not constrain it would have to be installed
     all over the ring; it goes by the first attribute that it does constrain (the paper does not
-    say what happens to it).
+    say what happens to it). Where keys are routed by it is the key.
     """
+    if s.params.key >= 0:
+        return s.params.key
     mask = s.constrained[p, k]
     if mask == 0 or (mask >> s.primary[p]) & 1 == 1:
         return s.primary[p]

@@ -39,6 +39,7 @@ from gossamer.protocol.peer.rendezvous.publication import (
     PENDING_EVENT,
     PENDING_VALUES,
     UNANSWERED,
+    all_copies,
     answer_publisher,
     await_answers,
     is_due_again,
@@ -222,12 +223,14 @@ def send_replica(s: State, p: int, left: int, words: Any, body: int, out: Outbox
 
 
 @rule
-def act_as_rendezvous(s: State, p: int, words: Any, body: int, out: Outbox) -> None:
+def act_as_rendezvous(s: State, p: int, source: int, words: Any, body: int, out: Outbox) -> None:
     """Begin the delivery tree of an event copy, and count the load (Sec. IV-B5).
 
-    The neighbour that routed the copy here may well be a child in the tree: nobody is left out.
+    The neighbour that routed the copy here may well be a child in the tree: it is left out only
+    where it has served its branch on the way.
     """
-    taken = take_to_hold(s, p, -1, words, body, out)
+    served = source if s.params.enter_on_the_way == 1 else -1
+    taken = take_to_hold(s, p, served, words, body, out)
     if taken == 2:
         s.load[p] += LOAD_UNIT
     if taken > 0 or words[body + EVENT_ORIGIN] >= 0:
@@ -235,8 +238,11 @@ def act_as_rendezvous(s: State, p: int, words: Any, body: int, out: Outbox) -> N
 
 
 @rule
-def route(s: State, p: int, words: Any, body: int, out: Outbox) -> None:
-    """Bring an event copy one hop closer to its rendezvous node.
+def route(s: State, p: int, source: int, words: Any, body: int, out: Outbox) -> None:
+    """Bring an event copy, which came from ``source``, one hop closer to its rendezvous node.
+
+    With `enter_on_the_way` it goes down our own branch of the tree at once: requests for its value
+    take the same next hop as it does, so that the branch is ours alone.
 
     A copy that was sent as to its rendezvous node, and finds that a peer in between has taken the
     value over, goes back along predecessors until it is there. With replicas, those it passes
@@ -246,9 +252,12 @@ def route(s: State, p: int, words: Any, body: int, out: Outbox) -> None:
     value = rendezvous_value(s, attribute, words[body + EVENT_VALUES + attribute])
     hop = next_hop(s, p, value)
     if hop < 0:
-        act_as_rendezvous(s, p, words, body, out)
-    elif words[body + EVENT_MODE] == FINAL:
-        if s.params.replicas > 0:
+        act_as_rendezvous(s, p, source, words, body, out)
+        return
+    if s.params.enter_on_the_way == 1:
+        disseminate(s, p, source, words, body, 0, out)
+    if words[body + EVENT_MODE] == FINAL:
+        if s.params.replicas > 0 and s.params.enter_on_the_way == 0:
             disseminate(s, p, -1, words, body, 0, out)
         to = handle_of_slot(s, p, s.predecessor[p])
         send_event(s, p, to, FINAL, 0, words, body, out)
@@ -286,7 +295,7 @@ def on_event(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> N
     elif mode == TREE:
         disseminate(s, p, words[at + FROM], words, body, words[body + EVENT_TREE_HOPS], out)
     elif mode < TREE:
-        route(s, p, words, body, out)
+        route(s, p, words[at + FROM], words, body, out)
     else:
         take_to_hold(s, p, words[at + FROM], words, body, out)
         send_replica(s, p, mode - REPLICA, words, body, out)
@@ -313,7 +322,7 @@ def on_publish(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) ->
         return
     body = at + BODY
     if await_answers(s, p, words, body, out):
-        send_copies(s, p, (1 << s.params.attributes) - 1, words, body, out)
+        send_copies(s, p, all_copies(s), words, body, out)
 
 
 @rule
@@ -325,7 +334,7 @@ def send_copies(s: State, p: int, wanted: int, words: Any, body: int, out: Outbo
             words[body + EVENT_TREE_HOPS] = 0
             words[body + EVENT_ATTRIBUTE] = a
             words[body + EVENT_MODE] = GREEDY
-            route(s, p, words, body, out)
+            route(s, p, NOBODY, words, body, out)
 
 
 @rule
@@ -356,6 +365,6 @@ def reroute_event(s: State, p: int, _now: int, words: Any, at: int, out: Outbox)
     words[body + EVENT_HOPS] -= 1
     if mode < TREE:
         words[body + EVENT_MODE] = GREEDY
-        route(s, p, words, body, out)
+        route(s, p, NOBODY, words, body, out)
     elif mode >= REPLICA:
         send_replica(s, p, mode - REPLICA + 1, words, body, out)

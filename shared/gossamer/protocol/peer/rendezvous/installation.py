@@ -39,6 +39,7 @@ from gossamer.protocol.peer.record_table.records import ACKNOWLEDGE, INSTALL, IN
 from gossamer.protocol.peer.rendezvous.box_aggregation import (
     begin_lists,
     forwarding_limit,
+    limit_of_own,
     spread,
     take_own_box,
 )
@@ -50,10 +51,7 @@ from gossamer.protocol.peer.rendezvous.received_boxes import (
 )
 from gossamer.protocol.peer.rendezvous.refreshing import is_to_install
 from gossamer.protocol.peer.rendezvous.replay import offer_events
-from gossamer.protocol.peer.rendezvous.routing import (
-    handle_of_slot,
-    own_arc_begins,
-)
+from gossamer.protocol.peer.rendezvous.routing import handle_of_slot
 from gossamer.protocol.peer.rendezvous.routing_table import (
     aggregate,
     fresh_owner,
@@ -98,7 +96,7 @@ def send_boxes(
 def list_everything(s: State, p: int) -> int:
     """List all boxes, own and others', by next hop; return the number of arcs."""
     arcs = begin_lists(s, p)
-    limit = own_arc_begins(s, p)
+    limit = limit_of_own(s, p)
     for k in range(s.constrained.shape[1]):
         if s.constrained[p, k] >= 0:
             take_own_box(s, p, k)
@@ -334,4 +332,4 @@ def reinstall_elsewhere(s: State, p: int, _now: int, words: Any, at: int, out: O
     first = at + BODY + head
     for i in range(count):
         s.work.news[i] = NEW
-    forward_news(s, p, words, first, count, words[at + TO], own_arc_begins(s, p), out)
+    forward_news(s, p, words, first, count, words[at + TO], limit_of_own(s, p), out)

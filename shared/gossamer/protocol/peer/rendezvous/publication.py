@@ -71,12 +71,20 @@ def await_answers(s: State, p: int, words: Any, body: int, out: Outbox) -> bool:
         return False
     words[body + EVENT_ORIGIN] = s.sampler.handle[p]
     s.pending[p, place, PENDING_EVENT] = words[body + EVENT_ID]
-    s.pending[p, place, UNANSWERED] = (1 << s.params.attributes) - 1
+    s.pending[p, place, UNANSWERED] = all_copies(s)
     s.pending[p, place, TRIED_AT] = s.round[p]
     s.pending[p, place, NEXT_TRY_AFTER] = RETRY_ROUNDS
     for a in range(s.params.attributes):
         s.pending[p, place, PENDING_VALUES + a] = words[body + EVENT_VALUES + a]
     return True
+
+
+@rule
+def all_copies(s: State) -> int:
+    """The coordinates that a copy of an event is sent for, as bits: all, or the key alone."""
+    if s.params.key >= 0:
+        return 1 << s.params.key
+    return (1 << s.params.attributes) - 1
 
 
 @rule

@@ -106,6 +106,12 @@ def keep_order(s: State, p: int, count: int) -> None:
         s.clockwise_order[p, word] = packed
 
 
+@inline_rule
+def midpoint(one: int, other: int) -> Any:
+    """The last distance that is no farther from ``one`` than from ``other``, which is larger."""
+    return one + (other - one) // 2
+
+
 @rule
 def plan_arcs(s: State, p: int) -> int:
     """Cut the ring into the arcs of ``p``'s next hops.
@@ -119,7 +125,10 @@ def plan_arcs(s: State, p: int) -> int:
     # So far bounds holds distances; the arc before neighbour i ends where i's own arc begins.
     for i in range(count):
         if i + 1 < count:
-            bounds[i] = neighbour_arc_begins(s, p, hops[i + 1], bounds[i], bounds[i + 1])
+            here, next_ = bounds[i], bounds[i + 1]
+            bounds[i] = neighbour_arc_begins(s, p, hops[i + 1], here, next_)
+            if s.params.nearest_routing == 1:
+                bounds[i] = min(bounds[i], midpoint(here, next_))
         else:
             bounds[i] = own_arc_begins(s, p)
     return count
@@ -167,6 +176,8 @@ def next_hop(s: State, p: int, value: int) -> int:
         after_distance = clockwise(me, s.link_profile[p, after, IDENTIFIER])
         if wanted > neighbour_arc_begins(s, p, after, before_distance, after_distance):
             return 2 * after + 1
+        if s.params.nearest_routing == 1 and wanted > midpoint(before_distance, after_distance):
+            return 2 * after
     return 2 * before
 
 

@@ -21,7 +21,12 @@ from gossamer.protocol.peer.settings.profile import (
 # Peer sampling protocols: each is the module of that name in `gossamer.protocol.peer.sampling`.
 # Their order numbers them.
 SAMPLERS = ("cyclon", "newscast", "hyparview")
-RENDEZVOUS = ("value", "attribute")
+RENDEZVOUS = ("value", "attribute", "key")
+SWITCHES = (
+    *("nearest_routing", "enter_on_the_way"),
+    *("cascade", "load_shifting", "join_lookup", "stabilise", "reroute"),
+)
+PLACEMENTS = ("drawn", "interest")
 
 MAX_VIEW_SIZE = 256
 MAX_EVENT_MEMORY = 1 << 16
@@ -45,12 +50,25 @@ class Settings:
             0 makes a plain T-Man overlay, which cannot route.
         small_world_links: K_sw; 0 after the paper's Fig. 3 study (Sec. V-A).
         friend_links: K_f; log2(N) - 2 after the paper's Fig. 3 study (Sec. V-A).
+        finger_levels: fingers kept on either side, each reaching twice as many peers as the one
+            before (see `topology.fingers`); 0 in the paper, which has none.
+        finger_exchanges: fingers that a peer asks for the next one in a round.
+        guest_links: links to hosts, at the places of interests that a peer has no place at (see
+            `topology.guests`); it takes twice as many guests.
+        placement: "drawn" identifiers are uniform, as in the paper; by "interest" a peer has its
+            place on the ring where what it subscribes to lies.
+        nearest_routing: a lookup goes to the neighbour nearest to the value either way round; in
+            the paper clockwise to the one closest before it.
+        enter_on_the_way: peers that an event passes on its way to its rendezvous node deliver it,
+            and send it down their branch of the tree, at once.
         heartbeat_rounds: rounds after which a neighbour that is not on the ring, and was not heard
             of, is asked for its profile; the paper's nodes tell it in every round (Sec. IV-C).
         failure_age: rounds without news of a neighbour after which it counts as failed; a guess.
         failures_remembered: failed peers whose old descriptors are refused; a guess.
         rendezvous: "value" maps every value to its own rendezvous node (Vinifera), "attribute"
-            all values of an attribute to one (the baseline: Ferry, eFerry, CAPS).
+            all values of an attribute to one (the baseline: Ferry, eFerry, CAPS), "key" every event
+            to one by its routing key (see `space.routing_key`).
+        key_intervals: intervals of keys that a subscription to several attributes becomes at most.
         boxes_per_neighbour: subscriptions that one aggregated message may hold; past it the two
             whose hull adds least are merged, which costs false positives and never a match.
         routing_table_entries: entries of a content routing table; a guess by measurement.
@@ -86,10 +104,17 @@ class Settings:
     ring_links: int = 1
     small_world_links: int = 0
     friend_links: int = 8
+    finger_levels: int = 0
+    finger_exchanges: int = 2
+    guest_links: int = 0
+    placement: str = "drawn"
+    nearest_routing: bool = False
+    enter_on_the_way: bool = False
     heartbeat_rounds: int = 1
     failure_age: int = 10
     failures_remembered: int = 8
     rendezvous: str = "value"
+    key_intervals: int = 8
     boxes_per_neighbour: int = 32
     routing_table_entries: int = 256
     refresh_rounds: int = 1
@@ -111,13 +136,17 @@ class Settings:
 
     def __attrs_post_init__(self) -> None:
         bounds = {
-            "attributes": (1, 16),
+            "attributes": (1, 15 if self.rendezvous == "key" else 16),
             "subscriptions": (1, 1024),
             "profile_ranges": (1, 16),
             "view_size": (2, MAX_VIEW_SIZE),
             "ring_links": (0, 16),
             "small_world_links": (0, 48),
             "friend_links": (0, 48),
+            "finger_levels": (0, 48),
+            "finger_exchanges": (1, 48),
+            "guest_links": (0, 16),
+            "key_intervals": (1, 64),
             "failure_age": (1, 1 << 20),
             "failures_remembered": (0, 1024),
             "routing_table_entries": (8, 1 << 20),
@@ -133,15 +162,22 @@ class Settings:
         }
         for field, (low, high) in bounds.items():
             self._check_whole_number(field, low, high)
+        if self.ring_links == 0:
+            self._check_whole_number("finger_levels", 0, 0)
+            self._check_whole_number("guest_links", 0, 0)
         self._check_whole_number("shuffle_length", 1, self.view_size)
         self._check_whole_number("heartbeat_rounds", 1, self.failure_age)
         longest = min(self.failure_age, self.entry_lifetime)
         self._check_whole_number("refresh_rounds", 1, longest)
-        self._check_whole_number("boxes_per_neighbour", self.attributes + 1, 1 << 16)
-        for field, choices in (("sampler", SAMPLERS), ("rendezvous", RENDEZVOUS)):
+        self._check_whole_number("boxes_per_neighbour", self.coordinates + 1, 1 << 16)
+        for field, choices in (
+            ("sampler", SAMPLERS),
+            ("rendezvous", RENDEZVOUS),
+            ("placement", PLACEMENTS),
+        ):
             if getattr(self, field) not in choices:
                 raise ConfigError(field, getattr(self, field), "one of " + ", ".join(choices))
-        for field in ("cascade", "load_shifting", "join_lookup", "stabilise", "reroute"):
+        for field in SWITCHES:
             if not isinstance(getattr(self, field), bool):
                 raise ConfigError(field, getattr(self, field), "True or False")
         threshold = self.shift_threshold
@@ -160,8 +196,37 @@ class Settings:
             raise ConfigError(field, value, f"a whole number from {low} to {high}")
 
     @property
+    def coordinates(self) -> int:
+        """C, the numbers that make up a point: attributes, and behind several the routing key.
+
+        The key of a single attribute follows it closely enough to stand in its place.
+        """
+        return self.attributes + (self.routes_by_key and self.attributes > 1)
+
+    @property
+    def routes_by_key(self) -> bool:
+        """Whether an event has one rendezvous node, that of its routing key."""
+        return self.rendezvous == "key"
+
+    @property
+    def ranked_attributes(self) -> int:
+        """Coordinates whose ranges profiles tell: where keys are routed by, theirs alone."""
+        return 1 if self.routes_by_key else self.attributes
+
+    @property
+    def rows(self) -> int:
+        """Boxes that a peer's subscriptions may become."""
+        intervals = self.key_intervals if self.coordinates > self.attributes else 1
+        return self.subscriptions * intervals
+
+    @property
     def links(self) -> int:
         """Slots of a peer's link table."""
+        return self.chosen_links + 2 * self.finger_levels + 3 * self.guest_links
+
+    @property
+    def chosen_links(self) -> int:
+        """The first of them, for which topology management chooses among candidates."""
         return 2 * self.ring_links + self.small_world_links + self.friend_links
 
     @property
@@ -174,16 +239,25 @@ class Settings:
     def parameters(self) -> Parameters:
         """The settings as the integers that rules read."""
         return Parameters(
-            attributes=self.attributes,
-            subscriptions=self.subscriptions,
+            attributes=self.coordinates,
+            subscriptions=self.rows,
+            ranked_attributes=self.ranked_attributes,
+            key=self.coordinates - 1 if self.routes_by_key else -1,
             profile_ranges=self.profile_ranges,
             first_range=self.first_range,
             ring_links=self.ring_links,
             small_world_links=self.small_world_links,
             friend_links=self.friend_links,
+            chosen_links=self.chosen_links,
+            finger_levels=self.finger_levels,
+            finger_exchanges=self.finger_exchanges,
+            guest_links=self.guest_links,
+            by_interest=int(self.placement == "interest"),
+            nearest_routing=int(self.nearest_routing),
+            enter_on_the_way=int(self.enter_on_the_way),
             heartbeat_rounds=self.heartbeat_rounds,
             failure_age=self.failure_age,
-            by_value=int(self.rendezvous == "value"),
+            by_value=int(self.rendezvous != "attribute"),
             boxes=self.boxes_per_neighbour,
             refresh_rounds=self.refresh_rounds,
             entry_lifetime=self.entry_lifetime,
@@ -212,11 +286,20 @@ class Parameters(NamedTuple):
 
     attributes: int
     subscriptions: int
+    ranked_attributes: int
+    key: int
     profile_ranges: int
     first_range: int
     ring_links: int
     small_world_links: int
     friend_links: int
+    chosen_links: int
+    finger_levels: int
+    finger_exchanges: int
+    guest_links: int
+    by_interest: int
+    nearest_routing: int
+    enter_on_the_way: int
     heartbeat_rounds: int
     failure_age: int
     by_value: int
@@ -296,3 +379,37 @@ def resilient(nodes: int, **changes: Any) -> Settings:
         "heartbeat_rounds": 4,
     }
     return paper(nodes, **{**standard, **changes})
+
+
+# Of the preset `kindred`: more interests than that have no host of their own.
+MOST_GUEST_LINKS = 8
+
+
+def finger_levels_for(nodes: int, ring_links: int) -> int:
+    """Levels by which fingers reach every peer: the last reaches a third of the ring or more."""
+    return max(1, math.ceil(math.log2(max(nodes, 2) / ring_links)) - 1)
+
+
+def kindred(nodes: int, **changes: Any) -> Settings:
+    """Neighbours on the ring want the same things; keeps the paper's promise (docs/kindred.md).
+
+    Differs from `resilient` in that peers have their places where their subscriptions lie; in
+    fingers by rank in place of friends; in routing both ways round the ring, to the nearest
+    neighbour; in events that are delivered on their way; in one successor that disseminates beside
+    the rendezvous node; in repeating installations every fourth round only; and in having no load
+    shifting.
+    """
+    standard = {
+        "friend_links": 0,
+        "finger_levels": finger_levels_for(nodes, changes.get("ring_links", 3)),
+        "placement": "interest",
+        "guest_links": min(MOST_GUEST_LINKS, changes.get("subscriptions", 1) - 1),
+        "rendezvous": "key",
+        "nearest_routing": True,
+        "enter_on_the_way": True,
+        "load_shifting": False,
+        "replicas": 1,
+        "refresh_rounds": 4,
+        "entry_lifetime": 12,
+    }
+    return resilient(nodes, **{**standard, **changes})

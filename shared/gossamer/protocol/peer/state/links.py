@@ -161,13 +161,16 @@ def refresh_link(s: State, p: int, words: Any, at: int) -> None:
             put_link(s, p, k, words, at)
             if moved:
                 settle_ring(s, p)
-        return
+        if k < s.params.chosen_links:
+            return
     for side in range(2):
         slot = slot_for_newcomer(s, p, side, words[at + 1 + IDENTIFIER])
         if slot >= 0:
             if is_refused(s, p, words[at]):
                 return
             put_link(s, p, slot, words, at)
+            if k >= 0:
+                s.links[p, k] = -1
             settle_ring(s, p)
             return
 

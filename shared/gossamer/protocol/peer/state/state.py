@@ -154,6 +154,8 @@ class State(Struct):
         clockwise_order: int64[n, K / 8], the link slots, a byte each, in the order in which they
             were last found on the ring.
         offsets: int64[n, K_sw], clockwise distances at which small-world links are sought.
+        guest_targets: int64[n, G], places at which a host is sought, -1 after the last.
+        guest_rounds: int64[n, 2G], when each guest last came.
         failed: int64[n, F], round << 32 | handle of peers found dead, -1 where none.
         constrained: int64[n, S], bit a set where subscription s constrains attribute a; -1 where
             there is no subscription.
@@ -190,6 +192,8 @@ class State(Struct):
     predecessor: Int64s
     clockwise_order: Int64s
     offsets: Int64s
+    guest_targets: Int64s
+    guest_rounds: Int64s
     failed: Int64s
     constrained: Int64s
     subscriptions: Int64s
@@ -227,7 +231,7 @@ def identifiers(state: State) -> Int64s:
 
 def profile_words(settings: Settings) -> int:
     """W, the words of a profile."""
-    return settings.first_range + settings.attributes * settings.profile_ranges
+    return settings.first_range + settings.ranked_attributes * settings.profile_ranges
 
 
 def order_words(settings: Settings) -> int:
@@ -239,7 +243,7 @@ def make_work(settings: Settings) -> Work:
     """Scratch space large enough for any rule under ``settings``."""
     slots = settings.links + 1
     candidates = max(slots, settings.view_size)
-    box_words = 1 + 2 * settings.attributes
+    box_words = 1 + 2 * settings.coordinates
     return Work(
         seat_word=np.zeros(slots, np.int64),
         seat_identifier=np.zeros(slots, np.int64),
@@ -266,8 +270,8 @@ def make_work(settings: Settings) -> Work:
         lists=np.zeros((slots * settings.boxes_per_neighbour, box_words), np.int64),
         counts=np.zeros(slots, np.int64),
         news=np.zeros(settings.boxes_per_neighbour, np.int64),
-        event=np.zeros(6 + settings.attributes, np.int64),
-        found=np.zeros(max(settings.routing_table_entries, settings.subscriptions), np.int64),
+        event=np.zeros(6 + settings.coordinates, np.int64),
+        found=np.zeros(max(settings.routing_table_entries, settings.rows), np.int64),
         marks=np.zeros(settings.event_memory, np.int64),
         told=np.zeros(settings.routing_table_entries, np.int64),
     )
@@ -304,6 +308,8 @@ def make_state(
             "delivered_next": (),
             "clockwise_order": (order_words(settings),),
             "offsets": (settings.small_world_links,),
+            "guest_targets": (settings.guest_links,),
+            "guest_rounds": (2 * settings.guest_links,),
             "held_next": (),
         },
     )
@@ -322,21 +328,21 @@ def make_state(
     if settings.ring_links > 0:
         sampler.profile[:, ARC_START] = sampler.profile[:, IDENTIFIER]
     sampler.profile[:, settings.first_range :] = NOTHING
-    a, memory = settings.attributes, settings.event_memory
+    a, memory = settings.coordinates, settings.event_memory
     entry_words = BOX + 1 + 2 * a
     columns = rows.views()
     columns["clockwise_order"][:] = np.arange(8 * order_words(settings), dtype=np.uint8).view(
         np.int64
     )
-    for name in ("links", "successor", "predecessor", "offsets"):
+    for name in ("links", "successor", "predecessor", "offsets", "guest_targets"):
         columns[name][:] = -1
     return State(
         rows,
         params=settings.parameters(),
         sampler=sampler,
         failed=_empty(nodes, settings.failures_remembered),
-        constrained=_empty(nodes, settings.subscriptions),
-        subscriptions=np.zeros((nodes, settings.subscriptions, 2 * a), np.int64),
+        constrained=_empty(nodes, settings.rows),
+        subscriptions=np.zeros((nodes, settings.rows, 2 * a), np.int64),
         table=np.zeros((nodes, settings.routing_table_entries, entry_words), np.int64),
         owner=np.zeros((nodes, settings.routing_table_entries), np.int64),
         installed_at=_empty(nodes, settings.links),

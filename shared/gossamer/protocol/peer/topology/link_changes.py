@@ -53,10 +53,10 @@ def set_bars_by_links(s: State, p: int) -> None:
 def note_neighbours(s: State, p: int) -> None:
     """Note which slot every neighbour has, for `slot_noted`."""
     work = s.work
-    for k in range(s.links.shape[1]):
+    for k in range(s.params.chosen_links):
         word = s.links[index(p), index(k)]
         work.link_handle[index(k)] = handle_in(word) if word >= 0 else -1
-    for k in range(s.links.shape[1]):
+    for k in range(s.params.chosen_links):
         work.link_place[index(place_of(work.link_handle[index(k)]))] = k
 
 
@@ -86,7 +86,7 @@ def slot_noted(s: State, handle: int) -> Any:
 @rule
 def scan_noted(s: State, handle: int) -> int:
     """What `slot_noted` finds, wherever places collide."""
-    for k in range(s.links.shape[1]):
+    for k in range(s.params.chosen_links):
         if s.work.link_handle[k] == handle:
             return k
     return -1
@@ -102,15 +102,15 @@ def lowest_utility(s: State, p: int) -> float:
     first = primary_ranges(s, p)
     mine = s.sampler.profile[p, first]
     if s.params.profile_ranges == 1:
-        for k in range(s.links.shape[1]):
+        for k in range(s.params.chosen_links):
             other = s.link_profile[index(p), index(k), index(first)]
             work.link_utility[index(k)] = range_utility(mine, other)
     else:
-        for k in range(s.links.shape[1]):
+        for k in range(s.params.chosen_links):
             copy_row(s.link_profile, p, k, work.profile)
             work.link_utility[k] = ranges_utility(s, p, work.profile, 0, first)
     lowest = 2.0
-    for k in range(s.links.shape[1] - s.params.friend_links, s.links.shape[1]):
+    for k in range(s.params.chosen_links - s.params.friend_links, s.params.chosen_links):
         is_filled = s.links[index(p), index(k)] >= 0
         lowest = min(lowest, work.link_utility[index(k)] if is_filled else -1.0)
     return lowest

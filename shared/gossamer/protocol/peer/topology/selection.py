@@ -75,7 +75,7 @@ def set_bars(s: State, p: int) -> None:
     if work.seated[FRIENDS] == s.params.friend_links:
         work.lowest[0] = 2.0
         if s.params.friend_links > 0:
-            work.lowest[0] = work.seat_utility[s.links.shape[1] - 1]
+            work.lowest[0] = work.seat_utility[s.params.chosen_links - 1]
 
 
 @inline_rule
@@ -105,10 +105,10 @@ def offer_links(s: State, p: int) -> None:
 
     Nobody else may be seated yet.
     """
-    if s.params.friend_links == s.links.shape[1] and seat_friends_in_order(s, p):
+    if s.params.friend_links == s.params.chosen_links and seat_friends_in_order(s, p):
         set_bars(s, p)
         return
-    for k in range(s.links.shape[1]):
+    for k in range(s.params.chosen_links):
         if s.links[p, k] >= 0:
             identifier = s.link_profile[p, k, IDENTIFIER]
             find_seat(s, p, s.links[p, k], k, identifier, s.work.link_utility[k])
@@ -152,7 +152,7 @@ def offer_received(s: State, p: int, words: Any, at: int, count: int) -> None:
         identifier = words[start + 1 + IDENTIFIER]
         # The bar rises with everyone seated.
         if may_suit(s, bars_of(s, p), identifier, work.utility[d]):
-            source = s.links.shape[1] + d
+            source = s.params.chosen_links + d
             seat_candidate(s, p, words[start], source, identifier, work.utility[d])
 
 
@@ -160,7 +160,7 @@ def offer_received(s: State, p: int, words: Any, at: int, count: int) -> None:
 def offer_sample(s: State, p: int, now: int) -> None:
     """Offer the slots to the random view of the peer sampling layer."""
     work = s.work
-    first = 2 * s.links.shape[1] + 1
+    first = 2 * s.params.chosen_links + 1
     for i in range(filter_sample(s, p)):
         c = work.suiting[i]
         identifier = s.sampler.view_profile[p, c, IDENTIFIER]
@@ -197,7 +197,7 @@ def seat_candidate(
 def seat_of(s: State, handle: int) -> int:
     """Which seat a peer has, -1 if none."""
     found = 0
-    for k in range(s.links.shape[1]):
+    for k in range(s.params.chosen_links):
         word = s.work.seat_word[index(k)]
         # No branch: the loop is short, and its end would be foretold wrongly every time.
         found = max(found, k + 1 if (handle_in(word) == handle) & (word >= 0) else 0)
@@ -211,7 +211,7 @@ def vacate(s: State, k: int) -> None:
     s.work.seat_word[k] = -1
     if 2 * ring <= k < 2 * ring + s.params.small_world_links:
         return
-    kind, last = FRIENDS, s.links.shape[1] - 1
+    kind, last = FRIENDS, s.params.chosen_links - 1
     if k < 2 * ring:
         kind = k // ring
         last = kind * ring + ring - 1
@@ -239,7 +239,7 @@ def swap_seats(s: State, one: int, other: int) -> None:
 def find_seat(s: State, p: int, word: int, source: int, identifier: int, utility: float) -> None:
     """Send a candidate along the slots: it, or whom it displaces, until somebody holds nothing."""
     work = s.work
-    hand = s.links.shape[1]
+    hand = s.params.chosen_links
     work.seat_word[hand] = word
     work.seat_source[hand] = source
     work.seat_identifier[hand] = identifier
@@ -266,7 +266,7 @@ def enter_ring(s: State, p: int, side: int) -> bool:
     Returns whether nobody is in hand now.
     """
     work = s.work
-    hand = s.links.shape[1]
+    hand = s.params.chosen_links
     first = side * s.params.ring_links
     place = first + work.seated[side]
     away = side_distance(s, p, side, work.seat_identifier[hand])
@@ -291,7 +291,7 @@ def enter_friends(s: State, p: int) -> None:
     peer: otherwise everybody would choose the same among peers with equal subscriptions.
     """
     work = s.work
-    hand = s.links.shape[1]
+    hand = s.params.chosen_links
     first = hand - s.params.friend_links
     place = first + work.seated[FRIENDS]
     if work.seated[FRIENDS] == s.params.friend_links:
@@ -324,7 +324,7 @@ def write_selection(s: State, p: int, words: Any, at: int) -> None:
         words, at: where the descriptors stand that `offer_received` was given.
     """
     work = s.work
-    slots = s.links.shape[1]
+    slots = s.params.chosen_links
     size = s.link_profile.shape[2]
     for k in range(slots):
         source = work.seat_source[k]
@@ -345,4 +345,16 @@ def write_selection(s: State, p: int, words: Any, at: int) -> None:
         if work.seat_word[k] >= 0 and work.seat_source[k] != k:
             for w in range(size):
                 s.link_profile[p, k, w] = work.seat_profile[k, w]
+    empty_fingers_chosen(s, p)
     settle_ring(s, p)
+
+
+@rule
+def empty_fingers_chosen(s: State, p: int) -> None:
+    """Empty the slots of fingers that now hold another: nobody is a neighbour twice."""
+    for f in range(s.params.chosen_links, s.links.shape[1]):
+        for k in range(s.params.chosen_links):
+            is_same = handle_in(s.links[p, k]) == handle_in(s.links[p, f])
+            if is_same and s.links[p, k] >= 0:
+                s.links[p, f] = -1
+                break

@@ -112,7 +112,7 @@ def exchanged_words(s: State) -> Any:
 def count_links(s: State, p: int) -> Any:
     """How many link slots are filled."""
     filled = 0
-    for k in range(s.links.shape[1]):
+    for k in range(s.params.chosen_links):
         filled += s.links[p, k] >= 0
     return filled
 
@@ -120,9 +120,9 @@ def count_links(s: State, p: int) -> Any:
 @rule
 def nth_neighbour(s: State, p: int, filled: int, wanted: int) -> int:
     """The handle in the filled slot that ``wanted`` others come before."""
-    if filled == s.links.shape[1]:
+    if filled == s.params.chosen_links:
         return handle_in(s.links[p, wanted])
-    for k in range(s.links.shape[1]):
+    for k in range(s.params.chosen_links):
         if s.links[p, k] >= 0:
             if wanted == 0:
                 return handle_in(s.links[p, k])
@@ -134,12 +134,12 @@ def nth_neighbour(s: State, p: int, filled: int, wanted: int) -> int:
 def send_links(s: State, p: int, kind: int, to: int, out: Outbox) -> None:
     """Send the own descriptor and all links: count, then descriptors."""
     size = descriptor_words(s)
-    at = open_record(out, kind, to, s.sampler.handle[p], 1 + (s.links.shape[1] + 1) * size)
+    at = open_record(out, kind, to, s.sampler.handle[p], 1 + (s.params.chosen_links + 1) * size)
     if at < 0:
         return
     write_own_descriptor(s, p, out.words, at + BODY + 1)
     count = 1
-    for k in range(s.links.shape[1]):
+    for k in range(s.params.chosen_links):
         if s.links[p, k] >= 0:
             write_link(s, p, k, out.words, at + BODY + 1 + count * size)
             count += 1
@@ -170,7 +170,8 @@ def is_well_formed(s: State, p: int, words: Any, at: int) -> bool:
     count = 0
     if words[at + LENGTH] > BODY:
         count = words[at + BODY]
-    if count < 1 or count > s.links.shape[1] + 1 or words[at + LENGTH] != BODY + 1 + count * size:
+    most = s.params.chosen_links + 1
+    if count < 1 or count > most or words[at + LENGTH] != BODY + 1 + count * size:
         s.counters[p, MALFORMED] += 1
         return False
     return True

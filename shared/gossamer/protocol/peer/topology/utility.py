@@ -104,7 +104,7 @@ def select_primary_attribute(s: State, p: int) -> None:
     by more than an eighth. Without that two attributes of equal rank would swap every round, and
     each swap moves all of the peer's installed subscriptions.
     """
-    if s.params.attributes == 1:
+    if s.params.ranked_attributes == 1:
         return
     wanted = 0
     for k in range(s.constrained.shape[1]):
@@ -116,7 +116,7 @@ def select_primary_attribute(s: State, p: int) -> None:
     best = -1
     best_rank = -1
     present_rank = -1
-    for a in range(s.params.attributes):
+    for a in range(s.params.ranked_attributes):
         if (wanted >> a) & 1 == 0:
             continue
         rank = rank_of_attribute(s, p, a)

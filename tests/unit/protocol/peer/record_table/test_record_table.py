@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
 
@@ -25,6 +26,7 @@ NUMBERS = {
     "TMAN_REQUEST TMAN_REPLY INSTALL INSTALL_NEWS ACKNOWLEDGE EVENT "
     "FIND_PLACE PLACE_FOUND LOAD_SHIFTED HANDOVER STORED RECALL RECALL_ANSWER RECALLED "
     "REPLAY_OFFER REPLAY_WANTED": 18,
+    "FINGER_REQUEST FINGER_REPLY FIND_HOST HOST_FOUND": 42,
     "DELIVER PUBLISHED NOT_PUBLISHED HELD CAUGHT_UP": 48,
 }
 
@@ -40,6 +42,14 @@ def test_numbers_stay_as_they_are() -> None:
         name: first + i for names, first in NUMBERS.items() for i, name in enumerate(names.split())
     }
     assert {kind.name: kind.number for kind in records.TABLE} == expected
+
+
+@pytest.mark.parametrize("sampler", config.SAMPLERS)
+def test_no_number_is_a_sampler_s_and_another_record_s(sampler: str) -> None:
+    module = import_module(f"gossamer.protocol.peer.sampling.{sampler}")
+    own = {kind.number for kind in module.SAMPLER.records}
+    assert own
+    assert own.isdisjoint({kind.number for kind in records.TABLE})
 
 
 def test_kinds_are_below_those_of_users_and_none_is_named_in_the_kernel() -> None:

@@ -14,7 +14,9 @@ from gossamer.protocol.peer.settings.config import (
     SAMPLERS,
     Settings,
     baseline,
+    finger_levels_for,
     friend_links_for,
+    kindred,
     paper,
     resilient,
 )
@@ -29,6 +31,10 @@ WHOLE_NUMBERS = {
     "ring_links": (0, 16),
     "small_world_links": (0, 48),
     "friend_links": (0, 48),
+    "finger_levels": (0, 48),
+    "finger_exchanges": (1, 48),
+    "guest_links": (0, 16),
+    "key_intervals": (1, 64),
     "heartbeat_rounds": (1, 10),
     "failure_age": (1, 1 << 20),
     "failures_remembered": (0, 1024),
@@ -45,8 +51,15 @@ WHOLE_NUMBERS = {
     "hop_limit": (1, (1 << 15) - 1),
     "seed": (0, (1 << 62) - 1),
 }
-SWITCHES = ["cascade", "load_shifting", "join_lookup", "stabilise", "reroute"]
-CHOICES = {"sampler": list(SAMPLERS), "rendezvous": ["value", "attribute"]}
+SWITCHES = [
+    *("nearest_routing", "enter_on_the_way"),
+    *("cascade", "load_shifting", "join_lookup", "stabilise", "reroute"),
+]
+CHOICES = {
+    "sampler": list(SAMPLERS),
+    "rendezvous": ["value", "attribute", "key"],
+    "placement": ["drawn", "interest"],
+}
 
 
 def assert_refused(field: str, value: Any) -> None:
@@ -163,7 +176,40 @@ def test_the_resilient_preset_differs_as_documented() -> None:
     }
 
 
-@pytest.mark.parametrize("preset", [paper, baseline, resilient])
+def test_the_kindred_preset_differs_as_documented() -> None:
+    assert differences(resilient(1000), kindred(1000)) == {
+        "friend_links": 0,
+        "finger_levels": 8,
+        "placement": "interest",
+        "rendezvous": "key",
+        "nearest_routing": True,
+        "enter_on_the_way": True,
+        "load_shifting": False,
+        "replicas": 1,
+        "refresh_rounds": 4,
+        "entry_lifetime": 12,
+    }
+    assert kindred(1000, subscriptions=4).guest_links == 3
+    assert kindred(1000, subscriptions=64).guest_links == 8
+
+
+@pytest.mark.parametrize(
+    ("nodes", "ring", "levels"), [(2, 3, 1), (9, 3, 1), (100, 1, 6), (10**5, 3, 15)]
+)
+def test_fingers_reach_every_peer(nodes: int, ring: int, levels: int) -> None:
+    """The last level that may be needed is there: its reach is half the ring or more."""
+    assert finger_levels_for(nodes, ring) == levels
+    assert nodes <= 12 or ring << (levels + 1) >= nodes / 2
+
+
+def test_routing_by_key_adds_a_coordinate_to_several_attributes() -> None:
+    assert [kindred(9, attributes=a).coordinates for a in (1, 2, 15)] == [1, 3, 16]
+    assert [kindred(9, attributes=a).rows for a in (1, 2)] == [1, 8]
+    with pytest.raises(ConfigError, match="attributes is 16, expected a whole number from 1 to 15"):
+        kindred(9, attributes=16)
+
+
+@pytest.mark.parametrize("preset", [paper, baseline, resilient, kindred])
 def test_changes_override_a_preset(preset: Any) -> None:
     settings = preset(1000, friend_links=3, load_shifting=False, replicas=1)
     assert (settings.friend_links, settings.load_shifting, settings.replicas) == (3, False, 1)

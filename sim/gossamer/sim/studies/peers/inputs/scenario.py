@@ -30,7 +30,12 @@ from gossamer.sim.study.scenario_checks import (
 )
 
 PRESETS: Mapping[str, Callable[..., config.Settings]] = MappingProxyType(
-    {"paper": config.paper, "baseline": config.baseline, "resilient": config.resilient}
+    {
+        "paper": config.paper,
+        "baseline": config.baseline,
+        "resilient": config.resilient,
+        "kindred": config.kindred,
+    }
 )
 SUBSCRIPTION_KINDS = ("random", "skewed")
 KIND: Final = "peers"

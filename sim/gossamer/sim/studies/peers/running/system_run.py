@@ -12,9 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.kernel.errors import CapacityError
+from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import coarse_range
+from gossamer.protocol.peer.space.routing_key import held_boxes, points_of
 from gossamer.protocol.peer.state.state import COUNTER_NAMES, State, identifiers, make_state
 from gossamer.protocol.peer.step import publish_record, subscribe
+from gossamer.protocol.peer.topology.placement import NOWHERE, places_of, take_place
 from gossamer.sim.churn import ChurnTrace
 from gossamer.sim.studies.peers.inputs.publications import (
     PARTS,
@@ -92,7 +95,7 @@ class SystemRun:
         self.settings = system.settings_for(self.nodes, spec, scenario.events, scenario.seed)
         self.workload = Workload(spec, scenario.seed)
         self.state = make_state(self.settings, self.nodes)
-        subscribe_all(self.state, *self.workload.subscriptions(self.nodes))
+        subscribe_all(self.state, self.settings, *self.workload.subscriptions(self.nodes))
         self.population = Population(self.nodes, trace, scenario.seed)
         steady = trace is None and scenario.engine == "cycle"
         self._parts = 1 if steady else PARTS
@@ -155,7 +158,7 @@ class SystemRun:
         publisher = publisher_of(self.workload.publisher_draws(event, 1)[0], alive)
         if publisher is None:
             return
-        values = self.workload.events(event, 1)[0]
+        values = points_of(self.settings, self.workload.events(event, 1), np.array([event]))[0]
         slot = event % len(self.collector.watched)
         self.collector.watched[slot] = event
         self.collector.reached[slot] = False
@@ -301,16 +304,25 @@ class SystemRun:
 
 
 def subscribe_all(
-    s: State, boxes: npt.NDArray[np.int64], constrained: npt.NDArray[np.int64]
+    s: State, settings: Settings, boxes: npt.NDArray[np.int64], constrained: npt.NDArray[np.int64]
 ) -> None:
     """Give every row its subscriptions: int64[n, S, 2A] and int64[n, S], see `Workload`."""
+    if settings.placement == "interest":
+        places = places_of(settings, boxes, constrained, s.sampler.key)
+        for node, place in enumerate(places[:, 0].tolist()):
+            if place != NOWHERE:
+                take_place(s, node, place)
+        elsewhere = places[:, 1 : 1 + settings.guest_links]
+        s.guest_targets[:, : elsewhere.shape[1]] = elsewhere
     if s.constrained.shape[1] > 1 or s.params.profile_ranges > 1:
         for p in range(len(boxes)):
             wanted = constrained[p] >= 0
-            subscribe(s, p, boxes[p][wanted], constrained[p][wanted])
+            subscribe(s, p, *held_boxes(settings, boxes[p][wanted], constrained[p][wanted]))
         return
-    s.constrained[:] = constrained
-    s.subscriptions[:] = boxes
     wanted = constrained[:, 0] >= 0
-    low, high = boxes[wanted, 0, 0::2], boxes[wanted, 0, 1::2]
+    held, bits = held_boxes(settings, boxes[wanted, 0], constrained[wanted, 0])
+    s.constrained[wanted, 0] = bits
+    s.subscriptions[wanted, 0] = held
+    ranked = held[:, -2 * s.params.ranked_attributes :]
+    low, high = ranked[:, 0::2], ranked[:, 1::2]
     s.sampler.profile[wanted, s.params.first_range :] = coarse_range(low, high)

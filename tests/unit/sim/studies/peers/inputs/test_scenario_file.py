@@ -437,14 +437,14 @@ def test_the_reference_lists_every_field_with_its_default(heading: str, kind: ty
 
 
 def test_the_reference_lists_every_setting_with_the_values_of_the_presets() -> None:
-    rows = {cells[0]: cells for cells in reference_tables()["[[system]]"] if len(cells) == 6}
+    rows = {cells[0]: cells for cells in reference_tables()["[[system]]"] if len(cells) == 7}
     assert set(rows) == {f"`{name}`" for name in set(SETTING_TYPES) - set(SHARED_SETTINGS)}
     values = {name: attrs.asdict(preset(1000)) for name, preset in PRESETS.items()}
     for key, cells in rows.items():
         name = key.strip("`")
         paper = values["paper"][name]
         assert cells[1] == as_cell(paper)
-        for cell, preset in zip(cells[2:4], ("baseline", "resilient"), strict=True):
+        for cell, preset in zip(cells[2:5], ("baseline", "resilient", "kindred"), strict=True):
             changed = values[preset][name]
             assert cell == ("-" if changed == paper else as_cell(changed)), (name, preset)
 

@@ -1,0 +1,203 @@
+"""Fingers: long links whose reach doubles in *ranks* on the ring, kept by messages.
+
+The paper's small-world links are sought at distances of identifiers, which makes hubs where
+identifiers are uneven; here peers have their places where their interests lie, so they are. A
+finger's reach counts peers: that of level 0 is the farthest ring neighbour's farthest ring
+neighbour, that of level i + 1 is the level-i finger's level-i finger, as Chord# doubles pointers
+(Schuett et al.). With R ring links it lies R * 2^(i + 1) peers away, on either side.
+
+One exchange keeps two of them right. A peer p tells its finger q of a level, on its clockwise side,
+whom it has on the other side at that level, and is told whom q has on the clockwise side: q's next
+finger counter-clockwise is that peer, and p's next finger clockwise is this one. So who is p's
+finger clockwise has p as its finger the other way: a connection serves both its ends, and as many
+lead to a peer as it has itself, however uneven identifiers are. A level whose fingers of both sides
+would have passed each other is left empty.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gossamer.protocol.kernel.records import BODY, FROM, LENGTH, Outbox, close_record, open_record
+from gossamer.protocol.kernel.rules import inline_rule, rule
+from gossamer.protocol.peer.record_table.records import (
+    FINGER_DESCRIPTORS,
+    FINGER_LEVEL,
+    FINGER_REPLY,
+    FINGER_REQUEST,
+)
+from gossamer.protocol.peer.settings.profile import IDENTIFIER
+from gossamer.protocol.peer.space.ring import RING
+from gossamer.protocol.peer.state.links import (
+    descriptor_words,
+    handle_in,
+    is_refused,
+    put_link,
+    refresh_link,
+    settle_ring,
+    slot_of,
+    write_link,
+    write_own_descriptor,
+)
+from gossamer.protocol.peer.state.state import MALFORMED, State
+from gossamer.protocol.peer.topology.candidate_filter import AFTER, BEFORE, side_distance
+
+# The level below the first: the farthest of the ring neighbours.
+RING_LEVEL = -1
+
+
+@inline_rule
+def finger_slot(s: State, side: int, level: int) -> Any:
+    """The link slot of the finger of a level, which may be empty."""
+    return s.params.chosen_links + side * s.params.finger_levels + level
+
+
+@rule
+def reach_slot(s: State, p: int, side: int, level: int) -> int:
+    """The link slot of whom ``p`` has at a level, or -1; at the ring's the farthest of a full side.
+
+    A side with empty slots tells that there are fewer peers than a finger would reach.
+    """
+    if level > RING_LEVEL:
+        slot = finger_slot(s, side, level)
+        return slot if s.links[p, slot] >= 0 else -1
+    ring = s.params.ring_links
+    found = -1
+    farthest = -1
+    for k in range(side * ring, side * ring + ring):
+        if s.links[p, k] < 0:
+            return -1
+        away = side_distance(s, p, side, s.link_profile[p, k, IDENTIFIER])
+        if away > farthest:
+            found = k
+            farthest = away
+    return found
+
+
+@rule
+def reach(s: State, p: int, side: int, level: int) -> int:
+    """How far on the ring it is to whom ``p`` has at a level; -1 where there is nobody."""
+    k = reach_slot(s, p, side, level)
+    if k < 0:
+        return -1
+    return side_distance(s, p, side, s.link_profile[p, k, IDENTIFIER])
+
+
+@rule
+def exchange_fingers(s: State, p: int, out: Outbox) -> None:
+    """Ask whom ``p`` has at some levels for the next ones; all levels take turns."""
+    if s.params.finger_levels == 0:
+        return
+    known = 1
+    while known <= s.params.finger_levels and reach_slot(s, p, AFTER, known - 1) >= 0:
+        known += 1
+    asked = min(known, s.params.finger_exchanges)
+    for i in range(asked):
+        level = (s.round[p] * s.params.finger_exchanges + i) % known - 1
+        k = reach_slot(s, p, AFTER, level)
+        if k >= 0:
+            send_finger(s, p, FINGER_REQUEST, handle_in(s.links[p, k]), level, BEFORE, out)
+
+
+@rule
+def send_finger(s: State, p: int, kind: int, to: int, level: int, side: int, out: Outbox) -> None:
+    """Tell ``to`` whom ``p`` has on a side at a level: level, own descriptor, its if there is."""
+    size = descriptor_words(s)
+    length = FINGER_DESCRIPTORS + 2 * size
+    at = open_record(out, kind, to, s.sampler.handle[p], length)
+    if at < 0:
+        return
+    out.words[at + BODY + FINGER_LEVEL] = level + 1
+    write_own_descriptor(s, p, out.words, at + BODY + FINGER_DESCRIPTORS)
+    k = reach_slot(s, p, side, level)
+    if k >= 0 and handle_in(s.links[p, k]) != to:
+        write_link(s, p, k, out.words, at + BODY + FINGER_DESCRIPTORS + size)
+    else:
+        length -= size
+    close_record(out, at, length)
+
+
+@rule
+def finger_level(s: State, p: int, words: Any, at: int) -> int:
+    """The level that an exchange is about, or -2 where it is malformed."""
+    size = descriptor_words(s)
+    length = words[at + LENGTH] - BODY - FINGER_DESCRIPTORS
+    if length == size or length == 2 * size:
+        level = words[at + BODY + FINGER_LEVEL] - 1
+        if RING_LEVEL <= level < s.params.finger_levels:
+            return int(level)
+    s.counters[p, MALFORMED] += 1
+    return -2
+
+
+@rule
+def on_finger_request(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+    """Somebody has us as a finger clockwise: it is ours the other way, and what it has our next."""
+    level = finger_level(s, p, words, at)
+    if level < RING_LEVEL:
+        return
+    own = at + BODY + FINGER_DESCRIPTORS
+    refresh_link(s, p, words, own)
+    if level > RING_LEVEL and reach_slot(s, p, BEFORE, level) < 0:
+        set_finger(s, p, BEFORE, level, words, own)
+    send_finger(s, p, FINGER_REPLY, words[at + FROM], level, AFTER, out)
+    take_next_finger(s, p, BEFORE, level, words, at)
+
+
+@rule
+def on_finger_reply(s: State, p: int, _now: int, words: Any, at: int, _out: Outbox) -> None:
+    """A finger told us of its own: it is our next."""
+    level = finger_level(s, p, words, at)
+    if level < RING_LEVEL:
+        return
+    refresh_link(s, p, words, at + BODY + FINGER_DESCRIPTORS)
+    take_next_finger(s, p, AFTER, level, words, at)
+
+
+@rule
+def take_next_finger(s: State, p: int, side: int, level: int, words: Any, at: int) -> None:
+    """Let whom the sender told of be the finger of the next level, if it is whom we have at this.
+
+    Others tell of peers that are farther or nearer than that; where we have nobody yet they serve.
+    """
+    size = descriptor_words(s)
+    told = at + BODY + FINGER_DESCRIPTORS + size
+    if level + 1 == s.params.finger_levels or words[at + LENGTH] <= told - at:
+        return
+    k = reach_slot(s, p, side, level)
+    is_ours = k >= 0 and handle_in(s.links[p, k]) == words[at + FROM]
+    if is_ours or reach_slot(s, p, side, level + 1) < 0:
+        set_finger(s, p, side, level + 1, words, told)
+
+
+@rule
+def set_finger(s: State, p: int, side: int, level: int, words: Any, at: int) -> None:
+    """Let the owner of the descriptor at ``words[at:]`` be the finger of a level.
+
+    It has to lie farther than that of the level below, and before that of the other side.
+    Who is a neighbour already stays what it is.
+    """
+    handle = handle_in(words[at])
+    slot = finger_slot(s, side, level)
+    held = slot_of(s, p, handle)
+    if words[at] < 0 or handle == s.sampler.handle[p] or is_refused(s, p, words[at]):
+        return
+    if held == slot:
+        if words[at] <= s.links[p, slot]:
+            put_link(s, p, slot, words, at)
+        return
+    away = side_distance(s, p, side, words[at + 1 + IDENTIFIER])
+    below = reach(s, p, side, level - 1)
+    other = reach(s, p, AFTER + BEFORE - side, level - 1)
+    if below < 0 or other < 0 or away <= below or away + other >= RING:
+        s.links[p, slot] = -1
+        settle_ring(s, p)
+        return
+    if held >= 0:
+        if held < slot:
+            s.links[p, slot] = -1
+            settle_ring(s, p)
+            return
+        s.links[p, held] = -1
+    put_link(s, p, slot, words, at)
+    settle_ring(s, p)

@@ -1,0 +1,77 @@
+"""Placement by interest: a peer has its place on the ring where its subscriptions lie.
+
+Goes beyond the paper, whose identifiers are uniform draws. The peers that answer for a value are
+then those that want it, so that installing a subscription hardly leaves its neighbourhood, and an
+event that has come there is among its subscribers. Mercury (Bharambe et al., SIGCOMM 2004) places
+nodes by the values they hold; here it is by those they ask for.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from gossamer.protocol.kernel.draws import mix_many
+from gossamer.protocol.kernel.rules import rule
+from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER
+from gossamer.protocol.peer.space.ring import RING_BITS, RING_MASK
+from gossamer.protocol.peer.space.routing_key import bits_an_attribute, curve_index, low_bits
+from gossamer.protocol.peer.state.state import State
+
+Int64s = npt.NDArray[np.int64]
+
+NOWHERE: Final = -1
+# Streams of draws: which subscription decides, the low bits, and from here on where along an
+# attribute that it leaves out.
+_WHICH, _OWN, _ALONG = 0x77686963, 0x6F776E, 0x616C6F6E67
+
+
+def places_of(settings: Settings, boxes: Int64s, constrained: Int64s, keys: Int64s) -> Int64s:
+    """Where peers belong, one place after the other, and where else they have interests.
+
+    Each place is the key of the centre of a subscription, its low bits the peer's own. The first is
+    that of a random one, which stays the same while there are as many: to stand where most others
+    do would make hubs there, and leave rare interests without anybody near. Attributes that a
+    subscription leaves out have no centre: it is drawn.
+
+    Args:
+        settings: of the overlay.
+        boxes: int64[n, S, 2A], lowest and highest hashed value of every attribute.
+        constrained: int64[n, S], bits of the attributes constrained, -1 for no subscription.
+        keys: int64[n], the peers' permanent keys.
+
+    Returns:
+        int64[n, S], `NOWHERE` after the last.
+    """
+    columns, count = np.arange(boxes.shape[1]), (constrained >= 0).sum(axis=1)
+    draws = mix_many(settings.seed, keys, _WHICH) >> 31
+    first = draws * count >> 31
+    # Those that there are come first, and of these the one drawn and those after it.
+    turned = (columns - first[:, np.newaxis]) % np.maximum(count, 1)[:, np.newaxis]
+    there = np.argsort(constrained < 0, axis=1, kind="stable")
+    rank = np.argsort(there, axis=1, kind="stable")
+    order = np.where(constrained < 0, len(columns), np.take_along_axis(turned, rank, axis=1))
+    which = np.argsort(order, axis=1, kind="stable")
+    boxes = np.take_along_axis(boxes, which[:, :, np.newaxis], axis=1)
+    bits = np.take_along_axis(constrained, which, axis=1)
+    attributes = settings.attributes
+    centres = []
+    for a in range(attributes):
+        low, high = boxes[:, :, 2 * a], boxes[:, :, 2 * a + 1]
+        along = mix_many(settings.seed, keys, _ALONG + a) & RING_MASK
+        is_centred = (bits >> a & 1 == 1) | (attributes == 1)
+        centres.append(np.where(is_centred, low + (high - low) // 2, along[:, np.newaxis]))
+    shift = RING_BITS - bits_an_attribute(attributes)
+    index = curve_index([centre >> shift for centre in centres], bits_an_attribute(attributes))
+    own = mix_many(settings.seed, keys, _OWN) & ((1 << low_bits(attributes)) - 1)
+    return np.where(bits >= 0, index << low_bits(attributes) | own[:, np.newaxis], NOWHERE)
+
+
+@rule
+def take_place(s: State, p: int, place: int) -> None:
+    """Let a peer that is not on the ring yet have a place."""
+    s.sampler.profile[p, IDENTIFIER] = place
+    s.sampler.profile[p, ARC_START] = place

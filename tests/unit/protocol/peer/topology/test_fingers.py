@@ -1,0 +1,139 @@
+"""Fingers reach doubling numbers of peers, serve both their ends, and come back after failures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gossamer.protocol.peer.record_table.records import FINGER_REPLY, FINGER_REQUEST, OVERLAY_TIMER
+from gossamer.protocol.peer.settings.config import Settings, finger_levels_for
+from gossamer.protocol.peer.state.state import MALFORMED
+from support.overlays import HANDLE, Hosts, converged, descriptor, random_identifiers, record
+
+RING_LINKS = 3
+
+
+def overlay(nodes: int, seed: int = 1, **changes: Any) -> Hosts:
+    """A true ring of peers without fingers yet."""
+    settings = Settings(
+        ring_links=RING_LINKS,
+        friend_links=0,
+        finger_levels=finger_levels_for(nodes, RING_LINKS),
+        view_size=4,
+        shuffle_length=2,
+        load_shifting=False,
+        **changes,
+    )
+    hosts = Hosts(converged(settings, random_identifiers(nodes, seed), seed), settings)
+    hosts.state.links[:, 2 * RING_LINKS :] = -1
+    return hosts
+
+
+def run(hosts: Hosts, rounds: int) -> None:
+    """Let rounds of topology management pass."""
+    for _ in range(rounds):
+        hosts.cycle(timers=(OVERLAY_TIMER,))
+
+
+def fingers(hosts: Hosts, p: int, side: int) -> list[int | None]:
+    """Whom ``p`` has as fingers on a side, by level."""
+    levels = hosts.state.params.finger_levels
+    first = 2 * RING_LINKS + side * levels
+    words = hosts.state.links[p, first : first + levels].tolist()
+    return [word & HANDLE if word >= 0 else None for word in words]
+
+
+def expected_fingers(hosts: Hosts, p: int, side: int) -> list[int | None]:
+    """Those that the definition gives: R * 2^(i + 1) peers away, while the sides stay apart.
+
+    Who is as far on both sides is one clockwise.
+    """
+    order = np.argsort(hosts.identifiers()).tolist()
+    nodes, at, step = len(order), order.index(p), (1, -1)[side]
+    reaches = [RING_LINKS << (level + 1) for level in range(hosts.state.params.finger_levels)]
+    return [
+        order[(at + step * reach) % nodes]
+        if reach + reach // 2 < nodes and (side == 0 or 2 * reach != nodes)
+        else None
+        for reach in reaches
+    ]
+
+
+@pytest.mark.parametrize("nodes", [8, 9, 10, 12, 13, 18, 19, 24, 36, 37, 100])
+def test_fingers_reach_doubling_numbers_of_peers_on_either_side(nodes: int) -> None:
+    hosts = overlay(nodes)
+    run(hosts, 4 * (hosts.state.params.finger_levels + 1))
+    for p in range(nodes):
+        for side in (0, 1):
+            assert fingers(hosts, p, side) == expected_fingers(hosts, p, side), (p, side)
+
+
+def test_whoever_is_a_finger_has_the_other_as_one_and_nobody_is_linked_twice() -> None:
+    hosts = overlay(64)
+    run(hosts, 20)
+    for p in range(64):
+        for level, q in enumerate(fingers(hosts, p, 0)):
+            assert q is None or fingers(hosts, q, 1)[level] == p
+        linked = [word & HANDLE for word in hosts.state.links[p].tolist() if word >= 0]
+        assert len(linked) == len(set(linked))
+        assert p not in linked
+
+
+@pytest.mark.parametrize("nodes", [2, 3, 5, 7])
+def test_where_everybody_is_a_ring_neighbour_there_are_no_fingers(nodes: int) -> None:
+    hosts = overlay(nodes, finger_exchanges=4)
+    run(hosts, 10)
+    for p in range(nodes):
+        assert set(fingers(hosts, p, 0) + fingers(hosts, p, 1)) == {None}
+
+
+def test_fingers_lost_with_a_fifth_of_the_peers_are_replaced() -> None:
+    hosts = overlay(60, failures_remembered=32, failure_age=6)
+    run(hosts, 20)
+    order = np.argsort(hosts.identifiers())
+    gone = order[::5]
+    hosts.alive[gone] = False
+    run(hosts, 60)
+    for p in np.flatnonzero(hosts.alive).tolist():
+        for side in (0, 1):
+            found = [q for q in fingers(hosts, p, side) if q is not None]
+            assert all(hosts.alive[q] for q in found)
+            # 48 are left: 6, 12 and 24 peers away, of which the last is on both sides.
+            assert len(found) >= 2
+
+
+def test_a_round_sends_as_many_questions_as_the_settings_say() -> None:
+    for exchanges in (1, 3):
+        hosts = overlay(60, finger_exchanges=exchanges)
+        run(hosts, 40)
+        del hosts.passed[:]
+        run(hosts, 1)
+        kinds = [int(one[1]) for one in hosts.passed]
+        assert kinds.count(FINGER_REQUEST) == 60 * exchanges
+        assert kinds.count(FINGER_REPLY) == 60 * exchanges
+
+
+@pytest.mark.parametrize("kind", [FINGER_REQUEST, FINGER_REPLY])
+@pytest.mark.parametrize("body", [[], [0], [99], [-1]])
+def test_a_malformed_exchange_is_counted_and_changes_nothing(kind: int, body: list[int]) -> None:
+    hosts = overlay(20)
+    run(hosts, 10)
+    before = hosts.state.links.copy()
+    whole = body + descriptor(hosts.state, 1).tolist() if body not in ([], [0]) else body
+    assert hosts.step(0, record(kind, 0, 1, whole)) == []
+    assert hosts.state.counters[0, MALFORMED] == 1
+    assert np.array_equal(hosts.state.links, before)
+
+
+def test_whom_a_stranger_tells_of_takes_no_finger_s_place() -> None:
+    """A level that is filled changes only by what its own finger below says."""
+    hosts = overlay(40)
+    run(hosts, 20)
+    before = fingers(hosts, 0, 1)
+    linked = {word & HANDLE for word in hosts.state.links[0].tolist()}
+    stranger, other = [q for q in range(1, 40) if q not in linked][:2]
+    body = [0, *descriptor(hosts.state, stranger), *descriptor(hosts.state, other)]
+    hosts.step(0, record(FINGER_REQUEST, 0, stranger, body))
+    assert fingers(hosts, 0, 1) == before

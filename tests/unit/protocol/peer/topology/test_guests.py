@@ -1,0 +1,143 @@
+"""Guests find the host at the place of an interest, follow it, and are forgotten when they go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gossamer.protocol.peer.record_table.records import FIND_HOST, HOST_FOUND, OVERLAY_TIMER
+from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.state.state import MALFORMED
+from support.overlays import (
+    HANDLE,
+    Hosts,
+    converged,
+    random_identifiers,
+    record,
+    true_rendezvous,
+)
+
+NODES, GUESTS = 40, 2
+
+
+def overlay(**changes: Any) -> Hosts:
+    """A true ring with two ring links a side, and no guests yet."""
+    settings = Settings(
+        **{
+            "ring_links": 2,
+            "friend_links": 0,
+            "guest_links": GUESTS,
+            "view_size": 4,
+            "shuffle_length": 2,
+            "load_shifting": False,
+            "failure_age": 6,
+            **changes,
+        }
+    )
+    hosts = Hosts(converged(settings, random_identifiers(NODES, 3), 3), settings)
+    hosts.state.links[:, settings.chosen_links :] = -1
+    return hosts
+
+
+def run(hosts: Hosts, rounds: int) -> None:
+    """Let rounds of topology management pass."""
+    for _ in range(rounds):
+        hosts.cycle(timers=(OVERLAY_TIMER,))
+
+
+def hosts_of(hosts: Hosts, p: int) -> list[int]:
+    """The hosts of ``p``, by interest; -1 where it has none."""
+    first = hosts.state.params.chosen_links
+    words = hosts.state.links[p, first : first + GUESTS].tolist()
+    return [word & HANDLE if word >= 0 else -1 for word in words]
+
+
+def guests_of(hosts: Hosts, q: int) -> set[int]:
+    """The guests of ``q``."""
+    first = hosts.state.params.chosen_links + GUESTS
+    return {word & HANDLE for word in hosts.state.links[q, first:].tolist() if word >= 0}
+
+
+def far_place(hosts: Hosts, p: int) -> int:
+    """A place at which no neighbour of ``p`` is."""
+    linked = {word & HANDLE for word in hosts.state.links[p].tolist()}
+    far = next(q for q in range(NODES) if q != p and q not in linked)
+    return int(hosts.identifiers()[far])
+
+
+def test_a_guest_s_host_is_the_peer_at_the_place_it_looks_for() -> None:
+    hosts = overlay()
+    place = far_place(hosts, 0)
+    hosts.state.guest_targets[0] = [place, -1]
+    run(hosts, 3)
+    host = true_rendezvous(hosts.identifiers().tolist(), place)
+    assert hosts_of(hosts, 0) == [host, -1]
+    assert guests_of(hosts, host) == {0}
+
+
+def test_where_a_neighbour_is_at_the_place_nothing_is_kept() -> None:
+    hosts = overlay()
+    neighbour = int(hosts.state.links[0, 0]) & HANDLE
+    hosts.state.guest_targets[0] = [hosts.identifiers()[neighbour], hosts.identifiers()[0]]
+    run(hosts, 4)
+    assert hosts_of(hosts, 0) == [-1, -1]
+    assert guests_of(hosts, neighbour) == set()
+
+
+def test_a_full_host_passes_guests_on_along_the_ring() -> None:
+    hosts = overlay()
+    places = hosts.identifiers()
+    order = np.argsort(places)
+    host = int(order[20])
+    guests = [int(q) for q in order if abs(int(np.flatnonzero(order == q)[0]) - 20) > 6][:9]
+    for guest in guests:
+        hosts.state.guest_targets[guest, 0] = places[host]
+    run(hosts, 5)
+    assert len(guests_of(hosts, host)) <= 2 * GUESTS
+    served = {guest for guest in guests if hosts_of(hosts, guest)[0] >= 0}
+    linked = {
+        guest
+        for guest in guests
+        if host in {word & HANDLE for word in hosts.state.links[guest].tolist() if word >= 0}
+    }
+    assert served | linked == set(guests)
+    ahead = [int(order[20 + i]) for i in range(9)]
+    assert all(hosts_of(hosts, guest)[0] in ahead for guest in served)
+
+
+def test_a_guest_that_wants_nothing_there_any_more_is_forgotten() -> None:
+    hosts = overlay()
+    place = far_place(hosts, 0)
+    hosts.state.guest_targets[0, 0] = place
+    run(hosts, 3)
+    host = hosts_of(hosts, 0)[0]
+    hosts.state.guest_targets[0, 0] = -1
+    run(hosts, 10)
+    assert guests_of(hosts, host) == set()
+
+
+def test_a_guest_finds_another_host_when_its_host_fails() -> None:
+    hosts = overlay()
+    place = far_place(hosts, 0)
+    hosts.state.guest_targets[0, 0] = place
+    run(hosts, 3)
+    first = hosts_of(hosts, 0)[0]
+    hosts.alive[first] = False
+    run(hosts, 8)
+    alive = np.flatnonzero(hosts.alive)
+    now = int(alive[true_rendezvous(hosts.identifiers()[alive].tolist(), place)])
+    linked = {word & HANDLE for word in hosts.state.links[0].tolist() if word >= 0}
+    assert now in linked
+    assert first not in linked
+
+
+@pytest.mark.parametrize("kind", [FIND_HOST, HOST_FOUND])
+@pytest.mark.parametrize("body", [[], [0], [0] * 3])
+def test_a_malformed_search_is_counted_and_changes_nothing(kind: int, body: list[int]) -> None:
+    hosts = overlay()
+    before = hosts.state.links.copy()
+    assert hosts.step(0, record(kind, 0, 1, body)) == []
+    assert hosts.state.counters[0, MALFORMED] == 1
+    assert np.array_equal(hosts.state.links, before)

@@ -1,0 +1,70 @@
+"""Places by interest."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gossamer.protocol.peer.settings.config import kindred
+from gossamer.protocol.peer.space.ring import RING_MASK
+from gossamer.protocol.peer.space.routing_key import bits_an_attribute, curve_index, low_bits
+from gossamer.protocol.peer.topology.placement import NOWHERE, places_of
+
+KEYS = np.arange(1000, dtype=np.int64) * 7919
+
+
+def cell_of(box: list[int], attributes: int) -> int:
+    """The index of the curve at the centre of a box."""
+    bits = bits_an_attribute(attributes)
+    ends = zip(box[0::2], box[1::2], strict=True)
+    centre = [(low + (high - low) // 2) >> (62 - bits) for low, high in ends]
+    return int(curve_index(centre, bits))
+
+
+@given(data=st.data(), attributes=st.integers(1, 3), count=st.integers(0, 4))
+def test_a_peer_has_a_place_for_each_subscription_and_none_besides(
+    data: st.DataObject, attributes: int, count: int
+) -> None:
+    settings = kindred(100, attributes=attributes, subscriptions=4)
+    ends = st.integers(0, RING_MASK)
+    boxes = np.zeros((1, 4, 2 * attributes), np.int64)
+    there = data.draw(st.permutations(range(4)))[:count]
+    constrained = np.full((1, 4), -1, np.int64)
+    for row in there:
+        box = [end for _ in range(attributes) for end in sorted((data.draw(ends), data.draw(ends)))]
+        boxes[0, row] = box
+        constrained[0, row] = (1 << attributes) - 1
+    places = places_of(settings, boxes, constrained, KEYS[:1])[0].tolist()
+    assert places[count:] == [NOWHERE] * (4 - count)
+    found = sorted(place >> low_bits(attributes) for place in places[:count])
+    assert found == sorted(cell_of(boxes[0, row].tolist(), attributes) for row in there)
+
+
+def test_of_several_subscriptions_each_decides_for_its_share_of_peers() -> None:
+    settings = kindred(1000, subscriptions=3)
+    box = np.array([[1 << 50, 1 << 51], [1 << 55, 1 << 56], [1 << 60, 1 << 61]])
+    boxes = np.repeat(box[np.newaxis], 1000, axis=0)
+    places = places_of(settings, boxes, np.ones((1000, 3), np.int64), KEYS)
+    first = places[:, 0] >> low_bits(1)
+    _, counts = np.unique(first, return_counts=True)
+    assert len(counts) == 3
+    assert counts.min() > 250
+
+
+def test_peers_of_one_interest_have_places_of_their_own() -> None:
+    settings = kindred(1000)
+    boxes = np.repeat(np.array([[[1 << 50, 1 << 51]]]), 1000, axis=0)
+    places = places_of(settings, boxes, np.ones((1000, 1), np.int64), KEYS)[:, 0]
+    assert len(np.unique(places)) == 1000
+    assert len(np.unique(places >> low_bits(1))) == 1
+
+
+def test_along_an_attribute_that_is_left_out_places_are_drawn() -> None:
+    settings = kindred(1000, attributes=2)
+    box = np.array([[1 << 60, 1 << 60, 0, RING_MASK]])
+    boxes = np.repeat(box[np.newaxis], 1000, axis=0)
+    drawn = places_of(settings, boxes, np.ones((1000, 1), np.int64), KEYS)[:, 0]
+    assert len(np.unique(drawn >> low_bits(2))) > 900
+    centred = places_of(settings, boxes, np.full((1000, 1), 3), KEYS)[:, 0]
+    assert len(np.unique(centred >> low_bits(2))) == 1
