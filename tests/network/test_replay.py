@@ -7,6 +7,7 @@ import json
 import os
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -39,8 +40,13 @@ def shell(tmp_path: Path) -> Shell:
 
 def workers(of: int) -> list[psutil.Process]:
     """The processes of peers that a process has started."""
-    children = psutil.Process(of).children(recursive=True)
-    return [child for child in children if "gossamer.replay.worker" in child.cmdline()]
+    found = []
+    for child in psutil.Process(of).children(recursive=True):
+        # Others end meanwhile, or wait for their parent to look.
+        with suppress(psutil.NoSuchProcess):
+            if "gossamer.replay.worker" in child.cmdline():
+                found.append(child)
+    return found
 
 
 def wait_for_end(processes: list[psutil.Process]) -> None:

@@ -324,7 +324,7 @@ def test_an_overlay_grows_by_joins_through_one_contact() -> None:
 
 def active_keys(peer: Peer) -> set[int]:
     """The permanent keys of a peer's neighbours."""
-    core, book = peer._core, peer._runtime._book
+    core, book = peer._core, peer._runtime._address_book
     words = core.state.sampler.views[SELF].tolist()
     return {book.key_of(word & 0xFFFFFFFF) for word in words if word >= ACTIVE}
 

@@ -113,8 +113,10 @@ def _command(number: int, name: str, meaning: str, *fields: Field) -> int:
     return TABLE.declare(Sort.COMMAND, number, name, meaning, fields)
 
 
-def _message(number: int, name: str, meaning: str, *fields: Field) -> int:
-    return TABLE.declare(Sort.MESSAGE, number, name, meaning, fields)
+def _message(
+    number: int, name: str, meaning: str, *fields: Field, only_with: str | None = None
+) -> int:
+    return TABLE.declare(Sort.MESSAGE, number, name, meaning, fields, only_with)
 
 
 def _effect(number: int, name: str, meaning: str, *fields: Field) -> int:
@@ -158,11 +160,25 @@ REPLAY_OFFER = _message(32, "REPLAY_OFFER", "Events that a new box would have be
 REPLAY_WANTED = _message(33, "REPLAY_WANTED", "Those of them that were not seen.", _copies)
 # From 34 to 41 are HyParView's.
 FINGER_REQUEST = _message(
-    42, "FINGER_REQUEST", "Whom the sender has at a level before it, to a finger.", *_finger
+    42,
+    "FINGER_REQUEST",
+    "Whom the sender has at a level before it, to a finger.",
+    *_finger,
+    only_with="finger_levels",
 )
-FINGER_REPLY = _message(43, "FINGER_REPLY", "Whom the finger has at that level after it.", *_finger)
-FIND_HOST = _message(44, "FIND_HOST", "A search for a host of the sender's.", *_find_host)
-HOST_FOUND = _message(45, "HOST_FOUND", "The sender is a host now.", *_host_found)
+FINGER_REPLY = _message(
+    43,
+    "FINGER_REPLY",
+    "Whom the finger has at that level after it.",
+    *_finger,
+    only_with="finger_levels",
+)
+FIND_HOST = _message(
+    44, "FIND_HOST", "A search for a host of the sender's.", *_find_host, only_with="guest_links"
+)
+HOST_FOUND = _message(
+    45, "HOST_FOUND", "The sender is a host now.", *_host_found, only_with="guest_links"
+)
 
 DELIVER = _effect(
     48,

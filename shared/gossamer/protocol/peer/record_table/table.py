@@ -31,6 +31,8 @@ class Kind:
         sort: who writes it.
         meaning: what it says, in a sentence.
         fields: what its body is made of.
+        only_with: the setting without which there are no such records: they are refused where it is
+            0. None for kinds that there are always.
     """
 
     number: int
@@ -38,6 +40,7 @@ class Kind:
     sort: Sort
     meaning: str
     fields: tuple[Field, ...]
+    only_with: str | None = None
 
 
 class Table:
@@ -47,7 +50,13 @@ class Table:
         self._kinds: dict[int, Kind] = {}
 
     def declare(
-        self, sort: Sort, number: int, name: str, meaning: str, fields: tuple[Field, ...] = ()
+        self,
+        sort: Sort,
+        number: int,
+        name: str,
+        meaning: str,
+        fields: tuple[Field, ...] = (),
+        only_with: str | None = None,
     ) -> int:
         """Add a kind, and return its number.
 
@@ -57,7 +66,7 @@ class Table:
         taken = {name, number} & {mark for kind in self for mark in (kind.name, kind.number)}
         if taken:
             raise ValueError(f"{taken.pop()} is declared twice, expected once")
-        self._kinds[number] = Kind(number, name, sort, meaning, fields)
+        self._kinds[number] = Kind(number, name, sort, meaning, fields, only_with)
         return number
 
     def __iter__(self) -> Iterator[Kind]:
@@ -67,8 +76,13 @@ class Table:
         return self._kinds[number]
 
     def layouts(self, settings: Settings, sort: Sort = Sort.MESSAGE) -> dict[int, Layout]:
-        """The bodies of all kinds of a sort under these settings."""
-        return {kind.number: parts_of(kind.fields, settings) for kind in self if kind.sort is sort}
+        """The bodies of all kinds of a sort that there are under these settings."""
+        return {
+            kind.number: parts_of(kind.fields, settings)
+            for kind in self
+            if kind.sort is sort
+            and (kind.only_with is None or getattr(settings, kind.only_with) > 0)
+        }
 
 
 def offset(fields: tuple[Field, ...], name: str) -> int:

@@ -107,8 +107,6 @@ def on_find_host(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) 
     if words[at + LENGTH] != BODY + size or words[body + SEARCH_HOPS] < 0:
         s.counters[p, MALFORMED] += 1
         return
-    if s.params.guest_links == 0:
-        return
     guest = handle_in(words[body + SEARCH_DESCRIPTOR])
     if guest == s.sampler.handle[p] or words[body + SEARCH_HOPS] >= s.params.hop_limit:
         return

@@ -44,6 +44,16 @@ def test_numbers_stay_as_they_are() -> None:
     assert {kind.name: kind.number for kind in records.TABLE} == expected
 
 
+def test_records_are_refused_where_nothing_sends_them() -> None:
+    kinds = {records.FINGER_REQUEST, records.FINGER_REPLY, records.FIND_HOST, records.HOST_FOUND}
+    assert Codec(config.resilient(100)).kinds.isdisjoint(kinds)
+    assert Codec(config.kindred(100)).kinds & kinds == {
+        records.FINGER_REQUEST,
+        records.FINGER_REPLY,
+    }
+    assert kinds <= Codec(config.kindred(100, subscriptions=2)).kinds
+
+
 @pytest.mark.parametrize("sampler", config.SAMPLERS)
 def test_no_number_is_a_sampler_s_and_another_record_s(sampler: str) -> None:
     module = import_module(f"gossamer.protocol.peer.sampling.{sampler}")
