@@ -268,7 +268,7 @@ def measure_start(folder: Path) -> list[Measure]:
     """
     folder.mkdir()
     with kept_bytecode(folder / "compiled"):
-        shell = Shell(folder)
+        shell = Shell(folder, forks=False)
     shell.ok("node", "init", "one")
     _, *starts = [_start_once(shell) for _ in range(1 + STARTS)]
     seconds, used, resident, unshared = (

@@ -63,7 +63,7 @@ async def publish(count: int, client: LocalClient) -> None:
 
 async def measure(folder: Path, count: int, settings: dict[str, str]) -> tuple[float, float]:
     """Seconds, and seconds of processor time, that publications to 15 subscribers take."""
-    async with scot_processes(Shell(folder), **settings) as scot:
+    async with scot_processes(Shell(folder, forks=False), **settings) as scot:
         async with trio.open_nursery() as nursery:
             for at in SCOT.brokers:
                 await nursery.start(partial(listen, scot, at, count))

@@ -256,7 +256,16 @@ def test_the_handles_that_a_row_remembers_are_found_in_every_array_that_holds_so
 
 def test_no_array_of_a_row_holds_handles_that_nobody_knows_of() -> None:
     """An array that is added to the state has to be named here, and if need be in the codec."""
-    with_handles = {"links", "failed", "owner", "installed_at", "views", "handle", "recall"}
+    with_handles = {
+        "links",
+        "failed",
+        "asked",
+        "owner",
+        "installed_at",
+        "views",
+        "handle",
+        "recall",
+    }
     without = {
         *("params", "sampler", "round", "link_profile", "successor", "predecessor", "offsets"),
         *(

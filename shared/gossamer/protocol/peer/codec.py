@@ -192,7 +192,10 @@ class _Finder:
 def held_handles(s: State, p: int) -> set[int]:
     """Every handle of others that row ``p`` remembers, so that it must keep its meaning."""
     count = int(s.table_count[p])
-    packed = (s.sampler.views[p], s.links[p], s.failed[p], s.owner[p, :count], s.installed_at[p])
+    packed = (
+        *(s.sampler.views[p], s.links[p], s.failed[p], s.asked[p]),
+        *(s.owner[p, :count], s.installed_at[p]),
+    )
     held = {int(word) & HANDLE_MASK for words in packed for word in words if word >= 0}
     asked = int(s.recall[p, ANSWERER])
     return held if asked < 0 else held | {asked}

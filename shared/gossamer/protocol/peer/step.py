@@ -104,7 +104,7 @@ from gossamer.protocol.peer.settings.profile import (
     NOTHING,
     range_word,
 )
-from gossamer.protocol.peer.state.links import handle_in, settle_ring
+from gossamer.protocol.peer.state.links import handle_in, note_heard, settle_ring
 from gossamer.protocol.peer.state.state import NEXT_SINCE, SINCE, SUBSCRIPTION, State, profile_words
 from gossamer.protocol.peer.topology.fingers import (
     exchange_fingers,
@@ -229,6 +229,8 @@ def take_and_settle(s: State, p: int, now: int, words: Any, at: int, out: Outbox
     predecessor = predecessor_handle(s, p)
     arc_start = arc_begins(s, p)
     kind = words[at + KIND]
+    if words[at + FROM] != s.sampler.handle[p]:
+        note_heard(s, p, words[at + FROM])
     if not take_about_peers(kind, s, p, now, words, at, out) and kind >= UNREACHABLE:
         on_unreachable(s, p, now, words, at, out)
     if s.params.stabilise == 1:

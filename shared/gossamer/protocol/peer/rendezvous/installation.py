@@ -64,6 +64,7 @@ from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.state.links import (
     age_in,
     descriptor_words,
+    note_asked,
     refresh_link,
     write_link,
     write_own_descriptor,
@@ -134,6 +135,8 @@ def install_everything(s: State, p: int, out: Outbox) -> None:
         answer = needs_answer(s, p, k)
         if s.work.counts[i] > 0 or answer:
             send_boxes(s, p, INSTALL, to, i * s.params.boxes, s.work.counts[i], answer, out)
+        if answer:
+            note_asked(s, p, k)
     clear_abandoned(s, p, arcs, out)
     for i in range(s.installed_at.shape[1]):
         installed = i < arcs and s.work.counts[i] > 0
@@ -157,6 +160,7 @@ def ask_the_silent(s: State, p: int, out: Outbox) -> None:
         patience = s.params.refresh_rounds if on_ring else s.params.heartbeat_rounds
         if s.links[p, k] >= 0 and age_in(s.links[p, k]) >= patience:
             send_boxes(s, p, INSTALL_NEWS, handle_of_slot(s, p, k), 0, 0, 1, out)
+            note_asked(s, p, k)
 
 
 @rule

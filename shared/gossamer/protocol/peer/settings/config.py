@@ -64,6 +64,8 @@ class Settings:
         heartbeat_rounds: rounds after which a neighbour that is not on the ring, and was not heard
             of, is asked for its profile; the paper's nodes tell it in every round (Sec. IV-C).
         failure_age: rounds without news of a neighbour after which it counts as failed; a guess.
+        suspect_rounds: rounds after which a neighbour that has not answered a question counts as
+            failed; 0 never, as in the paper, where its silence is noticed by age alone.
         failures_remembered: failed peers whose old descriptors are refused; a guess.
         rendezvous: "value" maps every value to its own rendezvous node (Vinifera), "attribute"
             all values of an attribute to one (the baseline: Ferry, eFerry, CAPS), "key" every event
@@ -112,6 +114,7 @@ class Settings:
     enter_on_the_way: bool = False
     heartbeat_rounds: int = 1
     failure_age: int = 10
+    suspect_rounds: int = 0
     failures_remembered: int = 8
     rendezvous: str = "value"
     key_intervals: int = 8
@@ -148,6 +151,7 @@ class Settings:
             "guest_links": (0, 16),
             "key_intervals": (1, 64),
             "failure_age": (1, 1 << 20),
+            "suspect_rounds": (0, 1 << 20),
             "failures_remembered": (0, 1024),
             "routing_table_entries": (8, 1 << 20),
             "entry_lifetime": (1, 1 << 20),
@@ -257,6 +261,7 @@ class Settings:
             enter_on_the_way=int(self.enter_on_the_way),
             heartbeat_rounds=self.heartbeat_rounds,
             failure_age=self.failure_age,
+            suspect_rounds=self.suspect_rounds,
             by_value=int(self.rendezvous != "attribute"),
             boxes=self.boxes_per_neighbour,
             refresh_rounds=self.refresh_rounds,
@@ -302,6 +307,7 @@ class Parameters(NamedTuple):
     enter_on_the_way: int
     heartbeat_rounds: int
     failure_age: int
+    suspect_rounds: int
     by_value: int
     boxes: int
     refresh_rounds: int
@@ -396,7 +402,8 @@ def kindred(nodes: int, **changes: Any) -> Settings:
     Differs from `resilient` in that peers have their places where their subscriptions lie; in
     fingers by rank in place of friends; in routing both ways round the ring, to the nearest
     neighbour; in events that are delivered on their way; in one successor that disseminates beside
-    the rendezvous node; in repeating installations every fourth round only; and in having no load
+    the rendezvous node; in suspecting neighbours that have not answered for a round; in repeating
+    installations every fourth round only; and in having no load
     shifting.
     """
     standard = {
@@ -409,6 +416,7 @@ def kindred(nodes: int, **changes: Any) -> Settings:
         "enter_on_the_way": True,
         "load_shifting": False,
         "replicas": 1,
+        "suspect_rounds": 1,
         "refresh_rounds": 4,
         "entry_lifetime": 12,
     }

@@ -225,11 +225,63 @@ def remember_failure(s: State, p: int, handle: int) -> None:
 
 
 @rule
+def note_asked(s: State, p: int, k: int) -> None:
+    """The neighbour in slot ``k`` is asked something, and is to answer."""
+    if s.params.suspect_rounds > 0:
+        handle = handle_in(s.links[p, k])
+        if s.asked[p, k] < 0 or handle_in(s.asked[p, k]) != handle:
+            s.asked[p, k] = s.round[p] << AGE_SHIFT | handle
+
+
+@rule
+def note_heard(s: State, p: int, handle: int) -> None:
+    """A peer has sent something: it lives."""
+    if s.params.suspect_rounds > 0:
+        k = slot_of(s, p, handle)
+        if k >= 0:
+            s.asked[p, k] = -1
+
+
+@rule
+def drop_suspects(s: State, p: int) -> None:
+    """Let neighbours that have not answered for too long count as failed.
+
+    Who hears from hardly anybody is rather cut off itself, and suspects nobody: local health, as
+    Lifeguard has it (Dadgar et al., 2018).
+    """
+    if s.params.suspect_rounds == 0:
+        return
+    suspects = 0
+    others = 0
+    for k in range(s.links.shape[1]):
+        if s.links[p, k] >= 0:
+            suspects += is_suspect(s, p, k)
+            others += not is_suspect(s, p, k)
+    if suspects == 0 or suspects > others:
+        return
+    for k in range(s.links.shape[1]):
+        if s.links[p, k] >= 0 and is_suspect(s, p, k):
+            remember_failure(s, p, handle_in(s.links[p, k]))
+            s.links[p, k] = -1
+    settle_ring(s, p)
+
+
+@inline_rule
+def is_suspect(s: State, p: int, k: int) -> Any:
+    """Whether the neighbour in slot ``k`` has not answered for too long."""
+    word = s.asked[p, k]
+    is_late = (word >> AGE_SHIFT) + s.params.suspect_rounds <= s.round[p]
+    return (word >= 0) & (handle_in(word) == handle_in(s.links[p, k])) & is_late
+
+
+@rule
 def age_links(s: State, p: int) -> None:
     """Let a round pass for every link, and drop those without news for too long (Sec. IV-C).
 
-    They count as failed: others, who have not waited as long, would bring them back for ever.
+    They count as failed: others, who have not waited as long, would bring them back for ever. So do
+    those that have not answered for `suspect_rounds`.
     """
+    drop_suspects(s, p)
     oldest = 0
     for k in range(s.links.shape[1]):
         word = s.links[index(p), index(k)]

@@ -154,6 +154,8 @@ class State(Struct):
         clockwise_order: int64[n, K / 8], the link slots, a byte each, in the order in which they
             were last found on the ring.
         offsets: int64[n, K_sw], clockwise distances at which small-world links are sought.
+        asked: int64[n, K], of every neighbour the first question that it has not answered, as round
+            << 32 | handle, -1 none; int64[n, 0] where nobody is suspected.
         guest_targets: int64[n, G], places at which a host is sought, -1 after the last.
         guest_rounds: int64[n, 2G], when each guest last came.
         failed: int64[n, F], round << 32 | handle of peers found dead, -1 where none.
@@ -192,6 +194,7 @@ class State(Struct):
     predecessor: Int64s
     clockwise_order: Int64s
     offsets: Int64s
+    asked: Int64s
     guest_targets: Int64s
     guest_rounds: Int64s
     failed: Int64s
@@ -308,6 +311,7 @@ def make_state(
             "delivered_next": (),
             "clockwise_order": (order_words(settings),),
             "offsets": (settings.small_world_links,),
+            "asked": (settings.links if settings.suspect_rounds else 0,),
             "guest_targets": (settings.guest_links,),
             "guest_rounds": (2 * settings.guest_links,),
             "held_next": (),
@@ -334,7 +338,7 @@ def make_state(
     columns["clockwise_order"][:] = np.arange(8 * order_words(settings), dtype=np.uint8).view(
         np.int64
     )
-    for name in ("links", "successor", "predecessor", "offsets", "guest_targets"):
+    for name in ("links", "successor", "predecessor", "offsets", "asked", "guest_targets"):
         columns[name][:] = -1
     return State(
         rows,

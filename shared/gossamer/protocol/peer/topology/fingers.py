@@ -32,6 +32,7 @@ from gossamer.protocol.peer.state.links import (
     descriptor_words,
     handle_in,
     is_refused,
+    note_asked,
     put_link,
     refresh_link,
     settle_ring,
@@ -97,6 +98,7 @@ def exchange_fingers(s: State, p: int, out: Outbox) -> None:
         k = reach_slot(s, p, AFTER, level)
         if k >= 0:
             send_finger(s, p, FINGER_REQUEST, handle_in(s.links[p, k]), level, BEFORE, out)
+            note_asked(s, p, k)
 
 
 @rule

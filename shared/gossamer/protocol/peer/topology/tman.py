@@ -25,6 +25,8 @@ from gossamer.protocol.peer.state.links import (
     age_links,
     descriptor_words,
     handle_in,
+    note_asked,
+    slot_of,
     write_link,
     write_own_descriptor,
 )
@@ -161,6 +163,7 @@ def on_overlay_timer(s: State, p: int, now: int, _words: Any, _at: int, out: Out
         partner = select_neighbour(s, p)
     if partner >= 0:
         send_links(s, p, TMAN_REQUEST, partner, out)
+        note_asked(s, p, slot_of(s, p, partner))
 
 
 @rule

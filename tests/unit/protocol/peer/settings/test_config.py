@@ -37,6 +37,7 @@ WHOLE_NUMBERS = {
     "key_intervals": (1, 64),
     "heartbeat_rounds": (1, 10),
     "failure_age": (1, 1 << 20),
+    "suspect_rounds": (0, 1 << 20),
     "failures_remembered": (0, 1024),
     "boxes_per_neighbour": (2, 1 << 16),
     "routing_table_entries": (8, 1 << 20),
@@ -186,6 +187,7 @@ def test_the_kindred_preset_differs_as_documented() -> None:
         "enter_on_the_way": True,
         "load_shifting": False,
         "replicas": 1,
+        "suspect_rounds": 1,
         "refresh_rounds": 4,
         "entry_lifetime": 12,
     }
