@@ -3,8 +3,9 @@
 Nothing here loads the compiler. Import from the modules:
 
 - `schema`: attributes with their domains (Vinifera, Sec. IV-A).
-- `subscription`: conjunctions of equalities and ranges, matched exactly.
-- `language`: the text form of subscriptions.
+- `evolution`: versions of a schema that changes; `payload`: what nothing is matched by.
+- `expressions`: what applications of peers subscribe by, and its text.
+- `subscription`: conjunctions of equalities and ranges, matched exactly; `language`: their text.
 - `filters`: what brokers match by, with more operators and without a schema; relations, PADRES'
   text, composite subscriptions. `matching`: an index over many filters, compiled if asked for.
 - `values`: the kinds of values and their exact order; `errors`: what is refused and why.

@@ -6,8 +6,9 @@ the whole identifier ring. Impossible domains raise `ConfigError`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from fractions import Fraction
 from typing import ClassVar, Final
 
 from attrs import field, frozen
@@ -27,6 +28,7 @@ from gossamer.protocol.content.values import (
 from gossamer.protocol.kernel.errors import ConfigError
 
 MAX_ENUMERATION: Final = 1 << 16
+MAX_DECIMAL_DIGITS: Final = 15
 _VALUES_NAMED_IN_MESSAGES: Final = 5
 
 
@@ -165,14 +167,14 @@ class StringAttribute:
     def check(self, value: object) -> str:
         """The value in canonical form; `WrongValueError` unless it belongs to the domain."""
         exact = canonical(value)
-        if (
-            not isinstance(exact, str)
-            or not self._is_spelt(exact)
-            or exact < self.minimum
-            or (self.maximum is not None and exact > self.maximum)
-        ):
+        if not isinstance(exact, str) or not self.has(exact):
             raise WrongValueError(self.name, described(value), self.expected)
         return exact
+
+    def has(self, text: str) -> bool:
+        """Whether a text in canonical form belongs to the domain."""
+        inside = self.minimum <= text and (self.maximum is None or text <= self.maximum)
+        return inside and self._is_spelt(text)
 
 
 @frozen
@@ -247,6 +249,11 @@ class EnumerationAttribute:
         more = len(self.values) - _VALUES_NAMED_IN_MESSAGES
         return f"one of the enumeration {named}" + (f" or {more} more" if more > 0 else "")
 
+    @property
+    def ranks(self) -> Mapping[str, int]:
+        """The place in the list, from 0, of every value."""
+        return self._rank
+
     def check(self, value: object) -> str:
         """The value in canonical form; `WrongValueError` unless it belongs to the domain."""
         self.rank(value)
@@ -260,20 +267,108 @@ class EnumerationAttribute:
         return rank
 
 
+@frozen
+class BooleanAttribute:
+    """False and true, in this order."""
+
+    type_name: ClassVar[str] = "boolean"
+    kind: ClassVar[Kind] = Kind.BOOLEAN
+    minimum: ClassVar[bool] = False
+    maximum: ClassVar[bool] = True
+    expected: ClassVar[str] = "true or false"
+
+    name: str
+
+    def check(self, value: object) -> bool:
+        """The value; `WrongValueError` unless it is a boolean."""
+        if not isinstance(value, bool):
+            raise WrongValueError(self.name, described(value), self.expected)
+        return value
+
+
+@frozen
+class DecimalAttribute:
+    """Decimal numbers of at most `places` digits after the point, from `minimum` to `maximum`.
+
+    A number of at most 15 digits is told from all others by the 64-bit float nearest to it, so
+    that float is its canonical form, and is read and written as the decimal that it stands for.
+    """
+
+    type_name: ClassVar[str] = "decimal"
+    kind: ClassVar[Kind] = Kind.NUMBER
+
+    name: str
+    minimum: Number
+    maximum: Number
+    places: int
+
+    def __attrs_post_init__(self) -> None:
+        if type(self.places) is not int or not 0 <= self.places <= MAX_DECIMAL_DIGITS:
+            raise _refuse(self.name, "places", self.places, f"0 to {MAX_DECIMAL_DIGITS}")
+        for part in ("minimum", "maximum"):
+            value = self._nearest(getattr(self, part))
+            if value is None:
+                expected = f"a number of at most {MAX_DECIMAL_DIGITS} digits, {self._spelling}"
+                raise _refuse(self.name, part, getattr(self, part), expected)
+            object.__setattr__(self, part, value)
+        if self.maximum <= self.minimum:
+            raise _refuse(self.name, "maximum", self.maximum, f"more than {self.minimum}")
+
+    @property
+    def _spelling(self) -> str:
+        return f"{self.places} after the point at most"
+
+    @property
+    def expected(self) -> str:
+        """The domain in words."""
+        return f"a decimal from {self.minimum} to {self.maximum} with {self._spelling}"
+
+    def check(self, value: object) -> Number:
+        """The value in canonical form; `WrongValueError` unless it belongs to the domain."""
+        exact = self._nearest(value)
+        if exact is None or not self.minimum <= exact <= self.maximum:
+            raise WrongValueError(self.name, described(value), self.expected)
+        return exact
+
+    def _nearest(self, value: object) -> Number | None:
+        """The canonical form of a decimal with so few digits, None for anything else."""
+        exact = _number(value)
+        if exact is None:
+            return None
+        # A float stands for the shortest decimal that is nearest to it.
+        decimal = Fraction(repr(exact)) if isinstance(exact, float) else Fraction(exact)
+        scaled = decimal * 10**self.places
+        if scaled.denominator != 1 or abs(scaled) >= 10**MAX_DECIMAL_DIGITS:
+            return None
+        return _number(float(decimal))
+
+
 Attribute = (
-    IntegerAttribute | FloatAttribute | StringAttribute | DateAttribute | EnumerationAttribute
+    IntegerAttribute
+    | FloatAttribute
+    | DecimalAttribute
+    | BooleanAttribute
+    | StringAttribute
+    | DateAttribute
+    | EnumerationAttribute
 )
+"""Of any type."""
+NUMERIC: Final = (IntegerAttribute, FloatAttribute, DecimalAttribute)
 
 
 def check_constant(attribute: Attribute, value: object) -> Value:
     """The canonical form of a value to compare the attribute with, inside its domain or not.
 
-    Raises `WrongValueError` unless its type is the attribute's; an enumeration compares with its
-    own values only.
+    Decimals compare as the floats that stand for them. Raises `WrongValueError` unless its type is
+    the attribute's; an enumeration compares with its own values only.
     """
     if isinstance(attribute, EnumerationAttribute):
         return attribute.check(value)
+    if isinstance(attribute, BooleanAttribute):
+        return attribute.check(value)
     constant = _date(value) if isinstance(attribute, DateAttribute) else canonical(value)
+    if isinstance(attribute, DecimalAttribute) and isinstance(constant, Fraction):
+        constant = canonical(float(constant))
     if constant is None or kind_of(constant) is not attribute.kind:
         raise WrongValueError(attribute.name, described(value), f"a {attribute.kind.value}")
     return constant

@@ -14,21 +14,26 @@ from attrs import field, frozen
 
 from gossamer.protocol.content.attributes import (
     Attribute,
+    BooleanAttribute,
     DateAttribute,
+    DecimalAttribute,
     EnumerationAttribute,
     FloatAttribute,
     IntegerAttribute,
     StringAttribute,
 )
-from gossamer.protocol.content.errors import UnknownAttributeError, WrongValueError
+from gossamer.protocol.content.errors import ContentError, UnknownAttributeError
 from gossamer.protocol.content.values import Value
 from gossamer.protocol.kernel.errors import ConfigError
 
 __all__ = [
     "MAX_ATTRIBUTES",
+    "MAX_KNOWN_ATTRIBUTES",
     "RESERVED_NAMES",
     "Attribute",
+    "BooleanAttribute",
     "DateAttribute",
+    "DecimalAttribute",
     "EnumerationAttribute",
     "FloatAttribute",
     "IntegerAttribute",
@@ -37,12 +42,17 @@ __all__ = [
 ]
 
 MAX_ATTRIBUTES: Final = 16
+"""Of the events that an overlay routes by, and of a cluster when it is made."""
+MAX_KNOWN_ATTRIBUTES: Final = 31
+"""The same with those that were added later: 256 events of so many are a frame of clients."""
 RESERVED_NAMES: Final = frozenset({"and", "in", "startswith"})
 _NAME_PATTERN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 _DOMAIN_FIELDS: Final[dict[str, tuple[type[Attribute], frozenset[str], frozenset[str]]]] = {
     # type name: class, required fields, optional fields
     "integer": (IntegerAttribute, frozenset({"minimum", "maximum"}), frozenset()),
+    "decimal": (DecimalAttribute, frozenset({"minimum", "maximum", "places"}), frozenset()),
+    "boolean": (BooleanAttribute, frozenset(), frozenset()),
     "float": (FloatAttribute, frozenset({"minimum", "maximum"}), frozenset()),
     "string": (StringAttribute, frozenset(), frozenset({"alphabet", "minimum", "maximum"})),
     "date": (DateAttribute, frozenset({"minimum", "maximum"}), frozenset()),
@@ -56,7 +66,7 @@ def _as_tuple(attributes: Iterable[Attribute]) -> tuple[Attribute, ...]:
 
 @frozen
 class Schema:
-    """An ordered collection of 1 to 16 attributes with different names.
+    """An ordered collection of 1 to 31 attributes with different names.
 
     Raises `ConfigError` on impossible names, numbers of attributes or domains.
     """
@@ -65,9 +75,7 @@ class Schema:
     _index: dict[str, int] = field(init=False, repr=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
-        if not 1 <= len(self.attributes) <= MAX_ATTRIBUTES:
-            expected = f"1 to {MAX_ATTRIBUTES} attributes"
-            raise ConfigError("schema", f"{len(self.attributes)} attributes", expected)
+        _check_number(len(self.attributes), MAX_KNOWN_ATTRIBUTES)
         for name in self.names:
             if not isinstance(name, str) or _NAME_PATTERN.fullmatch(name) is None:
                 raise ConfigError("schema", name, "a name of at most 64 letters, digits and _")
@@ -78,12 +86,15 @@ class Schema:
         object.__setattr__(self, "_index", {name: i for i, name in enumerate(self.names)})
 
     @classmethod
-    def from_mapping(cls, mapping: Mapping[str, Mapping[str, object]]) -> Schema:
+    def from_mapping(
+        cls, mapping: Mapping[str, Mapping[str, object]], most: int = MAX_ATTRIBUTES
+    ) -> Schema:
         """The schema that plain tables describe, as a TOML file holds them.
 
-        Each key is a name, each value a table with `type` and the fields of that type's domain.
-        Raises `ConfigError` naming the field at fault.
+        Each key is a name, each value a table with `type` and the fields of that type's domain;
+        there are at most so many. Raises `ConfigError` naming the field at fault.
         """
+        _check_number(len(mapping), most)
         return cls(tuple(_attribute_from(name, table) for name, table in mapping.items()))
 
     def to_mapping(self) -> dict[str, dict[str, object]]:
@@ -116,18 +127,20 @@ class Schema:
     def check_event(self, values: Mapping[str, object]) -> dict[str, Value]:
         """The event in canonical form, in the schema's order.
 
-        An event has a value for every attribute and for nothing else (Vinifera, Sec. IV-A).
-        Raises `UnknownAttributeError` or `WrongValueError`.
+        Any attribute may be absent, but not all of them.
+        Departs from the paper: its events have a value for every attribute (Vinifera, Sec. IV-A).
+        Raises `UnknownAttributeError`, `WrongValueError`, or `ContentError` for an empty event.
         """
         for name in values:
             self.index(name)
-        return {a.name: a.check(self._given(a, values)) for a in self.attributes}
+        if not values:
+            raise ContentError("", "an event has a value for at least one attribute")
+        return {a.name: a.check(values[a.name]) for a in self.attributes if a.name in values}
 
-    @staticmethod
-    def _given(attribute: Attribute, values: Mapping[str, object]) -> object:
-        if attribute.name not in values:
-            raise WrongValueError(attribute.name, "a missing value", attribute.expected)
-        return values[attribute.name]
+
+def _check_number(attributes: int, most: int) -> None:
+    if not 1 <= attributes <= most:
+        raise ConfigError("schema", f"{attributes} attributes", f"1 to {most} attributes")
 
 
 def _attribute_from(name: str, table: object) -> Attribute:

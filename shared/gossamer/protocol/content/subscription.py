@@ -287,8 +287,8 @@ def _enumeration_range(
 def meets_domain(attribute: Attribute, constraint: Constraint) -> bool:
     """Whether some value of the attribute's domain may satisfy the constraint.
 
-    False for constraints on another type. On strings only the ends of the domain count, not its
-    alphabet.
+    False for constraints on another type. On strings the ends of the domain count, and its alphabet
+    only where a single value is left.
     """
     if isinstance(constraint, EnumerationRange):
         return isinstance(attribute, EnumerationAttribute) and attribute.values == constraint.values
@@ -299,6 +299,9 @@ def meets_domain(attribute: Attribute, constraint: Constraint) -> bool:
         least = attribute.minimum if least is None else max(least, attribute.minimum)
         most = attribute.maximum if most is None else min(most, attribute.maximum)
         return least <= most
+    if isinstance(attribute, StringAttribute) and constraint.low == constraint.high:
+        # As text this is an equation, which is read of values of the domain only.
+        return constraint.low is not None and attribute.has(constraint.low.value)
     high = None if attribute.maximum is None else Bound(attribute.maximum, True)
     return constraint.intersect(Interval(Bound(attribute.minimum, True), high)) is not None
 

@@ -28,7 +28,7 @@ _INFINITY: Final = re.compile(r"-inf(?![\w.])", re.ASCII)
 _NUMBER: Final = re.compile(r"-?\d+(?:/\d+|(?:\.\d+)?(?:[eE][+-]?\d+)?)", re.ASCII)
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _QUOTED_NAME: Final = re.compile(r"`([^`]+)`")
-_VARIABLE: Final = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
+_VARIABLE: Final = re.compile(r"\$([A-Za-z_][A-Za-z0-9_-]*)")
 _WORD: Final = re.compile(r"[\w.]")
 _OPERATOR: Final = re.compile(r"[=<>!&|~^]+")
 _ESCAPE: Final = re.compile(r'\\(?:(["\\nrt])|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8}))')
@@ -91,7 +91,7 @@ def _next_token(text: str, position: int) -> tuple[Token, int]:
     column = position + 1
     if text[position] == '"':
         return _string(text, position)
-    if text[position] in "[](),":
+    if text[position] in "[](),{}":
         return Token(TokenKind.PUNCTUATION, text[position], column), position + 1
     if found := _DATE.match(text, position):
         instant = parse_date(found.group())

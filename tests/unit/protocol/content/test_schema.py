@@ -10,10 +10,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from gossamer.protocol.content.errors import UnknownAttributeError, WrongValueError
+from gossamer.protocol.content.errors import ContentError, UnknownAttributeError, WrongValueError
 from gossamer.protocol.content.schema import (
     MAX_ATTRIBUTES,
+    BooleanAttribute,
     DateAttribute,
+    DecimalAttribute,
     EnumerationAttribute,
     FloatAttribute,
     IntegerAttribute,
@@ -114,13 +116,33 @@ def test_values_outside_the_domain_are_refused(
     assert caught.value.attribute == name
 
 
-def test_an_event_has_every_attribute_and_no_other(quotes: Schema) -> None:
+def test_an_event_has_attributes_of_the_schema_and_no_other(quotes: Schema) -> None:
     event = {"symbol": "GE", "price": 1, "volume": 1, "name": "A", "day": date(2020, 1, 1)}
     assert quotes.check_event(event)["price"] == 1
     with pytest.raises(UnknownAttributeError, match="no attribute 'prize', did you mean 'price'"):
         quotes.check_event({**event, "prize": 1})
-    with pytest.raises(WrongValueError, match=r"'volume' takes .* not a missing value"):
-        quotes.check_event({key: value for key, value in event.items() if key != "volume"})
+    assert quotes.check_event({"volume": 1}) == {"volume": 1}
+    with pytest.raises(ContentError, match="a value for at least one attribute"):
+        quotes.check_event({})
+
+
+def test_decimals_are_exact() -> None:
+    fee = DecimalAttribute("fee", 0, 10**9, 4)
+    same = [0.1, Decimal("0.1"), Fraction(1, 10), Decimal("0.1000")]
+    assert {fee.check(value) for value in same} == {0.1}
+    assert fee.check(Decimal("999999999.9999")) == 999999999.9999
+    for wrong in (0.00001, Fraction(1, 3), "0.1", True, 10**9 + 1):
+        with pytest.raises(WrongValueError, match="a decimal from 0 to 1000000000 with 4 after"):
+            fee.check(wrong)
+    with pytest.raises(ConfigError, match="at most 15 digits"):
+        DecimalAttribute("fee", 0, 10**12, 4)
+
+
+def test_booleans_are_no_numbers() -> None:
+    is_open = BooleanAttribute("open")
+    assert is_open.check(True) is True
+    with pytest.raises(WrongValueError, match="takes true or false, not the integer 1"):
+        is_open.check(1)
 
 
 def test_far_names_get_no_suggestion(quotes: Schema) -> None:

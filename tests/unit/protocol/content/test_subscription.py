@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from gossamer.protocol.content.errors import ContentError, ContradictionError, WrongValueError
+from gossamer.protocol.content.language import parse_subscription
 from gossamer.protocol.content.operators import Comparison, Operator
 from gossamer.protocol.content.schema import (
     DateAttribute,
@@ -151,6 +152,20 @@ def test_contradictions_are_refused_with_the_reason(
         subscribe(*triples)
     assert reason in str(caught.value)
     assert caught.value.attribute == triples[0][0]
+
+
+def test_a_single_text_is_of_the_alphabet_or_none_can_be_meant() -> None:
+    schema = Schema([StringAttribute("letters", "abc")])
+
+    def between(low: str, high: str) -> Subscription:
+        pairs = ((Operator.AT_LEAST, low), (Operator.AT_MOST, high))
+        return Subscription.of(schema, [Comparison("letters", *pair) for pair in pairs])
+
+    with pytest.raises(ContradictionError, match='letters >= "0" and letters <= "0" contradict'):
+        between("0", "0")
+    for low, high in (("b", "b"), ("0", "a"), ("0", "1")):
+        found = between(low, high)
+        assert parse_subscription(schema, found.to_text()) == found
 
 
 @pytest.mark.parametrize(

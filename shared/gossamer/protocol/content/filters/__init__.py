@@ -39,6 +39,8 @@ An advertisement is a filter as well. A publication may carry any of its attribu
     False
     >>> filters.meets(wanted, offer)
     True
+    >>> filters.advertisement_relation(offer, filters.parse("price >= 80"))
+    <Relation.COVERS: 'covers'>
 
 What is wrong with a text is said in one sentence with the column:
 
@@ -59,7 +61,9 @@ from gossamer.protocol.content.filters import language, padres, padres_writing
 from gossamer.protocol.content.filters.filter import Filter, Publication, exact_publication
 from gossamer.protocol.content.filters.relations import (
     Relation,
+    advertisement_relation,
     advertises_more,
+    both_allow,
     conforms,
     covered_by,
     covers,
@@ -75,7 +79,9 @@ __all__ = [
     "Filter",
     "Publication",
     "Relation",
+    "advertisement_relation",
     "advertises_more",
+    "both_allow",
     "conforms",
     "covered_by",
     "covers",

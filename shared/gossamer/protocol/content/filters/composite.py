@@ -2,15 +2,18 @@
 
     {{{[class,eq,'stock'],[price,=,$I$X]}&{[class,eq,'order'],[limit,=,$I$X]}}||{[class,eq,'halt']}}
 
-Each part in braces is a filter in either language; `&` binds tighter than `||`, and braces group. A
-variable such as `$X` stands for one value, whichever it is, throughout an alternative. What is
-written for PADRES, where neither binds tighter, has braces around every pair.
+Each part in braces is a filter in either language, and braces group. `&` binds tighter than `||`,
+except where the first part is in PADRES' language: then neither does, and what is on the left is
+joined first, as in PADRES. A variable such as `$X` stands for one value, whichever it is,
+throughout an alternative. What is written for PADRES has braces around every pair, and reads alike
+either way.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -20,6 +23,7 @@ from gossamer.protocol.content import tokens
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters import language, padres, padres_writing
 from gossamer.protocol.content.filters.filter import Filter
+from gossamer.protocol.content.filters.names import name_text
 from gossamer.protocol.content.grammar import Placed
 from gossamer.protocol.content.operators import Operator
 from gossamer.protocol.content.tokens import TokenKind, tokenize
@@ -36,6 +40,8 @@ MAX_DEPTH: Final = MAX_ALTERNATIVES + MAX_PARTS
 
 MAX_TEXT: Final = 64 * tokens.MAX_TEXT
 """Longest text in characters."""
+
+_IN_PADRES: Final = re.compile(r"[\s{]*\[")
 
 Binding = tuple[str, str]
 """An attribute and the variable that its value is."""
@@ -97,7 +103,7 @@ def _readable(text: str) -> str:
 
 
 def _part_text(part: Part) -> str:
-    bindings = [f"{language.name_text(name)} == ${variable}" for name, variable in part.bindings]
+    bindings = [f"{name_text(name)} == ${variable}" for name, variable in part.bindings]
     named = _beside_bindings(part)
     texts = [language.filter_text(named)] if named is not None else []
     return "{" + " and ".join(texts + bindings) + "}"
@@ -125,24 +131,33 @@ class _Reader:
     text: str
     place: int = 0
     depth: int = 0
+    in_padres: bool = False
 
     def whole(self) -> tuple[tuple[Part, ...], ...]:
         if len(self.text) > MAX_TEXT:
             reason = f"the text has {len(self.text)} characters, more than the {MAX_TEXT} allowed"
             raise ExpressionError(self.text[:40] + "...", 1, reason)
+        self.in_padres = _IN_PADRES.match(self.text) is not None
         alternatives = self._alternatives()
+        if self.in_padres:
+            self._take(";")
+        self._skip_space()
         if self.place < len(self.text):
             raise self._error(f"expected '&', '||' or the end, found {self.text[self.place]!r}")
         return alternatives
 
     def _alternatives(self) -> tuple[tuple[Part, ...], ...]:
-        found = self._conjunction()
+        found = self._joined_by_and(self._braces())
         while self._take("||"):
-            found = self._bounded(found + self._conjunction())
+            right = self._braces()
+            if self.in_padres:
+                found = self._joined_by_and(self._bounded(found + right))
+            else:
+                found = self._bounded(found + self._joined_by_and(right))
         return found
 
-    def _conjunction(self) -> tuple[tuple[Part, ...], ...]:
-        found = self._braces()
+    def _joined_by_and(self, found: tuple[tuple[Part, ...], ...]) -> tuple[tuple[Part, ...], ...]:
+        """What was read, and all that follows it with `&` before."""
         while self._take("&"):
             right = self._braces()
             found = self._bounded(

@@ -11,6 +11,7 @@ from gossamer.protocol.content.attributes import check_constant
 from gossamer.protocol.content.errors import ContentError, ContradictionError, WrongValueError
 from gossamer.protocol.content.filters.constraint import Constraint
 from gossamer.protocol.content.filters.domains import Exact, exact_value
+from gossamer.protocol.content.filters.names import shown_text
 from gossamer.protocol.content.filters.predicates import (
     comparison_text,
     comparisons_of,
@@ -32,6 +33,7 @@ class Filter:
 
     Filters that ask for the same compare and hash equal, whatever the order or the number types in
     which they were written; only negated and `contains` predicates can say one thing in two ways.
+    A filter prints as its text in gossamer's language.
     """
 
     constraints: tuple[tuple[str, Constraint], ...]
@@ -59,6 +61,12 @@ class Filter:
         if not constraints:
             raise ContentError("", "a filter constrains at least one attribute")
         return cls(tuple(sorted(constraints.items())))
+
+    def __str__(self) -> str:
+        return shown_text(self.comparisons())
+
+    def __repr__(self) -> str:
+        return f"<Filter {self}>"
 
     def __iter__(self) -> Iterator[tuple[str, Constraint]]:
         return iter(self.constraints)

@@ -12,14 +12,12 @@ publication is `symbol = "IBM", price = 81.5`.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
 from attrs import define, evolve
 
 from gossamer.protocol.content.errors import (
-    ContentError,
     ContradictionError,
     UnknownAttributeError,
     WrongValueError,
@@ -27,12 +25,12 @@ from gossamer.protocol.content.errors import (
 from gossamer.protocol.content.filters.constraint import Constraint
 from gossamer.protocol.content.filters.domains import Exact, exact_literal
 from gossamer.protocol.content.filters.filter import Filter, Publication, narrow
-from gossamer.protocol.content.filters.predicates import NEGATED, comparison_text
+from gossamer.protocol.content.filters.names import RESERVED, conjunction_text, name_text
+from gossamer.protocol.content.filters.predicates import NEGATED
 from gossamer.protocol.content.grammar import ConjunctionParser, Placed
 from gossamer.protocol.content.operators import Comparison, Operator
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.tokens import Token, TokenKind, tokenize
-from gossamer.protocol.content.values import described, is_well_formed
 from gossamer.protocol.kernel.errors import ExpressionError
 
 MAX_COMPARISONS: Final = 256
@@ -44,13 +42,10 @@ program made may be larger than what people type."""
 MAX_NEGATIONS: Final = 64
 """Most `not` in a row."""
 
-_PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _WORDS: Final[dict[str, Exact]] = {"true": True, "false": False, "inf": math.inf}
 _STRING_WORDS: Final = {
     o.value: o for o in (Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.CONTAINS)
 }
-RESERVED: Final = frozenset({"and", "or", "not", "in", "present", *_WORDS, *_STRING_WORDS})
-"""Words that are attribute names between backquotes only."""
 
 
 def parse_filter(text: str, schema: Schema | None = None) -> Filter:
@@ -110,24 +105,12 @@ def parse_publication(text: str) -> Publication:
 
 def filter_text(wanted: Filter) -> str:
     """The text of a filter, which parses back to an equal filter."""
-    named = (evolve(one, attribute=name_text(one.attribute)) for one in wanted.comparisons())
-    return " and ".join(map(comparison_text, named))
+    return conjunction_text(wanted.comparisons())
 
 
 def publication_text(publication: Publication) -> str:
     """The text of a publication, which parses back to an equal publication."""
     return ", ".join(f"{name_text(n)} = {exact_literal(v)}" for n, v in publication.items())
-
-
-def name_text(name: str) -> str:
-    """An attribute name as text holds it; `ContentError` if none can, as it has a backquote."""
-    if not isinstance(name, str) or not is_well_formed(name):
-        raise ContentError("", f"expected the name of an attribute, not {described(name)}")
-    if _PLAIN_NAME.fullmatch(name) and name not in RESERVED:
-        return name
-    if "`" in name or not name:
-        raise ContentError(name, f"the name {name[:60]!r} cannot be written between backquotes")
-    return f"`{name}`"
 
 
 def name_of(token: Token) -> str:

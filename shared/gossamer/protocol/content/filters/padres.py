@@ -4,14 +4,19 @@
     [class,'stock'],[price,81.5]           a publication
 
 Operators are `eq neq str-lt str-le str-gt str-ge str-prefix str-postfix str-contains` on strings
-and `= <> < <= > >=` on numbers. `isPresent` takes a value of the type that is to be present: beside
-a number any number, beside anything else any string. In composite subscriptions `$S$X` is a
-variable for strings and `$I$X` one for numbers, quoted or not.
+and `= <> < <= > >=` on numbers. Strings stand between single or double quotes, in which commas and
+brackets are characters like others; one that PADRES takes for a word, such as `stock` or `a/b-1`,
+needs none. Numbers may begin with a sign or a point (`+10`, `.5`). `isPresent` takes a value of the
+type that is to be present: beside a number any number, beside a string any string. In composite
+subscriptions `$S$X` is a variable for strings, `$I$X` and `$F$X` are such for numbers, quoted or
+not. A semicolon may end a text; behind a publication's may stand the time of day that PADRES writes
+there, which is checked for its form and left out, as publications have no time here.
 
 More is read than PADRES takes: any number of predicates on an attribute, none on the class,
-`isPresent` without a value (anything), variables of any type (`$X`); between single quotes \\' and
-the other escapes of gossamer's strings work, a name may stand between single quotes, `eq` and `neq`
-take true and false, and numeric operators take fractions, infinities and dates.
+`isPresent` without a value (anything), variables of any type (`$X`); between quotes \\' and the
+other escapes of gossamer's strings work, a name may stand between quotes, `eq` and `neq` take the
+booleans true and false where PADRES takes these words for strings, and numeric operators take
+fractions, infinities and dates.
 """
 
 from __future__ import annotations
@@ -53,6 +58,8 @@ ON_NUMBERS: Final = {
     ">=": Operator.AT_LEAST,
 }
 PRESENT: Final = "isPresent"
+CLASS: Final = "class"
+"""The attribute that PADRES wants first everywhere."""
 _LEAST: Final[dict[Kind, Exact]] = {Kind.NUMBER: float("-inf"), Kind.STRING: ""}
 ANY_OF_KIND: Final[dict[Kind, Constraint]] = {
     kind: constraint_of(Comparison("", Operator.AT_LEAST, least)) for kind, least in _LEAST.items()
@@ -60,9 +67,19 @@ ANY_OF_KIND: Final[dict[Kind, Constraint]] = {
 """What `isPresent` asks for, by the type of its value."""
 _KNOWN: Final = " ".join((*ON_STRINGS, PRESENT, *ON_NUMBERS))
 _VARIABLE: Final = re.compile(
-    r"(?P<quote>'?)\$(?P<type>[SIF])\$(?P<name>[A-Za-z_]\w*)(?P=quote)", re.ASCII
+    r"(?P<quote>['\"]?)\$(?P<type>[SIF])\$(?P<name>[A-Za-z_][\w-]*)(?P=quote)", re.ASCII
 )
-_FIELD: Final = re.compile(r"\s*(?P<field>'(?:[^'\\]|\\.)*'|[^][,'\s]+(?: +[^][,'\s]+)*)\s*")
+_QUOTED: Final = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+_BARE: Final = r"[^][,;'\"\s]+"
+_FIELD: Final = re.compile(rf"\s*(?P<field>{_QUOTED}|{_BARE}(?: +{_BARE})*)\s*", re.DOTALL)
+_WORD: Final = re.compile(r"[A-Za-z_:/][A-Za-z0-9_:/-]*")
+_SHORT_NUMBER: Final = re.compile(r"(?P<sign>[+-]?)(?P<point>\.?)(?=\d)")
+_BEGINS_VALUE: Final = re.compile(r"[+-]?\.?\d|-inf|\$", re.ASCII)
+_TIME: Final = re.compile(
+    r"\s*[A-Z][a-z]{2} [A-Z][a-z]{2} \d{1,2} \d{1,2}:\d{2}:\d{2} [A-Za-z0-9:+-]+ \d{4}\s*;",
+    re.ASCII,
+)
+_VALUE: Final = "a number, a word or a string in quotes"
 _WORDS: Final[dict[str, Exact]] = {
     "true": True,
     "false": False,
@@ -86,14 +103,14 @@ def parse_publication(text: str) -> Publication:
     Raises `ExpressionError` pointing at what does not parse, or at a name that comes twice.
     """
     found: Publication = {}
-    for fields in PadresReader(text).groups(2, 2):
+    for fields in PadresReader(text).groups(2, 2, dated=True):
         name = fields[0].text
         if name in found:
             reason = f"attribute {name!r} has a value already"
             raise ExpressionError(text, fields[0].column, reason)
-        value = value_of(text, fields[1])
+        value = value_of(text, fields[1], worded=name == CLASS)
         if value.kind is TokenKind.VARIABLE:
-            reason = f"expected a number or a string in single quotes, found {value.text!r}"
+            reason = f"expected {_VALUE}, found {value.text!r}"
             raise ExpressionError(text, value.column, reason)
         found[name] = value.value
     return found
@@ -111,14 +128,23 @@ class PadresReader:
         """The whole text as predicates."""
         return [one for fields in self.groups(2, 3) for one in self._predicates(fields)]
 
-    def groups(self, fewest: int, most: int) -> list[list[Token]]:
-        """The fields of every bracket, the brackets with commas between; names are unquoted."""
+    def groups(self, fewest: int, most: int, *, dated: bool = False) -> list[list[Token]]:
+        """The fields of every bracket, the brackets with commas between; names are unquoted.
+
+        Args:
+            fewest, most: fields of a bracket.
+            dated: whether a time of day may be behind the semicolon.
+        """
         check_length(self.text)
         groups = [self._group(fewest, most)]
         while self._skip_to(","):
             groups.append(self._group(fewest, most))
+        ended = self._skip_to(";")
+        if ended and dated and (time := _TIME.match(self.text, self.place)):
+            self.place = time.end()
+        self._skip_space()
         if self.place < len(self.text):
-            raise self._expected("',' or the end")
+            raise self._expected(_behind(ended, dated))
         return groups
 
     def _group(self, fewest: int, most: int) -> list[Token]:
@@ -130,7 +156,7 @@ class PadresReader:
             raise self._expected("','")
         self._require("]")
         name = fields[0]
-        if name.text.startswith("'"):
+        if name.text.startswith(("'", '"')):
             fields[0] = Token(TokenKind.NAME, str(_string(self.text, name).value), name.column)
         return fields
 
@@ -156,10 +182,7 @@ class PadresReader:
         if len(fields) < 3:
             return Placed(name, Operator.PRESENT, operator)
         given = fields[2]
-        try:
-            value = value_of(self.text, given)
-        except ExpressionError:  # PADRES takes a word for a string
-            return self._any_of(Kind.STRING, name, given)
+        value = value_of(self.text, given)
         if value.kind is TokenKind.VARIABLE:
             return Placed(name, Operator.PRESENT, value)
         textual = isinstance(value.value, str | bool)
@@ -178,7 +201,9 @@ class PadresReader:
 
     def _constant(self, fields: list[Token]) -> Token:
         name, operator, given = fields
-        constant = value_of(self.text, given)
+        of_strings = operator.text not in ("eq", "neq") or name.text == CLASS
+        worded = operator.text in ON_STRINGS and (of_strings or given.text == "inf")
+        constant = value_of(self.text, given, worded=worded)
         typed = _VARIABLE.fullmatch(constant.text)
         if constant.kind is TokenKind.VARIABLE and typed is None:
             return constant
@@ -192,13 +217,20 @@ class PadresReader:
     def _field(self) -> Token:
         found = _FIELD.match(self.text, self.place)
         if found is None:
+            self._skip_space()
+            if self.text.startswith(("'", '"'), self.place):
+                reason = "this string has no closing quote"
+                raise ExpressionError(self.text, self.place + 1, reason)
             raise self._expected("a name, an operator or a value")
         self.place = found.end()
         return Token(TokenKind.NAME, found["field"], found.start("field") + 1)
 
-    def _skip_to(self, mark: str) -> bool:
+    def _skip_space(self) -> None:
         while self.text[self.place : self.place + 1].isspace():
             self.place += 1
+
+    def _skip_to(self, mark: str) -> bool:
+        self._skip_space()
         found = self.text.startswith(mark, self.place)
         self.place += found
         return found
@@ -213,29 +245,61 @@ class PadresReader:
         return ExpressionError(self.text, self.place + 1, reason)
 
 
-def value_of(text: str, given: Token) -> Token:
-    """A field as a value or a variable; `ExpressionError` if it is neither."""
+def value_of(text: str, given: Token, *, worded: bool = False) -> Token:
+    """A field as a value or a variable; `ExpressionError` if it is neither.
+
+    Args:
+        text: the whole text, for the error.
+        given: the field.
+        worded: whether true, false and inf are strings, as PADRES takes them.
+    """
     variable = _VARIABLE.fullmatch(given.text)
     if variable is not None:
         return Token(TokenKind.VARIABLE, given.text, given.column, variable["name"])
-    if given.text.startswith("'"):
+    if given.text.startswith(("'", '"')):
         return _string(text, given)
-    if given.text in _WORDS:
+    if given.text in _WORDS and not worded:
         return Token(TokenKind.LITERAL, given.text, given.column, _WORDS[given.text])
+    if _WORD.fullmatch(given.text):
+        return Token(TokenKind.LITERAL, given.text, given.column, given.text)
+    return _number(text, given)
+
+
+def _number(text: str, given: Token) -> Token:
+    """A field as a number, a date or a variable of any type."""
+    expected = ExpressionError(text, given.column, f"expected {_VALUE}, found {given.text!r}")
+    if _BEGINS_VALUE.match(given.text) is None:
+        raise expected
+    written = _SHORT_NUMBER.sub(_in_full, given.text, count=1)
     try:
-        tokens = tokenize(given.text)
+        tokens = tokenize(written)
     except ExpressionError as error:
-        raise ExpressionError(text, given.column + error.column - 1, error.reason) from None
+        place = min(max(error.column - 1 + len(given.text) - len(written), 0), len(given.text) - 1)
+        raise ExpressionError(text, given.column + place, error.reason) from None
     if len(tokens) != 2 or tokens[0].kind not in (TokenKind.LITERAL, TokenKind.VARIABLE):
-        reason = f"expected a number or a string in single quotes, found {given.text!r}"
-        raise ExpressionError(text, given.column, reason)
+        raise expected
     token = tokens[0]
     return Token(token.kind, token.text, given.column, token.value)
 
 
+def _in_full(found: re.Match[str]) -> str:
+    """How a number begins that PADRES lets begin with a plus or a point."""
+    sign = "-" if found["sign"] == "-" else ""
+    return f"{sign}0." if found["point"] else sign
+
+
+def _behind(ended: bool, dated: bool) -> str:
+    """What a text may have behind its brackets."""
+    if not ended:
+        return "',', ';' or the end"
+    return "a time such as 'Fri Nov 20 17:07:43 EST 2009;' or the end" if dated else "the end"
+
+
 def _string(text: str, given: Token) -> Token:
-    """A field between single quotes, read as the same string between double quotes."""
-    inner = re.sub(r"\\.|\"", _escaped_for_double_quotes, given.text[1:-1])
+    """A field between quotes, read as the same string between double quotes."""
+    inner = given.text[1:-1]
+    if given.text.startswith("'"):
+        inner = re.sub(r"\\.|\"", _escaped_for_double_quotes, inner, flags=re.DOTALL)
     try:
         token = tokenize(f'"{inner}"')[0]
     except ExpressionError as error:

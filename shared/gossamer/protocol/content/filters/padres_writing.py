@@ -23,6 +23,7 @@ from gossamer.protocol.content.filters.domains import Exact, exact_literal
 from gossamer.protocol.content.filters.filter import Filter, Publication
 from gossamer.protocol.content.filters.padres import (
     ANY_OF_KIND,
+    CLASS,
     ON_NUMBERS,
     ON_STRINGS,
     PRESENT,
@@ -30,9 +31,6 @@ from gossamer.protocol.content.filters.padres import (
 from gossamer.protocol.content.operators import Comparison
 from gossamer.protocol.content.tokens import MAX_TEXT
 from gossamer.protocol.content.values import Kind
-
-CLASS: Final = "class"
-"""The attribute that PADRES wants first everywhere."""
 
 _NAME: Final = re.compile(r"[A-Za-z_:/][A-Za-z0-9_:/-]*")
 _WORDS: Final = frozenset({CLASS, PRESENT, ":", *ON_STRINGS})

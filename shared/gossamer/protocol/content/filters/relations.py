@@ -99,3 +99,31 @@ def advertises_more(one: Filter, other: Filter) -> bool:
         if held is None or not held.covers(constraint):
             return False
     return True
+
+
+def both_allow(one: Filter, other: Filter) -> bool:
+    """Whether two advertisements allow some publication, of one attribute or more, in common.
+
+    Never false wrongly.
+    """
+    return any(
+        held is not None and held.intersects(constraint)
+        for name, constraint in other.constraints
+        for held in (one.get(name),)
+    )
+
+
+def advertisement_relation(one: Filter, other: Filter) -> Relation:
+    """The strongest relation between what two advertisements allow.
+
+    As advertisements filters relate in another way than as subscriptions: more attributes allow
+    more publications, where they match fewer.
+    """
+    above, below = advertises_more(one, other), advertises_more(other, one)
+    if above and below:
+        return Relation.EQUAL
+    if above:
+        return Relation.COVERS
+    if below:
+        return Relation.COVERED_BY
+    return Relation.INTERSECTS if both_allow(one, other) else Relation.DISJOINT

@@ -135,9 +135,9 @@ def test_gossamer_errors_point_at_the_fault(text: str, column: int, reason: str)
         ("[price,>,80],[price,<,70]", 15, "price > 80 and price < 70 contradict each other"),
         ("[price,>,'80']", 10, "attribute 'price': > takes a number, not '80'"),
         ("[class,eq,80]", 11, "attribute 'class': eq takes a string, not 80"),
-        ("[class,eq,stock]", 11, "expected a number or a string in single quotes, found 'stock'"),
+        ("[class,eq,a.b]", 11, "expected a number, a word or a string in quotes, found 'a.b'"),
         ("[price,>,80],[price,eq,'a']", 24, "'price' takes a number in its other predicates"),
-        ("[price,>,80] [x,=,1]", 14, "expected ',' or the end, found '['"),
+        ("[price,>,80] [x,=,1]", 14, "expected ',', ';' or the end, found '['"),
         ("[price,>,80],", 14, "expected '[', found the end"),
         ("[price,>,80,9]", 12, "expected ']', found ','"),
         ("[price,=,$X]", 10, "a variable means something in composite subscriptions only"),
@@ -146,7 +146,7 @@ def test_gossamer_errors_point_at_the_fault(text: str, column: int, reason: str)
         ("[s,eq,$I$X]", 7, "attribute 's': eq takes a string, not $I$X"),
         ("[s,isPresent,$S$X]", 14, "a variable means something in composite subscriptions only"),
         ("[price,>,1/0]", 10, "1/0 is not a finite number"),
-        ("[class,eq,'sto", 11, 'expected a name, an operator or a value, found "\'"'),
+        ("[class,eq,'sto", 11, "this string has no closing quote"),
         (r"[class,eq,'a\q']", 11, r"unknown escape \q"),
     ],
 )
@@ -384,3 +384,33 @@ def test_publications_that_padres_cannot_say_are_refused() -> None:
     ):
         with pytest.raises(ContentError, match="PADRES"):
             api.publication_to_padres(api.exact_publication(values))
+
+
+def test_filters_print_as_their_text() -> None:
+    wanted = api.parse("[symbol,eq,IBM],[price,<,120.5]")
+    assert str(wanted) == 'price < 120.5 and symbol == "IBM"' == api.to_text(wanted)
+    assert repr([wanted]) == '[<Filter price < 120.5 and symbol == "IBM">]'
+    assert str(api.parse("[a`b,=,1]")) == "'a`b' == 1"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "found"),
+    [
+        ("present(x)", "x > 5", api.Relation.COVERS),
+        ("x > 5", "x > 5 and y > 5", api.Relation.COVERED_BY),
+        ("x > 5 and y > 5", "x > 7", api.Relation.COVERS),
+        ("x >= 5", "x >= 5.0", api.Relation.EQUAL),
+        ("x > 5 and y > 5", "x > 7 and y > 3", api.Relation.INTERSECTS),
+        ("x > 5 and y > 5", "x < 3 and y > 6", api.Relation.INTERSECTS),
+        ("x > 5", "y > 5", api.Relation.DISJOINT),
+        ("x > 5", "x < 5", api.Relation.DISJOINT),
+    ],
+)
+def test_advertisements_relate(one: str, other: str, found: api.Relation) -> None:
+    assert api.advertisement_relation(api.parse(one), api.parse(other)) is found
+    turned = {
+        api.Relation.COVERS: api.Relation.COVERED_BY,
+        api.Relation.COVERED_BY: api.Relation.COVERS,
+    }
+    again = api.advertisement_relation(api.parse(other), api.parse(one))
+    assert again is turned.get(found, found)
