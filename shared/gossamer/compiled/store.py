@@ -12,15 +12,24 @@ import logging
 import os
 import sys
 import tempfile
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from gossamer.protocol.kernel.rules import keep_code_in
+
+if sys.platform != "win32":
+    import fcntl
 
 _log = logging.getLogger(__name__)
 
 MOST_BYTES = 1 << 30
 _CHECK_BYTES = hashlib.sha256().digest_size
 _SUFFIX = ".code"
+# The longest that is waited for what another process makes, which may have been stopped, and how
+# often it is looked whether it is done.
+_PATIENCE_S = 300.0
+_LOOKING_S = 0.05
 
 
 def cache_root() -> Path:
@@ -81,6 +90,25 @@ class FolderStore:
         except OSError as error:
             _log.debug("%s is not kept: %s", self._path(name), error)
 
+    @contextlib.contextmanager
+    def making(self, name: str) -> Iterator[bool]:
+        """Be the only process that makes what is kept under a name.
+
+        The lock goes with the process. Where locks cannot be had, or another process keeps one for
+        minutes, two may make the same.
+
+        Yields:
+            Whether another process was making it until now.
+        """
+        try:
+            self._folder.parent.mkdir(parents=True, exist_ok=True)
+            file = self._folder.with_name(f"{self._folder.name}.lock").open("ab")
+        except OSError:
+            yield False
+            return
+        with file:
+            yield _wait_for_turn(file.fileno(), name)
+
     def _path(self, name: str) -> Path:
         return self._folder / f"{name}{_SUFFIX}"
 
@@ -108,3 +136,23 @@ class FolderStore:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
             taken -= size
+
+
+def _wait_for_turn(number: int, name: str) -> bool:
+    """Lock what stands for a name in a file, and tell whether that took waiting."""
+    if sys.platform == "win32":
+        return False
+    place = int(hashlib.sha256(name.encode()).hexdigest()[:15], 16)
+    deadline = time.monotonic() + _PATIENCE_S
+    waited = False
+    while time.monotonic() < deadline:
+        try:
+            fcntl.lockf(number, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
+        except (BlockingIOError, PermissionError):
+            waited = True
+            time.sleep(_LOOKING_S)
+        except OSError:
+            break
+        else:
+            break
+    return waited

@@ -32,6 +32,7 @@ import numba.core.typing.typeof
 import numba.extending
 import numpy as np
 
+from gossamer.protocol.kernel.rule_class import RuleClass
 from gossamer.protocol.kernel.rules import Rule, bounds_checks, plain_compilation
 
 _typeof: Any = numba.core.typing.typeof
@@ -43,11 +44,13 @@ _LIBRARIES = frozenset({"llvmlite", "numba", "numpy", *sys.stdlib_module_names})
 
 # These say what the compiler makes of rules and structs, and with which options.
 _EXTENSIONS = (
+    "quicker_compiler/asked_once.py",
     "code_keys.py",
     "compiler.py",
     "keyed_code.py",
-    "linked_later.py",
+    "quicker_compiler/linked_later.py",
     "prefetch.py",
+    "rule_class.py",
     "rules.py",
     "struct.py",
 )
@@ -178,7 +181,12 @@ class _Walk:
         self._token("class", value.__module__, value.__qualname__)
         if self._is_walked(value):
             return
-        if issubclass(value, enum.Enum):
+        if isinstance(value, RuleClass):
+            # One class may have the name of another.
+            for name, attribute in value.compiled_attributes().items():
+                self._token("attribute", name)
+                self.value(attribute)
+        elif issubclass(value, enum.Enum):
             self._values("members", [(item.name, item.value) for item in value])
         elif issubclass(value, tuple) and hasattr(value, "_fields"):
             self._values("fields", [value._fields, *getattr(value, "_field_defaults", {}).items()])

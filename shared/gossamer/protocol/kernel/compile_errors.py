@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import dis
 import re
+import sys
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
 import numba.core.errors
 import numba.core.ir
+import numba.core.types
 
 from gossamer.protocol.kernel.errors import RuleCompilationError
 
 # The compiler's own modules are only partly typed.
 numba_errors: Any = numba.core.errors
 numba_ir: Any = numba.core.ir
+numba_types: Any = numba.core.types
 
 # What compiled code calls before it asks anything of the interpreter.
 _ASKS_INTERPRETER = "numba_gil_ensure"
@@ -31,9 +34,13 @@ _CALL = re.compile(
     r"to signature '(?P<takes>\(.*?\))(?: -> .*?)?' due to \"TypeError: (?P<why>.*?)\"\."
     r"\nDuring: resolving callee type: type\(CPUDispatcher\(<function (?P<called>\w+) "
 )
+_EMPHASIS = re.compile(r"\x1b\[[0-9;]*m")
 _HEADINGS = ("Failed in ", "During: ", "- Resolution failure")
 _NEEDS_MEMORY = ("NRT required", "_ol_array_allocate", "Only accept returning of array")
 _LONGEST = 200
+# The compiler compiles what a function calls while it compiles the function, at some sixty frames
+# of the interpreter a call, and a peer's rules call each other some sixteen deep.
+_FRAMES = 10_000
 
 
 # What failed while a loop is compiled, innermost first. The compiler makes new errors of those of
@@ -74,6 +81,32 @@ def check_interpreter_is_not_asked(library: Any, function: Any) -> None:
     )
 
 
+def check_nothing_is_cut_off(overload: Any) -> None:
+    """Refuse a rule that writes a float where whole numbers are kept, which the compiler rounds.
+
+    Args:
+        overload: of a function object of the compiler, made in this process.
+
+    Raises:
+        UnsupportedError: (the compiler's) it does; names the line.
+    """
+    found = overload.type_annotation
+    kinds = found.typemap
+    for block in found.blocks.values():
+        for step in block.body:
+            if not isinstance(step, numba_ir.SetItem | numba_ir.StaticSetItem):
+                continue
+            target, value = kinds[step.target.name], kinds[step.value.name]
+            kept = getattr(target, "dtype", None)
+            whole = isinstance(kept, numba_types.Integer | numba_types.Boolean)
+            if whole and isinstance(getattr(value, "dtype", value), numba_types.Float):
+                raise numba_errors.UnsupportedError(
+                    f"it writes a float to an array of {kept}, where fractions are cut off; "
+                    "int(...) says so",
+                    step.loc,
+                )
+
+
 def explain_failures(dispatcher: Any, function: Callable[..., Any]) -> Any:
     """Let a function object of the compiler say in one sentence why it cannot be compiled.
 
@@ -86,14 +119,17 @@ def explain_failures(dispatcher: Any, function: Callable[..., Any]) -> Any:
     def compile_or_explain(*args: Any, **named: Any) -> Any:
         noted: list[tuple[Exception, Any]] = []
         before = _noted.set(noted)
+        limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(limit, _FRAMES))
         try:
             return compile_for(*args, **named)
         except (numba_errors.NumbaError, NotImplementedError) as error:
             noted.append((error, function))
-            text = str(error)
-            innermost = next(each for each in noted if str(each[0]).strip() in text)
+            text = _plain(error)
+            innermost = next(each for each in noted if _plain(each[0]) in text)
             raise _explained(*innermost) from error
         finally:
+            sys.setrecursionlimit(limit)
             _noted.reset(before)
 
     dispatcher._compile_for_args = compile_or_explain
@@ -102,7 +138,7 @@ def explain_failures(dispatcher: Any, function: Callable[..., Any]) -> Any:
 
 def _explained(error: Exception, function: Any) -> RuleCompilationError:
     code = function.__code__
-    text = str(error)
+    text = _plain(error)
     places = [(found["file"], int(found["line"])) for found in _PLACE.finditer(text)]
     if (place := getattr(error, "loc", None)) is not None:
         places.insert(0, (place.filename, place.line))
@@ -110,6 +146,11 @@ def _explained(error: Exception, function: Any) -> RuleCompilationError:
     inside = [place for place in places if place[0] == code.co_filename]
     file, line = inside[0] if inside else (code.co_filename, code.co_firstlineno)
     return RuleCompilationError(function.__name__, file, line, _reason(text))
+
+
+def _plain(error: Exception) -> str:
+    """What an error says, without the codes for terminals that stand in it beside colorama."""
+    return _EMPHASIS.sub("", str(error)).strip()
 
 
 def _reason(text: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 import numba
 import numba.core.cgutils
 import numba.core.codegen
+import numba.core.imputils
 import numba.core.types
 import numba.core.typing.templates
 import numba.core.typing.typeof
@@ -22,8 +23,10 @@ import numba.np.arrayobj
 from gossamer.protocol.kernel import keyed_code
 from gossamer.protocol.kernel.compile_errors import (
     check_interpreter_is_not_asked,
+    check_nothing_is_cut_off,
     note_failure,
 )
+from gossamer.protocol.kernel.rule_class import RuleClass
 from gossamer.protocol.kernel.rules import Rule, plain_compilation
 from gossamer.protocol.kernel.struct import Struct
 
@@ -32,6 +35,7 @@ arrayobj: Any = numba.np.arrayobj
 cgutils: Any = numba.core.cgutils
 codegen: Any = numba.core.codegen
 extending: Any = numba.extending
+imputils: Any = numba.core.imputils
 templates: Any = numba.core.typing.templates
 types: Any = numba.core.types
 typeof: Any = numba.core.typing.typeof.typeof
@@ -50,13 +54,19 @@ def make_callee(function: Callable[..., Any], inline: bool) -> Any:
         return dispatcher
     compile_alone = dispatcher.compile
     held_back = _link_later()
+    found_fit: set[Any] = set()
 
     def compile_for_callers(signature: Any) -> Any:
+        if signature in found_fit:
+            return dispatcher.overloads[signature].entry_point
         try:
             with held_back():
                 made = compile_alone(signature)
-            for overload in dispatcher.overloads.values():
-                check_interpreter_is_not_asked(overload.library, function)
+            for arguments, overload in dispatcher.overloads.items():
+                if arguments not in found_fit:
+                    check_interpreter_is_not_asked(overload.library, function)
+                    check_nothing_is_cut_off(overload)
+                    found_fit.add(arguments)
             return made
         except Exception as error:
             note_failure(error, function)
@@ -71,9 +81,51 @@ def _link_later() -> Callable[[], AbstractContextManager[None]]:
     if plain_compilation():
         return nullcontext
     # Only here: this module swaps a private class, which plain compilation does without.
-    from gossamer.protocol.kernel.linked_later import link_later
+    from gossamer.protocol.kernel.quicker_compiler.linked_later import link_later
 
     return link_later
+
+
+class RuleClassType(types.Opaque):  # type: ignore[misc]
+    """The type of one class of rules and numbers: its attributes are known when code is made."""
+
+    def __init__(self, owner: RuleClass) -> None:
+        self.owner = owner
+        super().__init__(name=f"RuleClass({owner.__qualname__}, {id(owner)})")
+
+
+@typeof_impl.register(RuleClass)
+def _typeof_rule_class(value: RuleClass, _context: Any) -> RuleClassType:
+    return RuleClassType(value)
+
+
+@extending.register_model(RuleClassType)
+class _RuleClassModel(extending.models.OpaqueModel):  # type: ignore[misc]
+    """Nothing: attributes are constants."""
+
+
+@extending.infer_getattr
+class _RuleClassAttributes(templates.AttributeTemplate):  # type: ignore[misc]
+    key = RuleClassType
+
+    def generic_resolve(self, kind: RuleClassType, attribute: str) -> Any:
+        found = kind.owner.compiled_attributes().get(attribute)
+        return None if found is None else typeof(found)
+
+
+@extending.lower_getattr_generic(RuleClassType)
+def _lower_rule_class_attribute(
+    context: Any, builder: Any, kind: RuleClassType, _value: Any, attribute: str
+) -> Any:
+    found = kind.owner.compiled_attributes()[attribute]
+    if isinstance(found, Rule):
+        return context.get_dummy_value()
+    return context.get_constant_generic(builder, typeof(found), found)
+
+
+@imputils.lower_constant(RuleClassType)
+def _lower_rule_class(context: Any, _builder: Any, _kind: Any, _value: Any) -> Any:
+    return context.get_dummy_value()
 
 
 class StructType(types.Type):  # type: ignore[misc]

@@ -10,6 +10,7 @@ Imported only by hosts that compile.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import logging
@@ -52,6 +53,23 @@ def make_callee(function: Callable[..., Any], inline: bool) -> Any:
         return _make(function, code_key(function), f"callee{int(inline)}", inline, wrappers)
 
 
+def make_native(function: Callable[..., Any]) -> Any:
+    """The function object of what is to be called by C alone; see `native_code`."""
+    from gossamer.protocol.kernel.quicker_compiler.asked_once import answers_kept
+
+    wrappers = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    made = _make(function, code_key(function), "native", False, wrappers)
+    if "compile" not in vars(made):
+        compile_alone = made.compile
+
+        def compile_quickly(signature: Any) -> Any:
+            with answers_kept():
+                return compile_alone(signature)
+
+        made.compile = compile_quickly
+    return made
+
+
 def make_entry(function: Callable[..., Any]) -> Any:
     """The function object that Python calls; its code is kept where the host keeps code."""
     with global_compiler_lock:
@@ -59,9 +77,24 @@ def make_entry(function: Callable[..., Any]) -> Any:
         made = _make(function, key, "entry", False, {})
         if "_compile_for_args" not in vars(made):
             explain_failures(made, function)
+            if not rules.plain_compilation():
+                made.compile = _compile_quickly(made.compile)
             if key is not None:
                 made._cache = _KeyedCache(function.__qualname__, key)
+                made.compile = made._cache.used_by(made.compile)
         return made
+
+
+def _compile_quickly(compile_for: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Compile as ``compile_for`` does, asking nothing twice."""
+    # Only here: this module swaps private methods, which plain compilation does without.
+    from gossamer.protocol.kernel.quicker_compiler.asked_once import answers_kept
+
+    def compile_quickly(signature: Any) -> Any:
+        with answers_kept():
+            return compile_for(signature)
+
+    return compile_quickly
 
 
 def _make(
@@ -119,6 +152,16 @@ class _KeyedCache(caching.NullCache):  # type: ignore[misc]
     def __init__(self, name: str, key: str) -> None:
         self._name = re.sub(r"\W+", "_", name)[-_NAME_LENGTH:]
         self._key = key
+        self._making = contextlib.ExitStack()
+
+    def used_by(self, compile_for: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Compile as ``compile_for`` does, while no other process makes the same code."""
+
+        def compile_once(signature: Any) -> Any:
+            with global_compiler_lock, self._making:
+                return compile_for(signature)
+
+        return compile_once
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Code for arguments of these types, or None."""
@@ -126,7 +169,10 @@ class _KeyedCache(caching.NullCache):  # type: ignore[misc]
         if store is None:
             return None
         target_context.refresh()
-        data = store.load(self._file_name(sig, target_context.codegen()))
+        name = self._file_name(sig, target_context.codegen())
+        data = store.load(name)
+        if data is None and self._making.enter_context(store.making(name)):
+            data = store.load(name)
         if data is None:
             return None
         try:

@@ -17,7 +17,7 @@ import importlib
 import os
 import types
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
 # Whether calls take the compiled form; None: those of rules by hand do not, those of loops do.
@@ -32,6 +32,9 @@ class CodeStore(Protocol):
 
     def save(self, name: str, code: bytes) -> None:
         """Keep ``code`` under a name; a store that cannot does nothing."""
+
+    def making(self, name: str) -> AbstractContextManager[bool]:
+        """Let no other process make what is kept under a name; tells whether one just did."""
 
 
 code_store: CodeStore | None = None

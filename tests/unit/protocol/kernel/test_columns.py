@@ -207,7 +207,9 @@ def test_a_column_is_not_given_by_name_as_well() -> None:
 
 def test_the_state_of_peers_keeps_its_small_numbers_together() -> None:
     """As many cache lines a row as their words need; every other array is contiguous."""
-    state = make_state(Settings(small_world_links=2, guest_links=1, suspect_rounds=1), 5)
+    state = make_state(
+        Settings(small_world_links=2, guest_links=1, suspect_rounds=1, ring_repairs=1), 5
+    )
     columns = [name for name in State.__annotations__ if state.is_column(name)]
     assert set(columns) >= {"round", "successor", "predecessor", "primary", "offsets"}
     assert all(np.shares_memory(getattr(state, name), state._rows.block) for name in columns)

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numba.core.errors
 import numpy as np
 import pytest
 
+from gossamer.protocol.kernel.compile_errors import explain_failures
 from gossamer.protocol.kernel.errors import RuleCompilationError
 from gossamer.protocol.kernel.rules import Rule, rule
 from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
@@ -74,6 +76,11 @@ def print_row(s: Any, p: int) -> None:
     print("row", p)  # fault
 
 
+def cut_off(s: Any, p: int) -> None:
+    """Write a fraction to an array of whole numbers."""
+    s.fired[p] = p / 2  # fault
+
+
 @rule
 def give_one() -> int:
     """One."""
@@ -117,6 +124,7 @@ def line_of_fault(function: Callable[..., Any]) -> int:
         (index_twice, "compiled code cannot do getitem(array(int64, 1d, C), Tuple(int64"),
         (call_otherwise, "it calls give_one, which takes (): too many positional arguments"),
         (raise_with_row, "it makes or returns a new array, list, text or other object, and rules"),
+        (cut_off, "it writes a float to an array of int64, where fractions are cut off; int(...)"),
         (print_row, "print needs Python's interpreter, which compiled rules cannot reach; in a"),
     ],
 )
@@ -178,3 +186,17 @@ def test_a_script_that_prints_in_a_rule_ends_with_the_sentence(
         assert done.stdout == ""
         last = done.stderr.strip().splitlines()[-1]
         assert f"rule step ({script}, line 14) cannot be compiled: print needs" in last
+
+
+def test_codes_for_terminals_are_left_out() -> None:
+    """The compiler puts them into its errors wherever colorama is installed."""
+
+    class Failing:
+        def _compile_for_args(self) -> None:
+            raise numba.core.errors.TypingError(
+                "\x1b[1m\x1b[31mUnknown attribute\x1b[0m of s\x1b[0m"
+            )
+
+    with pytest.raises(RuleCompilationError) as caught:
+        explain_failures(Failing(), line_of_fault)._compile_for_args()
+    assert caught.value.reason == "Unknown attribute of s"

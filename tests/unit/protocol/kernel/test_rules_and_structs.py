@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -189,3 +190,31 @@ def test_interpreted_calls_inside_a_compiled_block() -> None:
 def test_a_rule_is_pickled_by_its_name() -> None:
     """So that the compiler's disk cache knows it again in the next process."""
     assert pickle.loads(pickle.dumps(step)) is step
+
+
+def one_more(called: Any) -> Any:
+    """A rule that calls another."""
+
+    @rule
+    def call(value: int) -> int:
+        return int(called(value)) + 1
+
+    return call
+
+
+@rule
+def as_it_is(value: int) -> int:
+    """The innermost."""
+    return value
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compiled")
+def test_rules_that_call_each_other_forty_deep_are_compiled() -> None:
+    """The compiler takes more frames of the interpreter than it has by itself."""
+    outermost: Any = as_it_is
+    for _ in range(40):
+        outermost = one_more(outermost)
+    limit = sys.getrecursionlimit()
+    assert outermost(2) == 42
+    assert sys.getrecursionlimit() == limit

@@ -130,3 +130,47 @@ def test_missing_and_unknown_fields_are_refused() -> None:
         Rates(rate=0.5)
     with pytest.raises(StructError, match=r"^field more of struct Rates: there is no such field,"):
         make_rates(0.5, more=2)
+
+
+class Bench(Struct, shared=True):
+    """Scratch space of every kind that may be shared."""
+
+    words: np.ndarray
+    pair: tuple[np.ndarray, int]
+
+
+class Shop(Struct, shared=("spare",)):
+    """Rows, and scratch space beside and inside."""
+
+    rows: np.ndarray
+    spare: np.ndarray
+    bench: Bench
+
+
+@rule
+def use_scratch(s: Any, p: int) -> Any:
+    """Write a row and every kind of scratch space."""
+    s.rows[p] = 5
+    s.spare[0, 1] = 6.0
+    s.bench.words[p] = 7
+    s.bench.pair[0][p] = 8
+    return s.bench.pair[1]
+
+
+@pytest.mark.usefixtures("compiled")
+def test_a_struct_for_another_thread_has_the_same_rows_and_scratch_of_its_own() -> None:
+    """Copies hold what there was, and no word of them is in a cache line with anything else."""
+    bench = Bench(words=np.arange(3), pair=(np.arange(3) + 10, 4))
+    shop = Shop(rows=np.zeros(3, np.int64), spare=np.ones((2, 2)), bench=bench)
+    other = shop.with_scratch_of_its_own()
+    assert other.rows is shop.rows
+    assert other.bench.words.tolist() == [0, 1, 2]
+    assert other.bench.pair[0].tolist() == [10, 11, 12]
+    assert use_scratch(other, 2) == 4
+    assert shop.rows.tolist() == [0, 0, 5]
+    assert shop.spare.tolist() == [[1, 1], [1, 1]]
+    assert other.spare.tolist() == [[1, 6], [1, 1]]
+    assert bench.words.tolist() == [0, 1, 2]
+    assert (other.bench.words[2], other.bench.pair[0][2]) == (7, 8)
+    for copy in (other.spare, other.bench.words, other.bench.pair[0]):
+        assert copy.ctypes.data % 64 == 0

@@ -26,8 +26,12 @@ from gossamer.protocol.kernel.rules import Rule, calls_are_compiled, use_compile
 VARIABLE = "GOSSAMER_DEBUG"
 
 _NO_ROW = -1
-# Functions of these folders are nobody's rules.
-_PASSED_OVER = (__file__.removesuffix("checked_run.py"), np.__file__.removesuffix("__init__.py"))
+# Functions of these folders are nobody's rules, nor are those that are made of text.
+_PASSED_OVER = (
+    __file__.removesuffix("checked_run.py"),
+    np.__file__.removesuffix("__init__.py"),
+    "<",
+)
 
 
 def is_wanted(debug: bool | None) -> bool:
@@ -48,12 +52,20 @@ class CheckedRun:
         collector: what the observer writes.
         population: how many peers there are.
         when: tells what time it is, in words.
+        side_by_side: whether a compiled run of the engine runs several rows at a time, so that
+            rules may not read of other rows what rules write.
     """
 
     def __init__(
-        self, state: Any, collector: Any, population: int, when: Callable[[], str]
+        self,
+        state: Any,
+        collector: Any,
+        population: int,
+        when: Callable[[], str],
+        *,
+        side_by_side: bool = False,
     ) -> None:
-        self._own = OwnRow()
+        self._own = OwnRow(side_by_side)
         self._state = checked(state, "", self._own, population)
         self._collector = checked(collector, "collector", self._own, population, has_rows=False)
         self._population = population

@@ -61,7 +61,7 @@ def _powers(count: int) -> npt.NDArray[np.int64]:
 
 def _digest_at_once(digest: int, words: npt.NDArray[np.int64]) -> int:
     powers = _powers(words.size)
-    total = digest * int(powers[0]) + int(words.ravel().dot(powers[1:]))
+    total = int(digest) * int(powers[0]) + int(words.ravel().dot(powers[1:]))
     return (total + _SIGN) % _WORD - _SIGN
 
 

@@ -1,0 +1,95 @@
+"""Linking object code of rules into this process without the compiler (`kernel.native_code`).
+
+The linker is the one of llvmlite: 22 MB of memory that nobody else shares, a third of what the
+compiler takes, and a few hundredths of a second.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+# What object files begin with: ELF of 64 bits, little endian, with the machine's number; Mach-O.
+_ELF: Final = b"\x7fELF\x02\x01\x01"
+_ELF_MACHINES: Final = {"x86_64": 62, "aarch64": 183, "arm64": 183}
+_ELF_HEAD: Final = struct.Struct("<16xHH")
+_RELOCATABLE: Final = 1
+_MACH_O: Final = b"\xcf\xfa\xed\xfe"
+
+Function = Callable[..., int]
+
+
+class LinkedCode:
+    """Functions of object code, callable as long as this lives.
+
+    Attributes:
+        functions: by name; each takes blocks' addresses and numbers, and returns a number.
+    """
+
+    def __init__(
+        self, content: bytes, symbols: Mapping[str, str], arguments: Mapping[str, int]
+    ) -> None:
+        """Link ``content``, in which functions of so many arguments have these symbols.
+
+        Raises:
+            ValueError: it is no object code for this machine, or a symbol is missing.
+        """
+        if not _is_for_this_machine(content):
+            raise ValueError("it is no object code for this machine")
+        self._engine = _link(content)
+        self.functions: dict[str, Function] = {}
+        for name, symbol in symbols.items():
+            address = self._engine.get_function_address(symbol)
+            if not address:
+                raise ValueError(f"the object code has no function {name}")
+            self.functions[name] = _function(address, arguments[name])
+
+
+def _is_for_this_machine(content: bytes) -> bool:
+    """Whether the linker may see it, which ends the process where it does not like what it sees."""
+    if content.startswith(_MACH_O):
+        return platform.system() == "Darwin"
+    if not content.startswith(_ELF) or len(content) < _ELF_HEAD.size:
+        return False
+    kind, machine = _ELF_HEAD.unpack_from(content)
+    return bool(kind == _RELOCATABLE and machine == _ELF_MACHINES.get(platform.machine()))
+
+
+def _link(content: bytes) -> Any:
+    # Here: what links takes memory that a node at rest does without.
+    import llvmlite.binding as binding  # type: ignore[import-untyped]
+
+    try:
+        binding.initialize_native_target()
+        binding.initialize_native_asmprinter()
+    except RuntimeError:
+        # Later versions do it by themselves, and say so.
+        pass
+    machine = binding.Target.from_default_triple().create_target_machine()
+    engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
+    try:
+        engine.add_object_file(binding.ObjectFileRef.from_data(content))
+    except RuntimeError as error:
+        raise ValueError(f"no object code: {error}") from error
+    engine.finalize_object()
+    return engine
+
+
+def _function(address: int, arguments: int) -> Function:
+    result = ctypes.c_int64()
+    unused = ctypes.c_void_p()
+    out = ctypes.addressof(result)
+    failure = ctypes.addressof(unused)
+    # The interpreter's lock is kept: a call takes microseconds.
+    kind = ctypes.PYFUNCTYPE(ctypes.c_int, *[ctypes.c_int64] * (2 + arguments))
+    entry = kind(address)
+
+    def call(*given: int) -> int:
+        entry(out, failure, *given)
+        return result.value
+
+    call.__dict__["keeps"] = (result, unused)
+    return call
