@@ -13,14 +13,15 @@ The public interface is what this list names; everything else may change:
 
     kernel.errors, kernel.records.make_outbox
     content.schema.Schema, content.language.parse_subscription
-    content.filters, content.filters.composite
+    content.expressions.language.parse_expression, content.filters, content.filters.composite
     content.matching.index.MatchingIndex, content.matching.composite_matcher.CompositeMatcher
     dissemination.graphs.graph.make_graph, dissemination.sample.make_sample,
     dissemination.plan.make_plan, dissemination.strategies, dissemination.cost.price,
     dissemination.optimum, dissemination.graphs.errors
     peer.settings.config.Settings, .paper, .baseline, .resilient
     peer.space.hashing.uniform_hashes, peer.space.hashing.equi_depth_hash
-    peer.space.encoding.encode_event, peer.space.encoding.encode_subscription
+    peer.space.encoding.encode_event, peer.space.encoding.encode_subscription,
+    peer.space.covering.cover
     peer.state.state.make_state, peer.step.step, peer.step.TIMERS, peer.step.subscribe,
     peer.step.publish_record, peer.step.join_record, peer.step.largest_step
     brokers.tree.Broker, brokers.tree.BrokerSettings

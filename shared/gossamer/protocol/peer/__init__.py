@@ -3,7 +3,8 @@
 Below it lie, each importing from those before it only: `settings` (settings, presets, and the words
 of a profile), `space` (the identifier ring and the hash that puts attribute values on it),
 `sampling` (who else there is), `state` (the arrays of a peer and its link table), `rendezvous`
-(routing, installation, delivery, event log, replay) and `topology` (which links a peer keeps).
+(routing, installation, delivery, event log, replay), `topology` (which links a peer keeps) and
+`places` (where on the ring it stands).
 `record_table` declares every record and what its words mean, `codec` turns records to plain data
 and back. Begin at `step`.
 """

@@ -28,11 +28,20 @@ from gossamer.protocol.peer.record_table.layouts import (
     bounds_of,
     most_of,
 )
-from gossamer.protocol.peer.record_table.records import TABLE
+from gossamer.protocol.peer.record_table.records import EVENT_ORIGIN, TABLE
 from gossamer.protocol.peer.sampling.sampler import record_layouts
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.state.links import HANDLE_MASK
-from gossamer.protocol.peer.state.state import ANSWERER, State, profile_words
+from gossamer.protocol.peer.state.state import (
+    ANSWERER,
+    COPY,
+    OLD_PREDECESSOR,
+    OLD_SUCCESSOR,
+    RECORD,
+    SENT_TO,
+    State,
+    profile_words,
+)
 
 PEER, DESCRIPTOR = "peer", "descriptor"
 
@@ -193,9 +202,14 @@ def held_handles(s: State, p: int) -> set[int]:
     """Every handle of others that row ``p`` remembers, so that it must keep its meaning."""
     count = int(s.table_count[p])
     packed = (
-        *(s.sampler.views[p], s.links[p], s.failed[p], s.asked[p]),
+        *(s.sampler.views[p], s.links[p], s.failed[p], s.asked[p], s.departed[p, :, 0]),
         *(s.owner[p, :count], s.installed_at[p]),
     )
     held = {int(word) & HANDLE_MASK for words in packed for word in words if word >= 0}
-    asked = int(s.recall[p, ANSWERER])
-    return held if asked < 0 else held | {asked}
+    others = [int(s.recall[p, ANSWERER])]
+    if s.params.move_rounds > 0:
+        others += s.seat[p, [OLD_PREDECESSOR, OLD_SUCCESSOR]].tolist()
+    for copy in s.under_way[p]:
+        if copy[COPY] >= 0:
+            others += [int(copy[SENT_TO]), int(copy[RECORD + EVENT_ORIGIN])]
+    return held | {handle for handle in others if handle >= 0}

@@ -28,15 +28,25 @@ from gossamer.protocol.kernel.records import (
 )
 from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.kernel.struct import CACHE_LINE_WORDS
+from gossamer.protocol.peer.places.clients import keep_entries
+from gossamer.protocol.peer.places.moving import (
+    look_for_seat,
+    on_find_seat,
+    on_moved,
+    on_seat_found,
+)
+from gossamer.protocol.peer.places.placement import take_place
 from gossamer.protocol.peer.record_table.layouts import most_of
 from gossamer.protocol.peer.record_table.records import (
     ACKNOWLEDGE,
     CATCH_UP,
     EVENT,
     EVENT_ID,
+    EVENT_TAKEN,
     EVENT_VALUES,
     FIND_HOST,
     FIND_PLACE,
+    FIND_SEAT,
     FINGER_REPLY,
     FINGER_REQUEST,
     HANDOVER,
@@ -45,9 +55,12 @@ from gossamer.protocol.peer.record_table.records import (
     INSTALL_NEWS,
     INSTALL_TIMER,
     JOIN,
+    KEEP,
     LINK_BROKE,
     LOAD_SHIFTED,
+    MOVED,
     OFFERED_AT_ONCE,
+    OFFERED_ON_RING,
     OVERLAY_TIMER,
     PLACE_FOUND,
     PUBLISH,
@@ -56,6 +69,8 @@ from gossamer.protocol.peer.record_table.records import (
     RECALLED,
     REPLAY_OFFER,
     REPLAY_WANTED,
+    RING_OFFER,
+    SEAT_FOUND,
     STORED,
     TABLE,
     WITHDRAW,
@@ -65,15 +80,18 @@ from gossamer.protocol.peer.rendezvous.arc_return import (
     GIVEN_BACK,
     arc_begins,
     give_back_what_is_due,
+    hand_on_again,
     on_link_broke,
     predecessor_handle,
 )
 from gossamer.protocol.peer.rendezvous.delivery import (
     on_event,
+    on_keep,
     on_publish,
     on_recalled,
     publish_again,
     reroute_event,
+    send_again,
 )
 from gossamer.protocol.peer.rendezvous.event_log import (
     PAGE_EVENTS,
@@ -84,6 +102,7 @@ from gossamer.protocol.peer.rendezvous.event_log import (
     recall_elsewhere,
 )
 from gossamer.protocol.peer.rendezvous.handover import on_handover
+from gossamer.protocol.peer.rendezvous.hop_acknowledgements import on_event_taken
 from gossamer.protocol.peer.rendezvous.installation import (
     greet_successor,
     on_acknowledge,
@@ -95,6 +114,7 @@ from gossamer.protocol.peer.rendezvous.installation import (
 )
 from gossamer.protocol.peer.rendezvous.publication import on_stored, on_withdraw
 from gossamer.protocol.peer.rendezvous.replay import on_replay_offer, on_replay_wanted
+from gossamer.protocol.peer.rendezvous.ring_offers import offer_last_round, on_ring_offer
 from gossamer.protocol.peer.rendezvous.routing_table import remove_source
 from gossamer.protocol.peer.sampling.sampler import sample_link_broke
 from gossamer.protocol.peer.settings.config import Settings
@@ -104,8 +124,16 @@ from gossamer.protocol.peer.settings.profile import (
     NOTHING,
     range_word,
 )
-from gossamer.protocol.peer.state.links import handle_in, note_heard, settle_ring
-from gossamer.protocol.peer.state.state import NEXT_SINCE, SINCE, SUBSCRIPTION, State, profile_words
+from gossamer.protocol.peer.state.links import handle_in, is_off_ring, note_heard, settle_ring
+from gossamer.protocol.peer.state.state import (
+    GREETINGS,
+    NEXT_SINCE,
+    SINCE,
+    SUBSCRIPTION,
+    WANTED,
+    State,
+    profile_words,
+)
 from gossamer.protocol.peer.topology.fingers import (
     exchange_fingers,
     on_finger_reply,
@@ -121,22 +149,35 @@ from gossamer.protocol.peer.topology.membership import (
     on_join,
     on_place_found,
 )
-from gossamer.protocol.peer.topology.tman import approach_links, approach_rest, overlay_hint
+from gossamer.protocol.peer.topology.ring_repair import is_on_ring, repair_ring
+from gossamer.protocol.peer.topology.tman import (
+    WORDS_BEFORE_LINKS,
+    approach_rest,
+    overlay_hint,
+)
 from gossamer.protocol.peer.topology.tman import on_overlay_timer as trade_links
 
 # How many cache lines of a routing table are brought near.
 TABLE_LINES = 4
+
+# New successors that a peer greets in a round, and one more.
+MOST_GREETINGS = 16
 
 TIMERS = tuple(kind.number for kind in TABLE if kind.sort is Sort.TIMER)
 
 
 @rule
 def on_overlay_timer(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
-    """Let load shift, trade links and fingers, and look for a host."""
+    """Let load shift, trade links and fingers, and look for a host and for a better place."""
+    if is_off_ring(s, p):
+        keep_entries(s, p, now)
+        look_for_seat(s, p, out)
+        return
     shift_load(s, p, out)
     trade_links(s, p, now, words, at, out)
     exchange_fingers(s, p, out)
     visit_host(s, p, out)
+    look_for_seat(s, p, out)
 
 
 @rule
@@ -145,6 +186,9 @@ def on_install_timer(s: State, p: int, _now: int, _words: Any, _at: int, out: Ou
     install_again(s, p, out)
     publish_again(s, p, out)
     ask_again(s, p, out)
+    hand_on_again(s, p, out)
+    send_again(s, p, out)
+    offer_last_round(s, p, out)
 
 
 @rule
@@ -158,12 +202,15 @@ def on_broken_link(s: State, p: int, now: int, words: Any, at: int, out: Outbox)
 ABOUT_EVENTS: Final = MappingProxyType(
     {
         EVENT: on_event,
+        EVENT_TAKEN: on_event_taken,
         STORED: on_stored,
         PUBLISH: on_publish,
         WITHDRAW: on_withdraw,
         REPLAY_OFFER: on_replay_offer,
+        RING_OFFER: on_ring_offer,
         REPLAY_WANTED: on_replay_wanted,
         RECALLED: on_recalled,
+        KEEP: on_keep,
         RECALL: on_recall,
         RECALL_ANSWER: on_recall_answer,
         CATCH_UP: on_catch_up,
@@ -188,6 +235,9 @@ ABOUT_PEERS: Final = MappingProxyType(
         FINGER_REPLY: on_finger_reply,
         FIND_HOST: on_find_host,
         HOST_FOUND: on_host_found,
+        FIND_SEAT: on_find_seat,
+        SEAT_FOUND: on_seat_found,
+        MOVED: on_moved,
     }
 )
 # Records that came back, by the kind they were sent as; others are lost.
@@ -229,15 +279,32 @@ def take_and_settle(s: State, p: int, now: int, words: Any, at: int, out: Outbox
     predecessor = predecessor_handle(s, p)
     arc_start = arc_begins(s, p)
     kind = words[at + KIND]
+    has_failed = kind >= UNREACHABLE and is_on_ring(s, p, words[at + TO])
     if words[at + FROM] != s.sampler.handle[p]:
         note_heard(s, p, words[at + FROM])
     if not take_about_peers(kind, s, p, now, words, at, out) and kind >= UNREACHABLE:
         on_unreachable(s, p, now, words, at, out)
     if s.params.stabilise == 1:
         found = successor_handle(s, p)
-        if found >= 0 and found != successor:
+        if found >= 0 and found != successor and may_greet(s, p):
             greet_successor(s, p, out)
+    repair_ring(s, p, has_failed, successor, predecessor, out)
     give_back_what_is_due(s, p, predecessor, arc_start, out)
+
+
+@rule
+def may_greet(s: State, p: int) -> bool:
+    """Whether ``p`` may greet one more successor in this round.
+
+    Where peers move, one may be told of as it was, greeted, found elsewhere, and told of again.
+    """
+    if s.params.move_rounds == 0:
+        return True
+    first = s.round[p] * MOST_GREETINGS
+    if s.seat[p, GREETINGS] < first:
+        s.seat[p, GREETINGS] = first
+    s.seat[p, GREETINGS] += 1
+    return bool(s.seat[p, GREETINGS] < first + MOST_GREETINGS)
 
 
 @rule
@@ -267,10 +334,17 @@ def hint(s: State, kind: int, soon: int, later: int) -> None:
 
 @rule
 def approach(s: State, p: int) -> None:
-    """Bring near what most records make row ``p`` read: its links and its routing table."""
+    """Bring near what most records make row ``p`` read: whom it links to, and its routing table.
+
+    Of its neighbours' profiles most records read one; all of them are more than memory brings while
+    another record is taken.
+    """
     prefetch(s.sampler.key, p, 0)
-    approach_links(s, p)
-    approach_rest(s, p)
+    for at in range(0, WORDS_BEFORE_LINKS + s.links.shape[1], CACHE_LINE_WORDS):
+        prefetch(s.round, p, at)
+    prefetch(s.successor, p, 0)
+    prefetch(s.failed, p, 0)
+    prefetch(s.departed, p, 0)
     approach_table(s, p)
 
 
@@ -354,16 +428,24 @@ def restart(s: State, p: int) -> None:
     """Let row ``p`` be as a peer that starts again.
 
     It keeps key, identifier, subscriptions and draws, and what it has delivered: an application
-    outlives its peer's process and is not to be served twice.
+    outlives its peer's process and is not to be served twice. One that was to move is there now.
     """
     s.sampler.views[p, :] = -1
     s.links[p, :] = -1
+    if s.params.move_rounds > 0:
+        if s.seat[p, WANTED] >= 0:
+            take_place(s, p, s.seat[p, WANTED])
+        s.seat[p, :] = -1
     settle_ring(s, p)
     s.failed[p, :] = -1
+    s.departed[p, :, :] = -1
     s.table_count[p] = 0
     s.installed_at[p, :] = -1
     s.event_copies[p, :] = -1
     s.pending[p, :, :] = -1
+    s.under_way[p, :, :] = -1
+    s.alarm[p, :] = -1
+    s.asked[p, :] = -1
     s.held_next[p] = 0
     s.recall[p, SUBSCRIPTION] = -1
     s.load[p] = 0
@@ -407,11 +489,17 @@ def largest_step(settings: Settings) -> int:
     events = settings.routing_table_entries + settings.coordinates
     events += settings.pending_publications * settings.coordinates
     events += OFFERED_AT_ONCE + PAGE_EVENTS + GIVEN_BACK
+    events += settings.acknowledged_hops + settings.hand_on * settings.event_memory
     offers = settings.event_memory // OFFERED_AT_ONCE + 1
+    on_ring = 0
+    if settings.ring_offers:
+        longest = BODY + most_of(layouts[RING_OFFER], profile_words(settings)).words
+        on_ring = settings.links * (settings.event_memory // OFFERED_ON_RING + 1) * longest
     return (
-        (3 * settings.links + 4) * install
+        (4 * settings.links + 4 + settings.acknowledged_hops) * install
         + (settings.routing_table_entries + settings.rows) * (box + 2)
         + events * (event + 8)
         + offers * offer
+        + on_ring
         + 4 * (settings.links + settings.view_size + 2) * descriptor
     )

@@ -33,6 +33,8 @@ MAX_EVENT: Final = (1 << 58) - 1
 GREEDY, FINAL, TREE, REPLICA = 0, 1, 2, 3
 # Event copies in one offer; there are as many offers as it takes.
 OFFERED_AT_ONCE = 256
+# Events in one offer to a neighbour on the ring.
+OFFERED_ON_RING = 64
 
 TABLE: Final = Table()
 
@@ -72,9 +74,15 @@ _event: tuple[Field, ...] = (
     PerAttribute(Word("value", 0, RING_MASK, "hashed")),
 )
 _copies = List("event copies", (Word("event copy", 0, RING_MASK),), OFFERED_AT_ONCE)
+_offered = List(
+    "events",
+    (Word("event copy", 0, RING_MASK), PerAttribute(Word("value", 0, RING_MASK, "hashed"))),
+    OFFERED_ON_RING,
+)
 _value = Word("value asked for", 0, RING_MASK)
 _place = Word("place in the log", 0, RING_MASK, "0 where the peer is still to be found")
-_find_place: tuple[Field, ...] = (_hops, _newcomer)
+_holds_entries = Word("holds entries", 0, 1, "whether the newcomer asks for none")
+_find_place: tuple[Field, ...] = (_hops, _holds_entries, _newcomer)
 _recall: tuple[Field, ...] = (
     Handle("asker"),
     _hops,
@@ -96,10 +104,25 @@ _finger: tuple[Field, ...] = (
 )
 _find_host: tuple[Field, ...] = (
     _hops,
-    Word("passed on", 0, 8, "by how many full hosts"),
+    Word("passed on", 0, 199, "by whom it found no room at: which way, and how many"),
     Word("place", 0, RING_MASK, "at which a host is sought"),
     Descriptor("the guest's descriptor", 0),
 )
+_find_seat: tuple[Field, ...] = (
+    _hops,
+    Word("place", 0, RING_MASK, "at which a seat is sought"),
+    Descriptor("the seeker's descriptor", 0),
+)
+_seat_found: tuple[Field, ...] = (
+    Word("place", 0, RING_MASK, "at which it is"),
+    _links,
+    List(
+        "fingers",
+        (Word("slot", 0, Limit("long_links", -1), "of the finger"), _link),
+        Limit("long_links"),
+    ),
+)
+_moved: tuple[Field, ...] = (Word("place", 0, RING_MASK, "that it has left"), _links)
 _host_found: tuple[Field, ...] = (Word("place", 0, RING_MASK, "at which it is"), _sender)
 _rounds = Word("rounds", 0, RING_MASK)
 _peer = Handle("peer")
@@ -179,6 +202,42 @@ FIND_HOST = _message(
 HOST_FOUND = _message(
     45, "HOST_FOUND", "The sender is a host now.", *_host_found, only_with="guest_links"
 )
+FIND_SEAT = _message(
+    46, "FIND_SEAT", "A search for a seat of the sender's.", *_find_seat, only_with="move_rounds"
+)
+SEAT_FOUND = _message(
+    47,
+    "SEAT_FOUND",
+    "The links and fingers of who answers for that place.",
+    *_seat_found,
+    only_with="move_rounds",
+)
+# From 48 to 52 are effects.
+EVENT_TAKEN = _message(
+    53,
+    "EVENT_TAKEN",
+    "The sender has a copy that came from its receiver, on its way to a rendezvous node.",
+    Word("event copy", 0, RING_MASK),
+    only_with="acknowledged_hops",
+)
+MOVED = _message(
+    60,
+    "MOVED",
+    "The sender stands at another place now; whom it stood among at the last.",
+    *_moved,
+    only_with="move_rounds",
+)
+KEEP = _message(
+    61, "KEEP", "A held event, for the receiver to hold.", *_event, only_with="move_rounds"
+)
+
+RING_OFFER = _message(
+    62,
+    "RING_OFFER",
+    "Events that the sender took in its last round.",
+    _offered,
+    only_with="ring_offers",
+)
 
 DELIVER = _effect(
     48,
@@ -209,6 +268,7 @@ EVENT_VALUES = offset(_event, "value")
 
 # Of a FIND_PLACE.
 HOPS = offset(_find_place, "hops")
+HOLDS_ENTRIES = offset(_find_place, "holds entries")
 DESCRIPTOR = offset(_find_place, "the newcomer's descriptor")
 
 # Of an exchange of fingers.
@@ -221,6 +281,15 @@ PASSED_ON = offset(_find_host, "passed on")
 SEARCH_TARGET = offset(_find_host, "place")
 SEARCH_DESCRIPTOR = offset(_find_host, "the guest's descriptor")
 HOST_TARGET = offset(_host_found, "place")
+
+# Of a search for a seat, of its answer, and of the news of a move.
+SEAT_HOPS = offset(_find_seat, "hops")
+SEAT_TARGET = offset(_find_seat, "place")
+SEAT_DESCRIPTOR = offset(_find_seat, "the seeker's descriptor")
+SEAT_PLACE = offset(_seat_found, "place")
+SEAT_LINKS = offset(_seat_found, "links")
+LEFT_PLACE = offset(_moved, "place")
+LEFT_LINKS = offset(_moved, "links")
 
 # Of a RECALL and of its answer.
 ASKER = offset(_recall, "asker")

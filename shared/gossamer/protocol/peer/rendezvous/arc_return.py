@@ -14,14 +14,27 @@ from typing import Any
 
 from gossamer.protocol.kernel.records import BODY, LENGTH, Outbox
 from gossamer.protocol.kernel.rules import inline_rule, rule
-from gossamer.protocol.peer.record_table.records import EVENT
+from gossamer.protocol.peer.record_table.records import (
+    EVENT,
+    EVENT_ATTRIBUTE,
+    EVENT_HOPS,
+    EVENT_ID,
+    EVENT_ORIGIN,
+    EVENT_VALUES,
+    FINAL,
+    GREEDY,
+)
+from gossamer.protocol.peer.rendezvous.delivery import send_event
 from gossamer.protocol.peer.rendezvous.event_log import first_since, send_held
+from gossamer.protocol.peer.rendezvous.hop_acknowledgements import NO_OTHER_WAY, await_next_hop
+from gossamer.protocol.peer.rendezvous.publication import NOBODY
 from gossamer.protocol.peer.rendezvous.refreshing import install_anew
+from gossamer.protocol.peer.rendezvous.replay import HANDED_ON, TAKEN_AS_OURS, count_recent
 from gossamer.protocol.peer.rendezvous.routing import handle_of_slot, next_hop, rendezvous_value
 from gossamer.protocol.peer.rendezvous.routing_table import remove_source
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
-from gossamer.protocol.peer.state.state import MALFORMED, NOT_GIVEN_BACK, State
+from gossamer.protocol.peer.state.state import MALFORMED, NOT_GIVEN_BACK, TO_HAND_ON, State
 
 # Events given back at once, at most: what a second or two bring.
 GIVEN_BACK = 128
@@ -50,6 +63,8 @@ def give_back_what_is_due(s: State, p: int, predecessor: int, arc_start: int, ou
     if found < 0:
         return
     begins = arc_begins(s, p)
+    if s.params.hand_on == 1 and (found != predecessor or begins != arc_start):
+        hand_on(s, p, out)
     if found != predecessor:
         give_back_everything(s, p, out)
     elif begins != arc_start:
@@ -93,6 +108,59 @@ def give_back(s: State, p: int, after: int, out: Outbox) -> None:
 
 
 @rule
+def hand_on(s: State, p: int, out: Outbox) -> None:
+    """Send on what was taken as rendezvous node where another peer turns out to be that.
+
+    Where many peers fail at once, whoever has lost its neighbours takes more of the ring for its
+    own than it should, and what it takes reaches those only who asked there. As the ring mends it
+    learns who is nearer, and the events of the last rounds follow: once from each who took them.
+    Those that find no room among the copies that wait for acknowledgements follow in later turns.
+    """
+    attributes = s.params.attributes
+    for back in range(count_recent(s, p), 0, -1):
+        m = (s.event_next[p] - back) % s.event_copies.shape[1]
+        if s.event_hops[p, m] & TAKEN_AS_OURS == 0:
+            continue
+        attribute = s.event_copies[p, m] % attributes
+        hop = next_hop(s, p, rendezvous_value(s, attribute, s.event_values[p, m, attribute]))
+        if hop < 0:
+            continue
+        event = s.work.event
+        event[EVENT_ID] = s.event_copies[p, m] // attributes
+        event[EVENT_ATTRIBUTE] = attribute
+        event[EVENT_HOPS] = (s.event_hops[p, m] & ~(TAKEN_AS_OURS | HANDED_ON)) >> 32
+        event[EVENT_ORIGIN] = NOBODY
+        for a in range(attributes):
+            event[EVENT_VALUES + a] = s.event_values[p, m, a]
+        to = handle_of_slot(s, p, hop >> 1)
+        if not await_next_hop(s, p, to, NO_OTHER_WAY, event, 0):
+            s.alarm[p, TO_HAND_ON] = 1
+            return
+        s.event_hops[p, m] = (s.event_hops[p, m] & ~TAKEN_AS_OURS) | HANDED_ON
+        send_event(s, p, to, FINAL if hop & 1 == 1 else GREEDY, 0, event, 0, out)
+
+
+@rule
+def hand_on_again(s: State, p: int, out: Outbox) -> None:
+    """Once a round: hand on what went by another way, and what was not acknowledged since."""
+    if s.params.hand_on == 1 and s.alarm[p, TO_HAND_ON] >= 0:
+        s.alarm[p, TO_HAND_ON] = -1
+        hand_on(s, p, out)
+
+
+@rule
+def expect_to_hand_on_again(s: State, p: int) -> None:
+    """Let all that was handed on of late be so again: it may have been lost with a connection."""
+    if s.params.hand_on == 0:
+        return
+    for back in range(count_recent(s, p), 0, -1):
+        m = (s.event_next[p] - back) % s.event_copies.shape[1]
+        if s.event_hops[p, m] & HANDED_ON != 0:
+            s.event_hops[p, m] = (s.event_hops[p, m] & ~HANDED_ON) | TAKEN_AS_OURS
+            s.alarm[p, TO_HAND_ON] = 1
+
+
+@rule
 def on_link_broke(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
     """What was on its way to a peer, which may well live, may be lost.
 
@@ -106,5 +174,6 @@ def on_link_broke(s: State, p: int, _now: int, words: Any, at: int, out: Outbox)
     handle = words[at + BODY]
     remove_source(s, p, handle)
     install_anew(s, p)
+    expect_to_hand_on_again(s, p)
     if predecessor_handle(s, p) == handle and handle >= 0:
         give_back_everything(s, p, out)

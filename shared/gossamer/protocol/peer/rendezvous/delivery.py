@@ -13,7 +13,6 @@ from typing import Any
 from gossamer.protocol.kernel.records import BODY, FROM, LENGTH, Outbox, close_record, open_record
 from gossamer.protocol.kernel.rows.row_search import (
     copy_words,
-    find_boxes,
     find_labelled_boxes,
     position,
 )
@@ -30,10 +29,18 @@ from gossamer.protocol.peer.record_table.records import (
     EVENT_VALUES,
     FINAL,
     GREEDY,
+    INSTALL_NEWS,
     REPLICA,
     TREE,
 )
 from gossamer.protocol.peer.rendezvous.event_log import hold
+from gossamer.protocol.peer.rendezvous.hop_acknowledgements import (
+    NO_OTHER_WAY,
+    acknowledge_hop,
+    await_next_hop,
+    take_unacknowledged,
+)
+from gossamer.protocol.peer.rendezvous.installation import send_boxes
 from gossamer.protocol.peer.rendezvous.publication import (
     NOBODY,
     PENDING_EVENT,
@@ -45,35 +52,30 @@ from gossamer.protocol.peer.rendezvous.publication import (
     is_due_again,
     note_try,
 )
-from gossamer.protocol.peer.rendezvous.replay import has_seen, remember
+from gossamer.protocol.peer.rendezvous.replay import TAKEN_AS_OURS, has_seen, remember
+from gossamer.protocol.peer.rendezvous.ring_offers import offer_at_once
 from gossamer.protocol.peer.rendezvous.routing import (
+    goes_back,
     handle_of_slot,
+    has_moved,
     next_hop,
     rendezvous_value,
 )
-from gossamer.protocol.peer.rendezvous.routing_table import source_of
+from gossamer.protocol.peer.rendezvous.routing_table import is_interested, source_of
 from gossamer.protocol.peer.settings.config import LOAD_UNIT
-from gossamer.protocol.peer.state.links import HANDLE_MASK
+from gossamer.protocol.peer.state.links import HANDLE_MASK, note_asked, slot_of
 from gossamer.protocol.peer.state.state import (
     BOX,
     FALSE_POSITIVES,
     HOPS_EXCEEDED,
     MALFORMED,
+    OLD_PREDECESSOR,
+    OLD_SUCCESSOR,
     REPEATED,
+    TO_HAND_ON,
+    UNDER_WAY,
     State,
 )
-
-
-@rule
-def is_interested(s: State, p: int, words: Any, at: int) -> bool:
-    """Whether a subscription of ``p`` matches the values at ``words[at:]`` on every attribute."""
-    found = s.work.found
-    count = s.constrained.shape[1]
-    size = s.params.attributes
-    for i in range(find_boxes(s, s.subscriptions, p, count, 0, words, at, size, found)):
-        if s.constrained[p, found[i]] >= 0:
-            return True
-    return False
 
 
 @rule
@@ -195,6 +197,7 @@ def disseminate(
     if interested:
         deliver(s, p, words, body, tree_hops, out)
     told = forward_down(s, p, source, words, body, tree_hops, out)
+    offer_at_once(s, p, source, words, body, out)
     if not interested and told == 0 and words[body + EVENT_MODE] == TREE:
         s.counters[p, FALSE_POSITIVES] += 1
     return 1 if interested else 2
@@ -207,6 +210,15 @@ def take_to_hold(s: State, p: int, source: int, words: Any, body: int, out: Outb
     copy = words[body + EVENT_ID] * s.params.attributes + words[body + EVENT_ATTRIBUTE]
     hold(s, p, copy, taken == 0, words, body + EVENT_VALUES, out)
     return taken
+
+
+@rule
+def note_ours(s: State, p: int, words: Any, body: int) -> None:
+    """Remember that ``p`` took an event copy as its rendezvous node (see `arc_return`)."""
+    copy = words[body + EVENT_ID] * s.params.attributes + words[body + EVENT_ATTRIBUTE]
+    m = position(s.event_copies, p, copy)
+    if m >= 0:
+        s.event_hops[p, m] |= TAKEN_AS_OURS
 
 
 @rule
@@ -233,6 +245,8 @@ def act_as_rendezvous(s: State, p: int, source: int, words: Any, body: int, out:
     taken = take_to_hold(s, p, served, words, body, out)
     if taken == 2:
         s.load[p] += LOAD_UNIT
+    if s.params.hand_on == 1:
+        note_ours(s, p, words, body)
     if taken > 0 or words[body + EVENT_ORIGIN] >= 0:
         send_replica(s, p, s.params.replicas, words, body, out)
 
@@ -256,14 +270,20 @@ def route(s: State, p: int, source: int, words: Any, body: int, out: Outbox) -> 
         return
     if s.params.enter_on_the_way == 1:
         disseminate(s, p, source, words, body, 0, out)
-    if words[body + EVENT_MODE] == FINAL:
+    if words[body + EVENT_MODE] == FINAL and goes_back(s, p, value):
         if s.params.replicas > 0 and s.params.enter_on_the_way == 0:
             disseminate(s, p, -1, words, body, 0, out)
-        to = handle_of_slot(s, p, s.predecessor[p])
-        send_event(s, p, to, FINAL, 0, words, body, out)
+        send_on(s, p, handle_of_slot(s, p, s.predecessor[p]), FINAL, words, body, out)
     else:
         mode = FINAL if hop & 1 == 1 else GREEDY
-        send_event(s, p, handle_of_slot(s, p, hop >> 1), mode, 0, words, body, out)
+        send_on(s, p, handle_of_slot(s, p, hop >> 1), mode, words, body, out)
+
+
+@rule
+def send_on(s: State, p: int, to: int, mode: int, words: Any, body: int, out: Outbox) -> None:
+    """Send a copy one hop on its way to the rendezvous node, and wait for its acknowledgement."""
+    send_event(s, p, to, mode, 0, words, body, out)
+    await_next_hop(s, p, to, mode, words, body)
 
 
 @rule
@@ -290,15 +310,29 @@ def on_event(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> N
         return
     body = at + BODY
     mode = words[body + EVENT_MODE]
+    if mode < TREE:
+        acknowledge_hop(s, p, words[at + FROM], words, body, out)
     if words[body + EVENT_HOPS] >= s.params.hop_limit:
         s.counters[p, HOPS_EXCEEDED] += 1
     elif mode == TREE:
         disseminate(s, p, words[at + FROM], words, body, words[body + EVENT_TREE_HOPS], out)
     elif mode < TREE:
         route(s, p, words[at + FROM], words, body, out)
+    elif has_moved(s, p) and words[at + FROM] == s.seat[p, OLD_PREDECESSOR]:
+        # It does not know yet that another comes after it.
+        send_event(s, p, s.seat[p, OLD_SUCCESSOR], mode, 0, words, body, out)
     else:
         take_to_hold(s, p, words[at + FROM], words, body, out)
         send_replica(s, p, mode - REPLICA, words, body, out)
+
+
+@rule
+def on_keep(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+    """Hold an event for a peer that is about to leave its place; all who want it have it."""
+    if event_is_well_formed(s, p, words, at):
+        body = at + BODY
+        copy = words[body + EVENT_ID] * s.params.attributes + words[body + EVENT_ATTRIBUTE]
+        hold(s, p, copy, True, words, body + EVENT_VALUES, out)
 
 
 @rule
@@ -349,6 +383,47 @@ def publish_again(s: State, p: int, out: Outbox) -> None:
             for a in range(s.params.attributes):
                 event[EVENT_VALUES + a] = s.pending[p, i, PENDING_VALUES + a]
             send_copies(s, p, s.pending[p, i, UNANSWERED], event, 0, out)
+
+
+@rule
+def send_again(s: State, p: int, out: Outbox) -> None:
+    """Send by another way what a next hop has not acknowledged, and ask it whether it lives.
+
+    Who comes next in place of a rendezvous node that is silent is to take the event as one. It
+    answers nobody: the silent one may live, and a publisher that hears nothing tries again. What no
+    publisher tries again is brought to the rendezvous node later (`arc_return.hand_on`).
+    """
+    if s.under_way.shape[1] == 0 or s.alarm[p, UNDER_WAY] < 0:
+        return
+    for i in range(s.under_way.shape[1]):
+        silent = take_unacknowledged(s, p, i)
+        if silent < 0:
+            continue
+        event = s.work.event
+        attribute = event[EVENT_ATTRIBUTE]
+        is_tried_again = event[EVENT_ORIGIN] >= 0
+        event[EVENT_ORIGIN] = NOBODY
+        k = slot_of(s, p, silent)
+        link = s.links[p, k] if k >= 0 else -1
+        if k >= 0:
+            send_boxes(s, p, INSTALL_NEWS, silent, 0, 0, 1, out)
+            note_asked(s, p, k)
+            s.links[p, k] = -1
+        hop = next_hop(s, p, rendezvous_value(s, attribute, event[EVENT_VALUES + attribute]))
+        if k >= 0:
+            s.links[p, k] = link
+        if event[EVENT_MODE] == NO_OTHER_WAY:
+            is_tried_again = False
+        elif hop < 0:
+            act_as_rendezvous(s, p, NOBODY, event, 0, out)
+        else:
+            mode = GREEDY
+            if event[EVENT_MODE] == FINAL:
+                mode = REPLICA + max(s.params.replicas - 1, 0)
+            send_event(s, p, handle_of_slot(s, p, hop >> 1), mode, 0, event, 0, out)
+        if s.params.hand_on == 1 and not is_tried_again:
+            note_ours(s, p, event, 0)
+            s.alarm[p, TO_HAND_ON] = 1
 
 
 @rule

@@ -49,7 +49,14 @@ from gossamer.protocol.peer.rendezvous.received_boxes import (
     classify_boxes,
     head_words,
 )
-from gossamer.protocol.peer.rendezvous.refreshing import is_to_install
+from gossamer.protocol.peer.rendezvous.refreshing import (
+    CHANGES,
+    EVERYTHING,
+    digest_boxes,
+    is_installed,
+    note_installed,
+    what_to_install,
+)
 from gossamer.protocol.peer.rendezvous.replay import offer_events
 from gossamer.protocol.peer.rendezvous.routing import handle_of_slot
 from gossamer.protocol.peer.rendezvous.routing_table import (
@@ -69,7 +76,7 @@ from gossamer.protocol.peer.state.links import (
     write_link,
     write_own_descriptor,
 )
-from gossamer.protocol.peer.state.state import BOX, MALFORMED, SOURCE_IDENTIFIER, State
+from gossamer.protocol.peer.state.state import BOX, MALFORMED, SILENCE_IN, SOURCE_IDENTIFIER, State
 
 
 @rule
@@ -116,10 +123,15 @@ def list_everything(s: State, p: int) -> int:
 def on_install_timer(s: State, p: int, out: Outbox) -> None:
     """The periodic installation, where this round is one for it, and else heartbeats alone."""
     remove_expired(s, p)
-    if is_to_install(s, p):
+    due = what_to_install(s, p)
+    if due == EVERYTHING:
         install_everything(s, p, out)
+    elif due == CHANGES:
+        install_changes(s, p, out)
     else:
         ask_the_silent(s, p, out)
+    if s.alarm.shape[1] > 0 and s.alarm[p, SILENCE_IN] == s.round[p]:
+        ask_everybody(s, p, out)
 
 
 @rule
@@ -138,9 +150,30 @@ def install_everything(s: State, p: int, out: Outbox) -> None:
         if answer:
             note_asked(s, p, k)
     clear_abandoned(s, p, arcs, out)
-    for i in range(s.installed_at.shape[1]):
-        installed = i < arcs and s.work.counts[i] > 0
-        s.installed_at[p, i] = handle_of_slot(s, p, s.work.hops[i]) if installed else -1
+    note_installed(s, p, arcs)
+
+
+@rule
+def install_changes(s: State, p: int, out: Outbox) -> None:
+    """A message to those neighbours at which something else is to be installed than last time.
+
+    Of the others those are asked that have been silent for long.
+    """
+    arcs = list_everything(s, p)
+    for i in range(arcs):
+        k = s.work.hops[i]
+        to = handle_of_slot(s, p, k)
+        count = s.work.counts[i]
+        first = i * s.params.boxes
+        if count > 0 and not is_installed(s, p, to, digest_boxes(s, p, first, count)):
+            answer = needs_answer(s, p, k)
+            send_boxes(s, p, INSTALL, to, first, count, answer, out)
+            if answer:
+                note_asked(s, p, k)
+        elif is_long_silent(s, p, k):
+            ask(s, p, k, out)
+    clear_abandoned(s, p, arcs, out)
+    note_installed(s, p, arcs)
 
 
 @inline_rule
@@ -152,15 +185,39 @@ def needs_answer(s: State, p: int, k: int) -> int:
     return int(k < 2 * s.params.ring_links or age_in(s.links[p, k]) >= s.params.heartbeat_rounds)
 
 
+@inline_rule
+def is_long_silent(s: State, p: int, k: int) -> Any:
+    """Whether the neighbour in slot ``k`` was not heard of for so long that it is to be asked."""
+    on_ring = k < 2 * s.params.ring_links
+    patience = s.params.refresh_rounds if on_ring else s.params.heartbeat_rounds
+    return age_in(s.links[p, k]) >= patience
+
+
+@rule
+def ask(s: State, p: int, k: int, out: Outbox) -> None:
+    """Ask the neighbour in slot ``k`` for an answer, and for nothing else."""
+    send_boxes(s, p, INSTALL_NEWS, handle_of_slot(s, p, k), 0, 0, 1, out)
+    note_asked(s, p, k)
+
+
 @rule
 def ask_the_silent(s: State, p: int, out: Outbox) -> None:
     """Ask those who have been silent for long for an answer, and for nothing else."""
     for k in range(s.links.shape[1]):
-        on_ring = k < 2 * s.params.ring_links
-        patience = s.params.refresh_rounds if on_ring else s.params.heartbeat_rounds
-        if s.links[p, k] >= 0 and age_in(s.links[p, k]) >= patience:
-            send_boxes(s, p, INSTALL_NEWS, handle_of_slot(s, p, k), 0, 0, 1, out)
-            note_asked(s, p, k)
+        if s.links[p, k] >= 0 and is_long_silent(s, p, k):
+            ask(s, p, k, out)
+
+
+@rule
+def ask_everybody(s: State, p: int, out: Outbox) -> None:
+    """Ask all neighbours whether they live, where several have turned out not to.
+
+    Goes beyond the paper: failures come together, and who waits for each to be due for a question
+    takes rounds to find out.
+    """
+    for k in range(s.links.shape[1]):
+        if s.links[p, k] >= 0:
+            ask(s, p, k, out)
 
 
 @rule

@@ -35,9 +35,26 @@ from gossamer.protocol.peer.record_table.records import (
     REPLAY_WANTED,
     TREE,
 )
-from gossamer.protocol.peer.state.state import FORGOTTEN, MALFORMED, REPLAYED, State
+from gossamer.protocol.peer.state.links import note_disturbance
+from gossamer.protocol.peer.state.state import (
+    ASKED_FOR,
+    FORGOTTEN,
+    MALFORMED,
+    MISS_LEVEL,
+    MISSED_IN,
+    REPLAYED,
+    SAMPLE,
+    SAMPLED,
+    State,
+)
 
 KNOWN_BOX = 0
+# Missed events that may be asked for in the first round in which there are any.
+MOST_ASKED_FOR, HIGHEST_MISS_LEVEL = 1024, 8
+# Set in `State.event_hops` of a copy that the peer took as its rendezvous node.
+TAKEN_AS_OURS = 1 << 62
+# Set in its place once it was handed on, until a connection breaks on which it may have been lost.
+HANDED_ON = 1 << 61
 
 
 @rule
@@ -154,23 +171,89 @@ def copies_listed(s: State, p: int, words: Any, at: int) -> int:
 
 @rule
 def on_replay_offer(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
-    """Ask for those of the copies offered that were not here."""
+    """Ask for those of the copies offered that were not here, or as many as we may ask for."""
     count = copies_listed(s, p, words, at)
     if count < 0:
         return
     reply = open_record(out, REPLAY_WANTED, words[at + FROM], s.sampler.handle[p], 1 + count)
     if reply < 0:
         return
-    wanted = 0
+    most = may_ask_for(s, p)
+    missed = 0
     for i in range(count):
         copy = words[at + BODY + 1 + i]
         if not has_seen(s, p, copy):
-            out.words[reply + BODY + 1 + wanted] = copy
-            wanted += 1
+            if missed < most:
+                out.words[reply + BODY + 1 + missed] = copy
+            missed += 1
+    finish_question(s, p, reply, missed, most, out)
+
+
+@rule
+def finish_question(s: State, p: int, reply: int, missed: int, most: int, out: Outbox) -> None:
+    """Ask for the first ``most`` of so many that were ``missed``, by the record at ``reply``."""
+    wanted = min(missed, most)
     if wanted > 0:
         close_list(out, reply, wanted)
     else:
         drop_record(out, reply)
+    if missed > 0:
+        note_missed(s, p, wanted, out.words, reply + BODY + 1)
+
+
+@rule
+def miss_level(s: State, p: int) -> int:
+    """How much less a peer asks for: all the less when what it asked for last did not come.
+
+    Each round after that takes one. Who has just joined misses much too, but gets what it asks for.
+    """
+    level = s.alarm[p, MISS_LEVEL]
+    if s.alarm[p, MISSED_IN] != s.round[p]:
+        since = s.round[p] - s.alarm[p, MISSED_IN]
+        if since <= HIGHEST_MISS_LEVEL and is_sent_too_much(s, p):
+            level = HIGHEST_MISS_LEVEL + 1
+        level -= since
+    return min(max(level, 0), HIGHEST_MISS_LEVEL)
+
+
+@rule
+def is_sent_too_much(s: State, p: int) -> bool:
+    """Whether more than a quarter of what was asked for last did not come, by the first of it."""
+    asked = max(min(s.alarm[p, ASKED_FOR], SAMPLED), 0)
+    lost = 0
+    for i in range(asked):
+        lost += not has_seen(s, p, s.alarm[p, SAMPLE + i])
+    return 4 * lost > asked
+
+
+@rule
+def may_ask_for(s: State, p: int) -> int:
+    """How many of the events that it missed a peer may still ask for in this round.
+
+    With `replay_backoff`, who does not get what it asks for is taken to be sent more than it can
+    take, and asking makes that worse: so it asks for none in the rounds that follow, then for one,
+    and for four times as many each round, up to the next of that kind.
+    """
+    if s.params.replay_backoff == 0:
+        return OFFERED_AT_ONCE
+    asked = s.alarm[p, ASKED_FOR] if s.alarm[p, MISSED_IN] == s.round[p] else 0
+    return max((MOST_ASKED_FOR >> 2 * miss_level(s, p)) - asked, 0)
+
+
+@rule
+def note_missed(s: State, p: int, wanted: int, words: Any, at: int) -> None:
+    """Some events were missed here, of which those at ``words[at:]`` are asked for."""
+    if s.alarm.shape[1] == 0:
+        return
+    if s.alarm[p, MISSED_IN] != s.round[p]:
+        s.alarm[p, MISS_LEVEL] = miss_level(s, p)
+        s.alarm[p, MISSED_IN] = s.round[p]
+        s.alarm[p, ASKED_FOR] = 0
+    for i in range(min(wanted, SAMPLED - s.alarm[p, ASKED_FOR])):
+        s.alarm[p, SAMPLE + s.alarm[p, ASKED_FOR] + i] = words[at + i]
+    s.alarm[p, ASKED_FOR] += wanted
+    if wanted > 0:
+        note_disturbance(s, p)
 
 
 @rule
@@ -194,7 +277,7 @@ def send_remembered(s: State, p: int, m: int, to: int, out: Outbox) -> None:
     out.words[body + EVENT_ID] = s.event_copies[p, m] // attributes
     out.words[body + EVENT_ATTRIBUTE] = s.event_copies[p, m] % attributes
     out.words[body + EVENT_MODE] = TREE
-    out.words[body + EVENT_HOPS] = s.event_hops[p, m] >> 32
+    out.words[body + EVENT_HOPS] = (s.event_hops[p, m] & ~(TAKEN_AS_OURS | HANDED_ON)) >> 32
     out.words[body + EVENT_TREE_HOPS] = s.event_hops[p, m] & 0xFFFFFFFF
     out.words[body + EVENT_ORIGIN] = -1
     for a in range(attributes):

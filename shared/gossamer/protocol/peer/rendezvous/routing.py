@@ -21,9 +21,9 @@ from typing import Any
 from gossamer.protocol.kernel.rows.row_search import PAIR_BITS, around_in_column
 from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER
-from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
-from gossamer.protocol.peer.state.links import handle_in
-from gossamer.protocol.peer.state.state import State
+from gossamer.protocol.peer.space.ring import RING, RING_MASK, clockwise
+from gossamer.protocol.peer.state.links import handle_in, is_off_ring
+from gossamer.protocol.peer.state.state import MOVED_IN, State
 
 
 @rule
@@ -162,6 +162,8 @@ def next_hop(s: State, p: int, value: int) -> int:
     A slot comes back as ``2 * slot + 1`` if the neighbour is believed to be the rendezvous node
     itself and ``2 * slot`` if it only lies closer.
     """
+    if is_off_ring(s, p):
+        return entry_hop(s, p, value)
     me = s.sampler.profile[p, IDENTIFIER]
     wanted = clockwise(me, value)
     if wanted == 0 or wanted > own_arc_begins(s, p) or s.successor[p] < 0:
@@ -179,6 +181,49 @@ def next_hop(s: State, p: int, value: int) -> int:
         if s.params.nearest_routing == 1 and wanted > midpoint(before_distance, after_distance):
             return 2 * after
     return 2 * before
+
+
+@rule
+def entry_hop(s: State, p: int, value: int) -> int:
+    """`next_hop` of a peer off the ring: whoever it knows to stand nearest, or -1."""
+    found = -1
+    nearest = RING
+    for k in range(s.links.shape[1]):
+        if s.links[p, k] >= 0:
+            place = s.link_profile[p, k, IDENTIFIER]
+            away = min(clockwise(place, value), clockwise(value, place))
+            if away < nearest:
+                found = 2 * k
+                nearest = away
+    return found
+
+
+@rule
+def has_moved(s: State, p: int) -> bool:
+    """Whether ``p`` has left another place so lately that others may take it to be there."""
+    if s.params.move_rounds == 0 or s.seat[p, MOVED_IN] < 0:
+        return False
+    return bool(s.seat[p, MOVED_IN] + s.params.failure_age >= s.round[p])
+
+
+@rule
+def goes_back(s: State, p: int, value: int) -> bool:
+    """Whether a value that was sent to ``p`` as its rendezvous node is a predecessor's.
+
+    It is, wherever peers come and go; that of a peer that has moved may be anybody's, if it lies
+    before all predecessors that it knows.
+    """
+    if is_off_ring(s, p):
+        return False
+    if not has_moved(s, p):
+        return True
+    me = s.sampler.profile[p, IDENTIFIER]
+    for k in range(s.params.ring_links, 2 * s.params.ring_links):
+        if s.links[p, k] >= 0:
+            before = clockwise(s.link_profile[p, k, IDENTIFIER], me)
+            if clockwise(value, me) <= before:
+                return True
+    return False
 
 
 @rule

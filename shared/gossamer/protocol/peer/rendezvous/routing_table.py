@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gossamer.protocol.kernel.rows.row_search import find_boxes
 from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.peer.space.ring import RING, RING_MASK
 from gossamer.protocol.peer.state.links import AGE_SHIFT, HANDLE_MASK
@@ -22,6 +23,18 @@ from gossamer.protocol.peer.state.state import (
     SOURCE_IDENTIFIER,
     State,
 )
+
+
+@rule
+def is_interested(s: State, p: int, words: Any, at: int) -> bool:
+    """Whether a subscription of ``p`` matches the values at ``words[at:]`` on every attribute."""
+    found = s.work.found
+    count = s.constrained.shape[1]
+    size = s.params.attributes
+    for i in range(find_boxes(s, s.subscriptions, p, count, 0, words, at, size, found)):
+        if s.constrained[p, found[i]] >= 0:
+            return True
+    return False
 
 
 @inline_rule

@@ -25,6 +25,7 @@ RENDEZVOUS = ("value", "attribute", "key")
 SWITCHES = (
     *("nearest_routing", "enter_on_the_way"),
     *("cascade", "load_shifting", "join_lookup", "stabilise", "reroute"),
+    *("ring_offers", "hand_on", "replay_backoff"),
 )
 PLACEMENTS = ("drawn", "interest")
 
@@ -57,6 +58,10 @@ class Settings:
             `topology.guests`); it takes twice as many guests.
         placement: "drawn" identifiers are uniform, as in the paper; by "interest" a peer has its
             place on the ring where what it subscribes to lies.
+        move_rounds: rounds after a move before which a peer does not move again to what it has come
+            to want (see `topology.moving`); 0 never moves, as in the paper.
+        entry_links: links into the ring of a peer without subscriptions, which then does not stand
+            on it (see `topology.clients`); 0 in the paper, where everybody does.
         nearest_routing: a lookup goes to the neighbour nearest to the value either way round; in
             the paper clockwise to the one closest before it.
         enter_on_the_way: peers that an event passes on its way to its rendezvous node deliver it,
@@ -84,6 +89,15 @@ class Settings:
         join_lookup: a joining peer looks its place on the ring up instead of waiting for gossip.
         stabilise: greet a new successor at once instead of at the next round.
         reroute: send what an unreachable neighbour should have had through another one.
+        ring_repairs: exchanges of links that a peer starts at once, at most, in a round in which
+            neighbours on the ring fail; 0 none.
+        ring_offers: each round a peer offers what it took in the last one to the nearest on either
+            side that want it, and to its guests.
+        acknowledged_hops: event copies on their way to a rendezvous node that a peer remembers
+            until the next hop acknowledges them, to send them by another way; 0 none.
+        hand_on: events taken as rendezvous node go on to the peer that turns out to be it.
+        replay_backoff: who misses events round after round asks for fewer and fewer of them, as
+            it is sent more than it can take; what it does not ask for is lost to it.
         replicas: successors of a rendezvous node that disseminate an event as well.
         replay_rounds: rounds for which events are remembered and handed to subscriptions that
             are new at a peer; 0 never.
@@ -110,6 +124,8 @@ class Settings:
     finger_exchanges: int = 2
     guest_links: int = 0
     placement: str = "drawn"
+    move_rounds: int = 0
+    entry_links: int = 0
     nearest_routing: bool = False
     enter_on_the_way: bool = False
     heartbeat_rounds: int = 1
@@ -128,6 +144,11 @@ class Settings:
     join_lookup: bool = False
     stabilise: bool = False
     reroute: bool = False
+    ring_repairs: int = 0
+    ring_offers: bool = False
+    hand_on: bool = False
+    replay_backoff: bool = False
+    acknowledged_hops: int = 0
     replicas: int = 0
     replay_rounds: int = 0
     event_memory: int = 64
@@ -149,12 +170,15 @@ class Settings:
             "finger_levels": (0, 48),
             "finger_exchanges": (1, 48),
             "guest_links": (0, 16),
+            "move_rounds": (0, 1 << 20),
             "key_intervals": (1, 64),
             "failure_age": (1, 1 << 20),
             "suspect_rounds": (0, 1 << 20),
             "failures_remembered": (0, 1024),
             "routing_table_entries": (8, 1 << 20),
             "entry_lifetime": (1, 1 << 20),
+            "ring_repairs": (0, 1 << 10),
+            "acknowledged_hops": (0, 1 << 16),
             "replicas": (0, 16),
             "replay_rounds": (0, 1 << 20),
             "event_memory": (1, MAX_EVENT_MEMORY),
@@ -169,6 +193,8 @@ class Settings:
         if self.ring_links == 0:
             self._check_whole_number("finger_levels", 0, 0)
             self._check_whole_number("guest_links", 0, 0)
+            self._check_whole_number("move_rounds", 0, 0)
+        self._check_whole_number("entry_links", 0, self.long_links)
         self._check_whole_number("shuffle_length", 1, self.view_size)
         self._check_whole_number("heartbeat_rounds", 1, self.failure_age)
         longest = min(self.failure_age, self.entry_lifetime)
@@ -213,6 +239,12 @@ class Settings:
         return self.rendezvous == "key"
 
     @property
+    def has_alarm(self) -> bool:
+        """Whether anything follows from what a peer notes of disturbances of its ring."""
+        reacts = self.ring_offers or self.hand_on or self.replay_backoff
+        return reacts or self.ring_repairs > 0 or self.acknowledged_hops > 0
+
+    @property
     def ranked_attributes(self) -> int:
         """Coordinates whose ranges profiles tell: where keys are routed by, theirs alone."""
         return 1 if self.routes_by_key else self.attributes
@@ -226,7 +258,13 @@ class Settings:
     @property
     def links(self) -> int:
         """Slots of a peer's link table."""
-        return self.chosen_links + 2 * self.finger_levels + 3 * self.guest_links
+        others = self.long_links + 3 * self.guest_links
+        return self.chosen_links + others + 2 * (self.move_rounds > 0)
+
+    @property
+    def long_links(self) -> int:
+        """Those of its fingers, or of a peer off the ring into it."""
+        return 2 * self.finger_levels
 
     @property
     def chosen_links(self) -> int:
@@ -257,6 +295,8 @@ class Settings:
             finger_exchanges=self.finger_exchanges,
             guest_links=self.guest_links,
             by_interest=int(self.placement == "interest"),
+            move_rounds=self.move_rounds,
+            entry_links=self.entry_links,
             nearest_routing=int(self.nearest_routing),
             enter_on_the_way=int(self.enter_on_the_way),
             heartbeat_rounds=self.heartbeat_rounds,
@@ -272,6 +312,10 @@ class Settings:
             join_lookup=int(self.join_lookup),
             stabilise=int(self.stabilise),
             reroute=int(self.reroute),
+            ring_repairs=self.ring_repairs,
+            ring_offers=int(self.ring_offers),
+            hand_on=int(self.hand_on),
+            replay_backoff=int(self.replay_backoff),
             replicas=self.replicas,
             replay_rounds=self.replay_rounds,
             retention_rounds=self.retention_rounds,
@@ -303,6 +347,8 @@ class Parameters(NamedTuple):
     finger_exchanges: int
     guest_links: int
     by_interest: int
+    move_rounds: int
+    entry_links: int
     nearest_routing: int
     enter_on_the_way: int
     heartbeat_rounds: int
@@ -318,6 +364,10 @@ class Parameters(NamedTuple):
     join_lookup: int
     stabilise: int
     reroute: int
+    ring_repairs: int
+    ring_offers: int
+    hand_on: int
+    replay_backoff: int
     replicas: int
     replay_rounds: int
     retention_rounds: int
@@ -389,6 +439,10 @@ def resilient(nodes: int, **changes: Any) -> Settings:
 
 # Of the preset `kindred`: more interests than that have no host of their own.
 MOST_GUEST_LINKS = 8
+# More than that bring the publications of a peer off the ring hardly any nearer.
+MOST_ENTRY_LINKS = 8
+# By then everybody has forgotten where a peer was that has moved.
+KINDRED_MOVE_ROUNDS = 10
 
 
 def finger_levels_for(nodes: int, ring_links: int) -> int:
@@ -399,18 +453,26 @@ def finger_levels_for(nodes: int, ring_links: int) -> int:
 def kindred(nodes: int, **changes: Any) -> Settings:
     """Neighbours on the ring want the same things; keeps the paper's promise (docs/kindred.md).
 
-    Differs from `resilient` in that peers have their places where their subscriptions lie; in
-    fingers by rank in place of friends; in routing both ways round the ring, to the nearest
-    neighbour; in events that are delivered on their way; in one successor that disseminates beside
-    the rendezvous node; in suspecting neighbours that have not answered for a round; in repeating
-    installations every fourth round only; and in having no load
-    shifting.
+    Differs from `resilient` in that peers have their places where their subscriptions lie, and move
+    as these do; in that those without any stand off the ring; in fingers by rank in place of
+    friends; in routing both ways round the ring, to the nearest neighbour; in events that are
+    delivered on their way; in one successor that disseminates beside the rendezvous node; in
+    suspecting neighbours that have not answered for a round; in repeating installations every
+    fourth round only; in having no load shifting; in mending the ring at once; and in neighbours
+    that offer each other events, events that are handed on, and hops that are acknowledged.
     """
+    ring, held = changes.get("ring_links", 3), changes.get("subscriptions", 1)
+    # What is impossible is refused as such, not as what would follow from it.
+    is_ring = isinstance(ring, int) and ring > 0
+    others = min(MOST_GUEST_LINKS, held - 1) if isinstance(held, int) and held > 0 else 0
+    levels = finger_levels_for(nodes, ring) if is_ring else 0
     standard = {
         "friend_links": 0,
-        "finger_levels": finger_levels_for(nodes, changes.get("ring_links", 3)),
+        "finger_levels": levels,
+        "entry_links": min(MOST_ENTRY_LINKS, 2 * changes.get("finger_levels", levels)),
         "placement": "interest",
-        "guest_links": min(MOST_GUEST_LINKS, changes.get("subscriptions", 1) - 1),
+        "move_rounds": KINDRED_MOVE_ROUNDS if is_ring else 0,
+        "guest_links": others if is_ring else 0,
         "rendezvous": "key",
         "nearest_routing": True,
         "enter_on_the_way": True,
@@ -419,5 +481,11 @@ def kindred(nodes: int, **changes: Any) -> Settings:
         "suspect_rounds": 1,
         "refresh_rounds": 4,
         "entry_lifetime": 12,
+        "failures_remembered": 32,
+        "ring_repairs": 8,
+        "ring_offers": True,
+        "hand_on": True,
+        "replay_backoff": True,
+        "acknowledged_hops": 32,
     }
     return resilient(nodes, **{**standard, **changes})

@@ -12,6 +12,9 @@ Without ring links nothing is routed: ranges follow the identifier at once. An o
 alone, which is what T-Man builds, has no ring to have a place on: a profile is ranges only, and the
 first of them stands where others look for an identifier, so that it is what breaks ties.
 
+A peer that does not stand on the ring says so by an IDENTIFIER past the last place, `OFF_THE_RING`
+and more: distances are counted as if it stood there, and nobody links to it.
+
 A range is two numbers of 31 bits, its low and high end in units of 2^31 values. That is enough to
 say how alike two peers are; subscriptions themselves travel whole.
 """
@@ -25,6 +28,8 @@ from gossamer.protocol.kernel.rules import inline_rule
 IDENTIFIER, ARC_START, LOAD, RANGES = 0, 1, 2, 3
 RANGES_OFF_THE_RING = 1
 RANGES_OF_FRIENDS_ALONE = 0
+
+OFF_THE_RING = 1 << 62
 
 HALF_BITS = 31
 HALF_MASK = (1 << HALF_BITS) - 1

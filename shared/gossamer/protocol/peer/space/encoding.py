@@ -2,15 +2,23 @@
 
 The overlay routes and matches on hashed values only. A box may hold a few points that do not match
 its subscription, never the reverse: the subscriber matches exactly at the end.
+
+Goes beyond the paper: an attribute may be absent from an event. It has a place of its own then, the
+last of the ring, which no range of a constrained attribute holds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from attrs import frozen
 
-from gossamer.protocol.content.attributes import Attribute, IntegerAttribute
+from gossamer.protocol.content.attributes import (
+    Attribute,
+    EnumerationAttribute,
+    IntegerAttribute,
+)
 from gossamer.protocol.content.errors import WrongValueError
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.subscription import (
@@ -21,6 +29,11 @@ from gossamer.protocol.content.subscription import (
     whole_numbers,
 )
 from gossamer.protocol.peer.space.hashing import RING_SIZE, OrderPreservingHash
+
+ABSENT: Final = RING_SIZE - 1
+"""Where an attribute is on the ring that an event does not have."""
+LAST_PLACE: Final = ABSENT - 1
+"""The greatest hashed value of an attribute that is there."""
 
 
 @frozen
@@ -48,12 +61,26 @@ class EncodedBox:
 def encode_event(
     schema: Schema, hashes: Sequence[OrderPreservingHash], event: Mapping[str, object]
 ) -> tuple[int, ...]:
-    """The hashed value of every attribute, in the schema's order, each in [0, 2^62).
+    """The hashed value of the attribute of every hash, in their order, each in [0, 2^62).
 
-    Raises `UnknownAttributeError` or `WrongValueError` if the event does not fit the schema.
+    Raises `ContentError` if the event does not fit the schema.
     """
-    values = schema.check_event(event).values()
-    return tuple(hash_of(value) for hash_of, value in zip(hashes, values, strict=True))
+    values = schema.check_event(event)
+    return tuple(
+        place_of(one, values[name]) if (name := one.attribute.name) in values else ABSENT
+        for one in hashes
+    )
+
+
+def place_of(hash_of: OrderPreservingHash, value: object) -> int:
+    """The hashed value of a value that is there: below `ABSENT`.
+
+    What a later version of the schema has appended to an enumeration has the last place.
+    """
+    attribute = hash_of.attribute
+    if isinstance(attribute, EnumerationAttribute) and value not in attribute.ranks:
+        return LAST_PLACE
+    return min(hash_of(value), LAST_PLACE)
 
 
 def encode_subscription(
@@ -89,6 +116,6 @@ def _range(
     else:
         least = None if constraint.low is None else constraint.low.value
         most = None if constraint.high is None else constraint.high.value
-    low = 0 if least is None else hash_of(least)
-    high = RING_SIZE - 1 if most is None else hash_of(most)
+    low = 0 if least is None else place_of(hash_of, least)
+    high = LAST_PLACE if most is None else place_of(hash_of, most)
     return low, high

@@ -17,7 +17,9 @@ from attrs import frozen
 
 from gossamer.protocol.content.attributes import (
     Attribute,
+    BooleanAttribute,
     DateAttribute,
+    DecimalAttribute,
     EnumerationAttribute,
     FloatAttribute,
     IntegerAttribute,
@@ -54,12 +56,14 @@ def scale_of(attribute: Attribute, steps: int) -> Scale:
         return _string_scale(attribute, steps)
     if isinstance(attribute, EnumerationAttribute):
         return Scale(attribute.rank, 0, len(attribute.values))
+    if isinstance(attribute, BooleanAttribute):
+        return Scale(lambda value: int(attribute.check(value)), 0, 2)
     if isinstance(attribute, DateAttribute):
         return _date_scale(attribute)
     return _number_scale(attribute)
 
 
-def _number_scale(attribute: IntegerAttribute | FloatAttribute) -> Scale:
+def _number_scale(attribute: IntegerAttribute | FloatAttribute | DecimalAttribute) -> Scale:
     cell = 1 if isinstance(attribute, IntegerAttribute) else 0
     width = Fraction(attribute.maximum) - Fraction(attribute.minimum) + cell
     return Scale(partial(_number, attribute), attribute.minimum, width)

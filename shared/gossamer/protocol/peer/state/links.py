@@ -12,9 +12,18 @@ from gossamer.protocol.kernel.rows.row_search import index
 from gossamer.protocol.kernel.rules import inline_rule, rule, rule_with_interpreted_form
 from gossamer.protocol.kernel.struct import as_array
 from gossamer.protocol.peer.settings.descriptor_words import HANDLE_BITS
-from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER, RANGES_OF_FRIENDS_ALONE
+from gossamer.protocol.peer.settings.profile import (
+    ARC_START,
+    IDENTIFIER,
+    OFF_THE_RING,
+    RANGES_OF_FRIENDS_ALONE,
+)
 from gossamer.protocol.peer.space.ring import clockwise
-from gossamer.protocol.peer.state.state import FAILURES_FORGOTTEN, State
+from gossamer.protocol.peer.state.state import DISTURBED_IN, FAILURES_FORGOTTEN, SILENCE_IN, State
+
+# Who suspects more than so many neighbours for each that it has heard of is cut off itself. One is
+# heard of who wrote a descriptor in the last rounds.
+SUSPECTS_FOR_ONE_HEARD, RECENT_AGE = 4, 1
 
 AGE_SHIFT = HANDLE_BITS
 HANDLE_MASK = (1 << AGE_SHIFT) - 1
@@ -96,8 +105,13 @@ def slot_of(s: State, p: int, handle: int) -> int:
 
 
 @rule
-def is_refused(s: State, p: int, word: int) -> bool:
-    """Whether a descriptor is too old, or no younger than its owner's known failure."""
+def is_refused(s: State, p: int, word: int, identifier: int) -> bool:
+    """Whether a descriptor is too old, or no younger than its owner's known failure.
+
+    So is one that says its owner to be off the ring, or at a place that it has left.
+    """
+    if identifier >= OFF_THE_RING:
+        return True
     age = age_in(word)
     if age > s.params.failure_age:
         return True
@@ -109,7 +123,42 @@ def is_refused(s: State, p: int, word: int) -> bool:
             break
         if handle_in(mark) == handle and written <= mark >> AGE_SHIFT:
             return True
+    return bool(has_left(s, p, handle, identifier))
+
+
+@rule
+def has_left(s: State, p: int, handle: int, identifier: int) -> bool:
+    """Whether a peer is known to have left a place, as long as others may still tell of it."""
+    for d in range(s.departed.shape[1]):
+        mark = s.departed[p, d, 0]
+        if mark < 0:
+            # Places are taken in order, and none is free again.
+            break
+        if handle_in(mark) == handle and s.departed[p, d, 1] == identifier:
+            return bool((mark >> AGE_SHIFT) + s.params.failure_age >= s.round[p])
     return False
+
+
+@rule
+def remember_departure(s: State, p: int, handle: int, identifier: int) -> None:
+    """Note that ``handle`` has left a place, instead of who left another longest ago."""
+    chosen = 0
+    for d in range(s.departed.shape[1]):
+        mark = s.departed[p, d, 0]
+        if mark >= 0 and handle_in(mark) == handle:
+            chosen = d
+            break
+        if mark < s.departed[p, chosen, 0]:
+            chosen = d
+    if s.departed.shape[1] > 0:
+        s.departed[p, chosen, 0] = s.round[p] << AGE_SHIFT | handle
+        s.departed[p, chosen, 1] = identifier
+
+
+@inline_rule
+def is_off_ring(s: State, p: int) -> Any:
+    """Whether ``p`` does not stand on the ring."""
+    return s.sampler.profile[p, IDENTIFIER] >= OFF_THE_RING
 
 
 @rule
@@ -126,7 +175,7 @@ def settle_ring(s: State, p: int) -> None:
         return
     nearest = 0
     farthest = 0
-    for k in range(s.links.shape[1]):
+    for k in range(0 if is_off_ring(s, p) else s.links.shape[1]):
         if s.links[p, k] < 0:
             continue
         distance = clockwise(me, s.link_profile[p, k, IDENTIFIER])
@@ -155,18 +204,33 @@ def refresh_link(s: State, p: int, words: Any, at: int) -> None:
     if words[at] < 0 or handle == s.sampler.handle[p]:
         return
     k = slot_of(s, p, handle)
+    if words[at + 1 + IDENTIFIER] >= OFF_THE_RING:
+        if k >= 0 and words[at] <= s.links[p, k]:
+            remember_departure(s, p, handle, s.link_profile[p, k, IDENTIFIER])
+            s.links[p, k] = -1
+            settle_ring(s, p)
+        return
     if k >= 0:
         if words[at] <= s.links[p, k]:
-            moved = s.link_profile[p, k, IDENTIFIER] != words[at + 1 + IDENTIFIER]
+            was = s.link_profile[p, k, IDENTIFIER]
+            moved = was != words[at + 1 + IDENTIFIER]
+            if moved and has_left(s, p, handle, words[at + 1 + IDENTIFIER]):
+                return
+            if moved and words[at] < s.links[p, k]:
+                remember_departure(s, p, handle, was)
             put_link(s, p, k, words, at)
             if moved:
                 settle_ring(s, p)
+        elif k >= s.params.chosen_links:
+            return
         if k < s.params.chosen_links:
             return
+    if is_off_ring(s, p):
+        return
     for side in range(2):
         slot = slot_for_newcomer(s, p, side, words[at + 1 + IDENTIFIER])
         if slot >= 0:
-            if is_refused(s, p, words[at]):
+            if is_refused(s, p, words[at], words[at + 1 + IDENTIFIER]):
                 return
             put_link(s, p, slot, words, at)
             if k >= 0:
@@ -225,6 +289,13 @@ def remember_failure(s: State, p: int, handle: int) -> None:
 
 
 @rule
+def note_disturbance(s: State, p: int) -> None:
+    """Neighbours on the ring have failed or changed, or events were missed here."""
+    if s.alarm.shape[1] > 0:
+        s.alarm[p, DISTURBED_IN] = s.round[p]
+
+
+@rule
 def note_asked(s: State, p: int, k: int) -> None:
     """The neighbour in slot ``k`` is asked something, and is to answer."""
     if s.params.suspect_rounds > 0:
@@ -252,13 +323,15 @@ def drop_suspects(s: State, p: int) -> None:
     if s.params.suspect_rounds == 0:
         return
     suspects = 0
-    others = 0
+    heard = 0
     for k in range(s.links.shape[1]):
         if s.links[p, k] >= 0:
             suspects += is_suspect(s, p, k)
-            others += not is_suspect(s, p, k)
-    if suspects == 0 or suspects > others:
+            heard += not is_suspect(s, p, k) and age_in(s.links[p, k]) <= RECENT_AGE
+    if suspects == 0 or suspects > SUSPECTS_FOR_ONE_HEARD * heard:
         return
+    if suspects > 1 and s.alarm.shape[1] > 0:
+        s.alarm[p, SILENCE_IN] = s.round[p]
     for k in range(s.links.shape[1]):
         if s.links[p, k] >= 0 and is_suspect(s, p, k):
             remember_failure(s, p, handle_in(s.links[p, k]))

@@ -36,6 +36,27 @@ HANDED_OVER = 1 << 62
 SUBSCRIPTION, SINCE, FROM_VALUE, ARC_LENGTH, TRAVELLED, FURTHER = 0, 1, 2, 3, 4, 5
 PAGE_FROM, ANSWERER, ASKED_IN, NEXT_SINCE, RECALL_WORDS = 6, 7, 8, 9, 10
 
+# Words of `State.alarm`: the last round in which a peer's ring was disturbed; the round of its last
+# repairs, and how many there were; the last round in which several neighbours were silent; the last
+# round in which events were missed, how many were asked for in it, and how much less it asks for
+# since some did not come; whether there are events that are to be handed on in the next turn; how
+# many copies are under way, less one; and the first copies that were asked for in that round.
+DISTURBED_IN, REPAIRED_IN, REPAIRS, SILENCE_IN = 0, 1, 2, 3
+MISSED_IN, ASKED_FOR, MISS_LEVEL, TO_HAND_ON, UNDER_WAY, SAMPLE = 4, 5, 6, 7, 8, 9
+SAMPLED = 8
+ALARM_WORDS = SAMPLE + SAMPLED
+
+# Words of a copy in `State.under_way`: the event copy (-1 where the place is free), who it was sent
+# to and in which round, and the body of the record.
+COPY, SENT_TO, SENT_IN, RECORD = 0, 1, 2, 3
+
+# Words of `State.seat`, what a peer has to do with its place: the place it is to move to (-1 where
+# it stays), the first round in which it may, up to which number of its log those that come after it
+# hold what it holds, the round of its last move with the neighbours it had until then, and how many
+# new successors it has greeted in which round (round * `MOST_GREETINGS` + number).
+WANTED, MOVES_FROM, KEPT_UP_TO, MOVED_IN, OLD_PREDECESSOR, OLD_SUCCESSOR = 0, 1, 2, 3, 4, 5
+GREETINGS, SEAT_WORDS = 6, 7
+
 # Columns of `State.counters`: things that happen to a peer and that its owner should know.
 FALSE_POSITIVES = 0  # events taken from a tree, the first time, that nothing here wanted
 MERGED = 1  # subscriptions merged with a loss of precision
@@ -43,7 +64,7 @@ REFUSED_ENTRIES = 2  # subscriptions that found no room
 HOPS_EXCEEDED = 3  # event copies dropped at the hop limit
 REPLAYED = 4  # remembered events handed to new subscriptions
 MALFORMED = 5  # records ignored because their lengths contradict
-SHIFTED = 6  # moves of the identifier
+SHIFTED = 6  # changes of the identifier
 REPEATED = 7  # event copies taken a second time and dropped
 FORGOTTEN = 8  # event copies forgotten that may still come again or be asked for
 PUSHED_OUT = 9  # held copies that made room before their time was over
@@ -156,6 +177,8 @@ class State(Struct):
         offsets: int64[n, K_sw], clockwise distances at which small-world links are sought.
         asked: int64[n, K], of every neighbour the first question that it has not answered, as round
             << 32 | handle, -1 none; int64[n, 0] where nobody is suspected.
+        alarm: int64[n, ALARM_WORDS], when the ring was disturbed (see `ring_offers`); int64[n, 0]
+            where nothing follows from it.
         guest_targets: int64[n, G], places at which a host is sought, -1 after the last.
         guest_rounds: int64[n, 2G], when each guest last came.
         failed: int64[n, F], round << 32 | handle of peers found dead, -1 where none.
@@ -167,7 +190,8 @@ class State(Struct):
         owner: int64[n, T], expiry in rounds << 32 | handle of who installed each entry.
         table_count: int64[n].
         installed_at: int64[n, K], handles that the last installation went to, -1 none.
-        installed_digest: int64[n, 1], a word for what it followed from; int64[n, 0] where there is
+        installed_digest: int64[n, 1 + K], a word for what it followed from, and for what went to
+            each of them; int64[n, 0] where there is
             one in every round.
         event_copies: int64[n, L], copies of events seen (event * A + attribute), -1 none.
         event_rounds, event_values: int64[n, L] and [n, L, A], when they came and what they say.
@@ -176,11 +200,16 @@ class State(Struct):
         delivered: int64[n, L], events handed to the application, -1 none.
         delivered_next: int64[n].
         pending: int64[n, P, 4 + A], publications not yet acknowledged (see `publication`).
+        under_way: int64[n, U, 9 + A], copies that the next hop has not acknowledged (see
+            `hop_acknowledgements`).
         held_copies, held_rounds: int64[n, M], a log of the event copies held for peers that are
             away, and when they came; place i % M has the i-th.
         held_values: int64[n, M, A].
         held_next: int64[n], how many copies were ever held.
         recall: int64[n, RECALL_WORDS], what this peer asks for itself (see `retention`).
+        departed: int64[n, F, 2], round << 32 | handle of peers that have moved, -1 where none, and
+            the places they left; int64[n, 0, 2] where nobody moves.
+        seat: int64[n, SEAT_WORDS], its place and where it moves; int64[n, 0] where nobody does.
         load: int64[n], events taken as rendezvous node without interest, fading (see `config`).
         counters: int64[n, COUNTERS].
     """
@@ -195,6 +224,7 @@ class State(Struct):
     clockwise_order: Int64s
     offsets: Int64s
     asked: Int64s
+    alarm: Int64s
     guest_targets: Int64s
     guest_rounds: Int64s
     failed: Int64s
@@ -214,11 +244,14 @@ class State(Struct):
     delivered: Int64s
     delivered_next: Int64s
     pending: Int64s
+    under_way: Int64s
     held_copies: Int64s
     held_rounds: Int64s
     held_values: Int64s
     held_next: Int64s
     recall: Int64s
+    departed: Int64s
+    seat: Int64s
     load: Int64s
     counters: Int64s
     work: Work
@@ -312,6 +345,7 @@ def make_state(
             "clockwise_order": (order_words(settings),),
             "offsets": (settings.small_world_links,),
             "asked": (settings.links if settings.suspect_rounds else 0,),
+            "alarm": (ALARM_WORDS if settings.has_alarm else 0,),
             "guest_targets": (settings.guest_links,),
             "guest_rounds": (2 * settings.guest_links,),
             "held_next": (),
@@ -338,7 +372,8 @@ def make_state(
     columns["clockwise_order"][:] = np.arange(8 * order_words(settings), dtype=np.uint8).view(
         np.int64
     )
-    for name in ("links", "successor", "predecessor", "offsets", "asked", "guest_targets"):
+    negative = ("links", "successor", "predecessor", "offsets", "asked", "alarm", "guest_targets")
+    for name in negative:
         columns[name][:] = -1
     return State(
         rows,
@@ -350,18 +385,23 @@ def make_state(
         table=np.zeros((nodes, settings.routing_table_entries, entry_words), np.int64),
         owner=np.zeros((nodes, settings.routing_table_entries), np.int64),
         installed_at=_empty(nodes, settings.links),
-        installed_digest=np.zeros((nodes, int(settings.refresh_rounds > 1)), np.int64),
+        installed_digest=np.zeros(
+            (nodes, (1 + settings.links) * (settings.refresh_rounds > 1)), np.int64
+        ),
         event_copies=_empty(nodes, memory),
         event_rounds=np.zeros((nodes, memory), np.int64),
         event_values=np.zeros((nodes, memory, a), np.int64),
         event_hops=np.zeros((nodes, memory), np.int64),
         delivered=_empty(nodes, memory),
         pending=_empty(nodes, settings.pending_publications, 4 + a),
+        under_way=_empty(nodes, settings.acknowledged_hops, RECORD + 6 + a),
         # Zeros, which take no memory until something is held.
         held_copies=np.zeros((nodes, settings.held_events), np.int64),
         held_rounds=np.zeros((nodes, settings.held_events), np.int64),
         held_values=np.zeros((nodes, settings.held_events, a), np.int64),
         recall=_empty(nodes, RECALL_WORDS),
+        departed=_empty(nodes, settings.failures_remembered if settings.move_rounds else 0, 2),
+        seat=_empty(nodes, SEAT_WORDS if settings.move_rounds else 0),
         counters=np.zeros((nodes, COUNTERS), np.int64),
         work=make_work(settings),
     )

@@ -3,7 +3,7 @@
 Once the overlay has formed most candidates suit no slot. A comparison with the worst link of each
 kind tells, for all candidates of a list at once and without a branch, and only those that may suit
 one are looked at more closely. What is compared with stands in `Work.lowest`, `farthest`, `target`
-and `reach`.
+and `reach`. Where there are no friends, nobody's utility is worked out: all of them stay 0.
 """
 
 from __future__ import annotations
@@ -83,15 +83,8 @@ def filter_received(s: State, p: int, words: Any, at: int, count: int) -> int:
     """
     work = s.work
     size = 1 + s.link_profile.shape[2]
-    first = primary_ranges(s, p)
-    mine = s.sampler.profile[p, first]
-    if s.params.profile_ranges == 1:
-        begin = at + 1 + first
-        for d in range(count):
-            work.utility[index(d)] = range_utility(mine, words[index(begin + d * size)])
-    else:
-        for d in range(count):
-            work.utility[d] = ranges_utility(s, p, words, at + d * size + 1, first)
+    if s.params.friend_links > 0:
+        note_received_utilities(s, p, words, at, count)
     bars = bars_of(s, p)
     suiting = 0
     for d in range(count):
@@ -101,12 +94,44 @@ def filter_received(s: State, p: int, words: Any, at: int, count: int) -> int:
     return suiting
 
 
+@inline_rule
+def note_received_utilities(s: State, p: int, words: Any, at: int, count: int) -> None:
+    """Work out the utilities of ``count`` descriptors as friends."""
+    work = s.work
+    size = 1 + s.link_profile.shape[2]
+    first = primary_ranges(s, p)
+    mine = s.sampler.profile[p, first]
+    if s.params.profile_ranges == 1:
+        begin = at + 1 + first
+        for d in range(count):
+            work.utility[index(d)] = range_utility(mine, words[index(begin + d * size)])
+    else:
+        for d in range(count):
+            work.utility[d] = ranges_utility(s, p, words, at + d * size + 1, first)
+
+
 @rule
 def filter_sample(s: State, p: int) -> int:
     """The same for the slots of the random view of the peer sampling layer."""
     work = s.work
     profiles = s.sampler.view_profile
     count = view_length(s.sampler, p)
+    if s.params.friend_links > 0:
+        note_sampled_utilities(s, p, count)
+    bars = bars_of(s, p)
+    suiting = 0
+    for c in range(count):
+        identifier = profiles[index(p), index(c), IDENTIFIER]
+        work.suiting[index(suiting)] = c
+        suiting += may_suit(s, bars, identifier, work.utility[index(c)])
+    return suiting
+
+
+@inline_rule
+def note_sampled_utilities(s: State, p: int, count: int) -> None:
+    """Work out the utilities of the first ``count`` of the random view as friends."""
+    work = s.work
+    profiles = s.sampler.view_profile
     first = primary_ranges(s, p)
     mine = s.sampler.profile[p, first]
     if s.params.profile_ranges == 1:
@@ -117,10 +142,3 @@ def filter_sample(s: State, p: int) -> int:
         for c in range(count):
             copy_row(profiles, p, c, work.profile)
             work.utility[c] = ranges_utility(s, p, work.profile, 0, first)
-    bars = bars_of(s, p)
-    suiting = 0
-    for c in range(count):
-        identifier = profiles[index(p), index(c), IDENTIFIER]
-        work.suiting[index(suiting)] = c
-        suiting += may_suit(s, bars, identifier, work.utility[index(c)])
-    return suiting

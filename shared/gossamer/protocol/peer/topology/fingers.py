@@ -11,7 +11,8 @@ whom it has on the other side at that level, and is told whom q has on the clock
 finger counter-clockwise is that peer, and p's next finger clockwise is this one. So who is p's
 finger clockwise has p as its finger the other way: a connection serves both its ends, and as many
 lead to a peer as it has itself, however uneven identifiers are. A level whose fingers of both sides
-would have passed each other is left empty.
+would have passed each other is left empty. Levels take turns at being asked; a finger that is new
+is asked at once, so that a change at one level does not wait for a turn of each level above it.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from gossamer.protocol.peer.space.ring import RING
 from gossamer.protocol.peer.state.links import (
     descriptor_words,
     handle_in,
+    is_off_ring,
     is_refused,
     note_asked,
     put_link,
@@ -121,9 +123,11 @@ def send_finger(s: State, p: int, kind: int, to: int, level: int, side: int, out
 
 @rule
 def finger_level(s: State, p: int, words: Any, at: int) -> int:
-    """The level that an exchange is about, or -2 where it is malformed."""
+    """The level that an exchange is about, or -2 where it is malformed or has no meaning here."""
     size = descriptor_words(s)
     length = words[at + LENGTH] - BODY - FINGER_DESCRIPTORS
+    if is_off_ring(s, p):
+        return -2
     if length == size or length == 2 * size:
         level = words[at + BODY + FINGER_LEVEL] - 1
         if RING_LEVEL <= level < s.params.finger_levels:
@@ -147,13 +151,21 @@ def on_finger_request(s: State, p: int, _now: int, words: Any, at: int, out: Out
 
 
 @rule
-def on_finger_reply(s: State, p: int, _now: int, words: Any, at: int, _out: Outbox) -> None:
-    """A finger told us of its own: it is our next."""
+def on_finger_reply(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+    """A finger told us of its own: it is our next, and is asked at once if it was not before."""
     level = finger_level(s, p, words, at)
     if level < RING_LEVEL:
         return
     refresh_link(s, p, words, at + BODY + FINGER_DESCRIPTORS)
+    slot = reach_slot(s, p, AFTER, level + 1) if level + 1 < s.params.finger_levels else -1
+    before = handle_in(s.links[p, slot]) if slot >= 0 else -1
     take_next_finger(s, p, AFTER, level, words, at)
+    if level + 2 >= s.params.finger_levels:
+        return
+    slot = reach_slot(s, p, AFTER, level + 1)
+    if slot >= 0 and handle_in(s.links[p, slot]) != before:
+        send_finger(s, p, FINGER_REQUEST, handle_in(s.links[p, slot]), level + 1, BEFORE, out)
+        note_asked(s, p, slot)
 
 
 @rule
@@ -177,18 +189,20 @@ def set_finger(s: State, p: int, side: int, level: int, words: Any, at: int) -> 
     """Let the owner of the descriptor at ``words[at:]`` be the finger of a level.
 
     It has to lie farther than that of the level below, and before that of the other side.
-    Who is a neighbour already stays what it is.
+    Who is a ring neighbour or a finger of a lower level already stays what it is.
     """
     handle = handle_in(words[at])
     slot = finger_slot(s, side, level)
     held = slot_of(s, p, handle)
-    if words[at] < 0 or handle == s.sampler.handle[p] or is_refused(s, p, words[at]):
+    identifier = words[at + 1 + IDENTIFIER]
+    is_own = handle == s.sampler.handle[p]
+    if words[at] < 0 or is_own or is_refused(s, p, words[at], identifier):
         return
     if held == slot:
         if words[at] <= s.links[p, slot]:
             put_link(s, p, slot, words, at)
         return
-    away = side_distance(s, p, side, words[at + 1 + IDENTIFIER])
+    away = side_distance(s, p, side, identifier)
     below = reach(s, p, side, level - 1)
     other = reach(s, p, AFTER + BEFORE - side, level - 1)
     if below < 0 or other < 0 or away <= below or away + other >= RING:
@@ -196,7 +210,8 @@ def set_finger(s: State, p: int, side: int, level: int, words: Any, at: int) -> 
         settle_ring(s, p)
         return
     if held >= 0:
-        if held < slot:
+        # Friends and small-world links give way: with an empty level all above it would be lost.
+        if held < 2 * s.params.ring_links or s.params.chosen_links <= held < slot:
             s.links[p, slot] = -1
             settle_ring(s, p)
             return

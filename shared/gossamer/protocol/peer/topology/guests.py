@@ -7,8 +7,8 @@ other. Where a neighbour is at that place already there is nothing to keep.
 
 A round looks for one of a peer's hosts, from the present one on: it passes the search on where it
 knows somebody nearer, so that the link follows the ring. A host takes twice as many guests as a
-peer has hosts; a full one passes the search on along the ring. Guests that do not come back are
-forgotten after `failure_age` rounds.
+peer has hosts; one that is full, or does not want what the guest comes for, passes the search on
+along the ring. Guests that do not come back are forgotten after `failure_age` rounds.
 """
 
 from __future__ import annotations
@@ -27,9 +27,13 @@ from gossamer.protocol.peer.record_table.records import (
     SEARCH_TARGET,
 )
 from gossamer.protocol.peer.rendezvous.routing import handle_of_slot, next_hop
+from gossamer.protocol.peer.settings.profile import IDENTIFIER
+from gossamer.protocol.peer.space.ring import RING_BITS
+from gossamer.protocol.peer.space.routing_key import SPREAD_BITS
 from gossamer.protocol.peer.state.links import (
     descriptor_words,
     handle_in,
+    is_off_ring,
     is_refused,
     put_link,
     refresh_link,
@@ -38,9 +42,14 @@ from gossamer.protocol.peer.state.links import (
     write_own_descriptor,
 )
 from gossamer.protocol.peer.state.state import MALFORMED, State
+from gossamer.protocol.peer.topology.candidate_filter import AFTER, BEFORE
 
-# How many full peers pass a guest on along the ring.
-MOST_PASSED_ON = 8
+# How many peers pass a guest on along the ring, at most.
+MOST_PASSED_ON = 24
+# What a search that goes along the ring says of itself: which way it goes, whether it has turned
+# round, whether it takes any host that has room; above these the number of peers that passed it on.
+_SIDE, _TURNED, _ANY = 1, 2, 4
+_STEP = 8
 
 
 @inline_rule
@@ -73,9 +82,10 @@ def visit_host(s: State, p: int, out: Outbox) -> None:
     if s.links[p, slot] >= 0:
         to = handle_in(s.links[p, slot])
     else:
+        # Where we are at that place ourselves there is nothing to keep; a neighbour that is may not
+        # want what lies there, and then tells who does.
         hop = next_hop(s, p, target)
-        # The rendezvous node itself is our neighbour, or we are: nothing to keep.
-        if hop >= 0 and hop & 1 == 0:
+        if hop >= 0:
             to = handle_of_slot(s, p, hop >> 1)
     if to >= 0:
         size = SEARCH_DESCRIPTOR + descriptor_words(s)
@@ -115,15 +125,59 @@ def on_find_host(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) 
         if hop >= 0:
             pass_search_on(s, p, hop >> 1, guest, words, body, out)
             return
-    if take_guest(s, p, words, body + SEARCH_DESCRIPTOR):
+    if is_off_ring(s, p):
+        return
+    passed = words[body + PASSED_ON]
+    suits = passed & _ANY != 0 or wants_key(s, p, words[body + SEARCH_TARGET])
+    if suits and take_guest(s, p, words, body + SEARCH_DESCRIPTOR):
         at = open_record(out, HOST_FOUND, guest, s.sampler.handle[p], 1 + descriptor_words(s))
         if at >= 0:
             out.words[at + BODY] = words[body + SEARCH_TARGET]
             write_own_descriptor(s, p, out.words, at + BODY + HOST_TARGET + 1)
             close_record(out, at, 1 + descriptor_words(s))
-    elif words[body + PASSED_ON] < MOST_PASSED_ON and s.successor[p] >= 0:
-        words[body + PASSED_ON] += 1
-        pass_search_on(s, p, s.successor[p], guest, words, body, out)
+    elif passed < MOST_PASSED_ON * _STEP:
+        passed = next_pass(s, words[body + SEARCH_TARGET], passed, suits)
+        k = s.successor[p] if passed & _SIDE == AFTER else s.predecessor[p]
+        if k >= 0:
+            words[body + PASSED_ON] = passed
+            pass_search_on(s, p, k, guest, words, body, out)
+
+
+@rule
+def wants_key(s: State, p: int, key: int) -> bool:
+    """Whether a subscription of ``p`` has events of this routing key, if it is about any.
+
+    Where nothing is routed by keys every peer will do.
+    """
+    column = 2 * s.params.key
+    if s.params.key < 0:
+        return True
+    for i in range(s.constrained.shape[1]):
+        low = s.subscriptions[p, i, column]
+        if s.constrained[p, i] >= 0 and low <= key <= s.subscriptions[p, i, column + 1]:
+            return True
+    return False
+
+
+@rule
+def next_pass(s: State, target: int, passed: int, suits: bool) -> int:
+    """Which way a search goes on along the ring that found no room at a peer, which may suit.
+
+    Hosts are to want what their guests come for: they are who passes its events on to them. So the
+    search keeps to peers that do. It sets out towards the middle of those at one and the same
+    interest, as the low bits of its place tell it; where they end it turns round, and beyond their
+    other end it takes whoever has room.
+    """
+    if passed == 0:
+        bits = s.params.key if s.params.key > 0 else 1
+        top = RING_BITS - bits * ((RING_BITS - SPREAD_BITS) // bits) - 1
+        passed = BEFORE if not suits or target >> top & 1 == 1 else AFTER
+    elif not suits:
+        if passed & _TURNED == 0:
+            passed = passed ^ _SIDE | _TURNED
+        else:
+            passed |= _ANY
+    return int(passed + _STEP)
 
 
 @rule
@@ -151,7 +205,7 @@ def take_guest(s: State, p: int, words: Any, at: int) -> bool:
     first = first_guest_slot(s)
     held = slot_of(s, p, handle_in(words[at]))
     if held < 0:
-        if is_refused(s, p, words[at]):
+        if is_refused(s, p, words[at], words[at + 1 + IDENTIFIER]):
             return False
         for g in range(s.guest_rounds.shape[1]):
             if s.links[p, first + g] < 0:
@@ -159,7 +213,7 @@ def take_guest(s: State, p: int, words: Any, at: int) -> bool:
                 put_link(s, p, held, words, at)
                 settle_ring(s, p)
                 break
-    if held >= first:
+    if first <= held < first + s.guest_rounds.shape[1]:
         s.guest_rounds[p, held - first] = s.round[p]
     return held >= 0
 
@@ -172,7 +226,9 @@ def on_host_found(s: State, p: int, _now: int, words: Any, at: int, _out: Outbox
         return
     own = at + BODY + HOST_TARGET + 1
     refresh_link(s, p, words, own)
-    if slot_of(s, p, handle_in(words[own])) >= 0 or is_refused(s, p, words[own]):
+    if slot_of(s, p, handle_in(words[own])) >= 0:
+        return
+    if is_refused(s, p, words[own], words[own + 1 + IDENTIFIER]):
         return
     for g in range(s.params.guest_links):
         if s.guest_targets[p, g] == words[at + BODY + HOST_TARGET] and words[own] >= 0:

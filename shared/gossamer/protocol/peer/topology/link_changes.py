@@ -96,8 +96,10 @@ def scan_noted(s: State, handle: int) -> int:
 def lowest_utility(s: State, p: int) -> float:
     """The utility of the worst friend, -1 where a friend's slot is empty, 2 without such slots.
 
-    Leaves every neighbour's utility in `Work.link_utility`.
+    Leaves every neighbour's utility in `Work.link_utility`, where it counts.
     """
+    if s.params.friend_links == 0:
+        return 2.0
     work = s.work
     first = primary_ranges(s, p)
     mine = s.sampler.profile[p, first]
@@ -153,7 +155,7 @@ def is_news(s: State, p: int, word: int, profile: Any, at: int, utility: float) 
     """
     k = slot_noted(s, handle_in(word))
     if k < 0:
-        return is_newcomer(s, p, word)
+        return is_newcomer(s, p, word, profile[index(at + IDENTIFIER)])
     if row_differs(s.link_profile, p, k, profile, at):
         return is_news_of_neighbour(s, p, k, word, profile, at, utility)
     # No branch: which of the two is younger cannot be foretold.
@@ -163,9 +165,10 @@ def is_news(s: State, p: int, word: int, profile: Any, at: int, utility: float) 
 
 
 @rule
-def is_newcomer(s: State, p: int, word: int) -> bool:
+def is_newcomer(s: State, p: int, word: int, identifier: int) -> bool:
     """Whether somebody who is no neighbour may become one."""
-    return not (word < 0 or handle_in(word) == s.sampler.handle[p] or is_refused(s, p, word))
+    is_own = handle_in(word) == s.sampler.handle[p]
+    return not (word < 0 or is_own or is_refused(s, p, word, identifier))
 
 
 @rule

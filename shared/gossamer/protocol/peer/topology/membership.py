@@ -11,7 +11,13 @@ from typing import Any
 
 from gossamer.protocol.kernel.records import BODY, LENGTH, TO, Outbox, close_record, open_record
 from gossamer.protocol.kernel.rules import rule
-from gossamer.protocol.peer.record_table.records import DESCRIPTOR, FIND_PLACE, HOPS, PLACE_FOUND
+from gossamer.protocol.peer.record_table.records import (
+    DESCRIPTOR,
+    FIND_PLACE,
+    HOLDS_ENTRIES,
+    HOPS,
+    PLACE_FOUND,
+)
 from gossamer.protocol.peer.rendezvous.handover import hand_over
 from gossamer.protocol.peer.rendezvous.routing import handle_of_slot, next_hop
 from gossamer.protocol.peer.sampling.sampler import add_contact, sample_unreachable
@@ -20,6 +26,7 @@ from gossamer.protocol.peer.state.links import (
     descriptor_words,
     drop_link,
     handle_in,
+    is_off_ring,
     refresh_link,
     write_own_descriptor,
 )
@@ -29,7 +36,7 @@ from gossamer.protocol.peer.topology.tman import is_well_formed, merge_links, se
 
 @rule
 def send_find_place(s: State, to: int, words: Any, body: int, own: int, out: Outbox) -> None:
-    """Send a lookup for a newcomer's place one hop further: hops, the newcomer's descriptor."""
+    """Send a lookup for a newcomer's place one hop further."""
     size = DESCRIPTOR + descriptor_words(s)
     at = open_record(out, FIND_PLACE, to, own, size)
     if at < 0:
@@ -50,17 +57,30 @@ def on_join(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> Non
     contact = handle_in(words[at + BODY])
     add_contact(s.sampler, p, now, contact, words, at + BODY + 1)
     refresh_link(s, p, words, at + BODY)
-    if s.params.join_lookup == 1:
-        start = open_record(out, FIND_PLACE, contact, s.sampler.handle[p], DESCRIPTOR + size)
-        if start >= 0:
-            out.words[start + BODY + HOPS] = 0
-            write_own_descriptor(s, p, out.words, start + BODY + DESCRIPTOR)
-            close_record(out, start, DESCRIPTOR + size)
+    if s.params.join_lookup == 1 and not is_off_ring(s, p):
+        ask_for_place(s, p, contact, out)
+
+
+@rule
+def ask_for_place(s: State, p: int, to: int, out: Outbox) -> None:
+    """Begin a lookup for the place that ``p`` is to have on the ring."""
+    size = DESCRIPTOR + descriptor_words(s)
+    at = open_record(out, FIND_PLACE, to, s.sampler.handle[p], size)
+    if at >= 0:
+        out.words[at + BODY + HOPS] = 0
+        out.words[at + BODY + HOLDS_ENTRIES] = int(s.table_count[p] > 0)
+        write_own_descriptor(s, p, out.words, at + BODY + DESCRIPTOR)
+        close_record(out, at, size)
 
 
 @rule
 def on_find_place(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
-    """Pass a newcomer's lookup on, or, as its successor-to-be, give it our links and seat it."""
+    """Pass a newcomer's lookup on, or, as its successor-to-be, give it our links and seat it.
+
+    Who is known to stand there already is one that calls, now and then, the peers it has heard of,
+    so that parts of an overlay find each other again. It is given entries only if it has none:
+    it would send events to peers that have them from their own parents.
+    """
     size = DESCRIPTOR + descriptor_words(s)
     if words[at + LENGTH] != BODY + size or words[at + BODY + HOPS] < 0:
         s.counters[p, MALFORMED] += 1
@@ -70,13 +90,15 @@ def on_find_place(s: State, p: int, _now: int, words: Any, at: int, out: Outbox)
     if newcomer == s.sampler.handle[p] or words[body + HOPS] >= s.params.hop_limit:
         return
     hop = next_hop(s, p, words[body + DESCRIPTOR + 1 + IDENTIFIER])
+    is_new = hop < 0 or words[body + HOLDS_ENTRIES] == 0
     if hop >= 0:
         to = handle_of_slot(s, p, hop >> 1)
         if to != newcomer:
             send_find_place(s, to, words, body, s.sampler.handle[p], out)
             return
     send_links(s, p, PLACE_FOUND, newcomer, out)
-    hand_over(s, p, newcomer, words[body + DESCRIPTOR + 1 + IDENTIFIER], out)
+    if is_new:
+        hand_over(s, p, newcomer, words[body + DESCRIPTOR + 1 + IDENTIFIER], out)
     refresh_link(s, p, words, body + DESCRIPTOR)
 
 

@@ -178,7 +178,7 @@ def seat_candidate(
     Of two descriptors of one peer the younger counts.
     """
     work = s.work
-    if word < 0 or handle_in(word) == s.sampler.handle[p] or is_refused(s, p, word):
+    if word < 0 or handle_in(word) == s.sampler.handle[p] or is_refused(s, p, word, identifier):
         return
     k = seat_of(s, handle_in(word))
     if k >= 0:
@@ -345,16 +345,19 @@ def write_selection(s: State, p: int, words: Any, at: int) -> None:
         if work.seat_word[k] >= 0 and work.seat_source[k] != k:
             for w in range(size):
                 s.link_profile[p, k, w] = work.seat_profile[k, w]
-    empty_fingers_chosen(s, p)
+    empty_chosen_twice(s, p)
     settle_ring(s, p)
 
 
 @rule
-def empty_fingers_chosen(s: State, p: int) -> None:
-    """Empty the slots of fingers that now hold another: nobody is a neighbour twice."""
+def empty_chosen_twice(s: State, p: int) -> None:
+    """Nobody is a neighbour twice: fingers give way to the ring, friends and others to fingers.
+
+    Without a finger there would be none of the levels above it, while one friend is as another.
+    """
     for f in range(s.params.chosen_links, s.links.shape[1]):
         for k in range(s.params.chosen_links):
             is_same = handle_in(s.links[p, k]) == handle_in(s.links[p, f])
             if is_same and s.links[p, k] >= 0:
-                s.links[p, f] = -1
+                s.links[p, f if k < 2 * s.params.ring_links else k] = -1
                 break

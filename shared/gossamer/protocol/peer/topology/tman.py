@@ -25,6 +25,7 @@ from gossamer.protocol.peer.state.links import (
     age_links,
     descriptor_words,
     handle_in,
+    is_off_ring,
     note_asked,
     slot_of,
     write_link,
@@ -47,6 +48,8 @@ from gossamer.protocol.peer.topology.utility import select_primary_attribute
 
 # What a sampler draws in a turn of its own, in most turns.
 SAMPLER_DRAWS = 2
+# Round and primary attribute stand before the links in a row, successor and predecessor behind.
+WORDS_BEFORE_LINKS = 2
 
 
 @rule
@@ -103,11 +106,8 @@ def approach_rest(s: State, p: int) -> None:
 
 @inline_rule
 def exchanged_words(s: State) -> Any:
-    """How many words of a row an exchange of links touches, from `State.round` on.
-
-    Round, primary attribute, successor and predecessor are a word each.
-    """
-    return 4 + s.links.shape[1] * descriptor_words(s)
+    """How many words of a row an exchange of links touches, from `State.round` on."""
+    return WORDS_BEFORE_LINKS + 2 + s.links.shape[1] * descriptor_words(s)
 
 
 @inline_rule
@@ -183,15 +183,30 @@ def is_well_formed(s: State, p: int, words: Any, at: int) -> bool:
 @rule
 def merge_links(s: State, p: int, now: int, words: Any, at: int) -> None:
     """Merge links received with the own ones and a fresh random sample, and select."""
+    if is_off_ring(s, p):
+        return
     first = at + BODY + 1
     count = words[at + BODY]
     set_bars_by_links(s, p)
     if received_bring_news(s, p, words, first, count) or sample_brings_news(s, p, now):
-        begin_selection(s, p)
-        offer_links(s, p)
-        offer_received(s, p, words, first, count)
-        offer_sample(s, p, now)
-        write_selection(s, p, words, first)
+        select_offered(s, p, now, words, first, count)
+
+
+@rule
+def select_offered(s: State, p: int, now: int, words: Any, first: int, count: int) -> None:
+    """Select among the own links, the descriptors from ``first`` on, and the random view."""
+    begin_selection(s, p)
+    offer_links(s, p)
+    offer_received(s, p, words, first, count)
+    offer_sample(s, p, now)
+    write_selection(s, p, words, first)
+
+
+@rule
+def select_anew(s: State, p: int, now: int, words: Any, first: int, count: int) -> None:
+    """Select likewise at a place that ``p`` has just taken, where all of them are news."""
+    set_bars_by_links(s, p)
+    select_offered(s, p, now, words, first, count)
 
 
 @rule

@@ -5,12 +5,18 @@ Vinifera, Sec. IV-B1: Function I and Algorithm 1, on ranges as profiles tell the
 
 from __future__ import annotations
 
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
 
 from gossamer.protocol.kernel.rows.row_search import copy_row, index
-from gossamer.protocol.kernel.rules import inline_rule, rule
+from gossamer.protocol.kernel.rules import inline_rule, rule, rule_with_interpreted_form
 from gossamer.protocol.peer.settings.profile import NOTHING, high_end, low_end
 from gossamer.protocol.peer.state.state import State
+
+# Pairs of profiles whose likeness an interpreter remembers: a few rounds' worth, at 300 bytes each.
+KNOWN_UTILITIES: Final = 1 << 13
 
 
 @inline_rule
@@ -72,25 +78,53 @@ def range_utility(word: int, other: int) -> float:
 
 
 @rule
-def ranges_utility(s: State, p: int, profile: Any, at: int, first: int) -> float:
-    """Function I of two unions of disjoint ranges, which stand from word ``first`` of a profile."""
+def utility_of_ranges(rows: Any, p: int, first: int, profile: Any, begin: int, count: int) -> float:
+    """Function I of two unions of disjoint ranges.
+
+    Args:
+        rows: profiles, of which row ``p`` has ``count`` ranges from word ``first`` on.
+        profile: words that have as many from ``begin`` on.
+    """
     shared = 0
     lengths = 0
-    for i in range(s.params.profile_ranges):
-        theirs = profile[at + first + i]
+    for i in range(count):
+        theirs = profile[begin + i]
         if theirs != NOTHING:
             lengths += high_end(theirs) - low_end(theirs) + 1
-        mine = s.sampler.profile[p, first + i]
+        mine = rows[p, first + i]
         if mine == NOTHING:
             continue
         lengths += high_end(mine) - low_end(mine) + 1
-        for j in range(s.params.profile_ranges):
-            theirs = profile[at + first + j]
+        for j in range(count):
+            theirs = profile[begin + j]
             if theirs != NOTHING:
                 shared += max(shared_length(mine, theirs) + 1, 0)
     if shared == 0 or lengths <= shared:
         return 0.0
     return shared / (lengths - shared)
+
+
+@lru_cache(KNOWN_UTILITIES)
+def _known_utility(mine: tuple[int, ...], theirs: tuple[int, ...]) -> float:
+    rows = np.array([mine], np.int64).data
+    return float(utility_of_ranges.interpreted(rows, 0, 0, theirs, 0, len(mine)))
+
+
+def _remembered_utility(s: State, p: int, profile: Any, at: int, first: int) -> float:
+    count = s.params.profile_ranges
+    mine = tuple([s.sampler.profile[p, first + i] for i in range(count)])
+    return _known_utility(mine, tuple(profile[at + first : at + first + count]))
+
+
+@rule_with_interpreted_form(_remembered_utility)
+def ranges_utility(s: State, p: int, profile: Any, at: int, first: int) -> float:
+    """Function I of two unions of disjoint ranges, which stand from word ``first`` of a profile.
+
+    Interpreted it is remembered: a peer compares itself with the same few others in every round.
+    """
+    return utility_of_ranges(
+        s.sampler.profile, p, first, profile, at + first, s.params.profile_ranges
+    )
 
 
 @rule

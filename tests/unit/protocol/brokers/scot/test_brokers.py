@@ -26,11 +26,17 @@ from gossamer.protocol.brokers.core.messages import (
     Unsubscribe,
 )
 from gossamer.protocol.brokers.scot import BrokerLabel, ClusterBitVector, ScotBroker, ScotSettings
-from gossamer.protocol.brokers.scot.memory.congestion import LinkStatus, LinkStatusTable
+from gossamer.protocol.brokers.scot.memory.congestion import (
+    LinkStatus,
+    LinkStatusTable,
+    new_table,
+    own_threshold,
+)
 from gossamer.protocol.brokers.scot.memory.messages import (
     BidSubscription,
     Bypass,
     Detour,
+    InputQueue,
     Message,
     NeighbourUp,
     Notification,
@@ -306,6 +312,50 @@ def test_a_link_is_overloaded_above_the_threshold_until_the_next_window() -> Non
     assert (links.overloaded("n"), links.overloaded("m")) == (True, False)
     links.update([QueueReport("n", 10, 5, 5)])
     assert not links.overloaded("n")
+
+
+def test_what_waits_at_the_other_end_counts_where_it_is_asked_for() -> None:
+    links = new_table(ScotSettings(input_queues=True, threshold=10))
+    links.update([QueueReport("n", 6, 5, 5), QueueReport("m", 6, 5, 5)])
+    assert not links.any_overloaded
+    links.note_input("n", InputQueue(5, 5, 5))
+    assert (links.overloaded("n"), links.overloaded("m")) == (True, False)
+    assert (links.load_of("n"), links.load_of("m")) == (11, 6)
+    assert links.least_loaded(["n", "m"]) == "m"
+    links.note_input("n", InputQueue(0, 0, 5))
+    assert not links.any_overloaded
+    plain = new_table(ScotSettings(threshold=10))
+    plain.note_input("n", InputQueue(50, 5, 5))
+    assert not plain.any_overloaded
+
+
+def test_its_own_threshold_is_what_waiting_elsewhere_takes() -> None:
+    assert own_threshold([]) == own_threshold([0.0, 9.0]) == 2
+    assert own_threshold([7.0, 9.0]) == 9
+    links = new_table(ScotSettings(input_queues=True, own_threshold=True, threshold=10))
+    links.update([QueueReport("n", 3, 5, 5), QueueReport("m", 1, 5, 5)])
+    assert (links.overloaded("n"), links.overloaded("m")) == (True, False)
+    for name in ("n", "m"):
+        links.note_input(name, InputQueue(4, 5, 5))
+    assert (links.overloaded("n"), links.overloaded("m")) == (True, False)
+    links.note_input("m", InputQueue(40, 5, 5))
+    assert (links.overloaded("n"), links.overloaded("m")) == (True, True)
+    assert links.least_loaded(["n", "m"]) == "n"
+
+
+def test_brokers_tell_their_neighbours_how_long_their_input_queues_are() -> None:
+    for told in (True, False):
+        overlay = ScotOverlay(figure_2(), ScotSettings(input_queues=told))
+        name = "B(a,0)"
+        label = overlay.brokers[name].position.label
+        near = [
+            *overlay.scot.primary_neighbours(label),
+            *overlay.scot.secondary_neighbours(label),
+        ]
+        waiting = InputQueue(30, 9, 4)
+        effects = overlay.brokers[name].handle(0, None, WindowEnded((), waiting))
+        expected = [Send(other, waiting) for other in sorted(map(str, near))] if told else []
+        assert effects == expected
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from gossamer.protocol.brokers.core.messages import (
     Advertise,
     Congestion,
@@ -11,6 +13,7 @@ from gossamer.protocol.brokers.core.messages import (
     Unsubscribe,
 )
 from gossamer.protocol.brokers.tree import TreeSettings
+from gossamer.protocol.brokers.tree.memory.settings import DISPLACED
 from gossamer.protocol.content.filters import parse
 from support.broker_overlay import Overlay, path
 
@@ -46,15 +49,71 @@ def tables(overlay: Overlay) -> list[int]:
     return [overlay.brokers[name].sizes().subscriptions for name in ROW]
 
 
-def test_selective_pruning_stops_at_the_critical_broker() -> None:
+@pytest.mark.parametrize(
+    ("rule", "kept", "left"),
+    [
+        ("below", {"D": ["E"]}, [1, 1, 2, 2, 1, 1, 1]),
+        ("at_most", {"C": ["D"]}, [1, 1, 2, 1, 1, 1, 1]),
+    ],
+)
+def test_selective_pruning_stops_at_the_critical_broker(
+    rule: str, kept: dict[str, list[str]], left: list[int]
+) -> None:
     """All publications are shared, most of them at C, two hops from A: more than 75 % lie below
-    3 hops, so S goes at A to D and stays at E, F and G instead of what it covers."""
-    overlay = row("selective", similarity=0.75)
+    3 hops, so S goes at A to D and stays at E, F and G instead of what it covers. At most 2 hops
+    make the critical broker C."""
+    overlay = row("selective", similarity=0.75, critical_rule=rule)
     publish(overlay, 1, 2, 3, 4, 5)
     overlay.ask("all", Unsubscribe("s"))
     overlay.settle()
-    assert kept_towards(overlay) == {"D": ["E"]}
-    assert tables(overlay) == [1, 1, 2, 2, 1, 1, 1]
+    assert kept_towards(overlay) == kept
+    assert tables(overlay) == left
+
+
+def overlapping(displaced: str) -> Overlay:
+    """At A two subscriptions that both cover a dozen others there; at G a publisher of nothing."""
+    overlay = Overlay(path(*ROW), TreeSettings(covering="incremental", displaced=displaced))
+    for name, broker in (("publisher", "G"), ("one", "A"), ("other", "A"), ("many", "A")):
+        overlay.attach(name, broker)
+    overlay.ask("publisher", Advertise("a", parse("present(x)")))
+    overlay.settle()
+    overlay.ask("one", Subscribe("s", parse("x >= 0 and x < 20")))
+    overlay.ask("other", Subscribe("s", parse("x >= 1 and x < 30")))
+    for place in range(2, 14):
+        overlay.ask("many", Subscribe(str(place), parse(f"x == {place}")))
+    overlay.settle()
+    return overlay
+
+
+@pytest.mark.parametrize("displaced", DISPLACED)
+def test_where_interests_overlap_few_are_triggered_and_many_are_quenched(displaced: str) -> None:
+    """Incremental paper, Algorithm 1: below ten of S-bar the subscription is removed. All twelve
+    are quenched by the subscription that goes, and none is triggered, as another covers them."""
+    overlay = overlapping(displaced)
+    overlay.ask("one", Unsubscribe("s"))
+    overlay.settle()
+    assert kept_towards(overlay) == ({"A": ["B"]} if displaced == "quenched" else {})
+    assert overlay.total("triggered_onward") == 0
+    publish(overlay, 2, 25)
+    assert [client for client, *_ in overlay.deliveries] == ["many", "other", "other"]
+    for place in range(2, 14):
+        overlay.ask("many", Unsubscribe(str(place)))
+    overlay.ask("other", Unsubscribe("s"))
+    overlay.settle()
+    assert [tables(overlay), kept_towards(overlay)] == [[0] * len(ROW), {}]
+
+
+def test_what_is_quenched_by_what_goes_is_examined_again() -> None:
+    overlay = overlapping("quenched")
+    overlay.ask("one", Unsubscribe("s"))
+    overlay.settle()
+    assert overlay.total("examined") == 0
+    overlay = overlapping("triggered")
+    overlay.ask("one", Unsubscribe("s"))
+    overlay.settle()
+    # At A once to know how many are triggered, and once to hang them below the other.
+    assert overlay.brokers["A"].counters.examined == 24
+    assert overlay.total("examined") == 24
 
 
 def test_incremental_pruning_stops_at_the_critical_broker() -> None:

@@ -26,8 +26,10 @@ NUMBERS = {
     "TMAN_REQUEST TMAN_REPLY INSTALL INSTALL_NEWS ACKNOWLEDGE EVENT "
     "FIND_PLACE PLACE_FOUND LOAD_SHIFTED HANDOVER STORED RECALL RECALL_ANSWER RECALLED "
     "REPLAY_OFFER REPLAY_WANTED": 18,
-    "FINGER_REQUEST FINGER_REPLY FIND_HOST HOST_FOUND": 42,
+    "FINGER_REQUEST FINGER_REPLY FIND_HOST HOST_FOUND FIND_SEAT SEAT_FOUND": 42,
     "DELIVER PUBLISHED NOT_PUBLISHED HELD CAUGHT_UP": 48,
+    "EVENT_TAKEN": 53,
+    "MOVED KEEP RING_OFFER": 60,
 }
 
 
@@ -52,6 +54,9 @@ def test_records_are_refused_where_nothing_sends_them() -> None:
         records.FINGER_REPLY,
     }
     assert kinds <= Codec(config.kindred(100, subscriptions=2)).kinds
+    moves = {records.FIND_SEAT, records.SEAT_FOUND, records.MOVED, records.KEEP}
+    assert Codec(config.kindred(100, move_rounds=0)).kinds.isdisjoint(moves)
+    assert moves <= Codec(config.kindred(100)).kinds
 
 
 @pytest.mark.parametrize("sampler", config.SAMPLERS)

@@ -15,6 +15,7 @@ from gossamer.protocol.peer.record_table.records import (
     INSTALL_TIMER,
     LOAD_SHIFTED,
     OVERLAY_TIMER,
+    PLACE_FOUND,
 )
 from gossamer.protocol.peer.rendezvous.handover import hand_over
 from gossamer.protocol.peer.rendezvous.routing_table import remove_expired
@@ -114,6 +115,29 @@ def test_a_newcomer_serves_at_once_from_what_it_was_handed() -> None:
     hosts.alive[5] = True
     hosts.handle(peer.join_record(5, 0, state.sampler.profile[0]))
     assert hosts.publish(5, 1, 555) == [2]
+
+
+@pytest.mark.parametrize(("lost_entries", "handed"), [(False, 0), (True, 1)])
+def test_a_peer_in_company_that_calls_another_is_handed_what_it_has_lost_alone(
+    lost_entries: bool, handed: int
+) -> None:
+    """Peers call those they have heard of now and then; the ring knows this one's place."""
+    hosts = overlay(join_lookup=True, ring_links=2)
+    state = hosts.state
+    subscribe_to_box(state, 2, (550, 560))
+    for _ in range(6):
+        hosts.cycle()
+    before = entries(state, 5)
+    assert before
+    if lost_entries:
+        state.table_count[5] = 0
+    hosts.passed.clear()
+    hosts.handle(peer.join_record(5, 0, state.sampler.profile[0]))
+    kinds = [int(words[KIND]) for words in hosts.passed]
+    assert kinds.count(PLACE_FOUND) == 1
+    assert kinds.count(HANDOVER) == handed
+    if not lost_entries:
+        assert entries(state, 5) == before
 
 
 # Load shifting: a peer that moves into the arc of its successor.

@@ -34,6 +34,8 @@ WHOLE_NUMBERS = {
     "finger_levels": (0, 48),
     "finger_exchanges": (1, 48),
     "guest_links": (0, 16),
+    "move_rounds": (0, 1 << 20),
+    "entry_links": (0, 0),
     "key_intervals": (1, 64),
     "heartbeat_rounds": (1, 10),
     "failure_age": (1, 1 << 20),
@@ -43,6 +45,8 @@ WHOLE_NUMBERS = {
     "routing_table_entries": (8, 1 << 20),
     "refresh_rounds": (1, 3),
     "entry_lifetime": (1, 1 << 20),
+    "ring_repairs": (0, 1 << 10),
+    "acknowledged_hops": (0, 1 << 16),
     "replicas": (0, 16),
     "replay_rounds": (0, 1 << 20),
     "event_memory": (1, 1 << 16),
@@ -55,6 +59,7 @@ WHOLE_NUMBERS = {
 SWITCHES = [
     *("nearest_routing", "enter_on_the_way"),
     *("cascade", "load_shifting", "join_lookup", "stabilise", "reroute"),
+    *("ring_offers", "hand_on", "replay_backoff"),
 ]
 CHOICES = {
     "sampler": list(SAMPLERS),
@@ -182,6 +187,8 @@ def test_the_kindred_preset_differs_as_documented() -> None:
         "friend_links": 0,
         "finger_levels": 8,
         "placement": "interest",
+        "move_rounds": 10,
+        "entry_links": 8,
         "rendezvous": "key",
         "nearest_routing": True,
         "enter_on_the_way": True,
@@ -190,6 +197,12 @@ def test_the_kindred_preset_differs_as_documented() -> None:
         "suspect_rounds": 1,
         "refresh_rounds": 4,
         "entry_lifetime": 12,
+        "failures_remembered": 32,
+        "ring_repairs": 8,
+        "ring_offers": True,
+        "hand_on": True,
+        "replay_backoff": True,
+        "acknowledged_hops": 32,
     }
     assert kindred(1000, subscriptions=4).guest_links == 3
     assert kindred(1000, subscriptions=64).guest_links == 8

@@ -19,12 +19,11 @@ def overlay(nodes: int, seed: int = 1, **changes: Any) -> Hosts:
     """A true ring of peers without fingers yet."""
     settings = Settings(
         ring_links=RING_LINKS,
-        friend_links=0,
         finger_levels=finger_levels_for(nodes, RING_LINKS),
         view_size=4,
         shuffle_length=2,
         load_shifting=False,
-        **changes,
+        **{"friend_links": 0, **changes},
     )
     hosts = Hosts(converged(settings, random_identifiers(nodes, seed), seed), settings)
     hosts.state.links[:, 2 * RING_LINKS :] = -1
@@ -40,7 +39,7 @@ def run(hosts: Hosts, rounds: int) -> None:
 def fingers(hosts: Hosts, p: int, side: int) -> list[int | None]:
     """Whom ``p`` has as fingers on a side, by level."""
     levels = hosts.state.params.finger_levels
-    first = 2 * RING_LINKS + side * levels
+    first = hosts.state.params.chosen_links + side * levels
     words = hosts.state.links[p, first : first + levels].tolist()
     return [word & HANDLE if word >= 0 else None for word in words]
 
@@ -81,6 +80,19 @@ def test_whoever_is_a_finger_has_the_other_as_one_and_nobody_is_linked_twice() -
         assert p not in linked
 
 
+def test_friends_give_way_to_fingers() -> None:
+    """A level that is held by a friend's slot would be empty, and with it all above."""
+    hosts = overlay(60, friend_links=8)
+    run(hosts, 20)
+    friends = hosts.state.links[:, 2 * RING_LINKS : hosts.state.params.chosen_links]
+    assert (friends >= 0).sum() > 200
+    for p in range(60):
+        for side in (0, 1):
+            assert fingers(hosts, p, side) == expected_fingers(hosts, p, side), (p, side)
+        linked = [word & HANDLE for word in hosts.state.links[p].tolist() if word >= 0]
+        assert len(linked) == len(set(linked))
+
+
 @pytest.mark.parametrize("nodes", [2, 3, 5, 7])
 def test_where_everybody_is_a_ring_neighbour_there_are_no_fingers(nodes: int) -> None:
     hosts = overlay(nodes, finger_exchanges=4)
@@ -102,6 +114,17 @@ def test_fingers_lost_with_a_fifth_of_the_peers_are_replaced() -> None:
             assert all(hosts.alive[q] for q in found)
             # 48 are left: 6, 12 and 24 peers away, of which the last is on both sides.
             assert len(found) >= 2
+
+
+def test_half_of_all_fingers_come_back_within_two_turns_of_all_levels() -> None:
+    """A new finger is asked for the next at once: no level waits for a turn of those below it."""
+    hosts = overlay(200, seed=2, finger_exchanges=1)
+    run(hosts, 40)
+    hosts.state.links[:100, 2 * RING_LINKS :] = -1
+    run(hosts, 2 * (hosts.state.params.finger_levels + 1))
+    for p in range(200):
+        for side in (0, 1):
+            assert fingers(hosts, p, side) == expected_fingers(hosts, p, side), (p, side)
 
 
 def test_a_round_sends_as_many_questions_as_the_settings_say() -> None:

@@ -103,8 +103,60 @@ def test_a_full_host_passes_guests_on_along_the_ring() -> None:
         if host in {word & HANDLE for word in hosts.state.links[guest].tolist() if word >= 0}
     }
     assert served | linked == set(guests)
-    ahead = [int(order[20 + i]) for i in range(9)]
-    assert all(hosts_of(hosts, guest)[0] in ahead for guest in served)
+    around = [int(order[20 + i]) for i in range(-8, 9)]
+    assert all(hosts_of(hosts, guest)[0] in around for guest in served)
+
+
+def crowded(wanting: range, guests: int) -> tuple[Hosts, list[int], set[int]]:
+    """Guests for one and the same place, about which only some peers want anything.
+
+    Returns the overlay after some rounds, the hosts of the guests, and the peers that want it;
+    these are numbered from the place on, clockwise.
+    """
+    hosts = overlay(rendezvous="key")
+    s = hosts.state
+    places = hosts.identifiers()
+    order = np.argsort(places)
+    place = int(places[order[20]])
+    s.constrained[:] = -1
+    for i in wanting:
+        s.constrained[order[20 + i], 0] = 1
+        s.subscriptions[order[20 + i], 0] = (place - 5, place + 5)
+    far = [int(order[(35 + i) % NODES]) for i in range(guests)]
+    for guest in far:
+        s.guest_targets[guest, 0] = place
+    run(hosts, 6)
+    return (
+        hosts,
+        [hosts_of(hosts, guest)[0] for guest in far],
+        {int(order[20 + i]) for i in wanting},
+    )
+
+
+@pytest.mark.parametrize("wanting", [range(3), range(-2, 1), range(-3, 0), range(-1, 2)])
+def test_guests_find_hosts_that_want_what_they_come_for(wanting: range) -> None:
+    _, found, suitable = crowded(wanting, 2 * GUESTS * len(wanting) - 2)
+    assert set(found) <= suitable
+
+
+def test_where_those_are_full_others_take_guests() -> None:
+    hosts, found, suitable = crowded(range(2), 2 * GUESTS * 2 + 3)
+    (suited, others) = (set(found) & suitable, set(found) - suitable)
+    assert suited == suitable
+    assert others
+    assert -1 not in found
+    assert all(len(guests_of(hosts, host)) <= 2 * GUESTS for host in set(found))
+
+
+def test_a_search_ends_where_everybody_is_full() -> None:
+    hosts = overlay(rendezvous="key", guest_links=1)
+    s = hosts.state
+    s.constrained[:] = -1
+    s.guest_targets[:, 0] = hosts.identifiers()[np.argsort(hosts.identifiers())[20]]
+    run(hosts, 4)
+    first = s.params.chosen_links
+    assert (s.links[:, first + 1 :] >= 0).sum() <= 2 * NODES
+    assert not s.counters[:, MALFORMED].any()
 
 
 def test_a_guest_that_wants_nothing_there_any_more_is_forgotten() -> None:

@@ -9,7 +9,7 @@ from gossamer.protocol.brokers.tree.routing.pruning import (
     EVERYWHERE,
     chosen_distance,
     critical_distances,
-    enough_triggered,
+    enough_displaced,
     incremental_distance,
     selective_distance,
     similarity_asked,
@@ -17,6 +17,7 @@ from gossamer.protocol.brokers.tree.routing.pruning import (
 )
 
 SELECTIVE = TreeSettings(covering="selective")
+BELOW = TreeSettings(covering="selective", critical_rule="below")
 INCREMENTAL = TreeSettings(covering="incremental")
 A1, A2, A3 = Id("P1", 1), Id("P2", 1), Id("P3", 1)
 
@@ -53,6 +54,16 @@ def test_selective_threshold_has_to_be_exceeded() -> None:
     assert selective_distance(distances, 0.85) == 10
 
 
+def test_at_most_is_never_farther_than_below_and_keeps_the_threshold() -> None:
+    """Equation 3 of the incremental paper: phi(x) counts distances of at most x."""
+    for distances in ([6] * 18 + [9] * 2, [1, 1, 2, 3], [0], [2] * 9 + [5], list(range(20))):
+        for share in (0.5, 0.85, 0.9):
+            nearer = incremental_distance(distances, share)
+            assert nearer < selective_distance(distances, share)
+            assert sum(one <= nearer for one in distances) >= share * len(distances)
+            assert sum(one <= nearer - 1 for one in distances) < share * len(distances)
+
+
 def test_selective_threshold_of_100_percent_preserves_nothing() -> None:
     assert selective_distance([1, 2, 3], 1.0) == EVERYWHERE
 
@@ -69,10 +80,12 @@ def test_thresholds_are_decimal_fractions_not_the_floats_below_them() -> None:
 
 
 def test_every_advertisement_that_is_met_has_a_tuple() -> None:
-    assert critical_distances(SELECTIVE, [A1, A2], {A1: [6, 2, 2, 6, 7]}) == (
-        CriticalDistance(A1, (8,)),
-        CriticalDistance(A2, (0,)),
-    )
+    distances = {A1: [6, 2, 2, 6, 7]}
+    for chosen, hops in ((BELOW, 8), (SELECTIVE, 7)):
+        assert critical_distances(chosen, [A1, A2], distances) == (
+            CriticalDistance(A1, (hops,)),
+            CriticalDistance(A2, (0,)),
+        )
     assert critical_distances(INCREMENTAL, [A1], {A1: TABLE_1}) == (CriticalDistance(A1, (1, 7)),)
 
 
@@ -91,9 +104,9 @@ def test_selective_pruning_has_one_threshold_whatever_is_triggered() -> None:
 def test_no_more_triggered_subscriptions_are_counted_than_decide() -> None:
     for quenched in (0, 9, 10, 5011, 5012, 100_000):
         for triggered in {min(quenched, most) for most in (0, 9, 10, 11, 5011, 5012, 100_000)}:
-            counted = min(triggered, enough_triggered(INCREMENTAL, quenched))
+            counted = min(triggered, enough_displaced(INCREMENTAL, quenched))
             assert chosen_distance(INCREMENTAL, counted) == chosen_distance(INCREMENTAL, triggered)
-    assert enough_triggered(SELECTIVE, 100_000) == 1
+    assert enough_displaced(SELECTIVE, 100_000) == 1
 
 
 def test_algorithm_1_goes_on_where_an_advertisement_has_hops_left() -> None:
@@ -119,3 +132,12 @@ def test_incremental_tuples_count_both_distances_down_and_ask_the_chosen_one() -
     assert tuples_onward(critical, senders, neighbour("U"), 0) == ()
     assert tuples_onward(critical, senders, neighbour("U"), 1) == lower
     assert tuples_onward(critical, senders, neighbour("U"), None) == lower
+
+
+def test_the_one_distance_of_selective_pruning_stands_for_both_of_incremental() -> None:
+    """Brokers of one overlay may be set differently."""
+    critical = (CriticalDistance(A1, (2,)), CriticalDistance(A2, (0,)))
+    senders = {A1: neighbour("U"), A2: neighbour("U")}
+    for chosen in (0, 1):
+        onward = tuples_onward(critical, senders, neighbour("U"), chosen)
+        assert onward == (CriticalDistance(A1, (1,)),)

@@ -8,7 +8,8 @@ nodes by the values they hold; here it is by those they ask for.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +17,11 @@ import numpy.typing as npt
 from gossamer.protocol.kernel.draws import mix_many
 from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.peer.settings.config import Settings
-from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER
+from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER, OFF_THE_RING
 from gossamer.protocol.peer.space.ring import RING_BITS, RING_MASK
 from gossamer.protocol.peer.space.routing_key import bits_an_attribute, curve_index, low_bits
-from gossamer.protocol.peer.state.state import State
+from gossamer.protocol.peer.state.links import settle_ring
+from gossamer.protocol.peer.state.state import WANTED, State
 
 Int64s = npt.NDArray[np.int64]
 
@@ -70,8 +72,65 @@ def places_of(settings: Settings, boxes: Int64s, constrained: Int64s, keys: Int6
     return np.where(bits >= 0, index << low_bits(attributes) | own[:, np.newaxis], NOWHERE)
 
 
+def want_place(s: State, settings: Settings, p: int, boxes: Int64s, constrained: Int64s) -> None:
+    """Let row ``p``, whose subscriptions have become these, want to stand where they lie.
+
+    It stays where one of them lies at its place. Who wants nothing at all leaves the ring, or stays
+    as well where there are no `clients`. Who has no neighbour yet is at its place at once, others
+    move (`moving`). Where else it has interests are
+    places of its hosts.
+
+    Args:
+        s: the state, in which the subscriptions are in force already; row ``p`` of it changes.
+        settings: of the overlay.
+        p: the row.
+        boxes: int64[k, 2A], lowest and highest hashed value of every attribute.
+        constrained: int64[k], bits of the attributes constrained.
+    """
+    key = s.sampler.key[p : p + 1]
+    places: list[int] = []
+    if len(boxes):
+        places = places_of(settings, boxes[np.newaxis], constrained[np.newaxis], key)[0].tolist()
+    intervals = s.subscriptions[p, s.constrained[p] >= 0, 2 * s.params.key :][:, :2]
+    home, wanted = int(s.sampler.profile[p, IDENTIFIER]), NOWHERE
+    if places and not _around(intervals, home).any():
+        home = wanted = places[0]
+    if not places and settings.entry_links > 0:
+        wanted = off_the_ring(s.sampler.key[p]) if home < OFF_THE_RING else NOWHERE
+    if wanted != NOWHERE and (s.links[p] < 0).all():
+        take_place(s, p, wanted)
+        wanted = NOWHERE
+    if s.params.move_rounds > 0:
+        s.seat[p, WANTED] = wanted
+    at_home = _around(intervals, home)
+    elsewhere = [place for place in places if not (at_home & _around(intervals, place)).any()]
+    look_for_hosts(s, p, elsewhere)
+
+
+def off_the_ring(key: Any) -> Any:
+    """What a peer with a permanent key, or several, says of its place where it has none."""
+    return OFF_THE_RING | key
+
+
+def _around(intervals: Int64s, place: int) -> npt.NDArray[np.bool_]:
+    """bool[k]: which of the intervals int64[k, 2] a place lies in."""
+    return np.asarray((intervals[:, 0] <= place) & (place <= intervals[:, 1]))
+
+
+def look_for_hosts(s: State, p: int, places: Sequence[int]) -> None:
+    """Let row ``p`` look for hosts at the first of these places, and leave those elsewhere."""
+    most, first = s.params.guest_links, s.links.shape[1] - 3 * s.params.guest_links
+    first -= 2 * (s.params.move_rounds > 0)
+    targets = [*places[:most], *[NOWHERE] * (most - len(places))]
+    for g, target in enumerate(targets):
+        if s.guest_targets[p, g] != target:
+            s.links[p, first + g] = -1
+    s.guest_targets[p] = targets
+    settle_ring(s, p)
+
+
 @rule
 def take_place(s: State, p: int, place: int) -> None:
-    """Let a peer that is not on the ring yet have a place."""
+    """Let a peer that nobody knows to be on the ring have a place."""
     s.sampler.profile[p, IDENTIFIER] = place
     s.sampler.profile[p, ARC_START] = place
