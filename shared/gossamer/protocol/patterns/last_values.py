@@ -1,0 +1,132 @@
+"""Last values: the newest event of every value of an attribute, at every peer.
+
+An event may say that it is the last one for the value that it has of an attribute, its key. Every
+peer keeps the newest of each key that it has heard of, and peers compare what they keep: one tells
+another the keys and times of what it has got since it last did so, and sends what is newer (push
+anti-entropy, Demers et al., "Epidemic Algorithms for Replicated Database Maintenance", 1987). What
+is deleted stays as a mark, since an older value would come back from a peer that was away.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from attrs import define, field, frozen
+
+# Values kept, and their bytes together; the one that was set longest ago makes room.
+MOST_VALUES: Final = 10_000
+MOST_BYTES: Final = 16 << 20
+# Values compared in one question.
+COMPARED: Final = 2048
+
+Stamp = tuple[int, int]
+"""When an event was published, in microseconds, and its id: the greater of two is the newer."""
+
+
+@frozen
+class LastValue:
+    """The newest event of a key.
+
+    Attributes:
+        key: the attribute and its value.
+        stamp: of the event.
+        data: the event's bytes.
+        expires_at: Unix seconds, 0 for never; for marks of what is deleted as well.
+        is_deleted: whether it says that there is no value any more.
+    """
+
+    key: bytes
+    stamp: Stamp
+    data: bytes
+    expires_at: float = 0.0
+    is_deleted: bool = False
+
+
+@define(eq=False)
+class LastValues:
+    """What one peer keeps.
+
+    Attributes:
+        limit, limit_bytes: bounds.
+        serial: of what was set last, counted up.
+    """
+
+    limit: int = MOST_VALUES
+    limit_bytes: int = MOST_BYTES
+    serial: int = field(default=0, init=False)
+    _values: OrderedDict[bytes, tuple[int, LastValue]] = field(factory=OrderedDict)
+    _bytes: int = 0
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def put(self, value: LastValue) -> bool:
+        """Keep a value if it is the newest of its key; return whether it is."""
+        known = self._values.get(value.key)
+        if known is not None and known[1].stamp >= value.stamp:
+            return False
+        self._drop(value.key)
+        self.serial += 1
+        self._values[value.key] = (self.serial, value)
+        self._bytes += len(value.data)
+        while len(self._values) > self.limit or self._bytes > self.limit_bytes:
+            self._drop(next(iter(self._values)))
+        return True
+
+    def find(self, key: bytes) -> LastValue | None:
+        """The newest of a key, a mark that it is deleted too."""
+        found = self._values.get(key)
+        return None if found is None else found[1]
+
+    def all(self, now: float) -> list[LastValue]:
+        """All that are neither deleted nor expired, those set longest ago first."""
+        self.expire(now)
+        return [one for _, one in self._values.values() if not one.is_deleted]
+
+    def expire(self, now: float) -> None:
+        """Forget what has expired by Unix second ``now``."""
+        for key, (_, one) in list(self._values.items()):
+            if one.expires_at and one.expires_at <= now:
+                self._drop(key)
+
+    def since(self, serial: int) -> tuple[int, list[LastValue]]:
+        """The next that were set after an earlier call's serial, and the serial reached."""
+        news: list[tuple[int, LastValue]] = []
+        for entry in reversed(self._values.values()):
+            if entry[0] <= serial:
+                break
+            news.append(entry)
+        news.reverse()
+        if len(news) <= COMPARED:
+            return self.serial, [one for _, one in news]
+        return news[COMPARED - 1][0], [one for _, one in news[:COMPARED]]
+
+    def missing(self, told: Iterable[tuple[bytes, Stamp]]) -> list[int]:
+        """Places in a list of keys and stamps of what is newer than what is kept here."""
+        wanted = []
+        for place, (key, stamp) in enumerate(told):
+            known = self._values.get(key)
+            if known is None or known[1].stamp < stamp:
+                wanted.append(place)
+        return wanted
+
+    def _drop(self, key: bytes) -> None:
+        known = self._values.pop(key, None)
+        if known is not None:
+            self._bytes -= len(known[1].data)
+
+
+def chunks(values: Sequence[LastValue], size: int) -> Iterable[Sequence[LastValue]]:
+    """The values in pieces of at most ``size`` bytes each, of one value at least."""
+    piece: list[LastValue] = []
+    used = 0
+    for one in values:
+        if piece and used + len(one.data) > size:
+            yield piece
+            piece, used = [], 0
+        piece.append(one)
+        used += len(one.data)
+    if piece:
+        yield piece
