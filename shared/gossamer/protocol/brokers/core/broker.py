@@ -8,7 +8,7 @@ from typing import Any, Generic, Self
 from gossamer.protocol.brokers.core import dump as dumping
 from gossamer.protocol.brokers.core.clients import OutboxT, StateT
 from gossamer.protocol.brokers.core.codec import CLIENT, HOST, NEIGHBOUR
-from gossamer.protocol.brokers.core.effects import Effect
+from gossamer.protocol.brokers.core.effects import Effects
 from gossamer.protocol.brokers.core.errors import MisplacedMessageError
 from gossamer.protocol.brokers.core.identifiers import Hop, Id
 from gossamer.protocol.brokers.core.messages import TimerFired
@@ -52,7 +52,7 @@ class Broker(Generic[StateT, OutboxT]):
         """The identifier that the next thing of a client here gets."""
         return Id(self._state.name, self._state.next_number + 1)
 
-    def handle(self, now: int, source: Hop | None, message: Any) -> list[Effect]:
+    def handle(self, now: int, source: Hop | None, message: Any) -> Effects:
         """Take a message, and say what is to happen because of it.
 
         Args:
@@ -62,7 +62,8 @@ class Broker(Generic[StateT, OutboxT]):
 
         What is wrong with a message goes back to its source as a `Refuse`; then nothing else
         happens because of it, and but for the counters the state is as before. (Of tree brokers
-        two messages are excepted: `tree.memory.outbox`.)
+        two messages are excepted: `tree.memory.outbox`.) `Effects.id` is the identifier of what a
+        client's message subscribed, advertised or published.
         """
         state, routing = self._state, self._routing
         out = routing.begin(state, now, message)

@@ -89,6 +89,7 @@ class ClientRules(ABC, Generic[StateT, OutboxT]):
         _check_distinct(name, _ADVERTISEMENT, message.advertisements)
         session = state.clients[name] = self.new_session(state, out, name, message)
         self.attach(state, out, session, message)
+        out.effects.id = None
 
     def _let_go(self, state: StateT, out: OutboxT, session: Session) -> None:
         self.detach(state, out, session)

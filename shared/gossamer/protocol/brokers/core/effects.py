@@ -7,6 +7,7 @@ which family wants them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 from attrs import frozen
@@ -153,3 +154,18 @@ Effect = (
     | Dismissed
     | Withdrawn
 )
+
+
+class Effects(list[Effect]):
+    """The effects of one message, in order.
+
+    Attributes:
+        id: what the broker calls what the message subscribed, advertised or published, in the
+            whole overlay; None where it did nothing of that, or was refused.
+    """
+
+    __slots__ = ("id",)
+
+    def __init__(self, effects: Iterable[Effect] = ()) -> None:
+        super().__init__(effects)
+        self.id: Id | None = None

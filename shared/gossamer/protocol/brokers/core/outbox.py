@@ -7,12 +7,13 @@ from typing import Any, Generic, TypeVar
 from gossamer.protocol.brokers.core.effects import (
     Deliver,
     Effect,
+    Effects,
     Published,
     Refuse,
     Send,
     SetTimer,
 )
-from gossamer.protocol.brokers.core.identifiers import Hop
+from gossamer.protocol.brokers.core.identifiers import Hop, Id
 from gossamer.protocol.brokers.core.state import BrokerState, Timer
 from gossamer.protocol.kernel.errors import ProtocolError
 
@@ -31,8 +32,14 @@ class Outbox(Generic[StateT]):
 
     def __init__(self, state: StateT, now: int) -> None:
         self.now = now
-        self.effects: list[Effect] = []
+        self.effects = Effects()
         self._state = state
+
+    def give_id(self) -> Id:
+        """A new identifier, for what a client subscribes, advertises or publishes now."""
+        given = self._state.new_id()
+        self.effects.id = given
+        return given
 
     def add(self, effect: Effect) -> None:
         """Add an effect that has no rule of its own."""
@@ -66,11 +73,11 @@ class Outbox(Generic[StateT]):
         if timer.at is not None:
             self.effects.append(SetTimer(name, timer.token, timer.at))
 
-    def close(self) -> list[Effect]:
+    def close(self) -> Effects:
         """All effects; nothing can be added afterwards."""
         return self.effects
 
-    def refuse(self, source: Hop | None, error: ProtocolError, message: Any) -> list[Effect]:
+    def refuse(self, source: Hop | None, error: ProtocolError, message: Any) -> Effects:
         """All effects of a message that is refused: that its sender is told, and nothing else."""
         self._state.counters.refused += 1
-        return [Refuse(source, error, message)]
+        return Effects([Refuse(source, error, message)])

@@ -22,11 +22,8 @@ from gossamer.protocol.content import filters
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters import Filter, Publication
 from gossamer.protocol.content.filters.domains import Exact, exact_literal, exact_value
-from gossamer.protocol.content.filters.language import (
-    MAX_WRITTEN_COMPARISONS,
-    MAX_WRITTEN_TEXT,
-    name_text,
-)
+from gossamer.protocol.content.filters.language import MAX_WRITTEN_COMPARISONS, MAX_WRITTEN_TEXT
+from gossamer.protocol.content.filters.names import name_text
 from gossamer.protocol.content.tokens import MAX_TEXT
 from gossamer.protocol.content.values import MAX_DIGITS, described, in_short
 from gossamer.protocol.kernel.errors import ExpressionError

@@ -138,7 +138,7 @@ class GraphRouting(Routing[State, GraphOutbox]):
         """Send a document out, whether or not it was advertised; some are sampled."""
         del session
         exact = exact_publication(values)
-        id_ = state.new_id()
+        id_ = out.give_id()
         sample(state, Sampled(out.now, id_, exact))
         publish(state, out, id_, exact)
 

@@ -11,7 +11,7 @@ from gossamer.protocol.brokers.core.index import NewIndex, SharedIndex
 from gossamer.protocol.brokers.core.state import Session, first_number
 from gossamer.protocol.brokers.scot.family import ScotRouting
 from gossamer.protocol.brokers.scot.memory.catalogue import Catalogue, Numbers
-from gossamer.protocol.brokers.scot.memory.congestion import LinkStatusTable
+from gossamer.protocol.brokers.scot.memory.congestion import new_table
 from gossamer.protocol.brokers.scot.memory.counters import Counters
 from gossamer.protocol.brokers.scot.memory.no_take_over import NO_TAKE_OVER
 from gossamer.protocol.brokers.scot.memory.outbox import ScotOutbox
@@ -62,7 +62,7 @@ class ScotBroker(Broker[State, ScotOutbox]):
             settings=settings,
             table=RoutingTable(catalogue or Catalogue(new_index)),
             next_number=first,
-            links=LinkStatusTable(settings.threshold),
+            links=new_table(settings),
             take_over=TakeOver(TakeOverMemory(first)) if settings.take_over else NO_TAKE_OVER,
             returned=incarnation > 0,
         )
@@ -135,8 +135,8 @@ class ScotBroker(Broker[State, ScotOutbox]):
         return frozenset(self._state.down)
 
     def load_of(self, neighbour: str) -> float:
-        """The load of the output queue to a neighbour, as of the last window."""
-        return self._state.links.status(neighbour).load
+        """The load of the link to a neighbour, as of the last window."""
+        return self._state.links.load_of(neighbour)
 
     def neighbours(self) -> Mapping[str, BrokerLabel]:
         """Where neighbours are, by name."""

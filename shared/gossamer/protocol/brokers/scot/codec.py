@@ -43,14 +43,17 @@ from gossamer.protocol.brokers.core.shapes import (
     Part,
     Shape,
     many,
+    maybe,
     same,
     shape,
 )
 from gossamer.protocol.brokers.scot.memory import messages as m
-from gossamer.protocol.brokers.scot.overlay.labels import BrokerLabel, ClusterBitVector
+from gossamer.protocol.brokers.scot.overlay.labels import (
+    MAX_CLUSTERS,
+    BrokerLabel,
+    ClusterBitVector,
+)
 
-MAX_CLUSTERS: Final = 62
-"""Clusters whose vector is a whole number of 64 bits."""
 MAX_BIDS: Final = 100_000
 """Most brokers that a notification names."""
 
@@ -83,10 +86,13 @@ _SUBSCRIPTION: Final = shape(m.Subscription, ID, FILTER, _VECTOR)
 _UNSUBSCRIPTION: Final = shape(m.Unsubscription, ID)
 _NOTIFICATION: Final = shape(m.Notification, ID, VALUES, _VECTOR)
 _CARRIED: Final = _one("notification", _NOTIFICATION)
+_PROXY: Final = shape(m.ProxyNotification, _CARRIED, _CLUSTER)
 _UNACKNOWLEDGED: Final = shape(m.UnacknowledgedDelivery, NAME, _CARRIED, _LABELS)
 _PROMISED: Final = shape(m.Promised, NAME, NAME, ID, FILTER)
 _ALL_PROMISED: Final = many(_one("promised", _PROMISED), MAX_STANDING)
 _ALL_UNACKNOWLEDGED: Final = many(_one("unacknowledged", _UNACKNOWLEDGED), MAX_STANDING)
+
+_INPUT_QUEUE: Final = shape(m.InputQueue, COUNT, COUNT, COUNT)
 
 _TRACKED: Final = {
     "subscription": _SUBSCRIPTION,
@@ -96,11 +102,17 @@ _TRACKED: Final = {
     "bypass": shape(m.Bypass, _CARRIED, _CLUSTER, NAME, NAME),
     "relay": shape(
         m.Relay,
-        Kinds({"subscription": _SUBSCRIPTION, "unsubscription": _UNSUBSCRIPTION}).part,
+        Kinds(
+            {
+                "subscription": _SUBSCRIPTION,
+                "unsubscription": _UNSUBSCRIPTION,
+                "proxy notification": _PROXY,
+            }
+        ).part,
         _PLACE,
         many(_PLACE, MAX_PATH),
     ),
-    "proxy notification": shape(m.ProxyNotification, _CARRIED, _CLUSTER),
+    "proxy notification": _PROXY,
     "promised": _PROMISED,
     "taken back": shape(m.TakenBack, NAME, NAME),
     "unacknowledged": _UNACKNOWLEDGED,
@@ -116,6 +128,7 @@ BETWEEN_BROKERS: Final[Mapping[str, Shape]] = {
     "synchronise": shape(
         m.Synchronise, many(_one("subscription", _SUBSCRIPTION), MAX_STANDING), FLAG, FLAG
     ),
+    "input queue": _INPUT_QUEUE,
     "numbered": shape(m.Numbered, COUNT, Kinds(_TRACKED).part),
     "acknowledge": shape(m.Acknowledge, COUNT, FLAG),
     "replica": shape(m.Replica, _ALL_PROMISED, _ALL_UNACKNOWLEDGED),
@@ -135,11 +148,13 @@ CODEC: Final = Codec(
         "neighbour up": shape(m.NeighbourUp, NAME, _PLACE, FLAG),
         "neighbour down": shape(NeighbourDown, NAME),
         "neighbour gone": shape(NeighbourGone, NAME),
+        "overlay grown": shape(m.OverlayGrown, COUNT, many(NAME, MAX_STANDING)),
         "restarted": shape(Restarted),
         "waited enough": shape(m.WaitedEnough),
         "window ended": shape(
             m.WindowEnded,
             many(_one("queue", shape(m.QueueReport, NAME, COUNT, COUNT, COUNT)), MAX_STANDING),
+            maybe(_one("input queue", _INPUT_QUEUE)),
         ),
     },
 )

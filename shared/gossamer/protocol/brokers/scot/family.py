@@ -23,12 +23,14 @@ from gossamer.protocol.brokers.core.routing import Routing
 from gossamer.protocol.brokers.core.state import Session
 from gossamer.protocol.brokers.scot import dump as dumping
 from gossamer.protocol.brokers.scot.codec import CODEC
-from gossamer.protocol.brokers.scot.link import on_link
+from gossamer.protocol.brokers.scot.link import grow, on_link
 from gossamer.protocol.brokers.scot.memory.messages import (
     BetweenBrokers,
     Carrying,
+    InputQueue,
     NeighbourUp,
     Numbered,
+    OverlayGrown,
     WaitedEnough,
     WindowEnded,
 )
@@ -39,7 +41,7 @@ from gossamer.protocol.brokers.scot.routing.algorithms import ALGORITHMS, Algori
 from gossamer.protocol.content.filters import Filter, exact_publication
 
 # Messages that change nothing of how notifications are treated; what ends a window may.
-_CHANGING_NOTHING: Final = frozenset((*get_args(Carrying), WindowEnded))
+_CHANGING_NOTHING: Final = frozenset((*get_args(Carrying), WindowEnded, InputQueue))
 
 
 class ScotRouting(Routing[State, ScotOutbox]):
@@ -74,7 +76,7 @@ class ScotRouting(Routing[State, ScotOutbox]):
     ) -> None:
         """Enter a subscription, broadcast it, and promise it to the client."""
         algorithm = _algorithm(state)
-        id_ = state.new_id()
+        id_ = out.give_id()
         session.subscriptions[label] = id_
         entry = Entry(id_, wanted, client(session.name), algorithm.host(state), label)
         algorithm.subscribe(state, out, entry)
@@ -92,7 +94,7 @@ class ScotRouting(Routing[State, ScotOutbox]):
         """Route a notification, whether or not it was advertised."""
         exact = exact_publication(values)
         hop = client(session.name)
-        _algorithm(state).publish(state, out, hop, state.new_id(), exact)
+        _algorithm(state).publish(state, out, hop, out.give_id(), exact)
 
     def acknowledge(
         self, state: State, out: ScotOutbox, session: Session, ids: tuple[Id, ...]
@@ -140,12 +142,17 @@ class ScotRouting(Routing[State, ScotOutbox]):
                 state.behind = set(state.labels)
                 state.heard.clear()
                 state.waited = False
+            case OverlayGrown():
+                grow(state, message)
             case WaitedEnough():
                 state.waited = True
-            case WindowEnded(queues):
+            case WindowEnded(queues, waiting):
                 before = state.goes_by_loads
                 state.links.update(queues)
                 state.revision += before or state.goes_by_loads
+                if waiting is not None and state.settings.input_queues:
+                    for name in sorted(state.labels.keys() - state.down):
+                        out.send(name, waiting)
         state.take_over.after_host(state, out, message)
 
     # As plain data

@@ -1,14 +1,18 @@
-"""Links come and go, as the host says."""
+"""Links come and go, and the overlay grows, as the host says."""
 
 from __future__ import annotations
+
+from attrs import evolve
 
 from gossamer.protocol.brokers.core.errors import UnknownNeighbourError
 from gossamer.protocol.brokers.core.identifiers import neighbour
 from gossamer.protocol.brokers.core.messages import NeighbourDown, NeighbourGone
-from gossamer.protocol.brokers.scot.memory.messages import NeighbourUp
+from gossamer.protocol.brokers.scot.memory.messages import NeighbourUp, OverlayGrown
 from gossamer.protocol.brokers.scot.memory.outbox import ScotOutbox
 from gossamer.protocol.brokers.scot.memory.settings import BID
 from gossamer.protocol.brokers.scot.memory.state import State
+from gossamer.protocol.brokers.scot.overlay.errors import ShrunkOverlayError
+from gossamer.protocol.brokers.scot.overlay.labels import MAX_CLUSTERS
 from gossamer.protocol.brokers.scot.routing import broadcast
 from gossamer.protocol.brokers.scot.routing.algorithms import ALGORITHMS
 
@@ -22,7 +26,7 @@ def on_link(
 
     Raises `WrongNeighbourError` and `UnknownNeighbourError`, and leaves everything as it was.
     """
-    before = state.take_over.backup(state)
+    before = state.take_over.backups(state)
     match message:
         case NeighbourUp():
             _on_up(state, out, message)
@@ -34,6 +38,25 @@ def on_link(
     state.take_over.link_changed(state, out, message.name, before, works=works)
     if isinstance(message, NeighbourGone):
         _forget(state, out, message.name)
+
+
+def grow(state: State, message: OverlayGrown) -> None:
+    """Make room for more neighbours, which introduce themselves when their links work.
+
+    The tables stay: what a new neighbour should know it is told then, and what it makes known comes
+    as from any other. Notifications go on meanwhile, as nobody has subscribed behind it yet.
+
+    Raises `ShrunkOverlayError`, and leaves everything as it was, if something would be gone.
+    """
+    position = state.position
+    if not position.clusters <= message.clusters <= MAX_CLUSTERS:
+        expected = f"a number from {position.clusters} to {MAX_CLUSTERS}"
+        raise ShrunkOverlayError("clusters", message.clusters, expected)
+    gone = position.primary - set(message.primary)
+    if gone or position.label.region in message.primary:
+        expected = f"{', '.join(sorted(position.primary)) or 'any'} and perhaps other regions"
+        raise ShrunkOverlayError("primary", list(message.primary), expected)
+    state.position = evolve(position, clusters=message.clusters, primary=frozenset(message.primary))
 
 
 def _on_up(state: State, out: ScotOutbox, message: NeighbourUp) -> None:

@@ -93,6 +93,8 @@ def _link_data(link: Link, write: Write) -> dict[str, object]:
         "out": [link.out_session, link.out_number],
         "in": [link.in_session, link.in_number],
         "unacknowledged": link.unacknowledged,
+        "batch": None if link.batch is None else list(link.batch),
+        "window": link.window,
         "sent": [[list(id_), write(link.sent.filter_of(id_))] for id_ in link.sent],
         "quenched": [
             [list(covered), list(id_)]
@@ -126,6 +128,8 @@ def _link(
         Retained(_publication(publication), read(text), session, number)
         for publication, text, session, number in data["retained"]
     )
+    # Dumps of earlier versions have neither of the last two.
+    batch, window = data.get("batch"), data.get("window", 0)
     (out_session, out_number), (in_session, in_number) = data["out"], data["in"]
     return Link(
         name=data["name"],
@@ -137,6 +141,8 @@ def _link(
         in_number=in_number,
         retained=deque(retained),
         unacknowledged=data["unacknowledged"],
+        batch=None if batch is None else tuple(batch),
+        window=window,
     )
 
 

@@ -33,6 +33,7 @@ from gossamer.protocol.brokers.tree.memory.messages import (
 )
 from gossamer.protocol.brokers.tree.memory.outbox import TreeOutbox
 from gossamer.protocol.brokers.tree.memory.state import State
+from gossamer.protocol.brokers.tree.routing.pacing import PACE_TIMER, pace
 from gossamer.protocol.brokers.tree.routing.publishing import forward
 from gossamer.protocol.brokers.tree.routing.removal import (
     RELEASE_TIMER,
@@ -58,7 +59,12 @@ from gossamer.protocol.brokers.tree.sessions import (
 )
 from gossamer.protocol.content.filters import Filter, conforms, exact_publication
 
-_ON_TIMER = {RELEASE_TIMER: release, REVIEW_TIMER: review, ACKNOWLEDGE_TIMER: acknowledge}
+_ON_TIMER = {
+    RELEASE_TIMER: release,
+    REVIEW_TIMER: review,
+    PACE_TIMER: pace,
+    ACKNOWLEDGE_TIMER: acknowledge,
+}
 
 
 class TreeRouting(Routing[State, TreeOutbox]):
@@ -78,7 +84,7 @@ class TreeRouting(Routing[State, TreeOutbox]):
         self, state: State, out: TreeOutbox, session: Session, label: str, wanted: Filter
     ) -> None:
         """Enter a subscription, and make it known towards the advertisements that it meets."""
-        id_ = state.new_id()
+        id_ = out.give_id()
         session.subscriptions[label] = id_
         subscribe(state, out, client(session.name), Subscription(id_, wanted), label)
 
@@ -91,7 +97,7 @@ class TreeRouting(Routing[State, TreeOutbox]):
         self, state: State, out: TreeOutbox, session: Session, label: str, announced: Filter
     ) -> None:
         """Enter an advertisement, and flood it."""
-        id_ = state.new_id()
+        id_ = out.give_id()
         session.advertisements[label] = id_
         advertise(state, out, client(session.name), Advertisement(id_, announced), label)
 
@@ -107,7 +113,7 @@ class TreeRouting(Routing[State, TreeOutbox]):
         for id_ in session.advertisements.values():
             offer = state.advertisements[id_]
             if conforms(exact, offer.filter):
-                forward(state, out, offer, Publication(state.new_id(), id_, exact))
+                forward(state, out, offer, Publication(out.give_id(), id_, exact))
                 return
         raise NotAdvertisedError(session.name, values)
 
@@ -155,7 +161,7 @@ class TreeRouting(Routing[State, TreeOutbox]):
                 _on_restart(state, out)
 
     def on_timer(self, state: State, out: TreeOutbox, name: str) -> None:
-        """Release, review or acknowledge."""
+        """Release, review, pace or acknowledge."""
         _ON_TIMER[name](state, out)
 
     # As plain data

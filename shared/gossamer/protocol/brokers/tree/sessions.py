@@ -25,7 +25,9 @@ from gossamer.protocol.brokers.tree.memory.messages import (
     Unsubscription,
 )
 from gossamer.protocol.brokers.tree.memory.outbox import TreeOutbox, count
+from gossamer.protocol.brokers.tree.memory.settings import Pruning
 from gossamer.protocol.brokers.tree.memory.state import State
+from gossamer.protocol.brokers.tree.routing.pacing import on_acknowledge
 from gossamer.protocol.brokers.tree.routing.publishing import on_publication
 from gossamer.protocol.brokers.tree.routing.removal import remove
 from gossamer.protocol.brokers.tree.routing.routing import (
@@ -135,6 +137,8 @@ def take(state: State, out: TreeOutbox, link: Link, message: BetweenBrokers) -> 
                 take(state, out, link, inner)
         case Subscription():
             on_subscription(state, out, link.hop, message)
+            if message.triggered and state.settings.rules.pruning is Pruning.PACED:
+                _acknowledge(out, link)
         case Unsubscription():
             on_unsubscription(state, out, link.hop, message)
         case Advertisement():
@@ -147,6 +151,7 @@ def take(state: State, out: TreeOutbox, link: Link, message: BetweenBrokers) -> 
             _begin_session(state, out, link)
         case Acknowledge():
             _forget_acknowledged(link, message)
+            on_acknowledge(state, out, link, message)
 
 
 def _synchronise(state: State, out: TreeOutbox, hop: Hop, told: Synchronise) -> None:

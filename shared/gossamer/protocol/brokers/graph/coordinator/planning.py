@@ -15,7 +15,7 @@ from gossamer.protocol.brokers.core.identifiers import Id
 from gossamer.protocol.brokers.graph.memory.messages import Plan as TreePlan
 from gossamer.protocol.brokers.graph.memory.messages import Planned
 from gossamer.protocol.brokers.graph.memory.problem import Problem
-from gossamer.protocol.brokers.graph.memory.settings import HYBRID, MULT, MULT2, SINGLE
+from gossamer.protocol.brokers.graph.memory.settings import HYBRID, MULT, MULT2, SINGLE, TRIED
 from gossamer.protocol.dissemination.cost import price
 from gossamer.protocol.dissemination.graphs.graph import NONE, Graph, make_graph, make_workspace
 from gossamer.protocol.dissemination.graphs.spanning import Trees, make_trees
@@ -29,6 +29,7 @@ from gossamer.protocol.dissemination.strategies import (
     route_mult2,
     route_single,
 )
+from gossamer.protocol.dissemination.trial import route_tried
 from gossamer.protocol.kernel.errors import InvariantError
 
 NEIGHBOURS: Final = 32
@@ -39,6 +40,7 @@ _ROUTES: Final[Mapping[str, Callable[[Plan], Routes]]] = {
     MULT: route_mult,
     MULT2: lambda plan: route_mult2(plan, NEIGHBOURS),
     HYBRID: lambda plan: route_hybrid(plan, neighbours=NEIGHBOURS),
+    TRIED: lambda plan: route_tried(plan)[0],
 }
 
 Links = Sequence[tuple[int, int, float]]

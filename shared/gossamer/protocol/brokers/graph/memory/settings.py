@@ -8,8 +8,8 @@ from attrs import field, frozen
 
 from gossamer.protocol.kernel.errors import ConfigError
 
-SINGLE, MULT, MULT2, HYBRID = "single", "mult", "mult2", "hybrid"
-STRATEGIES: Final = (SINGLE, MULT, MULT2, HYBRID)
+SINGLE, MULT, MULT2, HYBRID, TRIED = "single", "mult", "mult2", "hybrid", "tried"
+STRATEGIES: Final = (SINGLE, MULT, MULT2, HYBRID, TRIED)
 
 _SECOND: Final = 1_000_000
 
@@ -31,7 +31,9 @@ class GraphSettings:
         tick: between two looks of a broker at what there is to do.
         interval: between two plans, while nothing fails.
         threshold: the share of the cost that new trees have to save (Sec. VI).
-        strategy: of `strategies`: "single", "mult", "mult2" or "hybrid".
+        strategy: of `strategies`: "single", "mult", "mult2" or "hybrid"; or "tried", `trial`:
+            as "mult" with as many trees as cost least on documents that they were not planned
+            with, which may be one.
         absence: how long documents wait for a broker that is away; it is an end of every tree then.
         waiting: documents that wait at a broker for a link, at most.
         remembered: documents that a broker remembers to have delivered. Only where something fails

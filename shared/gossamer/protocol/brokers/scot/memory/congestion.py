@@ -1,12 +1,14 @@
-"""Which output queues are congested: the link status table (Sec. 6.3)."""
+"""Which queues are congested: the link status table (Sec. 6.3), and what goes beyond it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from typing import Final
 
 from attrs import define, field, frozen
 
-from gossamer.protocol.brokers.scot.memory.messages import QueueReport
+from gossamer.protocol.brokers.scot.memory.messages import InputQueue, QueueReport
+from gossamer.protocol.brokers.scot.memory.settings import ScotSettings
 
 
 @frozen
@@ -80,6 +82,71 @@ class LinkStatusTable:
         """Whether the output queue to a neighbour is congested."""
         return neighbour in self._overloaded
 
+    def load_of(self, neighbour: str) -> float:
+        """The load of a link."""
+        return self.status(neighbour).load
+
+    def note_input(self, neighbour: str, report: InputQueue) -> None:
+        """A neighbour has told of its input queue, which does not count here."""
+
     def least_loaded(self, neighbours: Iterable[str]) -> str:
         """The link with the least load; of equal ones the first by name."""
-        return min(neighbours, key=lambda name: (self.status(name).load, name))
+        return min(neighbours, key=lambda name: (self.load_of(name), name))
+
+
+WAY_AROUND: Final = 2.0
+"""Load of two messages more: a way around is up to two hops longer, and waits there as well."""
+
+
+def own_threshold(waiting: Collection[float]) -> float:
+    """The load above which a link is overloaded, by how much waits at the other ends of all links.
+
+    A notification that leaves a link waits where it goes instead, and takes the hops of a way
+    around. It gains if it would wait longer here than at the least busy neighbour and on those.
+    """
+    return WAY_AROUND + min(waiting, default=0.0)
+
+
+@define
+class BothEndsTable(LinkStatusTable):
+    """Links as loaded as their output queue here and the input queue at the other end; beyond the
+    paper.
+
+    Attributes:
+        inputs: whether input queues count.
+        own: whether the threshold follows from what waits at the other ends.
+    """
+
+    inputs: bool = True
+    own: bool = False
+    _waiting: dict[str, LinkStatus] = field(factory=dict)
+
+    def update(self, reports: Iterable[QueueReport]) -> None:
+        """Take over how output queues are at the end of a window."""
+        LinkStatusTable.update(self, reports)
+        self._compare()
+
+    def load_of(self, neighbour: str) -> float:
+        """The load of both queues of a link."""
+        return self.status(neighbour).load + self._waiting.get(neighbour, _IDLE).load
+
+    def note_input(self, neighbour: str, report: InputQueue) -> None:
+        """Take over how long a neighbour's input queue is."""
+        if self.inputs:
+            self._waiting[neighbour] = LinkStatus(report.length, report.entered, report.left)
+            self._compare()
+
+    def _compare(self) -> None:
+        loads = {name: self.load_of(name) for name in {**self._status, **self._waiting}}
+        waiting = [self._waiting.get(name, _IDLE).load for name in loads]
+        limit = own_threshold(waiting) if self.own else self.threshold
+        self._overloaded = {name for name, load in loads.items() if load > limit}
+
+
+def new_table(settings: ScotSettings) -> LinkStatusTable:
+    """An empty table of the links of a broker."""
+    if settings.input_queues or settings.own_threshold:
+        return BothEndsTable(
+            settings.threshold, inputs=settings.input_queues, own=settings.own_threshold
+        )
+    return LinkStatusTable(settings.threshold)

@@ -108,20 +108,6 @@ class Synchronise:
 
 
 @frozen
-class Relay:
-    """A subscription, or its end, on its way around a link that does not work.
-
-    Attributes:
-        origin: from where it is to be taken to come.
-        path: where it still goes from its receiver, the last being who is to take it.
-    """
-
-    message: Subscription | Unsubscription
-    origin: BrokerLabel
-    path: tuple[BrokerLabel, ...]
-
-
-@frozen
 class ProxyNotification:
     """A notification for the clients of a dead broker of this region, or of one that was.
 
@@ -131,6 +117,21 @@ class ProxyNotification:
 
     notification: Notification
     cluster: int
+
+
+@frozen
+class Relay:
+    """What is on its way around a link that does not work: a subscription, its end, or what another
+    backup is to keep.
+
+    Attributes:
+        origin: from where it is to be taken to come.
+        path: where it still goes from its receiver, the last being who is to take it.
+    """
+
+    message: Subscription | Unsubscription | ProxyNotification
+    origin: BrokerLabel
+    path: tuple[BrokerLabel, ...]
 
 
 @frozen
@@ -228,6 +229,20 @@ class Acknowledge:
     safe: bool
 
 
+@frozen
+class InputQueue:
+    """The sender's input queue over the window that just ended; beyond the paper.
+
+    Attributes:
+        length: messages in it now.
+        entered, left: messages that entered and left it in the window.
+    """
+
+    length: int
+    entered: int
+    left: int
+
+
 # Between brokers of an unclustered SCOT.
 
 
@@ -255,7 +270,7 @@ class BidNotification:
     bids: tuple[str, ...]
 
 
-Clustered = Routed | Synchronise
+Clustered = Routed | Synchronise | InputQueue
 TakingOver = Numbered | Acknowledge | Relay | ProxyNotification | ForBackup | Replica | HandBack
 Unclustered = BidSubscription | BidUnsubscription | BidNotification
 BetweenBrokers = Clustered | TakingOver | Unclustered
@@ -277,6 +292,21 @@ class NeighbourUp:
     name: str
     label: BrokerLabel
     synchronise: bool = False
+
+
+@frozen
+class OverlayGrown:
+    """The overlay has another cluster, or a region beside this broker's; nothing has gone.
+
+    Every broker with a new neighbour is told before any of those has clients, while none is dead.
+
+    Attributes:
+        clusters: how many there are now.
+        primary: the regions beside this broker's now.
+    """
+
+    clusters: int
+    primary: tuple[str, ...]
 
 
 @frozen
@@ -302,13 +332,25 @@ class QueueReport:
 
 @frozen
 class WindowEnded:
-    """Output queues as they are at the end of a window (`ScotSettings.window`).
+    """Queues as they are at the end of a window (`ScotSettings.window`).
 
-    A queue that is not named is as it was; one that was never named is empty.
+    Attributes:
+        queues: output queues. One that is not named is as it was; one that was never named is
+            empty.
+        waiting: the broker's own input queue, if its neighbours are to know of it.
     """
 
     queues: tuple[QueueReport, ...]
+    waiting: InputQueue | None = None
 
 
-FromHost = NeighbourUp | NeighbourDown | NeighbourGone | Restarted | WaitedEnough | WindowEnded
+FromHost = (
+    NeighbourUp
+    | NeighbourDown
+    | NeighbourGone
+    | OverlayGrown
+    | Restarted
+    | WaitedEnough
+    | WindowEnded
+)
 Message = FromClient | BetweenBrokers | FromHost

@@ -54,18 +54,18 @@ class NoTakeOver:
 
     # Links
 
-    def backup(self, state: State) -> str | None:
-        """The neighbour that backs this broker up, if one does."""
+    def backups(self, state: State) -> tuple[str, ...]:
+        """The neighbours that back this broker up, in the order in which they take over."""
         del state
-        return None
+        return ()
 
     def link_came(self, state: State, out: ScotOutbox, name: str) -> None:
         """A link works, and its other end was told nothing yet."""
 
     def link_changed(
-        self, state: State, out: ScotOutbox, name: str, before: str | None, *, works: bool
+        self, state: State, out: ScotOutbox, name: str, before: tuple[str, ...], *, works: bool
     ) -> None:
-        """A link came or went; `before` that, another neighbour may have been the backup."""
+        """A link came or went; `before` that, others may have been the backups."""
 
     # What is sent and delivered
 

@@ -10,6 +10,7 @@ from gossamer.protocol.kernel.errors import ConfigError
 
 BID, STATIC, DYNAMIC = "bid", "static", "dynamic"
 ROUTINGS: Final = (BID, STATIC, DYNAMIC)
+MAX_BACKUPS: Final = 16
 
 
 @frozen
@@ -28,6 +29,11 @@ class ScotSettings:
             cluster although no subscriber is behind them; off in the paper.
         around_failures: whether notifications go around links that do not work (`around`); off in
             the paper.
+        input_queues: whether the input queues of neighbours count, too: brokers tell each other
+            how long they are, and a link is as loaded as both of its queues (`congestion`). Where
+            matching is what takes long, notifications wait there. Off in the paper.
+        own_threshold: whether each broker takes its own threshold from the loads of its links
+            (`congestion.own_threshold`), in place of the one above; off in the paper.
         covering: whether a subscription that another from the same direction covers is kept back
             within its cluster (`covering`); off in the paper, and without effect by BID.
         cluster_detours: whether algorithm 4 takes notifications around overloaded links within a
@@ -37,6 +43,9 @@ class ScotSettings:
             takes them over when that is dead (`take_over`); off in the paper. It goes together with
             `around_failures`, and not with `covering`: a subscription is only as safe as the one
             that covers it, which may still be under way.
+        backups: how many brokers of its region keep that: so many brokers may die at once, with
+            their links, and nothing acknowledged is lost. Each takes another copy of whatever is
+            promised to clients.
     """
 
     routing: str = field(default=DYNAMIC)
@@ -44,9 +53,12 @@ class ScotSettings:
     window: int = field(default=50_000)
     spare_links: bool = field(default=False)
     around_failures: bool = field(default=False)
+    input_queues: bool = field(default=False)
+    own_threshold: bool = field(default=False)
     covering: bool = field(default=False)
     cluster_detours: bool = field(default=False)
     take_over: bool = field(default=False)
+    backups: int = field(default=1)
 
     def __attrs_post_init__(self) -> None:
         if self.routing not in ROUTINGS:
@@ -61,5 +73,8 @@ class ScotSettings:
         if self.take_over and (self.routing == BID or not self.around_failures):
             expected = "around_failures with static or dynamic routing, on which that rests"
             raise ConfigError("take_over", self.take_over, expected)
+        if type(self.backups) is not int or not 0 < self.backups <= MAX_BACKUPS:
+            expected = f"a whole number from 1 to {MAX_BACKUPS}"
+            raise ConfigError("backups", self.backups, expected)
         if self.take_over and self.covering:
             raise ConfigError("covering", self.covering, "false together with take_over")

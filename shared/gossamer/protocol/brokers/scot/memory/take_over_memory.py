@@ -76,11 +76,14 @@ class ReplicatedPromises:
         unacknowledged: notifications that were not taken, by client and in order.
         guests: clients that came here because their broker was dead.
         taken: notifications that guests took here and their broker may still keep, by client.
+        acted: whether this broker has been the first backup since theirs was last here: then it
+            knows what its clients took.
     """
 
     promised: dict[str, dict[str, Promised]] = field(factory=dict)
     unacknowledged: dict[str, dict[Id, UnacknowledgedDelivery]] = field(factory=dict)
     guests: set[str] = field(factory=set)
+    acted: bool = False
     taken: dict[str, dict[Id, None]] = field(factory=dict)
 
     def acknowledge(self, name: str, ids: Iterable[Id]) -> None:

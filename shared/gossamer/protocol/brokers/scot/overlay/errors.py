@@ -141,6 +141,20 @@ class ElsewhereError(LocalProtocolError):
         )
 
 
+class ShrunkOverlayError(LocalProtocolError):
+    """A broker is told of an overlay without some of its neighbours, or with too many clusters.
+
+    State is untouched.
+
+    Attributes:
+        field: "clusters" or "primary".
+    """
+
+    def __init__(self, field: str, value: object, expected: str) -> None:
+        self.field = field
+        super().__init__(f"OverlayGrown: {field} is {value}, expected {expected}")
+
+
 class GuestError(LocalProtocolError):
     """A client whose broker is dead asks a broker that stands in for what only its own can do.
 

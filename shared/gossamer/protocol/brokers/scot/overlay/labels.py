@@ -10,6 +10,9 @@ from attrs import frozen
 
 from gossamer.protocol.brokers.scot.overlay.errors import ClusterIndexError, LabelOrderError
 
+MAX_CLUSTERS: Final = 62
+"""Clusters whose vector is a whole number of 64 bits."""
+
 _LABEL: Final = re.compile(r"B\(\s*([^\s,()]+)\s*,\s*([^\s,()]+)\s*\)")
 
 

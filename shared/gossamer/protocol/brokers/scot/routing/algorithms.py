@@ -15,6 +15,7 @@ from gossamer.protocol.brokers.scot.memory.messages import (
     BidUnsubscription,
     Bypass,
     Detour,
+    InputQueue,
     Notification,
     Subscription,
     Synchronise,
@@ -76,6 +77,10 @@ def _clustered(route: _Route) -> Algorithm:
                 broadcast.on_unsubscription(state, out, hop, message)
             case Synchronise():
                 broadcast.on_synchronise(state, out, hop, message)
+            case InputQueue():
+                before = state.goes_by_loads
+                state.links.note_input(hop.name, message)
+                state.revision += before or state.goes_by_loads
             case _:
                 raise WrongRoutingError(type(message).__name__, hop.name, state.settings.routing)
 

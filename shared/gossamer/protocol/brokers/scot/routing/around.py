@@ -12,12 +12,14 @@ replaced. A broker knows that a link does not work, not whether the broker behin
 Every subscriber at a living broker is still served exactly once, without a loop, if one link or one
 broker failed and there are two regions and two clusters at least:
 
-- A detour takes two hops and is not rerouted. It enters a cluster that would else have been entered
-  by the failed link, so still once; from wherever it is entered, its tree leads to all subscribers.
+- A detour moves away on the tree until a link into the cluster works, which is one or two hops. It
+  enters a cluster that would else have been entered by the failed link, so still once; from
+  wherever it is entered, its tree leads to all subscribers.
 - A tree without the failed link or broker falls into parts. A notification comes into one of them,
   and only the broker there beside the failure sees it; that takes the notification to the others.
   Each is entered once, beside the failure and with the order not to look there again (`past`). A
-  bypass moves away from `past` on the tree of another cluster, and cannot come back.
+  bypass moves away from `past` on the tree of another cluster, and cannot come back. Where more has
+  failed and that cluster has no way on either, the next does it, in the order of clusters.
 """
 
 from __future__ import annotations
@@ -73,7 +75,9 @@ def again(
         case Bypass() if message.cluster == here.cluster:
             _bypass(state, out, message.notification, message.region)
         case Bypass():
-            _to_region(state, out, message)
+            there = state.labels[name]
+            beside = there.region == here.region
+            _to_region(state, out, message, tried=there.cluster if beside else message.cluster)
 
 
 def _notification_again(
@@ -101,10 +105,14 @@ def on_detour(state: State, out: ScotOutbox, hop: Hop, message: Detour) -> None:
     """
     _check_cluster(state, hop, "Detour", message.cluster, own=False)
     name = state.secondary.get(message.cluster)
-    if name is None or name in state.down:
-        state.counters.lost += 1
-    else:
+    if name is not None and name not in state.down:
         out.send(name, message.notification)
+        return
+    away = [one for one in _working(state, state.primary) if one != hop.name]
+    if away:
+        out.send(state.links.least_loaded(away), message)
+    else:
+        state.counters.lost += 1
 
 
 def on_bypass(state: State, out: ScotOutbox, hop: Hop, message: Bypass) -> None:
@@ -118,7 +126,8 @@ def on_bypass(state: State, out: ScotOutbox, hop: Hop, message: Bypass) -> None:
     if message.region not in {here.region, *state.position.primary}:
         raise WrongRegionError("Bypass", hop.name, message.region)
     if message.region != here.region:
-        _to_region(state, out, message)
+        beside = state.labels[hop.name].region == here.region
+        _to_region(state, out, message, tried=state.cluster if beside else message.cluster)
     elif message.cluster == here.cluster:
         _take_in(state, out, message)
     else:
@@ -137,20 +146,38 @@ def _detour(state: State, out: ScotOutbox, message: Detour) -> None:
 
 def _bypass(state: State, out: ScotOutbox, notification: Notification, region: str) -> None:
     here = state.position.label
+    message = Bypass(notification, here.cluster, region, past=here.region)
     working = _working(state, state.secondary.values())
-    if working:
-        message = Bypass(notification, here.cluster, region, past=here.region)
-        out.send(state.links.least_loaded(working), message)
-    else:
+    if not working:
         state.counters.lost += 1
+    elif state.settings.backups > 1:
+        _by_another_cluster(state, out, message, here.cluster)
+    else:
+        out.send(state.links.least_loaded(working), message)
 
 
-def _to_region(state: State, out: ScotOutbox, message: Bypass) -> None:
+def _to_region(state: State, out: ScotOutbox, message: Bypass, tried: int) -> None:
+    """Into a region by its broker of this cluster, or if that does not work by another cluster."""
     name = state.primary_in(message.region)
     if name is None or name in state.down:
-        state.counters.lost += 1
+        _by_another_cluster(state, out, message, tried)
     else:
         out.send(name, message)
+
+
+def _by_another_cluster(state: State, out: ScotOutbox, message: Bypass, tried: int) -> None:
+    """To the broker of this region in the next cluster after those that were tried.
+
+    They are tried in turn, from the cluster of the bypass on, and none before one that was.
+    """
+    clusters = state.position.clusters
+    begin = (tried - message.cluster) % clusters
+    for step in range(begin + 1, clusters):
+        name = state.secondary.get((message.cluster + step) % clusters)
+        if name is not None and name not in state.down:
+            out.send(name, message)
+            return
+    state.counters.lost += 1
 
 
 def _cross(state: State, out: ScotOutbox, message: Bypass) -> None:
@@ -161,7 +188,8 @@ def _cross(state: State, out: ScotOutbox, message: Bypass) -> None:
         return
     here = state.position.label.region
     for region in sorted(state.position.primary - {message.past}):
-        _to_region(state, out, evolve(message, region=region, past=here))
+        onward = evolve(message, region=region, past=here)
+        _to_region(state, out, onward, tried=message.cluster)
     state.take_over.stand_in(state, out, message.notification, message.cluster)
 
 

@@ -62,7 +62,7 @@ def _way_around(state: State, name: str) -> str | None:
     if name not in state.primary or not links.overloaded(name):
         return None
     free = [
-        (links.status(other).load, (cluster - state.cluster) % state.position.clusters, other)
+        (links.load_of(other), (cluster - state.cluster) % state.position.clusters, other)
         for cluster, other in state.secondary.items()
         if other not in state.down and not links.overloaded(other)
     ]

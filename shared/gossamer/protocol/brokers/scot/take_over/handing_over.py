@@ -40,7 +40,7 @@ from gossamer.protocol.brokers.scot.overlay.errors import WrongClusterError
 from gossamer.protocol.brokers.scot.routing.around import again
 from gossamer.protocol.brokers.scot.routing.broadcast import host_cluster, subscribe
 from gossamer.protocol.brokers.scot.routing.targets import within_cluster
-from gossamer.protocol.brokers.scot.take_over.promises import Promises
+from gossamer.protocol.brokers.scot.take_over.promises import Promises, next_in_region
 from gossamer.protocol.brokers.scot.take_over.relaying import hand_on, on_relay, relay
 
 
@@ -74,6 +74,15 @@ def on_taking_over(
                 _remember(memory, kept, one)
         case _:
             _remember(memory, memory.replicas.setdefault(sender, ReplicatedPromises()), message)
+            if isinstance(message, Taken):
+                _taken_by_guest(memory, sender, message)
+
+
+def _taken_by_guest(memory: TakeOverMemory, sender: int, message: Taken) -> None:
+    """A client that another backup has taken over needs these no more, whoever is its next."""
+    for cluster, replica in memory.replicas.items():
+        if cluster != sender and message.client in replica.clients:
+            replica.acknowledge(message.client, message.ids)
 
 
 def _on_proxy_notification(
@@ -118,6 +127,10 @@ def hand_back(own: Promises, state: State, out: ScotOutbox, name: str) -> None:
     kept = own.memory.replicas.get(cluster)
     if cluster == state.cluster or kept is None:
         return
+    acted, kept.acted = kept.acted, False
+    is_first = state.name in next_in_region(state, cluster)[:1]
+    if not (is_first or acted or kept.guests):
+        return  # Those that were first know what the clients took there.
     for one in kept.clients:
         guest = one in kept.guests
         waiting = (own.memory if guest else kept).unacknowledged.get(one, {})
@@ -130,15 +143,23 @@ def hand_back(own: Promises, state: State, out: ScotOutbox, name: str) -> None:
             out.add(Dismissed(one, str(state.labels[name])))
 
 
-def backup_changed(own: Promises, state: State, out: ScotOutbox, before: str | None) -> None:
+def note_acting(own: Promises, state: State) -> None:
+    """A link came or went: note for which brokers that are gone this one is the first backup."""
+    for cluster, kept in own.memory.replicas.items():
+        name = state.secondary.get(cluster)
+        if name in state.down and state.name in next_in_region(state, cluster)[:1]:
+            kept.acted = True
+
+
+def backups_changed(own: Promises, state: State, out: ScotOutbox, before: tuple[str, ...]) -> None:
     """A link came or went: tell a new backup everything, and an old one that it is none."""
-    now = own.backup(state)
-    if now == before:
-        return
-    if before is not None and before in state.labels:
-        out.send(before, Replica((), ()))
-    if now is not None:
-        out.send(now, _replica(state, own.memory))
+    now = own.backups(state)
+    for name in before:
+        if name not in now and name in state.labels:
+            out.send(name, Replica((), ()))
+    for name in now:
+        if name not in before:
+            out.send(name, _replica(state, own.memory))
 
 
 def _send_again(own: Promises, state: State, out: ScotOutbox, copy: Copy) -> None:
@@ -154,6 +175,9 @@ def _send_again(own: Promises, state: State, out: ScotOutbox, copy: Copy) -> Non
             hand_on(state, out, evolve(copy.message, path=path))
         case HandBack():
             _take_again(state, own.memory, copy.neighbour, copy.message)
+        case UnacknowledgedDelivery(name, notification) as message:
+            if notification.id in own.memory.unacknowledged.get(name, {}):
+                own.back_up(state, out, message)
         case message:
             own.back_up(state, out, message)
 

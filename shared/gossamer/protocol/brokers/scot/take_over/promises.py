@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from attrs import evolve
 
 from gossamer.protocol.brokers.core.effects import Adopted, Settled
@@ -120,6 +122,7 @@ class Promises(NoTakeOver):
             (copy.neighbour, evolve(copy.message, message=end)): None
             for copy in self.memory.copies.values()
             if isinstance(copy.message, Relay)
+            and isinstance(copy.message.message, Subscription | Unsubscription)
             and copy.message.message.id == end.id
             and (copy.message.origin, *copy.message.path[-1:]) == link
         }
@@ -128,9 +131,8 @@ class Promises(NoTakeOver):
         return bool(ways)
 
     def back_up(self, state: State, out: ScotOutbox, message: Tracked) -> None:
-        """Tell the backup, if there is one."""
-        name = self.backup(state)
-        if name is not None:
+        """Tell the backups, if there are any."""
+        for name in self.backups(state):
             out.send(name, message)
 
     def send_alone(self, state: State, out: ScotOutbox, neighbour: str, message: Tracked) -> None:
@@ -139,8 +141,8 @@ class Promises(NoTakeOver):
         out.send(neighbour, message)
         self.end(state, out)
 
-    def backup(self, state: State) -> str | None:
-        """The next broker of this region whose link works."""
+    def backups(self, state: State) -> tuple[str, ...]:
+        """The next brokers of this region whose links work."""
         return next_in_region(state, state.cluster)
 
     # What is delivered
@@ -199,21 +201,31 @@ class Promises(NoTakeOver):
     def attach(self, state: State, out: ScotOutbox, name: str) -> None:
         """If the broker of a client that comes is dead, give it what that has not delivered.
 
-        Raises `ElsewhereError`, and leaves everything as it was, if its broker is there.
+        Raises `ElsewhereError`, and leaves everything as it was, if its broker is there, or a
+        backup that takes over before this one.
         """
-        for cluster, replica in self.memory.replicas.items():
-            if name not in replica.clients:
-                continue
-            home = state.secondary.get(cluster)
-            place = state.position.label._replace(cluster=cluster)
-            if home is not None and home not in state.down:
-                raise ElsewhereError(name, str(place))
+        homes = [c for c, replica in self.memory.replicas.items() if name in replica.clients]
+        for cluster in homes:
+            self._check_dead(state, name, cluster)
+        waiting: dict[Id, UnacknowledgedDelivery] = {}
+        for cluster in homes:
+            replica = self.memory.replicas[cluster]
             replica.guests.add(name)
+            waiting |= replica.unacknowledged.get(name, {})
             promised = replica.promised.get(name, {}).values()
-            asked = tuple((one.label, one.filter) for one in promised)
-            out.add(Adopted(name, str(place), asked))
-            for one in replica.unacknowledged.get(name, {}).values():
-                self.give_on(state, out, one)
+            if promised or len(homes) == 1:
+                place = state.position.label._replace(cluster=cluster)
+                asked = tuple((one.label, one.filter) for one in promised)
+                out.add(Adopted(name, str(place), asked))
+        for one in waiting.values():
+            self.give_on(state, out, one)
+
+    def _check_dead(self, state: State, name: str, cluster: int) -> None:
+        home = state.secondary.get(cluster)
+        if home is None or home in state.down:
+            home = next(iter(next_in_region(state, cluster)), state.name)
+        if home != state.name:
+            raise ElsewhereError(name, str(state.labels[home]))
 
     def detach(self, state: State, out: ScotOutbox, name: str) -> None:
         """Forget what was kept for a client, here and at the backup."""
@@ -234,20 +246,21 @@ class Promises(NoTakeOver):
     def stand_in(
         self, state: State, out: ScotOutbox, notification: Notification, cluster: int
     ) -> None:
-        """Have the backup of a dead broker of this region take a notification."""
-        name = next_in_region(state, cluster)
-        if name == state.name:
-            self.keep_for(state, out, notification, cluster)
-        elif name is not None:
-            out.send(name, ProxyNotification(notification, cluster))
+        """Have the first backup of a dead broker of this region take a notification."""
+        for name in next_in_region(state, cluster)[:1]:
+            if name == state.name:
+                self.keep_for(state, out, notification, cluster)
+            else:
+                out.send(name, ProxyNotification(notification, cluster))
 
     def keep_for(
         self, state: State, out: ScotOutbox, notification: Notification, cluster: int
     ) -> None:
         """Take a notification for the clients of a broker of this region, which was dead.
 
-        If that is back, it gets it. Clients that came here get it, for all others it is kept. Where
-        nothing is known of that broker, the notification counts as lost.
+        If that is back, it gets it. Clients that came here get it, for all others it is kept, by
+        the first backup at the others, too. Where nothing is known of that broker, the notification
+        counts as lost.
         """
         home = state.secondary.get(cluster)
         if home is not None and home not in state.down:
@@ -257,6 +270,7 @@ class Promises(NoTakeOver):
         if replica is None:
             state.counters.lost += 1
             return
+        self._have_kept(state, out, ProxyNotification(notification, cluster))
         for name, labels in replica.matching(notification.values):
             if name in replica.guests:
                 self.give(state, out, name, notification, labels)
@@ -264,13 +278,29 @@ class Promises(NoTakeOver):
                 kept = replica.unacknowledged.setdefault(name, {})
                 kept[notification.id] = UnacknowledgedDelivery(name, notification, labels)
 
+    def _have_kept(self, state: State, out: ScotOutbox, message: ProxyNotification) -> None:
+        """As first backup, have the others keep what this one keeps.
 
-def next_in_region(state: State, cluster: int) -> str | None:
-    """The broker that backs up the one of a cluster in this region; None if none works."""
+        Those before it in order may live though the links to them do not work: then a client may be
+        with them. Where more than one backup is kept they are told, around those links.
+        """
+        first, *others = next_in_region(state, message.cluster)
+        if first != state.name:
+            return
+        for name in others:
+            out.send(name, message)
+        clusters = state.position.clusters
+        before = (state.cluster - message.cluster) % clusters
+        for step in range(1, before) if state.settings.backups > 1 else ():
+            other = state.secondary.get((message.cluster + step) % clusters)
+            if other is not None:
+                relay(state, out, other, message)
+
+
+def next_in_region(state: State, cluster: int) -> tuple[str, ...]:
+    """The brokers that back up the one of a cluster in this region, as far as they work."""
     clusters = state.position.clusters
-    for step in range(1, clusters):
-        other = (cluster + step) % clusters
-        name = state.name if other == state.cluster else state.secondary.get(other)
-        if name is not None and name not in state.down:
-            return name
-    return None
+    others = ((cluster + step) % clusters for step in range(1, clusters))
+    names = (state.name if c == state.cluster else state.secondary.get(c) for c in others)
+    working = (name for name in names if name is not None and name not in state.down)
+    return tuple(itertools.islice(working, state.settings.backups))

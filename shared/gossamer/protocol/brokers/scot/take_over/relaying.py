@@ -1,4 +1,5 @@
 """Subscriptions around failed links and brokers, under `ScotSettings.take_over`; beyond the paper.
+What a backup keeps goes to another the same way, if the link between them does not work.
 
 What is to go over a link that does not work goes by way of the parallel links instead, and is taken
 at the other end as if it had come over the link. So routing tables are what they would be.
@@ -24,16 +25,23 @@ from __future__ import annotations
 from attrs import evolve
 
 from gossamer.protocol.brokers.core.identifiers import Hop, neighbour
-from gossamer.protocol.brokers.scot.memory.messages import Relay, Subscription, Unsubscription
+from gossamer.protocol.brokers.scot.memory.messages import (
+    ProxyNotification,
+    Relay,
+    Subscription,
+    Unsubscription,
+)
 from gossamer.protocol.brokers.scot.memory.outbox import ScotOutbox
 from gossamer.protocol.brokers.scot.memory.state import State
 from gossamer.protocol.brokers.scot.overlay.errors import WrongRelayError
 from gossamer.protocol.brokers.scot.overlay.labels import BrokerLabel
 from gossamer.protocol.brokers.scot.routing import broadcast
 
+Relayed = Subscription | Unsubscription | ProxyNotification
 
-def relay(state: State, out: ScotOutbox, name: str, message: Subscription | Unsubscription) -> None:
-    """Send a subscription around the link to a neighbour, which does not work."""
+
+def relay(state: State, out: ScotOutbox, name: str, message: Relayed) -> None:
+    """Send something around the link to a neighbour, which does not work."""
     here, there = state.position.label, state.labels[name]
     for path in _ways(state, there):
         first = _working(state, path[0])
@@ -64,7 +72,7 @@ def on_relay(state: State, out: ScotOutbox, hop: Hop, message: Relay) -> None:
 
 
 def hand_on(state: State, out: ScotOutbox, message: Relay) -> None:
-    """Send a relayed subscription to the next broker on its path, or do what that would do.
+    """Send what is relayed to the next broker on its path, or do what that would do.
 
     If that was dead and is back, it may not know what was done in its place: an end is seen to by
     both.
@@ -77,7 +85,9 @@ def hand_on(state: State, out: ScotOutbox, message: Relay) -> None:
         state.counters.lost += name is None
     elif not (message.origin.region != there.region == state.position.label.region):
         return  # Only this leads to it: if it is dead, it is told when it is back.
-    elif name is None or isinstance(message.message, Unsubscription):
+    elif not isinstance(message.message, ProxyNotification) and (
+        name is None or isinstance(message.message, Unsubscription)
+    ):
         _in_place_of(state, out, there, message)
 
 
@@ -116,8 +126,10 @@ def _ways(state: State, there: BrokerLabel) -> list[tuple[BrokerLabel, ...]]:
     ]
 
 
-def _take(state: State, out: ScotOutbox, hop: Hop, message: Subscription | Unsubscription) -> None:
-    if isinstance(message, Subscription):
+def _take(state: State, out: ScotOutbox, hop: Hop, message: Relayed) -> None:
+    if isinstance(message, ProxyNotification):
+        state.take_over.stand_in(state, out, message.notification, message.cluster)
+    elif isinstance(message, Subscription):
         broadcast.on_subscription(state, out, hop, message)
     else:
         if hop.name not in state.down:

@@ -1,7 +1,7 @@
 """Taking over the clients of a dead broker; beyond the paper, `ScotSettings.take_over`.
 
-What is promised, while one broker or one link at a time fails for good or for a while, and links
-have settled before the next does:
+What is promised, while at most as many brokers and links fail at once as there are backups, for
+good or for a while, and links have settled before more do:
 
 - A subscription that was acknowledged as safe gets every notification that is acknowledged as safe
   to its publisher afterwards, whichever broker is dead, its own included.
@@ -13,23 +13,24 @@ How:
 - *Acknowledgements follow the way back.* Subscriptions and notifications are numbered by whoever
   sends them on. A broker acknowledges one when all that it sent because of it is acknowledged
   (`take_over_memory.Task`), so that the host broker knows when everybody has it.
-- *A backup knows first.* The backup of a broker is the one of its region in the next cluster whose
-  link works. It is sent what the broker promises its clients: their subscriptions, and
-  notifications until they are acknowledged. Those count as sent on: nothing is acknowledged before
-  the backup has acknowledged it.
+- *Backups know first.* The backups of a broker are those of its region in the next clusters whose
+  links work, `ScotSettings.backups` of them. They are sent what the broker promises its clients:
+  their subscriptions, and notifications until they are acknowledged. Those count as sent on:
+  nothing is acknowledged before the backups have acknowledged it.
 - *What was under way is sent again.* Copies that were not acknowledged when a link fails go around
   it, notifications by `around.again` and subscriptions by `relaying`. Whoever gets a notification
   twice passes it on twice; hosts deliver it once.
 - *The backup stands in.* Routing tables are what they would be without failures: notifications
   for the clients of a dead broker lead there, go around it by way of its region, and are handed to
-  its backup (`ProxyNotification`). That delivers them to clients that came to it, and keeps them
-  for the others.
+  its first backup (`ProxyNotification`). That delivers them to clients that came to it, keeps them
+  for the others, and has the other backups keep them as well.
 - *It hands back* (`handing_over`). When the broker is there again, it gets what its clients have
   not had, hears what they have taken meanwhile, and is sent on what comes to the backup late.
 - *Who comes back does all again* once it knows what it has missed (`resynchronising`).
 
-Not promised: where no other broker of the region works, what is promised has no backup. Names of
-clients that ask for something have to differ within a region.
+Not promised: where no other broker of the region works, what is promised has no backup. While
+several are away, a publication may have no way to some broker; then it is not acknowledged as safe.
+Names of clients that ask for something have to differ within a region.
 """
 
 from __future__ import annotations
@@ -54,8 +55,9 @@ from gossamer.protocol.brokers.scot.memory.outbox import ScotOutbox
 from gossamer.protocol.brokers.scot.memory.state import State
 from gossamer.protocol.brokers.scot.memory.take_over_memory import NOBODY, Task
 from gossamer.protocol.brokers.scot.take_over.handing_over import (
-    backup_changed,
+    backups_changed,
     hand_back,
+    note_acting,
     on_taking_over,
     send_again,
 )
@@ -123,11 +125,12 @@ class TakeOver(Promises):
         hand_back(self, state, out, name)
 
     def link_changed(
-        self, state: State, out: ScotOutbox, name: str, before: str | None, *, works: bool
+        self, state: State, out: ScotOutbox, name: str, before: tuple[str, ...], *, works: bool
     ) -> None:
-        """See to the backup; send again what was under way on a link that went."""
+        """See to the backups; send again what was under way on a link that went."""
         self.memory.link_changed(name)
-        backup_changed(self, state, out, before)
+        backups_changed(self, state, out, before)
+        note_acting(self, state)
         if not works:
             send_again(self, state, out, name)
 

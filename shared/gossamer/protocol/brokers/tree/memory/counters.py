@@ -17,6 +17,11 @@ class Counters(core.Counters):
     Attributes:
         triggered_sent, triggered_received: subscriptions and unsubscriptions that nobody asked
             for, by kind; a packed message counts once if it holds any.
+        triggered_onward: subscriptions that were sent on although nobody asked for them just then,
+            each once, to however many neighbours, and those of one step as one where they are
+            packed; what is repeated for a link that comes up is not among them.
+        examined: subscriptions that were quenched by one that goes, looked at again for what
+            covers them now, or for how many are displaced.
         false_positives: publications that a neighbour sent and that nobody here wanted.
         gaps: times that frames were found missing.
         cycles: advertisements refused because they came back on another link.
@@ -27,6 +32,8 @@ class Counters(core.Counters):
 
     triggered_sent: dict[str, int] = field(factory=dict)
     triggered_received: dict[str, int] = field(factory=dict)
+    triggered_onward: int = 0
+    examined: int = 0
     false_positives: int = 0
     gaps: int = 0
     cycles: int = 0

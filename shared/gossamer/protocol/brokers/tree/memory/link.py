@@ -40,6 +40,9 @@ class Link:
         in_session, in_number: of the last frame taken.
         retained: publications that are not acknowledged.
         unacknowledged: publications taken since the last acknowledgement.
+        batch: the session and number of the last frame of a batch that the neighbour has not
+            acknowledged, and when it was sent (`routing.pacing`).
+        window: subscriptions of the next batch; 0: as many as the settings say.
     """
 
     name: str
@@ -51,6 +54,8 @@ class Link:
     in_number: int = 0
     retained: deque[Retained] = field(factory=deque)
     unacknowledged: int = 0
+    batch: tuple[int, int, int] | None = None
+    window: int = 0
 
     @property
     def hop(self) -> Hop:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from gossamer.protocol.brokers.core.effects import Effect, Send
-from gossamer.protocol.brokers.core.identifiers import Hop
+from gossamer.protocol.brokers.core.effects import Effects, Send
+from gossamer.protocol.brokers.core.identifiers import Hop, Id
 from gossamer.protocol.brokers.core.outbox import Outbox
 from gossamer.protocol.brokers.tree.memory.link import Link, Retained
 from gossamer.protocol.brokers.tree.memory.messages import (
@@ -27,19 +27,27 @@ _TRIGGERED: Final = (Subscription, Unsubscription)
 class TreeOutbox(Outbox[State]):
     """Collects effects, and numbers what goes over links."""
 
-    __slots__ = ("_packed",)
+    __slots__ = ("_onward", "_packed")
 
     def __init__(self, state: State, now: int) -> None:
         Outbox.__init__(self, state, now)
         self._packed: dict[str, list[Subscription | Unsubscription]] = {}
+        self._onward: set[Id] = set()
 
-    def close(self) -> list[Effect]:
+    def close(self) -> Effects:
         """All effects; nothing can be added afterwards."""
         for name in sorted(self._packed):
             self._unpack(self._state.links[name])
+        self._count_onward()
         return self.effects
 
-    def refuse(self, source: Hop | None, error: ProtocolError, message: Message) -> list[Effect]:
+    def _count_onward(self) -> None:
+        onward = len(self._onward)
+        packed = self._state.settings.rules.pack
+        self._state.counters.triggered_onward += min(onward, 1) if packed else onward
+        self._onward.clear()
+
+    def refuse(self, source: Hop | None, error: ProtocolError, message: Message) -> Effects:
         """What a message has led to until it was refused, and that it was.
 
         That is something in two cases only: a frame may be refused after one before it was found
@@ -47,7 +55,7 @@ class TreeOutbox(Outbox[State]):
         way the rest is taken over.
         """
         refusal = super().refuse(source, error, message)
-        return [*self.close(), *refusal]
+        return Effects([*self.close(), *refusal])
 
     def send_on(self, link: Link, message: BetweenBrokers) -> None:
         """Send to a neighbour; what an interrupted link misses, `Synchronise` tells later.
@@ -56,9 +64,12 @@ class TreeOutbox(Outbox[State]):
         """
         if isinstance(message, Publication):
             self._send_publication(link, message)
-        elif not link.up:
             return
-        elif self._state.settings.rules.pack and isinstance(message, Subscription | Unsubscription):
+        if not link.up:
+            return
+        if isinstance(message, Subscription) and message.triggered:
+            self._onward.add(message.id)
+        if self._state.settings.rules.pack and isinstance(message, Subscription | Unsubscription):
             self._packed.setdefault(link.name, []).append(message)
         else:
             self._send_frame(link, message)

@@ -24,6 +24,7 @@ class Pruning(Enum):
     NONE = "none"
     SELECTIVE = "selective"
     INCREMENTAL = "incremental"
+    PACED = "paced"
 
 
 @frozen
@@ -50,8 +51,18 @@ COVERINGS: Final = {
     "packed": Covering(quench=True, clean=True, pack=True),
     "selective": Covering(quench=True, clean=True, pruning=Pruning.SELECTIVE),
     "incremental": Covering(quench=True, clean=True, pruning=Pruning.INCREMENTAL),
+    "paced": Covering(quench=True, clean=True, pruning=Pruning.PACED),
 }
-"""Off; the algorithms of selective paper, Sec. V-A; and those of both papers' Sec. IV."""
+"""Off; the algorithms of selective paper, Sec. V-A; those of both papers' Sec. IV; and one that
+goes beyond them (`routing.pacing`)."""
+
+BELOW, AT_MOST = "below", "at_most"
+CRITICAL_RULES: Final = (BELOW, AT_MOST)
+"""How far away the critical broker of selective pruning is, see `TreeSettings.critical_rule`."""
+
+TRIGGERED, QUENCHED = "triggered", "quenched"
+DISPLACED: Final = (TRIGGERED, QUENCHED)
+"""What the incremental algorithm counts at a broker, see `TreeSettings.displaced`."""
 
 
 @frozen(kw_only=True)
@@ -61,6 +72,19 @@ class TreeSettings:
     Attributes:
         covering: a key of `COVERINGS`.
         similarity: threshold of selective pruning; 90 % (selective paper, Sec. V-A).
+        critical_rule: the critical distance of selective pruning. "below": "if the distance value
+            of more than 85 percent of the publications from A is less than 7, then the critical
+            broker of A is 7 hops away" (selective paper, Sec. IV-B). "at_most": the share "less
+            than or equal to x" (incremental paper, Sec. IV-B), a hop nearer. The default is
+            "at_most": by the successor's equation 3 that share is the similarity at the broker x
+            hops away, so the threshold is kept there and fewer subscriptions are triggered.
+        displaced: what the incremental algorithm counts when a subscription S goes, S-bar.
+            "triggered": "we use S-bar to denote subscriptions that are triggered by S"
+            (incremental paper, Sec. I). "quenched": "the subscriptions quenched by S, denoted as
+            S-bar" (Sec. III-B). The default is "quenched": these are what the broker has to
+            examine again if S goes, and where interests overlap they are many although few of
+            them are triggered, so that counting the latter would hardly ever prune. It also
+            decides what `drop_unpaid` takes for needless: what would displace nothing.
         small_count: largest *count* that still means that nothing will be triggered, so that an
             unsubscription goes everywhere; the paper says "a small value" (Sec. IV-B), this is a
             guess.
@@ -73,7 +97,12 @@ class TreeSettings:
             database had about 28,000 (incremental paper, Sec. V-A2).
         congested_queue: input queue, in messages, above which a broker is congested and holds
             unsubscriptions back (incremental paper, Sec. IV); a guess.
-        release_interval: between two of them when it no longer is; a guess.
+        release_interval: between two of them when it no longer is; a guess. Paced pruning also
+            looks that often whether it may go on.
+        release_batch: subscriptions that paced pruning sends a neighbour at first before that has
+            acknowledged them; a guess.
+        release_delay: how long they may take until they are acknowledged. Batches grow and shrink
+            by it, so that publications wait about as long behind those of a link. A guess.
         drop_unpaid: beyond the papers: give up aggregates that are kept for nobody, or that bring
             more false positives than the thresholds allow.
         review_interval: between two looks at the aggregates kept; a guess.
@@ -87,6 +116,8 @@ class TreeSettings:
 
     covering: str = "active"
     similarity: float = 0.9
+    critical_rule: str = AT_MOST
+    displaced: str = QUENCHED
     small_count: int = 0
     many_similarity: float = 0.6
     many_triggered: int = 5012
@@ -96,6 +127,8 @@ class TreeSettings:
     statistics_entries: int = 28_000
     congested_queue: int = 100
     release_interval: int = SECOND // 10
+    release_batch: int = 4
+    release_delay: int = SECOND // 10
     drop_unpaid: bool = True
     review_interval: int = 10 * SECOND
     review_arrivals: int = 20
@@ -108,6 +141,8 @@ class TreeSettings:
         if self.covering not in COVERINGS:
             choices = ", ".join(COVERINGS)
             raise ConfigError("broker.covering", self.covering, f"one of {choices}")
+        self._check_one_of("critical_rule", CRITICAL_RULES)
+        self._check_one_of("displaced", DISPLACED)
         for name in ("similarity", "many_similarity", "some_similarity"):
             self._check(name, 0.0, 1.0)
         self._check("small_count", 0, None)
@@ -119,12 +154,19 @@ class TreeSettings:
             "statistics_window",
             "statistics_entries",
             "release_interval",
+            "release_batch",
+            "release_delay",
             "review_interval",
             "acknowledge_every",
             "acknowledge_interval",
         ):
             self._check(name, 1, None)
         object.__setattr__(self, "rules", COVERINGS[self.covering])
+
+    def _check_one_of(self, name: str, choices: tuple[str, ...]) -> None:
+        value = getattr(self, name)
+        if value not in choices:
+            raise ConfigError(f"broker.{name}", value, f"one of {', '.join(choices)}")
 
     def _check(self, name: str, low: float, high: float | None) -> None:
         value = getattr(self, name)

@@ -15,6 +15,7 @@ from gossamer.protocol.brokers.core.identifiers import Id
 from gossamer.protocol.brokers.tree.memory.link import Link
 from gossamer.protocol.brokers.tree.memory.messages import Subscription, Unsubscription
 from gossamer.protocol.brokers.tree.memory.outbox import TreeOutbox
+from gossamer.protocol.brokers.tree.memory.settings import QUENCHED
 from gossamer.protocol.brokers.tree.memory.state import State
 from gossamer.protocol.brokers.tree.memory.subscriptions import Entry
 from gossamer.protocol.content.filters import covers
@@ -39,6 +40,26 @@ def offer(
             _send(state, out, link, entry, triggered)
 
 
+def offer_besides(
+    state: State, out: TreeOutbox, link: Link, entries: Collection[Entry], besides: Id
+) -> None:
+    """As `offer`, of what was quenched by something that stays for now and quenches no more."""
+    uncovered, rest = state.subscriptions.uncovered_first(entries)
+    for entry in (*uncovered, *rest):
+        if not _quench(link, entry, besides):
+            _send(state, out, link, entry, triggered=True)
+
+
+def drop_aggregate(state: State, out: TreeOutbox, link: Link, id_: Id) -> None:
+    """Take back what a link kept for nobody.
+
+    Without any tuples, the next broker preserves it in turn if its removal would displace others
+    there: the critical broker moves a hop towards the publisher.
+    """
+    state.counters.dropped += 1
+    withdraw(state, out, link, Unsubscription(id_, critical=(), triggered=True))
+
+
 def withdraw(state: State, out: TreeOutbox, link: Link, message: Unsubscription) -> None:
     """Take back what was sent on a link, after making known what it alone quenched.
 
@@ -46,26 +67,37 @@ def withdraw(state: State, out: TreeOutbox, link: Link, message: Unsubscription)
     paper, Sec. III-B).
     """
     free = link.sent.remove(message.id)
+    state.counters.examined += len(free)
     offer(state, out, link, [state.subscriptions[id_] for id_ in free], triggered=True)
     out.send_on(link, message)
 
 
-def triggered_by(state: State, link: Link, id_: Id, enough: int) -> set[Id]:
-    """What `withdraw` would have to send on a link, or as many of it as are enough; changes
-    nothing."""
+def displaced_by(state: State, link: Link, id_: Id, enough: int) -> set[Id]:
+    """What a subscription that goes displaces on a link, as `TreeSettings.displaced` has it.
+
+    Either what it quenches there, all of which `withdraw` examines again; or what `withdraw` would
+    have to send, or as many of it as are enough. Only the counters change.
+    """
+    if state.settings.displaced == QUENCHED:
+        return set(link.sent.quenched_by(id_))
+    return _triggered_by(state, link, id_, enough)
+
+
+def _triggered_by(state: State, link: Link, id_: Id, enough: int) -> set[Id]:
     quenched = {covered: state.subscriptions[covered] for covered in link.sent.quenched_by(id_)}
     found: set[Id] = set()
     for entry in quenched.values():
         if len(found) >= enough:
             break
+        state.counters.examined += 1
         left = link.sent.coverer(entry.filter, besides=id_) is None
         if left and not state.subscriptions.is_covered(entry, quenched):
             found.add(entry.id)
     return found
 
 
-def _quench(link: Link, entry: Entry) -> bool:
-    coverer = link.sent.coverer(entry.filter)
+def _quench(link: Link, entry: Entry, besides: Id | None = None) -> bool:
+    coverer = link.sent.coverer(entry.filter, besides)
     if coverer is None:
         return False
     link.sent.hang(entry.id, coverer)

@@ -16,7 +16,11 @@ from typing import Final
 
 from gossamer.protocol.brokers.core.identifiers import Hop, Id
 from gossamer.protocol.brokers.tree.memory.messages import CriticalDistance
-from gossamer.protocol.brokers.tree.memory.settings import Pruning, TreeSettings
+from gossamer.protocol.brokers.tree.memory.settings import (
+    BELOW,
+    Pruning,
+    TreeSettings,
+)
 
 EVERYWHERE: Final = 1 << 30
 """A critical distance beyond any overlay: nothing is preserved."""
@@ -26,7 +30,7 @@ MANY, SOME = 0, 1
 
 
 def selective_distance(distances: Sequence[int], threshold: float) -> int:
-    """The critical distance of selective pruning, in hops (selective paper, Sec. IV-B).
+    """The critical distance by the selective paper's words, in hops (Sec. IV-B there).
 
     "If the threshold of similarity is 0.85, then for advertisement A, if the distance value of more
     than 85 percent of the publications from A is less than 7, then the critical broker of A is 7
@@ -45,8 +49,9 @@ def selective_distance(distances: Sequence[int], threshold: float) -> int:
 def incremental_distance(distances: Sequence[int], threshold: float) -> int:
     """The critical distance of incremental pruning, in hops (incremental paper, Sec. IV-B).
 
-    The least mu for which phi(mu), the share of publications with a distance of at most mu (its
-    equation 3), reaches the threshold. Table I there: 5 at 80 %.
+    With `critical_rule` "at_most" that of selective pruning too. The least mu for which phi(mu),
+    the share of publications with a distance of at most mu (its equation 3), reaches the threshold.
+    Table I there: 5 at 80 %.
 
     Without publications nothing is lost by preserving everything, and the distance is 0.
     """
@@ -70,10 +75,9 @@ def critical_distances(
         distances: of its publications, by advertisement.
     """
     if settings.rules.pruning is Pruning.SELECTIVE:
+        distance = selective_distance if settings.critical_rule == BELOW else incremental_distance
         return tuple(
-            CriticalDistance(
-                id_, (selective_distance(distances.get(id_, ()), settings.similarity),)
-            )
+            CriticalDistance(id_, (distance(distances.get(id_, ()), settings.similarity),))
             for id_ in met
         )
     thresholds = (settings.many_similarity, settings.some_similarity)
@@ -85,10 +89,11 @@ def critical_distances(
     )
 
 
-def chosen_distance(settings: TreeSettings, triggered: int) -> int | None:
+def chosen_distance(settings: TreeSettings, displaced: int) -> int | None:
     """Which of the critical distances counts at a broker; None: none, S is removed.
 
-    Incremental paper, Algorithm 1, lines 1 to 6, with |S| the number of triggered subscriptions:
+    Incremental paper, Algorithm 1, lines 1 to 6, with |S| the number of displaced subscriptions
+    (`TreeSettings.displaced`):
 
         1  if lg(|S|) >= 3.7 then
         2      pruneDis = pruneDis1
@@ -97,15 +102,15 @@ def chosen_distance(settings: TreeSettings, triggered: int) -> int | None:
         5  if 1 > lg(|S|) then
         6      pruneDis = +infinity
 
-    Selective pruning has one distance whatever is triggered.
+    Selective pruning has one distance whatever is displaced.
     """
-    if settings.rules.pruning is Pruning.SELECTIVE or triggered >= settings.many_triggered:
+    if settings.rules.pruning is Pruning.SELECTIVE or displaced >= settings.many_triggered:
         return MANY
-    return SOME if triggered >= settings.some_triggered else None
+    return SOME if displaced >= settings.some_triggered else None
 
 
-def enough_triggered(settings: TreeSettings, quenched: int) -> int:
-    """How many triggered subscriptions have to be counted: more would decide nothing else.
+def enough_displaced(settings: TreeSettings, quenched: int) -> int:
+    """How many displaced subscriptions have to be counted: more would decide nothing else.
 
     Args:
         settings: with the limits.
@@ -135,12 +140,13 @@ def tuples_onward(
 
     In the incremental paper these are lines 8 to 12, with the distance that `chosen_distance` says
     in the condition and both distances falling. It names publishers where this names
-    advertisements: those have a last hop in the advertisement table, publishers have none.
+    advertisements: those have a last hop in the advertisement table, publishers have none. Brokers
+    of one overlay may prune in both ways: the one distance of selective pruning stands for both.
     """
     return tuple(
         closer
         for closer in _tuples_towards(critical, senders, neighbour)
-        if chosen is None or closer.distances[chosen] >= 0
+        if chosen is None or closer.distances[min(chosen, len(closer.distances) - 1)] >= 0
     )
 
 
@@ -156,9 +162,9 @@ def _tuples_towards(
     )
 
 
-def similarity_asked(settings: TreeSettings, triggered: int) -> float:
+def similarity_asked(settings: TreeSettings, displaced: int) -> float:
     """The share of wanted publications below which a subscription is not preserved."""
-    chosen = chosen_distance(settings, triggered)
+    chosen = chosen_distance(settings, displaced)
     if settings.rules.pruning is Pruning.SELECTIVE:
         return settings.similarity
     if chosen is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from gossamer.protocol.brokers.core.identifiers import Hop
 from gossamer.protocol.brokers.tree.memory.advertisements import Offer
 from gossamer.protocol.brokers.tree.memory.messages import Publication
@@ -10,6 +12,8 @@ from gossamer.protocol.brokers.tree.memory.settings import Pruning
 from gossamer.protocol.brokers.tree.memory.state import State
 from gossamer.protocol.brokers.tree.memory.statistics import Record
 from gossamer.protocol.brokers.tree.memory.subscriptions import Entry
+
+_BY_STATISTICS: Final = (Pruning.SELECTIVE, Pruning.INCREMENTAL)
 
 
 def on_publication(state: State, out: TreeOutbox, hop: Hop, publication: Publication) -> None:
@@ -65,8 +69,9 @@ def _count_arrivals(state: State, hop: Hop, publication: Publication, wanted: bo
 
 
 def _record(state: State, now: int, publication: Publication, local: list[Entry]) -> None:
-    """Statistics at the subscriber host broker; brokers on the way keep none (Sec. IV-A)."""
-    if state.settings.rules.pruning is Pruning.NONE:
+    """Statistics of the subscriber host broker, if pruning asks for them; brokers on the way keep
+    none (Sec. IV-A)."""
+    if state.settings.rules.pruning not in _BY_STATISTICS:
         return
     row = Record(now, publication.advertisement, publication.distance, publication.count)
     for entry in local:

@@ -12,11 +12,16 @@ from gossamer.protocol.brokers.tree.memory.outbox import TreeOutbox
 from gossamer.protocol.brokers.tree.memory.settings import Pruning
 from gossamer.protocol.brokers.tree.memory.state import State
 from gossamer.protocol.brokers.tree.memory.subscriptions import Entry
-from gossamer.protocol.brokers.tree.routing.covering import triggered_by, withdraw
+from gossamer.protocol.brokers.tree.routing.covering import (
+    displaced_by,
+    drop_aggregate,
+    withdraw,
+)
+from gossamer.protocol.brokers.tree.routing.pacing import take_down
 from gossamer.protocol.brokers.tree.routing.pruning import (
     chosen_distance,
     critical_distances,
-    enough_triggered,
+    enough_displaced,
     similarity_asked,
     tuples_onward,
 )
@@ -32,11 +37,13 @@ def critical_of(state: State, entry: Entry) -> Critical | None:
 
     Where the largest *count* is small, "the unsubscribe operation proceeds in the traditional
     manner" (selective paper, Sec. IV-B). Incremental pruning has no counts: its brokers look at
-    what is triggered.
+    what is displaced. Paced pruning has no distances either.
     """
     pruning = state.settings.rules.pruning
     if pruning is Pruning.NONE:
         return None
+    if pruning is Pruning.PACED:
+        return ()
     largest = state.statistics.largest_count(entry.id)
     if pruning is Pruning.SELECTIVE and largest <= state.settings.small_count:
         return None
@@ -63,6 +70,8 @@ def remove(
     if critical is None or state.settings.rules.pruning is Pruning.NONE:
         for link in where_sent:
             withdraw(state, out, link, Unsubscription(entry.id, triggered=triggered))
+    elif state.settings.rules.pruning is Pruning.PACED:
+        take_down(state, out, where_sent, entry.id)
     else:
         _prune(state, out, entry.id, critical, where_sent)
 
@@ -79,16 +88,6 @@ def forget_quenched(state: State, out: TreeOutbox, link: Link, id_: Id) -> None:
             drop_aggregate(state, out, link, coverer)
 
 
-def drop_aggregate(state: State, out: TreeOutbox, link: Link, id_: Id) -> None:
-    """Take back what a link kept for nobody.
-
-    Without any tuples, the next broker preserves it in turn if its removal would trigger others
-    there: the critical broker moves a hop towards the publisher.
-    """
-    state.counters.dropped += 1
-    withdraw(state, out, link, Unsubscription(id_, critical=(), triggered=True))
-
-
 def _prune(state: State, out: TreeOutbox, id_: Id, critical: Critical, links: list[Link]) -> None:
     """Algorithm 1 of both papers, its loop over neighbours; a link that gets no tuples preserves
     the subscription.
@@ -102,16 +101,16 @@ def _prune(state: State, out: TreeOutbox, id_: Id, critical: Critical, links: li
 
     Departs from the papers: only neighbours that the subscription was sent to are asked. Where the
     threshold is 100 % the unsubscription goes on even without tuples, for advertisements that are
-    newer than it. With `drop_unpaid` nothing is preserved where nothing would be triggered.
+    newer than it. With `drop_unpaid` nothing is preserved where nothing would be displaced.
     """
-    enough = enough_triggered(
+    enough = enough_displaced(
         state.settings, sum(len(link.sent.quenched_by(id_)) for link in links)
     )
-    triggered = {link.name: triggered_by(state, link, id_, enough) for link in links}
-    chosen = chosen_distance(state.settings, len(set[Id]().union(*triggered.values())))
+    displaced = {link.name: displaced_by(state, link, id_, enough) for link in links}
+    chosen = chosen_distance(state.settings, len(set[Id]().union(*displaced.values())))
     senders = _senders(state, critical)
     for link in links:
-        pointless = state.settings.drop_unpaid and not triggered[link.name]
+        pointless = state.settings.drop_unpaid and not displaced[link.name]
         always = chosen is None or pointless
         onward = tuples_onward(critical, senders, link.hop, None if always else chosen)
         if onward or always:
@@ -174,8 +173,8 @@ def _drop_worst(state: State, out: TreeOutbox) -> None:
     ]
     for share, name, id_ in sorted(judged, reverse=True):
         link = state.links[name]
-        enough = enough_triggered(state.settings, len(link.sent.quenched_by(id_)))
-        triggered = triggered_by(state, link, id_, enough)
-        if 1 - share < similarity_asked(state.settings, len(triggered)):
+        enough = enough_displaced(state.settings, len(link.sent.quenched_by(id_)))
+        displaced = displaced_by(state, link, id_, enough)
+        if 1 - share < similarity_asked(state.settings, len(displaced)):
             drop_aggregate(state, out, link, id_)
             return
