@@ -21,6 +21,7 @@ COMMAND_GROUP = "gossamer.commands"
 DESCRIPTIONS = {
     "advertise": "announce what a client of a broker will publish",
     "batch": "carry out a file of operations of a client of a broker",
+    "completion": "print a script by which bash, zsh or fish complete these commands",
     "node": "run peers and brokers: init, invite, join, run, status, trace, check, doctor, replay",
     "pub": "publish events through the node of this machine",
     "sim": "simulate overlays of up to a million nodes: run, check, replay, compare",
@@ -35,7 +36,7 @@ DESCRIPTIONS = {
 USER_ERRORS = frozenset(
     {
         "gossamer.command.paths.StorageError",
-        "gossamer.node.errors.base.NodeError",
+        "gossamer.client.errors.NodeError",
         "gossamer.protocol.kernel.errors.ProtocolError",
         "gossamer.sim.errors.SimulationError",
     }
@@ -110,7 +111,7 @@ def is_user_error(error: BaseException) -> bool:
 def help_text(commands: dict[str, EntryPoint]) -> str:
     """The text of ``gossamer --help``."""
     width = max((len(name) for name in commands), default=0)
-    lines = [f"  {name:<{width}}  {_description(point)}" for name, point in commands.items()]
+    lines = [f"  {name:<{width}}  {description(point)}" for name, point in commands.items()]
     return "\n".join(
         [
             "Usage: gossamer [--help | --version] COMMAND [ARGUMENTS]...",
@@ -133,7 +134,8 @@ def installed_version() -> str:
         return "(run from its sources, not installed)"
 
 
-def _description(point: EntryPoint) -> str:
+def description(point: EntryPoint) -> str:
+    """What a subcommand does, in a line."""
     if point.name in DESCRIPTIONS:
         return DESCRIPTIONS[point.name]
     return f"from {point.dist.name}" if point.dist is not None else ""

@@ -25,7 +25,7 @@ MODULES = sorted(
     }
     - {"gossamer.node.cli.starting", "gossamer.spark.sweep.runner"}
 )
-COMMANDS = (
+SPARK_COMMANDS = (
     ("spark", "workload", "vinifera", "--out", "URL"),
     ("spark", "workload", "churn", "--from", "URL", "--out", "w"),
     ("spark", "sweep", "URL", "--out", "s"),
@@ -34,6 +34,8 @@ COMMANDS = (
     ("spark", "crunch", "URL", "--out", "c"),
     ("spark", "crunch", "here", "URL", "--out", "c"),
     ("spark", "crunch", "here", "--out", "URL"),
+)
+COMMANDS = (
     ("sim", "run", "URL"),
     ("sim", "run", "a.toml", "--out", "URL"),
     ("sim", "run", "a.toml", "--trace", "URL"),
@@ -48,6 +50,19 @@ COMMANDS = (
     ("batch", "URL"),
     ("sub", "price > 0", "--folder", "URL"),
 )
+
+
+@pytest.mark.parametrize("command", SPARK_COMMANDS, ids=" ".join)
+def test_storage_that_the_pipeline_does_not_know_is_refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: tuple[str, ...],
+) -> None:
+    pytest.importorskip("pyspark", reason="needs Spark: pip install 'gossamer[spark]'")
+    test_storage_elsewhere_is_refused_and_nothing_made(
+        tmp_path, monkeypatch, capsys, command, "ftp://host/w"
+    )
 
 
 @pytest.mark.parametrize("url", URLS)
@@ -99,9 +114,7 @@ def path_parameters() -> list[tuple[str, str, Any]]:
 
 def test_every_path_of_every_command_is_read_the_same_way() -> None:
     found = path_parameters()
-    assert {"workload", "crunch", "sweep", "run", "figures", "init", "batch"} <= {
-        command for command, _, _ in found
-    }
+    assert {"run", "figures", "init", "batch"} <= {command for command, _, _ in found}
     others = [(command, name) for command, name, how in found if how.parser is not local_path]
     assert others == []
 
