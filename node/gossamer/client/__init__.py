@@ -1,0 +1,97 @@
+"""The node of this machine, for every Python program: from trio, from asyncio, or from neither.
+
+- `open_client` (`client`): for trio and asyncio
+- `connect` (`blocking`): for programs without an event loop
+- `requests`: what replies to requests of others
+- `results`, `errors`: what they give and raise
+- `session`, `links`, `link`: one client over many connections, one after another, and each of these
+- `frames`, `values`, `address`: the local socket's protocol, and where the socket is
+
+It is light to import: nothing of the protocol layer or of the node is, and what is offered here is
+loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gossamer.client.blocking import (
+        BlockingClient,
+        BlockingRequest,
+        BlockingRequests,
+        BlockingSubscription,
+        connect,
+    )
+    from gossamer.client.client import Client, Subscription, open_client
+    from gossamer.client.errors import (
+        HandshakeFailed,
+        LocalSocketError,
+        NodeError,
+        NodeLostError,
+        NodeNotRunningError,
+        NoReplyError,
+        PublicationUncertainError,
+        RefusedByNodeError,
+        TransportBroken,
+        UnacknowledgedError,
+        UnusablePayloadError,
+        UnusableValueError,
+    )
+    from gossamer.client.links import CONNECTED
+    from gossamer.client.requests import Request, Requests
+    from gossamer.client.results import Fate, LastMark, Outcome, Payload, ReceivedEvent, Reply
+
+__all__ = [
+    "CONNECTED",
+    "BlockingClient",
+    "BlockingRequest",
+    "BlockingRequests",
+    "BlockingSubscription",
+    "Client",
+    "Fate",
+    "HandshakeFailed",
+    "LastMark",
+    "LocalSocketError",
+    "NoReplyError",
+    "NodeError",
+    "NodeLostError",
+    "NodeNotRunningError",
+    "Outcome",
+    "Payload",
+    "PublicationUncertainError",
+    "ReceivedEvent",
+    "RefusedByNodeError",
+    "Reply",
+    "Request",
+    "Requests",
+    "Subscription",
+    "TransportBroken",
+    "UnacknowledgedError",
+    "UnusablePayloadError",
+    "UnusableValueError",
+    "connect",
+    "open_client",
+]
+
+_PLACES = {
+    "blocking": (
+        "BlockingClient",
+        "BlockingRequest",
+        "BlockingRequests",
+        "BlockingSubscription",
+        "connect",
+    ),
+    "client": ("Client", "Subscription", "open_client"),
+    "links": ("CONNECTED",),
+    "requests": ("Request", "Requests"),
+    "results": ("Fate", "LastMark", "Outcome", "Payload", "ReceivedEvent", "Reply"),
+}
+_MODULES = {name: module for module, names in _PLACES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES.get(name, 'errors')}"), name)

@@ -1,0 +1,89 @@
+"""Frames to bytes and back: four bytes of length, then one CBOR map with text keys.
+
+The client's side of what docs/node.md describes under "The local socket's protocol". The node is of
+the same user, so that its answers are checked for what the client uses of them only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import Any, Final
+
+import cbor2
+
+from gossamer.client.errors import RefusedByNodeError
+
+VERSION: Final = 2
+# Events of one `publish_many`: with all attributes each, their values are within `FRAME_ITEMS`.
+MAX_EVENTS: Final = 256
+# Bytes of one frame, and values in it, that every node takes.
+FRAME_BYTES: Final = 1 << 20
+FRAME_ITEMS: Final = 16_384
+
+# Bytes that an event may carry beside its values.
+PAYLOAD_BYTES: Final = 48 << 10
+
+NEW, RETAINED, LAST = "new", "retained", "last"
+# What a node is to its clients.
+PEER, BROKER = "peer", "broker"
+
+Frame = dict[str, Any]
+
+_HEADER: Final = Struct(">I")
+
+
+class BadAnswerError(Exception):
+    """What came is no frame of a node; never leaves the client."""
+
+
+def encode_frame(frame_type: str, /, **fields: object) -> bytes:
+    """The bytes of a frame, header included.
+
+    Raises:
+        RefusedByNodeError: it is longer than any node takes.
+    """
+    body = cbor2.dumps({"type": frame_type, **fields})
+    if len(body) > FRAME_BYTES:
+        reason = f"a request of {len(body)} bytes, expected at most {FRAME_BYTES}"
+        raise RefusedByNodeError("FrameTooLarge", reason)
+    return _HEADER.pack(len(body)) + body
+
+
+class FrameReader:
+    """Bytes in pieces of any size to frames."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes of the stream."""
+        self._buffer += data
+
+    def next_frame(self) -> Frame | None:
+        """The next whole frame; None where more bytes are needed.
+
+        Raises:
+            BadAnswerError: it is too long or unreadable.
+        """
+        if len(self._buffer) < _HEADER.size:
+            return None
+        (length,) = _HEADER.unpack_from(self._buffer)
+        if length > FRAME_BYTES:
+            raise BadAnswerError(f"a frame of {length} bytes, expected at most {FRAME_BYTES}")
+        end = _HEADER.size + length
+        if len(self._buffer) < end:
+            return None
+        body = bytes(self._buffer[_HEADER.size : end])
+        del self._buffer[:end]
+        try:
+            frame = cbor2.loads(body)
+        except (cbor2.CBORDecodeError, ValueError, RecursionError) as error:
+            raise BadAnswerError(f"a frame that is unreadable ({str(error)[:120]})") from None
+        if not isinstance(frame, dict) or not isinstance(frame.get("type"), str):
+            raise BadAnswerError("a frame without a type, expected a map that has one")
+        return frame
+
+    def __iter__(self) -> Iterator[Frame]:
+        while (frame := self.next_frame()) is not None:
+            yield frame

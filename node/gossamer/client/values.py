@@ -1,0 +1,138 @@
+"""Values of events as they travel over the local socket, and as an application has them.
+
+The node checks values against its schema; here they only take the form that carries them exactly.
+Numbers that are no 64-bit integers or floats travel as texts, and so do dates.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Final, Protocol, SupportsIndex
+
+from gossamer.client.errors import UnusableValueError
+from gossamer.client.frames import BROKER, Frame
+
+_INT64: Final = 1 << 63
+# Decimals beyond these exponents would take all memory as fractions.
+_LARGEST_EXPONENT: Final = 800
+_NUMBER, _DATE = "number", "date"
+
+
+class Values(Protocol):
+    """How values of events travel to and from a node, once it has introduced itself.
+
+    Attributes:
+        errors: what `to_wire` raises for values that cannot travel.
+    """
+
+    errors: tuple[type[Exception], ...]
+
+    def adopt(self, attached: Frame) -> None:
+        """Take over what the node said its events are made of."""
+
+    def to_wire(self, values: Mapping[str, object]) -> dict[str, object]:
+        """Values of an event that is to be published."""
+        ...
+
+    def from_wire(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Values of an event that came."""
+        ...
+
+
+class PlainValues:
+    """Values that the node alone checks: numbers, texts, booleans and dates.
+
+    Attributes:
+        schema: what the node's events are made of, as in schema.toml; empty at a broker that takes
+            any attributes.
+    """
+
+    errors: tuple[type[Exception], ...] = (UnusableValueError,)
+
+    def __init__(self) -> None:
+        self.schema: dict[str, dict[str, Any]] = {}
+        self._dates: frozenset[str] = frozenset()
+        self._is_broker = False
+
+    def adopt(self, attached: Frame) -> None:
+        """Take over what the node said its events are made of."""
+        self.schema = json.loads(attached["schema"]) if attached["schema"] else {}
+        self._is_broker = attached.get("role") == BROKER
+        self._dates = frozenset(
+            name for name, table in self.schema.items() if table.get("type") == "date"
+        )
+
+    def to_wire(self, values: Mapping[str, object]) -> dict[str, object]:
+        """Values of an event that is to be published.
+
+        Raises:
+            UnusableValueError: one of them is of no kind that events have.
+        """
+        return {name: self._to_wire(name, value) for name, value in values.items()}
+
+    def from_wire(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Values of an event that came: int, float, Fraction, str, bool, or datetime in UTC."""
+        return {name: self._from_wire(name, value) for name, value in values.items()}
+
+    def _to_wire(self, name: str, value: object) -> object:
+        if isinstance(value, str | bool):
+            return value
+        if isinstance(value, date):
+            return [_DATE, _date_text(value)] if self._is_broker else _date_text(value)
+        if isinstance(value, int) and -_INT64 <= value < _INT64:
+            return int(value)
+        if isinstance(value, float) and math.isfinite(value):
+            return float(value)
+        ratio = _ratio(value)
+        if ratio is None:
+            raise UnusableValueError(name, f"{value!r:.60} of type {type(value).__name__}")
+        if self._is_broker:
+            return [_NUMBER, f"{ratio.numerator}/{ratio.denominator}"]
+        return [str(ratio.numerator), str(ratio.denominator)]
+
+    def _from_wire(self, name: str, value: Any) -> Any:
+        if isinstance(value, list):
+            kind, text = value
+            if self._is_broker and kind == _DATE:
+                return _date(text)
+            return _number(Fraction(text) if self._is_broker else Fraction(int(kind), int(text)))
+        return _date(value) if name in self._dates and isinstance(value, str) else value
+
+
+def _ratio(value: object) -> Fraction | None:
+    """The number as a fraction, None where it is none; numpy's numbers state theirs as well."""
+    if isinstance(value, Decimal):
+        exponent = value.as_tuple().exponent
+        if not isinstance(exponent, int) or abs(exponent) > _LARGEST_EXPONENT:
+            return None
+    if isinstance(value, SupportsIndex):
+        return Fraction(value.__index__())
+    as_integer_ratio = getattr(value, "as_integer_ratio", None)
+    if as_integer_ratio is None:
+        return None
+    try:
+        numerator, denominator = as_integer_ratio()
+        return Fraction(int(numerator), int(denominator))
+    except (OverflowError, ValueError):  # infinities, NaN
+        return None
+
+
+def _number(ratio: Fraction) -> int | Fraction:
+    return ratio.numerator if ratio.denominator == 1 else ratio
+
+
+def _date_text(value: date) -> str:
+    if not isinstance(value, datetime):
+        return value.isoformat()
+    moment = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    return moment.replace(tzinfo=None).isoformat() + "Z"
+
+
+def _date(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
