@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
-from typing import Final
+from contextlib import suppress
+from typing import Any, Final
 
 import attrs
 import trio
@@ -14,9 +15,10 @@ from gossamer.node.errors import EventTooLarge, PeerStopped
 from gossamer.node.monitoring.metrics import Counters, Gauges
 from gossamer.node.page.snapshot import Snapshot
 from gossamer.node.peer.frames.core import Box, Core, Record
+from gossamer.node.peer.frames.event_authentication import EventAuthentication, point_bytes
 from gossamer.node.peer.frames.events import (
-    EVENT_ID_BITS,
     MAX_EVENT_BYTES,
+    Event,
     EventFormat,
     EventMemory,
 )
@@ -24,9 +26,23 @@ from gossamer.node.peer.membership.status import Standing
 from gossamer.node.peer.publications import Publications
 from gossamer.node.peer.runtime import Delivery, Runtime
 from gossamer.node.peer.subscriptions import DEFAULT_ROOM, Mark, Subscribers, Subscription
+from gossamer.node.peer.unicast.announcements import (
+    ANNOUNCEMENT_TYPE,
+    corner_of,
+    some_event,
+)
+from gossamer.node.peer.unicast.last_values import LastValueKeeper, SealedEvents, may_be_last
+from gossamer.node.peer.unicast.messages import Unicast
+from gossamer.node.peer.unicast.order import PublicationOrder
+from gossamer.node.security.sealing import DRAW_BYTES, ID_BITS, identifier
 from gossamer.node.transport.base.base import Address
+from gossamer.protocol.content.evolution import SchemaVersion
+from gossamer.protocol.content.expressions.language import parse_expression
+from gossamer.protocol.content.payload import Payload
 from gossamer.protocol.content.schema import Schema
+from gossamer.protocol.kernel.errors import ExpressionError
 from gossamer.protocol.peer.record_table.records import INSTALL_TIMER
+from gossamer.protocol.peer.space.covering import cover
 from gossamer.protocol.peer.space.encoding import encode_event
 from gossamer.protocol.peer.space.hashing import OrderPreservingHash
 from gossamer.protocol.peer.state.state import State
@@ -48,6 +64,8 @@ class Inside:
 # Events delivered that are recognised when they come again: what is asked for after an absence
 # overlaps with what came before it. 8 MB.
 DELIVERED: Final = 1 << 16
+# Seconds between two comparisons of last values with another peer.
+LAST_S: Final = 1.0
 
 
 @attrs.frozen
@@ -58,11 +76,17 @@ class Views:
         snapshot: for the page.
         gauges: for Prometheus.
         inside: for measurements.
+        members: of the cluster, as far as they have been met.
+        cluster: the cluster by the reports that there are; asks for new ones.
+        fresh_cluster: the same, once these have come.
     """
 
     snapshot: Callable[[], Snapshot]
     gauges: Callable[[], Gauges]
     inside: Callable[[], Inside]
+    members: Callable[[], dict[str, Any]]
+    cluster: Callable[[], dict[str, Any]]
+    fresh_cluster: Callable[[], Awaitable[dict[str, Any]]]
 
 
 class Peer:
@@ -71,58 +95,107 @@ class Peer:
     Attributes:
         key: its permanent key.
         addresses: where it listens.
-        schema: what events are made of.
+        version: of the schema that events are made by; see `change_schema`.
         counters: what has happened; see `gossamer.node.monitoring.metrics`.
         subscribers: all subscriptions.
         standing: whether it belongs to its cluster and reaches others.
+        messages: questions to other peers, and answers to theirs.
+        last: the last values that this peer keeps.
     """
 
     def __init__(
         self,
         runtime: Runtime,
         events: EventMemory,
+        authentication: EventAuthentication,
         counters: Counters,
         *,
         key: int,
-        schema: Schema,
+        version: SchemaVersion,
         hashes: Sequence[OrderPreservingHash],
         draws: random.Random,
         now: Callable[[], float],
         mark: Mark,
         keep: Callable[[str, str, bool], None],
         acknowledge_s: float,
+        messages: Unicast,
         standing: Standing | None = None,
     ) -> None:
         self.key = key
         self.standing = Standing(key) if standing is None else standing
         self.addresses: tuple[Address, ...] = ()
-        self.schema = schema
+        self.messages = messages
+        self.version = version
         self.counters = counters
         limit = runtime.core.settings.subscriptions
         self.subscribers = Subscribers(
-            schema, hashes, limit, counters, self._on_interest, keep, mark
+            version.known, hashes, limit, counters, self._on_interest, keep, mark
         )
         self._runtime = runtime
         self._core: Core = runtime.core
         self._events = events
+        self._authentication = authentication
         self._publications = Publications(runtime, events, acknowledge_s, counters)
-        self._format = EventFormat(schema)
+        self._format = EventFormat(version)
         self._hashes = hashes
         self._draws = draws
         self._now = now
+        self._order = PublicationOrder(messages, lambda: self.schema, now)
         self._ready: Callable[[], Awaitable[None]] = runtime.heard_back.wait
+        self._look_for: Callable[[Sequence[tuple[str, int]]], None] = lambda _: None
         self._views: Views | None = None
         self._delivered: OrderedDict[int, None] = OrderedDict()
         self._stopped = False
+        self._is_whole: Callable[[], bool] = lambda: True
+        self.last = LastValueKeeper(
+            messages,
+            SealedEvents(authentication, lambda: self._format),
+            now,
+            draws,
+            LAST_S,
+        )
+        self._hear: Callable[[Event], None] = lambda _: None
         runtime.on_delivery = self._on_delivery
+
+    @property
+    def schema(self) -> Schema:
+        """All attributes that events have, or had in earlier versions."""
+        return self.version.known
+
+    def change_schema(self, version: SchemaVersion) -> None:
+        """Go by a later version of the schema from now on.
+
+        What is subscribed and held means the same as before. Where events are on the ring does not
+        follow from later versions, see `gossamer.protocol.content.evolution`.
+        """
+        self.version = version
+        self.subscribers.schema = version.known
+        self._format = EventFormat(version)
 
     def show(self, views: Views) -> None:
         """Let `snapshot` and `gauges` give these."""
         self._views = views
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it misses nothing as far as it knows: not while it catches up on an absence."""
+        return self._is_whole()
+
+    def whole_when(self, is_whole: Callable[[], bool]) -> None:
+        """Let `is_whole` say this."""
+        self._is_whole = is_whole
+
     def ready_when(self, ready: Callable[[], Awaitable[None]]) -> None:
         """Let `ready` wait for this."""
         self._ready = ready
+
+    def search_by(self, look_for: Callable[[Sequence[tuple[str, int]]], None]) -> None:
+        """Let `look_for` do this."""
+        self._look_for = look_for
+
+    def look_for(self, addresses: Sequence[tuple[str, int]]) -> None:
+        """Try these addresses, beside those that are known, whenever peers are looked for."""
+        self._look_for(addresses)
 
     async def ready(self) -> None:
         """Wait until another peer knows this one, or everybody known was tried in vain.
@@ -137,7 +210,7 @@ class Peer:
         """The stream of events that match ``expression``, from now on until it is closed.
 
         Args:
-            expression: in the subscription language, `gossamer.protocol.content.language`.
+            expression: in the language of `gossamer.protocol.content.expressions.language`.
             name: of the application: one that has a name gets no event twice, and events wait
                 for it while it takes none; both over restarts of the peer too, but for the
                 events that wait.
@@ -157,7 +230,14 @@ class Peer:
         self._check()
         return self.subscribers.remove(expression, name)
 
-    async def publish(self, values: Mapping[str, object], *, application: Hashable = None) -> int:
+    async def publish(
+        self,
+        values: Mapping[str, object],
+        *,
+        payload: Payload | None = None,
+        application: Hashable = None,
+        reserved: int | None = None,
+    ) -> int:
         """Publish an event; return its identifier once it is acknowledged.
 
         Its rendezvous nodes and their successors hold it then: see `peer.peer` for what
@@ -165,24 +245,91 @@ class Peer:
         of each ``application`` take turns then. While `standing.alone`, an acknowledgement says
         that this peer holds it, and nobody else.
 
+        Those who want the events of this peer in order get them in that of these calls, or of
+        those of `reserve` whose results they are given as ``reserved``.
+
         Raises:
             NotAcknowledged: nobody acknowledged it in time; it may reach all, some or none.
-            UnknownAttributeError, WrongValueError: the values do not fit the schema.
+            ContentError: the values do not fit the schema.
             EventTooLarge: they take more bytes than peers carry.
             PeerRevoked: the peer belongs to its cluster no more; nothing was published.
             PeerStopped: the peer runs no more.
         """
-        await trio.lowlevel.checkpoint()
+        time = self._order.reserve() if reserved is None else reserved
+        acknowledged = False
+        try:
+            await trio.lowlevel.checkpoint()
+            self._check()
+            self.standing.check()
+            exact = self.version.check_event(values)
+            content = self._format.to_bytes(exact, self.key, time / 1e6, payload)
+            if len(content) > MAX_EVENT_BYTES:
+                raise EventTooLarge(len(content), MAX_EVENT_BYTES)
+            hashed = encode_event(self.schema, self._hashes, exact)
+            event, sealed, point = await self._seal(content, hashed)
+            self._order.note(time, event, exact)
+            await self._publications.publish(event, sealed, point, application)
+            acknowledged = True
+            if may_be_last(content):
+                self.last.note(self._format.from_bytes(event, content), sealed)
+        finally:
+            self._order.settle(time, acknowledged=acknowledged)
+        return event
+
+    def reserve(self) -> int:
+        """The place of an event that is to be published soon in the order of all; see `publish`."""
+        return self._order.reserve()
+
+    async def announce(self, expression: str, data: bytes) -> None:
+        """Tell something to the peers that subscribe to ``expression``.
+
+        It travels as an event whose place is one that all events of the expression may have, and
+        comes to `hear_announcements` there, not to applications.
+
+        Raises:
+            ExpressionError: the expression does not fit the schema, or matches nothing.
+            NodeError: as of `publish`.
+        """
         self._check()
         self.standing.check()
-        exact = self.schema.check_event(values)
-        data = self._format.to_bytes(exact, self.key, self._now())
-        if len(data) > MAX_EVENT_BYTES:
-            raise EventTooLarge(len(data), MAX_EVENT_BYTES)
-        event = self._draws.getrandbits(EVENT_ID_BITS)
-        hashed = encode_event(self.schema, self._hashes, exact)
-        await self._publications.publish(event, data, hashed, application)
-        return event
+        wanted = parse_expression(self.schema, expression)
+        boxes = cover(self.schema, self._hashes, wanted)
+        if not boxes:
+            raise ExpressionError(expression, 1, "no event can match all of this")
+        values = self.version.check_event(some_event(self.version))
+        payload = Payload(data, ANNOUNCEMENT_TYPE)
+        content = self._format.to_bytes(values, self.key, self._now(), payload)
+        event, sealed, point = await self._seal(content, corner_of(boxes[0]))
+        await self._publications.publish(event, sealed, point, None)
+
+    async def _seal(
+        self, content: bytes, hashed: Sequence[int]
+    ) -> tuple[int, bytes, Sequence[int]]:
+        """The identifier of an event of these hashed values, all of it, and its point."""
+        draw = self._draws.getrandbits(ID_BITS)
+        point = self._core.point_of(hashed, draw)
+        sealed = await self._authentication.seal(
+            content, draw.to_bytes(DRAW_BYTES, "big"), point_bytes(point)
+        )
+        return identifier(sealed), sealed, point
+
+    def hear_announcements(self, hear: Callable[[Event], None]) -> None:
+        """Have ``hear`` called with what others announce to subscribers of expressions of here."""
+        self._hear = hear
+
+    def note_held(self, event: int, brought_by: int) -> None:
+        """Look at an event that this peer is to hold: it may be a last value."""
+        sealed = self._events.find(event)
+        if sealed is None or not may_be_last(sealed):
+            return
+        content = self._authentication.open(event, sealed, brought_by)
+        if content is not None:
+            with suppress(ValueError):
+                self.last.note(self._format.from_bytes(event, content), sealed)
+
+    def last_values(self) -> list[Event]:
+        """The last values that this peer knows of, those set longest ago first."""
+        return self.last.events()
 
     def snapshot(self) -> Snapshot:
         """The overlay as this peer sees it, for the page."""
@@ -193,6 +340,21 @@ class Peer:
         """What is the case right now, for the metrics."""
         assert self._views is not None
         return self._views.gauges()
+
+    def members(self) -> dict[str, Any]:
+        """The members met so far and what happened to them; see `monitoring.members`."""
+        assert self._views is not None
+        return self._views.members()
+
+    def cluster(self) -> dict[str, Any]:
+        """The cluster by what members said of themselves last; they are asked anew by this."""
+        assert self._views is not None
+        return self._views.cluster()
+
+    async def fresh_cluster(self) -> dict[str, Any]:
+        """The same, with what they say now."""
+        assert self._views is not None
+        return await self._views.fresh_cluster()
 
     def observe(self, observer: Callable[[Record], None]) -> Inside:
         """Show ``observer`` every record that the peer takes, before it does, and every delivery.
@@ -224,16 +386,34 @@ class Peer:
         if delivery.event in self._delivered:
             self.counters.drop("duplicate")
             return
-        data = self._events.find(delivery.event)
-        if data is None:
+        sealed = self._events.find(delivery.event)
+        if sealed is None:
             self.counters.drop("expired")
             return
+        self.deliver(delivery.event, sealed, delivery.brought_by)
+
+    def deliver(self, number: int, sealed: bytes, brought_by: int) -> None:
+        """Hand an event to the applications that want it, if it is its publisher's.
+
+        Args:
+            number: its identifier.
+            sealed: all of it.
+            brought_by: key of the neighbour that it came from.
+        """
+        content = self._authentication.open(number, sealed, brought_by)
+        if content is None or number in self._delivered:
+            return
         try:
-            event = self._format.from_bytes(delivery.event, data)
+            event = self._format.from_bytes(number, content)
         except ValueError:
             self.counters.drop("bad frame")
             return
         self._note_delivered(event.id)
+        if may_be_last(content):
+            self.last.note(event, sealed)
+        if event.payload is not None and event.payload.content_type == ANNOUNCEMENT_TYPE:
+            self._hear(event)
+            return
         if self.subscribers.deliver(event):
             self.counters.delivery_latency.observe(self._now() - event.published_at)
 

@@ -11,12 +11,17 @@ from typing import Final
 import attrs
 import trio
 
-from gossamer.node.discovery.sources import REMEMBERED, DiscoveredPeer, Source, discover
+from gossamer.compiled.object_code import LinkedCode
+from gossamer.node.discovery.sources import REMEMBERED, STATIC, DiscoveredPeer, Source, discover
 from gossamer.node.errors import PeerUnreachable, RefusedByPeer
 from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.monitoring.logs import log
+from gossamer.node.monitoring.members import Member, MemberTable
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.application import Inside, Peer, Views
+from gossamer.node.peer.batches.exchange import Exchange, LinkedRules
+from gossamer.node.peer.batches.tiers import Tiers
+from gossamer.node.peer.batches.way import EventBatches
 from gossamer.node.peer.bootstrap import Bootstrap
 from gossamer.node.peer.catch_up import CatchUp
 from gossamer.node.peer.cluster_info import schema_fingerprint
@@ -28,19 +33,29 @@ from gossamer.node.peer.frames.descriptor_authentication import (
     PlainAuthentication,
     SignedAuthentication,
 )
+from gossamer.node.peer.frames.event_authentication import (
+    SignedEvents,
+    make_event_authentication,
+)
 from gossamer.node.peer.frames.events import EventMemory, ValueMemory
+from gossamer.node.peer.frames.forgeries import Forgeries
 from gossamer.node.peer.frames.wire import Wire, frame_types
 from gossamer.node.peer.gossip_timer import SteadyTimer
 from gossamer.node.peer.load.overload import Overloads
 from gossamer.node.peer.load.sender import PoolSender
 from gossamer.node.peer.membership.admission import admit
+from gossamer.node.peer.membership.cluster_reports import ClusterReports
 from gossamer.node.peer.membership.disconnect_reasons import count_end, count_refusal
+from gossamer.node.peer.membership.met import note_connected, note_disconnected
 from gossamer.node.peer.membership.renewal import RenewalService
 from gossamer.node.peer.membership.revocation import RevocationService
+from gossamer.node.peer.membership.schema_spread import SchemaService
 from gossamer.node.peer.membership.services import make_services, show_certificate
 from gossamer.node.peer.membership.status import Standing
+from gossamer.node.peer.own_report import report_of
 from gossamer.node.peer.persistence import Keeper
 from gossamer.node.peer.runtime import Delivery, Runtime
+from gossamer.node.peer.unicast.messages import Messages
 from gossamer.node.peer.views import PeerViews
 from gossamer.node.security.certificates import PeerCertificate
 from gossamer.node.security.cluster import Membership
@@ -96,16 +111,19 @@ class _Assembly:
         self.descriptors = self._make_descriptors()
         self.authentication = self._make_authentication()
         codec = Codec(dependencies.settings)
+        self.forgeries = Forgeries(self.address_book, self.counters)
+        self.wire = Wire(codec, self.address_book, self.authentication, self.events)
+        self.wire.on_two_contents = self.forgeries.note_two_contents
         self.runtime = Runtime(
             self.core,
             self.address_book,
-            Wire(codec, self.address_book, self.authentication, self.events),
+            self.wire,
             self.authentication,
             self.events,
             self.counters,
             _nobody_listens,
         )
-        self.runtime.on_held = self.events.hold
+        self.runtime.on_held = self._on_held
         backlog = Backlog()
         self.overloads = Overloads(
             backlog, self.counters, self.address_book, self.runtime.report_loss
@@ -120,12 +138,14 @@ class _Assembly:
         self.transport.on_refusal = partial(count_refusal, self.counters)
         self.transport.on_refused_by = self._on_refused_by
         self.standing = Standing(dependencies.key, reaches_nobody=self._reaches_nobody)
+        self.members = self._make_members()
         self.pool = ConnectionPool(
             self.transport,
             dependencies.limits,
             frame_types(codec),
             PoolEvents(
                 on_frame=self.runtime.on_frame,
+                on_bytes=self.runtime.on_bytes,
                 on_up=self._on_up,
                 on_down=self._on_down,
                 on_loss=self._on_loss,
@@ -139,15 +159,39 @@ class _Assembly:
         self.frame_sender = PoolSender(
             self.pool, self.counters, self.runtime.hand_back, self.overloads.note_dropped
         )
+        self.messages = Messages(dependencies.key, self.pool, self.address_book, self.counters)
         self._make_services()
+        self.reports = ClusterReports(
+            self.members, self.pool, lambda: report_of(self.views, self.core)
+        )
+        revocations = self.revocations
+        self.publishers, self.event_authentication = make_event_authentication(
+            dependencies.member,
+            dependencies.event_key,
+            dependencies.make_event_key,
+            None if revocations is None else lambda: revocations.revoked,
+            self.descriptors,
+            self.events,
+            self.forgeries,
+            self.counters,
+            self.pool,
+            coordinates=dependencies.settings.coordinates,
+            now=dependencies.now,
+        )
         self.runtime.attach(
             self.frame_sender,
             self.certificates,
             self.revocations,
             self.renewals,
+            self.schemas,
             self.overloads,
+            self.reports,
+            self.publishers,
+            self.forgeries,
             self._cut,
+            self.messages,
         )
+        self.tiers = Tiers(dependencies.compiled, self.counters, self._take_in_batches)
         self.bootstrap = Bootstrap(
             self.runtime,
             self.address_book,
@@ -162,9 +206,43 @@ class _Assembly:
 
     # Making parts
 
+    def _take_in_batches(self, code: LinkedCode) -> None:
+        exchange = Exchange(self.core, partial(LinkedRules, code=code))
+        self.runtime.take_in_batches(
+            EventBatches(
+                exchange,
+                self.address_book,
+                self.wire,
+                self.events,
+                self.counters,
+                self.overloads,
+                self.frame_sender,
+                self.runtime.carry_out,
+                self.runtime.introduce_publisher,
+                self.dependencies.settings.coordinates,
+                self.dependencies.limits.frame_bytes,
+            )
+        )
+
     def _held(self) -> set[int]:
         connected = (self.address_book.find(connection.identity.key) for connection in self.pool)
         return {*self.runtime.held(), *(entry.handle for entry in connected if entry is not None)}
+
+    def _make_members(self) -> MemberTable:
+        dependencies, certificate = self.dependencies, self._certificate()
+        own = Member(
+            dependencies.key,
+            dependencies.name,
+            version=dependencies.version,
+            certificate_expires_s=None if certificate is None else certificate.not_after,
+        )
+        return MemberTable(
+            own,
+            self.counters,
+            dependencies.now,
+            self.address_book.heard_s,
+            lambda: () if self.revocations is None else self.revocations.revoked.keys,
+        )
 
     def _make_descriptors(self) -> DescriptorCache | None:
         member = self.dependencies.member
@@ -193,6 +271,7 @@ class _Assembly:
         self.certificates: CertificateService | None = None
         self.revocations: RevocationService | None = None
         self.renewals: RenewalService | None = None
+        self.schemas: SchemaService | None = None
         if member is None or self.descriptors is None:
             return
         own = (dependencies.key, member.certificate.der)
@@ -212,6 +291,15 @@ class _Assembly:
             report_failure=self.runtime.report_failure,
             install=self._install,
         )
+        self.schemas = SchemaService(
+            dependencies.schema_version,
+            member,
+            dependencies.writer,
+            self.pool,
+            self.counters,
+            draws=dependencies.draws,
+            change=lambda version: self.peer.change_schema(version),
+        )
 
     def _install(self, member: Membership) -> None:
         """Put a renewed certificate in place; connections that there are go on."""
@@ -220,16 +308,20 @@ class _Assembly:
         show_certificate(self.transport, self.dependencies.present, member)
         self.certificates.renew(member.certificate.der)
         self.authentication.renew(member.certificate)
+        assert isinstance(self.event_authentication, SignedEvents)
+        self.event_authentication.renew(member)
         self.views.certificate_expires_s = member.certificate.not_after
+        self.members.own.certificate_expires_s = member.certificate.not_after
 
     def _make_peer(self) -> Peer:
         dependencies = self.dependencies
         peer = Peer(
             self.runtime,
             self.events,
+            self.event_authentication,
             self.counters,
             key=dependencies.key,
-            schema=dependencies.schema,
+            version=dependencies.schema_version,
             hashes=uniform_hashes(dependencies.schema),
             draws=dependencies.draws,
             now=dependencies.now,
@@ -237,7 +329,10 @@ class _Assembly:
             keep=self.keeper.note_subscription,
             acknowledge_s=dependencies.acknowledge_s,
             standing=self.standing,
+            messages=self.messages,
         )
+        if self.publishers is not None:
+            self.publishers.on_released = peer.deliver
         certificate = self._certificate()
         self.views = views = PeerViews(
             self.core,
@@ -252,12 +347,29 @@ class _Assembly:
             version=dependencies.version,
             round_s=dependencies.round_s,
             standing=self.standing,
+            members=self.members,
             certificate_expires_s=None if certificate is None else certificate.not_after,
         )
         inside = Inside(self.core.state, self.address_book.key_of)
-        peer.show(Views(views.snapshot, views.gauges, lambda: inside))
+        reports = self.reports
+        peer.show(
+            Views(
+                views.snapshot,
+                views.gauges,
+                lambda: inside,
+                self.members.to_json,
+                reports.view,
+                reports.fresh_view,
+            )
+        )
         peer.ready_when(self._ready)
+        peer.search_by(self._look_for)
+        peer.whole_when(lambda: self.catch_up.is_whole)
         return peer
+
+    def _look_for(self, addresses: Sequence[tuple[str, int]]) -> None:
+        for address in addresses:
+            self.bootstrap.add(DiscoveredPeer(None, (address,), STATIC))
 
     def _certificate(self) -> PeerCertificate | None:
         return None if self.dependencies.member is None else self.dependencies.member.certificate
@@ -271,6 +383,10 @@ class _Assembly:
             fingerprint=None if certificate is None else certificate.fingerprint,
             schema=schema_fingerprint(self.dependencies.schema),
         )
+
+    def _on_held(self, event: int, brought_by: int) -> None:
+        self.events.hold(event)
+        self.peer.note_held(event, brought_by)
 
     # What the transport asks and tells
 
@@ -317,9 +433,13 @@ class _Assembly:
             self.revocations.greet(identity.key)
         if self.renewals is not None:
             self.renewals.greet(identity.key)
+        if self.schemas is not None:
+            self.schemas.greet(identity.key)
         connection = self.pool.get(identity.key)
         if connection is None or not connection.admitted.dialled:
             self.counters.accepted += 1
+        if connection is not None:
+            note_connected(self.members, connection.admitted, self.descriptors)
 
     def _on_greeting(self, key: int) -> None:
         connection = self.pool.get(key)
@@ -329,7 +449,8 @@ class _Assembly:
 
     def _on_down(self, identity: PeerIdentity, farewell: Farewell) -> None:
         self.runtime.forget(identity.key)
-        count_end(self.counters, farewell.cause)
+        count_end(self.counters, identity, farewell)
+        note_disconnected(self.members, identity, farewell)
         if self.revocations is not None and not farewell.by_us:
             self.revocations.hear(farewell.proof)
         if farewell.by_us or self._nursery is None:
@@ -351,8 +472,9 @@ class _Assembly:
         """A connection broke: if the peer is not there any more, say so at once."""
         try:
             await self.pool.connect(key)
-        except PeerUnreachable:
+        except PeerUnreachable as error:
             self.runtime.report_failure(key)
+            self.members.unreachable(key, str(error))
 
     # Running
 
@@ -376,6 +498,8 @@ class _Assembly:
         listening = await nursery.start(self.pool.run, dependencies.listen)
         addresses = tuple(Address(*address) for address in dependencies.advertise(listening))
         self.authentication.addresses = self.peer.addresses = addresses
+        self.messages.addresses = addresses
+        self.members.own.addresses = tuple(map(str, addresses))
         self.transport.me = attrs.evolve(self.transport.me, addresses=addresses)
         phase_s = dependencies.draws.uniform(0, dependencies.round_s)
         timer = SteadyTimer(dependencies.round_s, phase_s, self.counters, self.catch_up.was_paused)
@@ -388,7 +512,13 @@ class _Assembly:
             nursery.start_soon(self.revocations.run)
         if self.renewals is not None:
             nursery.start_soon(self.renewals.run)
+        if self.schemas is not None:
+            nursery.start_soon(self.schemas.run)
         nursery.start_soon(self.views.run)
+        nursery.start_soon(self.members.run)
+        nursery.start_soon(self.reports.run)
+        nursery.start_soon(self.peer.last.run)
+        nursery.start_soon(self.tiers.run)
         nursery.start_soon(self.runtime.run, timer)
         nursery.start_soon(self._search, dependencies.sources(listening))
         nursery.start_soon(self.bootstrap.run)

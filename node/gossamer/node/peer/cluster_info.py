@@ -2,7 +2,8 @@
 
 The information is in every peer's folder (cluster.json), and travels with the answer to a join. The
 schema is also there as a file for people (schema.toml); if that is changed, the node does not
-start, since peers of different schemas would misunderstand every event.
+start, since peers of different schemas would misunderstand every event. Later versions of the
+schema are documents of their own (`gossamer.node.security.schema_document`).
 """
 
 from __future__ import annotations
@@ -29,15 +30,18 @@ MAX_PEERS: Final = 64
 _FILE_LIMIT: Final = 64 << 10
 
 DEFAULT_SCHEMA: Final = """\
-# What events are made of in this cluster: every event has a value for each of these attributes,
-# and subscriptions are about them, such as:  symbol == "IBM" and price > 80
+# What events are made of in this cluster: an event has values for some of these attributes, and
+# subscriptions are about them, such as:  symbol == "IBM" and price > 80
 #
 # These stand for stock quotes. To have your own, write a file like this one and make the cluster
-# by 'gossamer node init FOLDER --schema FILE'. Once peers have joined it cannot be changed.
+# by 'gossamer node init FOLDER --schema FILE'. Later it is changed by 'gossamer node schema', and
+# not in this file.
 #
 # Types, with their domains:
 #   integer      minimum and maximum, both included
 #   float        the same; whole numbers are floats too
+#   decimal      the same, and places: digits after the point; 15 digits at most
+#   boolean      true or false
 #   string       alphabet, minimum and maximum, all of them optional
 #   date         minimum and maximum, such as "2020-01-31" or "2020-01-31T12:00:00Z"
 #   enumeration  values, a list of strings

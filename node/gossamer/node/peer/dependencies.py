@@ -7,11 +7,15 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
+from gossamer.node.config.broker import NEVER
 from gossamer.node.discovery.sources import Source
+from gossamer.node.peer.frames.event_authentication import MakeEventKey
 from gossamer.node.security.cluster import Membership
+from gossamer.node.security.event_keys import EventKey
 from gossamer.node.store.writer import StoreWriter
 from gossamer.node.transport.base.base import Address, LocalPeer, Transport, Verify
 from gossamer.node.transport.base.limits import Limits
+from gossamer.protocol.content.evolution import SchemaVersion
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.peer.settings.config import Settings
 
@@ -23,7 +27,8 @@ class Dependencies:
     Attributes:
         key: its permanent key.
         name, cluster, version: what it is called, where it belongs, what it runs.
-        schema: of the cluster's events.
+        schema: of the cluster's events, as the cluster was made.
+        later_schema: a later version of it, if there is one.
         settings: of the cluster's protocol; its seed becomes the peer's own.
         round_s: seconds of a gossip round.
         acknowledge_s: how long a publication may wait for its acknowledgement.
@@ -32,10 +37,13 @@ class Dependencies:
         listen: where to listen.
         advertise: where others reach it, from where it really listens.
         member: its membership; None without certificates.
+        event_key: the key that it signs its events by, None before it has published.
+        make_event_key: makes and keeps that key.
         present: has the transport show a renewed certificate on the next connections.
         writer: of its state file.
         sources: where other peers are looked for, from where it really listens.
         remember: whether peers known before a restart are tried.
+        compiled: whether events are taken by compiled rules, see `Node`.
         draws: everything that is left to chance.
         now: Unix seconds.
     """
@@ -45,6 +53,7 @@ class Dependencies:
     cluster: str
     version: str
     schema: Schema
+    later_schema: SchemaVersion | None = None
     settings: Settings
     round_s: float
     acknowledge_s: float = 10.0
@@ -54,8 +63,16 @@ class Dependencies:
     advertise: Callable[[Sequence[Address]], Sequence[Address]]
     writer: StoreWriter
     member: Membership | None = None
+    event_key: EventKey | None = None
+    make_event_key: MakeEventKey | None = None
     present: Callable[[Transport, Membership], None] = lambda _transport, _member: None
     sources: Callable[[Sequence[Address]], Sequence[Source]] = lambda _: ()
     remember: bool = True
+    compiled: str = NEVER
     draws: random.Random
     now: Callable[[], float]
+
+    @property
+    def schema_version(self) -> SchemaVersion:
+        """The version of the schema to begin with."""
+        return self.later_schema or SchemaVersion.first(self.schema)

@@ -21,13 +21,17 @@ import random
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext
+from pathlib import Path
 from typing import Final
+
+import trio
 
 from gossamer.node.config.node import NodeConfig
 from gossamer.node.discovery.network_interfaces import choose, local_addresses
 from gossamer.node.discovery.sources import Source, static_peers
 from gossamer.node.errors import ConfigurationError
 from gossamer.node.errors.exception_groups import unwrapped
+from gossamer.node.monitoring.logs import log
 from gossamer.node.peer.application import Peer
 from gossamer.node.peer.assembly import run_peer
 from gossamer.node.peer.dependencies import Dependencies
@@ -41,11 +45,19 @@ from gossamer.node.security.cluster import (
     open_membership,
     server_context,
 )
+from gossamer.node.security.event_keys import (
+    EventKey,
+    load_event_key,
+    make_event_key,
+    save_event_key,
+)
+from gossamer.node.security.schema_document import version_in_force
 from gossamer.node.store import Store
 from gossamer.node.store.writer import StoreWriter, open_writer
 from gossamer.node.transport.base.base import Address, LocalPeer, Transport, Verify
 from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.tcp import WILDCARDS, Credentials, TcpTransport
+from gossamer.protocol.content.evolution import SchemaVersion
 from gossamer.protocol.content.schema import Schema
 
 __all__ = ["Event", "Peer", "Subscription", "open_peer"]
@@ -102,6 +114,16 @@ def _dependencies(
     config: NodeConfig, schema: Schema, member: Membership | None, key: int, writer: StoreWriter
 ) -> Dependencies:
     limits = config.limits_as(Limits)
+    folder = ClusterFolder(config.identity.folder)
+    first = SchemaVersion.first(schema)
+    later = None
+    if member is not None:
+        later = version_in_force(member.folder.schema, member.authority, first)
+    event_key_path = folder.event_key
+
+    async def make_key() -> EventKey:
+        return await trio.to_thread.run_sync(_make_event_key, event_key_path)
+
     name = config.identity.name or ("" if member is None else member.certificate.name)
 
     def advertise(listening: Sequence[Address]) -> Sequence[Address]:
@@ -116,6 +138,7 @@ def _dependencies(
         cluster=PLAIN_CLUSTER if member is None else member.authority.cluster,
         version=_version(),
         schema=schema,
+        later_schema=later,
         settings=config.settings(schema),
         round_s=config.protocol.round_s,
         acknowledge_s=config.delivery.acknowledge_s,
@@ -125,9 +148,12 @@ def _dependencies(
         advertise=advertise,
         writer=writer,
         member=member,
+        event_key=None if member is None else load_event_key(event_key_path),
+        make_event_key=make_key,
         present=present,
         sources=sources,
         remember=config.discovery.remember,
+        compiled=config.node.compiled,
         draws=random.SystemRandom(),
         now=time.time,
     )
@@ -200,6 +226,16 @@ def _sources(
             )
         )
     return sources
+
+
+def _make_event_key(path: Path) -> EventKey:
+    key = make_event_key()
+    try:
+        save_event_key(key, path)
+    except OSError as error:
+        # Others verify what it signs all the same; after a restart there is another one.
+        log.warning("the key for events cannot be kept", file=path.name, cause=error.strerror)
+    return key
 
 
 async def plain_key(writer: StoreWriter) -> int:

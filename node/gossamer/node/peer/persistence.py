@@ -12,7 +12,8 @@ from typing import Final, TypeVar
 import trio
 
 from gossamer.node.peer.frames.address_book import AddressBook
-from gossamer.node.peer.frames.events import EVENT_ID_BITS, Event
+from gossamer.node.peer.frames.events import Event
+from gossamer.node.security.sealing import ID_BITS
 from gossamer.node.store import SequenceNumbers, Store
 from gossamer.node.store.peers import KnownPeer
 from gossamer.node.store.subscriptions import StoredSubscription
@@ -21,7 +22,7 @@ from gossamer.node.transport.base.base import PeerIdentity
 
 T = TypeVar("T")
 
-EVENT_ID_BYTES: Final = -(-EVENT_ID_BITS // 8)
+EVENT_ID_BYTES: Final = -(-ID_BITS // 8)
 # Numbers leased at once: at two a round of half a second, for nine hours.
 LEASE: Final = 1 << 16
 # Peers met since the last write; more are written at their next connection.

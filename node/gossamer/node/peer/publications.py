@@ -41,7 +41,7 @@ class Publications:
 
     Args:
         runtime: of the peer.
-        events: the values of what it may have to send.
+        events: what it may have to send.
         patience_s: how long to wait for one.
         counters: where publications are counted.
     """
@@ -60,9 +60,9 @@ class Publications:
         runtime.on_publication = self._on_publication
 
     async def publish(
-        self, event: int, values: bytes, hashed: Sequence[int], application: Hashable = None
+        self, event: int, sealed: bytes, point: Sequence[int], application: Hashable = None
     ) -> None:
-        """Publish an event of these values; return once it is acknowledged.
+        """Publish a sealed event at this point; return once it is acknowledged.
 
         While it has to wait for its turn, those of each ``application`` take turns.
         Where the settings have no publication acknowledged, that is at once.
@@ -72,15 +72,15 @@ class Publications:
             PeerStopped: the peer stopped before its turn came; nothing was published.
         """
         if self._window is None:
-            self._events.keep(event, values)
-            self._send(event, hashed)
+            self._events.keep(event, sealed)
+            self._send(event, point)
             return
         async with self._window.place(application):
             if self._stopped:
                 raise PeerStopped
             began = trio.current_time()
             try:
-                await self._publish_and_wait(event, values, hashed)
+                await self._publish_and_wait(event, sealed, point)
             except NotAcknowledged:
                 self._window.note(trio.current_time() - began)
                 raise
@@ -92,16 +92,16 @@ class Publications:
         for waiting in self._waiting.values():
             waiting.over.set()
 
-    def _send(self, event: int, hashed: Sequence[int]) -> None:
+    def _send(self, event: int, point: Sequence[int]) -> None:
         self._counters.events_published += 1
-        self._runtime.handle(self._runtime.core.publish(event, hashed))
+        self._runtime.handle(self._runtime.core.publish(event, point))
 
-    async def _publish_and_wait(self, event: int, values: bytes, hashed: Sequence[int]) -> None:
+    async def _publish_and_wait(self, event: int, sealed: bytes, point: Sequence[int]) -> None:
         began = trio.current_time()
         waiting = self._waiting[event] = _Waiting()
-        self._events.pinned[event] = values
+        self._events.pinned[event] = sealed
         try:
-            self._send(event, hashed)
+            self._send(event, point)
             with trio.move_on_after(self._patience_s):
                 await waiting.over.wait()
         finally:

@@ -13,23 +13,37 @@ from typing import Final, NamedTuple
 
 import trio
 
+from gossamer.node.errors import ChangedEvent
 from gossamer.node.monitoring.metrics import Counters
+from gossamer.node.peer.batches.way import EventBatches
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.certificate_requests import CertificateService
 from gossamer.node.peer.frames.core import SELF, Core, Record, unreachable
 from gossamer.node.peer.frames.descriptor_authentication import Authentication
 from gossamer.node.peer.frames.events import EventMemory
 from gossamer.node.peer.frames.flows import Cause, flow_of_frame, is_new
-from gossamer.node.peer.frames.wire import RENEWAL_FRAMES, Wire
+from gossamer.node.peer.frames.forgeries import Forgeries
+from gossamer.node.peer.frames.publishers import PUBLISHER_FRAMES, PublisherService
+from gossamer.node.peer.frames.wire import (
+    MESSAGE_FRAMES,
+    RENEWAL_FRAMES,
+    REPORT_FRAMES,
+    SCHEMA_FRAMES,
+    Wire,
+)
 from gossamer.node.peer.gossip_timer import GossipTimer
 from gossamer.node.peer.load.inbox import Inbox
 from gossamer.node.peer.load.overload import Overloads
 from gossamer.node.peer.load.rate_limits import RateLimits
 from gossamer.node.peer.load.sender import FrameSender
+from gossamer.node.peer.membership.cluster_reports import ClusterReports
 from gossamer.node.peer.membership.renewal import RenewalService
 from gossamer.node.peer.membership.revocation import RevocationService
+from gossamer.node.peer.membership.schema_spread import SchemaService
+from gossamer.node.peer.unicast.messages import Messages
 from gossamer.node.transport.base.base import PeerIdentity
 from gossamer.node.transport.base.schema import Frame
+from gossamer.node.transport.connection import NOTHING, Together
 from gossamer.protocol.kernel.errors import CapacityError, RemoteProtocolError
 from gossamer.protocol.kernel.records import BODY, FROM, KIND, TO
 from gossamer.protocol.peer.codec import held_handles
@@ -38,6 +52,7 @@ from gossamer.protocol.peer.record_table.records import (
     CAUGHT_UP,
     DELIVER,
     EVENT,
+    EVENT_ID,
     EVENT_MESSAGES,
     HELD,
     NOT_PUBLISHED,
@@ -60,11 +75,13 @@ class Delivery(NamedTuple):
         event: its identifier.
         hops: how many peers it came through from its publisher.
         tree_hops: how many of them in its delivery tree.
+        brought_by: key of the neighbour that it came from, the peer's own for its own events.
     """
 
     event: int
     hops: int
     tree_hops: int
+    brought_by: int
 
 
 class Runtime:
@@ -76,7 +93,8 @@ class Runtime:
         on_delivery: takes what is delivered.
         on_publication: told of an event published here whether it is held as promised now, or
             could not be published since too many wait for that.
-        on_held: told of an event that this peer is to hold for peers that are away.
+        on_held: told of an event that this peer is to hold for peers that are away, and of the key
+            of the neighbour that it came from.
         on_caught_up: told when all that was missed is here.
         on_greeting: told the key of each peer that introduced itself and can be joined through.
         observer: shown every record that the peer takes, before it does, and every delivery.
@@ -98,7 +116,7 @@ class Runtime:
         self.on_greeting: Callable[[int], None] = lambda _: None
         self.observer: Callable[[Record], None] | None = None
         self.on_publication: Callable[[int, bool], None] = lambda _event, _held: None
-        self.on_held: Callable[[int], None] = lambda _: None
+        self.on_held: Callable[[int, int], None] = lambda _event, _brought_by: None
         self.on_caught_up: Callable[[], None] = lambda: None
         self._address_book = address_book
         self._wire = wire
@@ -107,10 +125,16 @@ class Runtime:
         self._counters = counters
         self._frame_sender: FrameSender | None = None
         self._events_read: Inbox | None = None
+        self._batches: EventBatches | None = None
         self._overloads: Overloads | None = None
         self._certificates: CertificateService | None = None
         self._revocations: RevocationService | None = None
         self._renewals: RenewalService | None = None
+        self._schemas: SchemaService | None = None
+        self._reports: ClusterReports | None = None
+        self._messages: Messages | None = None
+        self._publishers: PublisherService | None = None
+        self._forgeries: Forgeries | None = None
         self._inbox: deque[Record] = deque()
         self._working = False
         self._counting_recovered = False
@@ -124,19 +148,28 @@ class Runtime:
         certificates: CertificateService | None = None,
         revocations: RevocationService | None = None,
         renewals: RenewalService | None = None,
+        schemas: SchemaService | None = None,
         overloads: Overloads | None = None,
+        reports: ClusterReports | None = None,
+        publishers: PublisherService | None = None,
+        forgeries: Forgeries | None = None,
         cut: Callable[[int, RemoteProtocolError], None] = lambda _key, _error: None,
+        messages: Messages | None = None,
     ) -> None:
         """Send by ``frame_sender``; with certificates, exchange and renew them by these services.
 
-        What is too much is told to ``overloads``. A peer that broke a rule by what it sent a while
-        ago is cut by ``cut``.
+        What is too much is told to ``overloads``, events that were changed to ``forgeries``. A peer
+        that broke a rule by what it sent a while ago is cut by ``cut``. Questions and answers of
+        peers go to ``messages``.
         """
         self._frame_sender, self._certificates = frame_sender, certificates
         self._revocations, self._renewals = revocations, renewals
+        self._schemas, self._reports = schemas, reports
+        self._publishers, self._forgeries = publishers, forgeries
+        self._messages = messages
         if overloads is not None:
             self._overloads = overloads
-            self._events_read = Inbox(self.receive, overloads, cut)
+            self._events_read = Inbox(self.receive, overloads, cut, self.receive_many)
 
     def held(self) -> Iterator[int]:
         """Handles that must keep their meaning: the protocol's, and those of records under way."""
@@ -169,14 +202,23 @@ class Runtime:
             self._rate_limits.new_round()
             if self._overloads is not None:
                 self._overloads.new_round()
+            if self._publishers is not None:
+                self._publishers.new_round()
             self._take_late_frames()
         self.handle(self.core.timer(kind))
 
     def handle(self, record: Record) -> None:
         """Let the protocol take a record, and do what it wants done."""
         self._inbox.append(record)
-        if self._working:
-            return
+        if not self._working:
+            self._take_inbox()
+
+    def carry_out(self, cause: Record, record: Record) -> None:
+        """Do what follows from the record ``cause``."""
+        self._counting_recovered = cause[KIND] == RECALLED
+        self._carry_out(record, Cause(cause, self._address_book, self._events))
+
+    def _take_inbox(self) -> None:
         self._working = True
         try:
             while self._inbox:
@@ -219,6 +261,42 @@ class Runtime:
         self.handle(self.core.join(*greeted))
         return True
 
+    def introduce_publisher(self, key: int, event: int) -> None:
+        """Have a peer know whose an event is that is about to be sent to it."""
+        if self._publishers is not None:
+            self._publishers.show(key, event)
+
+    def take_in_batches(self, batches: EventBatches | None) -> None:
+        """Take frames about events many at a time from now on; None: one by one."""
+        self._batches = batches
+
+    def on_bytes(self, identity: PeerIdentity, data: memoryview) -> Together:
+        """Take the frames about events that a connected peer's bytes begin with, all at once."""
+        if self._batches is None or self._working or self.observer is not None:
+            return NOTHING
+        if self._events_read is not None and not self._events_read.may_take_together():
+            return NOTHING
+        self._working = True
+        try:
+            return self._batches.take(identity.key, data)
+        finally:
+            self._working = False
+            self._take_inbox()
+
+    def receive_many(self, waiting: Sequence[tuple[int, Frame]]) -> int:
+        """Take frames about events, with the keys of their senders; return how many of the first.
+
+        The others are to be taken one by one.
+        """
+        if self._batches is None or self._working or self.observer is not None:
+            return 0
+        self._working = True
+        try:
+            return self._batches.take_waiting(waiting)
+        finally:
+            self._working = False
+            self._take_inbox()
+
     async def on_frame(self, identity: PeerIdentity, frame: Frame) -> None:
         """Take a frame from a connected peer.
 
@@ -253,8 +331,17 @@ class Runtime:
         elif self._certificates is not None and kind == "certificates":
             for waiting in self._certificates.take(sender, frame["certificates"]):
                 self._take_record(sender, waiting, patient=False)
+        elif self._messages is not None and kind in MESSAGE_FRAMES:
+            self._messages.receive(sender, frame)
         elif self._renewals is not None and kind in RENEWAL_FRAMES:
             self._renewals.receive(sender, frame)
+        elif self._schemas is not None and kind in SCHEMA_FRAMES:
+            self._schemas.receive(sender, frame)
+        elif kind in REPORT_FRAMES:
+            if self._reports is not None:
+                self._reports.receive(sender, frame)
+        elif self._publishers is not None and kind in PUBLISHER_FRAMES:
+            self._publishers.receive(sender, frame)
         elif self._revocations is not None:
             self._revocations.receive(sender, frame)
 
@@ -272,8 +359,16 @@ class Runtime:
             self._certificates.forget(key)
         if self._revocations is not None:
             self._revocations.forget(key)
+        if self._schemas is not None:
+            self._schemas.forget(key)
+        if self._reports is not None:
+            self._reports.forget(key)
         if self._renewals is not None:
             self._renewals.forget(key)
+        if self._messages is not None:
+            self._messages.forget(key)
+        if self._publishers is not None:
+            self._publishers.forget(key)
 
     # How it is done
 
@@ -284,9 +379,10 @@ class Runtime:
             if self.observer is not None:
                 self.observer(record)
             self._counters.events_recovered += self._counting_recovered
-            self.on_delivery(Delivery(*record[BODY : BODY + 3]))
+            event, hops, tree_hops = record[BODY : BODY + 3]
+            self.on_delivery(Delivery(event, hops, tree_hops, cause.sender))
         elif record[KIND] == HELD:
-            self.on_held(record[BODY])
+            self.on_held(record[BODY], cause.sender)
         elif record[KIND] in (PUBLISHED, NOT_PUBLISHED):
             self.on_publication(record[BODY], record[KIND] == PUBLISHED)
         elif record[KIND] == CAUGHT_UP:
@@ -304,7 +400,10 @@ class Runtime:
         self._counters.frames_sent += 1
         assert self._frame_sender is not None
         flow = cause.flow_of(record)
-        self._frame_sender.send(self._address_book.key_of(record[TO]), frame, record, flow)
+        key = self._address_book.key_of(record[TO])
+        if record[KIND] in EVENT_MESSAGES:
+            self.introduce_publisher(key, record[BODY + EVENT_ID])
+        self._frame_sender.send(key, frame, record, flow)
 
     def _take_record(self, sender: int, frame: Frame, *, patient: bool) -> None:
         """Take a record; a ``patient`` one may wait for certificates first."""
@@ -313,6 +412,10 @@ class Runtime:
         except CapacityError:
             self._counters.drop("queue full")
             return
+        except ChangedEvent as error:
+            if self._forgeries is not None:
+                self._forgeries.note_changed(error, sender)
+            raise
         certificates = self._certificates if patient and decoded.missing else None
         if certificates is not None and certificates.hold(sender, frame, decoded.missing):
             return

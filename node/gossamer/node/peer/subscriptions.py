@@ -14,11 +14,12 @@ from gossamer.node.errors import SubscriptionInUse
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.core import Box
 from gossamer.node.peer.frames.events import Event
-from gossamer.protocol.content.language import parse_subscription
+from gossamer.protocol.content.expressions.expression import Expression
+from gossamer.protocol.content.expressions.language import parse_expression
 from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.content.subscription import Subscription as Filter
-from gossamer.protocol.kernel.errors import CapacityError
-from gossamer.protocol.peer.space.encoding import encode_subscription
+from gossamer.protocol.kernel.errors import CapacityError, ExpressionError
+from gossamer.protocol.peer.space.covering import MOST_BOXES, coarser, cover
+from gossamer.protocol.peer.space.encoding import EncodedBox
 from gossamer.protocol.peer.space.hashing import OrderPreservingHash
 
 # Events noted as delivered in one write.
@@ -29,6 +30,8 @@ TURN: Final = 16
 
 # Notes that an application gets events; says which it has not got before.
 Mark = Callable[[str, Sequence[Event]], Awaitable[Sequence[Event]]]
+
+Cover = tuple[EncodedBox, ...]
 
 
 class Subscription:
@@ -45,24 +48,24 @@ class Subscription:
         expression: its text.
         name: of the application, "" where it has none.
         dropped: how many events found no room.
+        cover: boxes that hold all that matches, by which events find their way here.
     """
 
     def __init__(
         self,
-        expression: str,
-        wanted: Filter,
-        box: Box,
+        wanted: Expression,
+        cover: Cover,
         name: str,
         room: int,
         mark: Mark | None,
         on_close: Callable[[Subscription], None],
     ) -> None:
         """A subscription that nobody takes events from yet."""
-        self.expression = expression
+        self.expression = wanted.text
         self.name = name
         self.dropped = 0
-        self.box = box
-        self._wants = wanted.matcher()
+        self.cover = cover
+        self._wants = wanted.matches
         self._room = room
         self._mark = mark
         self._on_close = on_close
@@ -159,7 +162,8 @@ class Subscribers:
 
     Attributes:
         schema, hashes: of the cluster.
-        limit: how many different boxes there may be (setting `subscriptions`).
+        limit: how many different subscriptions there may be, and how many boxes the overlay holds
+            for them: with more, those of each subscription are coarser (setting `subscriptions`).
         counters: where dropped and delivered events are counted.
         on_change: told the boxes wanted whenever they change.
         on_named: told name and expression of a subscription that is to outlive the peer, and
@@ -202,15 +206,17 @@ class Subscribers:
 
     def restore(self, expression: str, name: str, room: int = DEFAULT_ROOM) -> Subscription:
         """A new subscription for which events wait; raises as `add`."""
-        wanted = parse_subscription(self.schema, expression)
-        box = self._box(wanted)
-        boxes = {subscription.box for subscription in self._all}
-        if box not in boxes and len(boxes) >= self.limit:
+        wanted = parse_expression(self.schema, expression)
+        boxes = cover(self.schema, self.hashes, wanted)
+        if not boxes:
+            raise ExpressionError(expression, 1, "no event can match all of this")
+        covers = self._covers()
+        if boxes not in covers and len(covers) >= self.limit:
             raise CapacityError("subscriptions", self.limit, "raise protocol.subscriptions")
         mark = self.mark if name else None
-        made = Subscription(expression, wanted, box, name, room, mark, self._on_close)
+        made = Subscription(wanted, boxes, name, room, mark, self._on_close)
         self._all.append(made)
-        if box not in boxes:
+        if boxes not in covers:
             self._tell()
         return made
 
@@ -249,14 +255,25 @@ class Subscribers:
 
     def _remove(self, subscription: Subscription) -> None:
         self._all.remove(subscription)
-        if all(other.box != subscription.box for other in self._all):
+        if subscription.cover not in self._covers():
             self._tell()
 
-    def _tell(self) -> None:
-        self.on_change(list(dict.fromkeys(subscription.box for subscription in self._all)))
+    def _covers(self) -> dict[Cover, None]:
+        """The different covers of all subscriptions, in their order."""
+        return dict.fromkeys(subscription.cover for subscription in self._all)
 
-    def _box(self, wanted: Filter) -> Box:
-        encoded = encode_subscription(self.schema, self.hashes, wanted)
-        ends = zip(encoded.low, encoded.high, strict=True)
-        mask = sum(1 << place for place, known in enumerate(encoded.constrained) if known)
-        return Box(tuple(end for pair in ends for end in pair), mask)
+    def _tell(self) -> None:
+        """Tell the boxes wanted, as fine as there is room for."""
+        covers = self._covers()
+        most = MOST_BOXES
+        while most > 1 and sum(min(len(boxes), most) for boxes in covers) > self.limit:
+            most //= 2
+        boxes = (box for boxes in covers for box in coarser(boxes, most))
+        self.on_change(list(dict.fromkeys(map(_box, boxes))))
+
+
+def _box(encoded: EncodedBox) -> Box:
+    """A box as the protocol knows it; one of everything is a range of the first attribute."""
+    ends = zip(encoded.low, encoded.high, strict=True)
+    mask = sum(1 << place for place, known in enumerate(encoded.constrained) if known)
+    return Box(tuple(end for pair in ends for end in pair), mask or 1)

@@ -10,6 +10,7 @@ import attrs
 import trio
 
 from gossamer.node.monitoring.logs import log
+from gossamer.node.monitoring.members import MemberTable
 from gossamer.node.monitoring.metrics import LINKS, NO_LINK, Counters, Gauges, RateMeter
 from gossamer.node.page.snapshot import PeerView, Queues, Rates, Snapshot, ring_fraction
 from gossamer.node.peer.frames.address_book import AddressBook, Entry
@@ -20,7 +21,7 @@ from gossamer.node.peer.membership.status import Standing
 from gossamer.node.peer.subscriptions import Subscribers
 from gossamer.node.transport.connection import Connection
 from gossamer.node.transport.links import ConnectionPool
-from gossamer.protocol.peer.settings.config import LOAD_UNIT, LOAD_WINDOW
+from gossamer.protocol.peer.settings.config import LOAD_UNIT, LOAD_WINDOW, Settings
 from gossamer.protocol.peer.settings.profile import IDENTIFIER, LOAD
 from gossamer.protocol.peer.state.links import HANDLE_MASK
 from gossamer.protocol.peer.state.state import (
@@ -34,7 +35,7 @@ from gossamer.protocol.peer.state.state import (
     REPEATED,
 )
 
-_RING, _SMALL_WORLD, _FRIEND, _RANDOM = LINKS
+_RING, _SMALL_WORLD, _FRIEND, _FINGER, _HOST, _GUEST, _RANDOM = LINKS
 _EVENTS_A_ROUND: Final = LOAD_UNIT * LOAD_WINDOW
 # Seconds after which it is logged again that a table is too small.
 OUTGROWN_AGAIN_S: Final = 60.0
@@ -53,6 +54,19 @@ _OUTGROWN: Final[Mapping[str, int]] = MappingProxyType(
 _HARMLESS: Final = frozenset({"boxes", "failures"})
 
 
+def _sorts(settings: Settings) -> list[str]:
+    """What the link in every slot is; to those beside a place left behind lead long links, too."""
+    return [
+        *[_RING] * (2 * settings.ring_links),
+        *[_SMALL_WORLD] * settings.small_world_links,
+        *[_FRIEND] * settings.friend_links,
+        *[_FINGER] * settings.long_links,
+        *[_HOST] * settings.guest_links,
+        *[_GUEST] * (2 * settings.guest_links),
+        *[_FINGER] * (2 * (settings.move_rounds > 0)),
+    ]
+
+
 @attrs.define(eq=False)
 class PeerViews:
     """Looks at one peer.
@@ -62,6 +76,7 @@ class PeerViews:
         round_s: seconds of a round.
         standing: of the peer in its cluster.
         certificate_expires_s: Unix seconds, None without certificates.
+        members: those met so far, None where nobody keeps them.
     """
 
     core: Core
@@ -77,6 +92,7 @@ class PeerViews:
     round_s: float
     standing: Standing = attrs.field(factory=Standing)
     certificate_expires_s: float | None = None
+    members: MemberTable | None = None
     _started_at: float = attrs.field(factory=trio.current_time)
     _meters: dict[str, RateMeter] = attrs.field(factory=dict)
     _frames_told: dict[Connection, tuple[int, int]] = attrs.field(factory=dict)
@@ -128,6 +144,7 @@ class PeerViews:
             position=ring_fraction(self.core.identifier),
             certificate_expires_s=self.certificate_expires_s,
             revoked=int(self.standing.revoked),
+            members={} if self.members is None else self.members.counts(),
         )
 
     def _gather_counts(self) -> None:
@@ -154,6 +171,22 @@ class PeerViews:
             self.counters.link_frames_received[sort] += frames[0] - taken
             self.counters.link_frames_sent[sort] += frames[1] - written
 
+    def figures(self) -> dict[str, float]:
+        """What a report of this peer has, by the names of `monitoring.cluster.FIGURES`."""
+        gauges = self.gauges()
+        return {
+            "uptime_s": trio.current_time() - self._started_at,
+            "position": gauges.position,
+            "arc_start": ring_fraction(self.core.arc_start),
+            "load": gauges.load,
+            **attrs.asdict(self._rates()),
+            "queued_bytes": gauges.queued_bytes,
+            "late_rounds": self._rate("late rounds", self.counters.rounds_late),
+            "overloading": gauges.overloading,
+            "subscriptions": gauges.subscriptions,
+            "known_peers": gauges.known_peers,
+        }
+
     def snapshot(self) -> Snapshot:
         """The overlay as this peer sees it."""
         gauges, counters = self.gauges(), self.counters
@@ -173,14 +206,7 @@ class PeerViews:
             clients=gauges.clients,
             routing_entries=gauges.routing_entries,
             stored_events=gauges.stored_events,
-            rates=Rates(
-                published=self._rate("published", counters.events_published),
-                delivered=self._rate("delivered", counters.events_delivered),
-                forwarded=self._rate("forwarded", counters.events_forwarded),
-                dropped=self._rate("dropped", sum(counters.dropped.values())),
-                received_bytes=self._rate("received", counters.bytes_received),
-                sent_bytes=self._rate("sent", counters.bytes_sent),
-            ),
+            rates=self._rates(),
             queues=Queues(
                 frames=gauges.queued_frames, bytes=gauges.queued_bytes, longest_bytes=longest
             ),
@@ -188,6 +214,19 @@ class PeerViews:
             known_peers=gauges.known_peers,
             peers=tuple(self._peer_views()),
             troubles=self.standing.troubles(),
+            members=gauges.members,
+            changes=() if self.members is None else self.members.recent(),
+        )
+
+    def _rates(self) -> Rates:
+        counters = self.counters
+        return Rates(
+            published=self._rate("published", counters.events_published),
+            delivered=self._rate("delivered", counters.events_delivered),
+            forwarded=self._rate("forwarded", counters.events_forwarded),
+            dropped=self._rate("dropped", sum(counters.dropped.values())),
+            received_bytes=self._rate("received", counters.bytes_received),
+            sent_bytes=self._rate("sent", counters.bytes_sent),
         )
 
     def _rate(self, name: str, count: int) -> float:
@@ -201,13 +240,9 @@ class PeerViews:
 
     def _links(self) -> Mapping[int, list[str]]:
         """What leads to each peer, by handle."""
-        settings = self.core.settings
-        ring = 2 * settings.ring_links
         sorts: dict[int, list[str]] = {}
-        for slot, handle in enumerate(self.core.neighbours()):
+        for handle, sort in zip(self.core.neighbours(), _sorts(self.core.settings), strict=True):
             if handle >= 0:
-                friend = slot >= ring + settings.small_world_links
-                sort = _RING if slot < ring else _FRIEND if friend else _SMALL_WORLD
                 sorts.setdefault(handle, []).append(sort)
         for handle in self.core.members():
             sorts.setdefault(handle, []).append(_RANDOM)

@@ -1,6 +1,7 @@
 """A cluster, as a folder on each of its peers' machines.
 
     peer.key      this peer's key pair, PEM (PKCS #8), mode 600; never leaves the machine
+    events.key    the key that it signs its events by (`gossamer.node.security.event_keys`)
     peer.pem      this peer's certificate; its presence makes the folder a membership
     peer.old.pem  the one before it was renewed, for clocks that turn out to have been ahead
     ca.pem        the certificate of the cluster's authority
@@ -8,6 +9,7 @@
     revoked.json  who belongs no more, signed by the authority
     revoked.proof only of a peer that was revoked itself: the authority's word of it
     cluster.json  what all members know of the cluster (`gossamer.node.peer.cluster_info`)
+    schema.json   the version of the schema in force, signed by the authority, if not the first
     state.db      what the peer remembers (`gossamer.node.store`)
 
 Who holds `ca.key` decides who belongs. Keep a copy of it offline: without it nobody can be invited
@@ -67,6 +69,11 @@ class ClusterFolder:
         return self.path / "peer.key"
 
     @property
+    def event_key(self) -> Path:
+        """The key that this peer signs its events by, once it has published."""
+        return self.path / "events.key"
+
+    @property
     def peer_certificate(self) -> Path:
         """This peer's certificate."""
         return self.path / "peer.pem"
@@ -100,6 +107,11 @@ class ClusterFolder:
     def cluster_info(self) -> Path:
         """What all members know of the cluster."""
         return self.path / "cluster.json"
+
+    @property
+    def schema(self) -> Path:
+        """The version of the schema in force, where that is not the first."""
+        return self.path / "schema.json"
 
     @property
     def state(self) -> Path:

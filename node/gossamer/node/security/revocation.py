@@ -76,6 +76,11 @@ class RevocationList:
     def _collect_serials(self) -> frozenset[int]:
         return frozenset(serial for entry in self.entries for serial in entry.serials)
 
+    @property
+    def keys(self) -> frozenset[int]:
+        """The permanent keys of the peers on the list."""
+        return self._keys
+
     def forbids(self, key: int, serial: int) -> bool:
         """Whether the peer ``key``, or the certificate ``serial``, is revoked."""
         return key in self._keys or serial in self._serials

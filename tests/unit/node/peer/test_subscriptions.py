@@ -101,6 +101,26 @@ def test_a_refused_subscription_changes_nothing() -> None:
     assert (len(desk.subscribers), len(desk.boxes)) == (2, 1)
 
 
+def test_boxes_are_as_fine_as_there_is_room_for() -> None:
+    desk = Desk(limit=5)
+    many = desk.subscribers.add("price < 100 or 200 < price < 300 or 400 < price < 500")
+    assert [len(boxes) for boxes in desk.boxes] == [3]
+    few = desk.subscribers.add("price > 900 or price < 50")
+    assert [len(boxes) for boxes in desk.boxes] == [3, 5]
+    third = desk.subscribers.add("price > 950")
+    assert len(desk.boxes[-1]) == 5
+    for stream in (many, few, third):
+        stream.close()
+    assert desk.boxes[-1] == []
+
+
+def test_what_can_match_nothing_is_refused() -> None:
+    desk = Desk()
+    with pytest.raises(ExpressionError, match="no event can match all of this"):
+        desk.subscribers.add("(price < 5 or price > 100) and (price == 7 or price == 8)")
+    assert not desk.boxes
+
+
 @pytest.mark.trio
 async def test_a_named_application_gets_nothing_twice() -> None:
     desk = Desk()

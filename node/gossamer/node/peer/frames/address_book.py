@@ -95,6 +95,12 @@ class AddressBook:
         """What is known of peer ``key``."""
         return self._by_key.get(key)
 
+    def heard_s(self, key: int) -> float | None:
+        """Seconds since peer ``key`` was last heard of; None if it never was."""
+        entry = self._by_key.get(key)
+        heard_at = None if entry is None else entry.heard_at
+        return None if heard_at is None else self._clock() - heard_at
+
     def addresses_of(self, key: int) -> Sequence[Address]:
         """Where peer ``key`` listens, as far as is known."""
         entry = self._by_key.get(key)

@@ -6,7 +6,7 @@ arrays. The peer knows itself as handle `SELF`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import attrs
@@ -26,6 +26,7 @@ from gossamer.protocol.kernel.records import (
     Outbox,
 )
 from gossamer.protocol.peer import step as rules
+from gossamer.protocol.peer.places.placement import Int64s, want_place
 from gossamer.protocol.peer.record_table.records import (
     CATCH_UP,
     EVENT_VALUES,
@@ -36,6 +37,7 @@ from gossamer.protocol.peer.record_table.records import (
 from gossamer.protocol.peer.rendezvous.arc_return import arc_begins
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
+from gossamer.protocol.peer.space.ring import RING_BITS
 from gossamer.protocol.peer.space.routing_key import held_boxes, point_of
 from gossamer.protocol.peer.state.links import HANDLE_MASK
 from gossamer.protocol.peer.state.state import COUNTERS, State, make_state
@@ -79,6 +81,8 @@ class Core:
         self.settings = settings
         self.state: State = make_state(settings, 1, np.array([key], np.int64), identifiers)
         self.now = 0
+        # By subscription: to cut one into intervals of keys takes a while.
+        self._held: dict[Box, list[Box]] = {}
         self._unboxed = self.state.unboxed()
         # The system gives memory to what is written, a small part of it.
         self._words = np.zeros(rules.largest_step(settings), np.int64).data
@@ -144,10 +148,13 @@ class Core:
         """The record of a timer that fires."""
         return [BODY, kind, SELF, SELF]
 
-    def publish(self, event: int, values: Sequence[int]) -> Record:
-        """The command to publish an event of these hashed values."""
+    def point_of(self, values: Sequence[int], draw: int) -> Sequence[int]:
+        """Where an event of these hashed values is; a number drawn for it spreads equal ones."""
+        return point_of(self.settings, values, draw)
+
+    def publish(self, event: int, point: Sequence[int]) -> Record:
+        """The command to publish an event at this point."""
         # What stands before the values, but for the event, is not read.
-        point = point_of(self.settings, values, event)
         return header(PUBLISH, SELF, [event, *[0] * (EVENT_VALUES - 1), *point])
 
     def withdraw(self, event: int) -> Record:
@@ -176,15 +183,41 @@ class Core:
         limit = self.settings.subscriptions
         if len(boxes) > limit:
             raise CapacityError("subscriptions", limit, "raise protocol.subscriptions")
-        ranges = np.array([box.ranges for box in boxes], np.int64)
-        masks = np.array([box.constrained for box in boxes], np.int64)
-        shape = len(boxes), 2 * self.settings.attributes
-        held, masks = held_boxes(self.settings, ranges.reshape(shape), masks)
-        rules.subscribe(self.state, SELF, held, masks)
+        settings = self.settings
+        self._held = {box: self._held.get(box) or _held_rows(settings, box) for box in boxes}
+        rows = [row for held in self._held.values() for row in held]
+        rules.subscribe(self.state, SELF, *_arrays(settings.coordinates, rows))
+        if settings.placement == "interest":
+            want_place(self.state, settings, SELF, *_arrays(settings.attributes, boxes))
+
+    def wanted_arcs(self) -> Iterator[list[tuple[int, int]]]:
+        """For each subscription, the parts of the ring at which events lie that it may want."""
+        for box, rows in self._held.items():
+            if self.settings.routes_by_key:
+                yield [(row.ranges[-2], row.ranges[-1]) for row in rows]
+                continue
+            ends = list(zip(box.ranges[0::2], box.ranges[1::2], strict=True))
+            named = [one for place, one in enumerate(ends) if box.constrained >> place & 1]
+            yield named or [(0, (1 << RING_BITS) - 1)]
 
     def restart(self) -> None:
         """Forget everybody, and keep subscriptions and what was delivered."""
         rules.restart(self.state, SELF)
+
+
+def _arrays(coordinates: int, boxes: Sequence[Box]) -> tuple[Int64s, Int64s]:
+    """Boxes as the rules take them."""
+    ranges = np.array([box.ranges for box in boxes], np.int64)
+    return ranges.reshape(-1, 2 * coordinates), np.array(
+        [box.constrained for box in boxes], np.int64
+    )
+
+
+def _held_rows(settings: Settings, box: Box) -> list[Box]:
+    """A subscription as the overlay holds it: a box for every interval of keys."""
+    ranges, bits = held_boxes(settings, *_arrays(settings.attributes, [box]))
+    rows = zip(ranges.tolist(), bits.tolist(), strict=True)
+    return [Box(tuple(ends), constrained) for ends, constrained in rows]
 
 
 def unreachable(record: Record) -> Record:

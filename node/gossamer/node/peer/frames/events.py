@@ -12,11 +12,12 @@ import attrs
 
 from gossamer.node.security.encoding import decode, encode
 from gossamer.protocol.content.errors import ContentError
-from gossamer.protocol.content.schema import Schema
+from gossamer.protocol.content.evolution import FIRST_VERSION, SchemaVersion, read_leniently
+from gossamer.protocol.content.payload import Payload
 from gossamer.protocol.content.values import Kind, Value
 
+# Of the content of an event; its seal comes on top of it.
 MAX_EVENT_BYTES: Final = 1 << 16
-EVENT_ID_BITS: Final = 58
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -32,41 +33,76 @@ class Event:
     Attributes:
         id: its identifier, unique in the overlay.
         values: by attribute, exactly as published.
-        publisher: permanent key that the event names as its publisher's; nobody has signed it.
+        publisher: permanent key of its publisher, who has signed it; without certificates, whom it
+            names.
         published_at: Unix seconds by the publisher's clock.
+        payload: what it carries beside its values.
     """
 
     id: int
     values: Mapping[str, Value]
     publisher: int
     published_at: float
+    payload: Payload | None = None
 
 
-# An event's bytes are a list of three, and the first is a key, which mostly takes eight bytes.
-_BEGINS_WITH_KEY: Final = b"\x83\x1b"
+# An event's bytes are a short list, and the first is a key: by its first byte, how many follow.
+_LISTS: Final = range(0x81, 0x98)
+_KEY_SIZES: Final = {0x1B: 8, 0x1A: 4, 0x19: 2, 0x18: 1}
+_SMALL_KEYS: Final = range(0x18)
 
 
 def publisher_of(data: bytes) -> int:
     """The key of the publisher that an event's bytes name, without reading the rest.
 
-    -1 where they name none, and where its key is shorter than one key in a billion is.
+    -1 where they name none.
     """
-    if data[:2] != _BEGINS_WITH_KEY or len(data) < 10:
+    if len(data) < 2 or data[0] not in _LISTS:
         return -1
-    return int.from_bytes(data[2:10], "big")
+    size = _KEY_SIZES.get(data[1], 0)
+    if size == 0:
+        return data[1] if data[1] in _SMALL_KEYS else -1
+    return int.from_bytes(data[2 : 2 + size], "big") if len(data) >= 2 + size else -1
+
+
+_PARTS: Final = ([int, int, int, list], [int, int, int, list, list])
 
 
 class EventFormat:
-    """Exact values of events of one schema, to bytes and back."""
+    """Exact values of events of one schema, to bytes and back.
 
-    def __init__(self, schema: Schema) -> None:
-        self._schema = schema
-        self._parts = [(one.name, _READERS.get(one.kind, _as_it_is), one.check) for one in schema]
+    An event's bytes are a list of its publisher's key, the microseconds at which it was published,
+    the version of the schema, and its values: each at its attribute's place in the schema, which
+    never changes, null where it is absent, the last not null. Where it has a payload, a list of
+    content type and bytes is the fifth.
 
-    def to_bytes(self, values: Mapping[str, Value], publisher: int, published_at: float) -> bytes:
+    Values of a version later than this one, which may be of attributes or outside of domains that
+    are known here, are read as far as they are.
+
+    Args:
+        version: of the schema.
+    """
+
+    def __init__(self, version: SchemaVersion) -> None:
+        self._version = version.number
+        self._names = version.known.names
+        self._parts = [(one, _READERS.get(one.kind, _as_it_is), one.check) for one in version.known]
+
+    def to_bytes(
+        self,
+        values: Mapping[str, Value],
+        publisher: int,
+        published_at: float,
+        payload: Payload | None = None,
+    ) -> bytes:
         """An event whose values `Schema.check_event` has made."""
-        plain = [_to_plain(values[name]) for name in self._schema.names]
-        return encode([publisher, max(0, round(published_at * 1e6)), plain])
+        plain = [_to_plain(values[n]) if n in values else None for n in self._names]
+        while plain and plain[-1] is None:
+            plain.pop()
+        content: list[object] = [publisher, max(0, round(published_at * 1e6)), self._version, plain]
+        if payload is not None:
+            content.append([payload.content_type, payload.data])
+        return encode(content)
 
     def from_bytes(self, event: int, data: bytes) -> Event:
         """The event that ``data`` stands for.
@@ -75,19 +111,37 @@ class EventFormat:
             ValueError: it is no event of this schema.
         """
         content = decode(data)
-        if type(content) is not list or [type(part) for part in content] != [int, int, list]:
+        if type(content) is not list or [type(part) for part in content] not in _PARTS:
             raise ValueError("not the parts of an event")
-        publisher, microseconds, plain = content
-        if len(plain) != len(self._schema):
-            raise ValueError(f"{len(plain)} values, expected {len(self._schema)}")
+        publisher, microseconds, version, plain, *more = content
+        if version < FIRST_VERSION or not plain or plain[-1] is None:
+            raise ValueError("no version of a schema, or no values")
+        if len(plain) > len(self._parts) and version <= self._version:
+            raise ValueError(f"{len(plain)} values, expected {len(self._parts)} at most")
         try:
-            values = {
-                name: check(read(value))
-                for (name, read, check), value in zip(self._parts, plain, strict=True)
-            }
-            return Event(event, values, publisher, microseconds / 1e6)
+            values = self._values(version, plain)
+            return Event(event, values, publisher, microseconds / 1e6, _payload(*more))
         except (ContentError, OverflowError) as error:
             raise ValueError(str(error)) from error
+
+    def _values(self, version: int, plain: list[Any]) -> dict[str, Value]:
+        given = [
+            (part, value)
+            for part, value in zip(self._parts, plain, strict=False)
+            if value is not None
+        ]
+        if version > self._version:
+            return {one.name: read_leniently(one, read(value)) for (one, read, _), value in given}
+        return {one.name: check(read(value)) for (one, read, check), value in given}
+
+
+def _payload(part: list[Any] | None = None) -> Payload | None:
+    """The payload that the fifth part of an event stands for, if there is one."""
+    if part is None:
+        return None
+    if len(part) != 2:
+        raise ValueError("no content type and bytes")
+    return Payload(part[1], part[0])
 
 
 def _to_plain(value: Value) -> int | float | str:
@@ -133,7 +187,7 @@ _READERS: Final[Mapping[Kind, Callable[[Any], object]]] = {Kind.DATE: _date, Kin
 
 
 class ValueMemory:
-    """Values of events, at most ``events`` of them with ``size`` bytes together.
+    """Events as they are sealed, at most ``events`` of them with ``size`` bytes together.
 
     The oldest are forgotten first.
     """
@@ -142,33 +196,33 @@ class ValueMemory:
         self.bytes = 0
         self._limit = events
         self._limit_bytes = size
-        self._values: OrderedDict[int, bytes] = OrderedDict()
+        self._events: OrderedDict[int, bytes] = OrderedDict()
 
     def __len__(self) -> int:
-        return len(self._values)
+        return len(self._events)
 
-    def keep(self, event: int, values: bytes) -> None:
-        """Remember an event; one that is known keeps the values that came first."""
-        if event in self._values:
+    def keep(self, event: int, sealed: bytes) -> None:
+        """Remember an event; one that is known stays as it came first."""
+        if event in self._events:
             return
-        self._values[event] = values
-        self.bytes += len(values)
-        while len(self._values) > self._limit or self.bytes > self._limit_bytes:
-            self.bytes -= len(self._values.popitem(last=False)[1])
+        self._events[event] = sealed
+        self.bytes += len(sealed)
+        while len(self._events) > self._limit or self.bytes > self._limit_bytes:
+            self.bytes -= len(self._events.popitem(last=False)[1])
 
     def find(self, event: int) -> bytes | None:
-        """The values of an event, None where it is not remembered."""
-        return self._values.get(event)
+        """All of an event, None where it is not remembered."""
+        return self._events.get(event)
 
 
 class EventMemory(ValueMemory):
-    """The values of the events that this peer may yet have to pass on or deliver.
+    """The events, as they are sealed, that this peer may yet have to pass on or deliver.
 
     Those that it holds for peers that are away last longer.
 
     Attributes:
-        held: their values.
-        pinned: values that are kept until they are taken out here.
+        held: these.
+        pinned: events that are kept until they are taken out here.
     """
 
     def __init__(self, events: int, size: int, held: ValueMemory | None = None) -> None:
@@ -179,13 +233,13 @@ class EventMemory(ValueMemory):
 
     def hold(self, event: int) -> None:
         """Let an event that is remembered be held."""
-        values = self.find(event)
-        if values is not None:
-            self.held.keep(event, values)
+        sealed = self.find(event)
+        if sealed is not None:
+            self.held.keep(event, sealed)
 
     def find(self, event: int) -> bytes | None:
-        """The values of an event, None where it is neither remembered nor held nor pinned."""
-        values = super().find(event)
-        if values is None:
-            values = self.pinned.get(event)
-        return self.held.find(event) if values is None else values
+        """All of an event, None where it is neither remembered nor held nor pinned."""
+        sealed = super().find(event)
+        if sealed is None:
+            sealed = self.pinned.get(event)
+        return self.held.find(event) if sealed is None else sealed

@@ -15,11 +15,11 @@ from gossamer.protocol.kernel.records import BODY, FROM, KIND, UNREACHABLE
 from gossamer.protocol.peer.record_table.records import (
     EVENT,
     EVENT_ID,
+    EVENT_MESSAGES,
     EVENT_MODE,
     EVENT_ORIGIN,
     PUBLISH,
     RECALL,
-    RECALLED,
     REPLAY_WANTED,
     TREE,
 )
@@ -56,7 +56,7 @@ class Cause:
     Args:
         record: taken by the peer; may be overwritten afterwards.
         book: knows the peers.
-        events: knows the values of events.
+        events: knows who published them.
     """
 
     def __init__(self, record: Record, address_book: AddressBook, events: EventMemory) -> None:
@@ -67,6 +67,11 @@ class Cause:
         self._events = events
         self._flow: Flow | None = None
 
+    @property
+    def sender(self) -> int:
+        """The key of who the record came from."""
+        return self._address_book.key_of(self._from)
+
     def flow_of(self, written: Sequence[int]) -> Flow | None:
         """The flow of a record that follows, None for what is not about events."""
         if self._kind == EVENT:
@@ -75,7 +80,7 @@ class Cause:
                     self._address_book.key_of(self._from), self._publisher(self._event)
                 )
             return self._flow
-        if written[KIND] not in (EVENT, RECALLED):
+        if written[KIND] not in EVENT_MESSAGES:
             return None
         return self._flow_of_event(written)
 
@@ -92,5 +97,5 @@ class Cause:
         return Flow(REPLAYED, self._publisher(written[BODY + EVENT_ID]))
 
     def _publisher(self, event: int) -> int:
-        values = self._events.find(event)
-        return -1 if values is None else publisher_of(values)
+        sealed = self._events.find(event)
+        return -1 if sealed is None else publisher_of(sealed)

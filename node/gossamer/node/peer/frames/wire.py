@@ -4,18 +4,20 @@ A frame carries the words of a record's body and a list of peers; in the words e
 place of a peer in that list. Who sends a record and to whom is not in it: the connection says so.
 Where descriptors are signed their profiles are not in the words either, but in what was signed.
 
-An event's exact values travel beside its words, which hold hashed ones only.
+An event's exact values travel beside its words, which hold hashed ones only, and with them what
+proves that they are its publisher's. Its identifier is a hash of all that (`security.sealing`),
+which is computed here whenever an event comes in: what does not belong together goes no further.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import lru_cache
 from struct import Struct
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from gossamer.node.errors import BadFrame
+from gossamer.node.errors import BadFrame, ChangedEvent
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.core import SELF, Record, header
 from gossamer.node.peer.frames.descriptor_authentication import (
@@ -23,9 +25,13 @@ from gossamer.node.peer.frames.descriptor_authentication import (
     AuthenticatedDescriptor,
     Authentication,
 )
-from gossamer.node.peer.frames.events import MAX_EVENT_BYTES, EventMemory
+from gossamer.node.peer.frames.event_frames import KINDS, MARK, event_frame, read_event_frame
+from gossamer.node.peer.frames.events import MAX_EVENT_BYTES, EventMemory, publisher_of
+from gossamer.node.peer.frames.publishers import PUBLISHER_FRAMES
 from gossamer.node.security.identity import SIGNATURE_BYTES
 from gossamer.node.security.revocation import LIST_LIMIT
+from gossamer.node.security.schema_document import DOCUMENT_LIMIT
+from gossamer.node.security.sealing import MOST_SEAL_BYTES, identifier
 from gossamer.node.transport.base.frames import CONTROL_FRAMES, KEY_HIGH, encode_frame
 from gossamer.node.transport.base.schema import (
     Bytes,
@@ -34,18 +40,31 @@ from gossamer.node.transport.base.schema import (
     FrameTypes,
     Integer,
     ListOf,
+    MapOf,
+    Number,
     Optional,
+    Text,
 )
 from gossamer.protocol.kernel.errors import CapacityError
 from gossamer.protocol.kernel.records import BODY, KIND
 from gossamer.protocol.peer.codec import Codec
-from gossamer.protocol.peer.record_table.records import EVENT_ID, EVENT_MESSAGES, EVENT_ORIGIN
+from gossamer.protocol.peer.record_table.records import (
+    EVENT_ID,
+    EVENT_MESSAGES,
+    EVENT_ORIGIN,
+    EVENT_VALUES,
+)
 from gossamer.protocol.peer.state.links import AGE_SHIFT, HANDLE_MASK
 
 WORD_BYTES: Final = 8
 MAX_ENTRY_BYTES: Final = 4224  # a descriptor's content and its signature
 CERTIFICATES_AT_ONCE: Final = 64
 MAX_CERTIFICATE_BYTES: Final = 4096
+# Of a report: figures and sectors of the ring, of which later versions may have more.
+MAX_FIGURES, MAX_SECTORS = 64, 256
+MAX_TROUBLE, MAX_TROUBLES = 300, 8
+# Where the point of an event begins in the words of its record.
+_POINT_AT: Final = EVENT_VALUES * WORD_BYTES
 # Publishers remembered within a round.
 MAX_PUBLISHERS: Final = 1024
 
@@ -54,6 +73,25 @@ REVOCATION_FRAMES: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
     {
         "revocations": {"number": Integer(0, KEY_HIGH), "list": Optional(Bytes(LIST_LIMIT))},
         "revocations wanted": {},
+    }
+)
+# Which version of the schema the sender goes by, and its document where that was asked for.
+SCHEMA_FRAMES: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
+    {
+        "schema": {"number": Integer(0, KEY_HIGH), "document": Optional(Bytes(DOCUMENT_LIMIT))},
+        "schema wanted": {},
+    }
+)
+# What a member says of itself to one that looks at the cluster, see `ClusterReports`.
+REPORT_FRAMES: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
+    {
+        "report wanted": {"number": Integer(0, KEY_HIGH)},
+        "report": {
+            "number": Integer(0, KEY_HIGH),
+            "figures": MapOf(Number(), MAX_FIGURES),
+            "wanted": ListOf(Integer(0, 1 << 31), MAX_SECTORS),
+            "troubles": ListOf(Text(MAX_TROUBLE), MAX_TROUBLES),
+        },
     }
 )
 # A peer asks for a new certificate, see `gossamer.node.security.renewal`; and what a peer's
@@ -68,17 +106,36 @@ RENEWAL_FRAMES: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
         "renewed": {"certificate": _CERTIFICATE, "authority": _CERTIFICATE},
     }
 )
+# A question of one peer to another, past the overlay, and its answer; without a body the peer that
+# was asked does not offer the service.
+_MESSAGE_NUMBER: Final = Integer(0, 1 << 53)
+_MESSAGE_BODY: Final = Bytes(1 << 17)
+MESSAGE_FRAMES: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
+    {
+        "question": {"service": Text(16), "number": _MESSAGE_NUMBER, "body": _MESSAGE_BODY},
+        "answer": {"number": _MESSAGE_NUMBER, "body": Optional(_MESSAGE_BODY)},
+    }
+)
 
 
 def frame_types(codec: Codec) -> FrameTypes:
     """The frames that nodes send each other once they are connected."""
-    return CONTROL_FRAMES.extended({**REVOCATION_FRAMES, **RENEWAL_FRAMES}).extended(
+    return CONTROL_FRAMES.extended(
+        {
+            **REVOCATION_FRAMES,
+            **SCHEMA_FRAMES,
+            **RENEWAL_FRAMES,
+            **REPORT_FRAMES,
+            **MESSAGE_FRAMES,
+            **PUBLISHER_FRAMES,
+        }
+    ).extended(
         {
             "record": {
                 "kind": Integer(min(codec.kinds), max(codec.kinds)),
                 "words": Bytes(1 << 28),
                 "peers": ListOf(Bytes(MAX_ENTRY_BYTES, KEY_BYTES), codec.most_references),
-                "event": Optional(Bytes(MAX_EVENT_BYTES)),
+                "event": Optional(Bytes(MAX_EVENT_BYTES + MOST_SEAL_BYTES)),
             },
             # The first frame on a connection: who this peer is, as in a descriptor.
             "greeting": {
@@ -89,7 +146,8 @@ def frame_types(codec: Codec) -> FrameTypes:
             "certificates": {
                 "certificates": ListOf(Bytes(MAX_CERTIFICATE_BYTES), CERTIFICATES_AT_ONCE)
             },
-        }
+        },
+        {MARK: read_event_frame},
     )
 
 
@@ -106,7 +164,12 @@ class Decoded(NamedTuple):
 
 
 class Wire:
-    """Translates between one peer's records and frames."""
+    """Translates between one peer's records and frames.
+
+    Attributes:
+        on_two_contents: told of two events with one identifier: that, the one that is known, the
+            other, and the key of who brought it.
+    """
 
     def __init__(
         self,
@@ -119,6 +182,7 @@ class Wire:
         self._address_book = address_book
         self._authentication = authentication
         self._events = events
+        self.on_two_contents: Callable[[int, bytes, bytes, int], None] = _ignore
         self._last_event: tuple[int, Sequence[int], bytes] = (0, (), b"")
         # By their entries, the publishers that were believed in this round.
         self._publishers: dict[bytes, int] = {}
@@ -134,6 +198,8 @@ class Wire:
         """
         if record[KIND] in EVENT_MESSAGES:
             return self._encode_event(record[KIND], record[BODY:], profile)
+        if record[KIND] in KINDS:
+            return event_frame(record[KIND], _pack(record[BODY:]))
         swap = _Outward(self._address_book, self._authentication, profile)
         body = self._codec.rewrite(record[KIND], record[BODY:], swap)
         assert body is not None
@@ -143,16 +209,17 @@ class Wire:
         # An event goes to one receiver after another, unchanged.
         if self._last_event[0] == kind and self._last_event[1] == body:
             return self._last_event[2]
-        values = self._events.find(body[EVENT_ID])
-        if values is None:
+        sealed = self._events.find(body[EVENT_ID])
+        if sealed is None:
             return None
+        data = sealed[: -WORD_BYTES * (len(body) - EVENT_VALUES)]
         words, entries = body, list[bytes]()
         if body[EVENT_ORIGIN] >= 0:
             swap = _Outward(self._address_book, self._authentication, profile)
             words, entries = list(body), swap.entries
             words[EVENT_ORIGIN] = swap.peer(body[EVENT_ORIGIN])
         packed = _pack(words)
-        frame = encode_frame("record", kind=kind, words=packed, peers=entries, event=values)
+        frame = event_frame(kind, packed, entries[0] if entries else b"", data)
         self._last_event = (kind, body, frame)
         return frame
 
@@ -185,11 +252,58 @@ class Wire:
             raise BadFrame("record", "event", "missing", "the values of the event")
         record = header(frame["kind"], source, words)
         self._codec.check(record)
+        sealed = frame["event"] + frame["words"][_POINT_AT:]
+        if not self._is_known_as(words[EVENT_ID], sealed, sender):
+            return Decoded(None)
         missing: Set[int] = frozenset()
         if words[EVENT_ORIGIN] >= 0:
             record[BODY + EVENT_ORIGIN], missing = self._publisher(sender, words, frame["peers"])
-        self._events.keep(words[EVENT_ID], frame["event"])
+            self._check_origin(record, sealed)
+        self._events.keep(words[EVENT_ID], sealed)
         return Decoded(record, missing)
+
+    def _is_known_as(self, event: int, sealed: bytes, sender: int) -> bool:
+        """Whether an event is the one of its identifier; not where another has it already.
+
+        Raises:
+            ChangedEvent: the identifier is not that of what came.
+        """
+        known = self._events.find(event)
+        if known == sealed:
+            return True
+        if identifier(sealed) != event:
+            found = publisher_of(sealed)
+            raise ChangedEvent(event, found, "event", f"{event:016x}", "a hash of all of it")
+        if known is not None:
+            self.on_two_contents(event, known, sealed, sender)
+            return False
+        return True
+
+    def _check_origin(self, record: Record, sealed: bytes) -> None:
+        """Refuse an event that is to be acknowledged to another peer than its publisher.
+
+        Raises:
+            ChangedEvent: it is.
+        """
+        origin = record[BODY + EVENT_ORIGIN]
+        if origin < 0:
+            return
+        publisher, named = publisher_of(sealed), self._address_book.key_of(origin)
+        if publisher != named:
+            event = record[BODY + EVENT_ID]
+            expected = f"{publisher:016x}"
+            raise ChangedEvent(event, publisher, "publisher", f"{named:016x}", expected)
+
+    def publisher_named(self, sender: int, name: bytes) -> tuple[int, Set[int]]:
+        """The handle of the publisher that a frame from ``sender`` names, as it is believed.
+
+        Returns that, or -1, and the keys of those whose certificates are missed.
+
+        Raises:
+            RemoteProtocolError, CapacityError: as `decode`.
+        """
+        words = [0] * (EVENT_ORIGIN + 1)
+        return self._publisher(sender, words, [name])
 
     def _publisher(
         self, sender: int, words: Sequence[int], entries: Sequence[bytes]
@@ -233,6 +347,10 @@ class Wire:
                 expected = f"{self._codec.profile_words} words"
                 raise BadFrame("greeting", "profile", f"{len(profile)} words", expected)
         return self._address_book.handle_of(sender), profile
+
+
+def _ignore(_event: int, _known: bytes, _other: bytes, _sender: int) -> None:
+    pass
 
 
 class _Outward:

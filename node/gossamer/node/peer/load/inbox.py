@@ -11,7 +11,7 @@ anything of them yet.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 import trio
@@ -23,15 +23,17 @@ from gossamer.protocol.kernel.errors import RemoteProtocolError
 
 # Events that may be dealt with at once before others have their turn: a few milliseconds' worth.
 TURN: Final = 16
+# Events that take their turn together, where they may be dealt with at once.
+MOST_AT_ONCE: Final = 16
 TURN_S: Final = 0.004
 # For how long the first of one publisher's new events by one neighbour may have waited, and how
 # many bytes of its events, some 200, and of all that this neighbour brings may wait, before what is
 # new is not taken. What waits for longer has been published again by then.
 LONGEST_S: Final = 1.0
-MOST_OF_A_FLOW: Final = 64 << 10
-MOST_OF_NEW: Final = 256 << 10
+MOST_OF_A_FLOW: Final = 128 << 10
+MOST_OF_NEW: Final = 512 << 10
 # Bytes that may wait of all that one neighbour brings, before no more is read from it.
-MOST_OF_ALL: Final = 512 << 10
+MOST_OF_ALL: Final = 1 << 20
 # So many events refused in a row cost their sender a pause, as it is work to read them in vain.
 REFUSED_AT_ONCE: Final = 16
 REFUSAL_PAUSE_S: Final = 0.02
@@ -55,12 +57,18 @@ class Inbox:
         deal: with an event.
         overloads: told of what is too much.
         cut: ends the connection to the peer of a key, who broke a rule, and says which.
+        deal_with_many: with events at once, of which it leaves the last; says with how many.
     """
 
     def __init__(
-        self, deal: Deal, overloads: Overloads, cut: Callable[[int, RemoteProtocolError], None]
+        self,
+        deal: Deal,
+        overloads: Overloads,
+        cut: Callable[[int, RemoteProtocolError], None],
+        deal_with_many: Callable[[Sequence[tuple[int, Frame]]], int] = lambda _: 0,
     ) -> None:
         self._deal = deal
+        self._deal_with_many = deal_with_many
         self._overloads = overloads
         self._cut = cut
         self._backlog = Backlog()
@@ -93,6 +101,13 @@ class Inbox:
         while self._waiting.size_of(sender) >= MOST_OF_ALL:
             await self._progress.park()
 
+    def may_take_together(self) -> bool:
+        """Whether frames may be dealt with at once, which counts as dealing with one."""
+        if self._waiting or self._dealt_with >= TURN:
+            return False
+        self._dealt_with += 1
+        return True
+
     def forget(self, sender: int) -> None:
         """A peer is connected no more."""
         self._refused.pop(sender, None)
@@ -123,14 +138,26 @@ class Inbox:
                 await self._work.park()
             over_at = trio.current_time() + TURN_S
             for _ in range(TURN):
-                self._deal_with_next()
+                self._deal_with_next([self._waiting.take() for _ in range(self._at_once())])
                 if not self._waiting or trio.current_time() >= over_at:
                     break
             self._progress.unpark_all()
             await trio.lowlevel.checkpoint()
 
-    def _deal_with_next(self) -> None:
-        one = self._waiting.take()
+    def _at_once(self) -> int:
+        return min(len(self._waiting), MOST_AT_ONCE)
+
+    def _deal_with_next(self, turn: Sequence[_Waiting]) -> None:
+        """Deal with events in their order, with many at once where that can be."""
+        dealt_with = 0
+        while dealt_with < len(turn):
+            left = turn[dealt_with:]
+            dealt_with += self._deal_with_many([(one.sender, one.frame) for one in left])
+            if dealt_with < len(turn):
+                self._deal_with_one(turn[dealt_with])
+                dealt_with += 1
+
+    def _deal_with_one(self, one: _Waiting) -> None:
         try:
             self._deal(one.sender, one.frame)
         except RemoteProtocolError as error:

@@ -24,7 +24,7 @@ from gossamer.node.transport.queues.fair_queue import Backlog, Flow
 
 # Bytes of a flow that may wait, over all connections: some 900 events of a handful of attributes.
 # Who publishes waits for acknowledgements and has `delivery.publications` of them under way.
-MOST_WAITING: Final = 256 << 10
+MOST_WAITING: Final = 512 << 10
 # Seconds without anything dropped or refused after which it is over.
 QUIET_S: Final = 5.0
 PASSING_ON: Final = "its events wait to be passed on"
@@ -83,6 +83,10 @@ class Overloads:
     def __len__(self) -> int:
         """Who brings too much right now."""
         return len(self._lasting)
+
+    def may_pass_on(self, flow: Flow) -> bool:
+        """Whether there is room for a new event of a flow; nothing is noted."""
+        return self._backlog.of(flow) < MOST_WAITING
 
     def has_room(self, flow: Flow) -> bool:
         """Whether a new event of a flow may be passed on; if not, that is noted."""

@@ -13,14 +13,17 @@ from typing import Final
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.protocol.peer.record_table.records import (
     FIND_HOST,
+    FIND_SEAT,
     FINGER_REQUEST,
     HANDOVER,
     INSTALL,
     INSTALL_NEWS,
     LOAD_SHIFTED,
+    MOVED,
     RECALL,
     REPLAY_OFFER,
     REPLAY_WANTED,
+    RING_OFFER,
     TMAN_REQUEST,
 )
 from gossamer.protocol.peer.sampling.sampler import RECORDS_A_ROUND
@@ -38,10 +41,14 @@ PER_ROUND: Final = MappingProxyType(
         FINGER_REQUEST: 48,
         # Searches of others pass through here.
         FIND_HOST: 96,
+        FIND_SEAT: 96,
+        # Old neighbours are told once, and new ones.
+        MOVED: 24,
         # Those of others pass through here, too, and somebody who was away asks page by page.
         RECALL: 96,
         # Of 256 events each, where a neighbour's path moves while much is published.
         REPLAY_OFFER: 96,
+        RING_OFFER: 96,
         REPLAY_WANTED: 96,
     }
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Protocol
 
 import trio
@@ -33,6 +33,10 @@ class FrameSender(Protocol):
 
         Frames of flows are dropped where too many wait, of the longest flow first.
         """
+        ...
+
+    def send_together(self, key: int, frames: Sequence[bytes]) -> bool:
+        """Bring frames to peer ``key`` at once, if nothing waits for it; else nothing happens."""
         ...
 
     def held(self) -> Iterator[Record]:
@@ -108,6 +112,15 @@ class PoolSender:
             dropped = waiting.drop_longest()
             assert dropped is not None
             self._on_dropped(key, dropped[1])
+
+    def send_together(self, key: int, frames: Sequence[bytes]) -> bool:
+        """Queue frames; return whether they were, which is all of them or none."""
+        if key in self._waiting:
+            return False
+        try:
+            return self._pool.try_send_together(key, frames)
+        except FrameTooLarge:
+            return False
 
     def held(self) -> Iterator[Record]:
         yield from self._under_way.values()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
 
-from gossamer.node.errors import BadFrame
+from gossamer.node.errors import BadFrame, ChangedEvent
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.core import SELF, Core, Record
@@ -18,13 +18,14 @@ from gossamer.node.peer.frames.descriptor_authentication import (
     PlainAuthentication,
     SignedAuthentication,
 )
+from gossamer.node.peer.frames.event_authentication import point_bytes
 from gossamer.node.peer.frames.events import EventMemory
 from gossamer.node.peer.frames.wire import Wire, frame_types
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import Descriptor, DescriptorCache, sign_descriptor
+from gossamer.node.security.encoding import encode
+from gossamer.node.security.sealing import identifier
 from gossamer.node.transport.base.base import Address
-from gossamer.node.transport.base.frames import FrameDecoder
-from gossamer.node.transport.base.limits import HEADER_BYTES, Limits
 from gossamer.node.transport.base.schema import Frame
 from gossamer.protocol.kernel.errors import MalformedRecordError, RemoteProtocolError
 from gossamer.protocol.kernel.records import BODY, FROM, KIND, TO
@@ -41,6 +42,7 @@ from gossamer.protocol.peer.record_table.records import (
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER, LOAD
 from support.clusters import MadeCluster, made_cluster
+from support.tampering import read_frame
 
 SETTINGS = config.resilient(16, attributes=2, profile_ranges=1, event_memory=8)
 CODEC = Codec(SETTINGS)
@@ -117,7 +119,7 @@ class Side:
 
 
 def read(frame: bytes) -> Frame:
-    decoded = FrameDecoder(Limits()).decode(frame[HEADER_BYTES:])
+    decoded = read_frame(frame)
     TYPES.check(decoded)
     return decoded
 
@@ -267,7 +269,7 @@ def test_a_lookup_for_a_newcomer_that_is_not_believed_says_nothing(
     alice, bob, carol = sides
     handle = alice.address_book.handle_of(carol.key)
     frame = alice.encode(
-        FIND_PLACE, alice.address_book.handle_of(bob.key), [1, *alice.descriptor(handle)]
+        FIND_PLACE, alice.address_book.handle_of(bob.key), [1, 0, *alice.descriptor(handle)]
     )
     decoded = bob.wire.decode(alice.key, frame)
     assert decoded.record is None
@@ -313,30 +315,45 @@ def test_frames_that_break_the_layout_cost_the_connection(sides: tuple[Side, Sid
             bob.wire.decode(alice.key, broken)
 
 
+POINT = [5, 6]
+
+
+def sealed_of(publisher: Side, point: Sequence[int] = POINT) -> bytes:
+    """An event of ``publisher``."""
+    return encode([publisher.key, 1, 1, [7]]) + point_bytes(point)
+
+
 def event_body(event: int, mode: int = 2) -> list[int]:
-    return [event, 0, mode, 1, 1, -1, 5, 6]
+    return [event, 0, mode, 1, 1, -1, *POINT]
+
+
+def keep_event(side: Side, publisher: Side) -> int:
+    """Let one side remember an event of ``publisher``; its identifier."""
+    sealed = sealed_of(publisher)
+    side.events.keep(identifier(sealed), sealed)
+    return identifier(sealed)
 
 
 def test_an_event_is_encoded_once_for_all_who_get_it(sides: tuple[Side, Side, Side]) -> None:
     alice, bob, _ = sides
-    alice.events.keep(9, b"exact")
-    first = alice.wire.encode([BODY + 7, EVENT, 1, SELF, *event_body(9)], ())
-    second = alice.wire.encode([BODY + 7, EVENT, 2, SELF, *event_body(9)], ())
+    event = keep_event(alice, alice)
+    first = alice.wire.encode([BODY + 7, EVENT, 1, SELF, *event_body(event)], ())
+    second = alice.wire.encode([BODY + 7, EVENT, 2, SELF, *event_body(event)], ())
     assert first is second
     assert first is not None
     record = bob.wire.decode(alice.key, read(first)).record
     assert record is not None
-    assert record[BODY:] == event_body(9)
-    assert bob.events.find(9) == b"exact"
-    other = alice.wire.encode([BODY + 7, EVENT, 2, SELF, *event_body(9, mode=1)], ())
+    assert record[BODY:] == event_body(event)
+    assert bob.events.find(event) == sealed_of(alice)
+    other = alice.wire.encode([BODY + 7, EVENT, 2, SELF, *event_body(event, mode=1)], ())
     assert other != first
 
 
 def test_an_event_whose_values_are_forgotten_is_not_sent(sides: tuple[Side, Side, Side]) -> None:
     alice, bob, _ = sides
-    record = [BODY + 7, EVENT, 1, SELF, *event_body(9)]
+    record = [BODY + 7, EVENT, 1, SELF, *event_body(identifier(sealed_of(alice)))]
     assert alice.wire.encode(record, ()) is None
-    alice.events.keep(9, b"exact")
+    keep_event(alice, alice)
     frame = read(alice.wire.encode(record, ()) or b"")
     del frame["event"]
     with pytest.raises(BadFrame, match="event"):
@@ -345,13 +362,13 @@ def test_an_event_whose_values_are_forgotten_is_not_sent(sides: tuple[Side, Side
 
 def test_an_impossible_event_is_not_remembered(sides: tuple[Side, Side, Side]) -> None:
     alice, bob, _ = sides
-    alice.events.keep(9, b"exact")
-    body = event_body(9)
+    event = keep_event(alice, alice)
+    body = event_body(event)
     body[1] = 2
     frame = read(alice.wire.encode([BODY + 7, EVENT, 1, SELF, *body], ()) or b"")
     with pytest.raises(MalformedRecordError, match="attribute"):
         bob.wire.decode(alice.key, frame)
-    assert bob.events.find(9) is None
+    assert bob.events.find(event) is None
 
 
 def test_a_publisher_is_named_as_every_peer_is_and_never_by_a_handle(
@@ -359,9 +376,9 @@ def test_a_publisher_is_named_as_every_peer_is_and_never_by_a_handle(
 ) -> None:
     """A handle of the sender's means somebody else to the receiver, or nobody at all."""
     alice, bob, carol = sides
-    alice.events.keep(9, b"exact")
+    event = keep_event(alice, bob)
     bob.authentication.own(bob.core.profile)
-    body = event_body(9)
+    body = event_body(event)
     body[EVENT_ORIGIN] = alice.address_book.handle_of(bob.key)
     bob.authentication.own(bob.core.profile)
     frame = read(alice.wire.encode([BODY + 7, EVENT, 1, SELF, *body], ()) or b"")
@@ -381,8 +398,8 @@ def test_a_publisher_is_believed_for_a_round(sides: tuple[Side, Side, Side]) -> 
     """Its entry comes with every copy of its events; from the next round on it is judged anew."""
     alice, bob, carol = sides
     bob.meet(carol)
-    alice.events.keep(9, b"exact")
-    body = event_body(9)
+    event = keep_event(alice, carol)
+    body = event_body(event)
     body[EVENT_ORIGIN] = alice.address_book.handle_of(carol.key)
     frame = read(alice.wire.encode([BODY + 7, EVENT, 1, SELF, *body], ()) or b"")
 
@@ -481,8 +498,8 @@ def test_without_certificates_profiles_and_addresses_are_believed_as_they_come()
 def test_who_wants_to_know_travels_with_an_event(sides: tuple[Side, Side, Side]) -> None:
     """As who it is, not as a handle; passed on by others too."""
     alice, bob, carol = sides
-    alice.events.keep(9, b"values")
-    words = event_body(9)
+    event = keep_event(alice, alice)
+    words = event_body(event)
     words[EVENT_ORIGIN] = SELF
     alice.core.take(alice.core.timer(1))
     frame = alice.encode(EVENT, alice.address_book.handle_of(bob.key), words)
@@ -503,8 +520,8 @@ def test_a_publisher_without_a_certificate_is_asked_for_and_otherwise_left_out(
     sides: tuple[Side, Side, Side],
 ) -> None:
     alice, bob, carol = sides
-    alice.events.keep(9, b"values")
-    words = event_body(9)
+    event = keep_event(alice, carol)
+    words = event_body(event)
     words[EVENT_ORIGIN] = alice.address_book.handle_of(carol.key)
     decoded = bob.wire.decode(alice.key, alice.encode(EVENT, 1, words))
     assert decoded.missing == {carol.key}
@@ -516,8 +533,8 @@ def test_a_publisher_that_is_no_place_in_the_list_is_refused(
     sides: tuple[Side, Side, Side],
 ) -> None:
     alice, bob, _ = sides
-    alice.events.keep(9, b"values")
-    words = event_body(9)
+    event = keep_event(alice, alice)
+    words = event_body(event)
     frame = alice.encode(EVENT, 1, words)
     words[EVENT_ORIGIN] = 3
     frame["words"] = b"".join(word.to_bytes(8, "little", signed=True) for word in words)
@@ -527,8 +544,68 @@ def test_a_publisher_that_is_no_place_in_the_list_is_refused(
 
 def test_a_recalled_event_brings_its_values(sides: tuple[Side, Side, Side]) -> None:
     alice, bob, _ = sides
-    alice.events.keep(9, b"values")
-    decoded = bob.wire.decode(alice.key, alice.encode(RECALLED, 1, event_body(9)))
+    event = keep_event(alice, alice)
+    decoded = bob.wire.decode(alice.key, alice.encode(RECALLED, 1, event_body(event)))
     assert decoded.record is not None
     assert decoded.record[KIND] == RECALLED
-    assert bob.events.find(9) == b"values"
+    assert bob.events.find(event) == sealed_of(alice)
+
+
+def words_of(body: Sequence[int]) -> bytes:
+    return b"".join(word.to_bytes(8, "little", signed=True) for word in body)
+
+
+@pytest.mark.parametrize("how", ["identifier", "content", "point", "longer", "shorter"])
+def test_whoever_changes_an_event_is_found_out_by_the_first_who_gets_it(
+    sides: tuple[Side, Side, Side], how: str
+) -> None:
+    """Nothing of it is remembered, and the event itself is taken afterwards."""
+    alice, bob, _ = sides
+    event = keep_event(alice, alice)
+    good = alice.encode(EVENT, 1, event_body(event))
+    changed = {
+        "identifier": {"words": words_of(event_body(event + 1))},
+        "content": {"event": good["event"][:-1] + b"\x08"},
+        "point": {"words": words_of([*event_body(event)[:-1], 7])},
+        "longer": {"event": good["event"] + b"\x00"},
+        "shorter": {"event": good["event"][:-1]},
+    }[how]
+    for known in (False, True):
+        with pytest.raises(ChangedEvent, match=f"event is {event + (how == 'identifier'):016x}"):
+            bob.wire.decode(alice.key, good | changed)
+        assert len(bob.events) == known
+        assert bob.wire.decode(alice.key, good).record is not None
+        assert bob.events.find(event) == sealed_of(alice)
+
+
+def test_no_event_is_acknowledged_to_another_than_its_publisher(
+    sides: tuple[Side, Side, Side],
+) -> None:
+    alice, bob, _ = sides
+    event = keep_event(alice, bob)
+    alice.core.take(alice.core.timer(1))
+    body = event_body(event)
+    body[EVENT_ORIGIN] = SELF
+    frame = alice.encode(EVENT, alice.address_book.handle_of(bob.key), body)
+    with pytest.raises(ChangedEvent, match=f"publisher is {alice.key:016x}.*{bob.key:016x}"):
+        bob.wire.decode(alice.key, frame)
+    assert bob.events.find(event) is None
+
+
+def test_of_two_events_with_one_identifier_the_first_counts(
+    sides: tuple[Side, Side, Side], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which takes 2^29 tries of whoever publishes both; here every identifier is the same."""
+    alice, bob, carol = sides
+    told: list[tuple[int, bytes, bytes, int]] = []
+    bob.wire.on_two_contents = lambda *what: told.append(what)
+    monkeypatch.setattr("gossamer.node.peer.frames.wire.identifier", lambda _: 9)
+    first, second = sealed_of(alice), encode([alice.key, 2, 1, [7]]) + point_bytes(POINT)
+    for side, sealed in ((alice, first), (carol, second)):
+        side.meet(bob)
+        bob.meet(side)
+        side.events.keep(9, sealed)
+        record = bob.wire.decode(side.key, side.encode(EVENT, 1, event_body(9))).record
+        assert (record is None) == (side is carol)
+    assert told == [(9, first, second, carol.key)]
+    assert bob.events.find(9) == first

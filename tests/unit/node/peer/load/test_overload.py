@@ -62,11 +62,15 @@ class Desk:
         await self.inbox.take(sender, taken, flow_of_frame(sender, taken), new=is_new(taken))
 
 
+# Of every size that CBOR has for a number.
+KEYS = [5, 23, 24, 255, 256, 1 << 16, (1 << 32) - 1, 1 << 32, (1 << 62) - 1]
+
+
 def test_an_event_names_its_publisher() -> None:
     event: Any = frame(HONEST)["event"]
     assert publisher_of(event) == HONEST
     assert [publisher_of(event[:size]) for size in range(10)] == [-1] * 10
-    assert publisher_of(encode([5, 0, []])) == -1
+    assert [publisher_of(encode([key, 0, []])) for key in KEYS] == KEYS
     assert publisher_of(encode(["x" * 20])) == -1
 
 

@@ -1,0 +1,132 @@
+"""Where the machine code of the rules of batches comes from: the user's cache, or it is made anew.
+
+It is named by what it depends on: the sources of all rules, and the machine. Code that no longer
+fits is never found; what is damaged, or in a folder that others may write to, is not taken.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import cbor2
+
+import gossamer.compiled
+import gossamer.node.peer.batches
+import gossamer.node.peer.frames
+import gossamer.protocol
+from gossamer.compiled.object_code import LinkedCode
+from gossamer.compiled.store import FolderStore, cache_root
+
+# Arguments of each rule, in the order of `exchange.LinkedRules`.
+ARGUMENTS: Final = {"scan": 6, "take": 5}
+# Making it takes ten seconds of a processor's time, and some time more where that is busy.
+MAKING_S: Final = 600.0
+LOWEST_PRIORITY: Final = 19
+# Others may not write here.
+OTHERS_WRITE: Final = 0o022
+
+Functions = dict[str, Callable[..., int]]
+
+
+def load() -> LinkedCode | None:
+    """The rules' machine code, linked into this process; None where there is none to be trusted."""
+    folder = code_folder()
+    if folder is None or not is_ours(folder):
+        return None
+    content = FolderStore(folder).load(code_name())
+    if content is None:
+        return None
+    try:
+        told = cbor2.loads(content)
+        return LinkedCode(bytes(told["object"]), told["symbols"], ARGUMENTS)
+    except (ValueError, KeyError, TypeError, cbor2.CBORDecodeError):
+        return None
+
+
+def save(content: bytes, symbols: dict[str, str]) -> None:
+    """Keep machine code for processes to come; where it cannot be kept nothing happens."""
+    folder = code_folder()
+    if folder is not None:
+        told = {"object": content, "symbols": symbols}
+        FolderStore(folder).save(code_name(), cbor2.dumps(told))
+
+
+def make() -> bool:
+    """Make the machine code in a process of its own, at the lowest priority; return whether it is.
+
+    The compiler would take this process 70 MB for good.
+    """
+    command = [sys.executable, "-m", "gossamer.node.peer.batches.making"]
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=MAKING_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
+def code_folder() -> Path | None:
+    """Where it is kept; None for a user without a home."""
+    try:
+        return cache_root() / "native"
+    except RuntimeError:
+        return None
+
+
+def is_ours(folder: Path) -> bool:
+    """Whether nobody else may put code there that we would run."""
+    try:
+        found = folder.stat()
+    except OSError:
+        return False
+    if sys.platform == "win32":
+        return True
+    return found.st_uid == os.geteuid() and not found.st_mode & OTHERS_WRITE
+
+
+@cache
+def code_name() -> str:
+    """The name of code for these rules on this machine."""
+    told = hashlib.sha256(f"{platform.machine()} {_processor()}".encode())
+    for path in _sources():
+        told.update(path.name.encode())
+        told.update(path.read_bytes())
+    return f"events-{told.hexdigest()[:40]}"
+
+
+def _sources() -> Iterator[Path]:
+    """Everything that the rules are made of."""
+    packages = (
+        gossamer.compiled,
+        gossamer.protocol,
+        gossamer.node.peer.batches,
+        gossamer.node.peer.frames,
+    )
+    for package in packages:
+        for folder in sorted(package.__path__):
+            yield from sorted(Path(folder).rglob("*.py"))
+
+
+def _processor() -> str:
+    """What the processor can do, since code is made for just that."""
+    try:
+        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
+            lines = {line.partition(":")[0].strip(): line.strip() for line in file}
+    except OSError:
+        return platform.processor()
+    names = ("model name", "flags", "Features", "CPU part")
+    return "; ".join(lines[name] for name in names if name in lines)

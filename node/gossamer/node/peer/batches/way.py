@@ -1,0 +1,236 @@
+"""All frames about events that a read brought, taken at once and passed on at once.
+
+What rules write for a neighbour goes out as one piece, where nothing waits for that neighbour; else
+frame by frame, by turns, as if each had been taken alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from gossamer.node.monitoring.metrics import Counters
+from gossamer.node.peer.batches.buffers import MOST_FRAMES
+from gossamer.node.peer.batches.exchange import Exchange, FrameRow, WrittenRow
+from gossamer.node.peer.frames.address_book import AddressBook
+from gossamer.node.peer.frames.core import SELF, Record
+from gossamer.node.peer.frames.event_frames import event_frame, read_event_frame
+from gossamer.node.peer.frames.events import EventMemory, publisher_of
+from gossamer.node.peer.frames.flows import NEW_COSTS
+from gossamer.node.peer.frames.wire import WORD_BYTES, Wire
+from gossamer.node.peer.load.overload import Overloads
+from gossamer.node.peer.load.sender import FrameSender
+from gossamer.node.security.sealing import identifier
+from gossamer.node.transport.base.limits import HEADER_BYTES
+from gossamer.node.transport.base.schema import Frame
+from gossamer.node.transport.connection import NOTHING, Together
+from gossamer.node.transport.queues.fair_queue import Flow
+from gossamer.protocol.kernel.errors import CapacityError, RemoteProtocolError
+from gossamer.protocol.kernel.records import BODY
+from gossamer.protocol.peer.record_table.records import EVENT, EVENT_MESSAGES, EVENT_ORIGIN, TREE
+
+# Bytes of an event that name its publisher.
+PUBLISHER_BYTES = 10
+
+# Carries out a record that follows from one of a kind that came from the peer of a handle.
+CarryOut = Callable[[Record, Record], None]
+
+
+class EventBatches:
+    """Takes frames about events from neighbours, many at a time.
+
+    Args:
+        exchange: with the peer's rules.
+        address_book, wire, events, counters, overloads: the peer's.
+        sender: where frames leave.
+        carry_out: does what is no frame of an event.
+        show: introduces the publisher of an event to the peer of a key.
+        coordinates: words of a point.
+        most: longest body of a frame.
+    """
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        address_book: AddressBook,
+        wire: Wire,
+        events: EventMemory,
+        counters: Counters,
+        overloads: Overloads,
+        sender: FrameSender,
+        carry_out: CarryOut,
+        show: Callable[[int, int], None],
+        coordinates: int,
+        most: int,
+    ) -> None:
+        self._exchange = exchange
+        self._address_book = address_book
+        self._wire = wire
+        self._events = events
+        self._counters = counters
+        self._overloads = overloads
+        self._sender = sender
+        self._carry_out = carry_out
+        self._show = show
+        self._point_bytes = WORD_BYTES * coordinates
+        self._most = most
+
+    def take(self, sender: int, data: memoryview) -> Together:
+        """Take the frames that ``data``, which the peer ``sender`` sent, begins with.
+
+        What is to go by itself is left, and all that comes after it.
+        """
+        try:
+            source = self._address_book.handle_of(sender)
+        except CapacityError:
+            return NOTHING
+        self._exchange.load(data)
+        rows = self._exchange.scan(source, self._most)
+        count = self._take(rows, [sender] * len(rows), are_asked=True)
+        return (count, rows[count - 1].end) if count else NOTHING
+
+    def take_waiting(self, waiting: Sequence[tuple[int, Frame]]) -> int:
+        """Take frames that have been read before, with the keys of their senders; return how many.
+
+        What is to go by itself is left, and all that comes after it.
+        """
+        rows: list[FrameRow] = []
+        self._exchange.load(b"")
+        for sender, frame in waiting[:MOST_FRAMES]:
+            try:
+                source = self._address_book.handle_of(sender)
+            except CapacityError:
+                break
+            name, values = b"".join(frame["peers"]), frame.get("event", b"")
+            if not self._exchange.append(event_frame(frame["kind"], frame["words"], name, values)):
+                break
+            found = self._exchange.scan(source, self._most)
+            if not found:
+                break
+            rows += found
+        return self._take(rows, [sender for sender, _ in waiting[: len(rows)]], are_asked=False)
+
+    def _take(self, rows: list[FrameRow], senders: Sequence[int], *, are_asked: bool) -> int:
+        names, sealed = self._name(senders, rows, are_asked=are_asked)
+        rows = rows[: len(names)]
+        self._counters.frames_received += len(rows)
+        taken = 0
+        while taken < len(rows):
+            first = taken
+            taken, written = self._exchange.take(first, len(rows))
+            self._keep(rows, sealed, first, taken)
+            self._pass_on(senders, rows, names, written)
+        return len(rows)
+
+    def _name(
+        self, senders: Sequence[int], rows: Sequence[FrameRow], *, are_asked: bool
+    ) -> tuple[list[int], list[bytes]]:
+        """The handles of those who published, -1 where nobody asks, and all of their events.
+
+        Up to what goes by itself: what was changed, and unless it was let in before
+        (``are_asked``) what is new and too much.
+        """
+        names: list[int] = []
+        events: list[bytes] = []
+        here: dict[int, bytes] = {}
+        for i, (sender, row) in enumerate(zip(senders, rows, strict=True)):
+            handle = -1
+            if are_asked and 0 <= row.mode < TREE and row.kind == EVENT:
+                flow = Flow(sender, self._publisher(row), NEW_COSTS)
+                if not self._overloads.may_pass_on(flow):
+                    break
+            if row.values_at > row.name_at:
+                entry = self._exchange.incoming(row.name_at, row.values_at)
+                try:
+                    handle, missing = self._wire.publisher_named(sender, entry)
+                except RemoteProtocolError:
+                    break
+                if missing:
+                    break
+                self._exchange.name(i, handle)
+            sealed = b""
+            if row.event >= 0:
+                sealed = self._sealed(row)
+                known = here.get(row.event) or self._events.find(row.event)
+                if not self._is_genuine(row, sealed, known, handle):
+                    break
+                here[row.event] = sealed
+            names.append(handle)
+            events.append(sealed)
+        return names, events
+
+    def _sealed(self, row: FrameRow) -> bytes:
+        """All of the event that a frame carries: what is beside its words, and its point."""
+        point = self._exchange.incoming(row.name_at - self._point_bytes, row.name_at)
+        return self._exchange.incoming(row.values_at, row.end) + point
+
+    def _is_genuine(self, row: FrameRow, sealed: bytes, known: bytes | None, origin: int) -> bool:
+        """Whether `Wire.decode` would let an event pass, of which this is known here."""
+        if known != sealed and (known is not None or identifier(sealed) != row.event):
+            return False
+        return origin < 0 or publisher_of(sealed) == self._address_book.key_of(origin)
+
+    def _keep(
+        self, rows: Sequence[FrameRow], sealed: Sequence[bytes], first: int, taken: int
+    ) -> None:
+        """Remember the events that came for the first time."""
+        for i in range(first, taken):
+            row = rows[i]
+            if row.event >= 0 and (row.kind != EVENT or self._exchange.is_new(i)):
+                self._events.keep(row.event, sealed[i])
+
+    def _pass_on(
+        self,
+        senders: Sequence[int],
+        rows: Sequence[FrameRow],
+        names: Sequence[int],
+        written: Sequence[WrittenRow],
+    ) -> None:
+        """Send what was written, and carry out the rest, to each neighbour in its order."""
+        waiting: dict[int, list[WrittenRow]] = {}
+        for one in written:
+            if one.record is None:
+                waiting.setdefault(one.to, []).append(one)
+                continue
+            if one.to != SELF and one.to in waiting:
+                self._send(senders, rows, names, one.to, waiting.pop(one.to))
+            row = rows[one.row]
+            self._carry_out([BODY, row.kind, SELF, row.source, row.event], one.record)
+        for to, frames in waiting.items():
+            self._send(senders, rows, names, to, frames)
+
+    def _send(
+        self,
+        senders: Sequence[int],
+        rows: Sequence[FrameRow],
+        names: Sequence[int],
+        to: int,
+        written: Sequence[WrittenRow],
+    ) -> None:
+        frames = [self._exchange.outgoing(one.begin, one.end) for one in written]
+        self._counters.frames_sent += len(frames)
+        self._counters.events_forwarded += sum(one.kind == EVENT for one in written)
+        key = self._address_book.key_of(to)
+        for one in written:
+            if rows[one.row].event >= 0 and one.kind in EVENT_MESSAGES:
+                self._show(key, rows[one.row].event)
+        if self._sender.send_together(key, frames):
+            return
+        for one, frame in zip(written, frames, strict=True):
+            row = rows[one.row]
+            source = senders[one.row]
+            flow = Flow(source, self._publisher(row)) if row.kind == EVENT else None
+            record = self._record(to, frame, names[one.row])
+            self._sender.send(key, frame, record, flow)
+
+    def _publisher(self, row: FrameRow) -> int:
+        begin = row.values_at
+        return publisher_of(self._exchange.incoming(begin, min(begin + PUBLISHER_BYTES, row.end)))
+
+    def _record(self, to: int, frame: bytes, origin: int) -> Record:
+        """What a frame of our own says, as it would be handed back."""
+        read = read_event_frame(frame[HEADER_BYTES:])
+        words = memoryview(read["words"]).cast("q").tolist()
+        if read["peers"]:
+            words[EVENT_ORIGIN] = origin
+        assert len(words) == len(read["words"]) // WORD_BYTES
+        return [BODY + len(words), read["kind"], to, SELF, *words]

@@ -1,0 +1,204 @@
+"""How peers learn whose keys events are signed by.
+
+An event names a key. What proves whose that is, the publisher's introduction
+(`gossamer.node.security.event_keys`), a peer sends before the first event of that publisher that it
+sends on a connection: so whoever passes an event on, or holds it, knows its publisher, be that gone
+by then. Where an introduction was lost on the way, the event waits, and whoever brought it is
+asked, then the publisher and other neighbours, a few each round.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from gossamer.node.errors import (
+    EarlyCertificateError,
+    ExpiredCertificateError,
+    RevokedCertificateError,
+)
+from gossamer.node.monitoring.metrics import Counters
+from gossamer.node.peer.frames.events import EventMemory
+from gossamer.node.peer.frames.forgeries import UNKNOWN, Forgeries
+from gossamer.node.peer.frames.parked_events import KEYS_AT_ONCE, Parked, ParkedEvents
+from gossamer.node.security.event_keys import (
+    INTRODUCTION_LIMIT,
+    MOST_KEYS,
+    SIGNER_BYTES,
+    Publisher,
+    PublisherCache,
+)
+from gossamer.node.security.sealing import Seal
+from gossamer.node.transport.base.frames import encode_frame
+from gossamer.node.transport.base.schema import Bytes, Field, Frame, ListOf
+
+# Introductions unknown here that one peer may bring in a round, each of which takes a third of a
+# millisecond to verify, and keys that it may ask for.
+PER_ROUND: Final = 128
+
+PUBLISHER_FRAMES: Final[dict[str, dict[str, Field]]] = {
+    "publishers": {"introductions": ListOf(Bytes(INTRODUCTION_LIMIT, 1), KEYS_AT_ONCE)},
+    "publishers wanted": {"signers": ListOf(Bytes(SIGNER_BYTES, SIGNER_BYTES), KEYS_AT_ONCE)},
+}
+
+
+class PublisherService:
+    """Exchanges introductions.
+
+    Attributes:
+        on_released: takes an event whose publisher is known now: identifier, all of it, and the
+            key of who brought it.
+
+    Args:
+        key: of this peer.
+        cache: the publishers that are known.
+        events: that may be sent on.
+        seal: how they are laid out.
+        forgeries: told of events that nobody can prove.
+        counters: where what is too much is counted.
+        send: sends a frame to a peer if it is connected; returns whether it did.
+        neighbours: keys of the peers that are connected.
+        now: Unix seconds.
+    """
+
+    def __init__(
+        self,
+        key: int,
+        cache: PublisherCache,
+        events: EventMemory,
+        seal: Seal,
+        forgeries: Forgeries,
+        counters: Counters,
+        send: Callable[[int, bytes], bool],
+        neighbours: Callable[[], Sequence[int]],
+        now: Callable[[], float],
+    ) -> None:
+        self.on_released: Callable[[int, bytes, int], None] = lambda _event, _sealed, _from: None
+        self._key = key
+        self._cache = cache
+        self._events = events
+        self._seal = seal
+        self._forgeries = forgeries
+        self._counters = counters
+        self._send = send
+        self._neighbours = neighbours
+        self._now = now
+        self._own: Publisher | None = None
+        # By peer, what was sent to it on this connection, or came from it.
+        self._shown: dict[int, dict[bytes, Publisher]] = {}
+        self._last_shown: tuple[int, Publisher | None] = (-1, None)
+        self._parked = ParkedEvents()
+        self._taken: Counter[int] = Counter()
+
+    def find(self, signer: bytes) -> Publisher | None:
+        """Whose key an event names, if that is known."""
+        if self._own is not None and signer == self._own.signer:
+            return self._own
+        return self._cache.find(signer)
+
+    def is_revoked(self, publisher: Publisher) -> bool:
+        """Whether a publisher belongs to the cluster no more."""
+        return self._cache.is_revoked(publisher)
+
+    def introduce_self(self, own: Publisher) -> None:
+        """Show this from now on before events of this peer."""
+        self._own = own
+        self._last_shown = (-1, None)
+
+    def show(self, to: int, event: int) -> None:
+        """Introduce the publisher of an event to the peer that it is about to be sent to."""
+        if event != self._last_shown[0]:
+            # An event goes to one receiver after another.
+            sealed = self._events.find(event)
+            found = None if sealed is None else self.find(self._seal.signer_of(sealed))
+            self._last_shown = event, found
+        self._show(to, self._last_shown[1])
+
+    def show_signer(self, to: int, signer: bytes) -> None:
+        """Introduce a publisher to a peer that one of its events is about to be sent to."""
+        self._show(to, self.find(signer))
+
+    def _show(self, to: int, publisher: Publisher | None) -> None:
+        if publisher is None or publisher.key == to:
+            return
+        if self._shown.get(to, {}).get(publisher.signer) is publisher:
+            return
+        if self._send(to, encode_frame("publishers", introductions=[publisher.introduction])):
+            self._note_shown(to, publisher)
+
+    def park(self, signer: bytes, event: int, sealed: bytes, brought_by: int) -> None:
+        """Let an event wait for the introduction of its publisher, and ask for that."""
+        if not self._parked.add(signer, Parked(event, sealed, brought_by)):
+            self._forgeries.note(UNKNOWN, event, sealed, brought_by)
+        elif self._parked.ask_first(signer, brought_by):
+            self._ask(brought_by, [signer])
+
+    def ask(self, neighbour: int, signer: bytes) -> None:
+        """Ask a neighbour whose key this is, once."""
+        self._ask(neighbour, [signer])
+
+    def receive(self, sender: int, frame: Frame) -> None:
+        """Take what one of `PUBLISHER_FRAMES` brings.
+
+        Raises:
+            CertificateError: the sender passes on what is no introduction.
+        """
+        if frame["type"] == "publishers wanted":
+            self._answer(sender, frame["signers"])
+            return
+        for introduction in frame["introductions"]:
+            known = self._cache.recognise(introduction)
+            if known is not None:
+                self._note_shown(sender, known)
+            elif self._may_bring(sender):
+                self._learn(sender, introduction)
+
+    def new_round(self) -> None:
+        """Ask others for what is missing still; give up what nobody knows."""
+        self._taken.clear()
+        given_up, questions = self._parked.new_round(self._neighbours())
+        for parked in given_up:
+            self._forgeries.note(UNKNOWN, *parked)
+        for key, signers in questions.items():
+            self._ask(key, signers)
+
+    def forget(self, key: int) -> None:
+        """A peer is connected no more; what it was shown may be lost."""
+        self._shown.pop(key, None)
+
+    def _may_bring(self, sender: int) -> bool:
+        self._taken[sender] += 1
+        if self._taken[sender] > PER_ROUND:
+            self._counters.drop("flood")
+            return False
+        return True
+
+    def _learn(self, sender: int, introduction: bytes) -> None:
+        try:
+            publisher = self._cache.learn(introduction, self._now())
+        except (ExpiredCertificateError, EarlyCertificateError, RevokedCertificateError):
+            # So it is by the clock and the list of this peer; the sender's may differ.
+            self._counters.drop("stale")
+            return
+        self._last_shown = (-1, None)
+        self._note_shown(sender, publisher)
+        for parked in self._parked.take(publisher.signer):
+            self.on_released(*parked)
+
+    def _answer(self, sender: int, signers: Iterable[bytes]) -> None:
+        found = [self.find(signer) for signer in signers if self._may_bring(sender)]
+        known = [publisher for publisher in found if publisher is not None]
+        if known:
+            introductions = [publisher.introduction for publisher in known]
+            self._send(sender, encode_frame("publishers", introductions=introductions))
+
+    def _ask(self, key: int, signers: Sequence[bytes]) -> None:
+        if key != self._key:
+            self._send(key, encode_frame("publishers wanted", signers=list(signers)))
+
+    def _note_shown(self, to: int, publisher: Publisher) -> None:
+        shown = self._shown.setdefault(to, {})
+        if len(shown) >= MOST_KEYS:
+            shown.clear()
+        shown[publisher.signer] = publisher

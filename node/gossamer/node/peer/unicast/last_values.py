@@ -1,0 +1,260 @@
+"""The last values that a peer keeps, and how they spread to others.
+
+Every so often a peer compares what it has got with one that it is connected to, and sends what that
+one lacks: the events as they are sealed, of which that one finds out for itself whose they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import trio
+from attrs import frozen
+
+from gossamer.node.errors import NoAnswerError
+from gossamer.node.peer.frames.event_authentication import EventAuthentication
+from gossamer.node.peer.frames.events import Event, EventFormat
+from gossamer.node.peer.unicast.messages import Unicast
+from gossamer.node.security.encoding import decode, encode
+from gossamer.node.security.sealing import identifier
+from gossamer.protocol.content.errors import ContentError
+from gossamer.protocol.content.payload import MAX_PAYLOAD_BYTES, Payload
+from gossamer.protocol.patterns.last_values import LastValue, LastValues, Stamp, chunks
+
+SERVICE: Final = "last"
+LAST_TYPE: Final = "application/vnd.gossamer.last"
+# What the envelope takes beside the application's payload.
+ENVELOPE_BYTES: Final = 1 << 9
+COMPARE, VALUES = range(2)
+PIECE_BYTES: Final = 1 << 16
+ANSWER_S: Final = 5.0
+KEY_BYTES: Final = 16
+# How far ahead of this peer's clock an event may be to be the newest of its key.
+AHEAD_S: Final = 3600.0
+# How long a mark of what is deleted lasts: longer than any value that a peer away could bring back
+# is likely to be missed.
+DELETED_S: Final = 7 * 86_400.0
+_MARK: Final = LAST_TYPE.encode()
+
+
+@frozen
+class LastMark:
+    """What an event says that is the last of its key.
+
+    Attributes:
+        attribute: whose value is the key.
+        lasts_s: seconds for which it is kept, from when it was published; 0 for good.
+        is_deleted: whether it says that there is no value any more.
+    """
+
+    attribute: str
+    lasts_s: float = 0.0
+    is_deleted: bool = False
+
+
+def marked(payload: Payload | None, mark: LastMark) -> Payload:
+    """The payload of an event that is the last of its key.
+
+    Raises:
+        ContentError: beside its envelope the application's payload has no room.
+    """
+    most = MAX_PAYLOAD_BYTES - ENVELOPE_BYTES
+    if payload is not None and len(payload.data) > most:
+        size = len(payload.data)
+        raise ContentError("", f"a payload of a last value takes {most} bytes, not {size}")
+    inner = [] if payload is None else [payload.content_type, payload.data]
+    lasts_ms = round(1000 * mark.lasts_s)
+    return Payload(encode([mark.attribute, lasts_ms, mark.is_deleted, *inner]), LAST_TYPE)
+
+
+def mark_of(payload: Payload | None) -> tuple[Payload | None, LastMark | None]:
+    """What the application put into an event, and the mark, if it has one."""
+    if payload is None or payload.content_type != LAST_TYPE:
+        return payload, None
+    try:
+        attribute, lasts_ms, is_deleted, *inner = decode(payload.data)
+        if [type(one) for one in (attribute, lasts_ms, is_deleted)] != [str, int, bool]:
+            return payload, None
+        content = Payload(inner[1], inner[0]) if len(inner) == 2 else None
+        return content, LastMark(attribute, lasts_ms / 1000, is_deleted)
+    except (ValueError, TypeError, ContentError):
+        return payload, None
+
+
+def may_be_last(data: bytes) -> bool:
+    """Whether an event's bytes may be of a last value; the rest need not be read otherwise."""
+    return _MARK in data
+
+
+def key_of(mark: LastMark, values: Mapping[str, object]) -> bytes | None:
+    """The key of a last value; None where the event does not have the attribute."""
+    if mark.attribute not in values:
+        return None
+    text = f"{mark.attribute}={values[mark.attribute]!r}".encode()
+    return hashlib.blake2b(text, digest_size=KEY_BYTES).digest()
+
+
+class SealedEvents:
+    """Reads events as they travel.
+
+    Args:
+        authentication: says whose they are.
+        form: how their content is laid out, as of now.
+    """
+
+    def __init__(
+        self, authentication: EventAuthentication, form: Callable[[], EventFormat]
+    ) -> None:
+        self._authentication = authentication
+        self._form = form
+
+    def read(self, event: int, sealed: bytes) -> Event:
+        """An event that was believed before.
+
+        Raises:
+            ValueError: it is of a version of the schema that is not known here.
+        """
+        return self._form().from_bytes(event, self._authentication.content(sealed))
+
+    def is_known(self, event: int, sealed: bytes, brought_by: int) -> bool:
+        """Whether it can be told whose an event is; if not, who brought it is asked.
+
+        Raises:
+            ValueError: the identifier is not the hash of the event.
+        """
+        if identifier(sealed) != event:
+            raise ValueError("no event of this identifier")
+        return self._authentication.knows(sealed, brought_by)
+
+    def take(self, event: int, sealed: bytes, brought_by: int) -> Event | None:
+        """What another peer brought; None where it is not its publisher's, or cannot be read."""
+        content = self._authentication.open(event, sealed, brought_by)
+        if content is None:
+            return None
+        try:
+            return self._form().from_bytes(event, content)
+        except ValueError:
+            return None  # of a later version of the schema
+
+    def introduce(self, to: int, sealed: bytes) -> None:
+        """Tell a connected peer what it needs to believe an event."""
+        self._authentication.introduce(to, sealed)
+
+
+class LastValueKeeper:
+    """The last values that one peer keeps; `run` lets them spread.
+
+    Args:
+        messages: to other peers.
+        sealed_events: reads events.
+        now: Unix seconds.
+        draws: choose whom to compare with.
+        round_s: seconds between two comparisons.
+    """
+
+    def __init__(
+        self,
+        messages: Unicast,
+        sealed_events: SealedEvents,
+        now: Callable[[], float],
+        draws: random.Random,
+        round_s: float,
+    ) -> None:
+        self.values = LastValues()
+        self._messages = messages
+        self._sealed_events = sealed_events
+        self._now = now
+        self._draws = draws
+        self._round_s = round_s
+        # By key and connection, since a peer that was started anew has forgotten what it was told.
+        self._told: dict[tuple[int, float], int] = {}
+        messages.offer(SERVICE, self._answer)
+
+    def note(self, event: Event, sealed: bytes) -> None:
+        """Keep an event, which was believed, if it is the last of its key."""
+        _, mark = mark_of(event.payload)
+        key = None if mark is None else key_of(mark, event.values)
+        if mark is None or key is None:
+            return
+        lasts_s = mark.lasts_s or (DELETED_S if mark.is_deleted else 0.0)
+        expires_at = event.published_at + lasts_s if lasts_s else 0.0
+        now = self._now()
+        if (expires_at and expires_at <= now) or event.published_at > now + AHEAD_S:
+            return
+        stamp = (round(event.published_at * 1e6), event.id)
+        self.values.put(LastValue(key, stamp, sealed, expires_at, mark.is_deleted))
+
+    def events(self) -> list[Event]:
+        """The last values, as events."""
+        found = []
+        for one in self.values.all(self._now()):
+            try:
+                found.append(self._sealed_events.read(one.stamp[1], one.data))
+            except ValueError:
+                continue  # of a version of the schema that cannot be read any more
+        return found
+
+    async def run(self) -> None:
+        """Compare with others, one after another, until cancelled."""
+        while True:
+            await trio.sleep(self._round_s * self._draws.uniform(0.5, 1.5))
+            self.values.expire(self._now())
+            connected = sorted(self._messages.connected.items())
+            self._told = {one: self._told.get(one, 0) for one in connected}
+            behind = [one for one in connected if self._told[one] < self.values.serial]
+            if behind:
+                await self._compare(self._draws.choice(behind))
+
+    async def _compare(self, other: tuple[int, float]) -> None:
+        """Tell a peer what is new here, and send it what it lacks of that."""
+        key, _ = other
+        serial, news = self.values.since(self._told[other])
+        told = [[one.key, list(one.stamp)] for one in news]
+        try:
+            raw = await self._messages.ask(key, (), SERVICE, encode([COMPARE, told]), ANSWER_S)
+            wanted = [news[place] for place in decode(raw)]
+            left = 0
+            for piece in chunks(wanted, PIECE_BYTES):
+                for one in piece:
+                    self._sealed_events.introduce(key, one.data)
+                body = encode([VALUES, [[one.stamp[1], one.data] for one in piece]])
+                left += len(decode(await self._messages.ask(key, (), SERVICE, body, ANSWER_S)))
+        except (NoAnswerError, ValueError, TypeError, IndexError):
+            return  # it is told again
+        if not left:
+            self._told[other] = serial
+
+    def _answer(self, sender: int, body: bytes) -> bytes:
+        question = decode(body)
+        if type(question) is not list or [type(one) for one in question] != [int, list]:
+            raise ValueError("no question about last values")
+        kind, parts = question
+        if kind == COMPARE:
+            return encode(self.values.missing([_key_and_stamp(one) for one in parts]))
+        if kind != VALUES:
+            raise ValueError("no question about last values")
+        return encode([place for place, part in enumerate(parts) if not self._take(sender, part)])
+
+    def _take(self, sender: int, part: object) -> bool:
+        """Take a value that a peer sends; False where it has to be sent again."""
+        if not isinstance(part, list) or [type(one) for one in part] != [int, bytes]:
+            raise ValueError("no event")
+        event, sealed = part
+        if not self._sealed_events.is_known(event, sealed, sender):
+            return False
+        taken = self._sealed_events.take(event, sealed, sender)
+        if taken is not None:
+            self.note(taken, sealed)
+        return True
+
+
+def _key_and_stamp(parts: object) -> tuple[bytes, Stamp]:
+    if not isinstance(parts, list) or len(parts) != 2 or not isinstance(parts[0], bytes):
+        raise ValueError("no key of a last value")
+    key, stamp = parts
+    if not isinstance(stamp, list) or [type(one) for one in stamp] != [int, int]:
+        raise ValueError("no stamp of a last value")
+    return key, (stamp[0], stamp[1])

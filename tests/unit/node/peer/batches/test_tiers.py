@@ -1,0 +1,128 @@
+"""When compiled rules are loaded, and what is not run as machine code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import cbor2
+import pytest
+import trio
+
+from gossamer.compiled.store import FolderStore
+from gossamer.node.config.broker import ALWAYS, AUTO, NEVER
+from gossamer.node.monitoring.metrics import Counters
+from gossamer.node.peer.batches import machine_code
+from gossamer.node.peer.batches.tiers import BUSY_RATE, LOOKS_S, Tiers
+from support.transport_peers import on_jumping_clock
+
+
+class Code:
+    """Stands for linked code."""
+
+
+@pytest.fixture
+def supply(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was asked for; there is no code until some is made."""
+    asked: list[str] = []
+
+    def load() -> Code | None:
+        asked.append("load")
+        return Code() if "make" in asked else None
+
+    def make() -> bool:
+        asked.append("make")
+        return True
+
+    async def at_once(work: Callable[[], object], **_: object) -> object:
+        # The clock that jumps does not wait for threads.
+        return work()
+
+    monkeypatch.setattr(trio.to_thread, "run_sync", at_once)
+    monkeypatch.setattr(machine_code, "load", load)
+    monkeypatch.setattr(machine_code, "make", make)
+    return asked
+
+
+async def ran_for(choice: str, seconds: float, rate: float) -> list[object]:
+    """What was taken into use by a peer that takes so many frames a second."""
+    counters, used = Counters(), list[object]()
+    tiers = Tiers(choice, counters, used.append)
+    with trio.move_on_after(seconds):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(tiers.run)
+            while True:
+                await trio.sleep(LOOKS_S / 10)
+                counters.frames_received += round(rate * LOOKS_S / 10)
+    assert tiers.compiled == bool(used)
+    return used
+
+
+@on_jumping_clock
+async def test_a_peer_at_rest_loads_nothing(supply: list[str]) -> None:
+    assert not await ran_for(AUTO, 30, BUSY_RATE / 2)
+    assert not supply
+
+
+@on_jumping_clock
+async def test_a_busy_peer_has_code_made_once_and_uses_it(supply: list[str]) -> None:
+    assert len(await ran_for(AUTO, 30, 2 * BUSY_RATE)) == 1
+    assert supply == ["load", "make", "load"]
+
+
+@pytest.mark.parametrize(("choice", "used"), [(ALWAYS, 1), (NEVER, 0)])
+@on_jumping_clock
+async def test_who_says_so_has_it_always_or_never(
+    supply: list[str], choice: str, used: int
+) -> None:
+    assert len(await ran_for(choice, 30, 2 * BUSY_RATE * (choice == NEVER))) == used
+    assert bool(supply) == bool(used)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("GOSSAMER_CACHE", str(tmp_path))
+    made = tmp_path / "native"
+    made.mkdir(mode=0o700)
+    return made
+
+
+def keep(folder: Path, content: bytes) -> None:
+    FolderStore(folder).save(machine_code.code_name(), content)
+
+
+def told(content: object) -> bytes:
+    return cbor2.dumps({"object": content, "symbols": {"scan": "scan", "take": "take"}})
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\xff", told(b""), told(b"no object code"), told(b"\x7fELF"), told(7), cbor2.dumps([])],
+)
+def test_what_is_no_code_is_not_run(folder: Path, content: bytes) -> None:
+    keep(folder, content)
+    assert machine_code.load() is None
+
+
+def test_code_that_others_may_write_is_not_run(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    linked: list[bytes] = []
+
+    def link(content: bytes, *_: object) -> None:
+        linked.append(content)
+
+    monkeypatch.setattr(machine_code, "LinkedCode", link)
+    keep(folder, told(b"code"))
+    machine_code.load()
+    assert linked == [b"code"]
+    folder.chmod(0o770)
+    assert machine_code.load() is None
+    assert linked == [b"code"]
+
+
+def test_code_that_is_damaged_is_not_run(folder: Path) -> None:
+    keep(folder, told(b"code"))
+    (path,) = folder.glob("*.code")
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    assert machine_code.load() is None

@@ -1,0 +1,476 @@
+"""Who is believed to have published what, and how peers learn whose keys events are signed by."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+import trio
+
+from gossamer.node.errors import MalformedCertificateError
+from gossamer.node.monitoring.metrics import FORGERY_CAUSES, Counters
+from gossamer.node.peer.frames import forgeries
+from gossamer.node.peer.frames.address_book import AddressBook
+from gossamer.node.peer.frames.event_authentication import GATHER_S, PlainEvents, SignedEvents
+from gossamer.node.peer.frames.events import EventMemory
+from gossamer.node.peer.frames.forgeries import SAID_AGAIN_S, Forgeries
+from gossamer.node.peer.frames.parked_events import (
+    ASKED_A_ROUND,
+    KEYS_AT_ONCE,
+    MOST_BYTES,
+    MOST_OF_ONE,
+    MOST_PARKED,
+    PATIENCE_ROUNDS,
+    Parked,
+    ParkedEvents,
+)
+from gossamer.node.peer.frames.publishers import PER_ROUND, PUBLISHER_FRAMES, PublisherService
+from gossamer.node.security.cluster import Membership
+from gossamer.node.security.descriptors import DescriptorCache
+from gossamer.node.security.encoding import encode
+from gossamer.node.security.event_keys import EventKey, PublisherCache, introduce
+from gossamer.node.security.revocation import Revocation, RevocationList
+from gossamer.node.security.sealing import DRAW_BYTES, Seal, identifier, sign
+from gossamer.node.transport.base.frames import FrameDecoder
+from gossamer.node.transport.base.limits import HEADER_BYTES, Limits
+from gossamer.node.transport.base.schema import Frame, FrameTypes
+from support.clusters import DAY_S, MadeCluster, event_key, made_cluster
+from support.transport_peers import on_jumping_clock
+
+SEAL = Seal(coordinates=1)
+POINT = bytes(8)
+TYPES = FrameTypes(PUBLISHER_FRAMES)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
+    with made_cluster(tmp_path / "first") as made:
+        yield made
+
+
+@attrs.define(eq=False)
+class Side:
+    """One peer's part in it; frames go straight to the other sides it is connected to."""
+
+    member: Membership
+    number: int
+    now: float
+    others: dict[int, Side] = attrs.field(factory=dict)
+    counters: Counters = attrs.field(factory=Counters)
+    events: EventMemory = attrs.field(factory=lambda: EventMemory(1 << 10, 1 << 24))
+    released: list[tuple[int, bytes, int]] = attrs.field(factory=list)
+    sent: list[tuple[int, str]] = attrs.field(factory=list)
+    revoked: list[RevocationList] = attrs.field(init=False)
+    publishers: PublisherService = attrs.field(init=False)
+    signed: SignedEvents = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        authority = self.member.authority
+        self.revoked = [self.member.revoked]
+        book = AddressBook(self.key, 64, lambda: (), lambda: 0.0)
+        told = Forgeries(book, self.counters)
+        cache = PublisherCache(
+            authority,
+            DescriptorCache(authority, self.member.revoked),
+            lambda: self.revoked[-1],
+        )
+        self.publishers = PublisherService(
+            self.key,
+            cache,
+            self.events,
+            SEAL,
+            told,
+            self.counters,
+            self._send,
+            lambda: list(self.others),
+            lambda: self.now,
+        )
+        self.publishers.on_released = lambda *what: self.released.append(what)
+        self.signed = SignedEvents(SEAL, self.member, None, self._make_key, self.publishers, told)
+
+    async def _make_key(self) -> EventKey:
+        await trio.lowlevel.checkpoint()
+        return event_key(self.number)
+
+    @property
+    def key(self) -> int:
+        return self.member.identity.key
+
+    def connect(self, other: Side) -> None:
+        self.others[other.key], other.others[self.key] = other, self
+
+    def disconnect(self, other: Side) -> None:
+        del self.others[other.key], other.others[self.key]
+        self.publishers.forget(other.key)
+        other.publishers.forget(self.key)
+
+    def _send(self, key: int, data: bytes) -> bool:
+        if key not in self.others:
+            return False
+        frame: Frame = FrameDecoder(Limits()).decode(data[HEADER_BYTES:])
+        TYPES.check(frame)
+        self.sent.append((key, frame["type"]))
+        self.others[key].publishers.receive(self.key, frame)
+        return True
+
+    def pass_on(self, event: int, to: Side) -> bytes | None:
+        """Send an event to another side; what that believes of it."""
+        sealed = self.events.find(event)
+        assert sealed is not None
+        self.publishers.show(to.key, event)
+        to.events.keep(event, sealed)
+        return to.signed.open(event, sealed, self.key)
+
+    async def publish(self, value: int = 7, draw: int = 1) -> int:
+        content = encode([self.key, 1, 1, [value]])
+        sealed = await self.signed.seal(content, draw.to_bytes(DRAW_BYTES, "big"), POINT)
+        self.events.keep(identifier(sealed), sealed)
+        return identifier(sealed)
+
+    def forged(self) -> dict[str, int]:
+        return {cause: count for cause, count in self.counters.events_forged.items() if count}
+
+
+@pytest.fixture
+def sides(cluster: MadeCluster) -> list[Side]:
+    """Alice, who knows Bob, who knows Carol, who knows Dave; nobody knows more."""
+    members = [cluster.first, *map(cluster.admit, ("bob", "carol", "dave"))]
+    made = [Side(member, number, cluster.now) for number, member in enumerate(members)]
+    for one, other in itertools.pairwise(made):
+        one.connect(other)
+    return made
+
+
+def content_of(side: Side, value: int = 7) -> bytes:
+    return encode([side.key, 1, 1, [value]])
+
+
+@on_jumping_clock
+async def test_strangers_verify_what_others_pass_on(sides: list[Side]) -> None:
+    """The introduction goes before the first event on each connection, and no more after that."""
+    alice, *path = sides
+    for value in (1, 2, 3):
+        event = await alice.publish(value)
+        for one, other in itertools.pairwise(sides):
+            assert one.pass_on(event, other) == content_of(alice, value)
+    assert [len(side.sent) for side in sides] == [1, 1, 1, 0]
+    assert all(side.forged() == {} for side in path)
+
+
+@on_jumping_clock
+async def test_publishers_that_have_left_are_known_to_who_holds_their_events(
+    sides: list[Side],
+) -> None:
+    alice, bob, carol, dave = sides
+    event = await alice.publish()
+    alice.pass_on(event, bob)
+    alice.disconnect(bob)
+    assert bob.pass_on(event, carol) == content_of(alice)
+    # A connection that is new brings it anew: what was on the old one may be lost.
+    bob.disconnect(carol)
+    bob.connect(dave)
+    assert bob.pass_on(event, dave) == content_of(alice)
+
+
+@on_jumping_clock
+async def test_events_of_one_turn_share_a_signature(sides: list[Side]) -> None:
+    alice, bob, *_ = sides
+    seen: set[bytes] = set()
+    events: list[int] = []
+    await alice.publish()  # which makes the key
+
+    async def publish(value: int) -> None:
+        events.append(await alice.publish(value))
+
+    async with trio.open_nursery() as nursery:
+        for value in range(150):
+            nursery.start_soon(publish, value)
+    for event in events:
+        sealed = alice.events.find(event)
+        assert sealed is not None
+        seen.add(SEAL.open(sealed).signature)
+        assert alice.pass_on(event, bob) is not None
+    assert len(set(events)) == 150
+    assert len(seen) == 3
+
+
+@on_jumping_clock
+async def test_who_publishes_event_after_event_signs_now_and_then(sides: list[Side]) -> None:
+    """One event alone is signed at once."""
+    alice, *_ = sides
+    await alice.publish()
+    await trio.sleep(GATHER_S)
+    before = trio.current_time()
+    events = [await alice.publish(0)]
+    assert trio.current_time() == before
+
+    async def publish(value: int) -> None:
+        events.append(await alice.publish(value))
+
+    async with trio.open_nursery() as nursery:
+        for value in range(1, 40):
+            nursery.start_soon(publish, value)
+            await trio.sleep(GATHER_S / 8)
+    sealed = [alice.events.find(event) for event in events]
+    signatures = {SEAL.open(one).signature for one in sealed if one is not None}
+    assert len(events) == 40
+    assert len(signatures) <= 7
+
+
+@on_jumping_clock
+async def test_who_is_cancelled_while_others_wait_signs_for_them(sides: list[Side]) -> None:
+    alice, bob, *_ = sides
+    await alice.publish()
+    event: list[int] = []
+
+    async def other() -> None:
+        event.append(await alice.publish(2, 2))
+
+    async with trio.open_nursery() as nursery:
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            nursery.start_soon(other)
+            await alice.publish(3, 3)
+    assert alice.pass_on(event[0], bob) == content_of(alice, 2)
+
+
+async def forge(side: Side, how: str) -> bytes:
+    """An event that nobody should be given."""
+    event = await side.publish()
+    sealed = side.events.find(event)
+    assert sealed is not None
+    content = content_of(side)
+    if how == "value":
+        return content_of(side, 8) + sealed[len(content) :]
+    if how == "signature":
+        return sealed[: -len(POINT) - 1] + bytes([sealed[-len(POINT) - 1] ^ 1]) + POINT
+    if how == "draw":
+        return content + bytes(DRAW_BYTES) + sealed[len(content) + DRAW_BYTES :]
+    if how == "point":
+        return sealed[: -len(POINT)] + bytes([*POINT[:-1], 1])
+    assert how == "unsigned"
+    return content + bytes(DRAW_BYTES) + POINT
+
+
+@on_jumping_clock
+@pytest.mark.parametrize("how", ["value", "signature", "draw", "point", "unsigned"])
+async def test_what_was_changed_is_not_delivered_but_counted_and_named(
+    sides: list[Side], how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Under an identifier of its own, which the event itself loses nothing by."""
+    alice, bob, *_ = sides
+    sealed = await forge(alice, how)
+    event = identifier(sealed)
+    alice.events.keep(event, sealed)
+    with caplog.at_level(logging.WARNING):
+        assert alice.pass_on(event, bob) is None
+    assert bob.forged() == {"signature": 1}
+    assert bob.counters.dropped["forged event"] == 1
+    (line,) = caplog.records
+    fields: dict[str, Any] = vars(line)["fields"]
+    assert fields["publisher"] == fields["peer"] == f"{alice.key:016x}"
+    assert fields["id"] == f"{event:016x}"
+    genuine = await alice.publish()
+    assert alice.pass_on(genuine, bob) == content_of(alice)
+
+
+def sealed_as(side: Side, content: bytes) -> bytes:
+    """An event properly signed by one member, whoever it names."""
+    draw = bytes(DRAW_BYTES)
+    leaf = SEAL.leaf(content, draw, POINT)
+    (proof,) = sign(side.member.authority, event_key(side.number), [leaf])
+    return SEAL.close(content, draw, POINT, proof)
+
+
+@on_jumping_clock
+async def test_who_signs_under_anothers_name_is_named_for_certain(
+    sides: list[Side], caplog: pytest.LogCaptureFixture
+) -> None:
+    alice, bob, carol, _ = sides
+    await alice.publish()
+    sealed = sealed_as(alice, content_of(carol))
+    event = identifier(sealed)
+    alice.events.keep(event, sealed)
+    with caplog.at_level(logging.WARNING):
+        assert alice.pass_on(event, bob) is None
+    assert bob.forged() == {"name": 1}
+    fields: dict[str, Any] = vars(caplog.records[-1])["fields"]
+    assert fields["signed_by"] == f"{alice.key:016x}"
+    assert fields["publisher"] == f"{carol.key:016x}"
+
+
+@on_jumping_clock
+async def test_events_of_who_was_revoked_are_not_believed(
+    sides: list[Side], cluster: MadeCluster
+) -> None:
+    alice, bob, *_ = sides
+    event = await alice.publish()
+    entry = Revocation(alice.key, (alice.member.certificate.serial,), int(cluster.now + DAY_S))
+    assert alice.pass_on(event, bob) == content_of(alice)
+    signer = cluster.registrar.signer
+    bob.revoked.append(bob.revoked[-1].with_entry(entry, signer, cluster.now))
+    assert alice.pass_on(event, bob) is None
+    assert bob.forged() == {"revoked": 1}
+
+
+@on_jumping_clock
+async def test_an_event_waits_for_an_introduction_that_was_lost(sides: list[Side]) -> None:
+    """Whoever brought it is asked at once, then others; then it is handed out after all."""
+    alice, bob, carol, dave = sides
+    event = await alice.publish()
+    sealed = alice.events.find(event)
+    assert sealed is not None
+    alice.pass_on(event, bob)
+    # Carol gets it of Dave, who has never heard of Alice.
+    assert carol.signed.open(event, sealed, dave.key) is None
+    assert carol.sent == [(dave.key, "publishers wanted")]
+    assert carol.released == []
+    carol.publishers.new_round()
+    assert carol.released == [(event, sealed, dave.key)]
+    assert carol.signed.open(event, sealed, dave.key) == content_of(alice)
+    assert carol.forged() == {}
+
+
+@on_jumping_clock
+async def test_an_event_that_nobody_can_prove_is_given_up(sides: list[Side]) -> None:
+    alice, _, carol, dave = sides
+    sealed = alice.events.find(await alice.publish())
+    assert sealed is not None
+    event = identifier(sealed)
+    assert carol.signed.open(event, sealed, dave.key) is None
+    for number in range(PATIENCE_ROUNDS + 1):
+        assert carol.forged() == {}, f"round {number}"
+        before = len(carol.sent)
+        carol.publishers.new_round()
+        assert len(carol.sent) - before <= ASKED_A_ROUND
+    assert carol.forged() == {"unknown key": 1}
+    assert carol.released == []
+
+
+@on_jumping_clock
+async def test_events_that_wait_take_no_more_room_than_they_may(sides: list[Side]) -> None:
+    alice, _, carol, dave = sides
+    await alice.publish()
+    for number in range(MOST_OF_ONE + 3):
+        sealed = sealed_as(alice, content_of(alice, number))
+        carol.publishers.park(SEAL.signer_of(sealed), number, sealed, dave.key)
+    assert carol.forged() == {"unknown key": 3}
+    assert carol.sent == [(dave.key, "publishers wanted")]
+
+
+def test_who_makes_up_keys_takes_neither_the_room_of_others_nor_their_answers() -> None:
+    parked = ParkedEvents()
+    sealed = content_of_key(5)
+    for number in range(2 * MOST_OF_ONE):
+        parked.add(number.to_bytes(8, "big"), Parked(number, sealed, 1))
+    assert len(parked) == MOST_OF_ONE
+    assert parked.add(b"honest  ", Parked(7, sealed, 2))
+    given_up, questions = parked.new_round([1, 2, 3, 4])
+    assert given_up == []
+    assert set(questions) == {1, 2, 3}
+    assert max(map(len, questions.values())) == KEYS_AT_ONCE
+    rounds = (parked.new_round([1, 2, 3, 4])[1] for _ in range(10))
+    assert any(b"honest  " in signers for asked in rounds for signers in asked.values())
+    assert parked.take(b"honest  ") == [Parked(7, sealed, 2)]
+    for neighbour in range(3, 2 + MOST_PARKED):
+        for number in range(MOST_OF_ONE):
+            parked.add(b"any key ", Parked(neighbour << 8 | number, sealed, neighbour))
+    assert len(parked) == MOST_PARKED
+    parked.take(b"any key ")
+    assert not parked.add(b"any key ", Parked(1, bytes(MOST_BYTES), 9))
+    assert len(parked) == MOST_OF_ONE
+
+
+def content_of_key(key: int) -> bytes:
+    return encode([key, 1, 1, [7]])
+
+
+@on_jumping_clock
+async def test_whoever_brings_what_is_no_introduction_is_cut(sides: list[Side]) -> None:
+    alice, bob, *_ = sides
+    await alice.publish()
+    own = alice.publishers.find(event_key(0).signer)
+    assert own is not None
+    wrong = own.introduction[:-1] + bytes([own.introduction[-1] ^ 1])
+    with pytest.raises(MalformedCertificateError):
+        bob.publishers.receive(alice.key, {"type": "publishers", "introductions": [wrong]})
+
+
+@on_jumping_clock
+async def test_one_peer_can_have_no_more_introductions_verified_than_it_may(
+    sides: list[Side], cluster: MadeCluster
+) -> None:
+    alice, bob, *_ = sides
+    await alice.publish()
+    own = alice.publishers.find(event_key(0).signer)
+    assert own is not None
+    again: Frame = {"type": "publishers", "introductions": [own.introduction]}
+    for _ in range(2 * PER_ROUND):
+        bob.publishers.receive(alice.key, again)
+    assert bob.counters.dropped["flood"] == 0, "what is known costs nothing"
+    member = alice.member
+    for number in range(PER_ROUND + 1):
+        certificate = cluster.certify(member.identity, f"alice {number}")
+        other = introduce(member.authority, member.identity, certificate, event_key(0))
+        bob.publishers.receive(
+            alice.key, {"type": "publishers", "introductions": [other.introduction]}
+        )
+    assert bob.counters.dropped["flood"] == 2
+
+
+@on_jumping_clock
+async def test_a_clock_that_is_wrong_trusts_nobody_new_and_blames_nobody(
+    sides: list[Side],
+) -> None:
+    alice, bob, carol, _ = sides
+    event = await alice.publish()
+    assert alice.pass_on(event, bob) is not None
+    bob.now = carol.now = bob.now + 1000 * DAY_S
+    assert alice.pass_on(event, bob) is not None
+    assert bob.pass_on(event, carol) is None
+    assert carol.counters.dropped["stale"] > 0
+    carol.now -= 1000 * DAY_S
+    carol.publishers.new_round()
+    carol.publishers.new_round()
+    assert [one[0] for one in carol.released] == [event]
+
+
+def test_who_forges_thousands_of_events_gets_a_line_now_and_then(
+    sides: list[Side], caplog: pytest.LogCaptureFixture
+) -> None:
+    seconds = [0.0]
+    book, counters = AddressBook(5, 64, lambda: (), lambda: 0.0), Counters()
+    told = Forgeries(book, counters, lambda: seconds[0])
+    neighbours = [side.key for side in sides]
+    with caplog.at_level(logging.WARNING):
+        for number in range(1000):
+            told.note("signature", number, content_of(sides[0]), neighbours[0])
+        told.note("name", 5, content_of(sides[0]), neighbours[0], neighbours[2])
+        told.note("signature", 5, content_of(sides[0]), neighbours[1])
+        assert len(caplog.records) == 3
+        seconds[0] = SAID_AGAIN_S
+        told.note("signature", 5, content_of(sides[0]), neighbours[0])
+    fields: dict[str, Any] = vars(caplog.records[-1])["fields"]
+    assert fields["more_like_this"] == "999"
+    assert counters.events_forged["signature"] == 1002
+
+
+@on_jumping_clock
+async def test_without_certificates_nothing_is_signed_and_everybody_believed() -> None:
+    plain = PlainEvents(coordinates=1)
+    sealed = await plain.seal(b"content", bytes(DRAW_BYTES), POINT)
+    assert plain.open(identifier(sealed), sealed, 5) == b"content"
+    assert plain.open(5, b"short", 5) == b""
+
+
+def test_every_cause_is_one_of_the_metrics() -> None:
+    used = {
+        getattr(forgeries, name)
+        for name in ("CHANGED", "UNSIGNED", "OTHERS_NAME", "REVOKED", "UNKNOWN", "TWO_CONTENTS")
+    }
+    assert used == set(FORGERY_CAUSES)

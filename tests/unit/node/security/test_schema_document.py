@@ -1,0 +1,128 @@
+"""The signed version of the schema: what the authority said, and nothing else, is believed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gossamer.node.errors import ClusterFolderError, SchemaDocumentError
+from gossamer.node.security.identity import make_identity
+from gossamer.node.security.schema_document import (
+    DOCUMENT_LIMIT,
+    SchemaDocument,
+    load_document,
+    read_document,
+    save_document,
+    version_in_force,
+)
+from gossamer.protocol.content.evolution import SchemaVersion
+from gossamer.protocol.content.schema import (
+    BooleanAttribute,
+    DecimalAttribute,
+    EnumerationAttribute,
+    FloatAttribute,
+    Schema,
+)
+from support.clusters import MadeCluster, made_cluster
+
+FIRST = SchemaVersion.first(Schema([FloatAttribute("price", 0, 100), BooleanAttribute("open")]))
+LATER = FIRST.added(DecimalAttribute("fee", 0, 1, 2)).without("open")
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
+    with made_cluster(tmp_path / "first") as made:
+        yield made
+
+
+def signed(cluster: MadeCluster, version: SchemaVersion = LATER) -> SchemaDocument:
+    return SchemaDocument.signed(cluster.first.authority, version, cluster.registrar.signer)
+
+
+def test_what_the_authority_signed_is_read_back(cluster: MadeCluster) -> None:
+    document = signed(cluster)
+    assert read_document(document.to_bytes(), cluster.first.authority) == document
+    path = cluster.first.folder.schema
+    assert version_in_force(path, cluster.first.authority, FIRST) == FIRST
+    save_document(path, document)
+    assert load_document(path, cluster.first.authority) == document
+    assert version_in_force(path, cluster.first.authority, FIRST) == LATER
+
+
+def number(content: dict[str, Any]) -> None:
+    content["version"] += 1
+
+
+def name(content: dict[str, Any]) -> None:
+    content["attributes"][0]["name"] = "cost"
+
+
+def widening(content: dict[str, Any]) -> None:
+    content["attributes"][0]["maximum"] = 1000
+
+
+def revival(content: dict[str, Any]) -> None:
+    del content["attributes"][1]["retired"]
+
+
+def first_version(content: dict[str, Any]) -> None:
+    content["version"] = 1
+
+
+def field(content: dict[str, Any]) -> None:
+    content["more"] = 1
+
+
+def signature(content: dict[str, Any]) -> None:
+    content["signature"] = "00" * 64
+
+
+@pytest.mark.parametrize(
+    "change", [number, name, widening, revival, first_version, field, signature]
+)
+def test_what_was_changed_is_refused(
+    cluster: MadeCluster, change: Callable[[dict[str, Any]], None]
+) -> None:
+    content = json.loads(signed(cluster).to_bytes())
+    change(content)
+    with pytest.raises(SchemaDocumentError):
+        read_document(json.dumps(content).encode(), cluster.first.authority)
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b"null", b"[" * 100_000, b"x" * (1 << 20)])
+def test_what_is_no_document_is_refused(cluster: MadeCluster, data: bytes) -> None:
+    with pytest.raises(SchemaDocumentError):
+        read_document(data, cluster.first.authority)
+
+
+def test_another_signer_is_not_believed(cluster: MadeCluster) -> None:
+    forged = SchemaDocument.signed(cluster.first.authority, LATER, make_identity())
+    with pytest.raises(SchemaDocumentError, match="not signed by the cluster's authority"):
+        read_document(forged.to_bytes(), cluster.first.authority)
+
+
+def test_another_cluster_is_not_believed(cluster: MadeCluster, tmp_path: Path) -> None:
+    with (
+        made_cluster(tmp_path / "other") as other,
+        pytest.raises(SchemaDocumentError, match="is of cluster"),
+    ):
+        read_document(signed(other).to_bytes(), cluster.first.authority)
+
+
+def test_what_does_not_continue_the_first_version_is_refused(cluster: MadeCluster) -> None:
+    path = cluster.first.folder.schema
+    save_document(path, signed(cluster))
+    other = SchemaVersion.first(Schema([FloatAttribute("cost", 0, 1)]))
+    with pytest.raises(ClusterFolderError, match="does not continue the schema"):
+        version_in_force(path, cluster.first.authority, other)
+
+
+def test_documents_have_a_limit(cluster: MadeCluster) -> None:
+    values = tuple(f"value number {count}" for count in range(20_000))
+    large = FIRST.added(EnumerationAttribute("many", values))
+    with pytest.raises(SchemaDocumentError, match=f"more than {DOCUMENT_LIMIT} bytes"):
+        signed(cluster, large)
