@@ -3,6 +3,8 @@
 - `peer_like`: what is needed of a peer
 - `frames`: what travels, and values to and from it
 - `address`: where the socket is, and who may open it
+- `replies`: requests, and replies to them
+- `groups`: queue groups, of which one worker gets each event
 - `history`: events kept for clients that are away
 - `services`, `outlets`, `session`, `server`: the node's side
 - `client`, `follower`: the application's side; a follower reconnects

@@ -8,7 +8,6 @@ clients show a token; a file of mode 600 holds the port and the token.
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
 import secrets
 import socket
@@ -21,52 +20,22 @@ from typing import Final
 import trio
 from attrs import frozen
 
+from gossamer.client.address import PATH_BYTES, SOCKET_NAME, LocalAddress, unix_paths
 from gossamer.node.config.checks import parse_address
 from gossamer.node.config.node import Local
 from gossamer.node.errors import (
     ClusterFolderError,
-    KeyFileError,
     ListenFailed,
     LocalSocketError,
-    NodeNotRunningError,
     NodeRunningError,
 )
-from gossamer.node.security.files import PRIVATE, read_private, write_file
+from gossamer.node.security.files import PRIVATE, write_file
 
-SOCKET_NAME: Final = "client.sock"
-TOKEN_NAME: Final = "client.token"
 LOCK_NAME: Final = "node.lock"
-# Of the path of a Unix socket; 103 on the BSDs, and 107 on Linux.
-PATH_BYTES: Final = 103
 TOKEN_BYTES: Final = 24
 # Longer than a command holds the lock that looks whether a node has it.
 LOOK_S: Final = 0.5
 BACKLOG: Final = 16
-_TOKEN_FILE_LIMIT: Final = 512
-
-
-@frozen
-class LocalAddress:
-    """Where the local socket of a folder's peer is.
-
-    Attributes:
-        folder: the peer's folder.
-        path: of the Unix socket, None for TCP.
-        host, port: of the TCP socket; port 0 is any.
-    """
-
-    folder: Path
-    path: Path | None
-    host: str = ""
-    port: int = 0
-
-    @property
-    def token_file(self) -> Path:
-        """Holds the address and the token of a TCP socket."""
-        return self.folder / TOKEN_NAME
-
-    def __str__(self) -> str:
-        return str(self.path) if self.path is not None else f"{self.host}:{self.port}"
 
 
 @frozen
@@ -94,13 +63,10 @@ def local_address(
     """
     if local.address:
         return LocalAddress(folder, None, *parse_address(local.address, 0))
+    paths = unix_paths(folder, environment)
+    if paths:
+        return LocalAddress(folder, paths[0])
     path = folder.absolute() / SOCKET_NAME
-    if _fits(path):
-        return LocalAddress(folder, path)
-    runtime = environment.get("XDG_RUNTIME_DIR")
-    digest = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
-    if runtime and _fits(short := Path(runtime) / f"gossamer-{digest}.sock"):
-        return LocalAddress(folder, short)
     raise LocalSocketError(
         path,
         f"has {len(os.fsencode(path))} bytes, expected at most {PATH_BYTES} for a socket; "
@@ -178,32 +144,6 @@ def close_door(door: Door) -> None:
     (door.address.path or door.address.token_file).unlink(missing_ok=True)
 
 
-async def knock(address: LocalAddress) -> tuple[trio.SocketStream, str | None]:
-    """Connect to the socket; give the stream and the token to show.
-
-    Raises:
-        NodeNotRunningError: nobody listens there.
-        LocalSocketError: this user may not use it.
-    """
-    token = None
-    try:
-        if address.path is not None:
-            return await trio.open_unix_socket(address.path), None
-        host, port, token = _read_token(address.token_file)
-        return await trio.open_tcp_stream(host, port), token
-    except (FileNotFoundError, ConnectionRefusedError, ConnectionResetError) as error:
-        raise NodeNotRunningError(address.folder, error.strerror or "nobody answers") from None
-    except PermissionError:
-        reason = "belongs to another user, expected one of this user's"
-        raise LocalSocketError(address, reason) from None
-    except OSError as error:
-        raise NodeNotRunningError(address.folder, error.strerror or str(error)) from None
-
-
-def _fits(path: Path) -> bool:
-    return len(os.fsencode(path)) <= PATH_BYTES
-
-
 def _listen_unix(path: Path) -> trio.SocketListener:
     path.unlink(missing_ok=True)
     opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -235,16 +175,3 @@ def _open_tcp(address: LocalAddress) -> Door:
         raise
     listener = trio.SocketListener(trio.socket.from_stdlib_socket(opened))
     return Door(listener, LocalAddress(address.folder, None, host, port), token)
-
-
-def _read_token(path: Path) -> tuple[str, int, str]:
-    if not path.exists():
-        raise FileNotFoundError(2, "no client.token is there", str(path))
-    try:
-        host, port, token = read_private(path, _TOKEN_FILE_LIMIT).decode("ascii").split()
-        return host, int(port), token
-    except KeyFileError as error:
-        raise LocalSocketError(path, error.reason) from None
-    except ValueError:
-        reason = "holds no address and token, expected the file that a running node writes"
-        raise LocalSocketError(path, reason) from None

@@ -18,17 +18,18 @@ import trio
 from attrs import define, field, frozen
 
 from gossamer.node.errors import ClientRequestError
-from gossamer.node.local.history import History
+from gossamer.node.local.history import GROUP_MARK, History
 from gossamer.node.local.peer_like import PeerLike
 from gossamer.node.local.services import REFUSALS, check_refusal, feed
 from gossamer.node.store.subscriptions import StoredSubscription
-from gossamer.protocol.content.language import parse_subscription
-from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.content.subscription import Subscription
+from gossamer.protocol.content.expressions.expression import Expression
+from gossamer.protocol.content.expressions.language import parse_expression
 from gossamer.protocol.kernel.errors import CapacityError
 
 # How often expired events and absent clients are looked for.
 PRUNE_S: Final = 60.0
+# How long a connection is waited for that a client has closed just before it connects again.
+ENDING_S: Final = 1.0
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +45,7 @@ class Active:
     """
 
     expression: str
-    subscription: Subscription
+    subscription: Expression
     scope: trio.CancelScope
 
 
@@ -56,6 +57,7 @@ class DurableClient:
         name: the name.
         active: its subscriptions by id.
         present: whether it is connected.
+        ended: set when its connection ends.
         absent_since: trio's time when its connection ended, or when the node started.
         known: set once it has a place in the history.
     """
@@ -64,6 +66,7 @@ class DurableClient:
     absent_since: float
     active: dict[str, Active] = field(factory=dict)
     present: bool = False
+    ended: trio.Event = field(factory=trio.Event)
     known: trio.Event = field(factory=trio.Event)
 
     def matching(self, values: Mapping[str, object]) -> list[str]:
@@ -77,13 +80,11 @@ class DurableClients:
     def __init__(
         self,
         peer: PeerLike,
-        schema: Schema,
         history: History,
         retention_s: float,
         nursery: trio.Nursery,
     ) -> None:
         self._peer = peer
-        self._schema = schema
         self._history = history
         self._retention_s = retention_s
         self._nursery = nursery
@@ -95,6 +96,8 @@ class DurableClients:
     async def restore(self) -> None:
         """Take up the subscriptions that were kept; one that is none any more is dropped."""
         for kept in await self._history.subscriptions():
+            if kept.client.startswith(GROUP_MARK):
+                continue
             client = self._client(kept.client)
             try:
                 await self._activate(client, kept.id, kept.expression)
@@ -104,12 +107,15 @@ class DurableClients:
             else:
                 client.known.set()
 
-    def attach(self, name: str) -> DurableClient:
-        """Let the client in.
+    async def attach(self, name: str) -> DurableClient:
+        """Let the client in, once an earlier connection of it that is about to end has ended.
 
         Raises:
             ClientRequestError: it is in already.
         """
+        with trio.move_on_after(ENDING_S):
+            while (held := self._clients.get(name)) is not None and held.present:
+                await held.ended.wait()
         client = self._client(name)
         if client.present:
             reason = f"client {name!r} is connected already, expected another name"
@@ -120,6 +126,8 @@ class DurableClients:
     def detach(self, client: DurableClient) -> None:
         """Its connection ended; what it is owed is kept."""
         client.present = False
+        client.ended.set()
+        client.ended = trio.Event()
         client.absent_since = trio.current_time()
         if not client.active:
             del self._clients[client.name]
@@ -194,7 +202,7 @@ class DurableClients:
         return self._clients[name]
 
     async def _activate(self, client: DurableClient, key: str, expression: str) -> None:
-        parsed = parse_subscription(self._schema, expression)
+        parsed = parse_expression(self._peer.schema, expression)
         scope = await self._nursery.start(
             partial(feed, self._peer, expression, self._history.append)
         )

@@ -12,9 +12,9 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Self
 
-import trio
+import anyio
 
-from gossamer.node.local.address import LocalAddress
+from gossamer.client.address import LocalAddress
 from gossamer.node.local.client import CONNECTED, LocalClient, ReceivedEvent, open_client
 from gossamer.node.local.frames import NEW
 
@@ -32,7 +32,7 @@ class Follower:
         """The next event, none of them twice."""
         try:
             return await self._client.events.receive()
-        except trio.EndOfChannel:
+        except anyio.EndOfStream:
             raise StopAsyncIteration from None
 
     async def acknowledge(self, event: ReceivedEvent) -> None:

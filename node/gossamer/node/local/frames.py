@@ -1,8 +1,8 @@
 """What travels over the local socket.
 
-Values are numbers and text. What is neither travels as text (dates) or as a pair of texts,
-numerator and denominator (fractions, and whole numbers of more than 64 bits): the schema, which
-both ends have, tells what is meant.
+Values are numbers, text and booleans. What is none of these travels as text (dates) or as a pair
+of texts, numerator and denominator (fractions, and whole numbers of more than 64 bits): the schema,
+which both ends have, tells what is meant.
 """
 
 from __future__ import annotations
@@ -17,14 +17,18 @@ from typing import Any, Final
 
 import trio
 
+from gossamer.client.frames import BROKER, LAST, MAX_EVENTS, NEW, PEER, RETAINED, VERSION
 from gossamer.node.errors import BadFrame
 from gossamer.node.local.peer_like import EventLike
+from gossamer.node.peer.unicast.envelopes import MAX_TOKEN, opened
+from gossamer.node.peer.unicast.last_values import LastMark, mark_of, marked
 from gossamer.node.transport.base.base import Address, Admitted, Hello, PeerIdentity
 from gossamer.node.transport.base.frames import CONTROL_FRAMES, encode_frame
 from gossamer.node.transport.base.schema import (
     INT64_HIGH,
     INT64_LOW,
     AnyOf,
+    Bytes,
     Field,
     Flag,
     Frame,
@@ -36,26 +40,48 @@ from gossamer.node.transport.base.schema import (
     Text,
     shorten,
 )
-from gossamer.protocol.content.schema import MAX_ATTRIBUTES, Schema
+from gossamer.protocol.content.errors import ContentError
+from gossamer.protocol.content.evolution import read_leniently
+from gossamer.protocol.content.payload import (
+    MAX_CONTENT_TYPE,
+    MAX_PAYLOAD_BYTES,
+    UNKNOWN_TYPE,
+    Payload,
+)
+from gossamer.protocol.content.schema import MAX_KNOWN_ATTRIBUTES, Schema
 from gossamer.protocol.content.values import Value, literal
+from gossamer.protocol.patterns.replies import MOST_REPLIES
 
-VERSION: Final = 2
+__all__ = [
+    "BROKER",
+    "BROKER_FRAMES",
+    "FRAMES",
+    "LAST",
+    "MAX_EVENTS",
+    "NEW",
+    "PEER",
+    "RETAINED",
+    "VERSION",
+    "admitted_end",
+    "event_frame",
+    "id_text",
+    "schema_from_wire",
+    "schema_to_wire",
+    "values_from_wire",
+    "values_to_wire",
+]
 
-# Events of one `publish_many`: with 16 attributes each, their values are within `Limits.items`.
-MAX_EVENTS: Final = 256
 MAX_EXPRESSION: Final = 8192
 MAX_ID: Final = 64
 MAX_ANSWER: Final = 1 << 19
 # Why one event of many was not published, or not acknowledged: 256 of them fit into a frame.
 MAX_REASON: Final = 1024
 
-NEW, RETAINED = "new", "retained"
-# What a node is to its clients.
-PEER, BROKER = "peer", "broker"
-
 _DIGITS: Final = re.compile(r"-?[0-9]{1,400}")
 # Of events at a peer, whose schema names what they are made of; and at a broker, of anything.
-_VALUES: Final = MapOf(AnyOf(Number(), Text(4096), ListOf(Text(401), 2)), MAX_ATTRIBUTES)
+_VALUES: Final = MapOf(
+    AnyOf(Number(), Text(4096), Flag(), ListOf(Text(401), 2)), MAX_KNOWN_ATTRIBUTES
+)
 _ANY_VALUES: Final = MapOf(
     AnyOf(Number(), Text(4096), Flag(), ListOf(Text(800), 2)), 256, longest_key=4096
 )
@@ -66,6 +92,23 @@ _POSITION: Final = Integer(0)
 _LOG_ID: Final = Text(32)
 # How many events of a request were acknowledged while the node reached nobody it knows.
 _ALONE: Final = Integer(1, MAX_EVENTS)
+
+_PAYLOAD: Final[Mapping[str, Field]] = {
+    "payload": Optional(Bytes(MAX_PAYLOAD_BYTES)),
+    "content_type": Optional(Text(MAX_CONTENT_TYPE)),
+}
+
+# Seconds for which a last value is kept.
+_PATIENCE_LAST: Final = Number(0.001, 1e9)
+# Seconds for which a request may wait for replies.
+_PATIENCE: Final = Number(0.001, 86_400.0)
+
+# Of an event that is the last of its value of an attribute.
+_LAST: Final[Mapping[str, Field]] = {
+    "last": Optional(Text(256)),
+    "lasts": Optional(_PATIENCE_LAST),
+    "deleted": Optional(Flag()),
+}
 
 LOCAL_TYPES: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
     {
@@ -78,17 +121,35 @@ LOCAL_TYPES: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
             "history": Optional(_LOG_ID),
             "acknowledged": Optional(_POSITION),
             "aside": Optional(Flag()),
+            "ordered": Optional(Flag()),
         },
         "subscribe": {
             "number": _NUMBER,
             "id": _ID,
             "expression": Text(MAX_EXPRESSION),
             "start": Optional(Text(8)),
+            "group": Optional(_ID),
+            "window": Optional(Integer(1, MAX_EVENTS)),
         },
         "unsubscribe": {"number": _NUMBER, "id": _ID},
-        "publish": {"number": _NUMBER, "values": _VALUES},
+        "publish": {"number": _NUMBER, "values": _VALUES, **_LAST, **_PAYLOAD},
         "publish_many": {"number": _NUMBER, "events": ListOf(_VALUES, MAX_EVENTS)},
+        "request": {
+            "number": _NUMBER,
+            "values": _VALUES,
+            "timeout": _PATIENCE,
+            "replies": Integer(1, MOST_REPLIES),
+            **_PAYLOAD,
+        },
+        "reply": {
+            "number": _NUMBER,
+            "request": Text(MAX_TOKEN),
+            "failed": Optional(Flag()),
+            **_PAYLOAD,
+        },
         "acknowledge": {"position": _POSITION},
+        "settle": {"id": _EVENT_ID},
+        "leave": {"number": _NUMBER, "group": _ID, "expression": Text(MAX_EXPRESSION)},
         "forget": {"number": _NUMBER},
         "advertise": {"number": _NUMBER, "id": _ID, "expression": Text(MAX_EXPRESSION)},
         "unadvertise": {"number": _NUMBER, "id": _ID},
@@ -96,7 +157,10 @@ LOCAL_TYPES: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
         "trace": {"number": _NUMBER, "id": _EVENT_ID},
         "status": {"number": _NUMBER},
         "snapshot": {"number": _NUMBER},
+        "members": {"number": _NUMBER},
+        "cluster": {"number": _NUMBER},
         "metrics": {"number": _NUMBER},
+        "reload": {"number": _NUMBER},
         "shutdown": {"number": _NUMBER},
         # From the node.
         "attached": {
@@ -138,6 +202,18 @@ LOCAL_TYPES: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
             "publisher": Text(16),
             "published_at": Number(),
             "subscriptions": ListOf(_ID, 256),
+            "request": Optional(Text(MAX_TOKEN)),
+            "timeout": Optional(_PATIENCE),
+            "late": Optional(Flag()),
+            "last": Optional(Text(256)),
+            "deleted": Optional(Flag()),
+            **_PAYLOAD,
+        },
+        "replied": {
+            "number": _NUMBER,
+            "replier": Text(16),
+            "failed": Flag(),
+            **_PAYLOAD,
         },
     }
 )
@@ -165,14 +241,26 @@ def admitted_end(stream: trio.abc.Stream, frame: Frame, rest: bytes) -> Admitted
     return Admitted(stream, identity, hello, False, Address("local", 0), rest)
 
 
-def event_frame(event: EventLike, subscriptions: list[str], position: int = 0) -> bytes:
+def event_frame(
+    event: EventLike, subscriptions: list[str], position: int = 0, *, late: bool = False
+) -> bytes:
     """An event for a client.
 
     Args:
         event: the event.
         subscriptions: ids of those that it matches.
         position: in the node's history, 0 for clients without a name.
+        late: whether a later event of the same publisher came before, to a client that wants order.
     """
+    payload, mark = mark_of(event.payload)
+    payload, reply_to = opened(payload)
+    more: dict[str, object] = {}
+    if mark is not None:
+        more |= {"last": mark.attribute, "deleted": mark.is_deleted}
+    if late:
+        more["late"] = True
+    if reply_to is not None:
+        more |= {"request": reply_to.to_token(), "timeout": reply_to.patience_s}
     return encode_frame(
         "event",
         position=position,
@@ -181,7 +269,33 @@ def event_frame(event: EventLike, subscriptions: list[str], position: int = 0) -
         publisher=id_text(event.publisher),
         published_at=event.published_at,
         subscriptions=subscriptions,
+        **more,
+        **payload_fields(payload),
     )
+
+
+def payload_fields(payload: Payload | None) -> dict[str, object]:
+    """The fields of a frame that carries a payload; none without one."""
+    if payload is None:
+        return {}
+    return {"payload": payload.data, "content_type": payload.content_type}
+
+
+def payload_of(frame: Frame) -> Payload | None:
+    """The payload that a frame carries, with the mark of a last value where it has one.
+
+    Raises:
+        ContentError: what it says of its type is no content type; an attribute is absent.
+    """
+    payload = None
+    if "payload" in frame:
+        payload = Payload(frame["payload"], frame.get("content_type", UNKNOWN_TYPE))
+    if "last" not in frame:
+        return payload
+    attribute, lasts_s = frame["last"], float(frame.get("lasts", 0.0))
+    if attribute not in frame["values"]:
+        raise ContentError("", f"attribute {attribute!r} of a last value is absent from the event")
+    return marked(payload, LastMark(attribute, lasts_s, frame.get("deleted", False)))
 
 
 def id_text(number: int) -> str:
@@ -204,6 +318,19 @@ def values_from_wire(schema: Schema, values: Mapping[str, Any]) -> dict[str, Val
     return schema.check_event({name: _exact(value) for name, value in values.items()})
 
 
+def event_values_from_wire(schema: Schema, values: Mapping[str, Any]) -> dict[str, Value]:
+    """Canonical values of an event that was published by this version of the schema or a later one.
+
+    Attributes that are not known yet are left out, and domains may be wider.
+
+    Raises:
+        BadFrame: a pair is no fraction.
+        WrongValueError: a value is not of the attribute's kind.
+    """
+    known = {name: _exact(value) for name, value in values.items() if name in schema.names}
+    return {name: read_leniently(schema[name], value) for name, value in known.items()}
+
+
 def schema_to_wire(schema: Schema) -> str:
     """A schema as it travels."""
     return json.dumps(schema.to_mapping(), default=literal, separators=(",", ":"))
@@ -222,7 +349,7 @@ def schema_from_wire(text: str) -> Schema:
         tables = None
     if not isinstance(tables, dict):
         raise BadFrame("attached", "schema", shorten(text), "a schema as JSON")
-    return Schema.from_mapping(tables)
+    return Schema.from_mapping(tables, MAX_KNOWN_ATTRIBUTES)
 
 
 def _plain(value: object) -> object:

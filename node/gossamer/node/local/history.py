@@ -23,12 +23,13 @@ import trio
 from attrs import frozen
 
 from gossamer.node.errors import StoreDamagedError, StoreError
-from gossamer.node.local.frames import values_from_wire, values_to_wire
+from gossamer.node.local.frames import event_values_from_wire, values_to_wire
 from gossamer.node.local.peer_like import EventLike
 from gossamer.node.store import Store, StoreLimits
 from gossamer.node.store.events import RetainedEvent
 from gossamer.node.store.subscriptions import StoredSubscription
-from gossamer.node.store.writer import StoreWriter, open_writer
+from gossamer.node.store.writer import Aside, StoreWriter, open_writer
+from gossamer.protocol.content.payload import Payload
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.values import Value
 
@@ -39,7 +40,10 @@ PENDING: Final = 1024
 BATCH: Final = 64
 # Between two attempts to write to a full disk.
 RETRY_S: Final = 1.0
-_LOG_ID, _PLACES = "log", "places"
+LOG_ID, _PLACES = "log", "places"
+# What is kept for queue groups is so under names that begin like this; names of clients are
+# printable.
+GROUP_MARK: Final = "\x1f"
 
 _log = logging.getLogger(__name__)
 
@@ -49,7 +53,7 @@ class KeptEvent:
     """An event of the log.
 
     Attributes:
-        id, values, publisher, published_at: as of `gossamer.node.local.peer_like.EventLike`.
+        id, values, publisher, published_at, payload: as of `EventLike`.
         position: in the log; grows, and is never given twice.
     """
 
@@ -58,6 +62,7 @@ class KeptEvent:
     publisher: int
     published_at: float
     position: int
+    payload: Payload | None = None
 
 
 class History:
@@ -162,6 +167,27 @@ class History:
 
         await self._writer.write(note)
 
+    async def settle(self, client: str, position: int, event_ids: list[int]) -> None:
+        """As `acknowledge`; returns once it is on the disk.
+
+        Raises:
+            StoreError: it could not be written.
+        """
+        self.skip(client, position)
+        raw = [_key(event_id) for event_id in event_ids]
+        places = dict(self._places)
+
+        def note(store: Store) -> None:
+            store.deliveries.mark_all(client, raw)
+            _write_places(store, places)
+
+        await self._writer.run(note)
+
+    async def settled(self, client: str) -> list[int]:
+        """The last events that the client has got, oldest first; all that was noted before."""
+        raw = await self._writer.run(lambda store: store.deliveries.of(client))
+        return [int.from_bytes(one, "big") for one in raw]
+
     def skip(self, client: str, position: int) -> None:
         """Move the client's place without a write: nothing up to ``position`` is for it."""
         if client in self._places:
@@ -238,6 +264,7 @@ async def open_history(
     retention_s: float,
     limits: StoreLimits | None = None,
     now: Callable[[], float] | None = None,
+    aside: Aside | None = None,
 ) -> AsyncIterator[History]:
     """The history in the file ``path``, made where it is missing.
 
@@ -246,12 +273,13 @@ async def open_history(
         retention_s: how long events are kept.
         limits: bounds of the file's parts.
         now: Unix seconds; by default `steady_clock`.
+        aside: as of `open_writer`.
 
     Raises:
         StoreError: the file cannot be used.
     """
     now = steady_clock() if now is None else now
-    async with open_writer(path, limits) as writer:
+    async with open_writer(path, limits, aside=aside) as writer:
         log_id = await writer.run(_id)
         places = await writer.read(_read_places)
         history = History(path, writer, log_id, places, retention_s, now)
@@ -265,10 +293,10 @@ async def open_history(
 
 def _id(store: Store) -> str:
     """The log's id, given to it where it has none."""
-    found = store.get_meta(_LOG_ID)
+    found = store.get_meta(LOG_ID)
     if found is None:
         found = secrets.token_hex(8).encode()
-        store.set_meta(_LOG_ID, found)
+        store.set_meta(LOG_ID, found)
     return found.decode()
 
 
@@ -287,18 +315,21 @@ def _write_places(store: Store, places: Mapping[str, int]) -> None:
 
 
 def _pack(event: EventLike, now: float, expires_at: float) -> RetainedEvent:
-    body = cbor2.dumps([values_to_wire(event.values), event.published_at])
+    payload = event.payload
+    more = [] if payload is None else [payload.data, payload.content_type]
+    body = cbor2.dumps([values_to_wire(event.values), event.published_at, *more])
     return RetainedEvent(_key(event.id), event.publisher, body, now, expires_at)
 
 
 def _unpack(event: RetainedEvent, schema: Schema, path: Path) -> KeptEvent:
-    values, published_at = _decoded(event.body, path)
+    values, published_at, *more = _decoded(event.body, path)
     return KeptEvent(
         int.from_bytes(event.event_id, "big"),
-        values_from_wire(schema, values),
+        event_values_from_wire(schema, values),
         event.publisher,
         published_at,
         event.position,
+        Payload(*more) if more else None,
     )
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Hashable, Mapping
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
+from gossamer.node.page.snapshot import Snapshot
+from gossamer.node.peer.unicast.messages import Unicast
+from gossamer.protocol.content.payload import Payload
+from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.values import Value
 
 
@@ -24,12 +28,17 @@ class EventLike(Protocol):
 
     @property
     def publisher(self) -> int:
-        """Permanent key of the peer that it names as its publisher."""
+        """Permanent key of the peer that published it, verified where there are certificates."""
         ...
 
     @property
     def published_at(self) -> float:
         """By the publisher's clock, Unix seconds."""
+        ...
+
+    @property
+    def payload(self) -> Payload | None:
+        """What it carries beside its values."""
         ...
 
 
@@ -39,6 +48,21 @@ class PeerLike(Protocol):
     @property
     def key(self) -> int:
         """Its permanent key."""
+        ...
+
+    @property
+    def schema(self) -> Schema:
+        """All attributes that events have or had, which may become more."""
+        ...
+
+    @property
+    def messages(self) -> Unicast:
+        """Questions to other peers, and answers to theirs."""
+        ...
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it misses nothing as far as it knows."""
         ...
 
     def subscribe(self, expression: str) -> AbstractAsyncContextManager[AsyncIterator[EventLike]]:
@@ -52,13 +76,45 @@ class PeerLike(Protocol):
         """
         ...
 
-    async def publish(self, values: Mapping[str, object], *, application: Hashable = None) -> int:
+    async def publish(
+        self,
+        values: Mapping[str, object],
+        *,
+        payload: Payload | None = None,
+        application: Hashable = None,
+        reserved: int | None = None,
+    ) -> int:
         """Publish an event; return its id once others hold it.
 
-        Where too many wait for that, those of each ``application`` take turns.
+        Where too many wait for that, those of each ``application`` take turns. Its place in the
+        order of all is that of the call, or of the call of `reserve` that returned ``reserved``.
 
         Raises:
             ContentError: the values do not fit the schema.
             NotAcknowledged: nobody said in time that they do.
         """
+        ...
+
+    def reserve(self) -> int:
+        """The place of an event that is to be published soon in the order of all."""
+        ...
+
+    def last_values(self) -> Sequence[EventLike]:
+        """The newest event of every key that last values have, those set longest ago first."""
+        ...
+
+    def snapshot(self) -> Snapshot:
+        """The overlay as it sees it."""
+        ...
+
+    async def announce(self, expression: str, data: bytes) -> None:
+        """Tell something to the peers that subscribe to ``expression``, as an event is published.
+
+        Raises:
+            NodeError: as of `publish`.
+        """
+        ...
+
+    def hear_announcements(self, hear: Callable[[EventLike], None]) -> None:
+        """Have ``hear`` called with what others announce to subscribers, this peer being one."""
         ...

@@ -8,12 +8,14 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
-from gossamer.node.errors import BadFrame, TransportBroken, TransportClosed
-from gossamer.node.local.frames import MAX_REASON
+from gossamer.node.errors import BadFrame, ClientRequestError, TransportBroken, TransportClosed
+from gossamer.node.local.frames import MAX_REASON, payload_of
 from gossamer.node.local.services import REFUSALS, NodeServices, check_refusal
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.connection import Connection
+from gossamer.protocol.content.errors import ContentError
+from gossamer.protocol.content.payload import Payload
 
 GONE: Final = (TransportClosed, TransportBroken)
 
@@ -34,8 +36,14 @@ class Requests:
         self._handlers: dict[str, Handler] = {
             "status": self._status,
             "snapshot": self._snapshot,
+            "members": self._members,
+            "cluster": self._cluster,
             "metrics": self._metrics,
+            "reload": self._reload,
             "shutdown": self._shutdown,
+            "request": self._no_replies,
+            "reply": self._no_replies,
+            "leave": self._no_groups,
         }
 
     async def _take_request(self, frame: Frame) -> None:
@@ -47,7 +55,7 @@ class Requests:
         kind = frame["type"]
         self._services.counts.requests += 1
         if kind == "publish":
-            await self._publish(frame["number"], [frame["values"]], single=True)
+            await self._publish_single(frame)
         elif kind == "publish_many":
             await self._publish(frame["number"], frame["events"], single=False)
         elif kind in self._handlers:
@@ -55,8 +63,18 @@ class Requests:
         else:
             raise BadFrame("frame", "type", repr(kind), "a request that this node answers")
 
-    async def _publish(self, number: int, events: list[Any], *, single: bool) -> None:
-        """Publish ``events``, and answer the request of that number."""
+    async def _publish_single(self, frame: Frame) -> None:
+        try:
+            payload = payload_of(frame)
+        except ContentError as error:
+            await self._refuse(frame["number"], error)
+            return
+        await self._publish(frame["number"], [frame["values"]], single=True, payload=payload)
+
+    async def _publish(
+        self, number: int, events: list[Any], *, single: bool, payload: Payload | None = None
+    ) -> None:
+        """Publish ``events``, a single one with its payload; answer the request of that number."""
         raise NotImplementedError
 
     async def _tell_outcomes(
@@ -106,14 +124,29 @@ class Requests:
         with suppress(*GONE):  # it left before its answer
             await self._connection.send(frame)
 
+    async def _no_replies(self, _: Frame) -> None:
+        raise ClientRequestError("this node is a broker and carries no requests, expected a peer")
+
+    async def _no_groups(self, _: Frame) -> None:
+        raise ClientRequestError("this node is a broker and has no queue groups, expected a peer")
+
     async def _status(self, _: Frame) -> str:
         return json.dumps(self._services.describe())
 
     async def _snapshot(self, _: Frame) -> str:
         return json.dumps(self._services.snapshot())
 
+    async def _members(self, _: Frame) -> str:
+        return json.dumps(self._services.list_members())
+
+    async def _cluster(self, _: Frame) -> str:
+        return json.dumps(await self._services.cluster())
+
     async def _metrics(self, _: Frame) -> str:
         return self._services.metrics_text().decode()
+
+    async def _reload(self, _: Frame) -> str:
+        return json.dumps(self._services.reload())
 
     async def _shutdown(self, _: Frame) -> None:
         self._services.stop()

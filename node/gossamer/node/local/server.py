@@ -7,9 +7,12 @@ from contextlib import asynccontextmanager
 from hmac import compare_digest
 
 import trio
+from attrs import evolve
 
+from gossamer.client.address import LocalAddress
+from gossamer.node.config.node import Local
 from gossamer.node.errors import BadFrame, ClientRequestError, HandshakeFailed, PeerRefused
-from gossamer.node.local.address import Door, LocalAddress, close_door, open_door
+from gossamer.node.local.address import Door, close_door, open_door
 from gossamer.node.local.durable import DurableClient, DurableClients
 from gossamer.node.local.frames import FRAMES, VERSION, admitted_end, id_text, schema_to_wire
 from gossamer.node.local.services import NodeServices, Services, transport_limits
@@ -46,6 +49,11 @@ class LocalService:
         self._services = services
         self._limits = transport_limits(services.limits)
         self._doors = Doors(_STRANGERS, _STRANGERS, warn_of_crowd)
+
+    def limit(self, limits: Local) -> None:
+        """Bound what clients may cost by these, those that are connected as before."""
+        self._services = evolve(self._services, limits=limits)
+        self._limits = transport_limits(limits)
 
     async def serve(self, stream: trio.SocketStream) -> None:
         """Serve one client until it leaves or breaks a rule."""
@@ -140,19 +148,19 @@ class LocalServer(LocalService):
         super().__init__(door, services)
         self._services: Services = services
         self._durable = durable
-        self._schema = schema_to_wire(services.schema)
 
     async def _welcome(self, stream: trio.SocketStream, reader: FrameReader, frame: Frame) -> None:
         name = frame.get("client")
         if "aside" in frame:
             raise PeerRefused("this node is no broker, and has one client of a name (--name)")
-        durable = None if name is None else self._attach(name)
+        durable = None if name is None else await self._attach(name)
         try:
             if durable is not None:
                 await self._take_up(durable, frame)
             fields = {} if durable is None else {"history": self._services.history.id}
             peer = id_text(self._services.peer.key)
-            await self._send_attached(stream, peer=peer, schema=self._schema, **fields)
+            schema = schema_to_wire(self._services.schema)
+            await self._send_attached(stream, peer=peer, schema=schema, **fields)
             await self._serve_attached(stream, reader.take_rest(), frame, durable)
         finally:
             if durable is not None:
@@ -164,14 +172,15 @@ class LocalServer(LocalService):
         self._services.counts.attached += 1
         admitted = admitted_end(stream, frame, rest)
         connection = Connection(admitted, self._limits, FRAMES)
-        session = Session(connection, self._services, self._durable, durable)
+        ordered = frame.get("ordered", False)
+        session = Session(connection, self._services, self._durable, durable, ordered=ordered)
         self._note_end(await session.run())
 
-    def _attach(self, name: str) -> DurableClient:
+    async def _attach(self, name: str) -> DurableClient:
         if not name.isprintable() or not name:
             raise PeerRefused("its name is not printable, or empty", Cause.REFUSED)
         try:
-            return self._durable.attach(name)
+            return await self._durable.attach(name)
         except ClientRequestError as error:
             raise PeerRefused(error.reason, Cause.BUSY) from None
 
@@ -199,9 +208,7 @@ async def open_local_server(
     door = open_door(address)
     try:
         async with trio.open_nursery() as nursery:
-            durable = DurableClients(
-                services.peer, services.schema, services.history, retention_s, nursery
-            )
+            durable = DurableClients(services.peer, services.history, retention_s, nursery)
             await durable.restore()
             nursery.start_soon(durable.run)
             server = LocalServer(door, services, durable)

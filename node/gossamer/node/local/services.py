@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import trio
 from attrs import asdict, define, field, frozen
@@ -13,6 +13,7 @@ from gossamer.node.config.node import Local
 from gossamer.node.errors import NodeError
 from gossamer.node.local.history import History
 from gossamer.node.local.peer_like import EventLike, PeerLike
+from gossamer.node.local.replies import Replies
 from gossamer.node.peer.membership.status import Standing
 from gossamer.node.transport.base.limits import Limits
 from gossamer.protocol.content.schema import Schema
@@ -67,7 +68,10 @@ class NodeServices:
         describe: what `status` tells, as plain values.
         snapshot: what `snapshot` tells, as plain values.
         metrics_text: what `metrics` tells.
+        list_members: the members of the cluster, as `MemberTable.to_json` gives them.
+        cluster: what `cluster` tells, as `monitoring.cluster.cluster_view` gives it.
         stop: ends the node.
+        reload: has it read its configuration anew; what `reload` tells, as plain values.
         counts: added to by whoever serves clients.
         standing: of the node in its cluster.
     """
@@ -76,9 +80,46 @@ class NodeServices:
     describe: Callable[[], Mapping[str, Any]]
     snapshot: Callable[[], Mapping[str, Any]]
     metrics_text: Callable[[], bytes]
+    list_members: Callable[[], Mapping[str, Any]]
+    cluster: Callable[[], Awaitable[Mapping[str, Any]]]
     stop: Callable[[], None]
+    reload: Callable[[], Mapping[str, Any]] = lambda: {"changed": [], "restart": []}
     counts: LocalCounts = field(factory=LocalCounts)
     standing: Standing = field(factory=Standing)
+
+
+class JoinedLike(Protocol):
+    """A client that is a worker of a queue group."""
+
+    def finish(self, event: int) -> None:
+        """It has dealt with an event, which nobody gets any more once that is on the disk."""
+        ...
+
+    def leave(self) -> None:
+        """It takes no more; what it has not dealt with goes to others."""
+        ...
+
+
+class GroupsLike(Protocol):
+    """The queue groups of a node; `gossamer.node.local.groups.service.Groups` are."""
+
+    async def join(
+        self,
+        name: str,
+        expression: str,
+        window: int,
+        send: Callable[[EventLike], Awaitable[None]],
+    ) -> JoinedLike:
+        """Let a client be a worker of a group; raises what `REFUSALS` name."""
+        ...
+
+    async def forget(self, name: str, expression: str) -> None:
+        """Let this node be of a group no more; raises what `REFUSALS` name."""
+        ...
+
+    def describe(self) -> list[Mapping[str, Any]]:
+        """The groups, as plain values."""
+        ...
 
 
 @frozen(kw_only=True)
@@ -87,13 +128,23 @@ class Services(NodeServices):
 
     Attributes:
         peer: the peer.
-        schema: of its cluster.
         history: what is kept for clients with a name.
+        groups: queue groups that clients are workers of.
+        replies: to requests, of clients and of others.
     """
 
     peer: PeerLike
-    schema: Schema
     history: History
+    groups: GroupsLike
+    replies: Replies = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "replies", Replies(self.peer))
+
+    @property
+    def schema(self) -> Schema:
+        """Of its cluster's events, as of now."""
+        return self.peer.schema
 
 
 def transport_limits(limits: Local) -> Limits:

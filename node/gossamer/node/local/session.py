@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -22,17 +22,39 @@ from gossamer.node.local.durable import (
     DurableClients,
     check_room,
 )
-from gossamer.node.local.frames import NEW, RETAINED, event_frame, id_text, values_from_wire
+from gossamer.node.local.frames import (
+    LAST,
+    NEW,
+    RETAINED,
+    event_frame,
+    id_text,
+    payload_fields,
+    payload_of,
+    values_from_wire,
+)
 from gossamer.node.local.history import KeptEvent
+from gossamer.node.local.kept_in_order import KeptInOrder, begin_of
+from gossamer.node.local.ordered import Ordered
 from gossamer.node.local.peer_like import EventLike
+from gossamer.node.local.replies import Reply
 from gossamer.node.local.requests import GONE, Requests, held_alone
-from gossamer.node.local.services import REFUSALS, Services, check_refusal, feed
+from gossamer.node.local.services import (
+    REFUSALS,
+    JoinedLike,
+    Services,
+    check_refusal,
+    feed,
+)
+from gossamer.node.peer.unicast.last_values import key_of, mark_of
 from gossamer.node.transport.base.base import Cause, Farewell
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.connection import Connection
-from gossamer.protocol.content.language import parse_subscription
+from gossamer.protocol.content.expressions.expression import Expression
+from gossamer.protocol.content.expressions.language import parse_expression
+from gossamer.protocol.content.payload import UNKNOWN_TYPE, Payload
 from gossamer.protocol.content.values import Value
+from gossamer.protocol.patterns.last_values import MOST_VALUES
 
 # Events remembered of a client without a name, so that none comes twice by two subscriptions.
 REMEMBERED: Final = 1024
@@ -46,6 +68,7 @@ class _Batch:
     ids: list[str]
     left: int
     single: bool
+    payload: Payload | None = None
     errors: dict[int, Exception] = field(factory=dict)
     alone: int = 0
 
@@ -59,48 +82,139 @@ class Session(Requests):
         services: Services,
         clients: DurableClients,
         durable: DurableClient | None,
+        *,
+        ordered: bool = False,
     ) -> None:
         super().__init__(connection, services)
         self._services: Services = services
         self._clients = clients
         self._durable = durable
         self._active: dict[str, Active] = {}
+        self._joined: dict[str, JoinedLike] = {}
+        self._at_work: dict[int, JoinedLike] = {}
+        self._ordered: Ordered[EventLike] | None = None
+        self._kept_in_order: KeptInOrder | None = None
+        self._wants_order = ordered
         self._recent: OrderedDict[int, None] = OrderedDict()
+        self._newest: dict[bytes, tuple[float, int]] | None = None  # of last values, by key
         self._unacknowledged: OrderedDict[int, int] = OrderedDict()
         self._room = trio.Event()
         self._publishing = trio.Semaphore(services.limits.publishing)
+        self._slow = trio.Semaphore(services.limits.publishing)  # requests, and replies to them
         self._handlers |= {
             "subscribe": self._subscribe,
             "unsubscribe": self._unsubscribe,
             "forget": self._forget,
+            "leave": self._leave,
         }
 
     async def run(self) -> Farewell:
         """Serve the client until its connection is over; return how it ended."""
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
+            if self._wants_order:
+                await self._begin_order(nursery)
             if self._durable is not None:
                 nursery.start_soon(self._send_kept_events, self._durable)
-            farewell = await self._connection.run(self._take)
+            try:
+                farewell = await self._connection.run(self._take)
+            finally:
+                for joined in self._joined.values():
+                    joined.leave()
             nursery.cancel_scope.cancel()
         return farewell
+
+    async def _begin_order(self, nursery: trio.Nursery) -> None:
+        """Have events come in the order of their publishers from now on."""
+        services = self._services
+        if self._durable is None:
+            self._ordered = Ordered(
+                services.peer, self._expressions, self._send_now, begin_of(services)
+            )
+            nursery.start_soon(self._ordered.run)
+        else:
+            self._kept_in_order = await KeptInOrder.make(
+                self._connection, services, self._durable, self._expressions
+            )
+            nursery.start_soon(self._kept_in_order.run)
 
     # Requests
 
     async def _take(self, frame: Frame) -> None:
         if frame["type"] == "acknowledge":
             await self._acknowledge(frame["position"])
+        elif frame["type"] == "settle":
+            await self._settle(frame["id"])
+        elif frame["type"] in ("request", "reply"):
+            await self._take_slow(frame)
         else:
             await self._take_request(frame)
+
+    # Requests and replies: these take time, which others of the client do not wait for
+
+    async def _take_slow(self, frame: Frame) -> None:
+        handle = self._request if frame["type"] == "request" else self._reply_to
+        self._services.counts.requests += 1
+        await self._slow.acquire()
+        self._nursery.start_soon(self._answer_slowly, frame["number"], partial(handle, frame))
+
+    async def _answer_slowly(self, number: int, handle: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await handle()
+        except REFUSALS as error:
+            await self._refuse(number, error)
+        finally:
+            self._slow.release()
+
+    async def _request(self, frame: Frame) -> None:
+        number = frame["number"]
+
+        async def hand_on(reply: Reply) -> None:
+            fields = {"replier": id_text(reply.replier), "failed": reply.failed}
+            fields |= payload_fields(reply.payload)
+            await self._reply(encode_frame("replied", number=number, **fields))
+
+        payload, values = payload_of(frame), self._check(frame["values"], 1)
+        result = await self._services.replies.request(
+            values,
+            payload,
+            wanted=frame["replies"],
+            patience_s=float(frame["timeout"]),
+            hand_on=hand_on,
+            application=self,
+        )
+        if not (result.came or result.acknowledged) and result.error is not None:
+            self._services.counts.unacknowledged += 1
+            ids, reason = [id_text(result.event)], str(result.error)
+            await self._reply(
+                encode_frame("unacknowledged", number=number, ids=ids, published=1, reason=reason)
+            )
+            return
+        alone = held_alone(result.acknowledged and self._services.standing.alone)
+        await self._reply(
+            encode_frame("done", number=number, result=id_text(result.event), **alone)
+        )
+
+    async def _reply_to(self, frame: Frame) -> None:
+        payload = payload_of(frame) or Payload(b"", UNKNOWN_TYPE)
+        failed = frame.get("failed", False)
+        await self._services.replies.reply(frame["request"], payload, failed=failed)
+        await self._reply(encode_frame("done", number=frame["number"]))
 
     # Subscriptions
 
     async def _subscribe(self, frame: Frame) -> None:
         key, expression, start = frame["id"], frame["expression"], frame.get("start", NEW)
-        if start not in (NEW, RETAINED):
-            raise ClientRequestError(f"start is {start!r}, expected {NEW!r} or {RETAINED!r}")
+        if start not in (NEW, RETAINED, LAST):
+            expected = f"{NEW!r}, {RETAINED!r} or {LAST!r}"
+            raise ClientRequestError(f"start is {start!r}, expected {expected}")
+        if start == LAST and (self._durable is not None or self._wants_order):
+            raise ClientRequestError("last values come to clients without a name or order")
         active = self._active if self._durable is None else self._durable.active
         check_room(active, key, self._services.limits.subscriptions)
+        if "group" in frame:
+            await self._join(frame)
+            return
         if self._durable is not None:
             await self._clients.subscribe(
                 self._durable, key, expression, from_start=start == RETAINED
@@ -108,18 +222,46 @@ class Session(Requests):
             return
         if start == RETAINED:
             raise ClientRequestError("only clients with a name can start with retained events")
-        parsed = parse_subscription(self._services.schema, expression)
+        parsed = parse_expression(self._services.schema, expression)
         scope = await self._nursery.start(
             partial(feed, self._services.peer, expression, self._offer)
         )
         if key in self._active:
             self._active[key].scope.cancel()
         self._active[key] = Active(expression, parsed, scope)
+        if start == LAST:
+            await self._send_last(parsed)
+
+    async def _send_last(self, wanted: Expression) -> None:
+        """Begin with the last values that match; older ones of the same key come no more."""
+        self._newest = {} if self._newest is None else self._newest
+        for event in self._services.peer.last_values():
+            if wanted.matches(event.values):
+                await self._offer(event)
+
+    def _is_outdated(self, event: EventLike) -> bool:
+        """Whether the client has got a later value of the event's key."""
+        if self._newest is None:
+            return False
+        _, mark = mark_of(event.payload)
+        key = None if mark is None else key_of(mark, event.values)
+        if key is None:
+            return False
+        stamp = (event.published_at, event.id)
+        if self._newest.get(key, stamp) > stamp:
+            return True
+        self._newest.pop(key, None)
+        self._newest[key] = stamp
+        if len(self._newest) > MOST_VALUES:
+            del self._newest[next(iter(self._newest))]
+        return False
 
     async def _unsubscribe(self, frame: Frame) -> None:
         key = frame["id"]
         if self._durable is not None:
             await self._clients.unsubscribe(self._durable, key)
+        elif key in self._joined:
+            self._joined.pop(key).leave()
         elif key in self._active:
             self._active.pop(key).scope.cancel()
         else:
@@ -130,7 +272,43 @@ class Session(Requests):
             raise ClientRequestError("only clients with a name can be forgotten")
         await self._clients.forget(self._durable)
         self._unacknowledged.clear()
+        if self._kept_in_order is not None:
+            self._kept_in_order.forget()
         self._make_room()
+
+    # Queue groups: events come as they are assigned, and each is settled by its id
+
+    async def _join(self, frame: Frame) -> None:
+        key, name = frame["id"], frame["group"]
+        if self._durable is not None or self._wants_order or "start" in frame:
+            raise ClientRequestError("a worker of a group has no name, no start and no order")
+        if key in self._joined:
+            raise ClientRequestError(f"the subscription {key!r} is in force, end it first")
+        joined: JoinedLike
+
+        async def send(event: EventLike) -> None:
+            self._at_work[event.id] = joined
+            with suppress(*GONE):
+                await self._connection.send(event_frame(event, [key]))
+                self._services.counts.events_sent += 1
+
+        window, groups = frame.get("window", 1), self._services.groups
+        joined = await groups.join(name, frame["expression"], window, send)
+        self._joined[key] = joined
+
+    async def _settle(self, event_id: str) -> None:
+        """A client has dealt with an event, which may be another worker's by now."""
+        event = _event_number(event_id)
+        if self._kept_in_order is not None:
+            await self._kept_in_order.settle(event)
+            return
+        joined = self._at_work.pop(event, None)
+        if joined is not None:
+            self._services.counts.acknowledged += 1
+            joined.finish(event)
+
+    async def _leave(self, frame: Frame) -> None:
+        await self._services.groups.forget(frame["group"], frame["expression"])
 
     # Events to a client without a name: what it does not take in time is lost, and so is it.
 
@@ -141,10 +319,17 @@ class Session(Requests):
         if len(self._recent) > REMEMBERED:
             self._recent.popitem(last=False)
         ids = [key for key, one in self._active.items() if one.subscription.matches(event.values)]
-        if not ids:
+        if not ids or self._is_outdated(event):
             return
+        if self._ordered is None:
+            await self._send_now(event, late=False)
+        else:
+            self._ordered.take(event)
+
+    async def _send_now(self, event: EventLike, late: bool) -> None:
+        ids = [key for key, one in self._active.items() if one.subscription.matches(event.values)]
         try:
-            taken = self._connection.try_send(event_frame(event, ids))
+            taken = self._connection.try_send(event_frame(event, ids, late=late))
         except GONE:
             return
         if taken:
@@ -171,9 +356,11 @@ class Session(Requests):
         batch = await history.read(client.name, position, self._services.schema)
         for kept, got in batch:
             ids = client.matching(kept.values)
-            if ids and not got:
+            if ids and not got and self._kept_in_order is not None:
+                await self._kept_in_order.take(kept)
+            elif ids and not got:
                 await self._send_kept(kept, ids)
-            elif not self._unacknowledged:
+            elif not (self._unacknowledged or self._kept_in_order):
                 history.skip(client.name, kept.position)
             position = kept.position
         await (trio.lowlevel.checkpoint() if batch else grown.wait())
@@ -185,6 +372,10 @@ class Session(Requests):
         self._unacknowledged[kept.position] = kept.id
         await self._connection.send(event_frame(kept, ids, kept.position))
         self._services.counts.events_sent += 1
+
+    def _expressions(self) -> list[str]:
+        active = self._active if self._durable is None else self._durable.active
+        return [one.expression for one in active.values()]
 
     async def _acknowledge(self, position: int) -> None:
         if self._durable is None:
@@ -203,17 +394,20 @@ class Session(Requests):
 
     # Publishing
 
-    async def _publish(self, number: int, events: list[Any], *, single: bool) -> None:
+    async def _publish(
+        self, number: int, events: list[Any], *, single: bool, payload: Payload | None = None
+    ) -> None:
         """Publish ``events``, none of them unless the values of all are in order."""
         try:
             checked = [self._check(values, place) for place, values in enumerate(events, 1)]
         except REFUSALS as error:
             await self._refuse(number, error)
             return
-        batch = _Batch(number, [""] * len(checked), len(checked), single)
+        batch = _Batch(number, [""] * len(checked), len(checked), single, payload)
         for place, values in enumerate(checked):
             await self._publishing.acquire()
-            self._nursery.start_soon(self._publish_one, batch, place, values)
+            reserved = self._services.peer.reserve()
+            self._nursery.start_soon(self._publish_one, batch, place, values, reserved)
         if not checked:
             await self._finish(batch)
 
@@ -223,9 +417,13 @@ class Session(Requests):
         except BadFrame as error:
             raise ClientRequestError(f"event {place}: {error}") from None
 
-    async def _publish_one(self, batch: _Batch, place: int, values: Mapping[str, Value]) -> None:
+    async def _publish_one(
+        self, batch: _Batch, place: int, values: Mapping[str, Value], reserved: int
+    ) -> None:
         try:
-            event = await self._services.peer.publish(values, application=self)
+            event = await self._services.peer.publish(
+                values, payload=batch.payload, application=self, reserved=reserved
+            )
             batch.ids[place] = id_text(event)
             batch.alone += self._services.standing.alone
         except NotAcknowledged as error:
@@ -262,3 +460,11 @@ class Session(Requests):
             await self._reply(regret)
         else:
             await self._refuse(batch.number, error)
+
+
+def _event_number(event_id: str) -> int:
+    """The event of that id; one that is none is of no event."""
+    try:
+        return int(event_id, 16)
+    except ValueError:
+        return -1

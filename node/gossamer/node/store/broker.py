@@ -44,6 +44,12 @@ class BrokerState:
             self._database.execute("INSERT OR REPLACE INTO broker_dump VALUES (1, ?)", (data,))
             self._database.execute("DELETE FROM broker_log")
 
+    def begin_anew(self) -> None:
+        """Forget everything, as if the file were new."""
+        with self._database.transaction():
+            for table in ("broker_dump", "broker_log", "broker_mail"):
+                self._database.execute(f"DELETE FROM {table}")
+
     def log(self) -> Iterator[bytes]:
         """The entries since the dump, in order."""
         last = 0

@@ -99,7 +99,7 @@ class Database:
         """
         self.path = path
         self._depth = 0
-        with _translated(path):
+        with translated(path):
             self._connection, self._file_id = _OPEN.connect(path)
         try:
             self._prepare(max_pages)
@@ -113,17 +113,17 @@ class Database:
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> int:
         """Run a statement; return how many rows it changed."""
-        with _translated(self.path):
+        with translated(self.path):
             return self._connection.execute(sql, parameters).rowcount
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         """The rows that a query finds."""
-        with _translated(self.path):
+        with translated(self.path):
             return self._connection.execute(sql, parameters).fetchall()
 
     def row(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
         """The first row that a query finds, or None."""
-        with _translated(self.path):
+        with translated(self.path):
             found: Row | None = self._connection.execute(sql, parameters).fetchone()
             return found
 
@@ -201,7 +201,7 @@ class Database:
             raise StoreVersionError(self.path, self._version(), len(MIGRATIONS))
 
     def _version(self) -> int:
-        with _translated(self.path):
+        with translated(self.path):
             return _version(self._connection, self.path)
 
     def _migrate(self) -> None:
@@ -226,13 +226,13 @@ def read_version(path: Path) -> int:
         StoreDamagedError: it is no state file.
         StoreError: it cannot be read.
     """
-    with _only_reading(path) as connection:
+    with only_reading(path) as connection:
         return _version(connection, path)
 
 
 def read_meta(path: Path, name: str) -> bytes | None:
     """What a state file has under a name in its table `meta`; as `read_version`."""
-    with _only_reading(path) as connection:
+    with only_reading(path) as connection:
         if _version(connection, path) == 0:
             return None
         row = connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
@@ -240,8 +240,9 @@ def read_meta(path: Path, name: str) -> bytes | None:
 
 
 @contextmanager
-def _only_reading(path: Path) -> Iterator[sqlite3.Connection]:
-    with _translated(path):
+def only_reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection that writes nothing; not in a process that has the file open."""
+    with translated(path):
         connection = sqlite3.connect(_uri(path, "ro"), uri=True, timeout=BUSY_S)
         try:
             yield connection
@@ -274,7 +275,8 @@ def _uri(path: Path, mode: str) -> str:
 
 
 @contextmanager
-def _translated(path: Path) -> Iterator[None]:
+def translated(path: Path) -> Iterator[None]:
+    """Raise what SQLite and the system report of ``path`` as errors of the node."""
     try:
         yield
     except sqlite3.Error as error:

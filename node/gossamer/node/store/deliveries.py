@@ -61,6 +61,15 @@ class Deliveries:
         )
         return found is not None
 
+    def of(self, client: str) -> list[bytes]:
+        """The events that ``client`` is known to have got, oldest first."""
+        rows = self._database.rows(
+            "SELECT event_id FROM delivered JOIN clients ON number = client"
+            " WHERE name = ? ORDER BY ordinal",
+            (client,),
+        )
+        return [bytes(event_id) for (event_id,) in rows]
+
     def forget(self, client: str) -> None:
         """Forget the client and all that it got."""
         with self._database.transaction():

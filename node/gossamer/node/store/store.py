@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
@@ -123,6 +124,17 @@ class Store:
                 raise StoreError(self.path, reason)
             first = max(0, int(now * 1000))
             self._database.execute("INSERT OR IGNORE INTO identity VALUES (1, ?, ?)", (key, first))
+
+    def go_on_from(self, now: float, forgotten: Sequence[str]) -> None:
+        """Make this old copy of a peer's state one to go on from; see `snapshot.go_on_from`."""
+        with self.transaction():
+            self._database.execute(
+                "UPDATE identity SET next_sequence = max(next_sequence, ?)", (int(now * 1000),)
+            )
+            self._database.execute("DELETE FROM tokens WHERE public_key IS NULL")
+            self.broker.begin_anew()
+            for name in forgotten:
+                self._database.execute("DELETE FROM meta WHERE name = ?", (name,))
 
     def lease_sequence(self, count: int) -> int:
         """Take ``count`` sequence numbers that were never leased before; return the first.

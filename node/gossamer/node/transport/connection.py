@@ -13,7 +13,7 @@ it, a task of its own waits for that. The caretaker also lets it ping and notice
 from __future__ import annotations
 
 import enum
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import trio
 
@@ -36,6 +36,14 @@ from gossamer.node.transport.streams.graceful_close import drain
 from gossamer.protocol.kernel.errors import RemoteProtocolError
 
 OnFrame = Callable[[Frame], Awaitable[None]]
+# How many frames were taken together, and how many bytes they have.
+Together = tuple[int, int]
+OnBytes = Callable[[memoryview], Together]
+NOTHING: Together = (0, 0)
+# Bytes in which there may be a whole frame.
+WORTH_SHOWING = HEADER_BYTES + 1
+# Frames taken together after which others have their turn.
+TURN = 16
 
 # Bytes of a frame that the rate counts as one.
 RATED_BYTES = 1024
@@ -45,6 +53,11 @@ RATED_AT_ONCE = 256
 SOON = 0.95
 # Frames that are the connection's own.
 OWN_FRAMES = frozenset(CONTROL_FRAMES)
+
+
+def take_nothing(_: memoryview) -> Together:
+    """Leave all frames to be handed on one by one."""
+    return NOTHING
 
 
 class State(enum.Enum):
@@ -180,6 +193,21 @@ class Connection:
         self._put(frame, flow)
         return True
 
+    def try_send_together(self, frames: Sequence[bytes]) -> bool:
+        """Queue frames where nothing waits that they would have to take turns with.
+
+        Returns whether they were; if not, none is.
+
+        Raises:
+            TransportClosed, TransportBroken, FrameTooLarge: as in `send`.
+        """
+        self._check(max(frames, key=len))
+        if not self._queue.put_together(frames):
+            return False
+        self.last_used_at = trio.current_time()
+        self._writer.write_soon()
+        return True
+
     async def close(self, cause: Cause = Cause.SHUTDOWN, detail: str = "") -> None:
         """Send what is queued and a goodbye, let the peer finish, and end; wait until it is over.
 
@@ -204,12 +232,14 @@ class Connection:
             self.stats.dropped += self._queue.drop()
             self._begin_end(Farewell(cause, True, detail, proof), say_goodbye=True)
 
-    async def run(self, on_frame: OnFrame) -> Farewell:
+    async def run(self, on_frame: OnFrame, on_bytes: OnBytes = take_nothing) -> Farewell:
         """Serve the connection until it is over; return how it ended.
 
-        ``on_frame`` is awaited for each frame that is not the connection's own (ping, pong,
-        goodbye). While it runs nothing more is read, which slows the peer down. If it raises
-        `RemoteProtocolError` the peer is cut; any other error passes through.
+        ``on_bytes`` is shown what came and begins with a frame, and says how many frames it took
+        of it and how long they are. ``on_frame`` is awaited for each other frame that is not the
+        connection's own (ping, pong, goodbye). While it runs nothing more is read, which slows the
+        peer down. If it raises `RemoteProtocolError` the peer is cut; any other error passes
+        through.
         """
         orderly = False
         try:
@@ -219,12 +249,15 @@ class Connection:
                     if self._takes_care:
                         nursery.start_soon(self._maintenance.run)
                     self._writer.begin(self._maintenance, nursery)
-                    await self._read_to_end(on_frame)
-                    await self._writer.wait_until_written()
+                    try:
+                        await self._read_to_end(on_frame, on_bytes)
+                        await self._writer.wait_until_written()
+                    finally:
+                        # Before the nursery is closed, in which it might start a task yet.
+                        self._writer.end()
                     nursery.cancel_scope.cancel()
                 orderly = True
         finally:
-            self._writer.end()
             self._maintenance.connections.discard(self)
             if self.farewell is None:
                 self.farewell = Farewell(Cause.SHUTDOWN, True, "cancelled")
@@ -296,9 +329,9 @@ class Connection:
 
     # Reading
 
-    async def _read_to_end(self, on_frame: OnFrame) -> None:
+    async def _read_to_end(self, on_frame: OnFrame, on_bytes: OnBytes) -> None:
         try:
-            await self._read(on_frame)
+            await self._read(on_frame, on_bytes)
             # The end of the stream: in order once we said goodbye, otherwise the peer vanished.
             if self._state is State.OPEN:
                 self._cut(Cause.LOST, "it ended without a goodbye")
@@ -314,24 +347,35 @@ class Connection:
             detail = f"more than {rate} frames a second for {seconds} s"
             await self._cut_for_cause(Cause.FLOOD, detail)
 
-    async def _read(self, on_frame: OnFrame) -> None:
-        reader = FrameReader(self._limits)
+    async def _read(self, on_frame: OnFrame, on_bytes: OnBytes) -> None:
+        reader = FrameReader(self._limits, own_forms=self._types.own_forms)
         data: bytes | bytearray = self.admitted.rest
         while True:
             reader.feed(data)
-            await self._take_frames(reader, on_frame)
+            await self._take_frames(reader, on_frame, on_bytes)
             self._reading = True
             data = await self.admitted.stream.receive_some(CHUNK_BYTES)
             self._reading = False
             if not data:
                 return
 
-    async def _take_frames(self, reader: FrameReader, on_frame: OnFrame) -> None:
+    async def _take_frames(self, reader: FrameReader, on_frame: OnFrame, on_bytes: OnBytes) -> None:
         """Hand on every whole frame, waiting as long as their number asks for."""
         check, stats = self._types.check, self.stats
         weight, used = 0, False
         try:
-            for frame in reader:
+            while True:
+                while not self._expelled and (together := self._take_together(reader, on_bytes)):
+                    used = True
+                    weight += together
+                    if weight >= RATED_AT_ONCE:
+                        await trio.sleep(self._pause_for(weight))
+                        weight = 0
+                    elif together >= TURN:
+                        await trio.lowlevel.checkpoint()
+                frame = reader.next_frame()
+                if frame is None:
+                    break
                 if self._expelled:
                     continue
                 check(frame)
@@ -353,6 +397,21 @@ class Connection:
                 self.last_used_at = trio.current_time()
         if pause := self._pause_for(weight):
             await trio.sleep(pause)
+
+    def _take_together(self, reader: FrameReader, on_bytes: OnBytes) -> int:
+        """Hand on what came as bytes; return how much it counts towards the rate, 0 for nothing."""
+        waiting = reader.waiting()
+        if len(waiting) < WORTH_SHOWING:
+            return 0
+        frames, size = on_bytes(waiting)
+        waiting.release()
+        if not frames:
+            return 0
+        reader.skip(size)
+        self.stats.frames_in += frames
+        self.stats.bytes_in += size
+        self._heard = True
+        return frames + size // RATED_BYTES
 
     def _take_own(self, frame: Frame) -> None:
         """Deal with one of the connection's own frames."""

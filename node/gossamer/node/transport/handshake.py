@@ -45,7 +45,9 @@ from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.streams.graceful_close import drain
 from gossamer.protocol.kernel.errors import ConfigError, RemoteProtocolError
 
-PROTOCOL_VERSION = 1
+# 2: events carry the version of their schema, and lookups of places what the newcomer holds.
+# 3: events are sealed: their identifiers are hashes, and their publishers sign them.
+PROTOCOL_VERSION = 3
 
 # Read at once while the peer is a stranger; its hello fits.
 HANDSHAKE_CHUNK_BYTES = 4096

@@ -28,7 +28,7 @@ from gossamer.node.transport.base.base import (
 )
 from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.base.schema import Frame, FrameTypes
-from gossamer.node.transport.connection import Connection
+from gossamer.node.transport.connection import NOTHING, Connection, Together
 from gossamer.node.transport.queues.connection_maintenance import ConnectionMaintenance
 from gossamer.node.transport.queues.fair_queue import Backlog, Flow
 from gossamer.node.transport.queues.writer import Traffic
@@ -39,6 +39,8 @@ SWEEPS_PER_LIFETIME = 4
 ATTEMPTS_REMEMBERED = 4096
 # Ends before which everything is sent that was queued, and read that was sent.
 IN_ORDER = frozenset({Cause.SHUTDOWN, Cause.UNUSED})
+# Causes for which a peer is not connected to again at once.
+BROKE_RULES = frozenset({Cause.BAD_FRAME, Cause.FLOOD})
 
 
 @attrs.frozen(kw_only=True)
@@ -47,6 +49,7 @@ class PoolEvents:
 
     Attributes:
         on_frame: awaited for each frame; while it runs, nothing more is read from that peer.
+        on_bytes: shown what came from a peer before `on_frame` is, as of `Connection.run`.
         on_up: a peer is connected; called once until `on_down`, whichever connection it is.
         on_down: a peer is connected no more, and why.
         on_loss: a connection to a peer ended such that frames under way may be lost, whether or
@@ -58,6 +61,7 @@ class PoolEvents:
     on_frame: Callable[[PeerIdentity, Frame], Awaitable[None]]
     on_up: Callable[[PeerIdentity], None]
     on_down: Callable[[PeerIdentity, Farewell], None]
+    on_bytes: Callable[[PeerIdentity, memoryview], Together] = lambda _identity, _data: NOTHING
     on_loss: Callable[[PeerIdentity], None] = lambda _: None
     on_busy: Callable[[], None] = lambda: None
     on_dropped: Callable[[int, Flow], None] = lambda _key, _flow: None
@@ -192,6 +196,17 @@ class ConnectionPool:
         connection = self._links.get(key)
         return connection is not None and connection.is_open and connection.try_send(frame, flow)
 
+    def try_send_together(self, key: int, frames: Sequence[bytes]) -> bool:
+        """Queue frames for peer ``key`` if it is connected and nothing waits for it.
+
+        Raises:
+            FrameTooLarge: nobody would take one of them.
+        """
+        connection = self._links.get(key)
+        return (
+            connection is not None and connection.is_open and connection.try_send_together(frames)
+        )
+
     async def connect(self, key: int) -> Connection:
         """The connection to peer ``key``, dialled if there is none; who asks at once shares it.
 
@@ -297,13 +312,17 @@ class ConnectionPool:
         dial.done.set()
 
     def _note_failure(self, key: int, error: PeerUnreachable) -> PeerUnreachable:
+        return PeerUnreachable(key, error.attempts, self._note_attempt(key))
+
+    def _note_attempt(self, key: int) -> float:
+        """Note that it was no use to connect to a peer; the seconds until that is tried again."""
         attempts = self._attempts.setdefault(key, Attempts())
         attempts.failures += 1
         delay = self._back_off.delay_s(attempts.failures, self._draws)
         attempts.not_before = trio.current_time() + delay
         while len(self._attempts) > ATTEMPTS_REMEMBERED:
             del self._attempts[next(iter(self._attempts))]
-        return PeerUnreachable(key, error.attempts, delay)
+        return delay
 
     # Connections
 
@@ -329,7 +348,8 @@ class ConnectionPool:
             replaced.start_closing(Cause.REPLACED)
         self._serving.add(connection)
         try:
-            await connection.run(self._frame_handler(admitted.identity))
+            on_bytes = partial(self._events.on_bytes, admitted.identity)
+            await connection.run(self._frame_handler(admitted.identity), on_bytes)
         finally:
             self._serving.discard(connection)
             self._traffic_of_ended = self._traffic_of_ended.plus(connection.stats)
@@ -374,6 +394,9 @@ class ConnectionPool:
         key = connection.identity.key
         if trio.current_time() - connection.opened_at >= self._back_off.stable_s:
             self._attempts.pop(key, None)
+        elif connection.farewell.cause in BROKE_RULES:
+            # What it was cut for it may do again at once, to an answer to the next frame.
+            self._note_attempt(key)
         if self._links.get(key) is connection:
             del self._links[key]
             self._events.on_down(connection.identity, connection.farewell)

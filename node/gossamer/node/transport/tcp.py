@@ -83,7 +83,7 @@ class TcpTransport:
         self.me = me
         self.credentials = credentials
         self.refusals: Counter[str] = Counter()
-        self.on_refusal: Callable[[NodeError | None], None] = lambda _: None
+        self.on_refusal: Callable[[NodeError | None, Address], None] = lambda _error, _from: None
         self.on_refused_by: Callable[[RefusedByPeer], None] = lambda _: None
         self._limits = limits
         self._verify = verify
@@ -227,12 +227,12 @@ class TcpTransport:
                         return await self._secure(tcp, remote, dialled=False)
                 except NodeError as error:
                     self.refusals[_word_for(error)] += 1
-                    self.on_refusal(error)
+                    self.on_refusal(error, remote)
                     if isinstance(error, RefusedByPeer):
                         self.on_refused_by(error)
                     return None
         self.refusals["busy"] += 1
-        self.on_refusal(None)
+        self.on_refusal(None, remote)
         return None
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from gossamer.client.address import PATH_BYTES, LocalAddress, knock
 from gossamer.node.config.node import Local
 from gossamer.node.errors import (
     ClusterFolderError,
@@ -21,11 +22,8 @@ from gossamer.node.errors import (
 )
 from gossamer.node.local.address import (
     LOCK_NAME,
-    PATH_BYTES,
-    LocalAddress,
     close_door,
     is_locked,
-    knock,
     local_address,
     locked,
     open_door,

@@ -13,7 +13,7 @@ from gossamer.node.errors import BadFrame, HandshakeFailed, NodeError, PeerRefus
 from gossamer.node.transport.base.base import Address, Admitted, Hello, LocalPeer, PeerIdentity
 from gossamer.node.transport.base.frames import FrameReader, encode_frame
 from gossamer.node.transport.base.limits import Limits
-from gossamer.node.transport.handshake import introduce
+from gossamer.node.transport.handshake import PROTOCOL_VERSION, introduce
 from support.transport_peers import identify, local_peer, message, on_jumping_clock
 
 LIMITS = Limits()
@@ -91,7 +91,7 @@ async def test_another_version_is_told_to_both() -> None:
     dialler, listener = await meet(local_peer(1), local_peer(2), {"version": 7})
     assert isinstance(listener, PeerRefused)
     assert listener.cause == "version"
-    assert "speaks version 7 of the protocol, expected 1" in str(listener)
+    assert f"speaks version 7 of the protocol, expected {PROTOCOL_VERSION}" in str(listener)
     assert isinstance(dialler, RefusedByPeer)
     assert (dialler.cause, dialler.reason) == ("version", listener.reason)
 
@@ -99,8 +99,8 @@ async def test_another_version_is_told_to_both() -> None:
 @on_jumping_clock
 async def test_a_newer_hello_is_refused_for_its_version_and_not_for_its_fields() -> None:
     near, far = memory_stream_pair()
-    await far.send_all(encode_frame("hello", version=2, colour="green"))
-    with pytest.raises(PeerRefused, match="version 2"):
+    await far.send_all(encode_frame("hello", version=PROTOCOL_VERSION + 1, colour="green"))
+    with pytest.raises(PeerRefused, match=f"version {PROTOCOL_VERSION + 1}"):
         await greet(near)
 
 
@@ -134,7 +134,13 @@ async def test_another_cluster_is_refused() -> None:
 @on_jumping_clock
 async def test_a_refused_dialler_learns_nothing_but_the_reason() -> None:
     near, far = memory_stream_pair()
-    hello = {"version": 1, "software": "", "cluster": "theirs", "key": 5, "addresses": []}
+    hello = {
+        "version": PROTOCOL_VERSION,
+        "software": "",
+        "cluster": "theirs",
+        "key": 5,
+        "addresses": [],
+    }
     await far.send_all(encode_frame("hello", **hello, nonce=bytes(16)))
     with pytest.raises(PeerRefused):
         await greet(near, me=local_peer(2, addresses=HERE))
@@ -239,7 +245,7 @@ async def test_what_follows_the_welcome_is_kept_for_the_connection() -> None:
         (b"\x00\x00\x10\x01", "length is 4097, expected at most 4096"),
         (encode_frame("ping", number=1), "type is 'ping', expected a hello first"),
         (encode_frame("hello", version="1"), "version is '1'"),
-        (encode_frame("hello", version=1), "hello: software is missing"),
+        (encode_frame("hello", version=PROTOCOL_VERSION), "hello: software is missing"),
         (encode_frame("goodbye", reason=7), "goodbye: reason is 7"),
     ],
 )
@@ -299,7 +305,7 @@ async def test_a_peer_that_hangs_up_is_told_from_one_that_refuses() -> None:
 
 def hello(**changes: Any) -> bytes:
     fields = {
-        "version": 1,
+        "version": PROTOCOL_VERSION,
         "software": "test",
         "cluster": "test",
         "key": 5,

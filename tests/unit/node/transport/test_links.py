@@ -13,6 +13,7 @@ from trio.testing import wait_all_tasks_blocked
 from gossamer.node.errors import PeerUnreachable
 from gossamer.node.transport.base.back_off import BackOff
 from gossamer.node.transport.base.base import Cause
+from gossamer.node.transport.base.frames import encode_frame
 from gossamer.node.transport.base.limits import Limits
 from support.memory_transport import Faults, MemoryNetwork
 from support.transport_peers import Crowd, Peer, memory_transports, message, on_jumping_clock
@@ -204,6 +205,25 @@ async def test_only_a_connection_that_lasts_makes_failures_forgotten() -> None:
         assert await fail_once() == 1, "it came up for a second only"
         await stay_connected(60)
         assert await fail_once() == 0.5
+
+
+@on_jumping_clock
+async def test_a_peer_that_broke_a_rule_is_not_connected_to_again_at_once() -> None:
+    """Otherwise one that answers each frame by a bad one could keep both busy with connecting."""
+    async with crowd() as (_, people):
+        one, two = await people.add(1), await people.add(2)
+        for wait in (0.5, 1):
+            await one.pool.connect(2)
+            await two.heard.until(lambda: two.heard.ups == [1])
+            two.heard.ups.clear()
+            assert two.pool.try_send(1, encode_frame("nonsense"))
+            await one.heard.until(lambda: len(one.heard.downs) > 0)
+            assert one.heard.downs.pop()[1].cause is Cause.BAD_FRAME
+            with pytest.raises(PeerUnreachable, match="failed a moment ago") as caught:
+                await one.pool.send(2, message())
+            assert caught.value.retry_s == pytest.approx(wait, abs=0.1)
+            await trio.sleep(wait)
+        await one.pool.send(2, message())
 
 
 @on_jumping_clock

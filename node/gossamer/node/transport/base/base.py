@@ -205,12 +205,13 @@ class Transport(Protocol):
 
     Attributes:
         me: what is said of us on the next connections; may be replaced at any time.
-        on_refusal: told why somebody who came in was not admitted; of None where there was no room.
+        on_refusal: told why somebody who came in was not admitted, None where there was no room,
+            and where it came from.
         on_refused_by: told of peers that do not admit us, whoever dialled.
     """
 
     me: LocalPeer
-    on_refusal: Callable[[NodeError | None], None]
+    on_refusal: Callable[[NodeError | None, Address], None]
     on_refused_by: Callable[[RefusedByPeer], None]
 
     async def listen(self, addresses: Sequence[Address]) -> Sequence[Listener]:

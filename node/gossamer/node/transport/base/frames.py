@@ -1,5 +1,7 @@
 """Frames to bytes and back: four bytes of length, then one CBOR map with text keys.
 
+Types of frames may have a form of their own, which begins with a byte that no CBOR map does.
+
 What comes from a peer is refused rather than interpreted where it could cost more than its bytes:
 values are plain (`plain_cbor`), their number is bounded, and nothing follows the map.
 """
@@ -7,8 +9,9 @@ values are plain (`plain_cbor`), their number is bounded, and nothing follows th
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from struct import Struct
+from types import MappingProxyType
 
 import cbor2
 
@@ -21,6 +24,7 @@ from gossamer.node.transport.base.schema import (
     Integer,
     ListOf,
     Optional,
+    OwnForm,
     Text,
     shorten,
 )
@@ -115,10 +119,14 @@ def count_items(body: bytes | bytearray, limit: int) -> int:
     return count
 
 
+NO_OWN_FORMS: Mapping[int, OwnForm] = MappingProxyType({})
+
+
 class FrameDecoder:
     """Bodies of frames to maps; a decoder of its own for each connection, for speed."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, own_forms: Mapping[int, OwnForm] = NO_OWN_FORMS) -> None:
+        self._own_forms = own_forms
         self._items = limits.items
         self._depth = limits.depth
         self._decoder = self._fresh()
@@ -129,6 +137,9 @@ class FrameDecoder:
         Raises:
             BadFrame: it is no map, or breaks a limit; the next call starts afresh.
         """
+        own_form = self._own_forms.get(body[0]) if body else None
+        if own_form is not None:
+            return own_form(body)
         # A value takes a byte at least, so that short bodies need no counting.
         if len(body) > self._items and count_items(body, self._items) > self._items:
             raise BadFrame("frame", "content", "more values", f"at most {self._items} values")
@@ -162,10 +173,15 @@ class FrameReader:
     one frame and one piece, whatever the peer sends and however slowly.
     """
 
-    def __init__(self, limits: Limits, frame_bytes: int | None = None) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        frame_bytes: int | None = None,
+        own_forms: Mapping[int, OwnForm] = NO_OWN_FORMS,
+    ) -> None:
         self.frame_bytes = limits.frame_bytes if frame_bytes is None else frame_bytes
         self.frame_size = 0
-        self._decoder = FrameDecoder(limits)
+        self._decoder = FrameDecoder(limits, own_forms)
         self._buffer = bytearray()
         self._at = 0
 
@@ -180,6 +196,14 @@ class FrameReader:
             del self._buffer[: self._at]
             self._at = 0
         self._buffer += data
+
+    def waiting(self) -> memoryview:
+        """What is held, from where the next frame begins; to be released before more is fed."""
+        return memoryview(self._buffer)[self._at :]
+
+    def skip(self, size: int) -> None:
+        """Whole frames of so many bytes were taken elsewhere."""
+        self._at += size
 
     def next_frame(self) -> Frame | None:
         """The next whole frame, its size in `frame_size`; None where more bytes are needed.

@@ -16,6 +16,8 @@ from gossamer.node.errors import BadFrame
 from gossamer.protocol.kernel.errors import ConfigError
 
 Frame = dict[str, Any]
+# Reads the body of a frame that is no CBOR map; raises `BadFrame`.
+OwnForm = Callable[[bytes | bytearray], Frame]
 
 INT64_LOW, INT64_HIGH = -(1 << 63), (1 << 63) - 1
 
@@ -210,9 +212,17 @@ class FrameTypes:
     """The types of frames that a connection knows, by name.
 
     Types are added by making a larger set of them, never by changing one in use.
+
+    Attributes:
+        own_forms: what reads frames that are no CBOR maps, by the first byte of their bodies.
     """
 
-    def __init__(self, types: Mapping[str, Mapping[str, Field]]) -> None:
+    def __init__(
+        self,
+        types: Mapping[str, Mapping[str, Field]],
+        own_forms: Mapping[int, OwnForm] | None = None,
+    ) -> None:
+        self.own_forms = {} if own_forms is None else dict(own_forms)
         self._fields = {name: dict(fields) for name, fields in types.items()}
         self._shapes = {name: _Shape(fields) for name, fields in types.items()}
 
@@ -223,8 +233,12 @@ class FrameTypes:
         """The names of the types."""
         return iter(self._shapes)
 
-    def extended(self, types: Mapping[str, Mapping[str, Field]]) -> FrameTypes:
-        """These types and ``types``.
+    def extended(
+        self,
+        types: Mapping[str, Mapping[str, Field]],
+        own_forms: Mapping[int, OwnForm] | None = None,
+    ) -> FrameTypes:
+        """These types and ``types``, and what reads those that have a form of their own.
 
         Raises:
             ConfigError: a type of that name exists, or a field is called "type".
@@ -234,7 +248,7 @@ class FrameTypes:
                 raise ConfigError("frame type", name, "a name that no other type has")
             if "type" in fields:
                 raise ConfigError(f"frame type {name}", "type", "another name for the field")
-        return FrameTypes({**self._fields, **types})
+        return FrameTypes({**self._fields, **types}, {**self.own_forms, **(own_forms or {})})
 
     def check(self, frame: Frame) -> None:
         """Let ``frame`` pass if it is of a known type and has that type's fields and no others.
@@ -271,7 +285,8 @@ def shorten(value: object) -> str:
     """``value`` as text of at most `SHOWN_CHARACTERS`, without ever making a long one of it."""
     if isinstance(value, str | bytes):
         shown = repr(value[:SHOWN_CHARACTERS])
-        short = len(value) <= SHOWN_CHARACTERS
+        # What is escaped takes up to ten characters in the place of one.
+        short = len(value) <= SHOWN_CHARACTERS and len(shown) <= SHOWN_CHARACTERS + len("b''")
         return shown if short else f"{shown[:SHOWN_CHARACTERS]}... ({len(value)} long)"
     if isinstance(value, list | dict):
         return f"a {'list' if isinstance(value, list) else 'map'} of {len(value)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 
 import trio
 
@@ -67,6 +68,16 @@ class SendQueue:
                 dropped = self._make_room()
         self.high_water = max(self.high_water, self.size)
         return dropped
+
+    def put_together(self, frames: Sequence[bytes]) -> bool:
+        """Append frames if they may go out before turns are taken; return whether they were."""
+        size = sum(map(len, frames))
+        if self._frames or self._next_bytes + size > FAIR_BATCH_BYTES:
+            return False
+        self._next.extend(frames)
+        self._next_bytes += size
+        self.high_water = max(self.high_water, self.size)
+        return True
 
     def _make_room(self) -> list[Flow]:
         dropped = []
