@@ -24,7 +24,7 @@ def replay(
         typer.Option(help="Gossip round, in seconds of the trace; what takes half a second."),
     ] = None,
     events_per_hour: Annotated[float, typer.Option(help="Events in an hour of the trace.")] = 30.0,
-    preset: Annotated[str, typer.Option(help="Preset of the protocol.")] = "resilient",
+    preset: Annotated[str, typer.Option(help="Preset of the protocol.")] = "kindred",
     seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
     changes: Annotated[
         list[str] | None,

@@ -26,8 +26,9 @@ from gossamer.replay.lines import Setup
 from gossamer.replay.plan import Plan, make_plan
 from gossamer.replay.processes import ReplayProcesses
 from gossamer.replay.tables import Accounts
-from gossamer.sim.commands.destination import Destination, file_name, new_destination
+from gossamer.sim.commands.destination import Destination, new_destination
 from gossamer.sim.commands.progress import Callback, progress_bars, stops_between_rounds
+from gossamer.sim.results.names import file_name
 from gossamer.sim.results.results import write_results
 from gossamer.sim.results.tables import print_json, print_summary
 from gossamer.sim.studies.peers.inputs.publications import published_before

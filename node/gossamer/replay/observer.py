@@ -20,7 +20,9 @@ from gossamer.protocol.peer.record_table.records import (
     EVENT_VALUES,
     PUBLISH,
 )
-from gossamer.protocol.peer.rendezvous.delivery import is_false_positive, is_interested
+from gossamer.protocol.peer.rendezvous.delivery import is_false_positive
+from gossamer.protocol.peer.rendezvous.routing_table import is_interested
+from gossamer.protocol.peer.space.routing_key import low_bits
 from gossamer.protocol.peer.state.links import HANDLE_MASK
 from gossamer.protocol.peer.state.state import COUNTER_NAMES
 from gossamer.replay.lines import encode
@@ -63,6 +65,7 @@ class Observer:
     def __init__(self, node: int, peer: Peer, reporter: Reporter) -> None:
         self.inside: Inside = peer.observe(self.see)
         self._node = node
+        self._attributes = len(peer.schema)
         self._peer = peer
         self._reporter = reporter
         self._hops: dict[int, tuple[int, int]] = {}
@@ -100,7 +103,7 @@ class Observer:
             values: in the order of the schema.
             begun: called once the peer publishes it.
         """
-        self._expected.setdefault(tuple(values), []).append((number, begun))
+        self._expected.setdefault(self._known_by(tuple(values)), []).append((number, begun))
 
     def expects(self, number: int) -> bool:
         """Whether that event is still not being published."""
@@ -108,12 +111,18 @@ class Observer:
 
     def _see_publication(self, record: Record) -> None:
         # When an event is on its way is not when its publisher is told that others hold it.
-        values = tuple(record[BODY + EVENT_VALUES :])
-        waiting = self._expected.get(values)
+        values = record[BODY + EVENT_VALUES :][: self._attributes]
+        waiting = self._expected.get(self._known_by(tuple(values)))
         if waiting:
             number, begun = waiting.pop(0)
             self._tell("published", event=number, id=record[BODY + EVENT_ID])
             begun()
+
+    def _known_by(self, values: tuple[int, ...]) -> tuple[int, ...]:
+        """What of an event's values stays as it is where it is routed by its key."""
+        if self.inside.state.params.key == 0:
+            return (values[0] >> low_bits(1),)
+        return values
 
     def deliver(self, event: Event) -> None:
         """The application has got an event."""

@@ -15,11 +15,12 @@ from gossamer.sim.churn import ChurnTrace
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.peers.inputs.publications import (
     PARTS,
+    Publishers,
     end_of_part,
     published_before,
-    publisher_of,
 )
-from gossamer.sim.studies.peers.inputs.scenario import Scenario
+from gossamer.sim.studies.peers.inputs.scenario import JOINING, Scenario
+from gossamer.sim.studies.peers.inputs.table_workload import workload_of
 from gossamer.sim.studies.peers.inputs.workload import Workload
 from gossamer.sim.studies.peers.running.population import changes_of, changes_until, size_of
 from gossamer.sim.studies.peers.running.system_run import subscribe_all
@@ -79,28 +80,35 @@ class Plan:
         return dict(zip(self.attributes, self.values[number].tolist(), strict=True))
 
     def expressions(self, node: int) -> list[str]:
-        """What a node subscribes to, as its application says it."""
-        told = []
+        """What a node subscribes to, as its application says it.
+
+        The overlay may hold a subscription as several boxes, which differ in their keys alone.
+        """
+        told: dict[str, None] = {}
         for box, constrained in zip(
             self.state.subscriptions[node].tolist(),
             self.state.constrained[node].tolist(),
             strict=True,
         ):
             if constrained >= 0:
-                ends = zip(self.attributes, box[0::2], box[1::2], strict=True)
-                told.append(" and ".join(f"{name} in [{low}, {high}]" for name, low, high in ends))
-        return told
+                ends = zip(self.attributes, box[0::2], box[1::2], strict=False)
+                ranges = [f"{name} in [{low}, {high}]" for name, low, high in ends]
+                told[" and ".join(ranges)] = None
+        return list(told)
 
 
 def make_plan(scenario: Scenario, trace: ChurnTrace) -> Plan:
     """The plan of a scenario with one system and the churn of ``trace``."""
+    if scenario.drift is not None:
+        expected = "none, as the subscriptions of real peers stay what they are"
+        raise ScenarioError(None, "drift", "a table", expected)
+    if scenario.start != JOINING:
+        expected = f"{JOINING!r}, as real peers join"
+        raise ScenarioError(None, "start", scenario.start, expected)
     nodes, rounds = size_of(scenario, trace)
-    spec, workload = scenario.subscriptions, Workload(scenario.subscriptions, scenario.seed)
+    spec, workload = scenario.subscriptions, workload_of(scenario)
     (system,) = scenario.systems
     settings = system.settings_for(nodes, spec, scenario.events, scenario.seed)
-    if settings.placement != "drawn" or settings.routes_by_key:
-        expected = "one whose peers have drawn places: those of a network do not move to interests"
-        raise ScenarioError(None, "preset", system.preset, expected)
     state = make_state(settings, nodes)
     subscribe_all(state, settings, *workload.subscriptions(nodes))
     before = published_before(scenario.events, rounds)
@@ -124,6 +132,7 @@ def _steps(
     changes = changes_of(trace)
     times_s, changed, up = changes
     online = np.zeros(len(trace.names), np.bool_)
+    publishers = Publishers(scenario.events, len(trace.names), scenario.seed)
     done = changes_until(changes, 0.0)
     online[changed[:done][up[:done]]] = True
     first = tuple(np.flatnonzero(online).tolist())
@@ -137,7 +146,7 @@ def _steps(
             steps.append(Step(float(times_s[i]), START if joins else STOP, node))
         done = last
         for event in range(int(before[cycle]) + part, int(before[cycle + 1]), PARTS):
-            publisher = publisher_of(workload.publisher_draws(event, 1)[0], online)
+            publisher = publishers.choose(workload.publisher_draws(event, 1)[0], online)
             if publisher is not None:
                 steps.append(Step(end_s, PUBLISH, publisher, event))
     return first, tuple(steps)

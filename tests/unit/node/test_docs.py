@@ -7,6 +7,7 @@ import re
 import attrs
 import pytest
 
+from gossamer.client.frames import VERSION as CLIENT_VERSION
 from gossamer.node.broker.contract.wire import OVERLAY_FRAMES
 from gossamer.node.broker.families.graph.host import GraphHost
 from gossamer.node.broker.families.graph.settings import GraphSection
@@ -15,10 +16,14 @@ from gossamer.node.broker.families.scot.links import SCOT_FRAMES
 from gossamer.node.broker.families.scot.settings import ScotSection
 from gossamer.node.cli.broker import advertise_app, batch_app, unsub_app
 from gossamer.node.cli.node import app, pub_app, sub_app, top_app
+from gossamer.node.commands.backup.archive import FORMAT as BACKUP_FORMAT
 from gossamer.node.config.node import SECTIONS
 from gossamer.node.local.frames import LOCAL_TYPES
 from gossamer.node.monitoring.metrics import METRICS
+from gossamer.node.store.schema import MIGRATIONS
 from gossamer.node.transport.base.frames import CONTROL_FRAMES
+from gossamer.node.transport.handshake import PROTOCOL_VERSION
+from gossamer.protocol.brokers.core.dump import FORMAT as DUMP_FORMAT
 from gossamer.protocol.brokers.graph.memory.counters import Counters as GraphCounters
 from gossamer.protocol.brokers.graph.memory.counters import TableSizes
 from gossamer.protocol.brokers.scot.memory.counters import Counters as ScotCounters
@@ -29,6 +34,7 @@ DOCS = (ROOT / "docs/node.md").read_text(encoding="utf-8")
 BROKER_DOCS = (ROOT / "docs/broker-node.md").read_text(encoding="utf-8")
 SCOT_DOCS = (ROOT / "docs/scot-node.md").read_text(encoding="utf-8")
 GRAPH_DOCS = (ROOT / "docs/graph-brokers.md").read_text(encoding="utf-8")
+UPGRADE_NOTES = (ROOT / "docs/upgrading.md").read_text(encoding="utf-8")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -90,6 +96,21 @@ def test_what_there_is_for_brokers_of_a_graph_is_described() -> None:
 def test_every_frame_of_the_local_socket_is_described() -> None:
     for name in LOCAL_TYPES:
         assert f"`{name}`" in DOCS
+
+
+def test_every_format_is_in_the_upgrade_notes_with_its_version() -> None:
+    """Whoever raises one writes a note of what the change asks for."""
+    versions = {
+        "the protocol between nodes": PROTOCOL_VERSION,
+        "the client protocol of the local socket": CLIENT_VERSION,
+        "the state files `state.db`, `clients.db`": len(MIGRATIONS),
+        "dumps of brokers in `state.db`": DUMP_FORMAT,
+        "the file that `gossamer node backup` writes": BACKUP_FORMAT,
+    }
+    for what, version in versions.items():
+        assert f"| {what} | {version} |" in UPGRADE_NOTES
+    notes = UPGRADE_NOTES.partition("## Notes by version")[2]
+    assert f"Protocol between nodes {PROTOCOL_VERSION}, client protocol {CLIENT_VERSION}," in notes
 
 
 def test_the_readme_has_five_commands() -> None:

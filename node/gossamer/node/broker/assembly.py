@@ -21,10 +21,12 @@ from gossamer.node.broker.links.routes import Passage, Routes, RouteService
 from gossamer.node.broker.members import Members
 from gossamer.node.errors import RefusedByPeer
 from gossamer.node.errors.exception_groups import unwrapped
+from gossamer.node.monitoring.members import Member, MemberTable
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.membership.admission import admit
 from gossamer.node.peer.membership.disconnect_reasons import count_end, count_refusal
+from gossamer.node.peer.membership.met import note_connected, note_disconnected
 from gossamer.node.peer.membership.renewal import RenewalService
 from gossamer.node.peer.membership.revocation import RevocationService
 from gossamer.node.peer.membership.services import make_services, show_certificate
@@ -61,7 +63,7 @@ GOODBYE_S: Final = 1.5
 # A broker that lost its state begins a new life, which has to be later than all earlier ones: it is
 # numbered by the seconds since 2020.
 FIRST_INCARNATION: Final = 1_577_836_800
-_QUEUE: Final = "broker queue"
+QUEUE_ID: Final = "broker queue"
 
 
 class BrokerNode:
@@ -109,6 +111,7 @@ class BrokerNode:
         self.transport.on_refusal = partial(count_refusal, self.counters)
         self.transport.on_refused_by = self._on_refused_by
         self.standing = Standing(given.key, reaches_nobody=self._reaches_nobody)
+        self.cluster_members = self._make_members()
         self.pool = self.neighbours.pool = ConnectionPool(
             self.transport,
             given.limits,
@@ -133,6 +136,20 @@ class BrokerNode:
             cyclic=given.family.cyclic,
         )
         self._make_services()
+
+    def _make_members(self) -> MemberTable:
+        certificate = self.certificate
+        return MemberTable(
+            Member(
+                self._given.key,
+                self._given.name,
+                version=self._given.version,
+                certificate_expires_s=None if certificate is None else certificate.not_after,
+            ),
+            self.counters,
+            self._given.now,
+            revoked=lambda: () if self._revocations is None else self._revocations.revoked.keys,
+        )
 
     def _engine(self) -> Engine:
         return self.engine
@@ -258,9 +275,12 @@ class BrokerNode:
         connection = self.pool.get(identity.key)
         if connection is None or not connection.admitted.dialled:
             self.counters.accepted += 1
+        if connection is not None:
+            note_connected(self.cluster_members, connection.admitted, self._descriptors)
 
     def _on_down(self, identity: PeerIdentity, farewell: Farewell) -> None:
-        count_end(self.counters, farewell.cause)
+        count_end(self.counters, identity, farewell)
+        note_disconnected(self.cluster_members, identity, farewell)
         if self._renewals is not None:
             self._renewals.forget(identity.key)
         if self._revocations is not None:
@@ -324,6 +344,8 @@ class BrokerNode:
         listening = await self._nursery.start(self.pool.run, given.listen)
         self.addresses = tuple(Address(*address) for address in given.advertise(listening))
         self.transport.me = attrs.evolve(self.transport.me, addresses=self.addresses)
+        self.cluster_members.own.addresses = tuple(map(str, self.addresses))
+        self._nursery.start_soon(self.cluster_members.run)
         if self._revocations is not None:
             self._nursery.start_soon(self._revocations.run)
         if self._renewals is not None:
@@ -340,10 +362,10 @@ class BrokerNode:
 
 
 def _queue_id(store: Store) -> str:
-    kept = store.get_meta(_QUEUE)
+    kept = store.get_meta(QUEUE_ID)
     if kept is None:
         kept = secrets.token_hex(8).encode()
-        store.set_meta(_QUEUE, kept)
+        store.set_meta(QUEUE_ID, kept)
     return kept.decode()
 
 

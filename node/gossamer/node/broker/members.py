@@ -44,6 +44,8 @@ from gossamer.protocol.content.filters import Filter
 
 # Deliveries kept for one client; the oldest make room.
 MOST_DELIVERIES: Final = 100_000
+# How long a connection is waited for that a client has closed just before it connects again.
+ENDING_S: Final = 1.0
 # How often clients are looked for that have been away for too long.
 PRUNE_S: Final = 60.0
 
@@ -63,6 +65,7 @@ class Member:
     Attributes:
         name: at the broker.
         present: whether it is connected.
+        ended: set when its connection ends.
         asides: connections that ask for it besides.
         absent_since: trio's time when its connection ended, or when the node started.
         subscriptions, advertisements: what it asks for and announces, by its labels.
@@ -76,6 +79,7 @@ class Member:
     name: str
     absent_since: float
     present: bool = False
+    ended: trio.Event = field(factory=trio.Event)
     asides: int = 0
     subscriptions: dict[str, Filter] = field(factory=dict)
     advertisements: dict[str, Filter] = field(factory=dict)
@@ -158,6 +162,8 @@ class Members:
             name = NAMELESS + secrets.token_hex(8)
         else:
             _check_name(name)
+        if not aside:
+            await self._wait_for_end(name)
         member = self._members.get(name)
         if member is not None and member.present and not aside:
             reason = f"client {name!r} is connected already, expected another name"
@@ -177,11 +183,19 @@ class Members:
                 raise
         return member
 
+    async def _wait_for_end(self, name: str) -> None:
+        """Wait a moment for a connection of that name, which may be about to end."""
+        with trio.move_on_after(ENDING_S):
+            while (member := self._members.get(name)) is not None and member.present:
+                await member.ended.wait()
+
     def leave(self, member: Member, *, aside: bool = False) -> None:
         """A connection ended; who asked for nothing, or has no name, is gone with its last."""
         member.asides -= aside
         if not aside:
             member.present = False
+            member.ended.set()
+            member.ended = trio.Event()
         member.absent_since = trio.current_time()
         idle = not (member.present or member.asides)
         keeps = member.subscriptions or member.advertisements or member.home

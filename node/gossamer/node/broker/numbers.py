@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import trio
 from attrs import frozen
 
+from gossamer.client.frames import BROKER
 from gossamer.node.broker.assembly import BrokerNode
 from gossamer.node.broker.contract.host import FamilyHost, HostedBroker
 from gossamer.node.broker.links.links import Neighbour
+from gossamer.node.monitoring.cluster import cluster_view
 from gossamer.node.monitoring.metrics import Gauges, exposed
 from gossamer.node.page.snapshot import PeerView, Queues, Rates, Snapshot
 
@@ -60,6 +62,11 @@ def broker_metrics_text(node: BrokerNode, gauges: Gauges) -> bytes:
     return exposed(node.counters, gauges, node.version, numbers)
 
 
+def broker_cluster(node: BrokerNode) -> dict[str, Any]:
+    """The members that a broker has met; brokers tell each other no more of themselves."""
+    return cluster_view(node.cluster_members.to_json()["members"], {}, 0, BROKER)
+
+
 def broker_gauges(node: BrokerNode, clients: int) -> Gauges:
     """What is the case right now; what only peers have is zero."""
     counters, traffic = node.counters, node.pool.traffic
@@ -84,6 +91,7 @@ def broker_gauges(node: BrokerNode, clients: int) -> Gauges:
         position=0.0,
         certificate_expires_s=None if certificate is None else certificate.not_after,
         revoked=int(node.standing.revoked),
+        members=node.cluster_members.counts(),
     )
 
 
@@ -112,6 +120,9 @@ def broker_snapshot(node: BrokerNode, clients: int) -> Snapshot:
         known_peers=len(known),
         peers=tuple(_view(one, (i + 1) / (len(known) + 1)) for i, one in enumerate(known)),
         troubles=node.standing.troubles(),
+        role=BROKER,
+        members=gauges.members,
+        changes=node.cluster_members.recent(),
     )
 
 

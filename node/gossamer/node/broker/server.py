@@ -8,9 +8,10 @@ from typing import Final
 
 import trio
 
+from gossamer.client.address import LocalAddress
 from gossamer.node.broker.session import BrokerServices, BrokerSession
 from gossamer.node.errors import ClientRequestError, PeerRefused
-from gossamer.node.local.address import Door, LocalAddress, close_door, open_door
+from gossamer.node.local.address import Door, close_door, open_door
 from gossamer.node.local.frames import BROKER, BROKER_FRAMES, admitted_end, schema_to_wire
 from gossamer.node.local.server import LocalService
 from gossamer.node.transport.base.base import Cause
@@ -34,6 +35,8 @@ class BrokerServer(LocalService):
         self._schema = ANYTHING if schema is None else schema_to_wire(schema)
 
     async def _welcome(self, stream: trio.SocketStream, reader: FrameReader, frame: Frame) -> None:
+        if frame.get("ordered"):
+            raise PeerRefused("this node is a broker and has no order (--ordered), expected a peer")
         members = self._services.members
         admitted = admitted_end(stream, frame, reader.take_rest())
         connection = Connection(admitted, self._limits, BROKER_FRAMES)

@@ -29,6 +29,7 @@ from gossamer.node.transport.connection import Connection
 from gossamer.protocol.brokers.core.identifiers import Id
 from gossamer.protocol.brokers.core.messages import Publish
 from gossamer.protocol.content.filters import Filter, Publication
+from gossamer.protocol.content.payload import Payload
 from gossamer.protocol.kernel.errors import CapacityError
 
 # Deliveries read from the disk at a time.
@@ -97,6 +98,8 @@ class BrokerSession(Requests):
 
     async def _subscribe(self, frame: Frame) -> None:
         self._check_label(self._member.subscriptions, frame["id"])
+        if "group" in frame:
+            await self._no_groups(frame)
         if frame.get("start", NEW) != NEW:
             raise ClientRequestError("a broker keeps nothing for those who come later")
         wanted = self._services.content.filter(frame["expression"])
@@ -126,9 +129,13 @@ class BrokerSession(Requests):
 
     # Publishing
 
-    async def _publish(self, number: int, events: list[Any], *, single: bool) -> None:
+    async def _publish(
+        self, number: int, events: list[Any], *, single: bool, payload: Payload | None = None
+    ) -> None:
         """Publish ``events`` in their order; none of them if the values of one are none."""
         try:
+            if payload is not None:
+                raise ClientRequestError("a broker carries no payload, expected values only")
             self._services.standing.check()
             messages = [Publish(self._read(one, place)) for place, one in enumerate(events, 1)]
             outcomes = await self._services.members.ask_all(self._member, messages)

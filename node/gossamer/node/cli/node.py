@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from gossamer.command.paths import local_path
+from gossamer.node.cli.schema import app as schema_app
 from gossamer.node.cli.starting import EDGE, NEIGHBOUR, list_changes, run_options, run_peers
 from gossamer.node.config.families import family_names
 
@@ -29,6 +30,7 @@ COMMAND_GROUP: Final = "gossamer.node.commands"
 HELD_ALONE: Final = 3
 
 app = typer.Typer(help="Run peers that find each other.", no_args_is_help=True, **SETTINGS)
+app.add_typer(schema_app, name="schema")
 sub_app = typer.Typer(**SETTINGS)
 pub_app = typer.Typer(**SETTINGS)
 top_app = typer.Typer(**SETTINGS)
@@ -246,6 +248,41 @@ def status(folder: Folder = None, json: Json = False) -> None:
 
 
 @app.command()
+def service(
+    folder: Folder = None,
+    install: Annotated[
+        bool, typer.Option("--install", help="Write the unit where systemd looks for it.")
+    ] = False,
+    system: Annotated[
+        bool, typer.Option("--system", help="For the machine, not for this user alone.")
+    ] = False,
+    name: Annotated[
+        str | None, typer.Option(help="Of the unit, gossamer-NAME.service; the node's if none.")
+    ] = None,
+) -> None:
+    """Print or install a systemd unit that runs the node of a folder."""
+    from gossamer.node.commands.running.service import service as make
+
+    _print(make(folder, name, system=system, install=install))
+
+
+@app.command()
+def members(
+    folder: Folder = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Go on, and print who joins, leaves, fails or returns.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """List the members of the cluster that a running node has met: state, version, certificate."""
+    from gossamer.node.commands.cluster.listing import members as show
+    from gossamer.node.commands.signals import ended_as_by_interrupt
+
+    with ended_as_by_interrupt():
+        show(folder, watch=watch, as_json=json)
+
+
+@app.command()
 def trace(
     folder: Folder = None,
     message: Annotated[
@@ -261,6 +298,42 @@ def trace(
 
 
 @app.command()
+def reload(folder: Folder = None, json: Json = False) -> None:
+    """Have a running node read its configuration anew; say what is in force, and what is not."""
+    from gossamer.node.commands.cluster.reloading import reload as take_up
+
+    take_up(folder, as_json=json)
+
+
+@app.command()
+def backup(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="The peer's folder.", parser=local_path)
+    ],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="File to be made.", parser=local_path)
+    ],
+) -> None:
+    """Write a peer's folder to a file, keys included, whether its node runs or not."""
+    from gossamer.node.commands.backup.making import back_up
+
+    _print(back_up(folder, file))
+
+
+@app.command()
+def restore(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="What 'backup' wrote.", parser=local_path)
+    ],
+    folder: NewFolder,
+) -> None:
+    """Make a peer's folder from a backup, as a whole or not at all."""
+    from gossamer.node.commands.backup.restoring import restore as bring_back
+
+    _print(bring_back(file, folder))
+
+
+@app.command()
 def stop(folder: Folder = None) -> None:
     """Stop the node that runs in a folder."""
     from gossamer.node.commands.cluster.stopping import stop as end
@@ -270,9 +343,13 @@ def stop(folder: Folder = None) -> None:
 
 @sub_app.command()
 def sub(
-    expression: Annotated[
-        str, typer.Argument(metavar="EXPR", help="""Such as 'symbol == "IBM" and price > 80'.""")
-    ] = "",
+    expressions: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="EXPR...",
+            help="""Such as 'symbol == "IBM" and price > 80'; of several, one has to match.""",
+        ),
+    ] = None,
     folder: FolderOption = None,
     name: Annotated[
         str | None,
@@ -286,23 +363,75 @@ def sub(
         bool, typer.Option("--forget", help="Have the node forget the name, and end.")
     ] = False,
     label: Annotated[str, typer.Option(help="What the name calls this subscription.")] = "sub",
+    group: Annotated[
+        str | None,
+        typer.Option(help="Each event goes to one of all that print for this group, at any peer."),
+    ] = None,
+    ahead: Annotated[
+        int, typer.Option(min=1, max=256, help="Of a group: events taken before any is printed.")
+    ] = 1,
+    ordered: Annotated[
+        bool, typer.Option("--ordered", help="Print the events of each publisher in its order.")
+    ] = False,
+    last: Annotated[
+        bool, typer.Option("--last", help="Begin with the last values (pub --retained-last).")
+    ] = False,
+    into: Annotated[
+        Path | None,
+        typer.Option(
+            parser=local_path, help="Write files of JSON lines here, for 'gossamer spark stream'."
+        ),
+    ] = None,
+    subscriber: Annotated[
+        str | None, typer.Option("--as", help="Of --into: this subscriber (default: the peer).")
+    ] = None,
+    rotate_s: Annotated[
+        float, typer.Option(min=0.1, help="Of --into: seconds after which a file is finished.")
+    ] = 10.0,
+    rotate_events: Annotated[
+        int, typer.Option(min=1, help="Of --into: events after which a file is finished.")
+    ] = 100_000,
 ) -> None:
     """Print the events that match, one line of JSON each."""
+    from gossamer.client.client import one_of
     from gossamer.node.commands.clients import subscribing
     from gossamer.node.commands.signals import ended_as_by_interrupt
 
+    if group is not None and (name is not None or retained or ordered):
+        raise typer.BadParameter("expected no --name, --retained or --ordered with --group")
+    if last and (group is not None or name is not None or ordered):
+        raise typer.BadParameter("expected no --name, --group or --ordered with --last")
+    if forget and group is not None and expressions:
+        subscribing.leave_group(folder, group, one_of(expressions))
+        return
     if forget:
-        if name is None or expression:
-            raise typer.BadParameter("expected --name and no expression with --forget")
+        if name is None or expressions:
+            raise typer.BadParameter(
+                "expected --name and no expression with --forget, or --group and its own"
+            )
         subscribing.forget(folder, name)
         return
-    if not expression:
+    if not expressions or not all(map(str.strip, expressions)):
         raise typer.BadParameter("expected an expression, such as 'price > 80'")
     wanted = subscribing.Wanted(
-        expression=expression, name=name, count=count, retained=retained, label=label
+        expression=one_of(expressions),
+        name=name,
+        count=count,
+        retained=retained,
+        label=label,
+        group=group,
+        ahead=ahead,
+        ordered=ordered,
+        last=last,
     )
     with ended_as_by_interrupt():
-        subscribing.subscribe(folder, wanted)
+        if into is None:
+            subscribing.subscribe(folder, wanted)
+            return
+        files = subscribing.Files(
+            folder=into, subscriber=subscriber, every_s=rotate_s, most=rotate_events
+        )
+        subscribing.subscribe_into(folder, wanted, files)
 
 
 @pub_app.command()
@@ -315,32 +444,84 @@ def pub(
     jsonl: Annotated[
         str | None, typer.Option(metavar="FILE", help="Publish every line of JSON; - is stdin.")
     ] = None,
+    workload: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="WORKLOAD",
+            help="Publish the events of a workload of 'gossamer spark'.",
+            parser=local_path,
+        ),
+    ] = None,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--column",
+            metavar="ATTRIBUTE[=COLUMN]",
+            help="With --from: what is published of a row (default: all).",
+        ),
+    ] = None,
     name: Annotated[
         str | None, typer.Option(help="At a broker: the client whose advertisements allow it.")
     ] = None,
+    payload: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Bytes that the event carries; - is stdin.")
+    ] = None,
+    content_type: Annotated[
+        str, typer.Option(metavar="TYPE", help="What these are, such as image/png.")
+    ] = "application/octet-stream",
+    retained_last: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ATTRIBUTE", help="Keep it for newcomers as the last of its value of this."
+        ),
+    ] = None,
+    lasts: Annotated[
+        float | None,
+        typer.Option(min=0.001, max=1e9, help="Seconds for which it is kept; for good if none."),
+    ] = None,
+    delete: Annotated[
+        bool, typer.Option("--delete", help="Keep none of that value any more.")
+    ] = False,
 ) -> None:
-    """Publish an event, or every line of a file, and wait until other peers hold it.
+    """Publish an event, every line of a file, or a workload, and wait until peers hold it.
 
     Prints the id, of every line its number and id. Exit code 1 says that some were not
     acknowledged, and may be lost; 2 that there were lines that are no events, and not published;
     3 that all were acknowledged, but some by this peer alone: it knows others, and reaches none.
     """
+    from gossamer.client.results import LastMark
     from gossamer.node.commands.clients import publishing
     from gossamer.node.commands.signals import ended_as_by_interrupt
     from gossamer.node.errors import PublicationUncertainError, UnacknowledgedError
 
-    if (jsonl is None) == (not values):
-        raise typer.BadParameter("expected either values such as price=80.5, or --jsonl")
-    if jsonl is not None:
+    if (jsonl is not None) + (workload is not None) + bool(values) != 1:
+        raise typer.BadParameter("expected one of values such as price=80.5, --jsonl and --from")
+    if not values and (payload is not None or retained_last is not None):
+        raise typer.BadParameter(
+            "expected no --payload and no --retained-last with --jsonl or --from"
+        )
+    if retained_last is None and (lasts is not None or delete):
+        raise typer.BadParameter("expected --retained-last with --lasts and --delete")
+    if columns and workload is None:
+        raise typer.BadParameter("expected no --column without --from")
+    if not values:
         with ended_as_by_interrupt():
-            code, alone = publishing.publish_lines(folder, jsonl, name)
+            if workload is not None:
+                code, alone = publishing.publish_table(folder, workload, columns or (), name)
+            else:
+                code, alone = publishing.publish_lines(folder, jsonl or "", name)
         if alone:
             left = _held_alone(alone)
             raise left if code == 0 else typer.Exit(code)
         raise typer.Exit(code)
     try:
         with ended_as_by_interrupt():
-            id_, held_alone = publishing.publish_one(folder, values or (), name)
+            bytes_ = None if payload is None else publishing.read_payload(payload, content_type)
+            mark = None
+            if retained_last is not None:
+                mark = LastMark(retained_last, lasts or 0.0, delete)
+            id_, held_alone = publishing.publish_one(folder, values or (), name, bytes_, mark)
         print(id_)
         if held_alone:
             raise _held_alone(1)
@@ -354,13 +535,17 @@ def top(
     folder: Folder = None,
     interval: Annotated[float, typer.Option(min=0.1, help="Seconds between pictures.")] = 1.0,
     once: Annotated[bool, typer.Option("--once", help="Print one picture and end.")] = False,
+    cluster: Annotated[
+        bool, typer.Option("--cluster", help="Of all members that answer, not of this one.")
+    ] = False,
+    json: Json = False,
 ) -> None:
-    """Watch a running peer: links, load, rates, queues and drops."""
+    """Watch a running peer: links, load, rates, queues and drops; or the whole cluster."""
     from gossamer.node.commands.cluster.watching import top as watch
     from gossamer.node.commands.signals import ended_as_by_interrupt
 
     with ended_as_by_interrupt():
-        watch(folder, interval, once=once)
+        watch(folder, interval, once=once, as_json=json, cluster=cluster)
 
 
 def _held_alone(events: int) -> typer.Exit:

@@ -10,8 +10,12 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from gossamer.command.paths import local_path
+
+if TYPE_CHECKING:
+    from typer import Typer
 
 NEIGHBOUR, EDGE = "--neighbour", "--edge"
 # Options of `run` that all nodes have, and the change of a setting that they begin.
@@ -37,15 +41,26 @@ def run_options() -> Mapping[str, str]:
     return {**_OPTIONS, **own}
 
 
-def app(args: Sequence[str], prog_name: str) -> None:
-    """Run the command with these arguments; ends with `SystemExit`, as `cli.app` does."""
-    plain = read_plain_run(args)
-    if plain is None:
+class NodeCommand:
+    """The command, which reads its arguments itself where they start peers."""
+
+    def __call__(self, args: Sequence[str], prog_name: str) -> None:
+        """Run it with these arguments; ends with `SystemExit`, as `typer_app` does."""
+        plain = read_plain_run(args)
+        if plain is None:
+            self.typer_app(args=list(args), prog_name=prog_name)
+            return
+        raise SystemExit(run_peers(*plain))
+
+    @property
+    def typer_app(self) -> Typer:
+        """The same as Typer has it, for whatever else is to be read."""
         from gossamer.node.cli import node as cli
 
-        cli.app(args=list(args), prog_name=prog_name)
-        return
-    raise SystemExit(run_peers(*plain))
+        return cli.app
+
+
+app: Final = NodeCommand()
 
 
 def read_plain_run(args: Sequence[str]) -> tuple[list[Path], list[str]] | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from gossamer.client.address import LocalAddress
 from gossamer.node.config.file import (
     FILE_VARIABLE,
     PREFIX,
@@ -14,7 +15,7 @@ from gossamer.node.config.file import (
     load_config,
     parse_setting,
 )
-from gossamer.node.local.address import LocalAddress, local_address
+from gossamer.node.local.address import local_address
 
 CONFIG_NAME: Final = "node.toml"
 FOLDER_VARIABLE: Final = PREFIX + "IDENTITY_FOLDER"

@@ -1,7 +1,12 @@
-"""Signals that end a command in order: Ctrl-C, SIGTERM, and SIGHUP when its terminal is closed."""
+"""Signals that end a command in order: Ctrl-C, SIGTERM, and SIGHUP when its terminal is closed.
+
+A process without a terminal cannot lose it: to such a node SIGHUP says, as to any daemon, that its
+configuration has changed.
+"""
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +28,16 @@ def ending_signals() -> tuple[signal.Signals, ...]:
     if hang_up is not None and signal.getsignal(hang_up) is not signal.SIG_IGN:
         found.append(hang_up)
     return tuple(found)
+
+
+def has_terminal() -> bool:
+    """Whether this process has a controlling terminal, whose end it would be told by SIGHUP."""
+    try:
+        descriptor = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    os.close(descriptor)
+    return True
 
 
 @contextmanager

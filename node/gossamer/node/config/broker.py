@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     from gossamer.protocol.brokers.core.index import FilterIndex, NewIndex
 
 PEER, BROKER = "peer", "broker"
+AUTO, ALWAYS, NEVER = "auto", "always", "never"
 # Those of `protocol.brokers.tree.memory.settings`, which a node that is no broker does not load.
-COVERINGS: Final = ("off", "lazy", "active", "packed", "selective", "incremental")
+COVERINGS: Final = ("off", "lazy", "active", "packed", "selective", "incremental", "paced")
+CRITICAL_RULES: Final = ("below", "at_most")
+DISPLACED: Final = ("triggered", "quenched")
 AUTO, INTERPRETED, COMPILED = "auto", "interpreted", "compiled"
 ANY, CLUSTER = "any", "cluster"
 
@@ -27,10 +30,13 @@ class Node:
 
     Attributes:
         role: a peer of the Vinifera overlay, or a broker.
+        compiled: whether a peer takes events by compiled rules: "auto" once it is busy, "always"
+            from the start on, "never". The rules are the same.
     """
 
     SECTION: ClassVar = "node"
     role: str = attrs.field(default=PEER, validator=checks.one_of((PEER, BROKER)))
+    compiled: str = attrs.field(default=AUTO, validator=checks.one_of((AUTO, ALWAYS, NEVER)))
 
 
 @attrs.frozen(kw_only=True)
@@ -41,8 +47,13 @@ class BrokerSection:
         overlay: the family of the brokers, `config.families`; its settings are in the section of
             that name, if there is one.
         neighbours: brokers to connect to. It is enough that one end of a link names the other.
-        covering: as of `protocol.brokers.tree.memory.settings`; incremental, the one made against
-            bursts. A broker that has tables keeps the covering with which they were made.
+        covering: as of `protocol.brokers.tree.memory.settings`; incremental, the papers' made
+            against bursts; paced keeps queues shorter, and preserves nothing for nobody. A broker
+            that has tables keeps the covering with which they were made.
+        critical_rule: as of `protocol.brokers.tree.memory.settings`; "at_most" prunes a hop nearer
+            to the subscriber, and less is sent on when a subscription goes.
+        displaced: the same; "quenched" is what a broker examines again, which is many where
+            interests overlap, although few are sent on then.
         content: "any" takes any attributes, "cluster" those of the cluster's schema only.
         index: "compiled" loads the compiler, which takes a second and 150 MB, and then a twentieth
             of the time for a subscription; "auto" does so where a broker starts with a thousand.
@@ -63,6 +74,8 @@ class BrokerSection:
         default=(), converter=checks.to_tuple, validator=checks.each(checks.address(lowest_port=1))
     )
     covering: str = attrs.field(default="incremental", validator=checks.one_of(COVERINGS))
+    critical_rule: str = attrs.field(default="at_most", validator=checks.one_of(CRITICAL_RULES))
+    displaced: str = attrs.field(default="quenched", validator=checks.one_of(DISPLACED))
     content: str = attrs.field(default=ANY, validator=checks.one_of((ANY, CLUSTER)))
     index: str = attrs.field(default=AUTO, validator=checks.one_of((AUTO, INTERPRETED, COMPILED)))
     retained_publications: int = attrs.field(

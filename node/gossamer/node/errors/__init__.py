@@ -6,31 +6,41 @@ causes also derive from `RemoteProtocolError`, those of the caller from `LocalPr
 
 from __future__ import annotations
 
+from gossamer.client.errors import (
+    HandshakeFailed,
+    LocalSocketError,
+    NodeLostError,
+    NodeNotRunningError,
+    NoReplyError,
+    PublicationUncertainError,
+    RefusedByNodeError,
+    TransportBroken,
+    UnacknowledgedError,
+)
 from gossamer.node.errors.base import (
     NodeError,
 )
 from gossamer.node.errors.configuration import (
+    BackupError,
     ConfigurationError,
     DiscoveryError,
     InterfaceError,
+    ServiceError,
 )
 from gossamer.node.errors.local import (
     BatchLineError,
     BatchStoppedError,
     ClientRequestError,
     EventInputError,
-    LocalSocketError,
-    NodeLostError,
-    NodeNotRunningError,
+    IdentityInUseError,
     NodeRunningError,
-    PublicationUncertainError,
-    RefusedByNodeError,
     RouteUnknownError,
     SchemaMismatchError,
-    UnacknowledgedError,
 )
 from gossamer.node.errors.runtime import (
     EventTooLarge,
+    NoAnswerError,
+    NobodyWaitsError,
     NotAcknowledged,
     PeerRevoked,
     PeerStopped,
@@ -51,6 +61,7 @@ from gossamer.node.errors.security import (
     RenewalError,
     RevocationListError,
     RevokedCertificateError,
+    SchemaDocumentError,
     SecurityError,
     TokenError,
     TokenExpiredError,
@@ -67,22 +78,23 @@ from gossamer.node.errors.store import (
 )
 from gossamer.node.errors.transport import (
     BadFrame,
+    ChangedEvent,
     FrameTooLarge,
-    HandshakeFailed,
     ListenFailed,
     PeerRefused,
     PeerUnreachable,
     PlainTextRefused,
     RefusedByPeer,
-    TransportBroken,
     TransportClosed,
 )
 
 __all__ = [
+    "BackupError",
     "BadFrame",
     "BatchLineError",
     "BatchStoppedError",
     "CertificateError",
+    "ChangedEvent",
     "ClientRequestError",
     "ClusterFolderError",
     "ConfigurationError",
@@ -94,6 +106,7 @@ __all__ = [
     "ForeignCertificateError",
     "FrameTooLarge",
     "HandshakeFailed",
+    "IdentityInUseError",
     "InterfaceError",
     "JoinFailedError",
     "JoinRefusedError",
@@ -103,6 +116,9 @@ __all__ = [
     "ListenFailed",
     "LocalSocketError",
     "MalformedCertificateError",
+    "NoAnswerError",
+    "NoReplyError",
+    "NobodyWaitsError",
     "NodeError",
     "NodeLostError",
     "NodeNotRunningError",
@@ -120,8 +136,10 @@ __all__ = [
     "RevocationListError",
     "RevokedCertificateError",
     "RouteUnknownError",
+    "SchemaDocumentError",
     "SchemaMismatchError",
     "SecurityError",
+    "ServiceError",
     "StoreBusyError",
     "StoreDamagedError",
     "StoreError",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from gossamer.client.errors import NodeError
 
-class NodeError(Exception):
-    """Base of all errors of the node; abstract, never raised itself."""
+__all__ = ["NodeError", "brief"]
 
 
 def brief(value: object) -> str:

@@ -56,3 +56,31 @@ class DiscoveryError(NodeError):
             f"multicast DNS does not work here ({reason}), "
             "expected a network that carries it, or discovery.multicast = false"
         )
+
+
+class BackupError(NodeError):
+    """A peer's folder cannot be backed up or restored; nothing was written.
+
+    Attributes:
+        place: the folder, the backup, or a file in it.
+        reason: what is wrong with it, and what was expected.
+    """
+
+    def __init__(self, place: object, reason: str) -> None:
+        self.place = place
+        self.reason = reason
+        super().__init__(f"{place} {reason}")
+
+
+class ServiceError(NodeError):
+    """A unit for the service manager cannot be made or installed; nothing was written.
+
+    Attributes:
+        place: the unit, its name, or the folder of the node.
+        reason: what is wrong with it, and what was expected.
+    """
+
+    def __init__(self, place: object, reason: str) -> None:
+        self.place = place
+        self.reason = reason
+        super().__init__(f"{place} {reason}")

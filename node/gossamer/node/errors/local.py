@@ -1,29 +1,9 @@
-"""What the local socket and the commands raise."""
+"""What the local socket and the commands raise; what clients do is in `gossamer.client.errors`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from gossamer.node.errors.base import NodeError
-from gossamer.node.errors.transport import TransportBroken
 from gossamer.protocol.kernel.errors import LocalProtocolError
-
-
-class NodeNotRunningError(NodeError):
-    """No node answers at the local socket of a folder; nothing was sent.
-
-    Attributes:
-        folder: the folder.
-        reason: what was found there.
-    """
-
-    def __init__(self, folder: object, reason: str) -> None:
-        self.folder = folder
-        self.reason = reason
-        super().__init__(
-            f"no node runs in {folder} ({reason}), "
-            f"expected one started by 'gossamer node run {folder}'"
-        )
 
 
 class NodeRunningError(NodeError):
@@ -38,84 +18,19 @@ class NodeRunningError(NodeError):
         super().__init__(f"a node runs in {folder} already, expected one at a time")
 
 
-class LocalSocketError(NodeError):
-    """The local socket cannot be used; nothing was opened.
+class IdentityInUseError(NodeError):
+    """Another node of this user runs as the same peer; nothing was started.
 
     Attributes:
-        address: the socket's path or address, or the file with its token.
-        reason: what is wrong with it, and what was expected.
+        folder: of the one that was to run.
+        key: of the peer, 16 hexadecimal digits.
+        holder: the folder of the one that runs.
     """
 
-    def __init__(self, address: object, reason: str) -> None:
-        self.address = address
-        self.reason = reason
-        super().__init__(f"{address} {reason}")
-
-
-class RefusedByNodeError(NodeError):
-    """The node refused a request over its local socket; it changed nothing.
-
-    Attributes:
-        cause: what kind of refusal, such as the name of the error there.
-        reason: the node's own sentence.
-    """
-
-    def __init__(self, cause: str, reason: str) -> None:
-        self.cause = cause
-        self.reason = reason
-        super().__init__(reason)
-
-
-class UnacknowledgedError(NodeError):
-    """The node published events for which it got no acknowledgement in time.
-
-    Each of them may have reached all of its subscribers, some or none.
-
-    Attributes:
-        events: their ids.
-        published: how many events of the request were published, these included.
-        reason: the node's own sentence about one of them.
-    """
-
-    def __init__(self, events: Sequence[str], published: int, reason: str) -> None:
-        self.events = tuple(events)
-        self.published = published
-        self.reason = reason
-        super().__init__(reason)
-
-
-class PublicationUncertainError(TransportBroken):
-    """The connection ended before the node told what became of events; nothing is tried again.
-
-    Each of them may have been published, and acknowledged, or not.
-
-    Attributes:
-        events: how many there are.
-    """
-
-    def __init__(self, events: int, reason: str) -> None:
-        self.events = events
-        super().__init__("the node", reason)
-        what = "an event" if events == 1 else f"{events} events"
-        self.args = (f"{self} before it was known whether {what} had been published",)
-
-
-class NodeLostError(NodeError):
-    """The connection to the node ended and could not be had again in time.
-
-    Attributes:
-        folder: of the node.
-        patience_s: seconds for which that was tried.
-        reason: what was found last.
-    """
-
-    def __init__(self, folder: object, patience_s: float, reason: str) -> None:
-        self.folder = folder
-        self.patience_s = patience_s
-        self.reason = reason
+    def __init__(self, folder: object, key: str, holder: str) -> None:
+        self.folder, self.key, self.holder = folder, key, holder
         super().__init__(
-            f"the node in {folder} was away for more than {patience_s:g} s ({reason}), "
-            "expected it to come back"
+            f"{folder} is of peer {key}, which runs in {holder} already, expected one at a time"
         )
 
 

@@ -20,6 +20,35 @@ class EventTooLarge(NodeError, LocalProtocolError):
         super().__init__(f"an event of {size} bytes, expected at most {limit}")
 
 
+class NoAnswerError(NodeError):
+    """A peer did not answer a question; it may have taken it or not.
+
+    Attributes:
+        key: its permanent key.
+        reason: what happened, in words.
+    """
+
+    def __init__(self, key: int, reason: str) -> None:
+        self.key = key
+        self.reason = reason
+        super().__init__(f"peer {key:016x} gave no answer ({reason})")
+
+
+class NobodyWaitsError(NodeError, LocalProtocolError):
+    """A reply came too late, or to no request; the requester did not get it.
+
+    Attributes:
+        key: permanent key of the requester's peer.
+    """
+
+    def __init__(self, key: int) -> None:
+        self.key = key
+        super().__init__(
+            f"nobody waits at peer {key:016x} for a reply to this request any more: its time is "
+            "over, it has all the replies that it wants, or its requester has gone"
+        )
+
+
 class NotAcknowledged(NodeError):
     """Nobody said in time that an event is held as promised; it may reach all, some or none.
 

@@ -161,3 +161,7 @@ class RenewalError(SecurityError, RemoteProtocolError):
 
 class RevocationListError(SecurityError, RemoteProtocolError):
     """A list of revoked certificates is malformed or not the authority's; the old one stays."""
+
+
+class SchemaDocumentError(SecurityError, RemoteProtocolError):
+    """A version of the schema is malformed or not the authority's; the one before stays."""

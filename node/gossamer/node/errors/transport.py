@@ -22,20 +22,6 @@ class TransportClosed(NodeError, LocalProtocolError):
         super().__init__(f"the connection to {peer} was closed here ({reason})")
 
 
-class TransportBroken(NodeError):
-    """The peer or the network ended this connection; frames under way may or may not have arrived.
-
-    Attributes:
-        peer: whom it led to, in words.
-        reason: what happened, in words.
-    """
-
-    def __init__(self, peer: str, reason: str) -> None:
-        self.peer = peer
-        self.reason = reason
-        super().__init__(f"the connection to {peer} broke ({reason})")
-
-
 class BadFrame(NodeError, RemoteProtocolError):
     """A peer sent a frame that breaks the rules; nothing of it was used.
 
@@ -52,6 +38,22 @@ class BadFrame(NodeError, RemoteProtocolError):
         self.value = value
         self.expected = expected
         super().__init__(f"{frame}: {field} is {value}, expected {expected}")
+
+
+class ChangedEvent(BadFrame):
+    """A peer sent an event whose identifier is not that of its content; nothing of it was used.
+
+    No peer passes such an event on that does what it should: this one changed it.
+
+    Attributes:
+        event: the identifier that it came under.
+        publisher: permanent key that it names as its publisher's, -1 where it names none.
+    """
+
+    def __init__(self, event: int, publisher: int, field: str, value: str, expected: str) -> None:
+        self.event = event
+        self.publisher = publisher
+        super().__init__("record", field, value, expected)
 
 
 class FrameTooLarge(NodeError, LocalProtocolError):
@@ -98,20 +100,6 @@ class RefusedByPeer(NodeError):
         self.reason = reason
         self.proof = proof
         super().__init__(f"the peer refused this one: {reason or cause}")
-
-
-class HandshakeFailed(NodeError):
-    """A connection came about, but no agreement on it: not TLS, silence, or an early end.
-
-    Attributes:
-        reason: what happened, in words.
-        cause: the word for it in the metrics: "timeout", "certificate" or "bad hello".
-    """
-
-    def __init__(self, reason: str, cause: str = "bad hello") -> None:
-        self.reason = reason
-        self.cause = cause
-        super().__init__(f"the handshake failed: {reason}")
 
 
 class PeerUnreachable(NodeError):

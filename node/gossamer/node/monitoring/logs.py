@@ -82,6 +82,7 @@ def configure_logs(
     level: str = "info",
     format: str = "auto",
     repeat_s: float = 60.0,
+    name: str = "",
     *,
     stream: TextIO | None = None,
     clock: Callable[[], float] = time.monotonic,
@@ -92,6 +93,7 @@ def configure_logs(
         level: debug, info, warning or error; what is less important is not written.
         format: text, json, or auto for text on a terminal and JSON elsewhere.
         repeat_s: seconds in which a repeated warning is counted instead of written.
+        name: of the node, said in every line; "" for none.
         stream: standard error by default.
         clock: seconds, never going back; for ``repeat_s``.
 
@@ -101,7 +103,7 @@ def configure_logs(
     stream = sys.stderr if stream is None else stream
     text = format == "text" or (format == "auto" and stream.isatty())
     repetitions = Repetitions(repeat_s, clock)
-    handler = _Handler(stream, as_text if text else as_json, repetitions)
+    handler = _Handler(stream, as_text if text else as_json, repetitions, name)
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
     return repetitions
 
@@ -168,7 +170,9 @@ def as_json(event: Event) -> str:
 
 def as_text(event: Event) -> str:
     """One line for people; nothing in it steers the terminal."""
-    parts = [event.pop("timestamp", ""), f"{event.pop('level', ''):<7}", event.pop("event", "")]
+    parts = [event.pop("timestamp", ""), f"{event.pop('level', ''):<7}"]
+    node = event.pop("node", "")
+    parts += [f"[{node}]" if node else "", event.pop("event", "")]
     trace = event.pop("exception", None)
     parts += [f"{name}={_quoted(value)}" for name, value in event.items()]
     line = " ".join(_printable(str(part)) for part in parts if part)
@@ -211,18 +215,25 @@ class _Handler(logging.Handler):
     """Writes what is logged here, and what libraries log, to a stream."""
 
     def __init__(
-        self, stream: TextIO, as_line: Callable[[Event], str], repetitions: Repetitions
+        self,
+        stream: TextIO,
+        as_line: Callable[[Event], str],
+        repetitions: Repetitions,
+        node: str,
     ) -> None:
         super().__init__()
         self._stream = stream
         self._as_line = as_line
         self._repetitions = repetitions
+        self._node = node
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a line. Losing one is better than stopping the node."""
         event = _event_of(record)
         if not self._repetitions.admit(event):
             return
+        if self._node:
+            event["node"] = self._node
         event["timestamp"] = datetime.now(UTC).isoformat().replace("+00:00", "Z")
         if record.exc_info and record.exc_info[0] is not None:
             event["exception"] = _EXCEPTIONS.formatException(record.exc_info)

@@ -20,7 +20,7 @@ import attrs
 if TYPE_CHECKING:
     from prometheus_client.core import Metric as Family
 
-LINKS: Final = ("ring", "small-world", "friend", "random view")
+LINKS: Final = ("ring", "small-world", "friend", "finger", "host", "guest", "random view")
 # What a connected peer is that no link leads to: mostly one that has a link to us.
 NO_LINK: Final = "none"
 
@@ -35,8 +35,18 @@ DROP_CAUSES: Final = (
     "overload",  # new events of a publisher of whom too many wait to be passed on
     "unreachable",
     "forged",  # a descriptor that its owner did not sign
+    "forged event",  # an event that is not its publisher's, see FORGERY_CAUSES
     "stale",  # a descriptor older than the one known
     "expired",  # an event kept longer than the retention time
+)
+# Why an event is not believed to be its publisher's.
+FORGERY_CAUSES: Final = (
+    "changed",  # its identifier is not that of its content: the neighbour changed it
+    "signature",  # nobody has signed it, or not all of it
+    "name",  # another member has signed it
+    "revoked",  # its publisher belongs to the cluster no more
+    "unknown key",  # nobody knows whose key it was signed by
+    "two contents",  # an identifier that is another event's
 )
 # Tables of the protocol that may be too small for what comes.
 TABLES: Final = (
@@ -56,6 +66,9 @@ REFUSAL_CAUSES: Final = (
     "bad hello",
     "timeout",
 )
+# What members of the cluster are, and what happens to them; see `monitoring.members`.
+MEMBER_STATES: Final = ("alive", "suspect", "gone", "revoked")
+MEMBER_CHANGES: Final = ("joined", "left", "failed", "returned", "revoked")
 CLOSE_CAUSES: Final = ("goodbye", "broken", "silent", "stalled", "bad frame", "flood", "unused")
 
 # Seconds; from a hop on loopback to what nobody wants to wait for.
@@ -111,6 +124,7 @@ class Counters:
     events_forwarded: int = 0
     events_delivered: int = 0
     events_recovered: int = 0
+    events_forged: dict[str, int] = attrs.field(factory=_counts(FORGERY_CAUSES))
     overloads: int = 0
     rounds: int = 0
     rounds_late: int = 0
@@ -123,6 +137,7 @@ class Counters:
     outgrown: dict[str, int] = attrs.field(factory=_counts(TABLES))
     refused: dict[str, int] = attrs.field(factory=_counts(REFUSAL_CAUSES))
     closed: dict[str, int] = attrs.field(factory=_counts(CLOSE_CAUSES))
+    member_changes: dict[str, int] = attrs.field(factory=_counts(MEMBER_CHANGES))
     delivery_latency: Histogram = attrs.field(factory=Histogram)
     acknowledge_latency: Histogram = attrs.field(factory=Histogram)
 
@@ -153,6 +168,11 @@ class Gauges:
         position: on the ring, 0 to 1.
         certificate_expires_s: seconds since 1970, None without TLS.
         revoked: 1 once this peer belongs to its cluster no more.
+        members: how many there are of each of MEMBER_STATES, this peer included.
+        groups, group_workers, group_events: queue groups that this peer is of, their workers here,
+            and their events that nobody is known to have dealt with.
+        open_requests: of applications here, that wait for replies.
+        last_values: kept for newcomers, and marks of deleted ones.
     """
 
     links: Mapping[str, int]
@@ -169,6 +189,12 @@ class Gauges:
     position: float
     certificate_expires_s: float | None = None
     revoked: int = 0
+    members: Mapping[str, int] = attrs.field(factory=_counts(MEMBER_STATES))
+    groups: int = 0
+    group_workers: int = 0
+    group_events: int = 0
+    open_requests: int = 0
+    last_values: int = 0
 
 
 @attrs.frozen
@@ -239,6 +265,13 @@ METRICS: Final = (
         "Events given to applications that had missed them while away.",
     ),
     Metric(
+        "events_forged",
+        "counter",
+        "events_forged",
+        "Events not delivered since they are not their publisher's, or cannot be proven to be.",
+        "cause",
+    ),
+    Metric(
         "overloads",
         "counter",
         "overloads",
@@ -255,6 +288,13 @@ METRICS: Final = (
     Metric("outgrown", "counter", "outgrown", "What found no room in a table.", "table"),
     Metric("peers_refused", "counter", "refused", "Peers not admitted.", "cause"),
     Metric("connections_closed", "counter", "closed", "Connections that ended.", "cause"),
+    Metric(
+        "member_changes",
+        "counter",
+        "member_changes",
+        "What happened to members of the cluster.",
+        "change",
+    ),
     Metric(
         "delivery_latency_seconds",
         "histogram",
@@ -286,6 +326,23 @@ METRICS: Final = (
         "When this peer's certificate expires, seconds since 1970.",
     ),
     Metric("revoked", "gauge", "revoked", "1 once this peer is known to be revoked, 0 before."),
+    Metric(
+        "members",
+        "gauge",
+        "members",
+        "Members of the cluster that were met, by state.",
+        "state",
+    ),
+    Metric("groups", "gauge", "groups", "Queue groups that this peer is of."),
+    Metric("group_workers", "gauge", "group_workers", "Workers of queue groups at this peer."),
+    Metric(
+        "group_events",
+        "gauge",
+        "group_events",
+        "Events of queue groups kept here that nobody is known to have dealt with.",
+    ),
+    Metric("open_requests", "gauge", "open_requests", "Requests that wait for replies here."),
+    Metric("last_values", "gauge", "last_values", "Last values kept for newcomers."),
 )
 
 

@@ -2,7 +2,7 @@
 
 export const CENTRE = 240;
 export const RADIUS = 160;
-export const LINKS = ["ring", "small-world", "friend", "random view"];
+export const LINKS = ["ring", "small-world", "friend", "finger", "host", "guest", "random view"];
 
 // Peers that stand closer than this, as a share of the ring, are drawn this far apart.
 const APART = 0.028;

@@ -23,6 +23,10 @@ const SVG = "http://www.w3.org/2000/svg";
 const REMEMBERED = 60;
 const BARS = 10;
 
+// Of a broker, which has no ring and no rounds, only what brokers have is shown.
+const OF_BROKERS = new Set(["queued frames", "queued bytes", "longest queue", "subscriptions", "routing table"]);
+const BROKER_COLUMNS = new Set(["key", "name", "state", "round trip", "queued"]);
+
 const TILES = [
   ["delivered", "events/s", (state) => state.rates.delivered],
   ["published", "events/s", (state) => state.rates.published],
@@ -165,7 +169,7 @@ function makeTiles() {
     picture.append(line);
     box.append(element("dt", {}, unit ? `${title}, ${unit}` : title), value, picture);
     byId("tiles").append(box);
-    tiles.set(title, { value, line });
+    tiles.set(title, { box, value, line });
   }
 }
 
@@ -191,6 +195,15 @@ function drawBars(id, entries, nothing) {
     return row;
   });
   byId(id).replaceChildren(...(rows.length ? rows : [element("p", { class: "quiet" }, nothing)]));
+}
+
+function drawChanges(changes) {
+  const lines = changes.map((one) => {
+    const at = new Date(one.at * 1000).toLocaleTimeString();
+    const why = one.cause ? ` (${one.cause})` : "";
+    return element("li", {}, `${at} ${one.name || one.key} ${one.change}${why}`);
+  });
+  byId("changes").replaceChildren(...lines.reverse());
 }
 
 function makeColumns() {
@@ -219,21 +232,38 @@ function drawTable() {
   byId("rows").replaceChildren(
     ...chosen.map((peer) => {
       const row = element("tr");
-      row.append(...COLUMNS.map((column) => element("td", { class: column.kind ?? "" }, column.text(peer))));
+      const shown = COLUMNS.filter((column) => !column.head.hidden);
+      row.append(...shown.map((column) => element("td", { class: column.kind ?? "" }, column.text(peer))));
       return row;
     }),
   );
   byId("shown").textContent = `${chosen.length} shown of ${latest.known_peers} known`;
 }
 
+function suit(state) {
+  const isBroker = state.role === "broker";
+  byId("page").className = isBroker ? "broker" : "";
+  byId("peers-title").textContent = isBroker ? "Neighbours" : "Peers";
+  byId("filter").setAttribute("placeholder", isBroker ? "key or name" : "key, name or link");
+  for (const [title, tile] of tiles) tile.box.hidden = isBroker && !OF_BROKERS.has(title);
+  for (const column of COLUMNS) column.head.hidden = isBroker && !BROKER_COLUMNS.has(column.title);
+}
+
+function identityOf(state) {
+  const rounds = state.role === "broker" ? "broker" : `round ${state.round}, one every ${span(state.round_s)}`;
+  return (
+    `key ${state.key} \u00b7 cluster ${state.cluster.slice(0, 16)} \u00b7 ${rounds} \u00b7 ` +
+    `up ${span(state.uptime_s)} \u00b7 applications: ${state.clients}`
+  );
+}
+
 function draw(state) {
   latest = state;
+  suit(state);
   const name = state.name || state.key.slice(0, 8);
   document.title = `${name} \u2013 gossamer`;
   byId("title").textContent = name;
-  byId("identity").textContent =
-    `key ${state.key} \u00b7 cluster ${state.cluster.slice(0, 16)} \u00b7 round ${state.round}, one every ` +
-    `${span(state.round_s)} \u00b7 up ${span(state.uptime_s)} \u00b7 applications: ${state.clients}`;
+  byId("identity").textContent = identityOf(state);
   const troubles = state.troubles ?? [];
   byId("troubles").hidden = troubles.length === 0;
   byId("troubles").textContent = troubles.join(" \u00b7 ");
@@ -241,8 +271,11 @@ function draw(state) {
   for (const [link, count] of Object.entries(linkCounts(state.peers))) {
     byId(`count-${classOf(link)}`).textContent = count;
   }
-  drawRing(state);
+  if (state.role !== "broker") drawRing(state);
   drawTiles(state);
+  const members = Object.entries(state.members ?? {}).filter(([, count]) => count > 0);
+  drawBars("members", members, "nobody");
+  drawChanges(state.changes ?? []);
   const dropped = Object.entries(state.dropped).filter(([, count]) => count > 0);
   drawBars("dropped", dropped.sort((a, b) => b[1] - a[1]), "nothing");
   const loads = state.peers.map((peer) => [peer.name || peer.key, peer.load]);

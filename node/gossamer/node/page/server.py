@@ -38,6 +38,8 @@ _FILES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "/page.css": ("page.css", "text/css; charset=utf-8"),
         "/page.js": ("page.js", "text/javascript; charset=utf-8"),
         "/layout.js": ("layout.js", "text/javascript; charset=utf-8"),
+        "/cluster": ("cluster.html", "text/html; charset=utf-8"),
+        "/cluster.js": ("cluster.js", "text/javascript; charset=utf-8"),
     }
 )
 _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -100,6 +102,7 @@ async def serve_page(
     hosts: Iterable[str] = (),
     limits: PageLimits | None = None,
     counts: PageCounts | None = None,
+    cluster: Callable[[], Mapping[str, Any]] = dict,
 ) -> tuple[str, int]:
     """Serve the page in ``nursery`` until it is cancelled.
 
@@ -111,6 +114,7 @@ async def serve_page(
         hosts: names, beside localhost and IP addresses, that browsers may call this host.
         limits: what clients may cost.
         counts: told of requests and refusals.
+        cluster: what the view of the cluster shows, as `monitoring.cluster` gives it.
 
     Returns:
         Host and port where it listens.
@@ -125,7 +129,12 @@ async def serve_page(
             f"{address[0]} port {address[1]}", error.strerror or str(error)
         ) from None
     page = _Page(
-        snapshot, metrics_text, frozenset(hosts), limits or PageLimits(), counts or _OwnCounts()
+        snapshot,
+        metrics_text,
+        cluster,
+        frozenset(hosts),
+        limits or PageLimits(),
+        counts or _OwnCounts(),
     )
     nursery.start_soon(trio.serve_listeners, page.serve, listeners)
     host, port = listeners[0].socket.getsockname()[:2]
@@ -139,6 +148,7 @@ class _Page:
         self,
         snapshot: Callable[[], Mapping[str, Any]],
         metrics_text: Callable[[], bytes],
+        cluster: Callable[[], Mapping[str, Any]],
         hosts: frozenset[str],
         limits: PageLimits,
         counts: PageCounts,
@@ -150,6 +160,7 @@ class _Page:
         self._streams = Doors(limits.streams, limits.streams, warn_of_crowd)
         self._state = _Latest(lambda: _compact_json(snapshot()), limits.interval_s)
         self._metrics = _Latest(metrics_text, limits.interval_s)
+        self._cluster = _Latest(lambda: _compact_json(cluster()), limits.interval_s)
         folder = files(__package__)
         self._files = {
             path: _Answer(200, kind, folder.joinpath(name).read_bytes())
@@ -215,6 +226,8 @@ class _Page:
             return self._files[path]
         if path == "/state.json":
             return _Answer(200, "application/json", self._state.get())
+        if path == "/cluster.json":
+            return _Answer(200, "application/json", self._cluster.get())
         if path == "/metrics":
             return _Answer(200, _METRICS_TYPE, self._metrics.get())
         if path == "/healthz":

@@ -84,6 +84,7 @@ class Snapshot:
     Attributes:
         key, name, cluster, version: who this peer is and what it runs.
         uptime_s: seconds since it started.
+        role: "peer" or "broker"; of a broker, what belongs to the ring is zero and means nothing.
         round, round_s: how many gossip rounds it has done, and how long one lasts.
         position: on the ring, 0 to 1.
         arc_start: where the part of the ring begins, 0 to 1, that it is responsible for; the
@@ -94,6 +95,8 @@ class Snapshot:
         dropped: how many were dropped since the start, by cause.
         known_peers: how many there are in the address book.
         troubles: what is wrong with this peer's place in the cluster, a sentence each.
+        members: how many members of the cluster this node has met, by state.
+        changes: what happened to them last, the newest last; see `monitoring.members`.
         peers: those shown; at most `MAX_PEERS`, the linked ones first.
     """
 
@@ -117,6 +120,9 @@ class Snapshot:
     known_peers: int
     peers: tuple[PeerView, ...]
     troubles: tuple[str, ...] = ()
+    role: str = "peer"
+    members: Mapping[str, int] = attrs.field(factory=dict)
+    changes: tuple[Mapping[str, Any], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """As plain values; peers beyond `MAX_PEERS` are left out."""
@@ -126,6 +132,7 @@ class Snapshot:
             "rates": _plain(self.rates),
             "queues": _plain(self.queues),
             "dropped": dict(self.dropped),
+            "members": dict(self.members),
             "peers": [peer.to_json() for peer in shown],
         }
 

@@ -250,6 +250,17 @@ def test_the_picture_of_a_peer_has_its_links_rates_queues_and_drops() -> None:
     assert "…" not in shown(picture(EMPTY.to_json()), width=80)
 
 
+def test_the_picture_of_a_broker_has_nothing_of_the_ring() -> None:
+    neighbour = PeerView(key=3, position=0.7, name="kitchen", links=("neighbour",), connected=True)
+    members = {"alive": 2, "suspect": 0, "gone": 1, "revoked": 0}
+    broker = evolve(EMPTY, role="broker", peers=(neighbour,), members=members)
+    text = shown(picture(broker.to_json()), width=80)
+    assert re.search(r"kitchen\s+0\s+yes", text)
+    assert "members: 2 alive, 1 gone" in text
+    for word in ("ring", "friend", "round ", "position", "load", "published", "…"):
+        assert word not in text.replace("round trip", "")
+
+
 def test_a_status_is_shown_in_words() -> None:
     said = {"ready": True, "page": "", "addresses": ["a", "b"], "local": {"ended": {"flood": 2}}}
     text = shown(status_table(said))

@@ -30,7 +30,7 @@ from gossamer.node.config.node import (
 from gossamer.node.errors import ConfigurationError
 from gossamer.protocol.content.schema import FloatAttribute, Schema
 from gossamer.protocol.kernel.errors import ConfigError
-from gossamer.protocol.peer.settings.config import resilient
+from gossamer.protocol.peer.settings.config import kindred, resilient
 
 FULL = """
 preset = "wan"
@@ -110,23 +110,25 @@ def test_a_variable_may_name_the_file(tmp_path: Path) -> None:
 
 
 def test_protocol_settings_come_from_preset_node_file_and_delivery_in_this_order() -> None:
-    protocol = Protocol(settings={"ring_links": 5}, peers_expected=1024)
-    made = protocol.settings_for(2, Delivery(successors=1, event_memory=99))
-    expected = resilient(
-        1024,
-        ring_links=5,
-        attributes=2,
-        replicas=1,
-        event_memory=99,
-        replay_rounds=60,
-        retention_rounds=14_400,
-        held_events=16_384,
-        pending_publications=128,
-        friend_links=24,
-        shift_threshold=12.5,
+    decided = {
+        "ring_links": 5,
+        "attributes": 2,
+        "replicas": 1,
+        "event_memory": 99,
+        "replay_rounds": 60,
+        "retention_rounds": 14_400,
+        "held_events": 16_384,
+        "pending_publications": 128,
+        "shift_threshold": 12.5,
         **Protocol.NODE_SETTINGS,
-    )
-    assert made == expected
+    }
+    for preset, expected in (
+        ("kindred", kindred(1024, friend_links=32, **decided)),
+        ("resilient", resilient(1024, friend_links=24, **decided)),
+    ):
+        protocol = Protocol(preset=preset, settings={"ring_links": 5}, peers_expected=1024)
+        made = protocol.settings_for(2, Delivery(successors=1, event_memory=99))
+        assert made == expected
 
 
 @pytest.mark.parametrize("preset", PRESETS)

@@ -36,6 +36,7 @@ from gossamer.node.doctor.remote import (
     check_version,
 )
 from gossamer.node.errors import DiscoveryError, NodeError
+from gossamer.node.transport.handshake import PROTOCOL_VERSION
 
 ETH0 = (
     InterfaceAddress("eth0", ipaddress.ip_address("10.0.0.2"), ipaddress.ip_network("10.0.0.0/24")),
@@ -243,7 +244,7 @@ async def test_all_that_is_named_is_checked_in_order(tmp_path: Path) -> None:
         certificate=tmp_path / "certificate",
         state=tmp_path / "state",
         state_version=lambda _: 1,
-        newest_version=1,
+        newest_version=PROTOCOL_VERSION,
         listen=(("127.0.0.1", 0),),
         multicast=False,
     )

@@ -64,6 +64,15 @@ def test_people_get_key_value_text() -> None:
     assert logs.text().endswith("Z info    peer joined peer=00ab says='a \"b\"'\n")
 
 
+def test_lines_of_a_node_with_a_name_say_whose_they_are() -> None:
+    logs = Logs(format="text", name="peer1")
+    logs.log.info("ready")
+    assert logs.text().endswith("info    [peer1] ready\n")
+    logs = Logs(name="peer1")
+    logs.log.info("ready")
+    assert logs.events()[0]["node"] == "peer1"
+
+
 def test_a_terminal_is_recognised() -> None:
     class Terminal(io.StringIO):
         def isatty(self) -> bool:

@@ -6,6 +6,7 @@ import json
 import random
 import shutil
 import subprocess
+from collections.abc import Mapping
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 import attrs
 import pytest
 
+from gossamer.node.monitoring.cluster import FIGURES, LISTED, SECTORS, Report, cluster_view
 from gossamer.node.monitoring.metrics import LINKS
 from gossamer.node.page.snapshot import PeerView, Queues, Rates, Snapshot
 from support.checkout import ROOT
@@ -44,15 +46,17 @@ ALONE = Snapshot(
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="there is no node here")
 
 
-def browse(folder: Path, *states: Snapshot | str) -> dict[str, Any]:
+def browse(
+    folder: Path, *states: Snapshot | Mapping[str, Any] | str, page: str = "page.js"
+) -> dict[str, Any]:
     """What the page shows after these states arrived, by element."""
     # A folder of its own that says so, since a script's kind is known by its package.
-    for name in ("index.html", "page.js", "layout.js"):
+    for name in ("index.html", "page.js", "layout.js", "cluster.html", "cluster.js"):
         folder.joinpath(name).write_bytes(files("gossamer.node.page").joinpath(name).read_bytes())
     folder.joinpath("package.json").write_text('{"type": "module"}')
-    sent = [state if isinstance(state, str) else state.to_json() for state in states]
+    sent = [state.to_json() if isinstance(state, Snapshot) else state for state in states]
     done = subprocess.run(
-        ["node", str(BROWSER), str(folder / "page.js")],
+        ["node", str(BROWSER), str(folder / page)],
         input=json.dumps(sent),
         capture_output=True,
         text=True,
@@ -175,3 +179,63 @@ def test_crowded_peers_are_drawn_side_by_side_in_their_order(tmp_path: Path) -> 
         found = sorted(range(len(positions)), key=drawn.__getitem__)
         begin = found.index(order[0])
         assert found[begin:] + found[:begin] == order
+
+
+def test_a_broker_shows_no_ring_and_no_rounds(tmp_path: Path) -> None:
+    neighbour = PeerView(key=7, position=0.0, name="hub", connected=True)
+    shown = browse(
+        tmp_path,
+        attrs.evolve(ALONE, role="broker", peers=(neighbour,), known_peers=1, subscriptions=4),
+    )
+    assert shown["page"]["class"] == "broker"
+    assert "round" not in shown["identity"]["text"]
+    assert shown["peers-title"]["text"] == "Neighbours"
+    assert shown["rows"]["text"] == "0000000000000007hubconnected\u20130"
+    assert shown["ring-peers"]["children"] == 0
+
+
+def view(count: int, answered: int) -> dict[str, Any]:
+    """A cluster of so many members, of which so many have answered."""
+    members = [
+        {
+            "key": f"{number:016x}",
+            "name": f"peer{number}",
+            "addresses": ["127.0.0.1:7710"],
+            "version": "0.1.0",
+            "state": "alive",
+            "since": 0.0,
+            "certificate_expires": None,
+        }
+        for number in range(count)
+    ]
+    figures = dict.fromkeys(FIGURES, 1.5) | {"position": 0.25, "overloading": 0, "late_rounds": 0}
+    report = Report(figures=figures, wanted=range(SECTORS))
+    told = {one["key"]: (report, 1.0) for one in members[:answered]}
+    return cluster_view(members, told, count - 1)
+
+
+@pytest.mark.parametrize(("count", "answered"), [(1, 1), (3, 2), (300, 290)])
+def test_the_view_of_a_cluster_says_who_answered(tmp_path: Path, count: int, answered: int) -> None:
+    shown = browse(tmp_path, view(count, answered), page="cluster.js")
+    assert shown["summary"]["text"].startswith(f"{answered} of {count} members answered")
+    assert shown["rows"]["children"] == min(count, LISTED)
+    assert shown["ring-wanted"]["children"] == SECTORS
+    assert shown["ring-members"]["children"] == min(answered, LISTED)
+    assert ("no answer" in shown["rows"]["text"]) == (answered < min(count, LISTED))
+    assert shown["connection"]["text"] == "live"
+
+
+def test_the_view_of_a_cluster_of_brokers_has_no_ring(tmp_path: Path) -> None:
+    members = [{**one, "addresses": ["hub:1"]} for one in view(2, 0)["members"]]
+    seen = cluster_view(members, {}, 0, "broker")
+    shown = browse(tmp_path, seen, page="cluster.js")
+    assert shown["map"]["hidden"] is True
+    assert shown["page"]["class"] == "broker"
+    assert shown["rows"]["text"] == "peer0alive0.1.0hub:1peer1alive0.1.0hub:1"
+
+
+def test_a_view_that_is_lost_says_so_until_it_is_back(tmp_path: Path) -> None:
+    assert browse(tmp_path, "lost", page="cluster.js")["connection"]["class"] == "lost"
+    again = browse(tmp_path, "lost", view(2, 2), page="cluster.js")
+    assert again["connection"]["text"] == "live"
+    assert again["rows"]["children"] == 2

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from fractions import Fraction
+from io import TextIOBase
+from types import MappingProxyType
 from typing import Any, Final, TextIO
 
+from gossamer.client.results import Payload
 from gossamer.node.errors import EventInputError
 from gossamer.node.local.client import ReceivedEvent
 from gossamer.protocol.content import filters
-from gossamer.protocol.content.attributes import (
-    Attribute,
-    FloatAttribute,
-    IntegerAttribute,
-)
+from gossamer.protocol.content.attributes import NUMERIC, Attribute, BooleanAttribute
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters.domains import exact_value
 from gossamer.protocol.content.schema import Schema
@@ -26,6 +26,8 @@ from gossamer.protocol.kernel.errors import ExpressionError
 
 # What begins like one attribute and its value, and not like a publication.
 _PLAIN_ARGUMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+
+_BOOLEANS: Final = {"true": True, "false": False}
 
 
 def event_of_arguments(schema: Schema | None, arguments: Sequence[str]) -> dict[str, Any]:
@@ -69,6 +71,9 @@ def event_of_line(schema: Schema | None, line: str | bytes, number: int) -> dict
         raise EventInputError(place, f"no UTF-8 text at byte {error.start + 1}") from None
     except (ValueError, RecursionError) as error:
         raise EventInputError(place, f"no JSON ({error}), expected one event a line") from None
+    if isinstance(content, dict) and "payload" in content and "values" in content:
+        reason = "carries a payload, expected values only (--payload publishes one at a time)"
+        raise EventInputError(place, reason)
     if isinstance(content, dict) and "id" in content and isinstance(content.get("values"), dict):
         content = content["values"]
     if not isinstance(content, dict):
@@ -94,20 +99,25 @@ def _no_constant(text: str) -> object:
     raise ValueError(f"{text} is no number of JSON")
 
 
-def line_of_event(event: ReceivedEvent) -> str:
-    """An event as a line of JSON."""
+def line_of_event(event: ReceivedEvent, more: Mapping[str, object] = MappingProxyType({})) -> str:
+    """An event as a line of JSON, with more fields at its end."""
     return json.dumps(
         {
             "id": event.id,
             "published_at": event.published_at,
             "publisher": event.publisher,
             "values": {name: _plain(value) for name, value in event.values.items()},
+            **_payload_fields(event.payload),
+            **({"late": True} if event.late else {}),
+            **({"last": event.last} if event.last else {}),
+            **({"deleted": True} if event.deleted else {}),
+            **more,
         },
         ensure_ascii=False,
     )
 
 
-def write_text(out: TextIO, text: str) -> bool:
+def write_text(out: TextIO | TextIOBase, text: str) -> bool:
     """Write text at once; return whether anybody reads it, False from then on."""
     try:
         out.write(text)
@@ -163,7 +173,9 @@ def _exact(values: Mapping[str, object], place: str) -> dict[str, Any]:
 
 def _typed(attribute: Attribute, text: str, argument: str) -> object:
     """What ``text`` means for the attribute; the domain is checked with everything else."""
-    if not isinstance(attribute, IntegerAttribute | FloatAttribute):
+    if isinstance(attribute, BooleanAttribute):
+        return _BOOLEANS.get(text, text)
+    if not isinstance(attribute, NUMERIC):
         return text
     number = _number(text)
     if number is None:
@@ -183,7 +195,7 @@ def _number(text: str) -> int | float | Fraction | None:
 
 def _number_of_text(schema: Schema, name: str, value: Any) -> Any:
     """Fractions are printed as text, so they are read from text."""
-    numeric = name in schema.names and isinstance(schema[name], IntegerAttribute | FloatAttribute)
+    numeric = name in schema.names and isinstance(schema[name], NUMERIC)
     if numeric and isinstance(value, str) and "/" in value:
         number = _number(value)
         return value if number is None else number
@@ -195,6 +207,13 @@ def _checked(schema: Schema, values: Mapping[str, object], place: str) -> dict[s
         return schema.check_event(values)
     except ContentError as error:
         raise EventInputError(place, str(error)) from None
+
+
+def _payload_fields(payload: Payload | None) -> dict[str, object]:
+    if payload is None:
+        return {}
+    text = base64.b64encode(payload.data).decode()
+    return {"payload": {"content_type": payload.content_type, "base64": text}}
 
 
 def _plain(value: Any) -> object:

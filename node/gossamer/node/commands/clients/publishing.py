@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from contextlib import aclosing, contextmanager, suppress
+from contextlib import AbstractContextManager, aclosing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, TextIO
@@ -14,7 +14,10 @@ from typing import Final, TextIO
 import trio
 from attrs import define, field
 
+from gossamer.client.address import LocalAddress
+from gossamer.client.results import LastMark
 from gossamer.node.commands.clients.event_text import event_of_arguments, event_of_line, write_text
+from gossamer.node.commands.clients.table_events import opened_table
 from gossamer.node.commands.folder import address_of
 from gossamer.node.errors import (
     ConfigurationError,
@@ -24,9 +27,10 @@ from gossamer.node.errors import (
     UnacknowledgedError,
 )
 from gossamer.node.errors.exception_groups import unwrapped
-from gossamer.node.local.address import LocalAddress
 from gossamer.node.local.client import GONE, LocalClient, Outcome, open_client
 from gossamer.node.local.frames import BROKER, MAX_EVENTS
+from gossamer.protocol.content.errors import ContentError
+from gossamer.protocol.content.payload import MAX_PAYLOAD_BYTES, Payload
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.values import Value
 from gossamer.protocol.kernel.errors import ProtocolError
@@ -164,7 +168,11 @@ def _ranges(numbers: Sequence[int]) -> str:
 
 
 def publish_one(
-    folder: Path | None, arguments: Sequence[str], name: str | None = None
+    folder: Path | None,
+    arguments: Sequence[str],
+    name: str | None = None,
+    payload: Payload | None = None,
+    last: LastMark | None = None,
 ) -> tuple[str, bool]:
     """Publish the event that ``key=value`` arguments describe; wait until others hold it.
 
@@ -174,6 +182,8 @@ def publish_one(
         folder: of the node.
         arguments: the event.
         name: of the client, whose advertisements have to allow it at a broker.
+        payload: what the event carries.
+        last: says that it is the last of a value.
 
     Raises:
         UnacknowledgedError: nobody said in time that they do.
@@ -184,11 +194,29 @@ def publish_one(
     async def run(address: LocalAddress) -> tuple[str, bool]:
         async with open_client(address, name, aside=True, patience_s=0) as client:
             _check_name(client, name)
-            id_ = await client.publish(event_of_arguments(client.schema, arguments))
+            values = event_of_arguments(client.schema, arguments)
+            id_ = await client.publish(values, payload=payload, last=last)
             return id_, client.alone > 0
 
     with unwrapped():
         return trio.run(run, address_of(folder))
+
+
+def read_payload(source: str, content_type: str) -> Payload:
+    """The payload in a file, or in standard input.
+
+    Raises:
+        ConfigurationError: it cannot be read.
+        EventInputError: it is none.
+    """
+    with _opened(source, "--payload") as file:
+        data = b""
+        while len(data) <= MAX_PAYLOAD_BYTES and (chunk := os.read(file, CHUNK_BYTES)):
+            data += chunk
+    try:
+        return Payload(data, content_type)
+    except ContentError as error:
+        raise EventInputError(source, str(error)) from None
 
 
 def publish_lines(folder: Path | None, source: str, name: str | None = None) -> tuple[int, int]:
@@ -209,8 +237,33 @@ def publish_lines(folder: Path | None, source: str, name: str | None = None) -> 
     Raises:
         NodeError: no node runs there, or it refuses this client.
     """
+    return _publish_from(_opened(source, "--jsonl"), folder, name)
+
+
+def publish_table(
+    folder: Path | None, workload: Path, columns: Sequence[str], name: str | None = None
+) -> tuple[int, int]:
+    """Publish the events of a workload, as `publish_lines` does those of a file.
+
+    Args:
+        folder: of the node.
+        workload: a folder, see `table_events`.
+        columns: what is published of each row.
+        name: the client's, as of `publish_one`.
+
+    Raises:
+        EventInputError: the workload has no such events.
+        NodeError: as of `publish_lines`.
+    """
+    return _publish_from(opened_table(workload, columns), folder, name)
+
+
+def _publish_from(
+    opened: AbstractContextManager[int], folder: Path | None, name: str | None
+) -> tuple[int, int]:
+    """Publish what is read from an open file; see `publish_lines`."""
     address = address_of(folder)
-    with _opened(source) as file, _progress() as show, unwrapped():
+    with opened as file, _progress() as show, unwrapped():
         report = Report(sys.stdout, sys.stderr, show)
         report.done.started_at = time.monotonic()
         whole = False
@@ -329,17 +382,17 @@ async def _batches(
 
 
 @contextmanager
-def _opened(source: str) -> Iterator[int]:
+def _opened(source: str, flag: str) -> Iterator[int]:
     if source == STDIN:
         if sys.stdin is None:
-            raise ConfigurationError("", "--jsonl", source, "standard input to be open", "closed")
+            raise ConfigurationError("", flag, source, "standard input to be open", "closed")
         yield sys.stdin.fileno()
         return
     try:
         file = os.open(source, os.O_RDONLY)
     except OSError as error:
         found = f"unreadable ({error.strerror or error})"
-        raise ConfigurationError("", "--jsonl", source, "a file, or -", found) from None
+        raise ConfigurationError("", flag, source, "a file, or -", found) from None
     try:
         yield file
     finally:

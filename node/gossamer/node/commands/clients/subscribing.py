@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final, TextIO
+from typing import Final, Protocol, TextIO
 
 import trio
 from attrs import frozen
 
+from gossamer.client.address import LocalAddress
+from gossamer.node.commands.clients.event_files import EventFiles
 from gossamer.node.commands.clients.event_text import line_of_event, write_text
-from gossamer.node.commands.folder import address_of
+from gossamer.node.commands.folder import address_of, load
 from gossamer.node.errors.exception_groups import unwrapped
-from gossamer.node.local.address import LocalAddress
-from gossamer.node.local.client import CONNECTED, open_client
+from gossamer.node.local.client import CONNECTED, LocalClient, ReceivedEvent, open_client
 from gossamer.node.local.follower import follow
-from gossamer.node.local.frames import NEW, RETAINED
+from gossamer.node.local.frames import LAST, NEW, RETAINED
 
 SUBSCRIPTION: Final = "sub"
 
@@ -31,6 +35,10 @@ class Wanted:
         count: events after which it ends; None never does.
         retained: whether a new name begins with what the node has kept.
         label: what the client calls its subscription.
+        group: queue group of which this is a worker; None: of none.
+        ahead: events of the group that come before earlier ones are printed.
+        ordered: whether the events of each publisher are printed in its order.
+        last: whether it begins with the last values.
     """
 
     expression: str
@@ -38,6 +46,36 @@ class Wanted:
     count: int | None = None
     retained: bool = False
     label: str = SUBSCRIPTION
+    group: str | None = None
+    ahead: int = 1
+    ordered: bool = False
+    last: bool = False
+
+
+class Taken(Protocol):
+    """Events as they are taken."""
+
+    async def __anext__(self) -> ReceivedEvent:
+        """The next one."""
+        ...
+
+    async def acknowledge(self, event: ReceivedEvent) -> None:
+        """Say that it is dealt with."""
+
+
+@frozen
+class SettledEvents:
+    """Events that are acknowledged each by itself: of a queue group, or in order."""
+
+    _client: LocalClient
+
+    async def __anext__(self) -> ReceivedEvent:
+        """The next one."""
+        return await self._client.events.receive()
+
+    async def acknowledge(self, event: ReceivedEvent) -> None:
+        """Say that it is dealt with."""
+        await self._client.settle(event)
 
 
 def subscribe(folder: Path | None, wanted: Wanted) -> None:
@@ -48,6 +86,58 @@ def subscribe(folder: Path | None, wanted: Wanted) -> None:
     """
     with unwrapped():
         trio.run(print_events, address_of(folder), wanted, sys.stdout, _tell)
+
+
+@frozen(kw_only=True)
+class Files:
+    """Where events go that are written to files, see `event_files`.
+
+    Attributes:
+        folder: of all subscribers.
+        subscriber: the name of this one; that of the peer's folder if None.
+        every_s, most: age and lines at which a file is finished.
+    """
+
+    folder: Path
+    subscriber: str | None
+    every_s: float
+    most: int
+
+
+def subscribe_into(folder: Path | None, wanted: Wanted, files: Files) -> None:
+    """Write events to files until there are enough of them; raises as `subscribe`.
+
+    Raises:
+        EventInputError: the subscriber's name is none for files.
+        OSError: the files cannot be written.
+    """
+    address = address_of(folder)
+    subscriber = files.subscriber or load(folder).config.identity.folder.resolve().name
+    out = EventFiles(files.folder, subscriber, every_s=files.every_s, most=files.most)
+
+    async def run() -> None:
+        async with open_client(address) as client:
+            schema = client.schema
+        out.describe(wanted.expression, None if schema is None else schema.to_mapping())
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_finish_old, out, files.every_s)
+            await print_events(address, wanted, out, _tell, lambda one: _filed(one, subscriber))
+            nursery.cancel_scope.cancel()
+
+    with unwrapped(), out:
+        trio.run(run)
+
+
+async def _finish_old(out: EventFiles, every_s: float) -> None:
+    """Let files appear to which nothing is added any more."""
+    while True:
+        await trio.sleep(every_s / 4)
+        out.finish_old()
+
+
+def _filed(event: ReceivedEvent, subscriber: str) -> str:
+    """An event as a line, with who received it and when, by the clock of this machine."""
+    return line_of_event(event, {"subscriber": subscriber, "received_at": time.time()})
 
 
 def forget(folder: Path | None, name: str) -> None:
@@ -65,17 +155,60 @@ def forget(folder: Path | None, name: str) -> None:
         trio.run(run)
 
 
-async def print_events(
-    address: LocalAddress, wanted: Wanted, out: TextIO, tell: Callable[[str], None]
-) -> None:
-    """Write events to ``out``; those of a name are acknowledged once they are written."""
-    left = wanted.count
-    start = RETAINED if wanted.retained else NEW
+def leave_group(folder: Path | None, group: str, expression: str) -> None:
+    """Have the node keep no events for a queue group any more.
+
+    Raises:
+        NodeError: no node runs there, or it is not of the group, or has workers of it.
+    """
+
+    async def run() -> None:
+        async with open_client(address_of(folder), patience_s=0) as client:
+            await client.leave(group, expression)
+
+    with unwrapped():
+        trio.run(run)
+
+
+@asynccontextmanager
+async def taken(
+    address: LocalAddress, wanted: Wanted, tell: Callable[[str], None]
+) -> AsyncIterator[Taken]:
+    """The events that were asked for, over as many connections as it takes.
+
+    Raises:
+        NodeError: as of `follow`.
+    """
+    start = LAST if wanted.last else RETAINED if wanted.retained else NEW
+    if wanted.group is not None or wanted.ordered:
+        async with open_client(
+            address, wanted.name, ordered=wanted.ordered, patience_s=math.inf, on_change=tell
+        ) as client:
+            if wanted.group is None:
+                await client.subscribe(wanted.label, wanted.expression, start)
+            else:
+                await client.join(wanted.label, wanted.expression, wanted.group, wanted.ahead)
+            tell(CONNECTED)
+            yield SettledEvents(client)
+        return
     expressions = {wanted.label: wanted.expression}
     async with follow(address, expressions, wanted.name, start, tell) as events:
+        yield events
+
+
+async def print_events(
+    address: LocalAddress,
+    wanted: Wanted,
+    out: TextIO | EventFiles,
+    tell: Callable[[str], None],
+    line_of: Callable[[ReceivedEvent], str] = line_of_event,
+) -> None:
+    """Write events to ``out``; those of a name or group are acknowledged once they are written."""
+    left = wanted.count
+    async with taken(address, wanted, tell) as events:
         while left is None or left > 0:
-            event = await anext(events)
-            if not write_text(out, line_of_event(event) + "\n"):
+            event = await events.__anext__()
+            if not write_text(out, line_of(event) + "\n"):
                 return
             await events.acknowledge(event)
             left = None if left is None else left - 1

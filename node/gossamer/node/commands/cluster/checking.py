@@ -6,29 +6,38 @@ import time
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import trio
 from rich.console import Console
 
 from gossamer.node.commands.folder import load
 from gossamer.node.config.broker import BROKER
-from gossamer.node.config.checks import DEFAULT_PORT, parse_address
+from gossamer.node.config.checks import (
+    DEFAULT_JOIN_PORT,
+    DEFAULT_PAGE_PORT,
+    DEFAULT_PORT,
+    parse_address,
+)
 from gossamer.node.config.families import family_named
 from gossamer.node.config.file import config_table
 from gossamer.node.config.node import NodeConfig
 from gossamer.node.doctor.clock import Signs, signs_of_files
-from gossamer.node.doctor.findings import all_well, findings_json, findings_table
+from gossamer.node.doctor.findings import Finding, all_well, findings_json, findings_table
 from gossamer.node.doctor.local import Here, diagnose_here
 from gossamer.node.doctor.remote import Greeting, Probes, diagnose
+from gossamer.node.doctor.requirements import check_machine
 from gossamer.node.errors import (
     CertificateError,
     ConfigurationError,
+    NodeError,
     PeerRefused,
     StoreError,
     StoreVersionError,
 )
+from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.local.address import is_locked, local_address
+from gossamer.node.local.client import open_client
 from gossamer.node.local.history import FILE_NAME as HISTORY
 from gossamer.node.peer.cluster_info import cluster_schema, schema_fingerprint
 from gossamer.node.peer.persistence import LAST_GAP, read_gap
@@ -51,8 +60,13 @@ from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.handshake import PROTOCOL_VERSION, introduce
 from gossamer.node.transport.streams.non_blocking import TcpStream
 from gossamer.node.transport.streams.tls import TlsStream
+from gossamer.protocol.kernel.errors import ProtocolError
 
 _DAY_S: Final = 86_400.0
+# Peers that are tried, and nodes that are looked at, where none is named.
+MOST_TRIED: Final = 8
+
+Sections = list[tuple[str, list[Finding]]]
 
 
 def check(folder: Path | None, changes: Iterable[str] | None) -> None:
@@ -86,18 +100,19 @@ def check(folder: Path | None, changes: Iterable[str] | None) -> None:
 def doctor(folder: Path | None, peers: Sequence[str], *, as_json: bool) -> bool:
     """Find out why peers cannot be reached, and tell; return whether all is well.
 
+    Without a folder, and in one without a membership, it looks at the machine and at the nodes in
+    the folders below. Without addresses it asks the node that runs, or tries those that its
+    configuration names.
+
     Raises:
-        NodeError: there is no membership to look with.
+        NodeError: there is no membership to look with in the folder that was named, or none to
+            reach others with.
     """
-    config = load(folder).config
-    member = open_membership(config.identity.folder)
-    schema = schema_fingerprint(cluster_schema(config))
-    if config.node.role == BROKER:
-        schema = family_named(config.broker.overlay).schema
     asked = [_parse(text) for text in peers]
-    sections = [("this machine", trio.run(diagnose_here, _here(config, member)))]
-    for text, (host, port) in zip(peers, asked, strict=True):
-        sections.append((text, trio.run(diagnose, host, port, probes(member, schema))))
+    if folder is None and not peers and not _is_node(load(None).config.identity.folder):
+        sections = _around(Path("."))
+    else:
+        sections = _of_node(folder, asked)
     findings = [finding for _, found in sections for finding in found]
     if as_json:
         print(findings_json(findings))
@@ -105,6 +120,72 @@ def doctor(folder: Path | None, peers: Sequence[str], *, as_json: bool) -> bool:
     for title, found in sections:
         Console().print(findings_table(found, title))
     return all_well(findings)
+
+
+def _of_node(folder: Path | None, asked: Sequence[tuple[str, int]]) -> Sections:
+    """The node in a folder, and those peers that it should reach."""
+    config = load(folder).config
+    member = open_membership(config.identity.folder)
+    schema = schema_fingerprint(cluster_schema(config))
+    if config.node.role == BROKER:
+        schema = family_named(config.broker.overlay).schema
+    sections: Sections = [("this machine", trio.run(diagnose_here, _here(config, member)))]
+    if not asked and is_locked(config.identity.folder):
+        # To reach others as the peer that it is would cost it its connections to them.
+        return [*sections, ("the running node", [_ask_node(config)])]
+    for host, port in asked or config.discovery.static_peers[:MOST_TRIED]:
+        found = trio.run(diagnose, host, port, probes(member, schema))
+        sections.append((str(Address(host, port)), found))
+    return sections
+
+
+def _around(here: Path) -> Sections:
+    """The machine, and the nodes in the folders below this one."""
+    ports = (DEFAULT_PORT, DEFAULT_PAGE_PORT, DEFAULT_JOIN_PORT)
+    nodes = sorted(one.parent for depth in ("*", "*/*") for one in here.glob(f"{depth}/peer.pem"))
+    running = [one for one in nodes if is_locked(one)]
+    # A node that runs may have them, and they are its own findings then.
+    sections: Sections = [("this machine", check_machine(here, () if running else ports))]
+    for one in nodes[:MOST_TRIED]:
+        try:
+            config = load(one).config
+            found = trio.run(diagnose_here, _here(config, open_membership(config.identity.folder)))
+            if one in running:
+                found.append(_ask_node(config))
+        except (NodeError, ProtocolError) as error:
+            found = [Finding("node", False, str(error))]
+        sections.append((str(one), found))
+    if not nodes:
+        advice = (
+            "'gossamer node init FOLDER' makes a cluster and its first peer, 'gossamer node join "
+            "TOKEN FOLDER' joins one; --folder names a node that is elsewhere."
+        )
+        sections.append(("nodes", [Finding("nodes", True, "none in the folders here", advice)]))
+    return sections
+
+
+def _is_node(folder: Path) -> bool:
+    return ClusterFolder(folder).peer_certificate.exists()
+
+
+def _ask_node(config: NodeConfig) -> Finding:
+    """What the node that runs says of itself."""
+
+    async def ask() -> dict[str, Any]:
+        address = local_address(config.identity.folder, config.local)
+        async with open_client(address, patience_s=0) as client:
+            return await client.status()
+
+    try:
+        with unwrapped():
+            said = trio.run(ask)
+    except NodeError as error:
+        return Finding("node", False, f"it runs and does not answer: {error}")
+    what = f"it has run for {said['uptime_s']:.0f} s, with {said['connections']} connections"
+    troubles = said["troubles"]
+    if troubles:
+        return Finding("node", False, f"{what}; {'; '.join(troubles)}")
+    return Finding("node", True, what)
 
 
 def probes(member: Membership, schema: str) -> Probes:

@@ -51,6 +51,8 @@ name = {name}
 [node]
 # peer, or broker: see docs/broker-node.md.
 # role = "broker"
+# Whether a peer takes events by compiled rules: "auto" once it is busy, "always", "never".
+# compiled = "auto"
 
 [broker]
 # Brokers to connect to; it is enough that one end of a link names the other.

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import trio
-from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group
+from attrs import frozen
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from gossamer.client.address import LocalAddress
+from gossamer.client.frames import BROKER
+from gossamer.node.commands.cluster.cluster_picture import cluster_picture
+from gossamer.node.commands.cluster.tables import slim_table, trip_text
 from gossamer.node.commands.folder import address_of
 from gossamer.node.doctor.findings import printable
 from gossamer.node.errors import NodeError
 from gossamer.node.errors.exception_groups import unwrapped
-from gossamer.node.local.address import LocalAddress
-from gossamer.node.local.client import open_client
+from gossamer.node.local.client import LocalClient, open_client
 from gossamer.node.monitoring.metrics import LINKS
 
 # Peers that `top` shows; the rest is counted.
@@ -51,21 +55,35 @@ def status(folder: Path | None, *, as_json: bool) -> None:
         Console().print(status_table(said))
 
 
-def top(folder: Path | None, interval_s: float, *, once: bool) -> None:
+def top(
+    folder: Path | None,
+    interval_s: float,
+    *,
+    once: bool,
+    as_json: bool = False,
+    cluster: bool = False,
+) -> None:
     """Show the peer in ``folder``, anew every ``interval_s`` seconds, until interrupted.
+
+    As JSON it prints one line each time, which has what the page shows. Of the ``cluster`` it shows
+    what those members say who answer.
 
     Raises:
         NodeError: no node runs there.
     """
     address = address_of(folder)
+    look = CLUSTER if cluster else ONE
     console = Console()
     with unwrapped():
+        if as_json:
+            trio.run(_print_lines, address, look, interval_s, once)
+            return
         if once:
-            console.print(picture(trio.run(_snapshot, address)))
+            console.print(look.picture(trio.run(_ask_once, address, look)))
             return
         try:
             with Live(console=console, screen=console.is_terminal) as live:
-                trio.run(_show, address, interval_s, live)
+                trio.run(_show, address, look, interval_s, live)
         except KeyboardInterrupt:
             return  # how people end it
         except OSError as error:
@@ -77,10 +95,24 @@ def status_table(said: Mapping[str, Any]) -> Table:
     """The answer to `status` as a table."""
     table = Table.grid(padding=(0, 2))
     for name, value in said.items():
+        if name == "groups":
+            for group in value:
+                table.add_row(Text("group", "bold"), Text(printable(_group_in_words(group))))
+            continue
         if isinstance(value, Mapping):
             value = ", ".join(f"{key}: {_in_words(part)}" for key, part in value.items())
         table.add_row(Text(name.replace("_", " "), "bold"), Text(printable(_in_words(value))))
     return table
+
+
+def _group_in_words(group: Mapping[str, Any]) -> str:
+    """A queue group, as `status` of its node tells of it."""
+    role = "leads" if group["leads"] else "follows"
+    peers = f"{role}, {len(group['peers'])} peers" if group["peers"] else "looks for the others"
+    return (
+        f"{group['name']} ({group['expression']}): {group['workers']} workers here, "
+        f"{group['waiting']} events wait, {group['at_workers']} at workers here; {peers}"
+    )
 
 
 def picture(snapshot: Mapping[str, Any]) -> Group:
@@ -89,45 +121,85 @@ def picture(snapshot: Mapping[str, Any]) -> Group:
     return Group(
         Panel(_headline(snapshot), title=Text(printable(_title(snapshot)))),
         *troubles,
-        _side_by_side(_links_table(snapshot), _rates_table(snapshot), _drops_table(snapshot)),
+        _side_by_side(*_summaries(snapshot)),
         _peers_table(snapshot),
     )
 
 
-async def _snapshot(address: LocalAddress) -> dict[str, Any]:
+async def _ask_once(address: LocalAddress, look: Look) -> dict[str, Any]:
     async with open_client(address, patience_s=0) as client:
-        return await client.snapshot()
+        return await look.ask(client)
 
 
-async def _show(address: LocalAddress, interval_s: float, live: Live) -> None:
+async def _print_lines(address: LocalAddress, look: Look, interval_s: float, once: bool) -> None:
+    """Print what is shown as a line, and then another one every so often, over restarts too."""
+    async with open_client(address, patience_s=0 if once else math.inf) as client:
+        while True:
+            print(json.dumps(await look.ask(client)), flush=True)
+            if once:
+                return
+            await trio.sleep(interval_s)
+
+
+async def _show(address: LocalAddress, look: Look, interval_s: float, live: Live) -> None:
     """Keep ``live`` up to date; a node that is away is waited for, once it was there."""
-    live.update(picture(await _snapshot(address)))
+    live.update(look.picture(await _ask_once(address, look)))
     while True:
         try:
             async with open_client(address, patience_s=0) as client:
                 while True:
-                    live.update(picture(await client.snapshot()))
+                    live.update(look.picture(await look.ask(client)))
                     await trio.sleep(interval_s)
         except NodeError as error:
             live.update(Text(f"the node is away: {error}"))
             await trio.sleep(RETRY_S)
 
 
+@frozen
+class Look:
+    """What `top` shows.
+
+    Attributes:
+        ask: the node for it.
+        picture: of the answer.
+    """
+
+    ask: Callable[[LocalClient], Awaitable[dict[str, Any]]]
+    picture: Callable[[Mapping[str, Any]], RenderableType]
+
+
+ONE: Final = Look(LocalClient.snapshot, picture)
+CLUSTER: Final = Look(LocalClient.cluster, cluster_picture)
+
+
 def _title(snapshot: Mapping[str, Any]) -> str:
     return f"{snapshot['name'] or snapshot['key']} in {snapshot['cluster']}"
+
+
+def _summaries(snapshot: Mapping[str, Any]) -> Sequence[Table]:
+    """The tables beside each other; a broker has neither a ring nor rates."""
+    drops = _drops_table(snapshot)
+    if snapshot["role"] == BROKER:
+        return (drops,)
+    return _links_table(snapshot), _rates_table(snapshot), drops
 
 
 def _headline(snapshot: Mapping[str, Any]) -> Text:
     minutes, seconds = divmod(int(snapshot["uptime_s"]), 60)
     queues = snapshot["queues"]
+    members = ", ".join(f"{n} {state}" for state, n in snapshot["members"].items() if n)
+    place = (
+        f"   round {snapshot['round']}   position {snapshot['position']:.3f}"
+        f"   load {snapshot['load']:.1f}"
+    )
     return Text(
-        f"up {minutes} min {seconds} s   round {snapshot['round']}"
-        f"   position {snapshot['position']:.3f}   load {snapshot['load']:.1f}\n"
+        f"up {minutes} min {seconds} s{'' if snapshot['role'] == BROKER else place}\n"
         f"{snapshot['subscriptions']} subscriptions   {snapshot['clients']} clients"
         f"   {snapshot['routing_entries']} routing entries"
         f"   {snapshot['stored_events']} events stored\n"
         f"queues: {queues['frames']} frames, {queues['bytes']:,} bytes"
         f" (longest {queues['longest_bytes']:,})   {time.strftime('%H:%M:%S')}"
+        f"{f'{chr(10)}members: {members}' if members else ''}"
     )
 
 
@@ -138,21 +210,21 @@ def _links_table(snapshot: Mapping[str, Any]) -> Table:
         link for peer in peers if peer["connected"] for link in peer["links"] or (MERELY_KNOWN,)
     )
     counts[MERELY_KNOWN] = sum(not peer["links"] for peer in peers)
-    table = _slim_table("links", "peers", "up", title="peers")
+    table = slim_table("links", "peers", "up", title="peers")
     for link in (*LINKS, MERELY_KNOWN):
         table.add_row(link, str(counts[link]), str(connected[link]))
     return table
 
 
 def _rates_table(snapshot: Mapping[str, Any]) -> Table:
-    table = _slim_table("what", "a second", title="rates")
+    table = slim_table("what", "a second", title="rates")
     for name, rate in snapshot["rates"].items():
         table.add_row(name.replace("_", " "), f"{rate:,.1f}")
     return table
 
 
 def _drops_table(snapshot: Mapping[str, Any]) -> Table:
-    table = _slim_table("cause", "so far", title="dropped")
+    table = slim_table("cause", "so far", title="dropped")
     found = {cause: count for cause, count in snapshot["dropped"].items() if count}
     for cause, count in sorted(found.items(), key=lambda item: -item[1]) or [("nothing", 0)]:
         table.add_row(Text(printable(cause)), f"{count:,}")
@@ -160,7 +232,9 @@ def _drops_table(snapshot: Mapping[str, Any]) -> Table:
 
 
 def _peers_table(snapshot: Mapping[str, Any]) -> Table:
-    table = _slim_table(
+    if snapshot["role"] == BROKER:
+        return _neighbours_table(snapshot)
+    table = slim_table(
         *("peer", "links", "position", "load", "in/s", "out/s", "queued", "round trip"),
         title=f"the {snapshot['known_peers']} peers that it knows, linked ones first",
     )
@@ -172,8 +246,21 @@ def _peers_table(snapshot: Mapping[str, Any]) -> Table:
     return table
 
 
+def _neighbours_table(snapshot: Mapping[str, Any]) -> Table:
+    """The neighbours of a broker, of which only what brokers have is shown."""
+    table = slim_table(
+        *("neighbour", "queued", "round trip", "connected"),
+        title=f"the {snapshot['known_peers']} neighbours that it knows",
+    )
+    for peer in snapshot["peers"][:SHOWN_PEERS]:
+        queued, connected = f"{peer['queued_bytes']:,}", "yes" if peer["connected"] else "no"
+        parts = (peer["name"] or peer["key"], queued, trip_text(peer["round_trip_s"]), connected)
+        row = [Text(printable(part)) for part in parts]
+        table.add_row(*row, style="" if peer["connected"] else "dim")
+    return table
+
+
 def _peer_row(peer: Mapping[str, Any]) -> Sequence[Text]:
-    trip = peer["round_trip_s"]
     parts = (
         peer["name"] or peer["key"],
         ", ".join(peer["links"]) or MERELY_KNOWN,
@@ -182,18 +269,9 @@ def _peer_row(peer: Mapping[str, Any]) -> Sequence[Text]:
         f"{peer['received_per_s']:.1f}",
         f"{peer['sent_per_s']:.1f}",
         f"{peer['queued_bytes']:,}",
-        "" if trip is None else f"{trip * 1000:.1f} ms",
+        trip_text(peer["round_trip_s"]),
     )
     return [Text(printable(part)) for part in parts]
-
-
-def _slim_table(*names: str, title: str) -> Table:
-    """A table of words and the numbers that belong to them; three fit into eighty columns."""
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.title, table.title_justify = title, "left"
-    for i, name in enumerate(names):
-        table.add_column(name, justify="right" if i > 0 else "left", no_wrap=True)
-    return table
 
 
 def _side_by_side(*tables: Table) -> Table:

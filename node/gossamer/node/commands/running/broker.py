@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Final
 
@@ -11,7 +11,12 @@ import trio
 from gossamer.node.broker.assembly import BrokerNode
 from gossamer.node.broker.content import Content
 from gossamer.node.broker.node import open_broker
-from gossamer.node.broker.numbers import broker_gauges, broker_metrics_text, broker_snapshot
+from gossamer.node.broker.numbers import (
+    broker_cluster,
+    broker_gauges,
+    broker_metrics_text,
+    broker_snapshot,
+)
 from gossamer.node.broker.server import open_broker_server
 from gossamer.node.broker.session import BrokerServices
 from gossamer.node.commands.running.joining import open_join_server
@@ -32,8 +37,8 @@ _TOLD: Final = ("subscriptions", "advertisements", "owed", "kept")
 class RunningBroker(NodeProcess):
     """A broker, its page, its server for those who join, and its local socket."""
 
-    def __init__(self, config: NodeConfig) -> None:
-        super().__init__(config)
+    def __init__(self, config: NodeConfig, reread: Callable[[], NodeConfig]) -> None:
+        super().__init__(config, reread)
         free = config.broker.content != CLUSTER
         self._content = Content(None if free else cluster_schema(config))
         self._page = ""
@@ -62,6 +67,7 @@ class RunningBroker(NodeProcess):
             lambda: self._metrics(node),
             hosts=page.hosts,
             counts=node.counters,
+            cluster=lambda: broker_cluster(node),
         )
         self._page = f"http://{Address(host, port)}/"
         log.info("page", at=self._page)
@@ -77,7 +83,10 @@ class RunningBroker(NodeProcess):
             describe=lambda: self._describe(node),
             snapshot=lambda: self._snapshot(node),
             metrics_text=lambda: self._metrics(node),
+            list_members=node.cluster_members.to_json,
+            cluster=self._cluster(node),
             stop=self.stop,
+            reload=self.reloaded,
             counts=self._counts,
             standing=node.standing,
         )
@@ -86,6 +95,13 @@ class RunningBroker(NodeProcess):
         log.info("clients", at=str(self._server.address))
 
     # What it tells of itself
+
+    def _cluster(self, node: BrokerNode) -> Callable[[], Awaitable[Mapping[str, Any]]]:
+        async def view() -> Mapping[str, Any]:
+            await trio.lowlevel.checkpoint()
+            return broker_cluster(node)
+
+        return view
 
     def _snapshot(self, node: BrokerNode) -> dict[str, Any]:
         return broker_snapshot(node, self._clients).to_json()

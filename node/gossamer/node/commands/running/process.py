@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from typing import Any, Final
 
 import trio
 
-from gossamer.node.commands.signals import EXIT_INTERRUPTED, ending_signals
-from gossamer.node.config.node import NodeConfig
-from gossamer.node.local.address import LocalAddress, local_address
+from gossamer.client.address import LocalAddress
+from gossamer.node.commands.running.reloading import Reloaded, compare
+from gossamer.node.commands.signals import EXIT_INTERRUPTED, ending_signals, has_terminal
+from gossamer.node.config.node import Logging, NodeConfig
+from gossamer.node.errors import NodeError
+from gossamer.node.local.address import local_address
 from gossamer.node.local.server import LocalService
 from gossamer.node.local.services import LocalCounts
-from gossamer.node.monitoring.logs import Repetitions, log
+from gossamer.node.monitoring.logs import Repetitions, configure_logs, log
+from gossamer.node.security.cluster import open_membership
+from gossamer.protocol.kernel.errors import ProtocolError
+
+# Within this everything is closed in order; what is not by then is cut off.
+STOP_S: Final = 1.9
 
 
 class NodeProcess:
@@ -23,30 +33,78 @@ class NodeProcess:
         exit_code: of the process, once it has stopped.
     """
 
-    def __init__(self, config: NodeConfig) -> None:
+    def __init__(self, config: NodeConfig, reread: Callable[[], NodeConfig]) -> None:
+        """A node that is about to run.
+
+        Args:
+            config: of it.
+            reread: its configuration as it would be, were it started now.
+        """
         self.exit_code = 0
         self._config = config
+        self._reread = reread
+        self._repetitions: Repetitions | None = None
         self._address: LocalAddress = local_address(config.identity.folder, config.local)
         self._scope = trio.CancelScope()
+        self._stopping: trio.Event | None = None
         self._counts = LocalCounts()
         self._started_at = time.monotonic()
         self._server: LocalService | None = None
 
-    async def run(self, repetitions: Repetitions) -> None:
+    async def run(self) -> None:
         """Run until stopped."""
+        self._repetitions = start_logs(self._config.logging)
         with self._scope:
             async with trio.open_nursery() as nursery:
                 await nursery.start(self._watch_signals)
-                nursery.start_soon(self._flush_logs, repetitions)
+                nursery.start_soon(self._flush_logs)
                 async with AsyncExitStack() as stack:
                     await self._work(stack, nursery)
-                    await trio.sleep_forever()
-        repetitions.flush()
+                    self._stopping = trio.Event()
+                    await self._stopping.wait()
+                nursery.cancel_scope.cancel()
+        self._repetitions.flush()
         log.info("stopped")
 
     def stop(self) -> None:
-        """Stop soon."""
-        self._scope.cancel()
+        """Stop soon: in order, so that others are told goodbye, but within `STOP_S`."""
+        if self._stopping is None:
+            self._scope.cancel()
+        else:
+            self._scope.deadline = trio.current_time() + STOP_S
+            self._stopping.set()
+
+    def reload(self) -> Reloaded:
+        """Read the configuration anew, and take up what a running node can; see `reloading`.
+
+        Raises:
+            NodeError, ProtocolError: it cannot be used; the node goes on as before.
+        """
+        found = self._reread()
+        if not found.listen.plain_text:
+            open_membership(found.identity.folder)
+        told, config = compare(self._config, found)
+        before, self._config = self._config, config
+        if config.logging != before.logging:
+            self._flush()
+            self._repetitions = start_logs(config.logging)
+        if self._server is not None:
+            self._server.limit(config.local)
+        if config.discovery.peers != before.discovery.peers:
+            self._look_for_peers(config)
+        log.info(
+            "configuration read anew",
+            changed=", ".join(told.changed) or "nothing",
+            restart=", ".join(told.restart) or "nothing",
+        )
+        return told
+
+    def reloaded(self) -> Mapping[str, Any]:
+        """`reload` for clients."""
+        return self.reload().to_json()
+
+    def _look_for_peers(self, config: NodeConfig) -> None:
+        """Try the peers that the configuration names now; a broker has its neighbours."""
 
     async def _work(self, stack: AsyncExitStack, nursery: trio.Nursery) -> None:
         """Start everything, and say when it is ready; what was started last stops first."""
@@ -61,15 +119,34 @@ class NodeProcess:
         return round(time.monotonic() - self._started_at, 1)
 
     async def _watch_signals(self, *, task_status: trio.TaskStatus[None]) -> None:
+        reloads = not has_terminal()
         with trio.open_signal_receiver(signal.SIGINT, *ending_signals()) as signals:
             task_status.started()
             async for number in signals:
+                if number == signal.SIGHUP and reloads:
+                    self._reload_by_signal()
+                    continue
                 self.exit_code = EXIT_INTERRUPTED if number == signal.SIGINT else 0
                 log.info("stopping", signal=signal.Signals(number).name)
                 self.stop()
 
-    async def _flush_logs(self, repetitions: Repetitions) -> None:
+    def _reload_by_signal(self) -> None:
+        try:
+            self.reload()
+        except (NodeError, ProtocolError) as error:
+            log.error("the configuration cannot be used, and stays as it was", cause=str(error))
+
+    async def _flush_logs(self) -> None:
         """Tell now and then how often warnings were repeated."""
         while True:
             await trio.sleep(max(1.0, self._config.logging.repeat_s))
-            repetitions.flush()
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._repetitions is not None:
+            self._repetitions.flush()
+
+
+def start_logs(logging: Logging) -> Repetitions:
+    """Log as a configuration says, from now on."""
+    return configure_logs(logging.level, logging.format, logging.repeat_s, logging.name)

@@ -14,14 +14,19 @@ import trio
 from attrs import define, field
 
 from gossamer.node.commands.folder import load
-from gossamer.node.commands.signals import EXIT_INTERRUPTED, SIGNALLED, ending_signals
-from gossamer.node.config.node import Logging
+from gossamer.node.commands.signals import (
+    EXIT_INTERRUPTED,
+    SIGNALLED,
+    ending_signals,
+    has_terminal,
+)
+from gossamer.node.config.node import NAME_LENGTH, Logging
 from gossamer.node.errors import NodeError
 from gossamer.node.monitoring.logs import configure_logs, log
 from gossamer.protocol.kernel.errors import ProtocolError
 
-# Peers stop within two seconds; one that does not is ended.
-STOP_S: Final = 5.0
+# Peers stop within two seconds, on a machine that is busy later; one that hangs is ended.
+STOP_S: Final = 30.0
 
 
 def run_several(folders: Sequence[Path], changes: Sequence[str] | None) -> int:
@@ -47,12 +52,16 @@ def _logging(folder: Path, changes: Sequence[str] | None) -> Logging:
 
 async def _run(folders: Sequence[Path], options: Sequence[str]) -> int:
     watch = _Watch(set(folders))
+    reloads = not has_terminal()  # asked later, one that was closed is none any more
     with trio.open_signal_receiver(signal.SIGINT, *ending_signals()) as signals:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(watch.end_after, nursery.cancel_scope)
             for folder in folders:
                 nursery.start_soon(watch.run, folder, options)
             async for number in signals:
+                if number == signal.SIGHUP and reloads:
+                    watch.reload()
+                    continue
                 watch.stopping = True
                 watch.interrupted = number == signal.SIGINT
                 nursery.cancel_scope.cancel()
@@ -74,11 +83,12 @@ class _Watch:
     lost: list[int] = field(factory=list)
     stopping: bool = False
     interrupted: bool = False
+    _processes: dict[Path, trio.Process] = field(factory=dict)
     _ended: trio.Event = field(factory=trio.Event)
 
     async def run(self, folder: Path, options: Sequence[str]) -> None:
         """Run one peer to its end, and tell if it is lost."""
-        code = await _run_one(folder, options)
+        code = await self._run_one(folder, options)
         self.running.discard(folder)
         if code != 0 and not self.stopping:
             self.lost.append(code if code > 0 else SIGNALLED - code)
@@ -86,6 +96,27 @@ class _Watch:
             log.error("a peer is lost", folder=str(folder), cause=_cause(code), left=left or "none")
         if not self.running:
             self._ended.set()
+
+    def reload(self) -> None:
+        """Have all peers read their configuration anew."""
+        for folder in self.running & self._processes.keys():
+            self._processes[folder].send_signal(signal.SIGHUP)
+
+    async def _run_one(self, folder: Path, options: Sequence[str]) -> int:
+        """Run one peer to its end; return its exit code."""
+        # In a group of its own, so that a Ctrl-C at the terminal reaches it once, through us.
+        async with trio.open_nursery() as nursery:
+            run = partial(
+                trio.run_process,
+                _command(folder, options),
+                check=False,
+                start_new_session=True,
+                deliver_cancel=_stop,
+            )
+            process: trio.Process = await nursery.start(run)
+            self._processes[folder] = process
+        assert process.returncode is not None
+        return process.returncode
 
     async def end_after(self, scope: trio.CancelScope) -> None:
         """Cancel once no peer runs any more."""
@@ -103,16 +134,15 @@ def _cause(code: int) -> str:
         return f"it was killed by signal {-code}"
 
 
-async def _run_one(folder: Path, options: Sequence[str]) -> int:
-    command = [sys.executable, "-m", "gossamer.command.main", "node", "run", str(folder), *options]
-    # In a group of its own, so that a Ctrl-C at the terminal reaches it once, through us.
-    done = await trio.run_process(
-        command, check=False, start_new_session=True, deliver_cancel=_stop
-    )
-    return done.returncode
+def _command(folder: Path, options: Sequence[str]) -> list[str]:
+    run = [sys.executable, "-m", "gossamer.command.main", "node", "run", str(folder)]
+    # All write to one terminal or file, so that each says in its lines which it is.
+    name = "".join(filter(str.isprintable, folder.absolute().name))[:NAME_LENGTH]
+    return [*run, "--set", f"logging.name={name}", *options]
 
 
 async def _stop(process: subprocess.Popen[bytes] | trio.Process) -> None:
     process.send_signal(signal.SIGTERM)
     await trio.sleep(STOP_S)
+    log.error("a peer did not stop and is killed", process=process.pid, after_s=STOP_S)
     process.kill()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gossamer.protocol.brokers.graph.memory.settings import GraphSettings
 
 # Those of `gossamer.protocol.brokers.graph.memory.settings`, which other nodes do not load.
-STRATEGIES: Final = ("single", "mult", "mult2", "hybrid")
+STRATEGIES: Final = ("single", "mult", "mult2", "hybrid", "tried")
 _MICROSECONDS: Final = 1_000_000
 
 
@@ -36,7 +36,8 @@ class GraphSection:
         interval_s: seconds between two plans, while nothing fails.
         tick_s: seconds between two looks at what there is to do, such as a broker that is gone.
         threshold: the share of the cost that new trees have to save.
-        strategy: mult, mult2, hybrid, or single for one tree.
+        strategy: mult, mult2, hybrid, single for one tree, or tried for as many as pay on
+            publications that they were not planned with.
         absence_s: seconds that publications wait for a broker that is away.
     """
 

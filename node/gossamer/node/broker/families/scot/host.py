@@ -30,6 +30,7 @@ from gossamer.protocol.brokers.scot.memory.messages import (
     Notification,
     Numbered,
     ProxyNotification,
+    Relay,
     Replica,
     Synchronise,
     WindowEnded,
@@ -104,6 +105,8 @@ class ScotHost(FamilyHost):
             case Numbered(_, inner):
                 return self.carried(inner)
             case Detour(notification) | Bypass(notification) | ProxyNotification(notification):
+                return notification.id
+            case Relay(ProxyNotification(notification)):
                 return notification.id
             case Notification(id_) | BidNotification(id_):
                 return id_
@@ -184,17 +187,15 @@ def _guests(broker: ScotBroker) -> dict[str, ClientFilters]:
     """Clients that are here because their brokers are dead."""
     if broker.take_over_memory is None:
         return {}
-    label = broker.position.label
-    return {
-        name: ClientFilters(
-            name,
-            {one.label: one.filter for one in kept.promised.get(name, {}).values()},
-            {},
-            str(label._replace(cluster=cluster)),
-        )
-        for cluster, kept in broker.take_over_memory.replicas.items()
-        for name in kept.guests
-    }
+    label, found = broker.position.label, dict[str, ClientFilters]()
+    for cluster, kept in broker.take_over_memory.replicas.items():
+        for name in kept.guests:
+            # Of a guest of several dead brokers, its own is the one that promised it something.
+            if kept.promised.get(name) or name not in found:
+                asked = {one.label: one.filter for one in kept.promised.get(name, {}).values()}
+                home = str(label._replace(cluster=cluster))
+                found[name] = ClientFilters(name, asked, {}, home)
+    return found
 
 
 def _replicas(broker: ScotBroker) -> list[dict[str, Any]]:

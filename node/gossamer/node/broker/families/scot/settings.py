@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 # Those of `protocol.brokers.scot.settings`, which a node that is no such broker does not load.
 ROUTINGS: Final = ("bid", "static", "dynamic")
 MAX_CLUSTERS: Final = 62
+MAX_BACKUPS: Final = 16
 _MICROSECONDS: Final = 1_000_000
 
 
@@ -34,7 +35,7 @@ def _threshold(_instance: Any, _: attrs.Attribute[Any], value: Any) -> None:
 class ScotSection:
     """A structured cyclic overlay, and where in it this broker is.
 
-    All brokers of an overlay have the same clusters, edges, routing and take_over.
+    All brokers of an overlay have the same clusters, edges, routing, take_over and backups.
 
     Attributes:
         region: of this broker; it has to be told where there is more than one.
@@ -51,6 +52,7 @@ class ScotSection:
         cluster_detours: whether copies go around overloaded links within a cluster.
         around_failures: whether notifications go around links and brokers that do not answer.
         take_over: whether a broker of its region takes over the clients of a dead one.
+        backups: how many brokers of its region keep what a broker has promised its clients.
     """
 
     SECTION: ClassVar = "scot"
@@ -68,6 +70,7 @@ class ScotSection:
     cluster_detours: bool = attrs.field(default=False, validator=checks.yes_or_no)
     around_failures: bool = attrs.field(default=False, validator=checks.yes_or_no)
     take_over: bool = attrs.field(default=False, validator=checks.yes_or_no)
+    backups: int = attrs.field(default=1, validator=checks.whole_number(1, MAX_BACKUPS))
 
     def position(self) -> Position:
         """Where the broker is, and which brokers are its neighbours.
@@ -100,6 +103,7 @@ class ScotSection:
             cluster_detours=self.cluster_detours,
             around_failures=self.around_failures,
             take_over=self.take_over,
+            backups=self.backups,
         )
 
     @property
@@ -108,6 +112,8 @@ class ScotSection:
         edges = sorted("-".join(sorted(edge.split("-"))) for edge in self.edges)
         tree = " ".join(edges) or self.region
         taking = ", taking over" if self.take_over else ""
+        if self.take_over and self.backups > 1:
+            taking += f" with {self.backups} backups"
         return f"{self.clusters} clusters of {tree}, {self.routing} routing{taking}"
 
 

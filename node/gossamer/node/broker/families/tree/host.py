@@ -47,6 +47,8 @@ class TreeHost(FamilyHost):
         "received": ("kind", "Messages taken from neighbours."),
         "triggered_sent": ("kind", "Messages sent that nobody asked for."),
         "triggered_received": ("kind", "Messages taken that nobody asked for."),
+        "triggered_onward": ("", "Subscriptions sent on that nobody had asked for just then."),
+        "examined": ("", "Subscriptions looked at again since one that quenched them goes."),
         "delivered": ("", "Publications handed to clients."),
         "false_positives": ("", "Publications that came and that nobody here wanted."),
         "duplicates": ("", "Frames and publications that came again."),
@@ -119,6 +121,8 @@ def host_of(config: NodeConfig) -> TreeHost:
     return TreeHost(
         TreeSettings(
             covering=broker.covering,
+            critical_rule=broker.critical_rule,
+            displaced=broker.displaced,
             retained_publications=broker.retained_publications,
             congested_queue=broker.congested_queue,
             drop_unpaid=broker.drop_unpaid,

@@ -1,0 +1,113 @@
+"""The subcommands `gossamer request` and `reply`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from gossamer.node.cli.node import SETTINGS, FolderOption
+
+request_app = typer.Typer(**SETTINGS)
+reply_app = typer.Typer(**SETTINGS)
+
+# Exit code of `request` where replies are missing, or say that they failed.
+INCOMPLETE = 1
+
+
+@request_app.command()
+def request(
+    values: Annotated[
+        list[str], typer.Argument(metavar="ATTRIBUTE=VALUE...", help="Such as symbol=IBM.")
+    ],
+    folder: FolderOption = None,
+    timeout: Annotated[
+        float, typer.Option(min=0.001, max=86_400, help="Seconds to wait for replies.")
+    ] = 10.0,
+    replies: Annotated[
+        int, typer.Option(min=1, max=1024, help="End after so many, of different repliers.")
+    ] = 1,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Print the bytes of replies, and nothing else.")
+    ] = False,
+    payload: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Bytes that it carries; - is stdin.")
+    ] = None,
+    content_type: Annotated[
+        str, typer.Option(metavar="TYPE", help="What these are, such as image/png.")
+    ] = "application/octet-stream",
+) -> None:
+    """Publish an event, and print what those reply who get it, one line of JSON each.
+
+    Exit code 1 says that fewer replies came in time, or that one says that it failed.
+    """
+    from gossamer.node.commands.clients import publishing, requesting
+    from gossamer.node.commands.signals import ended_as_by_interrupt
+    from gossamer.node.errors import (
+        NoReplyError,
+        PublicationUncertainError,
+        UnacknowledgedError,
+    )
+
+    try:
+        with ended_as_by_interrupt():
+            asked = requesting.Asked(
+                arguments=values,
+                payload=None if payload is None else publishing.read_payload(payload, content_type),
+                timeout_s=timeout,
+                replies=replies,
+                raw=raw,
+            )
+            if not requesting.request(folder, asked):
+                raise typer.Exit(INCOMPLETE)
+    except (NoReplyError, PublicationUncertainError, UnacknowledgedError) as error:
+        print(f"gossamer: {error}", file=sys.stderr)
+        raise typer.Exit(INCOMPLETE) from None
+
+
+@reply_app.command()
+def reply(
+    expressions: Annotated[
+        list[str],
+        typer.Argument(metavar="EXPR...", help="Which requests; of several, one has to match."),
+    ],
+    folder: FolderOption = None,
+    run: Annotated[
+        str | None,
+        typer.Option(metavar="COMMAND", help="For the shell: reads the request, prints the reply."),
+    ] = None,
+    echo: Annotated[bool, typer.Option("--echo", help="Reply the request itself.")] = False,
+    content_type: Annotated[
+        str, typer.Option(metavar="TYPE", help="What the command prints.")
+    ] = "text/plain; charset=utf-8",
+    name: Annotated[
+        str | None,
+        typer.Option(help="The node keeps requests under this name while nobody replies."),
+    ] = None,
+    group: Annotated[
+        str | None, typer.Option(help="One of all that reply for this group gets each request.")
+    ] = None,
+    count: Annotated[int | None, typer.Option(min=1, help="End after so many requests.")] = None,
+) -> None:
+    """Reply to requests that match, by a command or with the request itself."""
+    from gossamer.client.client import one_of
+    from gossamer.node.commands.clients import requesting
+    from gossamer.node.commands.signals import ended_as_by_interrupt
+
+    if (run is None) != echo:
+        raise typer.BadParameter("expected either --run or --echo")
+    if not all(map(str.strip, expressions)):
+        raise typer.BadParameter("expected an expression, such as 'price > 80'")
+    if name is not None and group is not None:
+        raise typer.BadParameter("expected either --name or --group")
+    offered = requesting.Offered(
+        expression=one_of(expressions),
+        command=run,
+        content_type=content_type,
+        name=name,
+        group=group,
+        count=count,
+    )
+    with ended_as_by_interrupt():
+        requesting.reply(folder, offered)

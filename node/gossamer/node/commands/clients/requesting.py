@@ -1,0 +1,182 @@
+"""`gossamer request` and `gossamer reply`: an event whose publisher waits for replies."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import trio
+from attrs import frozen
+
+from gossamer.client.requests import TEXT_TYPE, Request, Requests
+from gossamer.client.results import Payload, Reply
+from gossamer.node.commands.clients.event_text import (
+    event_of_arguments,
+    line_of_event,
+    write_text,
+)
+from gossamer.node.commands.clients.subscribing import Wanted, taken
+from gossamer.node.commands.folder import address_of
+from gossamer.node.errors import RefusedByNodeError
+from gossamer.node.errors.exception_groups import unwrapped
+from gossamer.node.local.client import CONNECTED, open_client
+from gossamer.protocol.content.payload import MAX_PAYLOAD_BYTES
+from gossamer.protocol.content.payload import Payload as CheckedPayload
+
+JSON_TYPE: Final = "application/json"
+# Of what a command that failed said, the end.
+REASON_BYTES: Final = 2048
+
+
+@frozen(kw_only=True)
+class Asked:
+    """What `gossamer request` was asked for.
+
+    Attributes:
+        arguments: the event, as of `gossamer pub`.
+        payload: what it carries.
+        timeout_s: for how long to wait for replies.
+        replies: how many to wait for.
+        raw: whether the bytes of replies are printed as they are.
+    """
+
+    arguments: Sequence[str]
+    payload: CheckedPayload | None = None
+    timeout_s: float = 10.0
+    replies: int = 1
+    raw: bool = False
+
+
+@frozen(kw_only=True)
+class Offered:
+    """What `gossamer reply` was asked for.
+
+    Attributes:
+        expression: which requests are replied to.
+        command: for the shell; reads the request and prints the reply. None replies the request.
+        content_type: of what the command prints.
+        name: under which the node keeps requests while this does not run.
+        group: queue group, one of which replies to each request; None: of none.
+        count: requests after which it ends; None never does.
+    """
+
+    expression: str
+    command: str | None
+    content_type: str = TEXT_TYPE
+    name: str | None = None
+    group: str | None = None
+    count: int | None = None
+
+
+def request(folder: Path | None, asked: Asked) -> bool:
+    """Publish a request and print the replies; return whether all came, none of a failure.
+
+    Raises:
+        NoReplyError: none came in time.
+        NodeError: no node runs there, or it refuses; nothing is known where the connection ended.
+        EventInputError: the arguments describe no event.
+    """
+
+    async def run() -> list[Reply]:
+        async with open_client(address_of(folder), patience_s=0) as client:
+            values = event_of_arguments(client.schema, asked.arguments)
+            return await client.request(
+                values, payload=asked.payload, timeout_s=asked.timeout_s, replies=asked.replies
+            )
+
+    with unwrapped():
+        replies = trio.run(run)
+    for one in replies:
+        _print(one, raw=asked.raw)
+    if len(replies) < asked.replies:
+        came = f"{len(replies)} of {asked.replies} replies came within {asked.timeout_s:g} s"
+        print(f"gossamer: {came}", file=sys.stderr)
+    return len(replies) == asked.replies and not any(one.failed for one in replies)
+
+
+def reply(folder: Path | None, offered: Offered) -> None:
+    """Reply to requests until there were enough of them.
+
+    Raises:
+        NodeError: no node runs there, or it refuses.
+    """
+    with unwrapped():
+        trio.run(_reply, folder, offered)
+
+
+async def _reply(folder: Path | None, offered: Offered) -> None:
+    address, left = address_of(folder), offered.count
+    wanted = Wanted(
+        expression=offered.expression, name=offered.name, label="reply", group=offered.group
+    )
+    async with (
+        open_client(address) as replier,  # apart, since events not taken yet hold up answers
+        taken(address, wanted, _tell) as events,
+    ):
+        requests = Requests(events, replier)
+        while left is None or left > 0:
+            await _deal_with(await anext(requests), offered)
+            left = None if left is None else left - 1
+
+
+async def _deal_with(one: Request, offered: Offered) -> None:
+    line = line_of_event(one.event)
+    try:
+        if offered.command is None:
+            await one.reply(Payload(line.encode(), JSON_TYPE))
+        else:
+            await _run(one, offered.command, line, offered.content_type)
+    except RefusedByNodeError as error:
+        print(f"gossamer: request {one.event.id}: {error}", file=sys.stderr)
+
+
+async def _run(one: Request, command: str, line: str, content_type: str) -> None:
+    """Reply what a command prints that reads the request, or that it failed."""
+    done = await trio.run_process(
+        command,
+        shell=True,
+        stdin=line.encode() + b"\n",
+        capture_stdout=True,
+        capture_stderr=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        said = done.stderr[-REASON_BYTES:].decode(errors="replace").strip()
+        await one.fail(said or f"the command ended with exit code {done.returncode}")
+    elif len(done.stdout) > MAX_PAYLOAD_BYTES:
+        size = len(done.stdout)
+        await one.fail(f"the command printed {size} bytes, expected at most {MAX_PAYLOAD_BYTES}")
+    else:
+        await one.reply(Payload(done.stdout, content_type))
+
+
+def _print(one: Reply, *, raw: bool) -> None:
+    if raw:
+        sys.stdout.flush()
+        os.write(sys.stdout.fileno(), one.payload.data)
+        return
+    shown: dict[str, Any] = {"replier": one.replier, "failed": one.failed}
+    shown |= {"content_type": one.payload.content_type, **_content(one.payload)}
+    write_text(sys.stdout, json.dumps(shown, ensure_ascii=False) + "\n")
+
+
+def _content(payload: Payload) -> dict[str, str]:
+    """What a payload holds: a text as it is, if its type says that it is one."""
+    if payload.content_type.startswith(("text/", JSON_TYPE)):
+        try:
+            return {"text": payload.data.decode()}
+        except UnicodeDecodeError:
+            pass
+    return {"base64": base64.b64encode(payload.data).decode()}
+
+
+def _tell(change: str) -> None:
+    if change == CONNECTED:
+        print("gossamer: replying", file=sys.stderr)
+    else:
+        print(f"gossamer: without the node ({change}); trying again", file=sys.stderr)

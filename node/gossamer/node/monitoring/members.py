@@ -1,0 +1,289 @@
+"""The members of the cluster as one node has met them: who is there, since when, and what changed.
+
+unknown   -- connected for the first time ------------------------------->  alive     joined
+alive     -- says goodbye, since it stops ------------------------------->  gone      left
+alive     -- its connection breaks, or it is silent for long ------------>  suspect
+suspect   -- cannot be reached, or is suspect for `SUSPECT_S` ----------->  gone      failed
+suspect   -- connected again -------------------------------------------->  alive
+gone      -- connected again -------------------------------------------->  alive     returned
+any       -- on the authority's list ------------------------------------>  revoked   revoked
+
+An idle connection that is closed in order changes nothing. Each change with a name on the right is
+logged, counted, and kept for those who watch.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+import trio
+from attrs import define, field, frozen
+
+from gossamer.node.monitoring.logs import log
+from gossamer.node.monitoring.metrics import MEMBER_STATES, Counters
+
+# How long a member may be suspect before it counts as failed: a restart takes less.
+SUSPECT_S: Final = 30.0
+# How long nothing may be heard of a member without a connection before it is suspect.
+QUIET_S: Final = 300.0
+# How often that is looked at.
+LOOK_S: Final = 1.0
+# Members that are remembered, and told; those gone for longest make room.
+MAX_MEMBERS: Final = 1000
+# Changes that are kept for those who watch.
+MAX_CHANGES: Final = 128
+# Changes that the page shows.
+SHOWN_CHANGES: Final = 12
+
+
+class State(enum.StrEnum):
+    """What a member is, as far as this node knows."""
+
+    ALIVE = "alive"
+    SUSPECT = "suspect"
+    GONE = "gone"
+    REVOKED = "revoked"
+
+
+class Change(enum.StrEnum):
+    """What happened to a member."""
+
+    JOINED = "joined"
+    LEFT = "left"
+    FAILED = "failed"
+    RETURNED = "returned"
+    REVOKED = "revoked"
+
+
+@define(eq=False)
+class Member:
+    """A member of the cluster.
+
+    Attributes:
+        key: its permanent key.
+        name: in its certificate, "" if nothing is known.
+        addresses: where it listens.
+        version: of its software, "" if nothing is known.
+        state: what it is.
+        since: of its state, Unix seconds.
+        certificate_expires_s: Unix seconds, None without certificates.
+    """
+
+    key: int
+    name: str = ""
+    addresses: Sequence[str] = ()
+    version: str = ""
+    state: State = State.ALIVE
+    since: float = 0.0
+    certificate_expires_s: float | None = None
+    _suspect_at: float = field(default=0.0, init=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return {
+            "key": f"{self.key:016x}",
+            "name": self.name,
+            "addresses": list(self.addresses),
+            "version": self.version,
+            "state": str(self.state),
+            "since": round(self.since, 3),
+            "certificate_expires": self.certificate_expires_s,
+        }
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.key:016x})" if self.name else f"{self.key:016x}"
+
+
+@frozen
+class MemberChange:
+    """Something that happened to a member.
+
+    Attributes:
+        number: grows by one with each, from 1.
+        at: Unix seconds.
+        change: what happened.
+        key, name: to whom.
+        cause: why, in words; "" where there is no more to say.
+    """
+
+    number: int
+    at: float
+    change: Change
+    key: int
+    name: str
+    cause: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return {
+            "number": self.number,
+            "at": round(self.at, 3),
+            "change": str(self.change),
+            "key": f"{self.key:016x}",
+            "name": self.name,
+            "cause": self.cause,
+        }
+
+
+class MemberTable:
+    """The members that a node has met, itself included; `run` notices who is gone.
+
+    Attributes:
+        own: the node itself.
+    """
+
+    def __init__(
+        self,
+        own: Member,
+        counters: Counters,
+        now: Callable[[], float],
+        heard_s: Callable[[int], float | None] = lambda _: None,
+        revoked: Callable[[], Iterable[int]] = tuple,
+    ) -> None:
+        """A table with the node itself only.
+
+        Args:
+            own: the node.
+            counters: where changes are counted.
+            now: Unix seconds.
+            heard_s: seconds since anything was heard of a member; None where nobody counts them.
+            revoked: the keys of those revoked.
+        """
+        self.own = own
+        own.since = now()
+        self._counters = counters
+        self._now = now
+        self._heard_s = heard_s
+        self._revoked = revoked
+        self._members: OrderedDict[int, Member] = OrderedDict()
+        self._connected: set[int] = set()
+        self._changes: deque[MemberChange] = deque(maxlen=MAX_CHANGES)
+        self._number = 0
+
+    def counts(self) -> dict[str, int]:
+        """How many members there are of each state, this node included."""
+        found = Counter(str(one.state) for one in (self.own, *self._members.values()))
+        return {state: found[state] for state in MEMBER_STATES}
+
+    def present(self) -> list[int]:
+        """The keys of those that may be there, this node left out."""
+        here = (State.ALIVE, State.SUSPECT)
+        return [one.key for one in self._members.values() if one.state in here]
+
+    def recent(self) -> tuple[dict[str, Any], ...]:
+        """The last `SHOWN_CHANGES` changes as plain values."""
+        return tuple(one.to_json() for one in list(self._changes)[-SHOWN_CHANGES:])
+
+    def to_json(self) -> dict[str, Any]:
+        """Members and recent changes as plain values, this node first."""
+        self.look()
+        ordered = sorted(self._members.values(), key=lambda one: (one.name, one.key))
+        return {
+            "members": [one.to_json() for one in (self.own, *ordered)],
+            "changes": [one.to_json() for one in self._changes],
+        }
+
+    def connected(
+        self,
+        key: int,
+        name: str,
+        addresses: Sequence[str],
+        version: str,
+        certificate_expires_s: float | None,
+    ) -> None:
+        """A member is connected."""
+        self._connected.add(key)
+        member = self._members.get(key)
+        if member is None:
+            member = self._add(key)
+            before = None
+        else:
+            before = member.state
+        member.name, member.version = name or member.name, version
+        member.addresses = tuple(addresses) or member.addresses
+        member.certificate_expires_s = certificate_expires_s
+        if before is None:
+            self._note(member, State.ALIVE, Change.JOINED)
+        elif before is State.GONE:
+            self._note(member, State.ALIVE, Change.RETURNED)
+        elif before is State.SUSPECT:
+            self._note(member, State.ALIVE)
+
+    def disconnected(self, key: int, *, left: bool, broken: bool, cause: str) -> None:
+        """A member is connected no more: it left in order, its connection broke, or neither."""
+        self._connected.discard(key)
+        member = self._members.get(key)
+        if member is None or member.state is not State.ALIVE:
+            return
+        if left:
+            self._note(member, State.GONE, Change.LEFT, cause)
+        elif broken:
+            self._note(member, State.SUSPECT)
+
+    def unreachable(self, key: int, cause: str) -> None:
+        """A member whose connection broke cannot be reached."""
+        member = self._members.get(key)
+        if member is not None and member.state is State.SUSPECT:
+            self._note(member, State.GONE, Change.FAILED, cause)
+
+    def look(self) -> None:
+        """Notice who is revoked, silent, or has been suspect for too long."""
+        for key in self._revoked():
+            member = self._members.get(key) or self._add(key)
+            if member.state is not State.REVOKED:
+                self._note(member, State.REVOKED, Change.REVOKED)
+        # To note something of a member moves it to the end.
+        for member in tuple(self._members.values()):
+            if member.key in self._connected:
+                continue
+            if member.state is State.ALIVE and (self._heard_s(member.key) or 0.0) > QUIET_S:
+                self._note(member, State.SUSPECT)
+            elif member.state is State.SUSPECT and self._lasted_s(member) > SUSPECT_S:
+                cause = f"not heard of for {SUSPECT_S:g} s"
+                self._note(member, State.GONE, Change.FAILED, cause)
+
+    async def run(self) -> None:
+        """Look now and then, until cancelled."""
+        while True:
+            await trio.sleep(LOOK_S)
+            self.look()
+
+    def _add(self, key: int) -> Member:
+        if len(self._members) >= MAX_MEMBERS:
+            gone = (one.key for one in self._members.values() if one.state is State.GONE)
+            del self._members[next(gone, next(iter(self._members)))]
+        member = self._members[key] = Member(key, state=State.GONE, since=self._now())
+        return member
+
+    def _lasted_s(self, member: Member) -> float:
+        return trio.current_time() - member._suspect_at
+
+    def _note(
+        self, member: Member, state: State, change: Change | None = None, cause: str = ""
+    ) -> None:
+        member.state, member.since = state, self._now()
+        self._members.move_to_end(member.key)
+        if state is State.SUSPECT:
+            member._suspect_at = trio.current_time()
+        if change is None:
+            return
+        self._number += 1
+        self._counters.member_changes[change] += 1
+        self._changes.append(
+            MemberChange(self._number, member.since, change, member.key, member.name, cause)
+        )
+        say = log.warning if change in (Change.FAILED, Change.REVOKED) else log.info
+        fields = {"cause": cause} if cause else {}
+        say(_SENTENCES[change], peer=str(member), **fields)
+
+
+_SENTENCES: Final = {
+    Change.JOINED: "a member has joined",
+    Change.LEFT: "a member has left",
+    Change.FAILED: "a member has failed",
+    Change.RETURNED: "a member has returned",
+    Change.REVOKED: "a member is revoked",
+}

@@ -1,0 +1,82 @@
+"""The systemd unit of a node."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gossamer.node.commands.running.service import service, unit_text, user_units
+from gossamer.node.errors import ServiceError
+
+
+def folder(parent: Path, name: str = "desk") -> Path:
+    made = parent / name
+    made.mkdir()
+    (made / "node.toml").write_text(f'[identity]\nfolder = "{made}"\n', encoding="utf-8")
+    return made
+
+
+def entries(text: str) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in text.splitlines() if "=" in line and line[0] != "#")
+
+
+def test_the_unit_of_the_user_runs_the_node_of_the_folder(tmp_path: Path) -> None:
+    made = folder(tmp_path)
+    found = entries("\n".join(service(made, None, system=False, install=False)))
+    run = f"{sys.executable} -m gossamer.command.main node run {made}"
+    assert found["ExecStart"] == run
+    assert found["ExecReload"] == run.replace(" run ", " reload ")
+    assert found["WantedBy"] == "default.target"
+    assert found["Restart"] == "on-failure"
+    assert "User" not in found
+
+
+def test_the_unit_of_the_system_runs_as_the_owner(tmp_path: Path) -> None:
+    found = entries(unit_text(folder(tmp_path), "desk", system=True))
+    assert found["User"] == tmp_path.owner()
+    assert found["WantedBy"] == "multi-user.target"
+
+
+def test_what_systemd_would_expand_is_quoted(tmp_path: Path) -> None:
+    found = entries(unit_text(folder(tmp_path, 'my "50%" $desk'), "desk", system=False))
+    assert found["ExecStart"].endswith('/my \\"50%%\\" $$desk"')
+
+
+def test_a_unit_is_installed_once_and_never_in_place_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    made = folder(tmp_path)
+    lines = service(made, "desk", system=False, install=True)
+    path = user_units() / "gossamer-desk.service"
+    assert lines[0] == f"installed {path}"
+    assert path.read_text(encoding="utf-8") == unit_text(made, "desk", system=False)
+    service(made, "desk", system=False, install=True)
+    with pytest.raises(ServiceError, match="is there already and differs"):
+        service(folder(tmp_path, "other"), "desk", system=False, install=True)
+
+
+@pytest.mark.parametrize("name", ["a/b", "..", "a b", "x" * 65])
+def test_a_name_that_is_no_unit_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ServiceError, match="is no name of a unit"):
+        service(folder(tmp_path), name, system=False, install=False)
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+@pytest.mark.parametrize("system", [False, True])
+def test_systemd_takes_the_unit(tmp_path: Path, system: bool) -> None:
+    path = tmp_path / "gossamer-desk.service"
+    path.write_text(unit_text(folder(tmp_path), "desk", system=system), encoding="utf-8")
+    manager = "--system" if system else "--user"
+    done = subprocess.run(
+        ["systemd-analyze", "verify", manager, str(path)],
+        env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
