@@ -202,6 +202,12 @@ def make_turns(step: Rule, observe: Rule, hint: Rule, approach: Rule) -> Callabl
 _NOBODY = np.empty(0, np.int64)
 
 
+def visiting_order(seed: int, cycle: int, nodes: int) -> npt.NDArray[np.int64]:
+    """int64[n], a random order of all nodes, fixed by the seed and the cycle."""
+    draws = np.random.Generator(np.random.Philox(key=[seed, cycle]))
+    return draws.permutation(nodes)
+
+
 class CycleEngine:
     """Runs a protocol cycle by cycle.
 
@@ -268,8 +274,7 @@ class CycleEngine:
 
     def visiting_order(self) -> npt.NDArray[np.int64]:
         """A random order of all nodes, fixed by the seed and the cycle."""
-        draws = np.random.Generator(np.random.Philox(key=[self.seed, self.cycle]))
-        return draws.permutation(len(self.network.alive))
+        return visiting_order(self.seed, self.cycle, len(self.network.alive))
 
     def run_cycle(self) -> None:
         """Give every node that is up its turn."""

@@ -2,8 +2,8 @@
 
 It drives the same `step` as the cycle engine. Time is counted in ticks; a round, PeerSim's cycle,
 is a number of them in which each timer of each node fires once. At zero latency, with the timers
-in the cycle engine's visiting order, both engines do the same (see `event_loop` for what happens
-at one tick).
+in the cycle engine's visiting order, both engines do the same (see `event_loop` and `tick_order`
+for what happens at one tick).
 """
 
 from __future__ import annotations
@@ -45,13 +45,15 @@ from gossamer.sim.engine.event_queue import (
     has_room,
     make_event_queue,
     push,
+    put_back,
+    set_aside,
 )
-from gossamer.sim.engine.latency import Int64s
+from gossamer.sim.engine.latency import Int64s, least_ticks
 from gossamer.sim.engine.link_conditions import LinkConditions, make_link_conditions
 from gossamer.sim.engine.written_records import check_command, fault_at
 from gossamer.sim.errors import ScenarioError
 
-_NO_ROUND = -1
+_NO_ROUND = _NO_TICK = -1
 
 
 def draw_phases(nodes: int, timers: int, period: int, seed: int) -> Int64s:
@@ -74,10 +76,26 @@ def make_transitions(ticks: Any, rows: Any, up: Any) -> Transitions:
     )
 
 
-def _check_rows(field: str, rows: Int64s, nodes: int) -> None:
+def check_rows(field: str, rows: Int64s, nodes: int) -> None:
+    """Refuse rows that there are not, as values of a field."""
     wrong = rows[(rows < 0) | (rows >= nodes)]
     if wrong.size:
         raise ScenarioError(None, field, int(wrong[0]), f"a row from 0 to {nodes - 1}")
+
+
+def named_counts(network: Network, links: LinkConditions) -> dict[str, int]:
+    """What has happened to records, by name."""
+    return {
+        "passed": int(network.counts[0]),
+        "to_dead_nodes": int(network.counts[1]),
+        "beyond_capacity": int(network.counts[2]),
+        "lost": int(links.counts[0]),
+        "duplicated": int(links.counts[1]),
+        "parted": int(links.counts[2]),
+        "queue_overflowed": int(links.counts[3]),
+        "up_overflowed": int(links.counts[4]),
+        "down_overflowed": int(links.counts[5]),
+    }
 
 
 class EventEngine:
@@ -86,7 +104,7 @@ class EventEngine:
     Args:
         state: the protocol's struct of arrays, one row a node.
         step: the protocol's one door, ``step(state, p, now, words, at, out)``; ``now`` is the
-            number of the round, as in the cycle engine.
+            number of the round, as in the cycle engine, or the tick if ``tells_ticks``.
         timers: kinds of the timers that fire once a round.
         network: who is up, and what nodes take in a round; the engine reads and changes it.
         seed: fixes when timers fire.
@@ -102,14 +120,18 @@ class EventEngine:
         hint: rule called at every timer with the rows of timers that fire soon,
             ``hint(state, timer, soon, later)``, to bring their memory near; changes nothing.
         reserve: words that one step may write at most.
+        tells_ticks: whether rules are told the tick it is, and not the round.
         queue_words: room for waiting records to begin with; it grows as needed.
         queue_words_limit: room for waiting records at most.
+        by_sender: take the records of a tick in the order of `tick_order`, as the windows engine
+            does, rather than of insertion; latency must be at least a tick.
         debug: run the rules interpreted and checked, see `protocol.kernel.debugging`; by default
             as the variable GOSSAMER_DEBUG of the environment says.
 
     Raises:
         ScenarioError: the period has fewer ticks than there are timers, or a transition or timer
-            is of a row that there is not, or the links are of another number of nodes.
+            is of a row that there is not, or the links are of another number of nodes, or they
+            take no time although records are to be taken by sender.
         CapacityError: from `run_cycle`, `run_until` and `inject`, when the queue reached its
             limit (state and queue are sound, what is due is still waiting), or when a step wrote
             more than ``reserve`` words (the state lacks what the refused records would have
@@ -135,20 +157,25 @@ class EventEngine:
         collector: Any = 0,
         hint: Rule = give_no_hint,
         reserve: int = 1 << 16,
+        tells_ticks: bool = False,
         queue_words: int = 1 << 20,
         queue_words_limit: int = 1 << 31,
+        by_sender: bool = False,
         debug: bool | None = None,
     ) -> None:
         nodes = len(network.alive)
         if period < max(len(timers), 1):
             raise ScenarioError(None, "period", period, f"at least {max(len(timers), 1)} ticks")
         transitions = transitions or make_transitions((), (), ())
-        _check_rows("transitions.rows", transitions.rows, nodes)
+        check_rows("transitions.rows", transitions.rows, nodes)
         self.state = state
         self.network = network
         self.links = links or make_link_conditions(nodes)
         if len(self.links.sent) != nodes:
             raise ScenarioError(None, "links", len(self.links.sent), f"those of {nodes} nodes")
+        least = least_ticks(self.links.latency)
+        if by_sender and least < 1:
+            raise ScenarioError(None, "latency", least, "at least 1 tick, to take by sender")
         self.period = period
         self.collector = collector
         self._timers = np.array(timers, np.int64)
@@ -159,12 +186,14 @@ class EventEngine:
             network=network,
             links=self.links,
             queue=make_event_queue(queue_words),
+            by_sender=by_sender,
             out=make_outbox(reserve),
             agenda=self._agenda_of(phases if firing_ticks is None else phases[:0]),
             transitions=transitions,
-            clock=np.array([_NO_ROUND, 0, 0]),
+            clock=np.array([_NO_ROUND, 0, 0, _NO_TICK]),
             period=period,
             room=2 * SLOT_WORDS_A_WORD * reserve,
+            tells_ticks=tells_ticks,
         )
         self._checked = None
         if checked_run.is_wanted(debug):
@@ -212,8 +241,8 @@ class EventEngine:
 
         Args:
             record: int64[length].
-            at: its tick. By default it is taken now, as everything else that is due at the
-                present tick, before the timers of that tick.
+            at: its tick. By default it is taken now, before the timers of the present tick and
+                with all else that is due at it; where records are taken by sender, ahead of it.
 
         Raises:
             ValueError: the tick is past or its record's length contradicts; nothing happened.
@@ -226,22 +255,19 @@ class EventEngine:
         room = SLOT_WORDS_A_WORD * len(record)
         if not has_room.interpreted(self._world.queue, room):
             self._enlarge(room)
-        push.interpreted(self._world.queue, self.tick if at is None else at, record, 0)
-        if at is None:
+        if at is not None:
+            push.interpreted(self._world.queue, at, record, 0)
+            return
+        due = set_aside(self._world.queue) if self._world.by_sender else (-1, -1)
+        try:
+            push.interpreted(self._world.queue, self.tick, record, 0)
             self._complete(self._settle)
+        finally:
+            put_back(self._world.queue, due)
 
     def counts(self) -> dict[str, int]:
         """What has happened to records so far, by name."""
-        network, links = self.network.counts, self.links.counts
-        return {
-            "passed": int(network[0]),
-            "to_dead_nodes": int(network[1]),
-            "beyond_capacity": int(network[2]),
-            "lost": int(links[0]),
-            "duplicated": int(links[1]),
-            "parted": int(links[2]),
-            "queue_overflowed": int(links[3]),
-        }
+        return named_counts(self.network, self.links)
 
     def snapshot(self) -> dict[str, Words]:
         """Copies of all that changes while the engine runs, but for the protocol's state.
@@ -279,6 +305,7 @@ class EventEngine:
         parts = {
             "network": (world.network, ("alive", "taken", "counts")),
             "links": (world.links, ("sent", "free_at", "waiting", "longest", "counts")),
+            "bandwidth": (world.links.bandwidth, ("up_free", "down_free")),
             "queue": (world.queue, ("first", "last", "free", "marks")),
             "engine": (world, ("clock",)),
         }
@@ -295,7 +322,7 @@ class EventEngine:
             raise ScenarioError(None, "firing_ticks", wrong, f"0 to {self.period - 1}")
         order = np.argsort(firing_ticks, axis=None, kind="stable")
         rows, places = np.divmod(order, max(len(self._timers), 1))
-        _check_rows("firing_ticks", rows, len(self.network.alive))
+        check_rows("firing_ticks", rows, len(self.network.alive))
         return Agenda(
             firing_ticks.ravel()[order], rows, self._timers[places], np.zeros(BODY, np.int64)
         )

@@ -1,7 +1,8 @@
 """The event engine's compiled loops: what happens at a tick, and the ticks of a round.
 
 At one tick things happen in this order: nodes go up and down, timers fire, records are taken in
-order of insertion, including those that are sent without latency during that tick.
+order of insertion, including those that are sent without latency during that tick; or, where an
+engine is to do as the windows engine does, in the order of `tick_order`.
 """
 
 from __future__ import annotations
@@ -47,16 +48,20 @@ from gossamer.sim.engine.event_queue import (
 from gossamer.sim.engine.latency import Int64s
 from gossamer.sim.engine.link_conditions import (
     IN_SERVICE,
+    IN_TRANSFER,
+    STOPPED,
     LinkConditions,
+    come_in,
     join_input_queue,
     return_ticks,
     send,
 )
 from gossamer.sim.engine.loops import loop_factory
+from gossamer.sim.engine.tick_order import sort_tick
 from gossamer.sim.engine.written_records import all_closed, is_sound
 
-# Places in the clock: the round, its next timer, the next transition.
-ROUND, NEXT_TIMER, NEXT_TRANSITION = 0, 1, 2
+# Places in the clock: the round, its next timer, the next transition, the tick sorted last.
+ROUND, NEXT_TIMER, NEXT_TRANSITION, SORTED_TICK = 0, 1, 2, 3
 
 # How a loop ended.
 DONE, NO_ROOM, FAULT = 0, 1, 2
@@ -98,23 +103,27 @@ class World(NamedTuple):
         network: who is up.
         links: what messages go through.
         queue: records that wait for their tick; its clock is the engine's.
+        by_sender: whether the records of a tick are sorted.
         out: what the step in hand has written.
         agenda: timers of the present round.
         transitions: when nodes go up and down.
-        clock: int64[3], see ROUND.
+        clock: int64[4], see ROUND.
         period: ticks of a round.
         room: words of the queue's pool that one step may need.
+        tells_ticks: whether rules are told the tick it is, and not the round.
     """
 
     network: Network
     links: LinkConditions
     queue: EventQueue
+    by_sender: bool
     out: Outbox
     agenda: Agenda
     transitions: Transitions
     clock: Int64s
     period: int
     room: int
+    tells_ticks: bool
 
 
 @inline_rule
@@ -163,10 +172,17 @@ def find_taker(world: World, slot: int) -> Any:
     at = slot + RECORD
     p = words[at + TO]
     served = len(links.service) == 0 or words[at + FROM] == p
-    if words[at + KIND] >= IN_SERVICE:
+    inside = len(links.bandwidth.down) == 0 or words[at + FROM] == p
+    if words[at + KIND] >= STOPPED:
+        words[at + KIND] -= STOPPED
+    elif words[at + KIND] >= IN_TRANSFER:
+        words[at + KIND] -= IN_TRANSFER
+        inside = True
+    elif words[at + KIND] >= IN_SERVICE:
         words[at + KIND] -= IN_SERVICE
         links.waiting[p] -= 1
         served = True
+        inside = True
     if words[at + KIND] >= UNREACHABLE:
         if network.alive[words[at + FROM]]:
             return words[at + FROM]
@@ -178,6 +194,9 @@ def find_taker(world: World, slot: int) -> Any:
             if delay == 0:
                 return sender
             enlist(queue, slot, queue.marks[NOW] + delay)
+            return -1
+    elif not inside:
+        if come_in(links, queue, slot, p):
             return -1
     elif not served:
         if join_input_queue(links, queue, slot, p):
@@ -196,7 +215,7 @@ def make_take(step: Rule, observe: Rule) -> Any:
 
     def take(state: Any, world: World, p: int, words: Any, at: int, collector: Any) -> None:
         network = world.network
-        now = world.clock[ROUND]
+        now = world.queue.marks[NOW] if world.tells_ticks else world.clock[ROUND]
         if words[at + KIND] < UNREACHABLE:
             if words[at + KIND] == network.limited_kind:
                 network.taken[p] += 1
@@ -277,6 +296,9 @@ def make_run(step: Rule, observe: Rule, hint: Rule) -> Any:
     def run(state: Any, world: World, until: int, collector: Any) -> int:
         while world.queue.marks[NOW] < until:
             apply_transitions(world)
+            if world.by_sender and world.clock[SORTED_TICK] != world.queue.marks[NOW]:
+                world.clock[SORTED_TICK] = world.queue.marks[NOW]
+                sort_tick(world.queue, len(world.network.alive))
             ended: int = fire(state, world, collector)
             if ended == DONE:
                 ended = settle(state, world, collector)

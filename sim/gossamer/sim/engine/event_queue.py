@@ -144,12 +144,38 @@ def enlist(queue: EventQueue, slot: int, due: int) -> None:
 
 
 @inline_rule
+def place_of_tick(tick: int) -> Any:
+    """Where the list of a tick of the block that the clock is in stands."""
+    return tick & _MASK
+
+
+def set_aside(queue: EventQueue) -> tuple[int, int]:
+    """Take the list of the present tick off the queue, for `put_back`."""
+    place = place_of_tick.interpreted(int(queue.marks[NOW]))
+    ends = int(queue.first[place]), int(queue.last[place])
+    queue.first[place] = queue.last[place] = -1
+    return ends
+
+
+def put_back(queue: EventQueue, ends: tuple[int, int]) -> None:
+    """Append what was set aside to the list of the present tick."""
+    place = place_of_tick.interpreted(int(queue.marks[NOW]))
+    if ends[0] < 0:
+        return
+    if queue.first[place] < 0:
+        queue.first[place] = ends[0]
+    else:
+        queue.words[queue.last[place] + NEXT] = ends[0]
+    queue.last[place] = ends[1]
+
+
+@inline_rule
 def pop(queue: EventQueue) -> Any:
     """Take the first record due at this tick off its list; returns its slot, -1 for none.
 
     The slot stays in use until it is released or enlisted again.
     """
-    place = queue.marks[NOW] & _MASK
+    place = place_of_tick(queue.marks[NOW])
     slot = queue.first[place]
     if slot >= 0:
         following = queue.words[slot + NEXT]

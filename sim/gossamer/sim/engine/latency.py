@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol.kernel.draws import below, mix
+from gossamer.protocol.kernel.draws import below, mix, mix_many
 from gossamer.protocol.kernel.rules import inline_rule
 from gossamer.sim.errors import ScenarioError
 
 Int64s = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 LONGEST_TICKS = (1 << 31) - 2
 
@@ -22,15 +22,23 @@ class Latency(NamedTuple):
     """Ticks from node to node: by the sites they stand at, or drawn from an interval.
 
     Attributes:
-        shortest, spread: ticks drawn evenly from [shortest, shortest + spread].
-        site: int64[n], each node's row of ``matrix``; int64[0] where there is no matrix.
-        matrix: int64[m, m], ticks between sites; int64[0, 0] for none.
+        shortest, spread: ticks drawn evenly from [shortest, shortest + spread]; where there are
+            places, ``shortest`` is what every message takes beside its distance.
+        site: int64[n], each node's row of ``matrix`` or ``places``; int64[0] where there is
+            neither.
+        matrix: int32[m, m], ticks between sites; int32[0, 0] for none.
+        places: float64[m, d], coordinates of sites in ticks; float64[0, 0] for none.
     """
 
     shortest: int
     spread: int
     site: Int64s
-    matrix: Int64s
+    matrix: npt.NDArray[np.int32]
+    places: Floats
+
+
+_NO_MATRIX: npt.NDArray[np.int32] = np.zeros((0, 0), np.int32)
+_NO_PLACES: Floats = np.zeros((0, 0))
 
 
 def uniform_latency(shortest: int, longest: int) -> Latency:
@@ -42,8 +50,7 @@ def uniform_latency(shortest: int, longest: int) -> Latency:
     if not 0 <= shortest <= longest <= LONGEST_TICKS:
         expected = f"0 <= shortest <= longest <= {LONGEST_TICKS} ticks"
         raise ScenarioError(None, "latency", (shortest, longest), expected)
-    no_sites = np.zeros((0, 0), np.int64)
-    return Latency(shortest, longest - shortest, no_sites[:, 0:0].ravel(), no_sites)
+    return Latency(shortest, longest - shortest, np.empty(0, np.int64), _NO_MATRIX, _NO_PLACES)
 
 
 def constant_latency(ticks: int) -> Latency:
@@ -56,13 +63,27 @@ def no_latency() -> Latency:
     return constant_latency(0)
 
 
-def matrix_latency(ticks: Int64s, nodes: int, seed: int) -> Latency:
+def least_ticks(latency: Latency) -> int:
+    """How many ticks every message takes at least."""
+    return int(latency.matrix.min()) if latency.matrix.size else latency.shortest
+
+
+def drawn_sites(sites: int, nodes: int, seed: int) -> Int64s:
+    """int64[n], a site for each of ``nodes`` nodes, by a hash of seed and row."""
+    draws = mix_many(seed, np.arange(nodes), 0)
+    return np.asarray((draws >> 31) * sites >> 31)
+
+
+def matrix_latency(
+    ticks: npt.NDArray[np.integer[Any]], nodes: int, seed: int, site: Int64s | None = None
+) -> Latency:
     """Messages take the ticks between the sites of sender and addressee.
 
     Args:
         ticks: int64[m, m], from row to column; the diagonal is for nodes at one site.
-        nodes: number of nodes, each placed at a site by a hash of seed and row.
+        nodes: number of nodes.
         seed: of the placement.
+        site: int64[n], the site of each node; by default `drawn_sites`.
 
     Raises:
         ScenarioError: the matrix is not square, has no row or an entry below 0.
@@ -73,68 +94,52 @@ def matrix_latency(ticks: Int64s, nodes: int, seed: int) -> Latency:
         wrong = int(ticks[(ticks < 0) | (ticks > LONGEST_TICKS)][0])
         expected = f"0 to {LONGEST_TICKS} ticks"
         raise ScenarioError(None, "entry of the latency matrix", wrong, expected)
-    site = np.array([below(mix(seed, p, 0), len(ticks)) for p in range(nodes)], np.int64)
-    return Latency(0, 0, site, np.ascontiguousarray(ticks, np.int64))
+    site = drawn_sites(len(ticks), nodes, seed) if site is None else site
+    return Latency(0, 0, site, np.ascontiguousarray(ticks, np.int32), _NO_PLACES)
 
 
-def read_latency_matrix(path: Path) -> npt.NDArray[np.float64]:
-    """Read a triangular matrix of latencies between m sites.
+def coordinate_latency(
+    places: Floats, shortest: int, nodes: int, seed: int, site: Int64s | None = None
+) -> Latency:
+    """Messages take the Euclidean distance between the sites of sender and addressee, and more.
 
-    Line i holds the i latencies in milliseconds from site i to sites 1 to i, the last of them
-    between nodes of one site; blank lines and what follows a "#" are ignored.
-
-    Returns:
-        float64[m, m] milliseconds, symmetric.
+    Args:
+        places: float64[m, d], coordinates of sites, in ticks.
+        shortest: ticks that every message takes beside the distance.
+        nodes: number of nodes.
+        seed: of the placement.
+        site: int64[n], the site of each node; by default `drawn_sites`.
 
     Raises:
-        ScenarioError: the file cannot be read or is no such matrix.
+        ScenarioError: the coordinates are not finite, or too far apart; or there are none.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        reason = error.strerror or "unreadable"
-        raise ScenarioError(
-            str(path), "the latency matrix", None, "a readable file", reason
-        ) from None
-    except UnicodeDecodeError:
-        raise ScenarioError(
-            str(path), "the latency matrix", None, "a text file", "not UTF-8"
-        ) from None
-    rows: list[list[float]] = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        entries = line.partition("#")[0].split()
-        if entries:
-            rows.append(_read_row(f"{path}, line {number}", entries, len(rows) + 1))
-    if not rows:
-        raise ScenarioError(str(path), "the latency matrix", None, "at least one line", "empty")
-    matrix = np.zeros((len(rows), len(rows)))
-    for i, row in enumerate(rows):
-        matrix[i, : i + 1] = row
-        matrix[: i + 1, i] = row
-    return matrix
+    if places.ndim != 2 or places.size == 0:
+        raise ScenarioError(None, "shape of the coordinates", places.shape, "a row for each site")
+    reach = np.ptp(places, axis=0) if np.isfinite(places).all() else np.array([math.inf])
+    if not 0 <= shortest + math.sqrt(float(reach @ reach)) <= LONGEST_TICKS or shortest < 0:
+        expected = f"0 to {LONGEST_TICKS} ticks between any two sites"
+        raise ScenarioError(None, "reach of the coordinates", reach.tolist(), expected)
+    site = drawn_sites(len(places), nodes, seed) if site is None else site
+    return Latency(shortest, 0, site, _NO_MATRIX, np.ascontiguousarray(places, np.float64))
 
 
-def _read_row(place: str, entries: list[str], count: int) -> list[float]:
-    if len(entries) != count:
-        raise ScenarioError(place, "number of latencies", len(entries), f"{count}")
-    row = []
-    for position, entry in enumerate(entries, start=1):
-        try:
-            latency_ms = float(entry)
-        except ValueError:
-            latency_ms = math.nan
-        if not 0 <= latency_ms <= LONGEST_TICKS:
-            expected = f"a number of milliseconds from 0 to {LONGEST_TICKS}"
-            raise ScenarioError(place, f"latency {position}", entry, expected)
-        row.append(latency_ms)
-    return row
+@inline_rule
+def distance(places: Floats, one: int, other: int) -> Any:
+    """Ticks between two sites by their coordinates, to the nearest."""
+    squares = 0.0
+    for axis in range(places.shape[1]):
+        apart = places[one, axis] - places[other, axis]
+        squares += apart * apart
+    return int(math.sqrt(squares) + 0.5)
 
 
 @inline_rule
 def trip_ticks(latency: Latency, source: int, to: int, seed: int, counter: int) -> Any:
     """Ticks from ``source`` to ``to`` for the message that (seed, source, counter) stands for."""
     if len(latency.matrix) > 0:
-        return latency.matrix[latency.site[source], latency.site[to]]
+        return int(latency.matrix[latency.site[source], latency.site[to]])
+    if len(latency.places) > 0:
+        return latency.shortest + distance(latency.places, latency.site[source], latency.site[to])
     if latency.spread == 0:
         return latency.shortest
     return latency.shortest + below(mix(seed, source, counter), latency.spread + 1)

@@ -1,4 +1,4 @@
-"""What happens to messages between nodes: latency, loss, duplication, partitions, waiting.
+"""What happens to messages between nodes: latency, loss, partitions, bandwidth, waiting.
 
 All draws depend on (seed, sender, number of the sender's message), so that a message fares the
 same whatever else goes on in the simulation.
@@ -13,19 +13,38 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.kernel.draws import mix
-from gossamer.protocol.kernel.records import FROM, KIND, TO, UNREACHABLE, Words
+from gossamer.protocol.kernel.records import BODY, FROM, KIND, TO, UNREACHABLE, USER, Words
 from gossamer.protocol.kernel.rules import inline_rule
+from gossamer.sim.engine.bandwidth import (
+    Bandwidth,
+    make_bandwidth,
+    ticks_to_enter,
+    ticks_to_leave,
+)
 from gossamer.sim.engine.event_queue import NOW, RECORD, EventQueue, enlist, push
 from gossamer.sim.engine.latency import Int64s, Latency, no_latency, trip_ticks
 from gossamer.sim.errors import ScenarioError
 
-LOST_ON_WAY, DUPLICATED, PARTED, OVERFLOWED = 0, 1, 2, 3
+LOST_ON_WAY, DUPLICATED, PARTED, OVERFLOWED, FULL_UP, FULL_DOWN = 0, 1, 2, 3, 4, 5
+COUNTS = 6
 
 # Added to the kind of a record while it waits in its addressee's input queue.
 IN_SERVICE = 1 << 24
+# Added while it comes in over the addressee's link; more than IN_SERVICE, so that whoever asks
+# whether a record waits at its addressee need not tell the two apart.
+IN_TRANSFER = IN_SERVICE + (1 << 23)
+# Added to the kind of a record that a partition has stopped, until its sender takes it.
+STOPPED = 1 << 25
+
+# The kind of a record that a node sends itself to take after a delay: the low bits of its first
+# body word are the ticks. Whoever writes one keeps the delay at LONGEST_DELAY or below.
+LATER = USER - 1
+DELAY_BITS = 48
+LONGEST_DELAY = 1 << 46
+_DELAY_MASK = (1 << DELAY_BITS) - 1
 
 # What the draws of one message decide.
-_LOSS, _LATENCY, _DUPLICATION, _LATENCY_OF_COPY, _DRAWS = 0, 1, 2, 3, 4
+LOSS, LATENCY, DUPLICATION, LATENCY_OF_COPY, DRAWS = 0, 1, 2, 3, 4
 
 _ONE = 1 << 62
 
@@ -43,6 +62,19 @@ class Partition(NamedTuple):
     groups: npt.NDArray[np.integer[Any]]
 
 
+class LossPeriod(NamedTuple):
+    """A time during which another share of messages is lost.
+
+    Attributes:
+        begin, end: ticks, the end excluded.
+        loss: probability that a message is lost that is sent meanwhile.
+    """
+
+    begin: int
+    end: int
+    loss: float
+
+
 class LinkConditions(NamedTuple):
     """The network between n nodes and their input queues. See `make_link_conditions`.
 
@@ -51,14 +83,16 @@ class LinkConditions(NamedTuple):
         latency: of messages and of reports that a node cannot be reached.
         loss, duplication: probabilities in units of 2^-62.
         sent: int64[n], messages sent so far, counted only where draws are made.
+        losses: int64[k, 3], begin and end ticks, and the loss meanwhile; of several the last.
+        bandwidth: of nodes' links into the network.
         windows: int64[k, 2], begin and end ticks of partitions.
         groups: int64[k, n], each node's group during them.
         service: int64[n], ticks that a node takes to serve a record; int64[0] for none.
         queue_limit: records that an input queue holds, the one in service included.
         free_at: int64[n], tick at which a node will have served what it holds.
         waiting, longest: int64[n], records in the input queue, now and at most so far.
-        counts: int64[4]: messages lost, duplicated, stopped by a partition, and refused by a
-            full input queue.
+        counts: int64[COUNTS]: messages lost, duplicated, stopped by a partition, and refused by a
+            full input queue, a full link up, and a full link down.
     """
 
     seed: int
@@ -66,6 +100,8 @@ class LinkConditions(NamedTuple):
     loss: int
     duplication: int
     sent: Int64s
+    losses: Int64s
+    bandwidth: Bandwidth
     windows: Int64s
     groups: Int64s
     service: Int64s
@@ -83,7 +119,9 @@ def make_link_conditions(
     latency: Latency | None = None,
     loss: float = 0.0,
     duplication: float = 0.0,
+    loss_periods: Sequence[LossPeriod] = (),
     partitions: Sequence[Partition] = (),
+    bandwidth: Bandwidth | None = None,
     service_ticks: int | Int64s = 0,
     queue_limit: int = 1 << 30,
 ) -> LinkConditions:
@@ -95,8 +133,10 @@ def make_link_conditions(
         latency: of every message; `no_latency` by default.
         loss: probability that a message is lost without a report.
         duplication: probability that a message arrives twice, each time with its own latency.
+        loss_periods: when another share is lost.
         partitions: when messages between groups of nodes do not arrive. Where the network
             reports unreachable nodes they come back to their sender.
+        bandwidth: of nodes' links into the network; they take no time by default.
         service_ticks: ticks a node takes to serve one message, for all nodes or int64[n]; it
             takes effect when it has been served. 0: nodes serve at once and do not queue.
         queue_limit: messages that a node holds, the one in service included; others are dropped.
@@ -109,6 +149,9 @@ def make_link_conditions(
     _check(queue_limit >= 1, "queue_limit", queue_limit, "a whole number of at least 1")
     sites = 0 if latency is None else len(latency.site)
     _check(sites in (0, nodes), "latency", sites, f"sites of {nodes} nodes, or none")
+    for period in loss_periods:
+        _check(0 <= period.begin < period.end, "loss period", period[:2], "a begin before its end")
+        _check(0 <= period.loss <= 1, "loss", period.loss, "a probability from 0 to 1")
     for part in partitions:
         _check(0 <= part.begin < part.end, "partition", part[:2], "a begin before its end")
         _check(part.groups.shape == (nodes,), "groups", part.groups.shape, f"({nodes},)")
@@ -122,6 +165,10 @@ def make_link_conditions(
         loss=round(loss * _ONE),
         duplication=round(duplication * _ONE),
         sent=np.zeros(nodes, np.int64),
+        losses=np.array(
+            [(begin, end, round(share * _ONE)) for begin, end, share in loss_periods], np.int64
+        ).reshape(-1, 3),
+        bandwidth=bandwidth or make_bandwidth(nodes),
         windows=np.array([part[:2] for part in partitions], np.int64).reshape(-1, 2),
         groups=np.array(groups, np.int64).reshape(-1, nodes),
         service=service[:queues],
@@ -129,7 +176,7 @@ def make_link_conditions(
         free_at=np.zeros(queues, np.int64),
         waiting=np.zeros(queues, np.int64),
         longest=np.zeros(queues, np.int64),
-        counts=np.zeros(4, np.int64),
+        counts=np.zeros(COUNTS, np.int64),
     )
 
 
@@ -141,10 +188,21 @@ def _check(holds: bool, field: str, value: object, expected: str) -> None:
 @inline_rule
 def next_draws(links: LinkConditions, source: int) -> Any:
     """The counter of the first draw for the next message of ``source``."""
-    if links.loss == 0 and links.duplication == 0 and links.latency.spread == 0:
+    drawn = links.loss > 0 or links.duplication > 0 or links.latency.spread > 0
+    if not drawn and len(links.losses) == 0:
         return 0
     links.sent[source] += 1
-    return links.sent[source] * _DRAWS
+    return links.sent[source] * DRAWS
+
+
+@inline_rule
+def loss_at(links: LinkConditions, tick: int) -> Any:
+    """The probability that a message is lost that is sent at ``tick``, in units of 2^-62."""
+    loss = links.loss
+    for k in range(len(links.losses)):
+        if links.losses[k, 0] <= tick and tick < links.losses[k, 1]:
+            loss = links.losses[k, 2]
+    return loss
 
 
 @inline_rule
@@ -158,6 +216,12 @@ def are_parted(links: LinkConditions, source: int, to: int, tick: int) -> Any:
 
 
 @inline_rule
+def delay_ticks(words: Words, at: int) -> Any:
+    """Ticks after which a node takes the record at ``words[at:]``, which it has sent itself."""
+    return words[at + BODY] & _DELAY_MASK if words[at + KIND] == LATER else 0
+
+
+@inline_rule
 def send(
     links: LinkConditions, reports: bool, queue: EventQueue, tick: int, words: Words, at: int
 ) -> None:
@@ -168,26 +232,33 @@ def send(
     source = words[at + FROM]
     to = words[at + TO]
     if source == to:
-        push(queue, tick, words, at)
+        push(queue, tick + delay_ticks(words, at), words, at)
         return
+    leaves = ticks_to_leave(links.bandwidth, source, tick, words, at)
+    if leaves < 0:
+        links.counts[FULL_UP] += 1
+        return
+    leaves += tick
     draws = next_draws(links, source)
-    if links.loss > 0 and mix(links.seed, source, draws + _LOSS) < links.loss:
+    loss = loss_at(links, tick)
+    if loss > 0 and mix(links.seed, source, draws + LOSS) < loss:
         links.counts[LOST_ON_WAY] += 1
         return
-    arrives = tick + trip_ticks(links.latency, source, to, links.seed, draws + _LATENCY)
+    arrives = leaves + trip_ticks(links.latency, source, to, links.seed, draws + LATENCY)
     if are_parted(links, source, to, tick):
         links.counts[PARTED] += 1
         if reports:
-            words[at + KIND] += UNREACHABLE
-            push(queue, arrives + return_ticks(links, words, at), words, at)
+            # Its sender draws the way back as well: it knows no more of the addressee than that.
+            back = next_draws(links, source)
+            arrives += trip_ticks(links.latency, to, source, links.seed, back + LATENCY)
+            words[at + KIND] += UNREACHABLE + STOPPED
+            push(queue, arrives, words, at)
         return
     push(queue, arrives, words, at)
-    if links.duplication > 0 and (
-        mix(links.seed, source, draws + _DUPLICATION) < links.duplication
-    ):
+    if links.duplication > 0 and (mix(links.seed, source, draws + DUPLICATION) < links.duplication):
         links.counts[DUPLICATED] += 1
-        copy = trip_ticks(links.latency, source, to, links.seed, draws + _LATENCY_OF_COPY)
-        push(queue, tick + copy, words, at)
+        copy = trip_ticks(links.latency, source, to, links.seed, draws + LATENCY_OF_COPY)
+        push(queue, leaves + copy, words, at)
 
 
 @inline_rule
@@ -195,7 +266,20 @@ def return_ticks(links: LinkConditions, words: Words, at: int) -> Any:
     """Ticks that a report takes from the addressee of a record back to its sender."""
     back_from = words[at + TO]
     draws = next_draws(links, back_from)
-    return trip_ticks(links.latency, back_from, words[at + FROM], links.seed, draws + _LATENCY)
+    return trip_ticks(links.latency, back_from, words[at + FROM], links.seed, draws + LATENCY)
+
+
+@inline_rule
+def come_in(links: LinkConditions, queue: EventQueue, slot: int, p: int) -> Any:
+    """Let the record in ``slot`` pass node p's link; returns False if its queue is full."""
+    tick = queue.marks[NOW]
+    ticks = ticks_to_enter(links.bandwidth, p, tick, queue.words, slot + RECORD)
+    if ticks < 0:
+        links.counts[FULL_DOWN] += 1
+        return False
+    queue.words[slot + RECORD + KIND] += IN_TRANSFER
+    enlist(queue, slot, tick + ticks)
+    return True
 
 
 @inline_rule

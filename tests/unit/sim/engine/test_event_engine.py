@@ -9,6 +9,7 @@ import pytest
 
 from gossamer.protocol.kernel.errors import CapacityError
 from gossamer.sim.bench.ping_protocol import forward_step
+from gossamer.sim.engine.bandwidth import make_bandwidth, make_sizes
 from gossamer.sim.engine.cycle_engine import make_network
 from gossamer.sim.engine.event_engine import EventEngine, draw_phases, make_transitions
 from gossamer.sim.engine.latency import constant_latency, uniform_latency
@@ -191,6 +192,14 @@ def rough_engine(queue_words: int) -> EventEngine:
         loss=0.02,
         duplication=0.02,
         partitions=[Partition(2000, 3000, np.arange(nodes) % 2)],
+        bandwidth=make_bandwidth(
+            nodes,
+            make_sizes([-1] * PING + [20], [0] * PING + [0]),
+            up=30,
+            down=100,
+            up_queue=0,
+            down_queue=0,
+        ),
         service_ticks=1500,
         queue_limit=2,
     )

@@ -1,8 +1,8 @@
-"""Latency models and the triangular matrix file."""
+"""Latency models."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,20 +10,13 @@ import pytest
 from gossamer.protocol.kernel.rules import use_compiled
 from gossamer.sim.engine.latency import (
     constant_latency,
+    coordinate_latency,
+    least_ticks,
     matrix_latency,
-    read_latency_matrix,
     trip_ticks,
     uniform_latency,
 )
 from gossamer.sim.errors import ScenarioError
-
-MATRIX = """\
-# three sites, milliseconds
-1
-20.5 2   # the second
-
-300 4e1 0
-"""
 
 
 @pytest.mark.parametrize("compiled", [False, True])
@@ -43,45 +36,6 @@ def test_compiled_and_interpreted_draws_are_the_same() -> None:
         assert [int(trip_ticks(latency, 3, 4, 9, counter)) for counter in range(50)] == interpreted
 
 
-def test_a_triangular_matrix_is_read_as_a_symmetric_one(tmp_path: Path) -> None:
-    path = tmp_path / "king.txt"
-    path.write_text(MATRIX)
-    expected = [[1, 20.5, 300], [20.5, 2, 40], [300, 40, 0]]
-    assert read_latency_matrix(path).tolist() == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            "1\n2 1e300\n",
-            "line 2: latency 2 is '1e300', expected a number of",
-        ),
-        ("1\n2 x\n", "line 2: latency 2 is 'x', expected a number of milliseconds from 0 to"),
-        ("1\n2 -3\n", "line 2: latency 2 is '-3', expected"),
-        ("nan\n", "line 1: latency 1 is 'nan', expected"),
-        ("1\n\n# c\n2\n", "line 4: number of latencies is 1, expected 2"),
-        ("# nothing\n", "the latency matrix is empty, expected at least one line"),
-    ],
-)
-def test_faults_of_a_matrix_file_are_named(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "king.txt"
-    path.write_text(text)
-    with pytest.raises(ScenarioError) as caught:
-        read_latency_matrix(path)
-    assert str(caught.value).startswith(str(path))
-    assert message in str(caught.value)
-
-
-def test_a_matrix_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match=r"none\.txt: the latency matrix is No such file"):
-        read_latency_matrix(tmp_path / "none.txt")
-    path = tmp_path / "binary"
-    path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ScenarioError, match="the latency matrix is not UTF-8"):
-        read_latency_matrix(path)
-
-
 @pytest.mark.parametrize("matrix", [np.zeros((2, 3), int), np.zeros((0, 0), int), [[-1]]])
 def test_impossible_matrices_are_named(matrix: object) -> None:
     with pytest.raises(ScenarioError, match="latency matrix is"):
@@ -94,3 +48,33 @@ def test_impossible_intervals_are_named(shortest: int, longest: int) -> None:
         uniform_latency(shortest, longest)
     with pytest.raises(ScenarioError, match=r"^latency is "):
         constant_latency(-1)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_coordinates_give_the_distance_to_the_nearest_tick(compiled: bool) -> None:
+    """Against a slow oracle, in one to five dimensions."""
+    draws = np.random.default_rng(3)
+    for dimensions in range(1, 6):
+        places = draws.random((9, dimensions)) * 300
+        latency = coordinate_latency(places, 7, 30, seed=4)
+        assert least_ticks(latency) == 7
+        with use_compiled(compiled):
+            for _ in range(30):
+                one, other = (int(row) for row in draws.integers(0, 30, 2))
+                apart = np.linalg.norm(places[latency.site[one]] - places[latency.site[other]])
+                assert int(trip_ticks(latency, one, other, 1, 2)) == 7 + int(apart + 0.5)
+
+
+@pytest.mark.parametrize(
+    ("places", "shortest"),
+    [(np.zeros((0, 2)), 0), (np.array([[0.0], [1e10]]), 0), (np.array([[np.nan]]), 0)],
+)
+def test_impossible_coordinates_are_named(places: Any, shortest: int) -> None:
+    with pytest.raises(ScenarioError, match="of the coordinates is"):
+        coordinate_latency(places, shortest, 4, 1)
+
+
+def test_sites_of_the_first_nodes_stay_when_others_join() -> None:
+    few, many = (matrix_latency(np.ones((5, 5), int), nodes, 3).site for nodes in (10, 90))
+    np.testing.assert_array_equal(few, many[:10])
+    assert set(many) == set(range(5))

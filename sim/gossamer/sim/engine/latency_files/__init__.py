@@ -1,0 +1,5 @@
+"""Latencies from files: matrices of measurements, topologies of routers, coordinates.
+
+Studies import from here; this imports `engine.latency`, which knows no file, and nothing else in
+`engine` imports from here. Begin with `site_latency`, which makes a model of any of them.
+"""

@@ -1,0 +1,190 @@
+"""Latencies of topologies and coordinates, and where nodes stand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from gossamer.sim.engine.latency import Latency, trip_ticks
+from gossamer.sim.engine.latency_files.site_latency import SiteFile, site_latency
+from gossamer.sim.errors import ScenarioError
+from support.checkout import ROOT
+
+BRITE = """\
+Topology: ( 4 Nodes, 4 Edges )
+Model (1 - RTWaxman):  4 1000 100 1  2  0.15 0.2 1 1 10.0 1024.0
+
+Nodes: ( 4 )
+0\t1.00\t9.00\t2\t2\t-1\tRT_NODE
+1\t2.00\t8.00\t2\t2\t-1\tRT_NODE
+2\t3.00\t7.00\t2\t2\t-1\tRT_NODE
+3\t4.00\t6.00\t2\t2\t-1\tRT_NODE
+
+Edges: ( 4 )
+0\t0\t1\t600.0\t2.0\t10.0\t-1\t-1\tE_RT\tU
+1\t1\t2\t600.0\t3.0\t10.0\t-1\t-1\tE_RT\tU
+2\t2\t3\t600.0\t4.0\t10.0\t-1\t-1\tE_RT\tU
+3\t0\t3\t600.0\t20.0\t10.0\t-1\t-1\tE_RT\tU
+"""
+ALT = """\
+GRAPH (#nodes #edges id uu vv ww xx yy zz):
+4 8 transtub(0,0,0) 0 0 0 0 0 0
+
+VERTICES (index name u v w x y z):
+0 T:0.0/0 12 5
+1 T:0.1/0 13 5
+2 S:0.0/0.0/0 14 5
+3 S:0.1/0.0/0 15 5
+
+EDGES (from-node to-node length a b):
+0 1 20 0 0
+0 2 2 0 0
+1 0 20 0 0
+1 3 3 0 0
+2 0 2 0 0
+2 3 90 0 0
+3 1 3 0 0
+3 2 90 0 0
+"""
+GRAPH_BASE = """\
+* GraphBase graph (util_types ZZZIIIIZIZZZZZ,4V,6A)
+"transtub",4,6
+* Vertices
+"T:0.0/0",A2,0
+"T:0.1/0",A4,1
+"S:0.0/0.0/0",A3,2
+"S:0.1/0.0/0",A5,3
+* Arcs
+V1,0,20,0
+V0,0,20,0
+V2,A0,2,0
+V0,0,2,0
+V3,A1,3,0
+V1,0,3,0
+* Checksum 1234567
+"""
+ZOO = ROOT.parent / "shared" / "data" / "topologies"
+
+
+def ticks(latency: Latency, nodes: int) -> list[list[int]]:
+    """Between all nodes."""
+    return [
+        [int(trip_ticks(latency, one, other, 1, 1)) for other in range(nodes)]
+        for one in range(nodes)
+    ]
+
+
+def in_order(path: Path, model: str = "topology", **how: Any) -> SiteFile:
+    """A file at whose sites nodes stand in order."""
+    return SiteFile(model=model, path=path, placing="in order", **how)
+
+
+def test_a_brite_file_gives_the_shortest_ways(tmp_path: Path) -> None:
+    path = tmp_path / "a.brite"
+    path.write_text(BRITE)
+    assert ticks(site_latency(in_order(path), 4, 1), 4) == [
+        [0, 2, 5, 9],
+        [2, 0, 3, 7],
+        [5, 3, 0, 4],
+        [9, 7, 4, 0],
+    ]
+    assert ticks(site_latency(in_order(path, access_s=0.01, unit_s=0.01), 2, 1), 2) == [
+        [20, 40],
+        [40, 20],
+    ]
+
+
+@pytest.mark.parametrize("text", [ALT, GRAPH_BASE])
+def test_nodes_stand_at_the_stubs_of_a_gt_itm_file(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "ts"
+    path.write_text(text)
+    latency = site_latency(in_order(path), 6, 1)
+    assert latency.matrix.tolist() == [[0, 25], [25, 0]]
+    assert latency.site.tolist() == [0, 1, 0, 1, 0, 1]
+
+
+def test_a_graph_gives_the_field_that_is_named(tmp_path: Path) -> None:
+    """Against NetworkX's own shortest ways, of random weights, both kinds of file."""
+    graph = nx.random_geometric_graph(15, 0.6, seed=2)
+    assert nx.is_connected(graph)
+    draws = np.random.default_rng(2)
+    for one, other in graph.edges:
+        graph.edges[one, other]["delay"] = float(draws.integers(1, 90))
+    for _, fields in graph.nodes(data=True):
+        fields.clear()
+    expected = dict(nx.all_pairs_dijkstra_path_length(graph, weight="delay"))
+    for ending, write in ((".graphml", nx.write_graphml), (".gml", nx.write_gml)):
+        path = tmp_path / f"g{ending}"
+        write(graph, path)
+        latency = site_latency(in_order(path, edge_latency="delay"), 15, 1)
+        found = ticks(latency, 15)
+        assert found == [[round(expected[i][j]) for j in range(15)] for i in range(15)]
+
+
+@pytest.mark.shared_data
+@pytest.mark.skipif(not ZOO.is_dir(), reason="there is no data folder beside the checkout")
+def test_light_takes_its_time_through_a_network_of_the_zoo() -> None:
+    latency = site_latency(in_order(ZOO / "Abilene.gml"), 11, 1)
+    assert latency.matrix.shape == (11, 11)
+    # New York to Seattle, over the land: some 4,000 km and more, 5 ms a thousand.
+    assert 20 <= latency.matrix[0, 3] <= 35
+
+
+def test_a_matrix_is_as_large_as_the_sites_that_nodes_stand_at(tmp_path: Path) -> None:
+    path = tmp_path / "a.brite"
+    path.write_text(BRITE)
+    file = SiteFile(model="topology", path=path)
+    assert len(site_latency(file, 1, 1).matrix) == 1
+    many = site_latency(file, 100_000, 1)
+    assert many.matrix.shape == (4, 4)
+    few = site_latency(file, 3, 1)
+    assert ticks(few, 3) == ticks(many, 3)
+
+
+def test_coordinates_are_distances(tmp_path: Path) -> None:
+    path = tmp_path / "places.csv"
+    path.write_text("# x, y\n0, 0\n3, 4\n6, 8\n")
+    latency = site_latency(in_order(path, "coordinates", unit_s=0.01, access_s=0.001), 3, 1)
+    assert ticks(latency, 3) == [[2, 52, 102], [52, 2, 52], [102, 52, 2]]
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "text", "message"),
+    [
+        ("topology", "a.txt", "hello\n", "the topology is of no known kind, expected BRITE"),
+        ("topology", "a.brite", BRITE.replace("0\t3\t600", "0\t9\t600"), "is '9', expected a node"),
+        ("topology", "a.brite", BRITE.replace("20.0", "-2"), "latency of a link is -2.0, expected"),
+        ("topology", "a.brite", BRITE.replace("20.0", "far"), "the delay is 'far', expected a fin"),
+        (
+            "topology",
+            "a.brite",
+            BRITE[: BRITE.index("Edges:")],
+            "is without one, expected a heading",
+        ),
+        (
+            "topology",
+            "a.alt",
+            ALT[: ALT.index("0 1 20")],
+            "the way from site 3 to site 4 is missing",
+        ),
+        ("topology", "a.gml", "graph [", "the graph is unreadable"),
+        ("topology", "none.brite", None, "the topology is No such file"),
+        ("coordinates", "c", "1 2\n3\n", "line 2: number of coordinates is 1, expected 2"),
+        ("coordinates", "c", "1 2\n3 x\n", "line 2: coordinate 2 is 'x', expected a finite number"),
+        ("coordinates", "c", "0\n1e15\n", "reach of the coordinates is"),
+    ],
+)
+def test_faults_are_named(
+    model: str, name: str, text: str | None, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(ScenarioError) as caught:
+        site_latency(in_order(path, model), 8, 1)
+    assert str(path) in str(caught.value)
+    assert message in str(caught.value)
