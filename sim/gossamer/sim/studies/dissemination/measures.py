@@ -119,6 +119,7 @@ def summarise_strategy(record: StrategyRecord) -> dict[str, Any]:
         "sampled": record.totals["sampled"],
         "subscriptions": record.totals["subscriptions"],
         "worst_links": _worst_links(record),
+        **({"verdict": record.verdict} if record.verdict else {}),
         "totals": dict(record.totals),
         "settings": dict(record.settings),
     }

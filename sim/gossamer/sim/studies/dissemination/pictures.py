@@ -10,8 +10,15 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from gossamer.sim.results.plot_style import INK, WIDTH_IN
+from gossamer.sim.results.plot_style import (
+    INK,
+    WIDTH_IN,
+    beside,
+    legend_below,
+    new_figure,
+)
 from gossamer.sim.studies.dissemination.topologies.topology import Positions, Topology
 from gossamer.sim.study.records import Column
 
@@ -39,12 +46,26 @@ class Picture:
 def plot_trees(topology: Topology, pictures: Sequence[Picture]) -> Figure:
     """A panel for each tree: its links over those of the graph, as wide as what they carry."""
     panels = max(len(pictures), 1)
-    figure = Figure(figsize=(WIDTH_IN, WIDTH_IN / panels + 0.4))
+    figure = new_figure(WIDTH_IN / panels + 0.4)
     places = places_of(topology)
     most = max((float(one.loads.max(initial=0.0)) for one in pictures), default=0.0) or 1.0
-    for axes, picture in zip(figure.subplots(1, panels, squeeze=False)[0], pictures, strict=False):
+    for axes, picture in zip(beside(figure, panels), pictures, strict=False):
         _draw(axes, topology, places, picture, most)
+    if pictures:
+        legend_below(figure, figure.axes[0], _legend(pictures))
     return figure
+
+
+def _legend(pictures: Sequence[Picture]) -> list[Line2D]:
+    colours = dict.fromkeys(picture.colour for picture in pictures)
+    return [
+        Line2D([], [], color=_FAINT, linewidth=1, label="link of the graph"),
+        *(
+            Line2D([], [], color=colour, linewidth=2, label="of the tree, as wide as its load")
+            for colour in colours
+        ),
+        Line2D([], [], color=INK, linestyle="", marker="o", markersize=2, label="broker"),
+    ]
 
 
 def _draw(axes: Axes, topology: Topology, places: Positions, picture: Picture, most: float) -> None:

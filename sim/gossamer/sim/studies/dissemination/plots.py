@@ -9,20 +9,22 @@ from typing import Final
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from gossamer.sim.results.plot_style import (
     BLUE,
     GREEN,
     GREY,
-    HEIGHT_IN,
     INK,
     ORANGE,
     PURPLE,
     SKY,
     VERMILION,
-    WIDTH_IN,
     SystemStyle,
+    beside,
+    from_zero,
     legend_below,
+    new_figure,
     plot_style,
     save,
 )
@@ -42,6 +44,7 @@ STYLES: Final[Mapping[str, SystemStyle]] = {
     "HYBRID": SystemStyle(SKY, "-", "HYBRID"),
     "MULT2": SystemStyle(GREEN, "-", "MULT2"),
     "WITHIN": SystemStyle(INK, "-", "WITHIN"),
+    "TRIED": SystemStyle(PURPLE, "-", "TRIED"),
     "SemCast": SystemStyle(VERMILION, "--", "SemCast"),
     "SemCast-filtered": SystemStyle(PURPLE, "--", "SemCast, filtered"),
     "OPT": SystemStyle(INK, ":", "OPT"),
@@ -49,7 +52,7 @@ STYLES: Final[Mapping[str, SystemStyle]] = {
 
 
 def write_plots(record: TreesRunRecord, folder: Path) -> list[Plot]:
-    """Draw every plot the run has data for into the new folder ``folder``, as SVG and PNG."""
+    """Draw every plot the run has data for into the new folder ``folder``."""
     folder.mkdir()
     with plot_style():
         return [
@@ -96,7 +99,7 @@ def _figures(record: TreesRunRecord) -> Iterator[tuple[str, str, str, Figure]]:
 
 def plot_costs(systems: Strategies) -> Figure:
     """A bar for each strategy, on a logarithmic scale as in Fig. 5."""
-    figure = Figure(figsize=(WIDTH_IN, 0.9 + 0.32 * len(systems)))
+    figure = new_figure(0.9 + 0.32 * len(systems))
     axes = figure.subplots()
     costs = [float(one.documents["cost"].sum()) for one in systems.values()]
     places = np.arange(len(costs))
@@ -121,7 +124,7 @@ def _trees(count: int) -> str:
 
 def plot_mergers(systems: Strategies) -> Figure:
     """Cost of the sample over the number of trees (Fig. 6)."""
-    figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN))
+    figure = new_figure()
     axes = figure.subplots()
     for name, one in systems.items():
         style = STYLES[name]
@@ -131,17 +134,23 @@ def plot_mergers(systems: Strategies) -> Figure:
         axes.plot(trees[best], cost[best], "o", color=style.colour)
     axes.set_xscale("log")
     axes.invert_xaxis()
-    axes.set(title="Cost of the sampled documents", xlabel="trees left", ylim=(0, None))
+    axes.set(title="Cost of the sampled documents", xlabel="trees left")
+    from_zero(axes)
     plain_numbers(axes)
-    legend_below(figure, axes)
+    legend_below(figure, axes, [*axes.get_legend_handles_labels()[0], least_handle()])
     return figure
+
+
+def least_handle() -> Line2D:
+    """The entry of a legend for the dot on a line."""
+    return Line2D([], [], linestyle="", marker="o", color=INK, label="least cost")
 
 
 def plot_states(systems: Strategies) -> Figure:
     """Cost and duplicates of all documents over the number of trees."""
-    figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN))
+    figure = new_figure()
     panels = {"cost": "Cost of all documents", "duplicates": "Duplicates"}
-    for axes, (column, title) in zip(figure.subplots(1, 2), panels.items(), strict=True):
+    for axes, (column, title) in zip(beside(figure, 2), panels.items(), strict=True):
         for name, one in systems.items():
             style = STYLES[name]
             axes.plot(
@@ -155,7 +164,8 @@ def plot_states(systems: Strategies) -> Figure:
             )
         axes.set_xscale("log")
         axes.invert_xaxis()
-        axes.set(title=title, xlabel="trees left", ylim=(0, None))
+        axes.set(title=title, xlabel="trees left")
+        from_zero(axes)
         plain_numbers(axes)
     legend_below(figure, figure.axes[0])
     return figure

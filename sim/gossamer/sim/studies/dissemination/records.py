@@ -46,6 +46,7 @@ class StrategyRecord:
         planning_s: processor seconds, which do not.
         optimum: cost of OPT for the same documents, NaN where it was not run.
         peak_rss_bytes: largest resident memory of its process.
+        verdict: what a strategy says of how many trees are worth having, "" if nothing.
     """
 
     name: str
@@ -60,6 +61,7 @@ class StrategyRecord:
     planning_s: float
     optimum: float
     peak_rss_bytes: int
+    verdict: str = ""
 
     def tables(self) -> Iterator[tuple[str, Table]]:
         """Every table with its name, always in the same order."""
@@ -134,6 +136,7 @@ def strategy_record(
         planning_s=outcome.planning_s,
         optimum=float("nan"),
         peak_rss_bytes=peak_rss_bytes,
+        verdict="" if outcome.trial is None else outcome.trial.verdict,
     )
 
 

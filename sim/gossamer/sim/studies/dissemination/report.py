@@ -18,12 +18,17 @@ def facts(record: TreesRunRecord, summary: Mapping[str, Any]) -> str:
     """The line below the title, HTML."""
     totals = next(iter(record.systems.values())).totals
     memory = summary["peak_rss_bytes"] / 2**20
+    verdicts = "".join(
+        f"; {escape(name)}: {escape(one.verdict)}"
+        for name, one in record.systems.items()
+        if one.verdict
+    )
     return (
         f"{escape(record.topology.name)}: {totals['brokers']:,} brokers, "
         f"{totals['links']:,} links, "
         f"{totals['subscriptions']:,} subscriptions; {totals['documents']:,} documents, "
         f"{totals['sampled']:,} of them sampled; seed {summary['seed']}; "
-        f"{summary['wall_s']:.1f} s of computing, at most {memory:,.0f} MiB of memory"
+        f"{summary['wall_s']:.1f} s of computing, at most {memory:,.0f} MiB of memory{verdicts}"
     )
 
 

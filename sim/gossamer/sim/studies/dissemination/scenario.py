@@ -37,6 +37,10 @@ from gossamer.sim.studies.dissemination.topologies.generators import (
 )
 from gossamer.sim.studies.dissemination.topologies.topology import Topology
 from gossamer.sim.studies.dissemination.workload.workload import (
+    ANYWHERE,
+    BROKER,
+    PUBLISHERS,
+    SUBSCRIPTIONS,
     Locality,
     Workload,
     make_workload,
@@ -137,8 +141,8 @@ class WorkloadSection:
     """Who subscribes to what, and which documents are published: drawn, or read from a file.
 
     Attributes:
-        neighbourhood, keywords, subscribers, documents, nearby, document_keywords: see
-            `workload.Locality`.
+        neighbourhood, keywords, subscribers, documents, nearby, document_keywords, subscription,
+            publishers: see `workload.Locality`.
         largest_size: of a document; sizes are drawn from 1 to this.
         file: subscriptions and documents instead, see `workload_file`.
     """
@@ -151,6 +155,8 @@ class WorkloadSection:
     documents: int = attrs.field(default=10_000, validator=whole(1, MOST_DOCUMENTS))
     nearby: int = attrs.field(default=5, validator=whole(1, MOST_BROKERS))
     document_keywords: int = attrs.field(default=5, validator=whole(1, 1000))
+    subscription: str = attrs.field(default=BROKER, validator=one_of(*SUBSCRIPTIONS))
+    publishers: str = attrs.field(default=ANYWHERE, validator=one_of(*PUBLISHERS))
     largest_size: float = attrs.field(
         default=1.0,
         converter=to_float,
@@ -173,6 +179,8 @@ class WorkloadSection:
             documents=self.documents,
             nearby=self.nearby,
             document_keywords=self.document_keywords,
+            subscription=self.subscription,
+            publishers=self.publishers,
             largest_size=self.largest_size,
         )
         return make_workload(topology.graph, locality, seed)

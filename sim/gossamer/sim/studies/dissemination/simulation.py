@@ -27,9 +27,9 @@ from gossamer.sim.studies.dissemination.scenario import (
     WorkloadSection,
 )
 from gossamer.sim.studies.dissemination.strategies import Setting, run_strategy
+from gossamer.sim.studies.side_by_side import run_systems
 from gossamer.sim.study.contract import Execution
 from gossamer.sim.study.environment import peak_memory_bytes, versions
-from gossamer.sim.study.side_by_side import run_systems
 from gossamer.sim.study.tasks import Progress
 
 keep_compiled_code()

@@ -23,6 +23,7 @@ from gossamer.sim.studies.dissemination.scenario_file import (
     scenario_to_toml,
 )
 from gossamer.sim.studies.dissemination.simulation import simulate_trees
+from gossamer.sim.studies.dissemination.workload.keyword_tables import KIND as WORKLOAD_KIND
 from gossamer.sim.study.contract import Execution, Study
 from gossamer.sim.study.plot import Plot
 from gossamer.sim.study.toml_files import Document
@@ -42,6 +43,12 @@ class TreesStudy(Study[TreesScenario, TreesRunRecord]):
 
     def write(self, scenario: TreesScenario) -> str:
         return scenario_to_toml(scenario)
+
+    def taken_from(self, kind: str, folder: Path) -> Mapping[str, object]:
+        """Subscriptions and documents of a workload of keywords."""
+        if kind != WORKLOAD_KIND:
+            return super().taken_from(kind, folder)
+        return {"workload.file": folder}
 
     def check(self, scenario: TreesScenario) -> int:
         return memory_bytes(scenario, check_trees(scenario))

@@ -16,8 +16,11 @@ from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.state.state import make_state
 from gossamer.sim.churn import ChurnTrace
 from gossamer.sim.errors import ScenarioError
+from gossamer.sim.studies.peers.inputs.changes import Drift
 from gossamer.sim.studies.peers.inputs.scenario import SHARED_SETTINGS, Scenario, System
 from gossamer.sim.studies.peers.running.preparation import prepare
+from gossamer.sim.studies.worlds.links import make_latency
+from gossamer.sim.studies.worlds.preview import latency_words, network_words
 
 # Memory of a process with the compiler and all libraries loaded, and what compiling takes beyond
 # it in a first run; both measured and rounded up.
@@ -133,15 +136,45 @@ def _size_rows(seen: Preview) -> list[tuple[str, str]]:
     return [
         ("nodes", f"{seen.nodes:,}"),
         ("online", f"{fewest:,} to {most:,}, on average {mean:,.0f}"),
-        ("churn", str(scenario.churn.trace) if scenario.churn else "none"),
+        ("churn", _churn(scenario)),
         ("rounds", f"{seen.rounds:,} of {scenario.round_s:g} s, {hours:,.1f} h in all"),
         ("engine", scenario.engine),
+        *_network_rows(seen),
         ("subscriptions", f"{spec.per_node} a node, {spec.kind}, {ranges}"),
         ("attributes", f"{spec.attributes}"),
+        ("drift", _drift(scenario.drift)),
         ("events", f"{published:,.0f}, {scenario.events.per_round:g} a round"),
         ("seed", f"{scenario.seed}"),
         ("memory", f"about {memory}, in a first run, which compiles, {compiling} more"),
     ]
+
+
+def _network_rows(seen: Preview) -> list[tuple[str, str]]:
+    """Where messages take time, what links do."""
+    scenario = seen.scenario
+    if scenario.engine != "event":
+        return []
+    latency = make_latency(scenario.network, seen.nodes, scenario.seed)
+    return [
+        ("latency", latency_words(latency, seen.nodes, scenario.seed)),
+        ("links", network_words(scenario.network)),
+    ]
+
+
+def _churn(scenario: Scenario) -> str:
+    if scenario.turnover is not None:
+        return f"{100 * scenario.turnover.share:g} % of the nodes online are replaced in an hour"
+    return str(scenario.churn.trace) if scenario.churn else "none"
+
+
+def _drift(drift: Drift | None) -> str:
+    if drift is None:
+        return "none"
+    return (
+        f"every {drift.every_s:g} s {100 * drift.replaced:g} % of the subscribers replace and "
+        f"{100 * drift.shifted:g} % shift what they want; events move by "
+        f"{100 * drift.event_shift:g} % of the domain"
+    )
 
 
 def _differences(seen: Preview, system: System) -> str:

@@ -1,30 +1,29 @@
 """A run as one object: a scenario in, a `RunRecord` out; interrupted runs go on where they were.
 
-Systems run side by side, one thread each: compiled loops let go of the interpreter's lock, and no
-system reads another's state.
+Systems run side by side: compiled loops let go of the interpreter's lock, and no system reads
+another's state. Where there are more threads than systems, each system has several.
 """
 
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from gossamer.sim.churn import ChurnTrace
+from gossamer.sim.studies.checkpointed_runs import CHECKPOINT_EVERY_S, run_in_threads, run_to_end
 from gossamer.sim.studies.peers.inputs.scenario import Scenario, System
+from gossamer.sim.studies.peers.inputs.table_workload import taken_from
 from gossamer.sim.studies.peers.measuring.records import RunRecord
 from gossamer.sim.studies.peers.running.preparation import prepare
 from gossamer.sim.studies.peers.running.system_run import SystemRun
 from gossamer.sim.study.checkpoints import Checkpoints
 from gossamer.sim.study.environment import peak_memory_bytes, versions
 from gossamer.sim.study.tasks import Progress
-
-CHECKPOINT_EVERY_S = 180.0
-# A run spends at most one part in so many of its time on checkpoints, however large they are.
-CHECKPOINT_SHARE = 20
+from gossamer.sim.study.watching import Watch
 
 
 def simulate(
@@ -36,6 +35,7 @@ def simulate(
     resume: bool = False,
     threads: int = 2,
     checkpoint_every_s: float = CHECKPOINT_EVERY_S,
+    watch: Watch | None = None,
 ) -> RunRecord:
     """Run a scenario to its end.
 
@@ -47,9 +47,14 @@ def simulate(
         checkpoint: folder for checkpoints, written every ``checkpoint_every_s`` seconds and
             removed by whoever writes the results; none are written if None.
         resume: go on from the checkpoints in that folder.
-        threads: systems that run at a time.
+        threads: how many there are, each kept on a core of its own where there are that many
+            cores; a single one is left to the operating system. So many systems run at a time;
+            where there are fewer, threads share the rows of one, if the windows engine runs it
+            (see `suits_windows`). Changes no result.
         checkpoint_every_s: wall-clock time between checkpoints; more where writing one takes so
             long that it would be more than a twentieth of the run.
+        watch: looks at each system between two rounds, see `gossamer.sim.study.watching`; changes
+            no result.
 
     Raises:
         ScenarioError: the scenario cannot be run, see `prepare`, or the checkpoints are of
@@ -60,13 +65,14 @@ def simulate(
     checkpoints = Checkpoints(checkpoint, scenario) if checkpoint is not None else None
     trace = prepare(scenario).trace
 
-    def run_one(system: System) -> SystemRun:
+    def run_one(system: System, cores: Sequence[int | None]) -> SystemRun:
         kept: SystemRun | None = checkpoints.load(system.name) if checkpoints and resume else None
         run = SystemRun(scenario, system, trace) if kept is None else kept
-        return _run_to_end(run, progress, checkpoints, checkpoint_every_s)
+        run.use_cores(cores)
+        run_to_end(run, progress, checkpoints, checkpoint_every_s, watch)
+        return run
 
-    with ThreadPoolExecutor(max(1, threads)) as pool:
-        runs = list(pool.map(run_one, scenario.systems))
+    runs = run_in_threads(run_one, scenario.systems, max(1, threads))
     return RunRecord(
         scenario=_described(scenario, trace),
         scenario_text=text,
@@ -79,36 +85,14 @@ def simulate(
 
 
 def _described(scenario: Scenario, trace: ChurnTrace | None) -> dict[str, Any]:
-    """The scenario as plain values; the trace by name and content, not by where it lies."""
+    """The scenario as plain values; files by name and content, not by where they lie."""
     plain = attrs.asdict(scenario)
+    found = taken_from(scenario)
+    if found is None:
+        del plain["workload"]
+    else:
+        plain["workload"] = {"folder": found.path.name, "fingerprint": found.fingerprint}
     if scenario.churn is not None and trace is not None:
         plain["churn"]["trace"] = scenario.churn.trace.name
         plain["churn"]["fingerprint"] = trace.fingerprint()
     return plain
-
-
-def _run_to_end(
-    run: SystemRun, progress: Progress | None, checkpoints: Checkpoints | None, every_s: float
-) -> SystemRun:
-    started = saved = time.monotonic()
-    pause = every_s
-    if progress is not None:
-        progress(run.system.name, run.engine.cycle, run.rounds)
-    try:
-        while not run.is_finished:
-            run.run_round()
-            if progress is not None:
-                progress(run.system.name, run.engine.cycle, run.rounds)
-            if checkpoints is not None and time.monotonic() - saved >= pause:
-                begun = time.monotonic()
-                checkpoints.save(run.system.name, run)
-                saved = time.monotonic()
-                pause = max(every_s, CHECKPOINT_SHARE * (saved - begun))
-    except KeyboardInterrupt:
-        # Raised by `progress`, between two rounds: the run is whole.
-        if checkpoints is not None:
-            checkpoints.save(run.system.name, run)
-        raise
-    if checkpoints is not None and time.monotonic() - started >= every_s:
-        checkpoints.save(run.system.name, run)
-    return run

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,17 +16,23 @@ from gossamer.sim.studies.peers.inputs.scenario_file import (
     scenario_from_document,
     scenario_to_toml,
 )
+from gossamer.sim.studies.peers.inputs.table_workload import KIND as WORKLOAD_KIND
+from gossamer.sim.studies.peers.inputs.table_workload import values_for
 from gossamer.sim.studies.peers.measuring.bounds import outgrown
+from gossamer.sim.studies.peers.measuring.courses import course_of, places_of
 from gossamer.sim.studies.peers.measuring.crunched import TABLES, peer_rows
+from gossamer.sim.studies.peers.measuring.kept_workload import KEEPABLE, kept_tables
 from gossamer.sim.studies.peers.measuring.measures import MEASURES
-from gossamer.sim.studies.peers.measuring.records import RunRecord
+from gossamer.sim.studies.peers.measuring.records import TRAFFIC_TABLES, RunRecord
 from gossamer.sim.studies.peers.measuring.summary import ROW_ORDER, summarise_system
 from gossamer.sim.studies.peers.preview import preview, preview_table
 from gossamer.sim.studies.peers.simulation import simulate
 from gossamer.sim.study.contract import Execution, Study
 from gossamer.sim.study.plot import Plot
+from gossamer.sim.study.records import Table
 from gossamer.sim.study.statistics import Columns, Row
 from gossamer.sim.study.toml_files import Document
+from gossamer.sim.study.watching import Course, Floats
 
 
 class PeersStudy(Study[Scenario, RunRecord]):
@@ -35,8 +41,11 @@ class PeersStudy(Study[Scenario, RunRecord]):
     kind = KIND
     progress_unit = "rounds"
     threaded = True
+    watched = True
+    keepable = KEEPABLE
     measures = MEASURES
     row_order = ROW_ORDER
+    unhashed = TRAFFIC_TABLES
     tables = TABLES
 
     def resolve_paths(self, document: Document, folder: Path) -> bool:
@@ -59,6 +68,12 @@ class PeersStudy(Study[Scenario, RunRecord]):
         alone: Scenario = attrs.evolve(scenario, systems=chosen)  # type: ignore[arg-type]
         return alone
 
+    def taken_from(self, kind: str, folder: Path) -> Mapping[str, object]:
+        """Subscriptions and events of a workload "vinifera", or the trace of one of churn."""
+        if kind == "churn":
+            return {"churn.trace": folder / "trace.parquet"}
+        return values_for(folder) if kind == WORKLOAD_KIND else super().taken_from(kind, folder)
+
     def check(self, scenario: Scenario) -> int:
         return preview(scenario).memory_bytes
 
@@ -73,6 +88,7 @@ class PeersStudy(Study[Scenario, RunRecord]):
             checkpoint=execution.checkpoint,
             resume=execution.resume,
             threads=execution.workers,
+            watch=execution.watch,
         )
 
     def summarise(self, system: Any) -> dict[str, Any]:
@@ -93,8 +109,19 @@ class PeersStudy(Study[Scenario, RunRecord]):
 
     def plots(self, record: RunRecord, folder: Path) -> list[Plot]:
         from gossamer.sim.studies.peers.measuring.plots import write_plots
+        from gossamer.sim.studies.peers.measuring.traffic_plots import traffic_plots
 
-        return write_plots(record, folder)
+        return [*write_plots(record, folder), *traffic_plots(record, folder)]
+
+    def course(self, tables: Callable[[str], Table], scenario: Mapping[str, Any]) -> Course:
+        del scenario
+        return course_of(tables("cycles"))
+
+    def places(self, nodes: Table) -> Mapping[str, Floats]:
+        return places_of(nodes)
+
+    def keep(self, scenario: Scenario, record: RunRecord, what: str) -> Iterator[tuple[str, Table]]:
+        return kept_tables(scenario, record, what)
 
     def too_small(
         self, systems: Mapping[str, Mapping[str, Any]], *, losing_alone: bool = False

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import networkx as nx
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch
 
 from gossamer.protocol.brokers.scot import Scot
@@ -20,10 +21,11 @@ from gossamer.sim.results.plot_style import (
     HEIGHT_IN,
     INK,
     VERMILION,
-    WIDTH_IN,
     SystemStyle,
     filled,
+    from_zero,
     legend_below,
+    new_figure,
     plot_style,
     save,
     system_styles,
@@ -47,9 +49,9 @@ def plot_scot(scot: Scot) -> Figure:
     Links within clusters are blue, those between clusters vermilion; edge brokers are hollow.
     """
     columns = {region: i for i, region in enumerate(column_order(scot))}
-    size = (max(WIDTH_IN, 0.55 * len(columns) + 1), max(HEIGHT_IN, 0.85 * len(scot.clusters) + 1))
-    figure = Figure(figsize=size)
+    figure = new_figure(max(HEIGHT_IN, 0.85 * len(scot.clusters) + 1))
     axes = figure.subplots()
+    narrow = 8 * figure.get_size_inches()[0] < 5 * len(columns)
     for link in scot.links():
         _draw_link(axes, link, columns)
     for broker in scot.brokers:
@@ -58,13 +60,26 @@ def plot_scot(scot: Scot) -> Figure:
         x, y = columns[broker.region], broker.cluster
         axes.plot(x, y, "o", color=INK, markerfacecolor=colour, markersize=7, zorder=3)
     axes.set_xticks(list(columns.values()), list(columns))
+    if narrow:
+        axes.tick_params(axis="x", labelrotation=90)
     axes.set_yticks(list(scot.clusters))
     axes.set_xlabel("region")
     axes.set_ylabel("cluster")
     axes.set_title(f"{scot.broker_count} brokers in {len(scot.clusters)} clusters")
     axes.grid(visible=False)
     axes.margins(0.05, 0.12)
+    legend_below(figure, axes, _overlay_legend())
     return figure
+
+
+def _overlay_legend() -> list[Line2D]:
+    dot: dict[str, Any] = {"linestyle": "", "marker": "o", "color": INK, "markersize": 6}
+    return [
+        Line2D([], [], color=BLUE, linewidth=1.5, label="link within a cluster"),
+        Line2D([], [], color=VERMILION, linewidth=0.8, label="link between clusters"),
+        Line2D([], [], label="broker", **dot),
+        Line2D([], [], label="edge broker", markerfacecolor="white", **dot),
+    ]
 
 
 def column_order(scot: Scot) -> list[str]:
@@ -86,7 +101,8 @@ def plot_delays(results: Results) -> Figure:
     for name, style in system_styles(results).items():
         x, y = largest_delays(results[name])
         _line(axes, x, y, style)
-    axes.set(title="Largest delay (s)", xlabel="received at (s)", ylim=(0, None))
+    axes.set(title="Largest delay (s)", xlabel="received at (s)")
+    from_zero(axes)
     legend_below(figure, axes)
     return figure
 
@@ -98,7 +114,8 @@ def plot_queues(results: Results) -> Figure:
         result = results[name]
         x, y = longest_queues(result)
         _line(axes, x, y, style)
-    axes.set(title="Longest output queue (messages)", xlabel="time (s)", ylim=(0, None))
+    axes.set(title="Longest output queue (messages)", xlabel="time (s)")
+    from_zero(axes)
     legend_below(figure, axes)
     return figure
 
@@ -126,7 +143,7 @@ def plot_messages(results: Results) -> Figure:
 
 
 def write_plots(record: ScotRunRecord, folder: Path) -> list[Plot]:
-    """Draw the overlay and the run into the new folder ``folder``, as SVG and PNG."""
+    """Draw the overlay and the run into the new folder ``folder``."""
     folder.mkdir()
     results = {name: one.result for name, one in record.systems.items()}
     scot = next(iter(record.systems.values())).burst.scot
@@ -189,7 +206,7 @@ def _line(axes: Axes, x: Floats, y: Floats, style: SystemStyle) -> None:
 
 
 def _plot() -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN))
+    figure = new_figure()
     return figure, figure.subplots()
 
 

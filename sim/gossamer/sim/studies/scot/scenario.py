@@ -20,6 +20,7 @@ from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.scot.burst import SECOND, Burst
 from gossamer.sim.studies.scot.overlays import FACTORS, OVERLAYS, scot_of
 from gossamer.sim.studies.scot.replay.network import Links, ServiceTimes
+from gossamer.sim.studies.scot.replay.spread import CONSTANT, SPREADS
 from gossamer.sim.studies.scot.workloads import Quotes, Topics
 from gossamer.sim.studies.scot.workloads import Workload as Contents
 from gossamer.sim.study.scenario_checks import check, number, of_type, one_of, to_float, whole
@@ -34,7 +35,9 @@ MOST_A_MINUTE: Final = 60_000_000
 
 # Nothing fails in a scenario, and its clients do not say what they have taken.
 SCOT_SETTINGS: Final = tuple(
-    field.name for field in attrs.fields(ScotSettings) if field.name not in ("routing", "take_over")
+    field.name
+    for field in attrs.fields(ScotSettings)
+    if field.name not in ("routing", "take_over", "backups")
 )
 
 
@@ -128,6 +131,7 @@ class Service:
         forwarding_ms: on one that is only passed on, by its BIDs.
         bid_ms: on each BID that a notification carries.
         subscription_ms: on a subscription, duplicates included.
+        spread: how the times for messages of one kind are distributed, one of `SPREADS`.
         unevenness: brokers take from 2 ** -unevenness to 2 ** unevenness times as long.
     """
 
@@ -137,6 +141,7 @@ class Service:
     forwarding_ms: float = _milliseconds(ServiceTimes().forwarding)
     bid_ms: float = _milliseconds(ServiceTimes().bid)
     subscription_ms: float = _milliseconds(ServiceTimes().subscription)
+    spread: str = attrs.field(default=CONSTANT, validator=one_of(*SPREADS))
     unevenness: float = attrs.field(
         default=0.0,
         converter=to_float,
@@ -150,6 +155,7 @@ class Service:
             forwarding=_microseconds(self.forwarding_ms),
             bid=_microseconds(self.bid_ms),
             subscription=_microseconds(self.subscription_ms),
+            spread=self.spread,
             unevenness=self.unevenness,
         )
 

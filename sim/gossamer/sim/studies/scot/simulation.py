@@ -14,9 +14,9 @@ import attrs
 from gossamer.sim.studies.scot.burst import run_burst
 from gossamer.sim.studies.scot.records import RoutingRecord, ScotRunRecord
 from gossamer.sim.studies.scot.scenario import ScotScenario
+from gossamer.sim.studies.side_by_side import run_systems
 from gossamer.sim.study.contract import Execution
 from gossamer.sim.study.environment import peak_memory_bytes, versions
-from gossamer.sim.study.side_by_side import run_systems
 from gossamer.sim.study.tasks import Progress
 
 

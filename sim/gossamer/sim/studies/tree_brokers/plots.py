@@ -13,10 +13,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gossamer.sim.results.plot_style import (
-    HEIGHT_IN,
-    WIDTH_IN,
     covering_styles,
+    draw_line,
+    from_zero,
     legend_below,
+    new_figure,
     per_cent,
     plot_style,
     save,
@@ -37,7 +38,7 @@ def plot_delay(coverings: Coverings) -> Figure:
     figure, axes = _plot()
     for name, style in covering_styles(coverings).items():
         time_s, delay_s = mean_delays(coverings[name])
-        axes.plot(time_s, delay_s, color=style.colour, linestyle=style.dashes, label=style.label)
+        draw_line(axes, time_s, delay_s, style)
     axes.set_yscale("log")
     axes.set(title="Publication delay (s)", xlabel="published at (s)")
     legend_below(figure, axes)
@@ -45,14 +46,14 @@ def plot_delay(coverings: Coverings) -> Figure:
 
 
 def mean_delays(record: CoveringRecord) -> tuple[Column, Column]:
-    """float64[groups], float64[groups]: time of publication and mean delay, where there is any."""
+    """float64[groups], float64[groups]: time of publication and mean delay, NaN where none."""
     published = record.deliveries["published_s"]
     edges = np.linspace(0.0, float(published.max(initial=0.0)) + 1e-6, GROUPS + 1)
     group = np.digitize(published, edges) - 1
     counts = np.bincount(group, minlength=GROUPS)
     sums = np.bincount(group, record.deliveries["delay_s"], minlength=GROUPS)
-    known = counts > 0
-    return ((edges[:-1] + edges[1:]) / 2)[known], sums[known] / counts[known]
+    means = np.divide(sums, counts, out=np.full(GROUPS, np.nan), where=counts > 0)
+    return (edges[:-1] + edges[1:]) / 2, means
 
 
 def plot_queues(coverings: Coverings) -> Figure:
@@ -66,7 +67,8 @@ def plot_queues(coverings: Coverings) -> Figure:
             linestyle=style.dashes,
             label=style.label,
         )
-    axes.set(title="Longest core queue (messages)", xlabel="time (s)", ylim=(0, None))
+    axes.set(title="Longest core queue (messages)", xlabel="time (s)")
+    from_zero(axes)
     legend_below(figure, axes)
     return figure
 
@@ -157,7 +159,7 @@ _PLOTS: tuple[tuple[str, str, str, Callable[[Coverings], Figure | None]], ...] =
 
 
 def write_plots(record: BrokerRunRecord, folder: Path) -> list[Plot]:
-    """Draw every plot the run has data for into the new folder ``folder``, as SVG and PNG."""
+    """Draw every plot the run has data for into the new folder ``folder``."""
     folder.mkdir()
     plots = []
     with plot_style():
@@ -169,7 +171,7 @@ def write_plots(record: BrokerRunRecord, folder: Path) -> list[Plot]:
 
 
 def _plot() -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN))
+    figure = new_figure()
     return figure, figure.subplots()
 
 

@@ -20,19 +20,21 @@ from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
 from gossamer.sim.studies.tree_brokers.overlay.engine import Links
 from gossamer.sim.studies.tree_brokers.overlay.service import (
     TABLE_II,
+    CongestedTimes,
     FixedTimes,
     MeasuredTimes,
     ProportionalTimes,
     ServiceTimes,
 )
 from gossamer.sim.studies.tree_brokers.overlay.topology import OVERLAYS, BrokerOverlay
+from gossamer.sim.studies.tree_brokers.placement import ANYWHERE, BEHIND_CORE, REGION
 from gossamer.sim.studies.tree_brokers.unsubscription_burst import SECOND, UnsubscriptionBurst
 from gossamer.sim.study.scenario_checks import check, number, of_type, one_of, to_float, whole
 
 KIND: Final = "brokers"
 # The burst needs publishers on one side of a core and subscribers on the other.
 BURST_OVERLAYS: Final = ("controlled_55", "controlled_49")
-SERVICES: Final = ("table_ii", "fixed", "proportional", "measured")
+SERVICES: Final = ("table_ii", "fixed", "proportional", "congested", "measured")
 MOST_SUBSCRIPTIONS: Final = 1_000_000
 MOST_PUBLICATIONS: Final = 10_000_000
 MOST_LOOKS: Final = 10_000_000
@@ -103,6 +105,8 @@ class Workload:
         roots: subscriptions that no other covers.
         degree: subscriptions that each root covers: the covering degree, 30 in the selective
             paper, 2,100 in the incremental one.
+        clusters: which hosts are adjacent: "behind_core": two to four subscriber hosts behind one
+            core broker; "region": an inner broker with its edge brokers.
         clustered: whether a root and what it covers have clients at adjacent brokers (selective
             paper, Sec. V-E).
         unsubscriptions: roots that are taken back.
@@ -115,6 +119,7 @@ class Workload:
     roots: int = attrs.field(default=100, validator=whole(1, MOST_SUBSCRIPTIONS))
     degree: int = attrs.field(default=30, validator=whole(0, MOST_SUBSCRIPTIONS))
     clustered: bool = attrs.field(default=False, validator=of_type(bool, "true or false"))
+    clusters: str = attrs.field(default=BEHIND_CORE, validator=one_of(BEHIND_CORE, REGION))
     unsubscriptions: int = attrs.field(default=20, validator=whole(1, MOST_SUBSCRIPTIONS))
     matches: int = attrs.field(default=6, validator=whole(0, MOST_SUBSCRIPTIONS))
 
@@ -182,9 +187,16 @@ class Service:
     Attributes:
         kind: "table_ii": as Table II of the incremental paper has it for each covering; "fixed":
             the times below; "proportional": those, and more for every entry of the broker's table;
-            "measured": what this code takes here and now, which no seed fixes.
+            "congested": Table II while no more than `bound_ms` of work waits in the input queue,
+            and `congested_ms` for every message beyond; "measured": what this code takes here and
+            now, which no seed fixes.
         subscription_ms, unsubscription_ms, publication_ms: of "fixed" and "proportional".
         per_entry_us: added for every entry, microseconds a message.
+        congested_ms, bound_ms: of "congested"; the selective paper's "rate of only 3.3 per second"
+            (Sec. V-B), and a guess.
+        examined_ms: added for each subscription that a broker examines again because one that
+            covered it goes, whatever the kind but "measured".
+        packed: share of its time that a subscription takes in a pack, likewise.
         factor: on measured times.
     """
 
@@ -199,6 +211,14 @@ class Service:
         converter=to_float,
         validator=number("a time from 0 to 1000000 us", lambda time: 0 <= time <= 1e6),
     )
+    congested_ms: float = _milliseconds(300.0)
+    bound_ms: float = _milliseconds(500.0)
+    examined_ms: float = _milliseconds(0.0)
+    packed: float = attrs.field(
+        default=1.0,
+        converter=to_float,
+        validator=number("a share from 0 to 1", lambda share: 0 <= share <= 1),
+    )
     factor: float = attrs.field(
         default=1.0,
         converter=to_float,
@@ -207,16 +227,23 @@ class Service:
 
     def times(self, covering: str) -> ServiceTimes:
         """What messages cost brokers that cover in one way."""
-        if self.kind == "table_ii":
-            return TABLE_II.get(covering, TABLE_II["active"])
         if self.kind == "measured":
             return MeasuredTimes(self.factor)
-        fixed = FixedTimes(
+        given = FixedTimes(
             subscription=round(1_000 * self.subscription_ms),
             unsubscription=round(1_000 * self.unsubscription_ms),
             publication=round(1_000 * self.publication_ms),
         )
-        if self.kind == "fixed":
+        of_table = self.kind in ("table_ii", "congested")
+        fixed = attrs.evolve(
+            TABLE_II.get(covering, TABLE_II["active"]) if of_table else given,
+            examined=round(1_000 * self.examined_ms),
+            packed=self.packed,
+        )
+        if self.kind == "congested":
+            congested, bound = round(1_000 * self.congested_ms), round(1_000 * self.bound_ms)
+            return CongestedTimes(fixed, congested, bound)
+        if self.kind != "proportional":
             return fixed
         nanoseconds = round(1_000 * self.per_entry_us)
         return ProportionalTimes(fixed, FixedTimes(nanoseconds, nanoseconds, nanoseconds))
@@ -299,7 +326,7 @@ class BrokerScenario:
             drain=_microseconds(timing.drain_s),
             sample_every=_microseconds(timing.sample_every_s),
             reach=1 + workload.matches / (workload.degree + 1),
-            clustered=workload.clustered,
+            placement=workload.clusters if workload.clustered else ANYWHERE,
             seed=self.seed,
         )
 

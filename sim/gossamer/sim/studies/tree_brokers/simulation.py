@@ -13,6 +13,7 @@ import attrs
 
 from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.brokers.core.index import compiled_index
+from gossamer.sim.studies.side_by_side import run_systems
 from gossamer.sim.studies.tree_brokers.records import (
     BrokerRunRecord,
     CoveringRecord,
@@ -22,7 +23,6 @@ from gossamer.sim.studies.tree_brokers.scenario import BrokerScenario
 from gossamer.sim.studies.tree_brokers.unsubscription_burst import run_burst
 from gossamer.sim.study.contract import Execution
 from gossamer.sim.study.environment import peak_memory_bytes, versions
-from gossamer.sim.study.side_by_side import run_systems
 from gossamer.sim.study.tasks import Progress
 
 keep_compiled_code()

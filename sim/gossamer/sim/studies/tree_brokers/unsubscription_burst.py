@@ -31,7 +31,7 @@ from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
 from gossamer.sim.studies.tree_brokers.overlay.engine import BrokerNetwork, Links
 from gossamer.sim.studies.tree_brokers.overlay.service import ServiceTimes
 from gossamer.sim.studies.tree_brokers.overlay.topology import BrokerOverlay
-from gossamer.sim.studies.tree_brokers.placement import clustered, scattered
+from gossamer.sim.studies.tree_brokers.placement import ANYWHERE, placed
 from gossamer.sim.study.draws import rows_from, shuffled
 
 SECOND: Final = 1_000_000
@@ -59,8 +59,7 @@ class UnsubscriptionBurst:
         aftermath: for how long there are some from it on.
         drain: for how long at most the run goes on afterwards, until no message waits anywhere.
         reach: roots that a publication matches, about.
-        clustered: whether a root and what it covers have their clients at adjacent brokers
-            (selective paper, Sec. V-E), or every subscription has one anywhere.
+        placement: where clients are, one of `placement.PLACEMENTS`.
         sample_every: time between two looks at the queues.
         seed: of who subscribes where, and of which roots are taken back.
     """
@@ -78,7 +77,7 @@ class UnsubscriptionBurst:
     aftermath: int = 3_600 * SECOND
     drain: int = 0
     reach: float = 3.0
-    clustered: bool = False
+    placement: str = ANYWHERE
     sample_every: int = SECOND
     seed: int = 1
 
@@ -89,6 +88,8 @@ class Tally:
 
     Attributes:
         triggered: subscriptions and unsubscriptions received that nobody asked for; a pack is one.
+        triggered_onward: subscriptions sent on that nobody asked for, see
+            `Counters.triggered_onward`.
         handled: messages taken from clients and neighbours.
         arrived: publications that neighbours sent.
         false_positives: those of them that nobody here wanted.
@@ -98,6 +99,7 @@ class Tally:
     """
 
     triggered: int
+    triggered_onward: int
     handled: int
     arrived: int
     false_positives: int
@@ -109,6 +111,7 @@ class Tally:
         """What was added to an earlier tally; sizes are as they are now."""
         return Tally(
             triggered=self.triggered - before.triggered,
+            triggered_onward=self.triggered_onward - before.triggered_onward,
             handled=self.handled - before.handled,
             arrived=self.arrived - before.arrived,
             false_positives=self.false_positives - before.false_positives,
@@ -229,10 +232,10 @@ class BurstRun:
             burst.overlay.graph, self.brokers, burst.service, burst.links, self.ledger
         )
         self.due: list[int] = []
-        self._attach()
         wanted = list(burst.workload.subscriptions())
-        place = clustered if burst.clustered else scattered
-        self.placed = list(zip(place(burst.overlay, wanted, burst.seed), wanted, strict=True))
+        hosts = placed(burst.placement, burst.overlay, wanted, burst.seed)
+        self.placed = list(zip(hosts, wanted, strict=True))
+        self._attach()
         self._subscribe(progress)
 
     def change(self, burst: UnsubscriptionBurst) -> None:
@@ -289,7 +292,8 @@ class BurstRun:
 
     def _attach(self) -> None:
         overlay = self.burst.overlay
-        for host in dict.fromkeys((*overlay.publisher_hosts, *overlay.subscriber_hosts)):
+        others = sorted({host for host, _ in self.placed})
+        for host in dict.fromkeys((*overlay.publisher_hosts, *overlay.subscriber_hosts, *others)):
             self.network.send(0, _client(host), host, Attach())
         for host in overlay.publisher_hosts:
             self.network.send(SECOND, _client(host), host, Advertise("everything", _OFFER))
@@ -352,6 +356,7 @@ class BurstRun:
         counters, sizes = self.brokers[name].counters, self.brokers[name].sizes()
         return Tally(
             triggered=sum(counters.triggered_received.values()),
+            triggered_onward=counters.triggered_onward,
             handled=self.network.handled(name),
             arrived=counters.received.get("Publication", 0),
             false_positives=counters.false_positives,

@@ -109,7 +109,7 @@ def test_the_example_has_500_brokers_of_a_transit_stub_graph_and_all_strategies_
     scenario, text = read_scenario(EXAMPLE, {})
     assert isinstance(scenario, TreesScenario)
     assert (scenario.topology.kind, scenario.topology.brokers) == ("transit_stub", 500)
-    assert set(STRATEGIES) - set(scenario.strategies) == {"HYBRID", "WITHIN"}
+    assert set(STRATEGIES) - set(scenario.strategies) == {"HYBRID", "WITHIN", "TRIED"}
     assert text == EXAMPLE.read_text()
 
 

@@ -14,6 +14,7 @@ from gossamer.sim.studies.peers.inputs.scenario import Scenario
 from gossamer.sim.studies.tree_brokers import preview as broker_preview
 from gossamer.sim.studies.tree_brokers.overlay.service import (
     TABLE_II,
+    CongestedTimes,
     FixedTimes,
     MeasuredTimes,
     ProportionalTimes,
@@ -25,6 +26,7 @@ from gossamer.sim.studies.tree_brokers.scenario import (
     BrokerScenario,
     Service,
     Timing,
+    Workload,
 )
 from gossamer.sim.studies.tree_brokers.scenario_file import scenario_to_toml
 from gossamer.sim.studies.tree_brokers.unsubscription_burst import SECOND
@@ -92,7 +94,7 @@ def test_every_value_of_a_file_arrives(tmp_path: Path) -> None:
     assert scenario.coverings == ("off", "incremental")
     assert (burst.overlay.name, len(burst.overlay.graph)) == ("controlled_49", 49)
     assert (burst.workload.roots, burst.workload.degree, burst.workload.seed) == (10, 5, 7)
-    assert (burst.clustered, burst.unsubscriptions, burst.seed) == (True, 3, 7)
+    assert (burst.placement, burst.unsubscriptions, burst.seed) == ("behind_core", 3, 7)
     assert (burst.links.latency, burst.links.gap, burst.links.queue) == (2_000, 500, 1_000)
     assert (burst.subscribe_every, burst.aftermath) == (SECOND // 2, 60 * SECOND)
     assert (burst.settings.similarity, burst.settings.drop_unpaid) == (0.8, False)
@@ -140,7 +142,7 @@ def test_the_text_of_a_changed_scenario_says_what_was_run(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ('kind = "vines"', "kind is 'vines', expected 'brokers', 'scot', 'trees', or nothing"),
+        ('kind = "vines"', "kind is 'vines', expected 'brokers', 'scot', 'trees', 'protocol', or"),
         ("kind = 5", "kind is 5, expected 'brokers'"),
         ("nodes = 5", "nodes is an unknown key, expected one of kind, name, seed, coverings"),
         ("[overlay]\nnam = 1", "overlay.nam is an unknown key, expected 'overlay.name'"),
@@ -160,6 +162,15 @@ def test_the_text_of_a_changed_scenario_says_what_was_run(tmp_path: Path) -> Non
         ("[workload]\nroots = 0", "workload.roots is 0, expected a whole number from 1"),
         ("[workload]\ndegree = true", "workload.degree is True, expected a whole number from 0"),
         ("[workload]\nclustered = 1", "workload.clustered is 1, expected true or false"),
+        (
+            '[broker]\ncritical_rule = "above"',
+            "broker.critical_rule is 'above', expected one of below, at_most",
+        ),
+        (
+            '[broker]\ndisplaced = "all"',
+            "broker.displaced is 'all', expected one of triggered, quenched",
+        ),
+        ("[service]\npacked = 2", "service.packed is 2.0, expected a share from 0 to 1"),
         (
             "[workload]\nroots = 2000\ndegree = 2000",
             "workload.degree is 2000, expected at most 1,000,000 subscriptions in all",
@@ -213,6 +224,24 @@ def test_each_covering_has_its_column_of_table_ii() -> None:
     ]
     assert Service(kind="measured", factor=2).times("active") == MeasuredTimes(2.0)
     assert Service(kind="fixed").times("lazy") == TABLE_II["active"]
+
+
+def test_times_may_be_those_of_congested_brokers_and_charge_what_is_examined() -> None:
+    congested = Service(kind="congested", congested_ms=200, bound_ms=1_000, packed=0.5)
+    lazy = attrs.evolve(TABLE_II["lazy"], packed=0.5)
+    assert congested.times("lazy") == CongestedTimes(lazy, 200_000, 1_000_000)
+    examined = Service(examined_ms=12).times("packed")
+    assert examined == attrs.evolve(TABLE_II["active"], examined=12_000)
+
+
+def test_clusters_are_behind_a_core_broker_or_a_region() -> None:
+    for clustered, clusters, placement in (
+        (False, "region", "anywhere"),
+        (True, "behind_core", "behind_core"),
+        (True, "region", "region"),
+    ):
+        workload = Workload(clustered=clustered, clusters=clusters)
+        assert BrokerScenario(workload=workload).burst("active").placement == placement
 
 
 def test_what_no_machine_has_memory_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

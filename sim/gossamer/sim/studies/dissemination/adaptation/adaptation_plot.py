@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
 from rich.table import Table
 
 from gossamer.sim.results.plot_style import (
@@ -15,8 +14,8 @@ from gossamer.sim.results.plot_style import (
     GREY,
     HEIGHT_IN,
     VERMILION,
-    WIDTH_IN,
     legend_below,
+    new_figure,
     plot_style,
     save,
 )
@@ -32,7 +31,7 @@ def plot_adaptation(results: Mapping[str, Adaptation], folder: Path, name: str) 
         name: of the files.
     """
     with plot_style():
-        figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN * 0.75 * len(results)))
+        figure = new_figure(HEIGHT_IN * 0.75 * len(results))
         panels = figure.subplots(len(results), 1, squeeze=False)[:, 0]
         for axes, (title, found) in zip(panels, results.items(), strict=True):
             at = (np.arange(len(found.optimum)) + 0.5) * found.stretch

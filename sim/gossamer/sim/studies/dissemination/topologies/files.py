@@ -6,25 +6,19 @@ same name are told apart by their number, and a broker without coordinates has n
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
-from xml.etree.ElementTree import ParseError
+from typing import Any
 
 import networkx as nx
 import numpy as np
 
-from gossamer.sim.errors import ScenarioError
+from gossamer.sim.engine.latency_files.graph_files import read_graph
 from gossamer.sim.studies.dissemination.topologies.topology import (
     Positions,
     Topology,
     build_topology,
 )
-
-_GRAPH_BEGINS: Final = re.compile(r"(?m)^\s*graph\s*\[")
-_MULTIGRAPH: Final = re.compile(r"(?m)^\s*multigraph\s+\d+\s*$")
 
 
 def read_topology(path: Path, cost: str | None = None) -> Topology:
@@ -38,11 +32,7 @@ def read_topology(path: Path, cost: str | None = None) -> Topology:
         ScenarioError: the file cannot be read, is no graph, is not connected (names the
             components), or a link's cost is missing or no number above zero.
     """
-    reader = _READERS.get(path.suffix.lower())
-    if reader is None:
-        expected = f"a file that ends in {' or '.join(sorted(_READERS))}"
-        raise ScenarioError(str(path), "the ending", path.suffix, expected)
-    found = reader(_read_text(path), str(path))
+    found = read_graph(path)
     nodes = list(found)
     numbers = {node: number for number, node in enumerate(nodes)}
     links = [
@@ -50,45 +40,6 @@ def read_topology(path: Path, cost: str | None = None) -> Topology:
         for one, other, fields in found.edges(data=True)
     ]
     return build_topology(path.stem, _names(found), links, _positions(found), str(path))
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        reason = error.strerror or "unreadable"
-        raise ScenarioError(str(path), "the graph", None, "a readable file", reason) from None
-    except UnicodeDecodeError:
-        raise ScenarioError(str(path), "the graph", None, "a text file", "not UTF-8") from None
-
-
-def _read_gml(text: str, file: str) -> nx.Graph[Any]:
-    # Said to be a multigraph, it may repeat links, which real ones do without saying so.
-    text = _GRAPH_BEGINS.sub(lambda found: f"{found[0]}\n  multigraph 1", _MULTIGRAPH.sub("", text))
-    try:
-        found: nx.Graph[Any] = nx.parse_gml(text, label="id")
-    except (nx.NetworkXError, ValueError, KeyError, TypeError, IndexError) as error:
-        raise ScenarioError(file, "the graph", None, "GML", _reason(error)) from None
-    return found
-
-
-def _read_graphml(text: str, file: str) -> nx.Graph[Any]:
-    try:
-        found: nx.Graph[Any] = nx.parse_graphml(text)
-    except (nx.NetworkXError, ParseError, ValueError, KeyError, TypeError) as error:
-        raise ScenarioError(file, "the graph", None, "GraphML", _reason(error)) from None
-    return found
-
-
-_READERS: Final[dict[str, Callable[[str, str], nx.Graph[Any]]]] = {
-    ".gml": _read_gml,
-    ".graphml": _read_graphml,
-}
-
-
-def _reason(error: Exception) -> str:
-    reason = " ".join(str(error).split()) or type(error).__name__
-    return f"unreadable ({reason.rstrip('.')})"
 
 
 def _names(found: nx.Graph[Any]) -> list[str]:

@@ -1,8 +1,8 @@
 """The workload of Sec. VII-A: keywords that are wanted near each other, and documents about them.
 
 For each keyword a broker is drawn, and of the x % of brokers that are nearest to it a few subscribe
-to the keyword; a broker's subscription is the set of its keywords. A document takes keywords that
-are subscribed to near some broker, and is published anywhere.
+to the keyword. A document takes keywords that are subscribed to near some broker. The paper can be
+read in two ways about what a subscription is and where documents are published: `Locality`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,15 @@ from gossamer.sim.studies.dissemination.topologies.draws import Stream
 LOCALITIES: Final = {"Localized1": 0.02, "Localized2": 0.15, "Uniform": 1.0}
 """The paper's three data sets, by the share x of the brokers that is a neighbourhood."""
 
+BROKER, KEYWORD = "broker", "keyword"
+SUBSCRIPTIONS: Final = (BROKER, KEYWORD)
+"""Who has a subscription of its own: each broker, the set of its keywords; or each broker for each
+of its keywords ("subscriptions are keywords")."""
+
+ANYWHERE, NEAR = "anywhere", "near"
+PUBLISHERS: Final = (ANYWHERE, NEAR)
+"""Where a document is published: at any broker, or at one of those whose keywords it takes."""
+
 _KEYWORD_KEY, _DOCUMENT_KEY, _SAMPLE_KEY, _SIZE_KEY = 16, 17, 18, 19
 _DRAWS = 1 << 62
 
@@ -41,6 +50,8 @@ class Locality:
             paper says "a small subset".
         document_keywords: at most so many it takes; a guess. With 10,000 documents and 1,000
             keywords a keyword cannot be in "around 5 documents", as the paper says it is.
+        subscription: one of `SUBSCRIPTIONS`.
+        publishers: one of `PUBLISHERS`.
         largest_size: of a document, drawn from 1 to this; beyond the paper, where all are 1.
     """
 
@@ -50,6 +61,8 @@ class Locality:
     documents: int = 10_000
     nearby: int = 5
     document_keywords: int = 5
+    subscription: str = BROKER
+    publishers: str = ANYWHERE
     largest_size: float = 1.0
 
     def __attrs_post_init__(self) -> None:
@@ -61,6 +74,10 @@ class Locality:
             if getattr(self, name) < 1:
                 value = getattr(self, name)
                 raise ScenarioError(None, name, value, "a whole number of at least 1")
+        for name, choices in (("subscription", SUBSCRIPTIONS), ("publishers", PUBLISHERS)):
+            if getattr(self, name) not in choices:
+                expected = f"one of {', '.join(choices)}"
+                raise ScenarioError(None, name, getattr(self, name), expected)
         if not 1 <= self.largest_size < math.inf:
             raise ScenarioError(None, "largest_size", self.largest_size, "a number of at least 1")
 
@@ -93,7 +110,7 @@ def make_workload(graph: Graph, locality: Locality, seed: int) -> Workload:
     """Draw a workload for the brokers of a graph."""
     near = Nearest(graph)
     interests = _interests(graph.nodes, near, locality, Stream(seed, _KEYWORD_KEY))
-    places = tuple(broker for broker, wanted in enumerate(interests) if wanted)
+    subscribed = list(_subscriptions(interests, locality))
     stream = Stream(seed, _DOCUMENT_KEY)
     hosts: list[int] = []
     documents: list[tuple[int, ...]] = []
@@ -101,17 +118,29 @@ def make_workload(graph: Graph, locality: Locality, seed: int) -> Workload:
         root = stream.below(graph.nodes)
         around = near.to(root, locality.nearby)
         known = sorted({keyword for broker in around for keyword in interests[broker]})
-        host = stream.below(graph.nodes)
+        place = stream.below(len(around) if locality.publishers == NEAR else graph.nodes)
+        host = around[place] if locality.publishers == NEAR else place
         if known:
             documents.append(tuple(sorted(stream.some(known, locality.document_keywords))))
             hosts.append(host)
     return Workload(
-        places=places,
-        subscriptions=tuple(tuple(interests[broker]) for broker in places),
+        places=tuple(broker for broker, _ in subscribed),
+        subscriptions=tuple(keywords for _, keywords in subscribed),
         hosts=tuple(hosts),
         documents=tuple(documents),
         sizes=tuple(_sizes(locality, Stream(seed, _SIZE_KEY))),
     )
+
+
+def _subscriptions(
+    interests: Sequence[list[int]], locality: Locality
+) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Broker and keywords of each subscription."""
+    for broker, wanted in enumerate(interests):
+        if locality.subscription == KEYWORD:
+            yield from ((broker, (keyword,)) for keyword in wanted)
+        elif wanted:
+            yield broker, tuple(wanted)
 
 
 def _sizes(locality: Locality, stream: Stream) -> Iterator[float]:

@@ -4,7 +4,8 @@
      "documents": [{"host": "B7", "keywords": ["sport"], "size": 2.5}, ...]}
 
 A document matches the subscriptions that have a keyword in common with it; its size is 1 where
-none is given. Nothing else is accepted.
+none is given. Nothing else is accepted. A folder is a workload of kind "keywords", whose brokers
+have numbers (see `gossamer.sim.results.storage.workloads`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import attrs
 
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.dissemination.topologies.topology import Topology
+from gossamer.sim.studies.dissemination.workload.keyword_tables import read_tables
 from gossamer.sim.studies.dissemination.workload.workload import Workload
 from gossamer.sim.study.toml_files import check_keys
 
@@ -26,13 +28,16 @@ _PARTS: Final = ("subscriptions", "documents")
 
 
 def read_workload(path: Path, topology: Topology) -> Workload:
-    """Read the workload of a topology.
+    """Read the workload of a topology, from a file or folder.
 
     Raises:
+        PlaceError: the folder holds no workload.
         ScenarioError: the file is missing, not JSON, or names a broker that is not there, a
             keyword that is no text, or a size that is no number above zero.
     """
     try:
+        if path.is_dir():
+            return read_tables(path, topology.graph.nodes)
         return _Reader(topology).workload(_content(path))
     except ScenarioError as error:
         raise attrs.evolve(error, file=str(path)) from None

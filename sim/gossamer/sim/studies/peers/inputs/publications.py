@@ -15,11 +15,15 @@ import numpy.typing as npt
 
 from gossamer.protocol.peer.state.state import State
 from gossamer.sim.studies.peers.inputs.scenario import Events
+from gossamer.sim.study.draws import rows_from, uniform, zipf_ranks
 
 ROUNDS_TO_SETTLE = 2
 ROUNDS_TO_ARRIVE = 1
 # Parts of a round between which nodes come and go and events are published.
 PARTS = 4
+
+# The stream of the draws of who publishes.
+_WHO = 106
 
 Bools = npt.NDArray[np.bool_]
 Times = npt.NDArray[np.float64]
@@ -36,10 +40,30 @@ def end_of_part(cycle: Any, part: int, parts: int, round_s: float) -> Any:
     return (cycle + (part + 1) / parts) * round_s
 
 
-def publisher_of(draw: float, online: Bools) -> int | None:
-    """The node that publishes, by its event's draw from [0, 1); None where nobody is online."""
-    nodes = np.flatnonzero(online)
-    return int(nodes[int(draw * len(nodes))]) if len(nodes) else None
+class Publishers:
+    """Who publishes.
+
+    Args:
+        spec: which share of the nodes does, and how unevenly.
+        nodes: how many there are.
+        seed: decides which of them, and who publishes most.
+    """
+
+    def __init__(self, spec: Events, nodes: int, seed: int) -> None:
+        self._exponent = spec.publisher_exponent
+        order = np.argsort(uniform(seed, _WHO, rows_from(0, nodes), 0), kind="stable")
+        self._chosen = order[: max(1, round(spec.publishers * nodes))]
+        if self._exponent == 0:
+            self._chosen = np.sort(self._chosen)
+
+    def choose(self, draw: float, online: Bools) -> int | None:
+        """The publisher of an event, by its draw from [0, 1); None where none is online."""
+        nodes = self._chosen[online[self._chosen]]
+        if len(nodes) == 0:
+            return None
+        if self._exponent == 0:
+            return int(nodes[int(draw * len(nodes))])
+        return int(nodes[zipf_ranks(np.array([draw]), len(nodes), self._exponent)[0]])
 
 
 def due_at(

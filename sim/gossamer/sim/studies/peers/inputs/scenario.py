@@ -18,6 +18,13 @@ from attrs.converters import optional
 from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.protocol.peer.settings import config
 from gossamer.sim.errors import ScenarioError
+from gossamer.sim.studies.peers.inputs.changes import Drift, Turnover
+from gossamer.sim.studies.worlds.network import (
+    ABSENT_IN_CYCLES,
+    ABSENT_IN_PHASES,
+    Link,
+    check_absent,
+)
 from gossamer.sim.study.scenario_checks import (
     check,
     matches_type,
@@ -37,10 +44,13 @@ PRESETS: Mapping[str, Callable[..., config.Settings]] = MappingProxyType(
         "kindred": config.kindred,
     }
 )
-SUBSCRIPTION_KINDS = ("random", "skewed")
+RANDOM, SKEWED, TOPICS = "random", "skewed", "topics"
+SUBSCRIPTION_KINDS = (RANDOM, SKEWED, TOPICS)
+# Each node draws for every topic.
+MOST_TOPICS = 4096
 KIND: Final = "peers"
-ENGINES = ("cycle", "event")
-LATENCIES = ("none", "constant", "uniform", "matrix")
+ENGINES = ("cycle", "event", "synchronous")
+JOINING, FORMED = "joining", "formed"
 
 # Fields of `config.Settings` that all systems of a scenario share, and what decides them.
 SHARED_SETTINGS: Mapping[str, str] = MappingProxyType(
@@ -56,7 +66,12 @@ TYPE_NAMES: Mapping[type, str] = MappingProxyType(
 )
 
 # What lies beside the systems' folders in a result folder.
-RESULT_NAMES = frozenset({"plots", "summary.json", "scenario.toml", "report.html"})
+RESULT_NAMES = frozenset(
+    {
+        *("plots", "summary.json", "scenario.toml", "report.html"),
+        *("subscriptions.parquet", "event_values.parquet"),
+    }
+)
 
 MOST_NODES = 10_000_000
 MOST_ROUNDS = 1_000_000_000
@@ -68,14 +83,18 @@ class Subscriptions:
 
     Attributes:
         kind: "random": range centres uniform over the attribute space; "skewed": Zipf-like over
-            popular places of it (Vinifera, Sec. V), events likewise.
+            popular places of it (Vinifera, Sec. V), events likewise; "topics": a subscription is
+            one of as many topics as there are places, the same for all who have it, and an event
+            is of one of them.
         attributes: A, of the schema.
         width: mean width of a range, as a share of an attribute's domain; a guess, the paper
-            gives none.
-        places: popular places of a skewed workload; a guess.
+            gives none. Topics do not overlap, however wide.
+        width_decades: widths are log-uniform over so many powers of ten, around the same mean; 0
+            draws them uniformly from half to one and a half times the mean.
+        places: popular places of a skewed workload, or topics; a guess.
         exponent: of the Zipf distribution over places; 1 is the classical Zipf law.
         spread: standard deviation around a place, as a share of the domain; a guess.
-        per_node: subscriptions of a node.
+        per_node: subscriptions of a node, different ones if they are topics.
         subscribers: share of nodes that subscribe to anything.
         correlation: share of a skewed workload's events that fall where subscriptions do; the
             others fall anywhere.
@@ -83,12 +102,17 @@ class Subscriptions:
 
     section: ClassVar[str] = "subscriptions."
 
-    kind: str = attrs.field(default="skewed", validator=one_of(*SUBSCRIPTION_KINDS))
+    kind: str = attrs.field(default=SKEWED, validator=one_of(*SUBSCRIPTION_KINDS))
     attributes: int = attrs.field(default=1, validator=whole(1, 16))
     width: float = attrs.field(
         default=0.1,
         converter=to_float,
         validator=number("a share above 0, at most 1", lambda share: 0 < share <= 1),
+    )
+    width_decades: float = attrs.field(
+        default=0.0,
+        converter=to_float,
+        validator=number("a number from 0 to 9", lambda decades: 0 <= decades <= 9),
     )
     places: int = attrs.field(default=100, validator=whole(1, 10_000_000))
     exponent: float = attrs.field(
@@ -113,6 +137,17 @@ class Subscriptions:
         validator=number("a share from 0 to 1", lambda share: 0 <= share <= 1),
     )
 
+    def __attrs_post_init__(self) -> None:
+        if self.kind != TOPICS:
+            return
+        expected = f"at most {MOST_TOPICS} topics"
+        check(self.places <= MOST_TOPICS, "subscriptions.places", self.places, expected)
+        expected = f"at most {self.places}, the topics that there are (subscriptions.places)"
+        check(self.per_node <= self.places, "subscriptions.per_node", self.per_node, expected)
+        expected = "0, as topics have one width"
+        decades = self.width_decades
+        check(decades == 0, "subscriptions.width_decades", decades, expected)
+
 
 @attrs.frozen(kw_only=True)
 class Events:
@@ -121,6 +156,9 @@ class Events:
     Attributes:
         per_round: events published in a round, on average; by random online nodes.
         warm_up_rounds: rounds before the first event.
+        publishers: share of nodes that publish.
+        publisher_exponent: of the Zipf distribution of events over those of them that are online;
+            0: all publish as often.
     """
 
     section: ClassVar[str] = "events."
@@ -131,6 +169,31 @@ class Events:
         validator=number("a number from 0 to 1000000", lambda rate: 0 <= rate <= 1e6),
     )
     warm_up_rounds: int = attrs.field(default=20, validator=whole(0, MOST_ROUNDS))
+    publishers: float = attrs.field(
+        default=1.0,
+        converter=to_float,
+        validator=number("a share above 0, at most 1", lambda share: 0 < share <= 1),
+    )
+    publisher_exponent: float = attrs.field(
+        default=0.0,
+        converter=to_float,
+        validator=number("a number from 0 to 100", lambda exponent: 0 <= exponent <= 100),
+    )
+
+
+@attrs.frozen(kw_only=True)
+class TakenFrom:
+    """Where subscriptions and events come from that are not drawn.
+
+    Attributes:
+        folder: of a workload of kind "vinifera".
+    """
+
+    section: ClassVar[str] = "workload."
+
+    folder: Path = attrs.field(
+        converter=to_path, validator=of_type(Path, "the path of a folder, as text")
+    )
 
 
 @attrs.frozen(kw_only=True)
@@ -142,6 +205,7 @@ class Churn:
         time_scale: factor on all times of the trace.
         start_s, end_s: the part of the (unscaled) trace to play; to its end if None.
         repeat: how many times the part is played.
+        backwards: whether it is played from its end to its beginning.
     """
 
     section: ClassVar[str] = "churn."
@@ -163,6 +227,7 @@ class Churn:
         validator=number("a time above 0 s", lambda time_s: time_s > 0, optional=True),
     )
     repeat: int = attrs.field(default=1, validator=whole(1, 1_000_000))
+    backwards: bool = attrs.field(default=False, validator=of_type(bool, "true or false"))
 
     def __attrs_post_init__(self) -> None:
         check(
@@ -170,57 +235,6 @@ class Churn:
             "churn.end_s",
             self.end_s,
             f"a time after churn.start_s, which is {self.start_s!r}",
-        )
-
-
-@attrs.frozen(kw_only=True)
-class Link:
-    """What the network does to messages; the cycle engine knows only capacity and failures.
-
-    Attributes:
-        latency: "none", "constant", "uniform" or "matrix".
-        latency_s: the constant, or the mean of the uniform (0 to twice it).
-        matrix: path of a triangular matrix of latencies in milliseconds.
-        loss: share of messages lost.
-        duplication: share of messages that arrive twice.
-        event_capacity: events that a node takes in a round, the rest is dropped; None no limit.
-        reports_unreachable: whether a sender learns that a peer is gone, as over TCP.
-    """
-
-    section: ClassVar[str] = "network."
-
-    latency: str = attrs.field(default="none", validator=one_of(*LATENCIES))
-    latency_s: float = attrs.field(
-        default=0.0,
-        converter=to_float,
-        validator=number("a time from 0 to 1000000 s", lambda time_s: 0 <= time_s <= 1e6),
-    )
-    matrix: Path | None = attrs.field(
-        default=None,
-        converter=optional(to_path),
-        validator=of_type(Path, "the path of a latency matrix, as text", optional=True),
-    )
-    loss: float = attrs.field(
-        default=0.0,
-        converter=to_float,
-        validator=number("a share from 0, below 1", lambda share: 0 <= share < 1),
-    )
-    duplication: float = attrs.field(
-        default=0.0,
-        converter=to_float,
-        validator=number("a share from 0 to 1", lambda share: 0 <= share <= 1),
-    )
-    event_capacity: int | None = attrs.field(
-        default=None, validator=whole(1, 1_000_000_000, optional=True)
-    )
-    reports_unreachable: bool = attrs.field(default=True, validator=of_type(bool, "true or false"))
-
-    def __attrs_post_init__(self) -> None:
-        check(
-            (self.latency == "matrix") == (self.matrix is not None),
-            "network.matrix",
-            self.matrix,
-            'a file exactly if network.latency is "matrix"',
         )
 
 
@@ -302,10 +316,15 @@ class Scenario:
         rounds: rounds to run. By default 100, with churn to the end of the trace (None).
         round_s: length of a gossip round.
         seed: of everything random.
-        engine: "cycle" or "event".
+        engine: "cycle", "event" or "synchronous".
         systems: compared on the same workload, churn and seed.
         subscriptions, events, churn, network: see there.
+        drift: how interests and events change in the course of the run; they do not if None.
+        turnover: how fast other nodes replace those online, where there is no trace of churn.
+        workload: where subscriptions and events come from; they are drawn if None.
         measure_every: rounds between measurements of ring and friend links.
+        start: "joining": all who are online at first join at once; "formed": they know their
+            neighbours on the ring and their fingers.
     """
 
     kind: ClassVar[str] = KIND
@@ -336,8 +355,18 @@ class Scenario:
         factory=Subscriptions, validator=of_type(Subscriptions, "a Subscriptions object")
     )
     events: Events = attrs.field(factory=Events, validator=of_type(Events, "an Events object"))
+    drift: Drift | None = attrs.field(
+        default=None, validator=of_type(Drift, "a Drift object", optional=True)
+    )
+    turnover: Turnover | None = attrs.field(
+        default=None, validator=of_type(Turnover, "a Turnover object", optional=True)
+    )
+    workload: TakenFrom | None = attrs.field(
+        default=None, validator=of_type(TakenFrom, "a TakenFrom object", optional=True)
+    )
     network: Link = attrs.field(factory=Link, validator=of_type(Link, "a Link object"))
     measure_every: int = attrs.field(default=1, validator=whole(1, MOST_ROUNDS))
+    start: str = attrs.field(default=JOINING, validator=one_of(JOINING, FORMED))
 
     def __attrs_post_init__(self) -> None:
         printable = self.name.isprintable() and bool(self.name.strip())
@@ -345,17 +374,30 @@ class Scenario:
         for field in ("nodes", "rounds"):
             given = self.churn is not None or getattr(self, field) is not None
             check(given, field, None, f"a number of {field}, as there is no churn trace to tell it")
+        self._check_changes()
         self._check_network()
         self._check_systems()
 
+    def _check_changes(self) -> None:
+        """Refuse what cannot be had together."""
+        if self.turnover is not None:
+            expected = "no [turnover] beside [churn], which says who is online"
+            check(self.churn is None, "turnover.share", self.turnover.share, expected)
+        if self.drift is not None and self.workload is not None:
+            expected = "0, as the workload has no further subscriptions"
+            check(self.drift.replaced == 0, "drift.replaced", self.drift.replaced, expected)
+        if self.drift is not None and self.subscriptions.kind == TOPICS:
+            expected = "0, as topics are where they are (drift.replaced gives nodes others)"
+            check(self.drift.shifted == 0, "drift.shifted", self.drift.shifted, expected)
+
     def _check_network(self) -> None:
-        """Refuse what the cycle engine would pass over in silence."""
-        if self.engine == "event":
-            return
-        for field, absent in (("latency", "none"), ("loss", 0.0), ("duplication", 0.0)):
-            value = getattr(self.network, field)
-            expected = f'{absent!r} in the cycle engine (engine = "event" knows more)'
-            check(value == absent, f"network.{field}", value, expected)
+        """Refuse what an engine in cycles would pass over in silence."""
+        if self.engine != "event":
+            absent = ABSENT_IN_CYCLES if self.engine == "cycle" else ABSENT_IN_PHASES
+            check_absent(self.network, self.engine, absent)
+        for field, name in self.network.attributes.items():
+            expected = "left out: the nodes of this kind of scenario have no attributes"
+            raise ScenarioError(None, field, name, expected)
 
     def _check_systems(self) -> None:
         check(len(self.systems) > 0, "system", self.systems, "at least one system")

@@ -1,8 +1,9 @@
 """Scenarios as TOML: read strictly, written back, every problem one sentence.
 
-Keys at the top are the fields of `Scenario`; the tables [subscriptions], [events], [churn] and
-[network] hold those of the classes of `scenario`, and every [[system]] a name, a preset and any
-field of `config.Settings` that differs from it. Nothing outside these is accepted.
+Keys at the top are the fields of `Scenario`; the tables [subscriptions], [events], [drift],
+[churn], [turnover], [workload] and [network] hold those of the classes of `scenario` and `changes`,
+and every [[system]] a name, a preset and any field of `config.Settings` that differs from it.
+Nothing outside these is accepted.
 """
 
 from __future__ import annotations
@@ -14,16 +15,18 @@ from types import MappingProxyType
 import attrs
 
 from gossamer.sim.errors import ScenarioError
+from gossamer.sim.studies.peers.inputs.changes import Drift, Turnover
 from gossamer.sim.studies.peers.inputs.scenario import (
     SETTING_TYPES,
     SHARED_SETTINGS,
     Churn,
     Events,
-    Link,
     Scenario,
     Subscriptions,
     System,
+    TakenFrom,
 )
+from gossamer.sim.studies.worlds.network import FILES, Link
 from gossamer.sim.study.toml_files import (
     Document,
     check_keys,
@@ -34,10 +37,20 @@ from gossamer.sim.study.toml_files import (
 )
 
 SECTIONS: Mapping[str, type] = MappingProxyType(
-    {"subscriptions": Subscriptions, "events": Events, "churn": Churn, "network": Link}
+    {
+        "subscriptions": Subscriptions,
+        "events": Events,
+        "drift": Drift,
+        "churn": Churn,
+        "turnover": Turnover,
+        "workload": TakenFrom,
+        "network": Link,
+    }
 )
 SYSTEM = "system"
-_PATHS = frozenset({("churn", "trace"), ("network", "matrix")})
+_PATHS = frozenset(
+    {("churn", "trace"), ("workload", "folder"), *(("network", name) for name in FILES)}
+)
 _SYSTEM_KEYS = ("name", "preset", *sorted(set(SETTING_TYPES) - set(SHARED_SETTINGS)))
 _TOP_KEYS = tuple(
     name

@@ -10,11 +10,14 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.protocol.peer.space.ring import RING
-from gossamer.sim.studies.peers.inputs.scenario import Subscriptions
-from gossamer.sim.study.draws import Floats, Int64s, normal, uniform, zipf_ranks
+from gossamer.sim.studies.peers.inputs.scenario import RANDOM, TOPICS, Subscriptions
+from gossamer.sim.study.draws import Floats, Int64s, normal, shuffled, uniform, zipf_ranks
 
 # The seed's streams: one number each, so that none reads another's draws.
 _CENTRES, _PLACES, _SUBSCRIBERS, _EVENTS, _PUBLISHERS = 101, 102, 103, 104, 105
+_TOPICS = 107
+# Nodes that draw their topics at a time.
+_BLOCK = 4096
 
 
 class Workload:
@@ -32,12 +35,32 @@ class Workload:
     def _ranks(self, stream: int, rows: Int64s) -> Int64s:
         """The popular place that each row lies near, the most popular 0; -1 for anywhere."""
         spec = self.spec
-        if spec.kind == "random":
+        if spec.kind == RANDOM:
             return np.full(len(rows), -1, np.int64)
+        if spec.kind == TOPICS and stream == _CENTRES:
+            return self._topics(rows)
         ranks = zipf_ranks(uniform(self.seed, stream, rows, 1000), spec.places, spec.exponent)
         if stream == _EVENTS and spec.correlation < 1:
             ranks[uniform(self.seed, stream, rows, 1001) >= spec.correlation] = -1
         return ranks
+
+    def _topics(self, rows: Int64s) -> Int64s:
+        """The topic of each subscription; those of a node are different.
+
+        Whoever comes first in a race whose speeds follow Zipf's law is drawn first: so topics are
+        drawn one after another, in proportion to the weights of those that are left.
+        """
+        spec = self.spec
+        nodes, which = np.unique(rows // spec.per_node, return_inverse=True)
+        weights = -spec.exponent * np.log(np.arange(1, spec.places + 1))
+        chosen = np.empty((len(nodes), spec.per_node), np.int64)
+        for first in range(0, len(nodes), _BLOCK):
+            block = nodes[first : first + _BLOCK, np.newaxis]
+            runs = uniform(self.seed, _TOPICS, block * spec.places + np.arange(spec.places), 0)
+            times = np.log(np.maximum(-np.log1p(-runs), 1e-300)) - weights
+            order = np.argsort(times, axis=1, kind="stable")
+            chosen[first : first + _BLOCK] = order[:, : spec.per_node]
+        return chosen[which, rows % spec.per_node]
 
     def _points(self, stream: int, rows: Int64s, ranks: Int64s) -> Floats:
         """Points of the attribute space in [0, 1]: float64[rows, A]."""
@@ -46,12 +69,36 @@ class Workload:
         anywhere = ranks < 0
         for a in range(spec.attributes):
             if not anywhere.all():
-                centres = uniform(self.seed, _PLACES, ranks, a)
-                noise = normal(self.seed, stream, rows, 2000 + 2 * a)
-                points[:, a] = np.clip(centres + spec.spread * noise, 0.0, 1.0)
+                points[:, a] = self._near(stream, rows, ranks, a)
             if anywhere.any():
                 points[anywhere, a] = uniform(self.seed, stream, rows[anywhere], a)
         return points
+
+    def _near(self, stream: int, rows: Int64s, ranks: Int64s, a: int) -> Floats:
+        """Where rows lie on attribute ``a`` that are near these places: float64[rows]."""
+        spec = self.spec
+        if spec.kind == TOPICS:
+            if a > 0:
+                return uniform(self.seed, _PLACES, ranks, a)
+            # Side by side on the first attribute, in no order, so that none overlaps another.
+            cells = shuffled(self.seed, _PLACES, np.maximum(ranks, 0), spec.places)
+            return np.asarray((cells + 0.5) / spec.places)
+        centres = uniform(self.seed, _PLACES, ranks, a)
+        noise = normal(self.seed, stream, rows, 2000 + 2 * a)
+        return np.clip(centres + spec.spread * noise, 0.0, 1.0)
+
+    def _widths(self, rows: Int64s, a: int) -> Floats:
+        """How wide the ranges of these subscriptions are on attribute ``a``: float64[rows]."""
+        spec = self.spec
+        if spec.kind == TOPICS:
+            return np.full(len(rows), min(spec.width, 1 / spec.places) if a == 0 else spec.width)
+        draws = uniform(self.seed, _CENTRES, rows, 3000 + a)
+        if spec.width_decades == 0:
+            return spec.width * (0.5 + draws)
+        # The mean of 10^x for x uniform over as many decades around 0.
+        span = spec.width_decades * np.log(10)
+        mean = 2 * np.sinh(span / 2) / span
+        return np.asarray(spec.width / mean * np.exp(span * (draws - 0.5)))
 
     def subscriptions(self, nodes: int) -> tuple[Int64s, Int64s]:
         """Boxes int64[nodes, S, 2A] and the attributes they constrain, int64[nodes, S] of bits.
@@ -67,15 +114,16 @@ class Workload:
     def subscription_rows(self, rows: Int64s) -> tuple[Int64s, Int64s, Int64s]:
         """Boxes int64[rows, 2A], the attributes they constrain, and the places they lie near.
 
-        A range is its mean width times a uniform draw from [0.5, 1.5), around a point. Nodes that
-        do not subscribe have -1 in place of the bits. Places are ranks, -1 for anywhere.
+        A range is its mean width times a uniform draw from [0.5, 1.5), or log-uniform, around a
+        point. Nodes that do not subscribe have -1 in place of the bits. Places are ranks, -1 for
+        anywhere.
         """
         spec = self.spec
         ranks = self._ranks(_CENTRES, rows)
         centres = self._points(_CENTRES, rows, ranks)
         boxes = np.empty((len(rows), 2 * spec.attributes), np.int64)
         for a in range(spec.attributes):
-            half = spec.width * (0.5 + uniform(self.seed, _CENTRES, rows, 3000 + a)) / 2
+            half = self._widths(rows, a) / 2
             boxes[:, 2 * a] = to_ring(centres[:, a] - half)
             boxes[:, 2 * a + 1] = to_ring(centres[:, a] + half)
         constrained = np.full(len(rows), (1 << spec.attributes) - 1, np.int64)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.sparse import csgraph
 
 from gossamer.protocol.peer.sampling.sampler import EMPTY, SamplerState
 
@@ -41,20 +40,3 @@ def undirected_view_graph(sampler: SamplerState, alive: npt.NDArray[np.bool_]) -
     graph = sparse.csr_array((np.ones(len(ends[0]), np.int32), ends), shape=(size, size))
     graph.data[:] = 1
     return graph
-
-
-def clustering(graph: sparse.csr_array, nodes: Rows | None = None) -> float:
-    """The mean clustering coefficient (Watts, Strogatz, 1998) of ``nodes``, all if not given.
-
-    Nodes of degree below 2 count as 0. The diagonal must be empty.
-    """
-    rows = graph if nodes is None else graph[nodes]
-    closed = (rows @ graph).multiply(rows).sum(axis=1)
-    degree = np.diff(rows.indptr)
-    return float(np.mean(closed / np.maximum(degree * (degree - 1), 1)))
-
-
-def mean_path_length(graph: sparse.csr_array, sources: Rows) -> float:
-    """The mean hops from ``sources`` to all other nodes; infinite where one is out of reach."""
-    hops = csgraph.shortest_path(graph, unweighted=True, indices=sources)
-    return float(hops.sum() / (len(sources) * (graph.shape[0] - 1)))

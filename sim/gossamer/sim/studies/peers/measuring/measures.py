@@ -121,6 +121,15 @@ MEASURES: tuple[Measure, ...] = (
         brief=True,
     ),
     Measure(
+        "bytes_per_node_and_second",
+        "bytes a node and second",
+        "fine",
+        "lower",
+        "Bytes of all messages that an online node took in a second, on average: 8 for each word "
+        "of a record and its header.",
+        brief=True,
+    ),
+    Measure(
         "duplicates",
         "duplicate deliveries",
         "count",

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.kernel.rules import rule
+from gossamer.protocol.peer.settings.profile import OFF_THE_RING
 from gossamer.protocol.peer.state.state import State, identifiers
 from gossamer.protocol.peer.topology.utility import friend_utility
 from gossamer.sim.studies.peers.measuring.records import OverlaySnapshot
@@ -28,7 +29,8 @@ def true_successors(s: State, alive: Alive) -> npt.NDArray[np.int64]:
 
 
 def ring_correctness(s: State, alive: Alive) -> float:
-    """Share of the nodes online whose successor link is right; 1 where nobody is online."""
+    """Share of the nodes on the ring and online whose successor link is right; 1 of less than 2."""
+    alive = alive & (identifiers(s) < OFF_THE_RING)
     online = np.flatnonzero(alive)
     if len(online) < 2:
         return 1.0

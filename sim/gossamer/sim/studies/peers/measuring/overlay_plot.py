@@ -7,6 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, PathPatch
@@ -18,7 +20,10 @@ from gossamer.sim.results.plot_style import (
     INK,
     ORANGE,
     SKY,
+    in_a_column,
     legend_below,
+    new_figure,
+    per_cent,
     shortened,
     system_styles,
 )
@@ -49,8 +54,12 @@ def plot_overlay(systems: Mapping[str, SystemRecord]) -> Figure | None:
     }
     if not overlays:
         return None
-    figure = Figure(figsize=(8.6, 4.4 * len(overlays) + 0.4))
-    panels = figure.subplots(len(overlays), 2, squeeze=False)
+    if in_a_column():
+        figure = new_figure(8.6 * len(overlays) + 0.4)
+        panels = figure.subplots(2 * len(overlays), 1).reshape(-1, 2)
+    else:
+        figure = new_figure(3.05 * len(overlays) + 0.3)
+        panels = figure.subplots(len(overlays), 2, squeeze=False)
     labels = system_styles(systems)
     for row, (name, overlay) in zip(panels, overlays.items(), strict=True):
         size = len(overlay.nodes["identifier"])
@@ -58,8 +67,12 @@ def plot_overlay(systems: Mapping[str, SystemRecord]) -> Figure | None:
         count = f"{len(shown)} of {size:,} nodes" if len(shown) < size else f"{size} nodes"
         _draw(row[0], overlay, shown, _identifier_angles(overlay)[shown])
         _draw(row[1], overlay, shown, 2 * np.pi * np.arange(len(shown)) / len(shown))
-        row[0].set_title(f"{shortened(labels[name].label, 24)}: by identifier")
-        row[1].set_title(f"by subscribed range, {count}")
+        row[0].set_title(f"{shortened(labels[name].label, 24)}\nby identifier")
+        row[1].set_title(f"{count}\nby subscribed range")
+    colours = ScalarMappable(Normalize(0.0, 1.0), _COLOUR_MAP)
+    bar = figure.colorbar(colours, ax=panels, shrink=0.6, aspect=30)
+    bar.set_label("middle of the subscribed range, place in its domain")
+    per_cent(bar.ax.yaxis)
     legend_below(figure, panels[0, 0], _legend(overlays))
     return figure
 

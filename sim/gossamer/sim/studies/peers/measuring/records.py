@@ -67,6 +67,21 @@ CYCLE_COLUMNS: dict[str, str] = {
     "friend_utility": "float64",  # mean utility of friend links, 0 to 1
 }
 
+# One row per cycle: what nodes took in it.
+TRAFFIC_COLUMNS: dict[str, str] = {
+    "cycle": "int32",
+    "time_s": "float64",  # when it ended
+    "node_s": "float64",  # seconds that nodes were online in it, of all together
+    "messages": "int64",
+    "size_bytes": "int64",
+}
+TRAFFIC_TABLES = ("messages", "traffic", "node_traffic")
+NODE_TRAFFIC_COLUMNS: dict[str, str] = {
+    "node": "int32",
+    "sent_bytes": "int64",  # of what others took from it
+    "received_bytes": "int64",
+}
+
 OVERLAY_NODE_COLUMNS: dict[str, str] = {
     "identifier": "int64",
     "primary": "int32",  # index of the primary attribute
@@ -102,6 +117,36 @@ class OverlaySnapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class TrafficTables:
+    """What messages came to in bytes.
+
+    Attributes:
+        messages: a row for each kind of message: message, count, size_bytes.
+        rounds: table of TRAFFIC_COLUMNS.
+        nodes: table of NODE_TRAFFIC_COLUMNS.
+        fates: what became of messages that were not taken as they were sent.
+
+    Raises:
+        InvariantError: a column is missing, foreign, or has the wrong dtype or length.
+    """
+
+    messages: Table
+    rounds: Table
+    nodes: Table
+    fates: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_table("traffic", self.rounds, TRAFFIC_COLUMNS)
+        check_table("node_traffic", self.nodes, NODE_TRAFFIC_COLUMNS)
+
+    @property
+    def by_message(self) -> dict[str, int]:
+        """By message, its bytes."""
+        names, sizes = self.messages["message"], self.messages["size_bytes"]
+        return dict(zip(names.tolist(), sizes.tolist(), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
 class SystemRecord:
     """What one system (Vinifera or the baseline) did in a run.
 
@@ -111,6 +156,7 @@ class SystemRecord:
         events, deliveries, nodes, cycles: tables of the columns above.
         overlay: the overlay at the end of the run, or None where it was too large to keep.
         totals: further counts. They enter the result hash, so the seed alone must decide them.
+        traffic: in bytes; None where nobody counted, as with real peers.
 
     Raises:
         InvariantError: a column is missing, foreign, or has the wrong dtype or length.
@@ -124,6 +170,7 @@ class SystemRecord:
     cycles: Table
     overlay: OverlaySnapshot | None = None
     totals: Mapping[str, int | float] = field(default_factory=dict)
+    traffic: TrafficTables | None = None
 
     def __post_init__(self) -> None:
         check_table("events", self.events, EVENT_COLUMNS)
@@ -140,6 +187,12 @@ class SystemRecord:
         if self.overlay is not None:
             yield "overlay_nodes", self.overlay.nodes
             yield "overlay_links", self.overlay.links
+        if self.traffic is not None:
+            yield from zip(
+                TRAFFIC_TABLES,
+                (self.traffic.messages, self.traffic.rounds, self.traffic.nodes),
+                strict=True,
+            )
 
 
 @dataclass(frozen=True, slots=True)

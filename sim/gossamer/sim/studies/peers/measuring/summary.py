@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.sim.studies.peers.measuring.records import SystemRecord
+from gossamer.sim.studies.peers.measuring.records import SystemRecord, TrafficTables
 from gossamer.sim.study.records import Column, Table
 from gossamer.sim.study.statistics import mean, percentile, ratio
 
@@ -59,6 +59,7 @@ def summarise_system(system: SystemRecord) -> dict[str, Any]:
         "control_messages_per_node_cycle": ratio(
             cycles["control_messages"].sum(), cycles["population"].sum(dtype=np.int64)
         ),
+        **_traffic(system.traffic),
         "duplicates": int(events["duplicates"].sum()),
         "false_positives": int(events["false_positives"].sum()),
         "ring_correct_final": _last_populated(cycles, "ring_correct"),
@@ -72,6 +73,19 @@ def summarise_system(system: SystemRecord) -> dict[str, Any]:
         "cycles": len(cycles["cycle"]),
         "totals": dict(system.totals),
         "settings": dict(system.settings),
+    }
+
+
+def _traffic(traffic: TrafficTables | None) -> dict[str, Any]:
+    """What messages came to in bytes, where that was counted."""
+    if traffic is None:
+        return {"bytes_per_node_and_second": math.nan}
+    size, node_s = traffic.rounds["size_bytes"].sum(), traffic.rounds["node_s"].sum()
+    return {
+        "bytes_per_node_and_second": ratio(size, node_s),
+        "size_bytes": int(size),
+        "bytes_by_message": traffic.by_message,
+        "fates": dict(traffic.fates),
     }
 
 

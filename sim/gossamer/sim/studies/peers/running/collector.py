@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol.kernel.records import BODY, FROM, KIND, TO
+from gossamer.protocol.kernel.records import BODY, FROM, KIND, LENGTH, TO
 from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.kernel.struct import Struct
 from gossamer.protocol.peer.record_table.records import (
@@ -32,8 +32,10 @@ from gossamer.protocol.peer.record_table.records import (
     SAMPLE_TIMER,
     WITHDRAW,
 )
-from gossamer.protocol.peer.rendezvous.delivery import is_false_positive, is_interested
+from gossamer.protocol.peer.rendezvous.delivery import is_false_positive
+from gossamer.protocol.peer.rendezvous.routing_table import is_interested
 from gossamer.protocol.peer.state.state import State
+from gossamer.sim.engine.bandwidth import WORD_BYTES
 
 Int64s = npt.NDArray[np.int64]
 
@@ -49,8 +51,12 @@ NOT_CONTROL = (
     *EVENT_MESSAGES,
     *(DELIVER, PUBLISHED, NOT_PUBLISHED, HELD, CAUGHT_UP),
 )
+# Those of them that nodes do not send each other.
+NO_MESSAGES = tuple(kind for kind in NOT_CONTROL if kind not in EVENT_MESSAGES and kind < KINDS)
 LOG_EVENT, LOG_NODE, LOG_HOPS, LOG_TREE_HOPS, LOG_CYCLE = 0, 1, 2, 3, 4
 WRITTEN, UNWRITTEN = 0, 1
+# Columns of `Collector.messages`.
+COUNT, SIZE = 0, 1
 
 
 class Collector(Struct):
@@ -65,6 +71,9 @@ class Collector(Struct):
         costs: int64[events, COSTS], by event, messages received with it, of these uninterested,
             and those that nothing at or below their receiver asked for.
         kinds: int64[64], records taken, by kind.
+        messages: int64[64, 2], those of them that came from another node, and their bytes.
+        sent_bytes, received_bytes: int64[n], of messages that others took from a node, and that it
+            took.
         received, uninterested, forwarded: int64[n], event messages a node took and caused.
         burdened: int64[n], events that a node took without interest in them, each counted once
             while it is watched.
@@ -78,6 +87,9 @@ class Collector(Struct):
     burdens: npt.NDArray[np.bool_]
     costs: Int64s
     kinds: Int64s
+    messages: Int64s
+    sent_bytes: Int64s
+    received_bytes: Int64s
     received: Int64s
     uninterested: Int64s
     forwarded: Int64s
@@ -94,6 +106,9 @@ def make_collector(nodes: int, slots: int, events: int, log_rows: int) -> Collec
         burdens=np.zeros((slots, nodes), np.bool_),
         costs=np.zeros((events, len(COSTS)), np.int64),
         kinds=np.zeros(KINDS, np.int64),
+        messages=np.zeros((KINDS, 2), np.int64),
+        sent_bytes=np.zeros(nodes, np.int64),
+        received_bytes=np.zeros(nodes, np.int64),
         received=np.zeros(nodes, np.int64),
         uninterested=np.zeros(nodes, np.int64),
         forwarded=np.zeros(nodes, np.int64),
@@ -110,6 +125,13 @@ def observe(c: Any, s: State, words: Any, at: int, now: int) -> None:
     if kind >= KINDS:
         return
     c.kinds[kind] += 1
+    source, node = words[at + FROM], words[at + TO]
+    if source != node:
+        size = WORD_BYTES * words[at + LENGTH]
+        c.messages[kind, COUNT] += 1
+        c.messages[kind, SIZE] += size
+        c.sent_bytes[source] += size
+        c.received_bytes[node] += size
     if kind in EVENT_MESSAGES:
         observe_event(c, s, words, at)
     elif kind == DELIVER:

@@ -6,7 +6,7 @@ nodes their turns, the event engine lets a part of the round's time pass.
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,21 +16,35 @@ from gossamer.protocol.peer.record_table.records import EVENT
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.state.state import State
 from gossamer.protocol.peer.step import TIMERS, approach, hint, largest_step, step
-from gossamer.sim.engine.cycle_engine import CycleEngine, Network, make_network
-from gossamer.sim.engine.event_engine import EventEngine
-from gossamer.sim.engine.latency import (
-    Latency,
-    constant_latency,
-    matrix_latency,
-    no_latency,
-    read_latency_matrix,
-    uniform_latency,
+from gossamer.sim.engine.cycle_engine import (
+    DROPPED,
+    LOST,
+    CycleEngine,
+    Network,
+    make_network,
 )
+from gossamer.sim.engine.event_engine import EventEngine
+from gossamer.sim.engine.latency import constant_latency
 from gossamer.sim.engine.link_conditions import make_link_conditions
-from gossamer.sim.studies.peers.inputs.scenario import Link, Scenario
+from gossamer.sim.engine.windows.window_engine import WindowEngine, suits_windows
+from gossamer.sim.studies.peers.inputs.scenario import Scenario
 from gossamer.sim.studies.peers.running.collector import Collector, observe
+from gossamer.sim.studies.peers.running.collector_parts import CollectorParts, sort_log
+from gossamer.sim.studies.peers.running.traffic import record_sizes
+from gossamer.sim.studies.worlds.links import (
+    TICKS_A_SECOND,
+    bandwidth,
+    loss_periods,
+    make_latency,
+    partitions,
+)
 
-TICKS_A_SECOND = 1000
+# Of a synchronous round, a tick each. In the first of a timer's phases it fires at all nodes, in
+# the next arrives what they sent, in the third the answers; an event travels on in each.
+PHASES_A_TIMER = 8
+PHASES = PHASES_A_TIMER * len(TIMERS)
+# Counts of engines that are of no interest here, or of what peers have not.
+_NO_FATES = ("passed", "queue_overflowed")
 
 
 class Driver(Protocol):
@@ -60,12 +74,20 @@ class Driver(Protocol):
         """After the last part of a round."""
         ...
 
+    def fates(self) -> dict[str, int]:
+        """What became so far of messages that were not taken as they were sent."""
+        ...
+
     def dynamic_state(self) -> dict[str, Any]:
         """All that changes but for state and collector, for `restore`; may be pickled."""
         ...
 
     def restore(self, dynamic: dict[str, Any]) -> None:
         """Go on from a `dynamic_state`."""
+        ...
+
+    def use_cores(self, cores: Sequence[int | None]) -> None:
+        """Run on these cores from now on, the calling thread's first; changes no result."""
         ...
 
 
@@ -130,6 +152,10 @@ class CycleDriver:
     def end_round(self) -> None:
         self._engine.end_cycle()
 
+    def fates(self) -> dict[str, int]:
+        counts = self.network.counts
+        return {"to_dead_nodes": int(counts[LOST]), "beyond_capacity": int(counts[DROPPED])}
+
     def dynamic_state(self) -> dict[str, Any]:
         return {"cycle": self._engine.cycle, "network": tuple(self.network)}
 
@@ -140,9 +166,16 @@ class CycleDriver:
         self.network.taken[:] = saved.taken
         self.network.counts[:] = saved.counts
 
+    def use_cores(self, cores: Sequence[int | None]) -> None:
+        """Nothing: nodes take their turns one after another."""
+
 
 class EventDriver:
-    """The event engine: a part is a share of the round's time."""
+    """An event engine: a part is a share of the round's time.
+
+    Which of the two it is follows from the scenario's latency, see `suits_windows`. Synchronous
+    cycles are events as well: all nodes' timers fire together, and messages take a phase.
+    """
 
     def __init__(
         self,
@@ -156,25 +189,43 @@ class EventDriver:
         self.network = network
         link = scenario.network
         nodes = len(state.round)
-        self._engine = EventEngine(
-            state,
-            step,
-            TIMERS,
-            network,
-            scenario.seed,
-            period=max(len(TIMERS), round(scenario.round_s * TICKS_A_SECOND)),
-            links=make_link_conditions(
+        synchronous = scenario.engine == "synchronous"
+        period = max(len(TIMERS), round(scenario.round_s * TICKS_A_SECOND))
+        latency = make_latency(link, nodes, scenario.seed)
+        if synchronous:
+            period, latency = PHASES, constant_latency(1)
+        common: dict[str, Any] = {
+            "period": period,
+            "links": make_link_conditions(
                 nodes,
                 seed=scenario.seed,
-                latency=make_latency(link, nodes, scenario.seed),
+                latency=latency,
                 loss=link.loss,
+                loss_periods=loss_periods(link),
                 duplication=link.duplication,
+                partitions=partitions(link, nodes, scenario.seed, {}),
+                bandwidth=bandwidth(link, nodes, scenario.seed, record_sizes(), {}),
             ),
-            observe=observe,
-            collector=collector,
-            hint=hint,
-            reserve=largest_step(settings),
-        )
+            "observe": observe,
+            "collector": collector,
+            "reserve": largest_step(settings),
+        }
+        if synchronous:
+            phases = np.tile(np.arange(0, PHASES, PHASES_A_TIMER), (nodes, 1))
+            common["firing_ticks"] = lambda _round: phases
+        self._engine: EventEngine | WindowEngine
+        if suits_windows(latency, period):
+            self._engine = WindowEngine(
+                *(state, step, TIMERS, network, scenario.seed),
+                approach=approach,
+                collectors=CollectorParts(),
+                **common,
+            )
+        else:
+            self._engine = EventEngine(
+                *(state, step, TIMERS, network, scenario.seed), hint=hint, **common
+            )
+        self._collector = collector
         self._begins = 0
 
     @property
@@ -190,12 +241,22 @@ class EventDriver:
     def run_part(self, part: int, parts: int) -> None:
         # The last tick of a round is left to `end_round`: at it the next round would begin.
         period = self._engine.period
-        self._engine.run_until(
-            min(self._begins + (part + 1) * period // parts, self._begins + period - 1)
-        )
+        self._run_until(min(self._begins + (part + 1) * period // parts, self._begins + period - 1))
 
     def end_round(self) -> None:
-        self._engine.run_until(self._begins + self._engine.period)
+        self._run_until(self._begins + self._engine.period)
+
+    def _run_until(self, tick: int) -> None:
+        self._engine.run_until(tick)
+        sort_log(self._collector)
+
+    def use_cores(self, cores: Sequence[int | None]) -> None:
+        if isinstance(self._engine, WindowEngine):
+            self._engine.use_cores(cores)
+
+    def fates(self) -> dict[str, int]:
+        found = self._engine.counts()
+        return {name: found[name] for name in found if name not in _NO_FATES}
 
     def dynamic_state(self) -> dict[str, Any]:
         return {"snapshot": self._engine.snapshot(), "begins": self._begins}
@@ -203,16 +264,3 @@ class EventDriver:
     def restore(self, dynamic: dict[str, Any]) -> None:
         self._engine.restore(dynamic["snapshot"])
         self._begins = dynamic["begins"]
-
-
-def make_latency(link: Link, nodes: int, seed: int) -> Latency:
-    """The latency model of a scenario, in ticks of a millisecond."""
-    ticks = round(link.latency_s * TICKS_A_SECOND)
-    if link.latency == "constant":
-        return constant_latency(ticks)
-    if link.latency == "uniform":
-        return uniform_latency(0, 2 * ticks)
-    if link.latency == "matrix":
-        milliseconds = read_latency_matrix(Path(str(link.matrix)))
-        return matrix_latency(np.rint(milliseconds).astype(np.int64), nodes, seed)
-    return no_latency()

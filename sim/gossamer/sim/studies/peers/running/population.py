@@ -10,6 +10,7 @@ from gossamer.protocol.kernel.draws import below, mix
 from gossamer.protocol.peer.state.state import State
 from gossamer.protocol.peer.step import join_record, restart
 from gossamer.sim.churn import LONGEST_S, ChurnTrace, Transitions, read_trace
+from gossamer.sim.churn.turnover import make_turnover
 from gossamer.sim.engine.initialisers import fill_random_views
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.peers.inputs.scenario import MOST_ROUNDS, Churn, Scenario
@@ -21,8 +22,24 @@ _CONTACTS = 0x636F6E74616374
 MOST_SESSIONS = 50_000_000
 
 
+def played_trace(scenario: Scenario) -> ChurnTrace | None:
+    """Who is online when in a scenario, by a trace or by turnover; None where everybody always is.
+
+    Raises:
+        TraceError, ScenarioError: as `load_trace`.
+    """
+    if scenario.churn is not None:
+        return load_trace(scenario.churn)
+    if scenario.turnover is None:
+        return None
+    assert scenario.nodes is not None
+    assert scenario.rounds is not None
+    duration_s = scenario.rounds * scenario.round_s
+    return make_turnover(scenario.nodes, duration_s, scenario.turnover.share, scenario.seed)
+
+
 def load_trace(churn: Churn) -> ChurnTrace:
-    """The trace that a scenario asks for, cut, repeated and scaled.
+    """The trace that a scenario asks for, cut, turned round, repeated and scaled.
 
     Raises:
         TraceError: the file is missing, unreadable or no possible trace.
@@ -47,6 +64,8 @@ def _as_asked(trace: ChurnTrace, churn: Churn) -> ChurnTrace:
     scaled_s = trace.duration_s * churn.repeat * churn.time_scale
     expected = f"a factor that makes the trace take more than 0 and at most {LONGEST_S:g} s"
     check(0 < scaled_s <= LONGEST_S, "churn.time_scale", churn.time_scale, expected)
+    if churn.backwards:
+        trace = trace.backwards()
     if churn.repeat > 1:
         trace = trace.looped(churn.repeat)
     return trace.scaled(churn.time_scale) if churn.time_scale != 1.0 else trace

@@ -15,8 +15,9 @@ from gossamer.sim.churn import ChurnTrace
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.peers.inputs.publications import PARTS, publication_times
 from gossamer.sim.studies.peers.inputs.scenario import Scenario
-from gossamer.sim.studies.peers.running.driver import make_latency
-from gossamer.sim.studies.peers.running.population import load_trace, size_of
+from gossamer.sim.studies.peers.inputs.table_workload import require_enough, taken_from
+from gossamer.sim.studies.peers.running.population import played_trace, size_of
+from gossamer.sim.studies.worlds.links import make_latency
 from gossamer.sim.study.scenario_checks import check
 
 # What is kept of a round of a system, measured and rounded up.
@@ -42,15 +43,20 @@ def prepare(scenario: Scenario) -> Prepared:
 
     Raises:
         TraceError: the churn trace is missing or impossible.
-        ScenarioError: another file is; the trace has fewer nodes or rounds than are asked for;
-            nobody is ever online; or nothing would be published, although events are asked for.
+        PlaceError: there is no workload where one is to be taken from.
+        ScenarioError: another file is; the trace or workload has fewer nodes, rounds or events
+            than are asked for; nobody is ever online; or nothing would be published, although
+            events are asked for.
     """
-    trace = load_trace(scenario.churn) if scenario.churn is not None else None
+    trace = played_trace(scenario)
     nodes, rounds = size_of(scenario, trace)
+    found = taken_from(scenario)
+    if found is not None:
+        require_enough(found, scenario, nodes, rounds)
     # The matrix is read again by each engine; whose rows the nodes take is of no matter here.
     make_latency(scenario.network, 1, scenario.seed)
     _check_rounds(scenario, rounds)
-    if trace is not None:
+    if trace is not None and scenario.churn is not None:
         _check_population(scenario, trace.limited(nodes), rounds)
     return Prepared(trace=trace, nodes=nodes, rounds=rounds)
 

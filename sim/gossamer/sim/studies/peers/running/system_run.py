@@ -5,6 +5,7 @@ What counts as a hit is said in `gossamer.sim.studies.peers.inputs.publications`
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -12,25 +13,32 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.kernel.errors import CapacityError
+from gossamer.protocol.peer.places.placement import (
+    NOWHERE,
+    off_the_ring,
+    places_of,
+    take_place,
+)
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import coarse_range
 from gossamer.protocol.peer.space.routing_key import held_boxes, points_of
 from gossamer.protocol.peer.state.state import COUNTER_NAMES, State, identifiers, make_state
 from gossamer.protocol.peer.step import publish_record, subscribe
-from gossamer.protocol.peer.topology.placement import NOWHERE, places_of, take_place
 from gossamer.sim.churn import ChurnTrace
+from gossamer.sim.studies.peers.inputs.drifting import drifted_values
 from gossamer.sim.studies.peers.inputs.publications import (
     PARTS,
     ROUNDS_TO_ARRIVE,
+    Publishers,
     due_at,
     end_of_part,
     matching,
     per_cycle_sums,
     published_before,
-    publisher_of,
 )
-from gossamer.sim.studies.peers.inputs.scenario import Scenario, System
-from gossamer.sim.studies.peers.inputs.workload import Workload
+from gossamer.sim.studies.peers.inputs.scenario import FORMED, Scenario, System
+from gossamer.sim.studies.peers.inputs.table_workload import workload_of
+from gossamer.sim.studies.peers.measuring.courses import course_of, numbered_overlay
 from gossamer.sim.studies.peers.measuring.overlay_measures import (
     in_degrees,
     mean_friend_utility,
@@ -58,8 +66,12 @@ from gossamer.sim.studies.peers.running.collector import (
     make_collector,
 )
 from gossamer.sim.studies.peers.running.driver import make_driver
+from gossamer.sim.studies.peers.running.formed_start import form_overlay
+from gossamer.sim.studies.peers.running.interests import Interests
 from gossamer.sim.studies.peers.running.population import Population, size_of
-from gossamer.sim.study.records import table_of_rows
+from gossamer.sim.studies.peers.running.traffic import TrafficLog
+from gossamer.sim.study.records import empty_table, table_of_rows
+from gossamer.sim.study.watching import Course, Overlay
 
 _LARGEST_PICTURE = 20_000
 _SMALLEST_LOG, _LARGEST_LOG = 1 << 16, 1 << 22
@@ -93,9 +105,11 @@ class SystemRun:
         self.nodes, self.rounds = size_of(scenario, trace)
         spec = scenario.subscriptions
         self.settings = system.settings_for(self.nodes, spec, scenario.events, scenario.seed)
-        self.workload = Workload(spec, scenario.seed)
+        self.workload = workload_of(scenario)
         self.state = make_state(self.settings, self.nodes)
-        subscribe_all(self.state, self.settings, *self.workload.subscriptions(self.nodes))
+        self.interests = Interests(self.workload, scenario.drift, self.settings, self.nodes)
+        subscribe_all(self.state, self.settings, *self.interests.present)
+        self.publishers = Publishers(scenario.events, self.nodes, scenario.seed)
         self.population = Population(self.nodes, trace, scenario.seed)
         steady = trace is None and scenario.engine == "cycle"
         self._parts = 1 if steady else PARTS
@@ -108,6 +122,9 @@ class SystemRun:
         self.collector = make_collector(self.nodes, slots, events, self._log_rows(per_round))
         self.engine = make_driver(scenario, self.settings, self.state, self.collector)
         self.population.start(self.state, self.engine.network.alive)
+        if scenario.start == FORMED:
+            form_overlay(self.state, self.engine.network.alive)
+        self._traffic = TrafficLog(scenario.round_s)
         self._watched: list[_Watched] = []
         self._logs: list[npt.NDArray[np.int64]] = []
         self._event_rows: list[tuple[float, ...]] = []
@@ -130,9 +147,27 @@ class SystemRun:
         self.engine.restore(dynamic)
 
     @property
+    def name(self) -> str:
+        """Of the system."""
+        return self.system.name
+
+    @property
+    def round(self) -> int:
+        """Rounds run so far."""
+        return self.engine.cycle
+
+    def kept(self) -> SystemRun:
+        """What a checkpoint keeps."""
+        return self
+
+    @property
     def is_finished(self) -> bool:
         """Whether all rounds have been run."""
         return self.engine.cycle >= self.rounds
+
+    def use_cores(self, cores: Sequence[int | None]) -> None:
+        """Run on these cores from now on; changes no result."""
+        self.engine.use_cores(cores)
 
     def run_round(self) -> None:
         """Run one round: churn, publications and the nodes' turns, interleaved in parts."""
@@ -140,6 +175,7 @@ class SystemRun:
         cycle = engine.cycle
         first, last = int(self._events[cycle]), int(self._events[cycle + 1])
         engine.begin_round()
+        self.interests.advance(self.state, cycle * round_s)
         kinds_before = self.collector.kinds.copy()
         for part in range(self._parts):
             time_s = end_of_part(cycle, part, self._parts, round_s)
@@ -155,21 +191,29 @@ class SystemRun:
 
     def _publish(self, event: int, time_s: float) -> None:
         alive = self.engine.network.alive
-        publisher = publisher_of(self.workload.publisher_draws(event, 1)[0], alive)
+        publisher = self.publishers.choose(self.workload.publisher_draws(event, 1)[0], alive)
         if publisher is None:
             return
-        values = points_of(self.settings, self.workload.events(event, 1), np.array([event]))[0]
+        values = self._values_of(event, time_s)
         slot = event % len(self.collector.watched)
         self.collector.watched[slot] = event
         self.collector.reached[slot] = False
         self.collector.burdens[slot] = False
         online, wanting = self.population, matching(self.state, values)
-        due = due_at(
-            time_s, self.scenario.round_s, alive, online.joined_s, online.leaves_s, wanting
-        )
+        # To want something begins and ends as a session does.
+        since_s = np.maximum(online.joined_s, self.interests.since_s)
+        until_s = np.minimum(online.leaves_s, self.interests.until_s)
+        due = due_at(time_s, self.scenario.round_s, alive, since_s, until_s, wanting)
         self._watched.append(_Watched(event, self.engine.cycle, time_s, publisher, due))
         self.engine.inject(publish_record(publisher, event, values))
         self._flush_log()
+
+    def _values_of(self, event: int, time_s: float) -> npt.NDArray[np.int64]:
+        """int64[C]: an event as the overlay routes it, published at a time."""
+        values = self.workload.events(event, 1)
+        if self.scenario.drift is not None:
+            values = drifted_values(self.scenario.drift, values, time_s)
+        return np.asarray(points_of(self.settings, values, np.array([event]))[0])
 
     def _flush_log(self) -> None:
         written = int(self.collector.logged[WRITTEN])
@@ -203,6 +247,7 @@ class SystemRun:
             ring = ring_correctness(self.state, alive)
             utility = mean_friend_utility(self.state, alive)
         control = int(kinds.sum() - sum(int(kinds[kind]) for kind in NOT_CONTROL if kind < KINDS))
+        self._traffic.note(self.collector, int(alive.sum()))
         self._cycle_rows.append(
             (
                 cycle,
@@ -215,6 +260,21 @@ class SystemRun:
                 utility,
             )
         )
+
+    @property
+    def size(self) -> int:
+        """How many nodes there are, up or not."""
+        return self.nodes
+
+    def course(self) -> Course:
+        """What happened so far, but for path lengths, of which only the record has all."""
+        events = self._event_table(np.empty(0, np.int64))
+        return course_of(self._cycle_table(events, empty_table(DELIVERY_COLUMNS)))
+
+    def overlay(self) -> Overlay:
+        """Who has links to whom now."""
+        alive = self.engine.network.alive
+        return numbered_overlay(snapshot(self.state, alive), np.flatnonzero(alive))
 
     def record(self) -> SystemRecord:
         """What has happened so far, as tables."""
@@ -235,6 +295,7 @@ class SystemRun:
             cycles=cycles,
             overlay=snapshot(self.state, alive) if self.nodes <= _LARGEST_PICTURE else None,
             totals=totals,
+            traffic=self._traffic.tables(self.collector, self.engine.fates()),
         )
 
     def _event_table(self, repeated: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[Any]]:
@@ -312,6 +373,8 @@ def subscribe_all(
         for node, place in enumerate(places[:, 0].tolist()):
             if place != NOWHERE:
                 take_place(s, node, place)
+            elif settings.entry_links > 0:
+                take_place(s, node, off_the_ring(s.sampler.key[node]))
         elsewhere = places[:, 1 : 1 + settings.guest_links]
         s.guest_targets[:, : elsewhere.shape[1]] = elsewhere
     if s.constrained.shape[1] > 1 or s.params.profile_ranges > 1:

@@ -21,19 +21,26 @@ import attrs
 from gossamer.protocol.brokers.core.effects import Deliver, Effect, Refuse, Send
 from gossamer.protocol.brokers.core.identifiers import Hop, client, neighbour
 from gossamer.protocol.brokers.core.messages import NeighbourDown, Publish
-from gossamer.protocol.brokers.scot import Scot, ScotBroker, ScotSettings
+from gossamer.protocol.brokers.scot import BrokerLabel, Scot, ScotBroker, ScotSettings
 from gossamer.protocol.brokers.scot.memory.catalogue import Catalogue
 from gossamer.protocol.brokers.scot.memory.messages import (
     BetweenBrokers,
     BidNotification,
+    InputQueue,
     Message,
     NeighbourUp,
     Notification,
+    OverlayGrown,
     QueueReport,
     WindowEnded,
 )
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.studies.scot.replay.catalogue import RememberingCatalogue
+from gossamer.sim.studies.scot.replay.input_queues import InputQueues
+from gossamer.sim.studies.scot.replay.spread import CONSTANT, spread_of
+
+# What brokers work on a notification of does not depend on what it says.
+_PUBLISH: Final = Publish({})
 
 
 @attrs.frozen
@@ -63,6 +70,8 @@ class ServiceTimes:
         forwarding: on one that is only passed on, by its BIDs.
         bid: on each BID that a notification carries, to split the list.
         subscription: on a subscription or unsubscription, duplicates included.
+        spread: "constant": a message takes its time exactly; "exponential": times its draw of an
+            exponential distribution of mean 1, see `spread_of`.
         unevenness: brokers take from 2 ** -unevenness to 2 ** unevenness times as long, each
             always the same; drawn by its name.
     """
@@ -71,6 +80,7 @@ class ServiceTimes:
     forwarding: int = 50
     bid: int = 2
     subscription: int = 100
+    spread: str = CONSTANT
     unevenness: float = 0.0
 
     def of(self, broker: str, message: Message) -> int:
@@ -147,6 +157,11 @@ class Unobserved:
         """Nothing is written down."""
 
 
+def _both(one: BrokerLabel, other: BrokerLabel) -> Iterable[tuple[BrokerLabel, BrokerLabel]]:
+    """A link in either direction."""
+    return ((one, other), (other, one))
+
+
 @attrs.define(eq=False)
 class _OutputQueue:
     """The output queue of a link in one direction.
@@ -197,6 +212,7 @@ class ScotNetwork:
         brokers: by name.
         settings, times, service, catalogue: as given.
         window: microseconds.
+        taken: messages that each broker has taken in, by name.
         dropped: messages that links or brokers had when they failed, or got afterwards.
     """
 
@@ -223,6 +239,9 @@ class ScotNetwork:
         self._observer = observer
         self._agenda: list[tuple[int, int, Callable[[], None]]] = []
         self._scheduled = 0
+        self.taken: Final = dict.fromkeys(self.brokers, 0)
+        self._places: Final = {name: place for place, name in enumerate(self.brokers)}
+        self._spread: Final = spread_of(service.spread)
         self._free_at = dict.fromkeys(self.brokers, 0)
         self._uplinks = dict.fromkeys(self.brokers, 0)
         self._queues: dict[tuple[str, str], _OutputQueue] = {}
@@ -231,6 +250,7 @@ class ScotNetwork:
         self.dropped = 0
         self._in_use: dict[tuple[str, str], None] = {}
         self._window_set = False
+        self._inputs: InputQueues | None = None
         for one, other in scot.links():
             for a, b in ((one, other), (other, one)):
                 self._queues[str(a), str(b)] = _OutputQueue()
@@ -256,7 +276,38 @@ class ScotNetwork:
             self.now, _, action = heapq.heappop(agenda)
             action()
 
-    # What fails.
+    # What comes and fails.
+
+    def grow(self, scot: Scot) -> None:
+        """Add the brokers and links that a larger overlay has besides, now.
+
+        Brokers with new neighbours are told first; then links come up, over which brokers tell what
+        stands. Nothing may have failed.
+
+        Raises `SimulationError` for an overlay in which a broker or link of this one is missing.
+        """
+        labels = {str(label): label for label in scot.brokers}
+        pairs = [(str(a), str(b)) for one, other in scot.links() for a, b in _both(one, other)]
+        gone = [*sorted({*self.brokers} - labels.keys())]
+        gone += [f"{one} - {other}" for one, other in sorted({*self._queues} - {*pairs})]
+        if gone:
+            raise SimulationError(f"the larger overlay lacks {gone[0]}, expected that nothing goes")
+        for name, broker in self.brokers.items():
+            wide = scot.position(labels[name])
+            if wide != broker.position:
+                grown = OverlayGrown(wide.clusters, tuple(sorted(wide.primary)))
+                self._carry_out(name, broker.handle(self.now, None, grown))
+        for name in [name for name in labels if name not in self.brokers]:
+            self.brokers[name] = ScotBroker(
+                name, scot.position(labels[name]), self.settings, catalogue=self.catalogue
+            )
+            self._places[name] = len(self._places)
+            self.taken[name] = self._free_at[name] = self._uplinks[name] = 0
+        added = [ends for ends in pairs if ends not in self._queues]
+        self._queues.update((ends, _OutputQueue()) for ends in added)
+        for name, other in added:
+            up = NeighbourUp(other, labels[other])
+            self._carry_out(name, self.brokers[name].handle(self.now, None, up))
 
     def break_link(self, one: str, other: str) -> None:
         """Let a link work no more, now; what is under way on it is dropped, and both ends know."""
@@ -299,10 +350,16 @@ class ScotNetwork:
             self._arrive(other, neighbour(one), message)
 
     def _arrive(self, broker: str, source: Hop, message: Message) -> None:
-        done = max(self._free_at[broker], self.now) + self.service.of(broker, message)
+        done = max(self._free_at[broker], self.now) + self._work(broker, message)
         self._free_at[broker] = done
         arrived = self.now
         self.call(done, lambda: self._handle(arrived, broker, source, message))
+
+    def _work(self, broker: str, message: Message) -> int:
+        draw = 7919 * self._places[broker] + self.taken[broker]
+        self.taken[broker] += 1
+        thousandths = int(self._spread[draw % len(self._spread)])
+        return self.service.of(broker, message) * thousandths // 1_000
 
     def _handle(self, arrived: int, broker: str, source: Hop, message: Message) -> None:
         if broker in self._stopped:
@@ -339,6 +396,26 @@ class ScotNetwork:
         self._in_use[one, other] = None
         return leaves
 
+    def _tell(self, told: dict[str, list[QueueReport]]) -> None:
+        """Tell brokers of their queues; what they tell each other of input queues takes no time."""
+        waiting = self._waiting()
+        sent: list[tuple[str, Send]] = []
+        for broker in {**told, **waiting}:
+            ended = WindowEnded(tuple(told.get(broker, ())), waiting.get(broker))
+            effects = self.brokers[broker].handle(self.now, None, ended)
+            sent += [(broker, effect) for effect in effects if isinstance(effect, Send)]
+        for broker, effect in sent:
+            self.brokers[effect.neighbour].handle(self.now, neighbour(broker), effect.message)
+
+    def _waiting(self) -> dict[str, InputQueue]:
+        if not self.settings.input_queues:
+            return {}
+        names = list(self.brokers)
+        if self._inputs is None or len(self._inputs.works) != len(names):
+            self._inputs = InputQueues([self.service.of(name, _PUBLISH) for name in names])
+        lengths = self._inputs.at(self.now, list(self._free_at.values()), list(self.taken.values()))
+        return {names[place]: told for place, told in lengths.items()}
+
     def _end_window(self) -> None:
         reports: dict[tuple[str, str], QueueReport] = {}
         told: dict[str, list[QueueReport]] = {}
@@ -349,8 +426,7 @@ class ScotNetwork:
             told.setdefault(ends[0], []).append(report)
             if report.length == report.entered == report.left == 0:
                 del self._in_use[ends]
-        for broker, queues in told.items():
-            self.brokers[broker].handle(self.now, None, WindowEnded(tuple(queues)))
+        self._tell(told)
         self._observer.window_ended(self.now, reports)
         self._window_set = bool(self._in_use)
         if self._window_set:

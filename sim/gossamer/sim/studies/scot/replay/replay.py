@@ -23,6 +23,7 @@ from gossamer.protocol.brokers.scot.memory.messages import (
     BidNotification,
     Bypass,
     Detour,
+    InputQueue,
     Message,
     Notification,
     QueueReport,
@@ -33,9 +34,11 @@ from gossamer.protocol.content.filters import Publication as Values
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.studies.scot.replay import replay_loop as loop
 from gossamer.sim.studies.scot.replay import replay_state as state
+from gossamer.sim.studies.scot.replay.input_queues import InputQueues
 from gossamer.sim.studies.scot.replay.network import ScotNetwork
 from gossamer.sim.studies.scot.replay.replay_state import Decisions, Fixed, Int64s
 from gossamer.sim.studies.scot.replay.replay_tables import DecisionTables, new_flow, roomier
+from gossamer.sim.studies.scot.replay.spread import spread_of
 
 Ask = Callable[[ScotBroker, Hop | None, Message], list[Effect]]
 
@@ -175,9 +178,12 @@ class Replay:
             ends=np.array(ends, np.int64).reshape(-1, 2),
             costs=np.array([costs.latency, costs.gap, costs.uplink_gap, network.window], np.int64),
             work=np.array([network.service.of(name, messages[0]) for name in network.brokers]),
+            spread=spread_of(network.service.spread),
         )
         self._decisions = DecisionTables()
+        self._inputs = InputQueues(self._fixed.work.tolist())
         self._flow = new_flow(len(self._brokers), len(ends), len(publications.at), network.now)
+        self._flow.brokers[:, state.TAKEN] = list(network.taken.values())
 
     def run(self) -> Replayed:
         """Let everything happen."""
@@ -192,6 +198,8 @@ class Replay:
             else:
                 self._flow = roomier(self._flow)
         self._network.now = int(self._flow.registers[state.NOW])
+        taken = self._flow.brokers[:, state.TAKEN].tolist()
+        self._network.taken.update(zip(self._network.brokers, taken, strict=True))
         return self._result()
 
     def ways(self, publication: int) -> Iterator[tuple[str, str]]:
@@ -255,11 +263,26 @@ class Replay:
             one, other = self._fixed.ends[link].tolist()
             told.setdefault(one, []).append(QueueReport(names[other], length, entered, left))
         now = int(flow.registers[state.NOW])
-        for place, reports in told.items():
+        before = [broker.revision for broker in self._brokers]
+        waiting = self._waiting(now)
+        sent: list[tuple[str, Send]] = []
+        for place in {**told, **waiting}:
             broker = self._brokers[place]
-            before = broker.revision
-            broker.handle(now, None, WindowEnded(tuple(reports)))
-            flow.brokers[place, state.REVISION_NOW] += broker.revision != before
+            ended = WindowEnded(tuple(told.get(place, ())), waiting.get(place))
+            effects = broker.handle(now, None, ended)
+            sent += [(broker.name, one) for one in effects if isinstance(one, Send)]
+        for name, effect in sent:
+            receiver = self._brokers[self._place[effect.neighbour]]
+            receiver.handle(now, neighbour(name), effect.message)
+        for place, broker in enumerate(self._brokers):
+            flow.brokers[place, state.REVISION_NOW] += broker.revision != before[place]
+
+    def _waiting(self, now: int) -> dict[int, InputQueue]:
+        """How long input queues are, where brokers tell each other."""
+        if not self._network.settings.input_queues:
+            return {}
+        columns = self._flow.brokers[:, [state.FREE_AT, state.TAKEN]].T.tolist()
+        return self._inputs.at(now, *columns)
 
     def _result(self) -> Replayed:
         flow, tables = self._flow, self._decisions.tables

@@ -48,6 +48,7 @@ from gossamer.sim.studies.scot.replay.replay_state import (
     REVISION_NOW,
     SHAPE,
     TAIL,
+    TAKEN,
     TOLD,
     UNDECIDED,
     UPLINK_AT,
@@ -150,12 +151,15 @@ def place_of(decisions: Decisions, origin: int, shape: int) -> Any:
 
 
 @inline_rule
-def take_in(flow: Flow, broker: int, work: int, event: int) -> None:
-    """Let a message wait for its broker, which works on it for so long."""
+def take_in(fixed: Fixed, flow: Flow, broker: int, work: int, event: int) -> None:
+    """Let a message wait for its broker, which works on it for so long, times its draw."""
     now = flow.registers[NOW]
     begins = max(flow.brokers[broker, FREE_AT], now)
-    flow.brokers[broker, FREE_AT] = begins + work
-    push(flow, begins + work, event)
+    draw = 7919 * broker + flow.brokers[broker, TAKEN]
+    flow.brokers[broker, TAKEN] += 1
+    ends = begins + work * fixed.spread[draw % len(fixed.spread)] // 1_000
+    flow.brokers[broker, FREE_AT] = ends
+    push(flow, ends, event)
 
 
 @inline_rule
@@ -273,7 +277,7 @@ def publication_arrives(fixed: Fixed, flow: Flow) -> None:
     flow.registers[NEXT] = publication + 1
     flow.registers[NOW] = fixed.at[publication]
     broker = fixed.broker[publication]
-    take_in(flow, broker, fixed.work[broker], publication * 4 + PUBLISHED)
+    take_in(fixed, flow, broker, fixed.work[broker], publication * 4 + PUBLISHED)
 
 
 @inline_rule
@@ -281,7 +285,7 @@ def message_arrives(fixed: Fixed, flow: Flow, message: int) -> None:
     """A message has crossed its link."""
     link = flow.messages[message, MESSAGE_LINK]
     expire(flow, link)
-    take_in(flow, fixed.ends[link, 1], flow.work[message], message * 4 + WORKED_ON)
+    take_in(fixed, flow, fixed.ends[link, 1], flow.work[message], message * 4 + WORKED_ON)
 
 
 @inline_rule

@@ -49,6 +49,8 @@ class Fixed(NamedTuple):
         ends: int64[links, 2], the broker that each link in one direction leads from, and to.
         costs: latency, gap, uplink_gap, window; microseconds.
         work: int64[brokers], how long each works on what a client sends; microseconds.
+        spread: int64[draws], thousandths by which such times are multiplied, see
+            `network.spread_of`.
     """
 
     at: Int64s
@@ -58,6 +60,7 @@ class Fixed(NamedTuple):
     ends: Int64s
     costs: Int64s
     work: Int64s
+    spread: Int64s
 
 
 LATENCY, GAP, UPLINK_GAP, WINDOW_LENGTH = range(4)
@@ -91,8 +94,8 @@ class Flow(NamedTuple):
         messages: int64[capacity, 5], under way: link, shape, publication, when it leaves, and the
             next one in its output queue, or of those that are free.
         work: time that brokers work on each.
-        brokers: int64[brokers, 3]: when the input queue is worked off, when the uplink is free, and
-            how often what the broker decides changed.
+        brokers: int64[brokers, 4]: when the input queue is worked off, when the uplink is free, how
+            often what the broker decides changed, and how many messages it has taken in.
         links: int64[links, 9], see the places below.
         in_use: int64[links], links whose queues are looked at when a window ends.
         deliveries: int64[capacity, 3]: publication, time, clients.
@@ -115,7 +118,7 @@ class Flow(NamedTuple):
     last: Int64s
 
 
-FREE_AT, UPLINK_AT, REVISION_NOW = range(3)
+FREE_AT, UPLINK_AT, REVISION_NOW, TAKEN = range(4)
 MESSAGE_LINK, MESSAGE_SHAPE, PUBLICATION, LEAVES, FOLLOWING = range(5)
 # Of a link: when it is free, first and last message in its queue (-1: none), how many, entered and
 # left in this window, whether it is in use, the length last told, and whether the burst used it.

@@ -80,7 +80,7 @@ def new_flow(brokers: int, links: int, publications: int, now: int) -> Flow:
         heap=np.zeros((_FIRST_ROOM, 3), np.int64),
         messages=np.zeros((_FIRST_ROOM, 5), np.int64),
         work=np.zeros(_FIRST_ROOM, np.int64),
-        brokers=np.zeros((brokers, 3), np.int64),
+        brokers=np.zeros((brokers, 4), np.int64),
         links=np.zeros((links, 9), np.int64),
         in_use=np.zeros(max(links, 1), np.int64),
         deliveries=np.zeros((_FIRST_ROOM, 3), np.int64),

@@ -20,9 +20,9 @@ import networkx as nx
 from gossamer.protocol.brokers.core.effects import Deliver, Effect, Moved, Refuse, Send, SetTimer
 from gossamer.protocol.brokers.core.identifiers import Hop, client, neighbour
 from gossamer.protocol.brokers.core.messages import Congestion, NeighbourUp, TimerFired
-from gossamer.protocol.brokers.tree.memory.counters import TableSizes
+from gossamer.protocol.brokers.tree.memory.counters import Counters, TableSizes
 from gossamer.protocol.brokers.tree.memory.messages import Frame, Message
-from gossamer.sim.studies.tree_brokers.overlay.service import ServiceTimes
+from gossamer.sim.studies.tree_brokers.overlay.service import ServiceTimes, Work
 
 # What happens at an instant, in the order in which what falls together is done.
 _ARRIVAL, _DONE, _TIMER, _CALL = range(4)
@@ -36,6 +36,10 @@ class BrokerLike(Protocol):
 
     def sizes(self) -> TableSizes:
         """How large its tables are."""
+
+    @property
+    def counters(self) -> Counters:
+        """What happened so far."""
 
 
 class Observer(Protocol):
@@ -71,10 +75,12 @@ class Links:
 
 @attrs.define(eq=False)
 class _Station:
-    """A broker, its input queue, and what it is doing."""
+    """A broker, its input queue with the work that each message stands for, and what it is
+    doing."""
 
     broker: BrokerLike
-    waiting: deque[tuple[Hop | None, Message]] = attrs.field(factory=deque)
+    waiting: deque[tuple[Hop | None, Message, int]] = attrs.field(factory=deque)
+    work: int = 0
     busy: bool = False
     told_congested: bool = False
     dropped: int = 0
@@ -177,18 +183,25 @@ class BrokerNetwork:
         if full and not source.is_client:
             station.dropped += 1
             return
-        station.waiting.append((source, message))
+        work = self.service.expected(message)
+        station.waiting.append((source, message, work))
+        station.work += work
         self._tell_congestion(broker, station)
         if not station.busy:
             self._serve(broker, station)
 
     def _serve(self, broker: str, station: _Station) -> None:
-        source, message = station.waiting.popleft()
+        source, message, work = station.waiting.popleft()
         station.handled += 1
+        station.work -= work
+        examined = station.broker.counters.examined
         begun = time.perf_counter()
         effects = tuple(station.broker.handle(self.now, source, message))
         wall_s = time.perf_counter() - begun
-        cost = self.service.of(message, station.broker.sizes, wall_s)
+        examined = station.broker.counters.examined - examined
+        cost = self.service.of(
+            Work(message, station.broker.sizes, wall_s, examined, waiting=station.work)
+        )
         if cost == 0:
             self._carry_out(broker, effects)
             self._after(broker, station)

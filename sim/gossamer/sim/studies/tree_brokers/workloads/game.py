@@ -34,6 +34,7 @@ from gossamer.sim.studies.tree_brokers.workloads.scene import (
 from gossamer.sim.study.draws import choices, rows_from, uniform
 
 WORLD: Final = 1_000
+IN_TURN, EACH = "in_turn", "each"
 _EVERYTHING: Final = parse("present(x) and present(y)")
 _OFFER: Final = parse(f"present(x) and present(y) and present({NUMBER})")
 
@@ -50,7 +51,9 @@ class Game:
     Attributes:
         overlay: with regions.
         players, publishers: how many; the paper's 5,000 and 40.
-        monitor_every: time between two moves of a monitor, each in its turn.
+        monitor_every: time between two moves of a monitor.
+        monitors_move: "the monitors move at a rate of one movement every 2 minutes": "in_turn":
+            all together; "each": each of them.
         player_every: time between two moves of any player; 0: none moves.
         publish_every: time between two publications of any publisher.
         away: how long whoever moves is nowhere, a guess.
@@ -62,6 +65,7 @@ class Game:
     players: int = 5_000
     publishers: int = 40
     monitor_every: int = 2 * MINUTE
+    monitors_move: str = IN_TURN
     player_every: int = 0
     publish_every: int = 400_000
     away: int = SECOND
@@ -73,6 +77,9 @@ class Game:
         for name in ("players", "publishers", "monitor_every", "publish_every", "smallest"):
             if getattr(self, name) < 1:
                 raise ScenarioError(None, f"workload.{name}", getattr(self, name), "at least 1")
+        if self.monitors_move not in (IN_TURN, EACH):
+            expected = f"one of {IN_TURN}, {EACH}"
+            raise ScenarioError(None, "workload.monitors_move", self.monitors_move, expected)
         if not self.smallest <= self.largest < WORLD // 2:
             expected = f"from the smallest, {self.smallest}, to less than {WORLD // 2}"
             raise ScenarioError(None, "workload.largest", self.largest, expected)
@@ -142,9 +149,11 @@ class Game:
 
     def _monitor_moves(self, span: int) -> Iterator[Step]:
         monitors, hosts = self._monitors(), self.overlay.subscriber_hosts
-        drawn = uniform(self.seed, _MONITORS, rows_from(0, span // self.monitor_every), 1)
+        each = self.monitors_move == EACH
+        every = max(1, self.monitor_every // len(monitors)) if each else self.monitor_every
+        drawn = uniform(self.seed, _MONITORS, rows_from(0, span // every), 1)
         going = (
-            Journey((row + 1) * self.monitor_every, row % len(monitors), hosts, draw)
+            Journey((row + 1) * every, row % len(monitors), hosts, draw)
             for row, draw in enumerate(drawn.tolist())
         )
         return journeys(monitors, going, self.away)

@@ -48,7 +48,11 @@ from gossamer.sim.study.draws import choices, rows_from, uniform
 
 SMALL, MEDIUM, LARGE = 3, 10, 26
 _START: Final = "start"
-_EVERYTHING: Final = parse("present(process)")
+EVERYTHING, TRIGGERS = "everything", "triggers"
+_AUDITED: Final = {
+    EVERYTHING: parse("present(process)"),
+    TRIGGERS: parse(f'activity == "{_START}"'),
+}
 # Whether an instance loops, and how long each of its activities takes, twice if it does.
 _DRAWS: Final = 1 + 2 * LARGE
 
@@ -91,6 +95,8 @@ class Processes:
         work: mean time that an activity takes; half to three halves of it, all equally likely.
         lead: time from an instance's subscriptions to its trigger.
         auditors: how many.
+        audited: what they subscribe to, "all process trigger messages": "everything" that processes
+            send, which triggers activities; "triggers": only the messages that trigger a process.
         audit_every, audit: how often each audits, and for how long.
         first_audit: when the first audit begins.
         stagger: time from the beginning of an auditor's audit to that of the next one's.
@@ -106,6 +112,7 @@ class Processes:
     work: int = 30 * SECOND
     lead: int = 5 * SECOND
     auditors: int = 4
+    audited: str = EVERYTHING
     audit_every: int = 10 * MINUTE
     audit: int = MINUTE
     first_audit: int = MINUTE
@@ -120,6 +127,9 @@ class Processes:
         if not 0 < self.audit < self.audit_every:
             expected = f"from 1 to less than workload.audit_every, {self.audit_every}"
             raise ScenarioError(None, "workload.audit", self.audit, expected)
+        if self.audited not in _AUDITED:
+            expected = f"one of {', '.join(_AUDITED)}"
+            raise ScenarioError(None, "workload.audited", self.audited, expected)
         for name in ("period", "work"):
             if getattr(self, name) < 1:
                 raise ScenarioError(None, f"workload.{name}", getattr(self, name), "at least 1")
@@ -212,7 +222,7 @@ class Processes:
         host = hosts[int(choices(self.seed, _AUDITORS, rows_from(auditor, 1), 0, len(hosts))[0])]
         label = f"auditor {auditor}"
         if begin < span:
-            yield begin, host, Subscribe(label, _EVERYTHING)
+            yield begin, host, Subscribe(label, _AUDITED[self.audited])
         if begin + self.audit < span:
             yield begin + self.audit, host, Unsubscribe(label)
 

@@ -25,6 +25,7 @@ from gossamer.sim.studies.dissemination.topologies.generators import (
 )
 from gossamer.sim.studies.dissemination.workload.workload import (
     LOCALITIES,
+    PUBLISHERS,
     Locality,
     make_workload,
     sampled,
@@ -104,6 +105,8 @@ def test_parameters_are_found_for_any_size(brokers: int) -> None:
         (lambda: barabasi_albert(3, 3, seed=1), "links"),
         (lambda: Locality(neighbourhood=0.0), "neighbourhood"),
         (lambda: Locality(keywords=0), "keywords"),
+        (lambda: Locality(subscription="client"), "subscription"),
+        (lambda: Locality(publishers="nowhere"), "publishers"),
     ],
 )
 def test_impossible_parameters_are_named(make, field: str) -> None:
@@ -243,6 +246,40 @@ def test_documents_are_about_what_somebody_wants() -> None:
     assert sample.documents == 80
     assert np.diff(sample.first).min() >= 1
     assert max(map(len, workload.documents)) == 3
+
+
+def test_a_broker_may_have_a_subscription_for_each_keyword() -> None:
+    graph = waxman(60, seed=1).graph
+    whole = make_workload(graph, Locality(keywords=40, documents=80), 1)
+    each = make_workload(graph, Locality(keywords=40, documents=80, subscription="keyword"), 1)
+    assert each.documents == whole.documents
+    pairs = list(zip(each.places, each.subscriptions, strict=True))
+    assert {len(keywords) for _, keywords in pairs} == {1}
+    assert len(set(pairs)) == len(pairs)
+    assert set(pairs) == {
+        (place, (keyword,))
+        for place, keywords in zip(whole.places, whole.subscriptions, strict=True)
+        for keyword in keywords
+    }
+
+
+def test_documents_may_be_published_near_whoever_wants_them() -> None:
+    graph = transit_stub(transit_stub_of(200), 1).graph
+    hops = {}
+    for publishers in PUBLISHERS:
+        workload = make_workload(graph, Locality(keywords=60, publishers=publishers), 1)
+        holders: dict[int, set[int]] = {}
+        for place, keywords in zip(workload.places, workload.subscriptions, strict=True):
+            for keyword in keywords:
+                holders.setdefault(keyword, set()).add(place)
+        lengths = dict(nx.all_pairs_shortest_path_length(as_networkx(graph)))
+        hops[publishers] = np.mean(
+            [
+                min(lengths[host][place] for keyword in about for place in holders[keyword])
+                for host, about in zip(workload.hosts, workload.documents, strict=True)
+            ]
+        )
+    assert hops["near"] < 0.5 * hops["anywhere"]
 
 
 def test_a_sample_holds_about_its_share_of_the_documents() -> None:

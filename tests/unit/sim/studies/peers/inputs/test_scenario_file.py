@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 from gossamer.protocol.peer.settings.config import SAMPLERS
 from gossamer.sim.errors import ScenarioError
+from gossamer.sim.studies.peers.inputs.changes import Drift, Turnover
 from gossamer.sim.studies.peers.inputs.scenario import (
     PRESETS,
     SETTING_TYPES,
     SHARED_SETTINGS,
     Churn,
     Events,
-    Link,
     Scenario,
     Subscriptions,
     System,
@@ -32,6 +32,7 @@ from gossamer.sim.studies.peers.inputs.scenario_file import (
     scenario_from_document,
     scenario_to_toml,
 )
+from gossamer.sim.studies.worlds.network import Link
 from gossamer.sim.study.scenarios import read_scenario
 from gossamer.sim.study.toml_files import parse_override
 from support.checkout import ROOT
@@ -257,6 +258,16 @@ def test_unknown_and_missing_keys_are_named(
         ("[churn]\ntrace = 'a.avt'\ntime_scale = 0", "churn.time_scale"),
         ("[churn]\ntrace = 'a.avt'\nstart_s = 9\nend_s = 8", "churn.end_s"),
         ("[churn]\ntrace = 'a.avt'\nrepeat = 0", "churn.repeat"),
+        ("[churn]\ntrace = 'a.avt'\nbackwards = 1", "churn.backwards"),
+        ("[subscriptions]\nwidth_decades = 10", "subscriptions.width_decades"),
+        ("[subscriptions]\nkind = 'topic'", "subscriptions.kind"),
+        ("[events]\npublishers = 0", "events.publishers"),
+        ("[events]\npublisher_exponent = -1", "events.publisher_exponent"),
+        ("[drift]\nreplaced = 1.5", "drift.replaced"),
+        ("[drift]\nevery_s = 0", "drift.every_s"),
+        ("[subscriptions]\nkind = 'topics'\n[drift]\nshifted = 0.1", "drift.shifted"),
+        ("[turnover]\nshare = 0", "turnover.share"),
+        ("[turnover]\nshare = 1\n[churn]\ntrace = 'a.avt'", "turnover.share"),
         ("[network]\nreports_unreachable = 1", "network.reports_unreachable"),
         ("[network]\nloss = 0.1", "network.loss"),
         ("engine = 'event'\n[network]\nloss = 1.0", "network.loss"),
@@ -329,8 +340,11 @@ def scenarios(draw: st.DrawFn) -> Scenario:
             time_scale=st.floats(1e-3, 1e3),
             end_s=st.none() | st.floats(0.5, 1e9),
             repeat=st.integers(1, 9),
+            backwards=st.booleans(),
         )
     )
+    turnover = st.builds(Turnover, share=st.floats(0.01, 60)) if churn is None else st.nothing()
+    drift = st.builds(Drift, every_s=st.floats(1, 1e6), replaced=SHARES, event_shift=SHARES)
     open_end = st.none() if churn is not None else st.nothing()
     printable = st.text(min_size=1).filter(lambda text: text.isprintable() and text.strip())
     settings = st.fixed_dictionaries(
@@ -355,6 +369,8 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         subscriptions=Subscriptions(spread=draw(SHARES), attributes=draw(st.integers(1, 3))),
         network=Link(event_capacity=draw(st.none() | st.integers(1, 99))),
         churn=churn,
+        turnover=draw(st.none() | turnover),
+        drift=draw(st.none() | drift),
         systems=tuple(systems),
     )
 
@@ -384,7 +400,7 @@ def test_parts_of_the_wrong_class_are_refused_in_python_too(fields: dict[str, ob
 def test_the_example_compares_both_systems_on_all_of_the_bundled_trace() -> None:
     scenario, _ = read_scenario(EXAMPLE)
     assert {system.name: system.preset for system in scenario.systems} == {
-        "vinifera": "resilient",
+        "vinifera": "kindred",
         "baseline": "baseline",
     }
     assert scenario.churn is not None

@@ -22,6 +22,7 @@ from gossamer.sim.studies.peers.measuring.measures import MEASURES
 from gossamer.sim.studies.peers.measuring.overlay_plot import MAX_NODES, plot_overlay
 from gossamer.sim.studies.peers.measuring.plots import (
     MAX_POINTS,
+    path_lengths,
     plot_convergence,
     plot_hit_ratio,
     plot_load,
@@ -61,8 +62,10 @@ def test_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
     first, second = write_plots(record, tmp_path / "a"), write_plots(record, tmp_path / "b")
     assert {plot.name for plot in first} == PLOTS
     for one, other in zip(first, second, strict=True):
-        assert one.svg.read_bytes() == other.svg.read_bytes()
-        assert one.png.read_bytes() == other.png.read_bytes()
+        assert one.svg == other.svg
+        assert [file.suffix for file in one.files] == [".pdf", ".svg", ".png"]
+        for file, again in zip(one.files, other.files, strict=True):
+            assert file.read_bytes() == again.read_bytes()
 
 
 def test_long_runs_are_drawn_by_the_hour() -> None:
@@ -85,13 +88,13 @@ def test_runs_of_many_short_cycles_are_drawn_in_groups() -> None:
 
 
 @pytest.mark.usefixtures("style")
-def test_groups_with_nothing_due_are_left_out() -> None:
+def test_there_is_no_line_where_nothing_was_due() -> None:
     system = made_up_system("vinifera", 1, nodes=20, cycles=10, period_s=1.0)
     expected = system.cycles["expected"].copy()
     expected[4] = 0
     silent = replace(system, cycles={**system.cycles, "expected": expected})
     line = plot_hit_ratio({"vinifera": silent}).axes[0].lines[0]
-    assert list(line.get_xdata()) == [0, 1, 2, 3, 5, 6, 7, 8, 9]
+    assert list(np.flatnonzero(np.isnan(line.get_ydata()))) == [4]
 
 
 @pytest.mark.usefixtures("style")
@@ -113,11 +116,58 @@ def test_path_length_bars_add_up_to_all_deliveries() -> None:
 
 
 @pytest.mark.usefixtures("style")
+def test_one_late_delivery_does_not_crush_the_axis_of_path_lengths() -> None:
+    system = made_up_system("vinifera", 2, nodes=200, cycles=40, period_s=1.0)
+    hops = system.deliveries["hops"].copy()
+    longest = int(hops.max())
+    assert len(hops) > 200
+    hops[0] = 900
+    late = replace(system, deliveries={**system.deliveries, "hops": hops})
+    axes = plot_path_length({"vinifera": late}).axes[0]
+    assert axes.get_xlim()[1] < 1.5 * longest + 3
+    (bars,) = axes.containers
+    assert bars[-1].get_height() >= 1 / len(hops)
+    assert sum(bar.get_height() for bar in bars) == pytest.approx(1.0)
+    last = axes.xaxis.get_major_formatter()(axes.xaxis.get_major_locator()()[-1], 0)
+    assert last.startswith("over ")
+    over_time = plot_overhead({"vinifera": late}).axes[1]
+    assert over_time.get_ylim()[1] < 2 * longest + 2
+
+
+@pytest.mark.usefixtures("style")
+def test_overhead_is_smoothed_over_the_window_that_its_title_says() -> None:
+    system = made_up_system("vinifera", 1, nodes=20, cycles=200, period_s=1.0)
+    figure = plot_overhead({"vinifera": system})
+    assert figure.axes[0].get_title(loc="left") == "Traffic overhead, over 11 cycles"
+    line = figure.axes[0].lines[0].get_ydata()
+    cycles = system.cycles
+    around = slice(100 - 5, 100 + 6)
+    wasted = cycles["uninterested"][around].sum() / cycles["received"][around].sum()
+    assert line[100] == pytest.approx(wasted)
+
+
+def test_path_lengths_over_time_are_percentiles_of_what_was_delivered() -> None:
+    system = made_up_system("vinifera", 4, nodes=50, cycles=12, period_s=1.0)
+    groups = timeline(system.cycles)
+    assert groups.window == 1
+    low, middle, high = path_lengths(system, groups)
+    cycle_of = dict(zip(system.events["event"], system.events["cycle"], strict=True))
+    at = np.array([cycle_of[event] for event in system.deliveries["event"]])
+    for cycle in range(12):
+        hops = system.deliveries["hops"][at == cycle]
+        if len(hops) == 0:
+            assert np.isnan([low[cycle], middle[cycle], high[cycle]]).all()
+            continue
+        expected = np.percentile(hops, (10, 50, 90), method="inverted_cdf")
+        assert [low[cycle], middle[cycle], high[cycle]] == list(expected)
+
+
+@pytest.mark.usefixtures("style")
 def test_both_systems_are_in_every_plot_with_their_own_look() -> None:
     systems = made_up_run().systems
     for draw in (plot_hit_ratio, plot_overhead, plot_load, plot_convergence):
         labels = [line.get_label() for line in draw(systems).axes[0].lines]
-        assert labels == ["Vinifera", "baseline"]
+        assert labels == ["vinifera", "baseline"]
     styles = system_styles(["vinifera", "mine", "baseline", "yours"])
     assert len({(look.colour, look.dashes) for look in styles.values()}) == 4
     assert styles["mine"].label == "mine"
@@ -128,9 +178,10 @@ def test_large_overlay_is_drawn_in_groups_of_neighbouring_interest() -> None:
     system = made_up_system("vinifera", 3, nodes=1000, cycles=1, period_s=1.0)
     figure = plot_overlay({"vinifera": system})
     assert figure is not None
-    by_identifier, by_interest = figure.axes
+    by_identifier, by_interest, colours = figure.axes
     assert "by identifier" in by_identifier.get_title(loc="left")
     assert "150 of 1,000" in by_interest.get_title(loc="left")
+    assert "subscribed range" in colours.get_ylabel()
     drawn = sum(len(points.get_offsets()) for points in by_interest.collections)
     assert drawn == MAX_NODES
 

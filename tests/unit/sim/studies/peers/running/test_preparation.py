@@ -14,7 +14,6 @@ from gossamer.sim.studies.peers.inputs.publications import due_at
 from gossamer.sim.studies.peers.inputs.scenario import (
     Churn,
     Events,
-    Link,
     Scenario,
     Subscriptions,
     System,
@@ -24,6 +23,7 @@ from gossamer.sim.studies.peers.preview import preview
 from gossamer.sim.studies.peers.running.population import Population, load_trace
 from gossamer.sim.studies.peers.running.preparation import prepare
 from gossamer.sim.studies.peers.simulation import simulate
+from gossamer.sim.studies.worlds.network import Link
 
 ROUND_S = 60.0
 # The end of the second part of round 10, at which events are published.

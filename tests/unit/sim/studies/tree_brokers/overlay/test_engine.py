@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import attrs
 import networkx as nx
@@ -10,13 +11,15 @@ import networkx as nx
 from gossamer.protocol.brokers.core.effects import Deliver, Effect, Moved, Refuse, Send, SetTimer
 from gossamer.protocol.brokers.core.identifiers import Hop, Id
 from gossamer.protocol.brokers.core.messages import (
+    Attach,
     Congestion,
     NeighbourUp,
     Publish,
     Subscribe,
     TimerFired,
+    Unsubscribe,
 )
-from gossamer.protocol.brokers.tree.memory.counters import TableSizes
+from gossamer.protocol.brokers.tree.memory.counters import Counters, TableSizes
 from gossamer.protocol.brokers.tree.memory.messages import (
     Frame,
     Message,
@@ -27,9 +30,12 @@ from gossamer.protocol.brokers.tree.memory.messages import (
 from gossamer.protocol.content.filters import parse
 from gossamer.sim.studies.tree_brokers.overlay.engine import BrokerNetwork, Links
 from gossamer.sim.studies.tree_brokers.overlay.service import (
+    CongestedTimes,
     FixedTimes,
     MeasuredTimes,
     ProportionalTimes,
+    ServiceTimes,
+    Work,
 )
 
 TIMES = FixedTimes(subscription=100, unsubscription=10, publication=30)
@@ -48,6 +54,7 @@ class PassOn:
     onward: str | None
     log: list[tuple[int, Message]] = attrs.field(factory=list)
     sent: int = 0
+    counters: Counters = attrs.field(factory=Counters)
 
     def handle(self, now: int, source: Hop | None, message: Message) -> Iterable[Effect]:
         self.log.append((now, message))
@@ -83,12 +90,14 @@ class Ledger:
         raise AssertionError((now, broker, effect))
 
 
-def chain(*, links: Links) -> tuple[BrokerNetwork, dict[str, PassOn], Ledger]:
+def chain(
+    times: ServiceTimes = TIMES, *, links: Links
+) -> tuple[BrokerNetwork, dict[str, PassOn], Ledger]:
     """Brokers A - B - C that pass publications on to a reader at C."""
     brokers = {"A": PassOn("A", "B"), "B": PassOn("B", "C"), "C": PassOn("C", None)}
     graph = nx.Graph([("A", "B"), ("B", "C")])
     ledger = Ledger()
-    return BrokerNetwork(graph, brokers, TIMES, links, ledger), brokers, ledger
+    return BrokerNetwork(graph, brokers, times, links, ledger), brokers, ledger
 
 
 def test_brokers_learn_of_their_neighbours_first() -> None:
@@ -182,18 +191,49 @@ def test_calls_are_made_at_their_time_and_may_schedule_more() -> None:
     assert ledger.deliveries == [(730, "C")]
 
 
-def test_a_pack_takes_as_long_as_what_is_in_it() -> None:
-    one = Subscription(Id("A", 1), parse("price > 1"))
-    packed = Frame(1, 1, Packed((one, one, one)))
-    assert TIMES.of(packed, lambda: table_of(0), 0.0) == 300
-    assert TIMES.of(Subscribe("a", parse("price > 1")), lambda: table_of(0), 0.0) == 100
+def work_of(message: Message, **rest: Any) -> Work:
+    return Work(message, lambda: table_of(1_000), **rest)
+
+
+def pack_of(count: int) -> Frame:
+    return Frame(1, 1, Packed((Subscription(Id("A", 1), parse("price > 1")),) * count))
+
+
+def test_a_pack_takes_as_long_as_what_is_in_it_or_a_share_of_that() -> None:
+    assert TIMES.of(work_of(pack_of(3))) == 300
+    assert attrs.evolve(TIMES, packed=0.5).of(work_of(pack_of(3))) == 150
+    assert TIMES.of(work_of(Subscribe("a", parse("price > 1")))) == 100
+
+
+def test_what_is_examined_again_takes_its_time() -> None:
+    assert TIMES.of(work_of(Unsubscribe("a"), examined=7)) == 10
+    assert attrs.evolve(TIMES, examined=4).of(work_of(Unsubscribe("a"), examined=7)) == 38
 
 
 def test_times_can_grow_with_the_table_or_be_those_of_the_code() -> None:
     per_entry = FixedTimes(subscription=2_000, unsubscription=0, publication=500)
     growing = ProportionalTimes(TIMES, per_entry)
-    assert growing.of(EVENT, lambda: table_of(1_000), 0.0) == 30 + 500
-    assert MeasuredTimes(2.0).of(EVENT, lambda: table_of(1_000), 0.25) == 500_000
+    assert growing.of(work_of(EVENT)) == 30 + 500
+    assert MeasuredTimes(2.0).of(work_of(EVENT, wall_s=0.25)) == 500_000
+
+
+def test_beyond_a_bound_of_waiting_work_every_message_takes_the_same() -> None:
+    times = CongestedTimes(TIMES, congested=1_000, bound=50)
+    for message, idle in ((EVENT, 30), (pack_of(3), 300), (Attach(), 0)):
+        assert times.of(work_of(message, waiting=50)) == idle
+        content = 3 if idle == 300 else min(idle, 1)
+        assert times.of(work_of(message, waiting=51)) == 1_000 * content
+
+
+def test_a_queue_that_has_grown_beyond_the_bound_drains_at_the_slow_rate() -> None:
+    """Four publications of 30 us at once: 60 wait while the second is served, then less."""
+    times = CongestedTimes(TIMES, congested=1_000, bound=50)
+    network, _, ledger = chain(times, links=Links(latency=0))
+    for _ in range(4):
+        network.send(0, "writer", "C", EVENT)
+    network.run_until_idle()
+    # The first is served as it comes, when nothing waits yet.
+    assert [at for at, _ in ledger.deliveries] == [30, 1_030, 1_060, 1_090]
 
 
 def test_the_same_schedule_makes_the_same_run() -> None:

@@ -8,11 +8,12 @@ import subprocess
 import sys
 from collections import Counter
 
+import attrs
 import numpy as np
 import pytest
 
 from gossamer.protocol.brokers.core.messages import Publish, Subscribe, Unsubscribe
-from gossamer.protocol.content.filters import Filter, conforms, covers, parse
+from gossamer.protocol.content.filters import Filter, conforms, covers, exact_publication, parse
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
 from gossamer.sim.studies.tree_brokers.overlay.topology import tiered
@@ -219,6 +220,17 @@ def test_moves_of_the_game_come_at_their_rates() -> None:
     assert left["monitor"] == 18
 
 
+def test_monitors_may_all_move_at_the_rate_of_one() -> None:
+    each = attrs.evolve(SMALL_GAME, player_every=0, monitors_move="each")
+    left = Counter(
+        one.message.label for one in each.steps(SPAN) if isinstance(one.message, Unsubscribe)
+    )
+    assert set(left.values()) == {18}
+    assert len(left) == 4
+    with pytest.raises(ScenarioError, match=r"workload\.monitors_move is 'none', expected one of"):
+        attrs.evolve(SMALL_GAME, monitors_move="none")
+
+
 def test_sorts_of_commuters_have_their_shares() -> None:
     city = Commuters()
     sorts = Counter(city.sorts().tolist())
@@ -268,6 +280,22 @@ def test_auditors_audit_a_minute_in_ten() -> None:
             audits.setdefault(message.label, []).append(at // MINUTE)
     assert len(audits) == 4
     assert all(times == [1, 2, 11, 12, 21, 22] for times in audits.values())
+
+
+def test_auditors_may_ask_for_the_messages_that_trigger_a_process_only() -> None:
+    work = Processes(small=2, medium=1, large=0, audited="triggers")
+    asked = {
+        one.filter
+        for _, _, one in work.steps(2 * MINUTE)
+        if isinstance(one, Subscribe) and one.label.startswith("auditor")
+    }
+    (wanted,) = asked
+    published = [one.values for _, _, one in work.steps(2 * MINUTE) if isinstance(one, Publish)]
+    matched = [values for values in published if wanted.matches(exact_publication(values))]
+    assert 0 < len(matched) < len(published)
+    assert {values["activity"] for values in matched} == {"start"}
+    with pytest.raises(ScenarioError, match=r"workload\.audited is 'some', expected one of"):
+        Processes(audited="some")
 
 
 @pytest.mark.slow

@@ -1,0 +1,89 @@
+"""Protocols of one's own: how they are declared and written, and the drivers that run them.
+
+Scripts and protocol files import what they need from here by this module's names. Studies may
+import from the modules. Begin with `protocol` (rules) or `node` (plain classes); `step` makes one
+rule of a stack of protocols, `rule_driver` and `plain` run them. `library` has what handlers and
+measures call.
+"""
+
+from gossamer.protocol.kernel.rules import rule
+from gossamer.sim.custom.context import Net, seconds
+from gossamer.sim.custom.declarations import (
+    Sampler,
+    Timer,
+    attribute,
+    column,
+    control,
+    initialiser,
+    layer,
+    measure,
+    observer,
+    setting,
+)
+from gossamer.sim.custom.library.draws import draw, draw_below, draw_float, draw_other
+from gossamer.sim.custom.library.graphs import (
+    clustering,
+    graph_of,
+    largest_component,
+    mean_path_length,
+)
+from gossamer.sim.custom.library.peers import peer_at, peers_known, random_peer
+from gossamer.sim.custom.library.rows import (
+    NOBODY,
+    add_to,
+    count_in,
+    draw_but,
+    draw_from,
+    holds,
+    insert_at,
+    place_in,
+    put_into,
+    remove_from,
+)
+from gossamer.sim.custom.messages import Message, items, message
+from gossamer.sim.custom.node import Node
+from gossamer.sim.custom.overlays import links_in
+from gossamer.sim.custom.protocol import Protocol
+
+__all__ = [
+    "NOBODY",
+    "Message",
+    "Net",
+    "Node",
+    "Protocol",
+    "Sampler",
+    "Timer",
+    "add_to",
+    "attribute",
+    "clustering",
+    "column",
+    "control",
+    "count_in",
+    "draw",
+    "draw_below",
+    "draw_but",
+    "draw_float",
+    "draw_from",
+    "draw_other",
+    "graph_of",
+    "holds",
+    "initialiser",
+    "insert_at",
+    "items",
+    "largest_component",
+    "layer",
+    "links_in",
+    "mean_path_length",
+    "measure",
+    "message",
+    "observer",
+    "peer_at",
+    "peers_known",
+    "place_in",
+    "put_into",
+    "random_peer",
+    "remove_from",
+    "rule",
+    "seconds",
+    "setting",
+]

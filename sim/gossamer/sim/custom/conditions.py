@@ -1,0 +1,155 @@
+"""What a run of a protocol happens in: how many nodes, which engine, what links do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from gossamer.protocol.kernel.draws import mix_many
+from gossamer.sim.custom.declarations import Declarations
+from gossamer.sim.custom.places import snake_case
+from gossamer.sim.engine.bandwidth import Bandwidth, Sizes
+from gossamer.sim.engine.latency import Int64s, Latency, no_latency
+from gossamer.sim.engine.link_conditions import LossPeriod, Partition
+
+Floats = npt.NDArray[np.float64]
+_DRIFT = 0x6472696674
+# What may become of messages that are not taken as they were sent.
+FATES: Final = (
+    *("to_dead_nodes", "lost", "duplicated", "parted"),
+    *("up_overflowed", "down_overflowed"),
+)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Conditions:
+    """What a run happens in.
+
+    Attributes:
+        nodes: how many rows there are.
+        seed: of everything random.
+        engine: "event", "windows" or "cycle".
+        round_ticks: ticks of a round; 1000 are a second.
+        latency, loss, loss_periods, duplication, partitions, reports_unreachable: of links, see
+            `engine.link_conditions`; the cycle engine knows only the last.
+        bandwidth: makes the nodes' links of the sizes of messages; they take no time if None.
+        attributes: by name, bool, int64 or float64[n].
+        drift: by which share node's clocks are too fast or too slow at most.
+        up: bool[n], who is up when the run begins; everybody if None.
+        grown: makes the conditions of more nodes, of which the first are as here.
+        window: ticks of a window of the windows engine at most, the least latency if None; changes
+            no result.
+    """
+
+    nodes: int
+    seed: int = 1
+    engine: str = "event"
+    round_ticks: int = 1000
+    latency: Latency = attrs.field(factory=no_latency)
+    loss: float = 0.0
+    loss_periods: Sequence[LossPeriod] = ()
+    duplication: float = 0.0
+    partitions: Sequence[Partition] = ()
+    bandwidth: Callable[[Sizes], Bandwidth] | None = None
+    attributes: Mapping[str, npt.NDArray[Any]] = attrs.field(factory=dict)
+    reports_unreachable: bool = True
+    drift: float = 0.0
+    up: npt.NDArray[np.bool_] | None = None
+    grown: Callable[[int], Conditions] | None = None
+    window: int | None = None
+
+    @property
+    def rates(self) -> Floats:
+        """float64[n], seconds in a second of each node's clock; float64[0] where none drifts."""
+        if self.drift == 0:
+            return np.empty(0)
+        draws = mix_many(self.seed, np.arange(self.nodes), _DRIFT)
+        return np.asarray(1.0 + self.drift * (2.0 * draws / float(1 << 62) - 1.0))
+
+    @property
+    def alive(self) -> npt.NDArray[np.bool_]:
+        """bool[n], a new array of who is up when the run begins."""
+        return np.ones(self.nodes, np.bool_) if self.up is None else self.up.copy()
+
+
+@attrs.frozen(eq=False)
+class Traffic:
+    """What nodes were sent, and took.
+
+    Attributes:
+        messages, size_bytes: by kind of message, how many were taken, and their bytes.
+        sent, received: int64[n], bytes of what a node's peers took from it, and of what it took.
+    """
+
+    messages: dict[str, int]
+    size_bytes: dict[str, int]
+    sent: Int64s
+    received: Int64s
+
+
+class Driver(Protocol):
+    """A protocol under an engine, whichever way it is written."""
+
+    declared: Declarations
+    conditions: Conditions
+    alive: npt.NDArray[np.bool_]
+
+    @property
+    def nodes(self) -> Any:
+        """The state of a `Protocol`; the objects of a `Node`."""
+
+    @property
+    def subject(self) -> Any:
+        """What measures and controls have as ``self``: the state, or the class of the nodes."""
+
+    @property
+    def tick(self) -> int:
+        """The present tick."""
+
+    def begin(self) -> None:
+        """Start all nodes that are up; called once, before anything else."""
+
+    def start(self, row: int, contact: int) -> None:
+        """Start a node that has come up; contact is a row, or -1."""
+
+    def leave(self, row: int) -> None:
+        """Let a node that is about to go down say so; it is up until this returns."""
+
+    def grow(self, conditions: Conditions) -> None:
+        """Go on with more nodes; those that are new are down."""
+
+    def use_cores(self, cores: Sequence[int | None]) -> None:
+        """Run with a thread for each of these cores from now on, where threads are of use."""
+
+    def run_until(self, tick: int) -> None:
+        """Let everything happen before a tick; in the cycle engine whole rounds only."""
+
+    def traffic(self) -> Traffic:
+        """What has been sent so far."""
+
+    def views(self) -> Mapping[str, Int64s]:
+        """The views of its samplers, int64[n, c] of descriptors, by where they stand in it."""
+
+    def counts(self) -> Mapping[str, int]:
+        """What has become of records so far."""
+
+    def dynamic_state(self) -> dict[str, Any]:
+        """All that changes; may be pickled."""
+
+    def restore(self, dynamic: dict[str, Any]) -> None:
+        """Go on from a `dynamic_state` of such a driver."""
+
+
+def whole_seconds(round_s: float) -> int:
+    """The ticks of a round."""
+    return max(1, math.floor(round_s * 1000 + 0.5))
+
+
+def message_names(declared: Declarations) -> dict[int, str]:
+    """The names of the messages of a class by kind."""
+    return {message.kind: snake_case(message.__name__) for message in declared.messages.values()}

@@ -1,0 +1,499 @@
+"""A protocol of plain classes under an engine of its own, of the same order as the others.
+
+At one tick: whoever joins or leaves then does so, then records are taken in order of insertion, or
+for the windows engine in the order of `engine.tick_order`.
+In cycles: nodes have their turns in the cycle engine's order, and what follows from a turn is taken
+before the next. What waits is ``(to, sender, message)``; of records to oneself after a delay the
+sender is -1 less the life in which the node set them.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final
+
+import numpy as np
+
+from gossamer.protocol.kernel.records import BODY
+from gossamer.sim.custom.conditions import Conditions, Traffic
+from gossamer.sim.custom.context import LIVES, delay_ticks
+from gossamer.sim.custom.declarations import Declarations
+from gossamer.sim.custom.faults import HandlerError
+from gossamer.sim.custom.places import place_of
+from gossamer.sim.custom.plain.entries import (
+    Entered,
+    Fires,
+    Kind,
+    Leave,
+    Returned,
+    Start,
+    bytes_of_message,
+    endless_chain,
+    kind_in,
+    names_in,
+    rank_of,
+    taken_of,
+)
+from gossamer.sim.custom.plain.links import PlainLinks
+from gossamer.sim.custom.plain.sampler import SamplerMessage
+from gossamer.sim.custom.plain.stack import Stack
+from gossamer.sim.custom.tally import Taken, sampler_names
+from gossamer.sim.engine.cycle_engine import visiting_order
+from gossamer.sim.engine.latency import Int64s
+from gossamer.sim.errors import ScenarioError
+
+Entry = tuple[int, int, Any]
+# Records of one tick, and so many more for each node, before they count as a chain without an end.
+_MOST_AT_A_TICK: Final = 1_000_000
+_MOST_A_NODE: Final = 1_000
+
+
+class PlainDriver:
+    """A stack of plain protocols in a run. Arguments as of `RuleDriver`."""
+
+    def __init__(
+        self,
+        declared: Declarations,
+        settings: Mapping[str, Any],
+        conditions: Conditions,
+        *,
+        traced: bool = False,
+    ) -> None:
+        self.declared = declared
+        self.conditions = conditions
+        self.alive = conditions.alive
+        self.tick = 0
+        self._in_cycles = conditions.engine == "cycle"
+        self._by_sender = conditions.engine == "windows"
+        self._links = PlainLinks(conditions)
+        self._rates = conditions.rates.tolist() or None
+        self._life = [0] * conditions.nodes
+        self._buckets: dict[int, list[Entry]] = {}
+        self._due: list[int] = []
+        self._now: deque[Entry] = deque()
+        self._most = _MOST_AT_A_TICK + _MOST_A_NODE * conditions.nodes
+        self._sent = [0] * conditions.nodes
+        self._received = [0] * conditions.nodes
+        self._to_dead = 0
+        self._known: dict[Any, Kind] = {}
+        self._sampled: dict[str, int] = {}
+        self._sampled_bytes: dict[str, int] = {}
+        self._trace: list[Taken] | None = [] if traced else None
+        self._stack = Stack(declared, settings, conditions, self)
+        self._parts, self._fires = self._stack.parts, self._stack.fires
+        self._objects, self._samplers = self._stack.objects, self._stack.samplers
+        for part in self._parts:
+            if part.sampler is not None:
+                self._sampled |= dict.fromkeys(sampler_names(part).values(), 0)
+                self._sampled_bytes |= self._sampled
+        self.nodes = self._objects[""]
+
+    # What nodes ask for.
+
+    def send(self, source: int, to: int, message: Any) -> None:
+        """Put a message on its way; see `Node.send`."""
+        if not 0 <= to < len(self._life) or to.__class__ is float:
+            most = len(self._life) - 1
+            raise ValueError(f"a message to node {to!r}, expected a row from 0 to {most}")
+        if self._in_cycles:
+            self._now.append((to, source, message))
+        elif source == to:
+            self._push(self.tick, (to, source, message))
+        else:
+            ticks = self._links.ticks
+            if ticks is None:
+                self._send_over(source, to, message)
+            else:
+                due = self.tick + ticks
+                bucket = self._buckets.get(due)
+                if bucket is None:
+                    self._push(due, (to, source, message))
+                else:
+                    bucket.append((to, source, message))
+
+    def _send_over(self, source: int, to: int, message: Any) -> None:
+        """Put a message on its way over links that are not all alike."""
+        links = self._links
+        way = links.send(source, to, self.tick, bytes_of_message(message) if links.sizes else 0)
+        for delay in way.arrives:
+            self._push(self.tick + delay, (to, source, message))
+        if way.returns >= 0:
+            self._push(self.tick + way.returns, (source, source, Returned(to, message, True)))
+
+    def starts_of(self, me: int) -> int:
+        """How often a node has come up."""
+        return self._life[me]
+
+    def send_later(self, me: int, delay_s: float, message: Any) -> None:
+        """Let a node have a message after a delay; see `Node.after`."""
+        if self._in_cycles:
+            expected = 'event, as the cycle engine knows no delays and the protocol uses "after"'
+            raise ScenarioError(None, "engine", "cycle", expected)
+        self._arm(me, delay_s, message, 0)
+
+    def _arm(self, me: int, delay_s: float, message: Any, least: int) -> None:
+        rate = 1.0 if self._rates is None else self._rates[me]
+        delay = delay_ticks.interpreted(delay_s, rate)
+        if delay < 0:
+            raise ValueError(f"a delay of {delay_s!r} s, expected one from 0 s")
+        due = self.tick + (delay if delay > least else least)
+        bucket = self._buckets.get(due)
+        if bucket is None:
+            self._push(due, (me, -1 - self._life[me], message))
+        else:
+            bucket.append((me, -1 - self._life[me], message))
+
+    def _push(self, due: int, entry: Entry) -> None:
+        if due in self._buckets:
+            self._buckets[due].append(entry)
+        else:
+            self._buckets[due] = [entry]
+            heapq.heappush(self._due, due)
+
+    # The run.
+
+    @property
+    def subject(self) -> type:
+        """The class of the nodes."""
+        return self.declared.owner
+
+    def begin(self) -> None:
+        for sampler in self._samplers.values():
+            sampler.begin(self.alive)
+        for row in np.flatnonzero(self.alive).tolist():
+            self._start(row, -1)
+            self._drain()
+
+    def start(self, row: int, contact: int) -> None:
+        if self._in_cycles:
+            self._start(row, contact)
+            self._drain()
+        else:
+            self._command(row, Start(contact))
+
+    def leave(self, row: int) -> None:
+        if self._in_cycles:
+            self._leave(row)
+            self._drain()
+        else:
+            self._command(row, Leave())
+
+    def _command(self, row: int, command: Start | Leave) -> None:
+        """Let a node take a command behind what is due at this tick, and before what follows."""
+        aside = self._buckets.get(self.tick, []) if self._by_sender else []
+        if aside:  # It comes ahead of all that is due, which is not in order yet.
+            self._buckets[self.tick] = []
+        self._push(self.tick, (row, row, command))
+        self._take_due()
+        for entry in aside:
+            self._push(self.tick, entry)
+
+    def use_cores(self, cores: Sequence[int | None]) -> None:
+        """Nothing: Python runs one node at a time."""
+
+    def grow(self, conditions: Conditions) -> None:
+        more = conditions.nodes - self.conditions.nodes
+        self.alive = np.concatenate([self.alive, np.zeros(more, np.bool_)])
+        self.conditions, self._rates = conditions, conditions.rates.tolist() or None
+        self._links = PlainLinks(conditions).grown(self._links)
+        for counts in (self._life, self._sent, self._received):
+            counts.extend([0] * more)
+        self._stack.grow(conditions)
+
+    def run_until(self, tick: int) -> None:
+        if self._in_cycles:
+            while self.tick < tick:
+                self._run_cycle()
+            return
+        while self._due and self._due[0] < tick:
+            self.tick = self._due[0]
+            self._take_due()
+        self.tick = tick
+
+    def _take_due(self) -> None:
+        """Take everything that is due at the present tick, what is sent without delay as well."""
+        bucket = self._buckets.get(self.tick)
+        if bucket is None:
+            return
+        entries = iter(bucket)
+        alive, take = self.alive, self._take
+        if self._by_sender:
+            bucket.sort(key=rank_of)
+        if self._links.comes_in:
+            self._take_all_in(entries)
+        for to, sender, message in islice(entries, self._most):
+            if alive[to]:
+                take(to, sender, message)
+            else:
+                self._miss(to, sender, message)
+        for entry in entries:
+            raise self._endless(entry)
+        del self._buckets[self.tick]
+        heapq.heappop(self._due)
+
+    def _take_all_in(self, entries: Iterator[Entry]) -> None:
+        """Take all entries, of which there come to be more meanwhile, when they have come in."""
+        for to, sender, arrived in islice(entries, self._most):
+            message = arrived
+            if not self.alive[to]:
+                message = arrived.message if arrived.__class__ is Entered else arrived
+                self._miss(to, sender, message)
+                continue
+            if arrived.__class__ is Entered:
+                message = arrived.message
+            elif sender >= 0 and sender != to:
+                ticks = self._links.come_in(to, self.tick, bytes_of_message(arrived))
+                if ticks >= 0:
+                    self._push(self.tick + ticks, (to, sender, Entered(arrived)))
+                continue
+            self._take(to, sender, message)
+
+    def _run_cycle(self) -> None:
+        cycle = self.tick // self.conditions.round_ticks
+        for row in visiting_order(self.conditions.seed, cycle, len(self.alive)).tolist():
+            for fires in self._fires:
+                if self.alive[row]:
+                    self._fire(row, fires)
+                    self._drain()
+        self.tick += self.conditions.round_ticks
+
+    def _drain(self) -> None:
+        now = self._now
+        for _ in range(self._most):
+            if not now:
+                return
+            to, sender, message = now.popleft()
+            if self.alive[to]:
+                self._take(to, sender, message)
+            else:
+                self._miss(to, sender, message)
+
+        if now:
+            raise self._endless(now[0])
+
+    def _endless(self, entry: Entry) -> HandlerError:
+        known = self._known.get(entry[2].__class__)
+        place = self.declared.place if known is None else place_of(known.handler)
+        return endless_chain(entry, place, self._most, self.tick)
+
+    def _take(self, to: int, sender: int, message: Any) -> None:
+        kind = message.__class__
+        if sender < 0:
+            if -1 - sender != self._life[to]:
+                return
+            if kind is Fires:
+                self._fire(to, message)
+                self._rearm(to, message)
+                return
+            sender = to
+        known = self._known.get(kind)
+        if known is None:
+            if self._takes_special(kind, to, sender, message):
+                return
+            known = self._learn(kind)
+        if self._trace is not None:
+            self._trace.append(taken_of(self.tick, known.name, sender, to, message))
+        if sender != to:
+            size = known.measure(message) if known.size is None else known.size
+            known.count += 1
+            known.size_bytes += size
+            self._sent[sender] += size
+            self._received[to] += size
+        known.handler(known.nodes[to], sender, message)
+
+    def _takes_special(self, kind: Any, to: int, sender: int, message: Any) -> bool:
+        """Let a node take what no handler of a message takes, if it is such."""
+        if kind is Returned:
+            self._come_back(to, message)
+        elif kind is Start:
+            self._start(to, message.contact)
+        elif kind is Leave:
+            self._leave(to)
+        elif kind is SamplerMessage:
+            self._take_sampled(to, sender, message)
+        else:
+            return False
+        return True
+
+    def _learn(self, kind: Any) -> Kind:
+        """Find who takes messages of a class, at the first of them."""
+        for part in self._parts:
+            found = kind_in(part, kind, self._objects.get(part.path, []))
+            if found is not None:
+                self._known[kind] = found
+                return found
+        raise self.declared.error(
+            f"on_{getattr(kind, 'name', kind.__name__)}",
+            None,
+            "such a method, or on_message",
+            found="missing, although nodes are sent such messages",
+        )
+
+    def _take_sampled(self, to: int, sender: int, message: SamplerMessage) -> None:
+        if self._trace is not None:
+            body = tuple(message.record[BODY:].tolist())
+            self._trace.append(Taken(self.tick, message.name, sender, to, body))
+        if sender != to:
+            self._sampled[message.name] += 1
+            self._sampled_bytes[message.name] += message.size
+            self._sent[sender] += message.size
+            self._received[to] += message.size
+        for sampler in self._samplers.values():
+            self._send_all(to, sampler.take(to, self._round, message))
+
+    def _start(self, me: int, contact: int) -> None:
+        self._life[me] = (self._life[me] + 1) % LIVES
+        fires = iter(self._fires)
+        for part in self._parts:
+            if part.sampler is not None and contact >= 0:
+                self._samplers[part.path].join(me, self._round, contact)
+            timers = 1 if part.declared is None else len(part.declared.timers)
+            for _ in range(timers):
+                self._arm_first(me, next(fires))
+            if part.declared is not None and "start" in part.declared.handlers:
+                part.declared.handlers["start"](self._objects[part.path][me], contact)
+
+    def _leave(self, me: int) -> None:
+        for part in reversed(self._parts):
+            if part.declared is not None and "leave" in part.declared.handlers:
+                part.declared.handlers["leave"](self._objects[part.path][me])
+
+    @property
+    def _round(self) -> int:
+        return self.tick // self.conditions.round_ticks
+
+    def _arm_first(self, me: int, fires: Fires) -> None:
+        if not self._in_cycles:
+            phase = fires.timer.phase
+            share = fires.nodes[me].draw_float() if phase is None else float(phase)
+            self._arm(me, fires.seconds * share, fires, 0)
+
+    def _rearm(self, me: int, fires: Fires) -> None:
+        seconds, jitter = fires.seconds, fires.timer.jitter
+        if jitter == 0 and self._rates is None and seconds >= 0:
+            # The same delay again and again.
+            if fires.ticks is None:
+                fires.ticks = max(delay_ticks.interpreted(seconds, 1.0), 1)
+            due = self.tick + fires.ticks
+            bucket = self._buckets.get(due)
+            if bucket is not None:
+                bucket.append((me, -1 - self._life[me], fires))
+            else:
+                self._push(due, (me, -1 - self._life[me], fires))
+            return
+        if jitter > 0:
+            seconds *= 1.0 + jitter * (2.0 * fires.nodes[me].draw_float() - 1.0)
+        self._arm(me, seconds, fires, 1)
+
+    def _fire(self, me: int, fires: Fires) -> None:
+        if self._trace is not None:
+            self._trace.append(Taken(self.tick, fires.timer.name, me, me, ()))
+        if fires.sampler is None:
+            fires.handler(fires.nodes[me])
+        else:
+            self._send_all(me, fires.sampler.fire(me, self._round))
+
+    def _miss(self, to: int, sender: int, message: Any) -> None:
+        """What becomes of a message to a node that is down."""
+        if message.__class__ is Returned:
+            return
+        self._to_dead += 1
+        if sender < 0 or not self.conditions.reports_unreachable or not self.alive[sender]:
+            return
+        delay = 0 if self._in_cycles else self._links.return_delay(sender, to)
+        if delay == 0:
+            self._come_back(sender, Returned(to, message))
+        else:
+            self._push(self.tick + delay, (sender, sender, Returned(to, message)))
+
+    def _come_back(self, me: int, returned: Returned) -> None:
+        for part in self._parts:
+            if part.sampler is not None:
+                sampler = self._samplers[part.path]
+                self._send_all(me, sampler.come_back(me, self._round, returned.to))
+            elif part.declared is not None and "unreachable" in part.declared.handlers:
+                handler = part.declared.handlers["unreachable"]
+                message = returned.message
+                handler(self._objects[part.path][me], returned.to, message)
+
+    def _send_all(self, me: int, written: Iterator[tuple[int, SamplerMessage]]) -> None:
+        for to, message in written:
+            self.send(me, to, message)
+
+    # What came of it.
+
+    def traffic(self) -> Traffic:
+        names = [name for part in self._parts for name in names_in(part)]
+        count, size = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
+        for kind in sorted(self._known.values(), key=lambda kind: kind.name):
+            count[kind.name] = count.get(kind.name, 0) + kind.count
+            size[kind.name] = size.get(kind.name, 0) + kind.size_bytes
+        count |= self._sampled
+        size |= self._sampled_bytes
+        sent, received = np.array(self._sent, np.int64), np.array(self._received, np.int64)
+        return Traffic(count, size, sent, received)
+
+    def views(self) -> dict[str, Int64s]:
+        return {path.removeprefix("."): one.state.views for path, one in self._samplers.items()}
+
+    def counts(self) -> dict[str, int]:
+        return {"to_dead_nodes": self._to_dead, **self._links.fates}
+
+    def trace(self) -> Iterator[Taken]:
+        """The records that were taken since the last call."""
+        kept = self._trace or []
+        self._trace = [] if self._trace is not None else None
+        return iter(kept)
+
+    def dynamic_state(self) -> dict[str, Any]:
+        numbers = {id(fires): i for i, fires in enumerate(self._fires)}
+        waiting = {
+            due: [(to, sender, numbers.get(id(message)), message) for to, sender, message in bucket]
+            for due, bucket in self._buckets.items()
+        }
+        return {
+            "objects": self._objects,
+            "waiting": {
+                due: [(to, sender, i, None if i is not None else x) for to, sender, i, x in bucket]
+                for due, bucket in waiting.items()
+            },
+            "samplers": {path: one.arrays() for path, one in self._samplers.items()},
+            "kinds": {kind: (one.count, one.size_bytes) for kind, one in self._known.items()},
+            "alive": self.alive.copy(),
+            **{name: getattr(self, name) for name in _DYNAMIC},
+            "links": self._links.dynamic_state(),
+        }
+
+    def restore(self, dynamic: dict[str, Any]) -> None:
+        nodes = len(dynamic["alive"])
+        if nodes != self.conditions.nodes and self.conditions.grown is not None:
+            self.grow(self.conditions.grown(nodes))
+        self._stack.restore(dynamic["objects"])
+        self._buckets = {
+            due: [(to, sender, x if i is None else self._fires[i]) for to, sender, i, x in bucket]
+            for due, bucket in dynamic["waiting"].items()
+        }
+        self._due = sorted(self._buckets)
+        for path, arrays in dynamic["samplers"].items():
+            self._samplers[path].restore(arrays)
+        for kind, (count, size) in dynamic["kinds"].items():
+            known = self._learn(kind)
+            known.count, known.size_bytes = count, size
+        self.alive[:] = dynamic["alive"]
+        for name in _DYNAMIC:
+            setattr(self, name, dynamic[name])
+        self._links.restore(dynamic["links"])
+
+
+_DYNAMIC: Final = (
+    "tick",
+    "_life",
+    "_sent",
+    "_received",
+    "_to_dead",
+    "_sampled",
+    "_sampled_bytes",
+)

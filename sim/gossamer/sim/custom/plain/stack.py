@@ -1,0 +1,143 @@
+"""The objects of a stack of plain protocols: one a node and part, samplers below them, timers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gossamer.sim.custom.conditions import Conditions
+from gossamer.sim.custom.context import TICKS_A_SECOND
+from gossamer.sim.custom.declarations import Declarations, Timer, settings_with
+from gossamer.sim.custom.library.peers import View
+from gossamer.sim.custom.node import Node, first_half
+from gossamer.sim.custom.plain.entries import Fires, do_nothing, timer_handler
+from gossamer.sim.custom.plain.sampler import PlainSampler
+from gossamer.sim.custom.protocol import Part, parts_of, seed_of
+from gossamer.sim.errors import ScenarioError
+
+
+class Stack:
+    """What a stack of plain protocols consists of.
+
+    Args:
+        declared: by the protocol on top.
+        settings: of it.
+        conditions: of the run.
+        host: the driver, which nodes send by.
+
+    Attributes:
+        parts: those below before those above them.
+        objects: by path of a part, its nodes.
+        samplers: by path.
+        fires: timers, in the order of parts.
+    """
+
+    def __init__(
+        self, declared: Declarations, settings: Mapping[str, Any], conditions: Conditions, host: Any
+    ) -> None:
+        self._declared = declared
+        self._host = host
+        self.parts = list(parts_of(declared))
+        self._settings = {"": dict(settings)}
+        for part in self.parts:
+            self._settle_settings(part)
+        self.samplers: dict[str, PlainSampler] = {}
+        self.objects: dict[str, list[Any]] = {}
+        for part in self.parts:
+            if part.sampler is not None:
+                above = self._settings[part.path.rpartition(".")[0]]
+                seed = seed_of(conditions.seed, part.path)
+                self.samplers[part.path] = PlainSampler(part, conditions.nodes, above, seed)
+            else:
+                self.objects[part.path] = []
+        self._add_nodes(conditions)
+        self.fires = list(self._timers(conditions))
+
+    def _settle_settings(self, part: Part) -> None:
+        """Settings of the layers of a part, found from the top."""
+        if part.path in self._settings or part.declared is None:
+            return
+        declared, path = self._declared, ""
+        for name in part.path.split(".")[1:]:
+            one = declared.layers[name]
+            declared, path = one.protocol.declared, f"{path}.{name}"
+            self._settings[path] = settings_with(declared, one.settings, f"{name}.")
+
+    def grow(self, conditions: Conditions) -> None:
+        """Have more nodes; of those that there are nothing changes but how many they know of."""
+        for sampler in self.samplers.values():
+            sampler.grow(conditions.nodes)
+        for objects in self.objects.values():
+            for node in objects:
+                node.nodes = conditions.nodes
+        self._add_nodes(conditions)
+        self._renew_views()
+
+    def restore(self, objects: Mapping[str, list[Any]]) -> None:
+        """Have nodes that were kept; samplers are restored by themselves."""
+        for path, kept in objects.items():
+            self.objects[path][:] = kept
+            for node in kept:
+                node._host = self._host
+        self._renew_views()
+
+    def _add_nodes(self, conditions: Conditions) -> None:
+        """Make the objects of all rows that there are none of yet."""
+        first = len(self.objects[""])
+        for part in self.parts:
+            if part.declared is not None:
+                self.objects[part.path] += self._make_nodes(part, conditions, first)
+        for path, objects in self.objects.items():
+            above, _, name = path.rpartition(".")
+            if path:
+                for me in range(first, conditions.nodes):
+                    self.objects[above][me].__dict__[name] = objects[me]
+        for objects in self.objects.values():
+            for node in objects[first:]:
+                node.__init__()
+
+    def _make_nodes(self, part: Part, conditions: Conditions, first: int) -> list[Node]:
+        assert part.declared is not None
+        kind, seed = part.declared.owner, seed_of(conditions.seed, part.path)
+        attributes = {name: conditions.attributes[name] for name in part.declared.attributes}
+        made = []
+        for me in range(first, conditions.nodes):
+            node: Any = object.__new__(kind)
+            node.me, node._host, node._draws = me, self._host, 0
+            node._base = first_half(seed, me)
+            node.nodes = conditions.nodes
+            node.__dict__.update(self._settings[part.path])
+            for name, values in attributes.items():
+                node.__dict__[name] = values[me].item()
+            self._view(part, node)
+            made.append(node)
+        return made
+
+    def _view(self, part: Part, node: Any) -> None:
+        for name in part.declared.samplers if part.declared is not None else ():
+            sampler = self.samplers[f"{part.path}.{name}"]
+            node.__dict__[name] = View(sampler.state, node.me, node.draw)
+
+    def _renew_views(self) -> None:
+        for part in self.parts:
+            for node in self.objects.get(part.path, ()):
+                self._view(part, node)
+
+    def _timers(self, conditions: Conditions) -> Iterator[Fires]:
+        round_s = conditions.round_ticks / TICKS_A_SECOND
+        for part in self.parts:
+            if part.sampler is not None:
+                timer = Timer(rounds=1)
+                timer.name = "sample"
+                sampler = self.samplers[part.path]
+                yield Fires(timer, round_s, self.objects[""], sampler, do_nothing)
+            for timer in part.declared.timers.values() if part.declared else ():
+                if conditions.engine == "cycle" and (timer.rounds != 1 or timer.jitter > 0):
+                    expected = f"event, as timer {timer.name} is not of one round"
+                    raise ScenarioError(None, "engine", "cycle", expected)
+                period = timer.rounds if timer.rounds is not None else timer.seconds
+                seconds = self._settings[part.path][period] if isinstance(period, str) else period
+                if timer.rounds is not None:
+                    seconds = float(seconds or 0) * round_s
+                nodes, handler = self.objects[part.path], timer_handler(part, timer.name)
+                yield Fires(timer, float(seconds or 0), nodes, None, handler)

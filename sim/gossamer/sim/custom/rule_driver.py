@@ -1,0 +1,324 @@
+"""A protocol of rules under the cycle engine or one of the event engines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+import numpy as np
+
+from gossamer.protocol.kernel.errors import RecordError, RuleError
+from gossamer.protocol.kernel.records import BODY, UNREACHABLE
+from gossamer.sim.custom.conditions import FATES, Conditions, Traffic
+from gossamer.sim.custom.context import TICKS_A_SECOND
+from gossamer.sim.custom.declarations import Declarations
+from gossamer.sim.custom.faults import HandlerError, explained_faults
+from gossamer.sim.custom.places import declaration_error
+from gossamer.sim.custom.protocol import arrays_of, make_state, parts_of
+from gossamer.sim.custom.step import LEAVE, START, cycle_timers, step_of
+from gossamer.sim.custom.tally import (
+    Taken,
+    TallyParts,
+    make_tally,
+    observe,
+    record_names,
+    take_trace,
+)
+from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
+from gossamer.sim.engine.event_engine import EventEngine
+from gossamer.sim.engine.initialisers import fill_random_views
+from gossamer.sim.engine.latency import Int64s
+from gossamer.sim.engine.link_conditions import make_link_conditions
+from gossamer.sim.engine.windows.window_engine import WindowEngine, suits_windows
+from gossamer.sim.errors import ScenarioError
+
+TRACE_WORDS: Final = 1 << 22
+_RESERVE: Final = 1 << 16
+
+
+class RuleDriver:
+    """A stack of protocols of rules in a run.
+
+    Args:
+        declared: by the protocol on top.
+        settings: all of them.
+        conditions: of the run.
+        traced: whether to keep every record that is taken.
+        debug: whether rules run interpreted and checked, see `CycleEngine`.
+
+    Raises:
+        ScenarioError: the cycle engine is asked for, and a timer is not of one round.
+    """
+
+    def __init__(
+        self,
+        declared: Declarations,
+        settings: Mapping[str, Any],
+        conditions: Conditions,
+        *,
+        traced: bool = False,
+        debug: bool | None = None,
+    ) -> None:
+        self.declared = declared
+        self._settings = settings
+        self._traced = traced
+        self._debug = debug
+        self._parts = list(parts_of(declared))
+        self._names = record_names(self._parts)
+        self._cores: Sequence[int | None] = (None,)
+        self._build(conditions)
+
+    def _build(self, conditions: Conditions) -> None:
+        """Make state and engine of a run that has not begun."""
+        self.conditions = conditions
+        declared, settings = self.declared, self._settings
+        nodes, cycles = conditions.nodes, conditions.engine == "cycle"
+        self.state: Any = make_state(
+            declared,
+            nodes,
+            settings,
+            conditions.seed,
+            conditions.attributes,
+            life=np.zeros(nodes, np.int64),
+            rates=conditions.rates,
+            refused=np.zeros(1, np.int64),
+            drifting=conditions.drift > 0,
+            in_cycles=cycles,
+            ticks_a_now=conditions.round_ticks if cycles else 1,
+            round_ticks=conditions.round_ticks,
+            round_s=conditions.round_ticks / TICKS_A_SECOND,
+        )
+        self._network = make_network(nodes, reports_unreachable=conditions.reports_unreachable)
+        self.alive = self._network.alive
+        self.alive[:] = conditions.alive
+        self.tally = make_tally(self._parts, nodes, TRACE_WORDS if self._traced else 0)
+        self._engine: Any = self._cycle_engine() if cycles else self._event_engine()
+
+    def _cycle_engine(self) -> CycleEngine:
+        declared, timers = self.declared, cycle_timers(self.declared)
+        for part in self._parts:
+            for timer in part.declared.timers.values() if part.declared else ():
+                if timer.rounds != 1 or timer.jitter > 0:
+                    raise ScenarioError(
+                        None, "engine", "cycle", f"event, as timer {timer.name} is not of one round"
+                    )
+        step = step_of(declared)
+        given: Any = {"observe": observe, "collector": self.tally, "debug": self._debug}
+        state, network, seed = self.state, self._network, self.conditions.seed
+        # The same loops; only what a turn consists of differs.
+        self._starter = CycleEngine(state, step, (START,), network, seed, **given)
+        return CycleEngine(state, step, timers, network, seed, **given)
+
+    def _event_engine(self) -> EventEngine | WindowEngine:
+        """The engine of events; which of the two follows from the conditions only."""
+        conditions, nodes = self.conditions, self.conditions.nodes
+        by_sender, period = conditions.engine == "windows", conditions.round_ticks
+
+        def start_once(cycle: int) -> Int64s:
+            return np.zeros((nodes if cycle == 0 else 0, 1), np.int64)
+
+        step, seed = step_of(self.declared), conditions.seed
+        given = (self.state, step, (START,), self._network, seed)
+        common: dict[str, Any] = {
+            "period": period,
+            "links": make_link_conditions(
+                nodes,
+                seed=conditions.seed,
+                latency=conditions.latency,
+                loss=conditions.loss,
+                loss_periods=conditions.loss_periods,
+                duplication=conditions.duplication,
+                partitions=conditions.partitions,
+                bandwidth=conditions.bandwidth and conditions.bandwidth(self.tally.sizes),
+            ),
+            "firing_ticks": start_once,
+            "observe": observe,
+            "collector": self.tally,
+            "reserve": _RESERVE,
+            "tells_ticks": True,
+            "debug": self._debug,
+        }
+        if by_sender and suits_windows(conditions.latency, period):
+            common |= {"cores": self._cores, "window": conditions.window}
+            return WindowEngine(*given, collectors=TallyParts(), **common)
+        return EventEngine(*given, by_sender=by_sender, **common)
+
+    @property
+    def nodes(self) -> Any:
+        return self.state
+
+    @property
+    def subject(self) -> Any:
+        return self.state
+
+    @property
+    def tick(self) -> int:
+        if isinstance(self._engine, CycleEngine):
+            return self._engine.cycle * self.conditions.round_ticks
+        tick: int = self._engine.tick
+        return tick
+
+    def begin(self) -> None:
+        for part in self._parts:
+            if part.sampler is not None:
+                sampler = part.state_in(self.state)
+                fill_random_views(sampler, self.alive, sampler.seed, sampler.view_size)
+        if isinstance(self._engine, CycleEngine):
+            with _explained(self):
+                self._starter.take_turns(np.flatnonzero(self.alive))
+
+    def start(self, row: int, contact: int) -> None:
+        body = [contact] if contact >= 0 else []
+        record = np.array([BODY + len(body), START, row, row, *body], np.int64)
+        with _explained(self):
+            self._engine.inject(record)
+
+    def leave(self, row: int) -> None:
+        with _explained(self):
+            self._engine.inject(np.array([BODY, LEAVE, row, row], np.int64))
+
+    def grow(self, conditions: Conditions) -> None:
+        before, kept = self.conditions.nodes, self.dynamic_state()
+        self._build(conditions)
+        fresh = self.dynamic_state()
+        self._set({name: _grown(kept[name], fresh[name], before) for name in fresh})
+
+    def use_cores(self, cores: Sequence[int | None]) -> None:
+        self._cores = cores
+        if isinstance(self._engine, WindowEngine):
+            self._engine.use_cores(cores)
+
+    def run_until(self, tick: int) -> None:
+        with _explained(self):
+            if isinstance(self._engine, CycleEngine):
+                while self.tick < tick:
+                    self._engine.run_cycle()
+            else:
+                self._engine.run_until(tick)
+
+    def traffic(self) -> Traffic:
+        kinds = [kind for kind in self._names if self.tally.sizes.base[kind] >= 0]
+        return Traffic(
+            {self._names[kind]: int(self.tally.count[kind]) for kind in kinds},
+            {self._names[kind]: int(self.tally.bytes_of[kind]) for kind in kinds},
+            self.tally.sent,
+            self.tally.received,
+        )
+
+    def views(self) -> dict[str, Int64s]:
+        return {
+            part.path.removeprefix("."): part.state_in(self.state).views
+            for part in self._parts
+            if part.sampler is not None
+        }
+
+    def counts(self) -> dict[str, int]:
+        if not isinstance(self._engine, CycleEngine):
+            found = self._engine.counts()
+            return {name: found[name] for name in FATES}
+        return {**dict.fromkeys(FATES, 0), "to_dead_nodes": int(self._network.counts[1])}
+
+    def trace(self) -> Iterator[Taken]:
+        """The records that were taken since the last call."""
+        return take_trace(self.tally, self._names)
+
+    def dynamic_state(self) -> dict[str, Any]:
+        arrays = dict(arrays_of(self.state, "state"))
+        arrays |= dict(arrays_of(self.tally, "tally"))
+        kept: dict[str, Any] = {name: array.copy() for name, array in arrays.items()}
+        if not isinstance(self._engine, CycleEngine):
+            return kept | {
+                f"engine {name}": array for name, array in self._engine.snapshot().items()
+            }
+        network = self._network
+        return kept | {
+            "engine cycle": np.array(self._engine.cycle),
+            "engine alive": network.alive.copy(),
+            "engine counts": network.counts.copy(),
+        }
+
+    def restore(self, dynamic: dict[str, Any]) -> None:
+        nodes = len(dynamic["state.draws"])
+        if nodes != self.conditions.nodes and self.conditions.grown is not None:
+            self._build(self.conditions.grown(nodes))
+        self._set(dynamic)
+
+    def _set(self, dynamic: Mapping[str, Any]) -> None:
+        for name, array in (*arrays_of(self.state, "state"), *arrays_of(self.tally, "tally")):
+            array[...] = dynamic[name]
+        engine = {
+            name.removeprefix("engine "): value
+            for name, value in dynamic.items()
+            if name.startswith("engine ")
+        }
+        if not isinstance(self._engine, CycleEngine):
+            self._engine.restore(engine)
+        else:
+            self._engine.cycle = int(engine["cycle"])
+            self._network.alive[:], self._network.counts[:] = engine["alive"], engine["counts"]
+
+
+def _grown(kept: Any, fresh: Any, rows: int) -> Any:
+    """What there was, and behind it, where it has a row for each node, those that are new."""
+    if kept.shape == fresh.shape or kept.shape[0] != rows or kept.shape[1:] != fresh.shape[1:]:
+        return kept
+    return np.concatenate([kept, fresh[rows:]])
+
+
+@contextmanager
+def _explained(driver: RuleDriver) -> Iterator[None]:
+    """Say of errors of the engine which message of the user's file they are about."""
+    try:
+        with explained_faults(HandlerError):
+            yield
+    except RuleError as error:
+        raise _in_words(driver, error) from error
+    except RecordError as error:
+        if error.kind < 0:
+            raise _misused(driver, -error.kind) from error
+        raise
+    if driver.state.refused[0]:
+        expected = 'event, as the cycle engine knows no delays and the protocol uses "after"'
+        raise ScenarioError(None, "engine", "cycle", expected)
+
+
+def _in_words(driver: RuleDriver, error: RuleError) -> RuleError:
+    """An error of a checked run that calls the record in hand by its name."""
+    when = error.when
+    if error.record is not None:
+        kind, sender, to = error.record
+        if kind in driver._names and sender != to:
+            when += f", taking {driver._names[kind]} of node {sender}"
+        elif kind >= UNREACHABLE:
+            when += ", taking a message that came back"
+    fault = re.sub(
+        r"record of kind (\d+)",
+        lambda found: driver._names.get(int(found[1]), found[0]),
+        error.fault,
+    )
+    return RuleError(error.rule, error.file, error.line, error.row, when, None, fault)
+
+
+def _misused(driver: RuleDriver, kind: int) -> Exception:
+    """The error about a record that its sender could not write; see `messages`."""
+    for part in driver._parts:
+        if part.declared is None:
+            continue
+        for message in part.declared.messages.values():
+            if message.kind == kind:
+                lists = [field for field in message.fields if hasattr(field.kind, "most")]
+                bounds = " and ".join(f"{x.kind.most} items in {x.name}" for x in lists)
+                expected = f"at most {bounds}, as is declared; " if bounds else ""
+                return declaration_error(
+                    message.place,
+                    message.__name__,
+                    None,
+                    f"{expected}and delays from 0 s" if expected else "delays from 0 s",
+                    found="sent with too many items" if bounds else "sent with a wrong delay",
+                )
+        for timer in part.declared.timers.values():
+            if timer.kind == kind:
+                return part.declared.error(timer.name, None, "a period from 0 s", "a wrong timer")
+    return driver.declared.error("messages", kind, "a message that is declared")

@@ -1,0 +1,207 @@
+"""What an engine's observer counts of messages, and the trace that it keeps where asked to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from gossamer.protocol.kernel.records import BODY, FROM, KIND, LENGTH, TO, Words
+from gossamer.protocol.kernel.rules import rule
+from gossamer.protocol.kernel.struct import Struct
+from gossamer.protocol.peer.record_table.records import SAMPLE_TIMER
+from gossamer.protocol.peer.sampling.sampler import FAMILY
+from gossamer.protocol.peer.settings.config import SAMPLERS
+from gossamer.sim.custom.messages import KINDS, LATER_WORDS
+from gossamer.sim.custom.protocol import Part
+from gossamer.sim.engine.bandwidth import Sizes, bytes_of
+from gossamer.sim.engine.latency import Int64s
+from gossamer.sim.engine.link_conditions import DELAY_BITS, LATER
+from gossamer.sim.engine.windows.collectors import Collectors
+from gossamer.sim.errors import SimulationError
+
+_NO_MESSAGE: Final = -1
+_LENGTH, _TICK, _KIND, _FROM, _TO, _BODY = range(6)
+# What several threads would write: the bytes of a sender whoever takes them, and sums.
+_SUMS: Final = ("count", "bytes_of", "sent")
+
+
+class Taken(NamedTuple):
+    """One record of a trace: what a node took, and when.
+
+    Attributes:
+        tick: when.
+        name: of the message or timer.
+        sender, to: rows.
+        body: its words.
+    """
+
+    tick: int
+    name: str
+    sender: int
+    to: int
+    body: tuple[int, ...]
+
+
+class Tally(Struct, shared=True):
+    """What the observer writes.
+
+    Attributes:
+        count, bytes_of: int64[KINDS], messages taken, and their bytes.
+        sizes: of messages, by kind.
+        sent, received: int64[n], bytes.
+        log: int64[m], the trace, one record after another; int64[0] for none.
+        marks: int64[2], words of the log in use, and records that found no room.
+    """
+
+    count: Int64s
+    bytes_of: Int64s
+    sizes: Sizes
+    sent: Int64s
+    received: Int64s
+    log: Int64s
+    marks: Int64s
+
+
+def make_tally(parts: list[Part], nodes: int, log_words: int) -> Tally:
+    """A tally of a stack of protocols that has counted nothing."""
+    size = np.full(KINDS, _NO_MESSAGE, np.int64)
+    fixed = np.zeros(KINDS, np.int64)
+    for part in parts:
+        if part.sampler is not None:
+            size[list(sampler_names(part))] = 0
+        if part.declared is not None:
+            for message in part.declared.messages.values():
+                size[message.kind] = message.size_bytes
+                fixed[message.kind] = len(message.fields)
+    return Tally(
+        count=np.zeros(KINDS, np.int64),
+        bytes_of=np.zeros(KINDS, np.int64),
+        sizes=Sizes(size, fixed),
+        sent=np.zeros(nodes, np.int64),
+        received=np.zeros(nodes, np.int64),
+        log=np.zeros(log_words, np.int64),
+        marks=np.zeros(2, np.int64),
+    )
+
+
+def record_names(parts: list[Part]) -> dict[int, str]:
+    """The names of all messages and timers of a stack, by kind."""
+    names: dict[int, str] = {}
+    for part in parts:
+        if part.sampler is not None:
+            names |= sampler_names(part) | {SAMPLE_TIMER: "sample"}
+        if part.declared is not None:
+            names |= {each.kind: name for name, each in part.declared.messages.items()}
+            names |= {each.kind: name for name, each in part.declared.timers.items()}
+    return names
+
+
+def sampler_names(part: Part) -> dict[int, str]:
+    """The names of a sampler's messages, by kind."""
+    assert part.sampler is not None
+    name = part.sampler.name
+    records = FAMILY[SAMPLERS.index(name)].records
+    words = {kind.number: kind.name.lower().removeprefix("sample_") for kind in records}
+    return {kind: f"{name}_{word}" for kind, word in words.items()}
+
+
+@rule
+def observe(c: Tally, s: Any, words: Words, at: int, now: int) -> None:
+    """Count a message, and keep any record that a node takes where a trace is kept."""
+    kind, source, to = words[at + KIND], words[at + FROM], words[at + TO]
+    size = bytes_of(c.sizes, words, at)
+    if source != to and size >= 0:
+        c.count[kind] += 1
+        c.bytes_of[kind] += size
+        c.sent[source] += size
+        c.received[to] += size
+    if len(c.log) > 0:
+        if kind != LATER:
+            _keep(c, now * s.ticks_a_now, words, at, at, words[at + LENGTH])
+        elif words[at + BODY] >> DELAY_BITS == s.life[to]:
+            inside = at + LATER_WORDS
+            length = max(words[at + LENGTH] - LATER_WORDS, BODY)
+            _keep(c, now * s.ticks_a_now, words, at, inside, length)
+
+
+@rule
+def _keep(c: Tally, tick: int, words: Words, at: int, inside: int, length: int) -> None:
+    """Append the record of ``length`` words whose header is at ``inside`` to the trace."""
+    end = c.marks[0]
+    if end + _BODY + length - BODY > len(c.log):
+        c.marks[1] += 1
+        return
+    c.log[end + _LENGTH] = _BODY + length - BODY
+    c.log[end + _TICK] = tick
+    c.log[end + _KIND] = words[inside + KIND]
+    c.log[end + _FROM] = words[at + FROM]
+    c.log[end + _TO] = words[at + TO]
+    for i in range(length - BODY):
+        c.log[end + _BODY + i] = words[inside + BODY + i]
+    c.marks[0] = end + _BODY + length - BODY
+
+
+def take_trace(tally: Tally, names: Mapping[int, str]) -> Iterator[Taken]:
+    """The records of the trace, which is emptied.
+
+    Raises:
+        SimulationError: there was no room for all of them.
+    """
+    if tally.marks[1]:
+        raise SimulationError(
+            f"the trace of a round is longer than {len(tally.log)} words, "
+            "expected fewer nodes or a shorter round"
+        )
+    log, at = tally.log[: tally.marks[0]].tolist(), 0
+    tally.marks[0] = 0
+    while at < len(log):
+        length = log[at]
+        tick, kind, sender, to = log[at + 1 : at + _BODY]
+        if kind in names:
+            yield Taken(tick, names[kind], sender, to, tuple(log[at + _BODY : at + length]))
+        at += length
+
+
+class TallyParts(Collectors):
+    """Divides a `Tally` among threads; of a trace only what one node takes is in order."""
+
+    def __init__(self) -> None:
+        self._logs: list[Int64s] = []
+
+    def part(self, whole: Tally) -> Tally:
+        """A tally for one thread; rows of the taking node are the whole one's."""
+        fields = {name: getattr(whole, name) for name in Tally.__annotations__}
+        own = {name: np.zeros_like(fields[name]) for name in (*_SUMS, "log", "marks")}
+        return Tally(**(fields | own))
+
+    def end_window(self, whole: Tally, parts: list[Tally]) -> None:
+        """Keep what threads have logged, window by window."""
+        for part in parts:
+            if part is not whole and part.marks[0]:
+                self._logs.append(part.log[: part.marks[0]].copy())
+                part.marks[0] = 0
+
+    def gather(self, whole: Tally, parts: list[Tally]) -> None:
+        """Add up what threads have counted, and put what they have logged behind each other."""
+        for part in parts:
+            # Where no message was counted nothing else was.
+            if part is whole or not part.count.any():
+                continue
+            for name in _SUMS:
+                own = getattr(part, name)
+                getattr(whole, name)[...] += own
+                own[...] = 0
+        for part in parts if len(whole.log) else ():
+            if part is not whole:
+                whole.marks[1] += part.marks[1]
+                part.marks[1] = 0
+        for words in self._logs:
+            end = int(whole.marks[0])
+            if end + len(words) > len(whole.log):
+                whole.marks[1] += 1
+                continue
+            whole.log[end : end + len(words)] = words
+            whole.marks[0] = end + len(words)
+        self._logs.clear()

@@ -1,0 +1,4 @@
+"""The study of protocols of one's own: scenarios that name a Python file and a class in it.
+
+The protocols themselves, and what runs them, are in `gossamer.sim.custom`. Begin with `study`.
+"""

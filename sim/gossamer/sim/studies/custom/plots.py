@@ -1,0 +1,102 @@
+"""The plots of protocols of one's own: each measure over time, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gossamer.sim.results.plot_style import (
+    draw_line,
+    from_zero,
+    legend_below,
+    new_figure,
+    plot_style,
+    save,
+    system_styles,
+)
+from gossamer.sim.studies.custom.records import (
+    OF_ALL,
+    CustomRecord,
+    CustomRunRecord,
+    sizes_by_message,
+)
+from gossamer.sim.studies.worlds.traffic_plots import Traffic, write_traffic_plots
+from gossamer.sim.study.plot import Plot
+
+_MINUTES_FROM_S, _HOURS_FROM_S = 600.0, 12 * 3600.0
+_UNITS = ((_HOURS_FROM_S, "hours", 3600.0), (_MINUTES_FROM_S, "minutes", 60.0), (0.0, "s", 1.0))
+
+
+def write_plots(record: CustomRunRecord, folder: Path) -> list[Plot]:
+    """Draw every measure of a run, messages and population into the new folder ``folder``."""
+    folder.mkdir()
+    systems = record.systems
+    explained: Mapping[str, Any] = record.scenario["measures"]
+    names = dict.fromkeys(
+        name for system in systems.values() for name in system.rounds if name not in OF_ALL
+    )
+    plots = []
+    with plot_style():
+        for name in names:
+            about = explained[name]
+            lines = {
+                system: one.rounds[name] for system, one in systems.items() if name in one.rounds
+            }
+            title = about["label"][:1].upper() + about["label"][1:]
+            plots.append(_plot(folder, systems, name, title, about["meaning"], lines))
+        rates = {system: _rate(one) for system, one in systems.items()}
+        title = "Messages a node and round"
+        caption = "Messages taken in a round, for each node that is up."
+        plots.append(_plot(folder, systems, "messages", title, caption, rates))
+        traffic = {name: _traffic(one) for name, one in systems.items()}
+        plots += write_traffic_plots(traffic, folder)
+        populations = {system: one.rounds["population"] for system, one in systems.items()}
+        if any((line != line[0]).any() for line in populations.values()):
+            caption = "Nodes that are up."
+            plots.append(_plot(folder, systems, "population", "Population", caption, populations))
+    return plots
+
+
+def _rate(record: CustomRecord) -> npt.NDArray[np.float64]:
+    """float64[rounds + 1]: messages a node in the round before, NaN before the first."""
+    up = np.maximum(record.rounds["population"][:-1], 1)
+    return np.concatenate([[np.nan], np.diff(record.rounds["messages"]) / up])
+
+
+def _traffic(record: CustomRecord) -> Traffic:
+    rounds = record.rounds
+    return Traffic(
+        rounds["time_s"][1:],
+        np.diff(rounds["size_bytes"]).astype(np.float64),
+        rounds["population"][:-1] * np.diff(rounds["time_s"]),
+        sizes_by_message(record),
+    )
+
+
+def _plot(
+    folder: Path,
+    systems: Mapping[str, CustomRecord],
+    name: str,
+    title: str,
+    caption: str,
+    lines: Mapping[str, npt.NDArray[Any]],
+) -> Plot:
+    figure = new_figure()
+    axes = figure.subplots()
+    styles = system_styles(systems)
+    longest = max(float(systems[system].rounds["time_s"][-1]) for system in lines)
+    unit, factor = next((unit, factor) for least, unit, factor in _UNITS if longest >= least)
+    for system, line in lines.items():
+        style = styles[system]
+        times = systems[system].rounds["time_s"] / factor
+        draw_line(axes, times, line, style)
+    if name in OF_ALL:
+        from_zero(axes)
+    axes.set_title(title)
+    axes.set_xlabel(f"time ({unit})")
+    legend_below(figure, axes)
+    return Plot(name, title, caption, *save(figure, folder, name))

@@ -1,0 +1,132 @@
+"""What a run of protocols of one's own leaves in memory, and the measures that all of them have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import attrs
+import numpy as np
+
+from gossamer.sim.study.measure import Measure
+from gossamer.sim.study.records import Table
+
+MEASURES: Final = (
+    Measure("messages", "messages", "count", None, "Messages that nodes took.", brief=True),
+    Measure(
+        "size_bytes", "bytes", "count", None, "Bytes of these messages, as declared.", brief=True
+    ),
+    Measure(
+        "messages_per_node_and_round",
+        "messages a node and round",
+        "fine",
+        None,
+        "Messages taken, for each node that was up in each round.",
+        brief=True,
+    ),
+    Measure(
+        "bytes_per_node_and_second",
+        "bytes a node and second",
+        "fine",
+        None,
+        "Bytes taken, for each second that a node was up.",
+        brief=True,
+    ),
+    Measure("rounds_run", "rounds", "count", None, "Rounds that were run."),
+    Measure("population_final", "nodes up at the end", "count", None, "Nodes up at the end."),
+)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class CustomRecord:
+    """What one system of a run leaves.
+
+    Attributes:
+        name: of the system.
+        settings: of its protocol, with the protocol's name.
+        rounds: a row before the first round and after each: round, time_s, population, messages
+            and size_bytes so far, and a column for each measure.
+        messages: a row for each message: its name, how many were taken, and their bytes.
+        nodes: a row for each node: whether it is up, and the bytes that it sent and received.
+        totals: what became of messages.
+        stopped: why an observer ended the run, if one did.
+    """
+
+    name: str
+    settings: Mapping[str, Any]
+    rounds: Table
+    messages: Table
+    nodes: Table
+    totals: Mapping[str, int | float]
+    stopped: str | None
+
+    def tables(self) -> Iterator[tuple[str, Table]]:
+        """Every table with its name, always in the same order."""
+        yield "rounds", self.rounds
+        yield "messages", self.messages
+        yield "nodes", self.nodes
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class CustomRunRecord:
+    """A finished run, see `gossamer.sim.study.contract.RunRecord`."""
+
+    scenario: Mapping[str, Any]
+    scenario_text: str
+    seed: int
+    versions: Mapping[str, str]
+    wall_s: float
+    peak_rss_bytes: int
+    systems: Mapping[str, CustomRecord]
+
+
+def summarise_system(record: CustomRecord) -> dict[str, Any]:
+    """The entry of ``summary.json``: measures after the last round."""
+    rounds = record.rounds
+    run = len(rounds["round"]) - 1
+    up = float(rounds["population"][:-1].sum())
+    round_s = float(rounds["time_s"][-1]) / run if run else float("nan")
+    messages, size = int(rounds["messages"][-1]), int(rounds["size_bytes"][-1])
+    known = {
+        "messages": messages,
+        "size_bytes": size,
+        "messages_per_node_and_round": _ratio(messages, up),
+        "bytes_per_node_and_second": _ratio(size, up * round_s),
+        "rounds_run": run,
+        "population_final": int(rounds["population"][-1]),
+    }
+    own = [name for name in rounds if name not in OF_ALL]
+    return {
+        **{name: float(rounds[name][-1]) for name in own},
+        **known,
+        "by_message": dict(
+            zip(record.messages["message"].tolist(), record.messages["count"].tolist(), strict=True)
+        ),
+        "bytes_by_message": sizes_by_message(record),
+        "stopped": record.stopped,
+        "totals": dict(record.totals),
+        "settings": dict(record.settings),
+    }
+
+
+def sizes_by_message(record: CustomRecord) -> dict[str, int]:
+    """By message, the bytes that were taken of it."""
+    table = record.messages
+    return dict(zip(table["message"].tolist(), table["size_bytes"].tolist(), strict=True))
+
+
+OF_ALL: Final = ("round", "time_s", "population", "messages", "size_bytes")
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole > 0 else float("nan")
+
+
+def message_table(messages: Mapping[str, int], size_bytes: Mapping[str, int]) -> Table:
+    """The table of messages."""
+    names = sorted(messages)
+    return {
+        "message": np.array(names, dtype=f"<U{max([1, *map(len, names)])}"),
+        "count": np.array([messages[name] for name in names], np.int64),
+        "size_bytes": np.array([size_bytes[name] for name in names], np.int64),
+    }

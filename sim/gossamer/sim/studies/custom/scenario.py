@@ -1,0 +1,182 @@
+"""What a simulation of a protocol of one's own is to run: typed, checked when built."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+import attrs
+
+from gossamer.sim.custom.declarations import Declarations, settings_with
+from gossamer.sim.errors import ScenarioError
+from gossamer.sim.studies.custom.loading import load_class
+from gossamer.sim.studies.peers.inputs.changes import Turnover
+from gossamer.sim.studies.peers.inputs.scenario import (
+    MOST_NODES,
+    MOST_ROUNDS,
+    RESULT_NAMES,
+    Churn,
+)
+from gossamer.sim.studies.worlds.attributes import Attribute
+from gossamer.sim.studies.worlds.network import ABSENT_IN_CYCLES, Link, check_absent
+from gossamer.sim.studies.worlds.sessions import Sessions
+from gossamer.sim.study.scenario_checks import check, number, of_type, one_of, to_float, whole
+
+KIND: Final = "protocol"
+ENGINES: Final = ("event", "windows", "cycle")
+# What is expected in place of windows where messages may take no time.
+TIME_FOR_WINDOWS: Final = (
+    '"event", as messages may take less than 0.001 s; "windows" needs a latency in [network] '
+    "between all nodes (of files, access_s adds to it)"
+)
+# Columns of the table of nodes that every run has; attributes stand beside them.
+NODE_COLUMNS: Final = ("node", "up", "sent_bytes", "received_bytes")
+
+
+@attrs.frozen
+class ProtocolClass:
+    """A protocol, found and loaded.
+
+    Attributes:
+        file: where it is written.
+        name: of the class.
+        sources: a hash of the file and those beside it that it loads.
+        declared: what the class declares.
+    """
+
+    file: Path
+    name: str
+    sources: str
+    declared: Declarations = attrs.field(eq=False, repr=False)
+
+    def __reduce__(self) -> Any:
+        # What the class declares holds functions, which are found by loading it again.
+        return _loaded_again, (self.file, self.name, self.sources)
+
+    @property
+    def label(self) -> str:
+        """How results call it."""
+        return f"{self.file.name}:{self.name}"
+
+
+def _loaded_again(file: Path, name: str, sources: str) -> ProtocolClass:
+    return ProtocolClass(file, name, sources, load_class(file, name).declared)
+
+
+@attrs.frozen(kw_only=True)
+class CustomSystem:
+    """One of the systems that a run compares.
+
+    Attributes:
+        name: of its column in tables and its folder in results.
+        protocol: what its nodes run.
+        settings: all of them, by name.
+    """
+
+    name: str = attrs.field(validator=of_type(str, "letters, digits, '-', '_' and '.'"))
+    protocol: ProtocolClass
+    settings: Mapping[str, Any]
+
+    def __attrs_post_init__(self) -> None:
+        well_formed = self.name and all(c.isalnum() or c in "-_." for c in self.name)
+        check(
+            bool(well_formed) and not self.name.startswith("."),
+            "system.name",
+            self.name,
+            "letters, digits, '-', '_' and '.', not beginning with '.'",
+        )
+        free = self.name.casefold() not in RESULT_NAMES
+        check(free, "system.name", self.name, "a name that results do not use for something else")
+
+
+def system_of(name: str, protocol: ProtocolClass, given: Mapping[str, Any], prefix: str) -> Any:
+    """A system with these settings, the others by default; raises `ScenarioError`."""
+    settings = settings_with(protocol.declared, given, prefix)
+    return CustomSystem(name=name, protocol=protocol, settings=settings)
+
+
+def _without_churn(default: int) -> Any:
+    """A default of runs without churn; with it, all of the trace is played (None)."""
+    return attrs.Factory(lambda self: default if self.churn is None else None, takes_self=True)
+
+
+@attrs.frozen(kw_only=True)
+class CustomScenario:
+    """A whole run.
+
+    Attributes:
+        name: for titles, and for the default name of the result folder.
+        systems: compared under the same conditions and seed.
+        churn: who is online when; everybody if None.
+        sessions, turnover: models of who is, in place of a trace.
+        leaving: share of the nodes that go down by any of them that say so (``on_leave``).
+        nodes: number of nodes; with churn, nodes of the trace that take part.
+        rounds: to run at most; an observer may end the run earlier.
+        round_s: length of a round.
+        seed: of everything random.
+        engine: "event", "windows" (events on all cores) or "cycle".
+        clock_drift: by which share nodes' clocks are too fast or too slow at most.
+        network: what links do.
+        attributes: of nodes, by name.
+    """
+
+    kind: ClassVar[str] = KIND
+
+    name: str = attrs.field(validator=of_type(str, "a text"))
+    systems: tuple[CustomSystem, ...] = attrs.field(converter=tuple)
+    churn: Churn | None = None
+    sessions: Sessions | None = None
+    turnover: Turnover | None = None
+    leaving: float = attrs.field(
+        default=0.0,
+        converter=to_float,
+        validator=number("a share from 0 to 1", lambda share: 0 <= share <= 1),
+    )
+    nodes: int | None = attrs.field(
+        default=_without_churn(1000), validator=whole(2, MOST_NODES, optional=True)
+    )
+    rounds: int | None = attrs.field(
+        default=_without_churn(100), validator=whole(1, MOST_ROUNDS, optional=True)
+    )
+    round_s: float = attrs.field(
+        default=1.0,
+        converter=to_float,
+        validator=number("a time from 0.001 to 1000000 s", lambda time_s: 0.001 <= time_s <= 1e6),
+    )
+    seed: int = attrs.field(default=1, validator=whole(0, (1 << 62) - 1))
+    engine: str = attrs.field(default="event", validator=one_of(*ENGINES))
+    clock_drift: float = attrs.field(
+        default=0.0,
+        converter=to_float,
+        validator=number("a share from 0, below 1", lambda share: 0 <= share < 1),
+    )
+    network: Link = attrs.field(factory=Link)
+    attributes: Mapping[str, Attribute] = attrs.field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        printable = self.name.isprintable() and bool(self.name.strip())
+        check(printable, "name", self.name, "one line of text, not empty")
+        for field in ("nodes", "rounds"):
+            given = self.churn is not None or getattr(self, field) is not None
+            check(given, field, None, f"a number of {field}, as there is no churn trace to tell it")
+        chosen = [one for one in ("churn", "sessions", "turnover") if getattr(self, one)]
+        expected = "only one of [churn], [sessions] and [turnover], which say who is online"
+        check(len(chosen) <= 1, ", ".join(chosen), chosen, expected)
+        names = [system.name for system in self.systems]
+        distinct = len({name.casefold() for name in names}) == len(names) > 0
+        check(distinct, "system.name", names, "a different name for every system")
+        if self.engine == "cycle":
+            self._check_cycles()
+        takes_time = self.engine != "windows" or self.network.latency != "none"
+        check(takes_time, "engine", self.engine, TIME_FOR_WINDOWS)
+        for name, one in self.attributes.items():
+            expected = "a name that tables of nodes do not use for something else"
+            check(name not in NODE_COLUMNS, f"attributes.{name}", one.given, expected)
+
+    def _check_cycles(self) -> None:
+        """Refuse what the cycle engine would pass over in silence."""
+        check_absent(self.network, "cycle", ABSENT_IN_CYCLES)
+        if self.clock_drift > 0:
+            expected = '0 in the cycle engine (engine = "event" knows more)'
+            raise ScenarioError(None, "clock_drift", self.clock_drift, expected)

@@ -1,0 +1,140 @@
+"""Protocols of one's own as a study, see `gossamer.sim.study.contract`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from html import escape
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+import attrs
+from rich.console import RenderableType
+
+from gossamer.sim.errors import ScenarioError
+from gossamer.sim.results.report import table_html
+from gossamer.sim.studies.custom.courses import course_of
+from gossamer.sim.studies.custom.preview import bytes_of, preview_table
+from gossamer.sim.studies.custom.records import MEASURES, CustomRunRecord, summarise_system
+from gossamer.sim.studies.custom.rehearsal import rehearse
+from gossamer.sim.studies.custom.scenario import KIND, CustomScenario
+from gossamer.sim.studies.custom.scenario_file import (
+    resolve_paths,
+    scenario_from_document,
+    scenario_to_toml,
+)
+from gossamer.sim.studies.custom.simulation import prepare, simulate_custom
+from gossamer.sim.study.contract import Execution, Study
+from gossamer.sim.study.measure import Measure
+from gossamer.sim.study.plot import Plot
+from gossamer.sim.study.records import REAL, WHOLE, Expected, Table
+from gossamer.sim.study.statistics import Columns, Row, distribution, measure_rows
+from gossamer.sim.study.toml_files import Document
+from gossamer.sim.study.watching import Course
+
+
+class CustomStudy(Study[CustomScenario, CustomRunRecord]):
+    """Protocols of the user's, side by side under the same conditions."""
+
+    kind = KIND
+    progress_unit = "rounds"
+    threaded = True
+    watched = True
+    measures = MEASURES
+    tables = MappingProxyType(
+        {
+            "rounds": Expected(
+                {"round": WHOLE, "population": WHOLE, "messages": WHOLE, "size_bytes": WHOLE},
+                {"time_s": REAL},
+            ),
+            "nodes": Expected({"sent_bytes": WHOLE, "received_bytes": WHOLE}),
+        }
+    )
+
+    def resolve_paths(self, document: Document, folder: Path) -> bool:
+        return resolve_paths(document, folder)
+
+    def read(self, document: Document, overrides: Mapping[str, object]) -> CustomScenario:
+        return scenario_from_document(document, overrides)
+
+    def write(self, scenario: CustomScenario) -> str:
+        return scenario_to_toml(scenario)
+
+    def alone(self, scenario: CustomScenario, system: str) -> CustomScenario:
+        chosen = tuple(one for one in scenario.systems if one.name == system)
+        if not chosen:
+            known = ", ".join(one.name for one in scenario.systems)
+            raise ScenarioError(None, "system", system, f"one of {known}")
+        alone: CustomScenario = attrs.evolve(scenario, systems=chosen)  # type: ignore[arg-type]
+        return alone
+
+    def check(self, scenario: CustomScenario) -> int:
+        prepared = prepare(scenario)
+        needed = bytes_of(scenario, prepared.nodes)
+        rehearse(scenario, prepared.nodes)
+        return needed
+
+    def preview(self, scenario: CustomScenario) -> RenderableType:
+        self.check(scenario)
+        return preview_table(scenario, prepare(scenario))
+
+    def run(self, scenario: CustomScenario, text: str, execution: Execution) -> CustomRunRecord:
+        return simulate_custom(scenario, text, execution)
+
+    def summarise(self, system: Any) -> dict[str, Any]:
+        return summarise_system(system)
+
+    def measures_of(self, summary: Mapping[str, Any]) -> tuple[Measure, ...]:
+        explained: Mapping[str, Any] = summary["scenario"].get("measures", {})
+        own = (Measure(name, **about, brief=True) for name, about in explained.items())
+        return (*own, *MEASURES)
+
+    def facts(self, record: CustomRunRecord, summary: Mapping[str, Any]) -> str:
+        scenario = record.scenario
+        return (
+            f"{scenario['nodes']:,} nodes, at most {scenario['rounds']:,} rounds of "
+            f"{scenario['round_s']:g} s, {escape(scenario['engine'])} engine, "
+            f"seed {summary['seed']}; {summary['wall_s']:.1f} s of computing"
+        )
+
+    def plots(self, record: CustomRunRecord, folder: Path) -> list[Plot]:
+        from gossamer.sim.studies.custom.plots import write_plots
+
+        return write_plots(record, folder)
+
+    def course(self, tables: Callable[[str], Table], scenario: Mapping[str, Any]) -> Course:
+        return course_of(tables("rounds"), scenario["measures"])
+
+    def more(self, record: CustomRunRecord, summary: Mapping[str, Any]) -> str:
+        rows = [
+            f"<tr><td>{escape(name)}</td><td>{escape(str(message))}</td>"
+            f'<td class="value">{count:,}</td><td class="value">{size:,}</td></tr>'
+            for name, system in record.systems.items()
+            for message, count, size in zip(
+                *(
+                    system.messages[column].tolist()
+                    for column in ("message", "count", "size_bytes")
+                ),
+                strict=True,
+            )
+        ]
+        value = 'class="value"'
+        head = f"<th>system</th><th>message</th><th {value}>taken</th><th {value}>bytes</th>"
+        ended = [f"<p>{escape(told)}</p>" for told in self.remarks(summary["systems"])]
+        return f"<h2>Messages</h2>{table_html(head, rows)}{''.join(ended)}"
+
+    def remarks(self, systems: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+        for name, system in systems.items():
+            if system["stopped"] is not None:
+                rounds = system["rounds_run"]
+                yield f"{name} was ended by an observer after {rounds} rounds: {system['stopped']}."
+
+    def rows(self, tables: Mapping[str, Columns]) -> Iterator[Row]:
+        rounds, nodes = tables["rounds"], tables["nodes"]
+        last = {name: float(rounds[name][-1]) for name in ("messages", "size_bytes")}
+        yield from measure_rows(last)
+        yield from distribution("sent_bytes", nodes["sent_bytes"])
+        yield from distribution("received_bytes", nodes["received_bytes"])
+
+
+CUSTOM: Final = CustomStudy()

@@ -1,0 +1,70 @@
+"""What changes in the course of a run: interests, events, and who is online.
+
+Beyond the paper, whose subscriptions stay what they are. All values are guesses: they are there to
+be varied.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+
+from gossamer.sim.study.scenario_checks import check, number, to_float, whole
+
+MOST_CHANGES = 1_000_000
+
+_SHARE = number("a share from 0 to 1", lambda share: 0 <= share <= 1)
+
+
+@attrs.frozen(kw_only=True)
+class Drift:
+    """How interests and events change.
+
+    Attributes:
+        every_s: time between two changes, seconds; they come at the beginning of a round.
+        replaced: share of the subscribers that draw other subscriptions at each change.
+        shifted: share of them, beside those, whose ranges all move by one normal draw.
+        shift: standard deviation of that draw, as a share of the domain.
+        event_shift: how far the values of events move in ``every_s``, steadily and around the
+            domain, as a share of it.
+        late: share of the nodes that have no subscriptions at first, and get theirs at one of the
+            first ``late_changes`` changes.
+        late_changes: over how many changes these are spread.
+    """
+
+    section: ClassVar[str] = "drift."
+
+    every_s: float = attrs.field(
+        default=3600.0,
+        converter=to_float,
+        validator=number("a time above 0, at most 1e9 s", lambda time_s: 0 < time_s <= 1e9),
+    )
+    replaced: float = attrs.field(default=0.0, converter=to_float, validator=_SHARE)
+    shifted: float = attrs.field(default=0.0, converter=to_float, validator=_SHARE)
+    shift: float = attrs.field(default=0.01, converter=to_float, validator=_SHARE)
+    event_shift: float = attrs.field(default=0.0, converter=to_float, validator=_SHARE)
+    late: float = attrs.field(default=0.0, converter=to_float, validator=_SHARE)
+    late_changes: int = attrs.field(default=1, validator=whole(1, MOST_CHANGES))
+
+    def __attrs_post_init__(self) -> None:
+        expected = f"at most {1 - self.replaced:g}, the share that drift.replaced leaves"
+        check(self.replaced + self.shifted <= 1, "drift.shifted", self.shifted, expected)
+
+
+@attrs.frozen(kw_only=True)
+class Turnover:
+    """Half of the nodes are online at a time, and others replace them.
+
+    Attributes:
+        share: of the nodes online, that leave in an hour; at the moment one of them leaves, one
+            that was away joins.
+    """
+
+    section: ClassVar[str] = "turnover."
+
+    share: float = attrs.field(
+        default=0.5,
+        converter=to_float,
+        validator=number("a number above 0, at most 60", lambda share: 0 < share <= 60),
+    )
