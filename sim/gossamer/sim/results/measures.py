@@ -18,10 +18,13 @@ def all_measures(summaries: Iterable[Mapping[str, Any]]) -> list[Measure]:
     Raises:
         ScenarioError: there is no study of one of these kinds.
     """
-    studies = [study_of_values(summary["scenario"]) for summary in summaries]
-    met = {study.kind: study for study in studies}
+    met: dict[str, dict[str, Measure]] = {}
+    for summary in summaries:
+        study = study_of_values(summary["scenario"])
+        of_kind = met.setdefault(study.kind, {})
+        of_kind |= {measure.key: measure for measure in study.measures_of(summary)}
     order = [kind for kind in known_kinds() if kind in met]
-    found = {measure.key: measure for kind in order for measure in met[kind].measures}
+    found = {key: measure for kind in order for key, measure in met[kind].items()}
     return list(found.values())
 
 

@@ -1,25 +1,47 @@
-"""How plots look and are saved: palette, line styles, and files that are the same for every run."""
+"""How plots look and are saved: palette, line styles, and files that are the same for every run.
+
+A figure is as wide as a page of text or as one of its two columns, and saved as PDF, SVG and PNG,
+or as those of them that `gossamer.sim.study.plot` asks for. Text stays text in PDF and SVG.
+"""
 
 from __future__ import annotations
 
+import io
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import matplotlib as mpl
+import numpy as np
+import numpy.typing as npt
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from gossamer.sim.study.plot import COLUMN, present_options
 
 # Okabe and Ito's palette, which people with any colour vision tell apart.
 BLUE, VERMILION, GREEN = "#0072B2", "#D55E00", "#009E73"
 ORANGE, SKY, PURPLE, GREY, INK = "#E69F00", "#56B4E9", "#CC79A7", "#8A8F98", "#2B2F36"
 
-WIDTH_IN, HEIGHT_IN = 7.2, 3.9
+# Of figures as wide as a page, and of those as wide as one of two columns.
+WIDTH_IN, HEIGHT_IN = 7.0, 3.9
+COLUMN_WIDTH_IN, _COLUMN_HEIGHT = 3.4, 0.62
 PNG_DPI = 150
+_FEW_POINTS: Final = 40
+_MARGIN: Final = 0.05
+
+# What Matplotlib writes into files besides the figure: nothing that changes from run to run.
+_METADATA: Final = {
+    "pdf": {"CreationDate": None},
+    "svg": {"Date": None},
+    "png": {"Software": None},
+}
 
 _STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
@@ -33,16 +55,24 @@ _STYLE: dict[Any, Any] = {
     "axes.titleweight": "bold",
     "axes.xmargin": 0.015,
     "figure.constrained_layout.use": True,
-    "font.family": "DejaVu Sans",
+    # Drawn in the first, which Matplotlib brings; an SVG names the others for where it is missing.
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial", "Helvetica"],
     "font.size": 9,
     "grid.color": "#E3E6EA",
     "grid.linewidth": 0.7,
     "legend.frameon": False,
     "lines.linewidth": 1.7,
-    "svg.fonttype": "path",
+    "pdf.fonttype": 42,  # whole glyphs of TrueType, which readers search and copy
+    "svg.fonttype": "none",
     "svg.hashsalt": "gossamer",  # else element names in an SVG are random
     "xtick.color": INK,
     "ytick.color": INK,
+}
+_COLUMN_STYLE: dict[Any, Any] = {
+    "axes.titlesize": 8.5,
+    "font.size": 7.5,
+    "lines.linewidth": 1.3,
 }
 
 
@@ -60,7 +90,7 @@ class SystemStyle:
 
 
 _KNOWN = {
-    "vinifera": SystemStyle(BLUE, "-", "Vinifera"),
+    "vinifera": SystemStyle(BLUE, "-", "vinifera"),
     "baseline": SystemStyle(VERMILION, "--", "baseline"),
 }
 # Of all other systems: five colours, and four ways to dash a line, which come together in twenty.
@@ -78,12 +108,14 @@ def system_styles(names: Iterable[str]) -> dict[str, SystemStyle]:
     """
     styles: dict[str, SystemStyle] = {}
     others = 0
+    names = list(names)
     for name in names:
         if name in _KNOWN:
             styles[name] = _KNOWN[name]
             continue
         colour = _SPARE_COLOURS[others % len(_SPARE_COLOURS)]
-        dashes = _SPARE_DASHES[others % len(_SPARE_DASHES)]
+        # Alone, it is not told apart from anything.
+        dashes = "-" if len(names) == 1 else _SPARE_DASHES[others % len(_SPARE_DASHES)]
         hatch = _HATCHES[others // len(_SPARE_COLOURS) % len(_HATCHES)]
         styles[name] = SystemStyle(colour, dashes, shortened(name), hatch)
         others += 1
@@ -106,6 +138,7 @@ _COVERINGS = {
     "packed": SystemStyle(PURPLE, ":", "packed"),
     "selective": SystemStyle(BLUE, "-", "selective"),
     "incremental": SystemStyle(GREEN, "-", "incremental"),
+    "paced": SystemStyle(INK, "-", "paced"),
 }
 
 
@@ -126,12 +159,117 @@ def plot_style() -> Iterator[None]:
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(_STYLE)
+        if in_a_column():
+            mpl.rcParams.update(_COLUMN_STYLE)
         yield
+
+
+def in_a_column() -> bool:
+    """Whether figures are made as wide as one of two columns."""
+    return present_options().width == COLUMN
+
+
+def new_figure(height_in: float = HEIGHT_IN) -> Figure:
+    """A figure as wide as a page or a column; in a column it is lower as well.
+
+    Args:
+        height_in: of one as wide as a page.
+    """
+    if in_a_column():
+        return Figure(figsize=(COLUMN_WIDTH_IN, height_in * _COLUMN_HEIGHT))
+    return Figure(figsize=(WIDTH_IN, height_in))
+
+
+def beside(figure: Figure, count: int, **options: Any) -> npt.NDArray[Any]:
+    """So many axes side by side; in a column one below another, in a figure that is higher.
+
+    Args:
+        figure: of `new_figure`.
+        count: of axes.
+        options: of `Figure.subplots`.
+    """
+    rows, columns = (count, 1) if in_a_column() else (1, count)
+    if rows > 1:
+        width, height = figure.get_size_inches()
+        figure.set_size_inches(width, 0.85 * rows * height)
+        options |= {"sharex": False} if options.get("sharex") else {}
+    axes = figure.subplots(rows, columns, squeeze=False, **options)
+    return np.asarray(axes).ravel()
+
+
+def draw_line(
+    axes: Axes, x: npt.ArrayLike, y: npt.ArrayLike, style: SystemStyle, **options: Any
+) -> None:
+    """Draw ``y`` over ``x``, with a gap wherever nothing is known (NaN).
+
+    What stands alone between gaps is a dot, and so is everything where there are few points.
+
+    Args:
+        axes: to draw on.
+        x, y: float[points].
+        style: of the system.
+        options: of `Axes.plot`, in place of what follows from the style.
+    """
+    values = np.asarray(y, np.float64)
+    known = np.isfinite(values)
+    around = np.concatenate(([False], known, [False]))
+    alone = known & ~around[:-2] & ~around[2:]
+    dotted = known if known.sum() <= _FEW_POINTS else alone
+    looks: dict[str, Any] = {
+        "color": style.colour,
+        "linestyle": style.dashes,
+        "label": style.label,
+        # Dashed ones above, where lines coincide.
+        "zorder": 2 if style.dashes == "-" else 3,
+    }
+    if dotted.any():
+        every = np.flatnonzero(dotted).tolist()
+        looks |= {"marker": "o", "markersize": 3, "markevery": every}
+    axes.plot(np.asarray(x), values, **(looks | options))
+
+
+def draw_intervals(
+    axes: Axes, x: npt.ArrayLike, y: npt.ArrayLike, half: npt.ArrayLike, **options: Any
+) -> None:
+    """Draw a line with bars as long as the intervals of its points, where there are any (not NaN).
+
+    Args:
+        axes: to draw on.
+        x, y: float[points].
+        half: float[points], half the length of each interval.
+        options: of `Axes.errorbar`.
+    """
+    lengths = np.asarray(half, np.float64)
+    bars = lengths if np.isfinite(lengths).any() else None
+    axes.errorbar(np.asarray(x), np.asarray(y), yerr=bars, capsize=2.5, **options)
+
+
+def draw_band(
+    axes: Axes, x: npt.ArrayLike, y: npt.ArrayLike, half: npt.ArrayLike, colour: str
+) -> None:
+    """Shade the intervals of the points of a line, see `draw_intervals`."""
+    middle, lengths = np.asarray(y, np.float64), np.asarray(half, np.float64)
+    if np.isfinite(lengths).any():
+        ends = (middle - lengths, middle + lengths)
+        axes.fill_between(np.asarray(x), *ends, color=colour, alpha=0.18, linewidth=0)
 
 
 def per_cent(axis: Axis) -> None:
     """Label ``axis``, which shows ratios from 0 to 1, in per cent."""
     axis.set_major_formatter(lambda value, _: f"{100 * value:.6g} %")
+
+
+def from_zero(axes: Axes) -> None:
+    """Let the vertical axis, all that shares it drawn, begin at 0 and end beyond all lines."""
+    low, high = axes.get_ylim()
+    # Matplotlib's margin is a part of what is between the least and the greatest value.
+    greatest = high - (high - low) * _MARGIN / (1 + 2 * _MARGIN)
+    axes.set_ylim(0, max(high, (1 + _MARGIN) * greatest))
+
+
+def population_handle() -> Line2D:
+    """The entry of a legend for the nodes online, on an axis of their own."""
+    return Line2D([], [], color=GREY, linewidth=1.0, label="nodes online (right axis)")
 
 
 # Of legends: what a character and the line before an entry take at most, and what a row takes.
@@ -140,30 +278,58 @@ _HANDLE_IN = 0.55
 _ROW_IN = 0.2
 
 
-def legend_below(figure: Figure, axes: Axes, handles: Sequence[Artist] | None = None) -> None:
+def legend_below(
+    figure: Figure, axes: Axes, handles: Sequence[Artist] | None = None, note: str = ""
+) -> None:
     """One legend for the figure, of what ``axes`` shows or of ``handles``, below everything.
 
     It has as many columns as fit into the figure, which grows by its rows: the plots keep their
-    size, however many entries there are.
+    size, however many entries there are. Above them stands a note, if any.
     """
     shown = axes.get_legend_handles_labels()[0] if handles is None else list(handles)
     if not shown:
         return
     labels = [str(handle.get_label()) for handle in shown]
     width, height = figure.get_size_inches()
+    scale = mpl.rcParams["font.size"] / _STYLE["font.size"]
     entry = _HANDLE_IN + _CHARACTER_IN * max(map(len, labels))
-    columns = min(len(labels), max(1, int(width / entry)))
-    rows = -(-len(labels) // columns)
-    figure.set_size_inches(width, height + rows * _ROW_IN)
-    figure.legend(shown, labels, loc="outside lower center", ncols=columns)
+    columns = min(len(labels), max(1, int(width / (scale * entry))))
+    rows = -(-len(labels) // columns) + bool(note)
+    figure.set_size_inches(width, height + rows * _ROW_IN * scale)
+    size = 0.9 * mpl.rcParams["font.size"]
+    title = {"title": note, "title_fontsize": size} if note else {}
+    figure.legend(shown, labels, loc="outside lower center", ncols=columns, **title)
 
 
-def save(figure: Figure, folder: Path, name: str) -> tuple[Path, Path]:
-    """Write ``figure`` as ``name.svg`` and ``name.png`` into ``folder``; return both paths.
+def save(figure: Figure, folder: Path, name: str) -> tuple[bytes, tuple[Path, ...]]:
+    """Write ``figure`` into ``folder`` in every format that is asked for.
 
     The bytes depend on the figure and on Matplotlib's version only.
+
+    Returns:
+        The figure as SVG, for reports, and the files ``name.pdf``, ``name.svg``, ``name.png``.
     """
-    svg, png = folder / f"{name}.svg", folder / f"{name}.png"
-    figure.savefig(svg, metadata={"Date": None}, dpi=PNG_DPI)
-    figure.savefig(png, metadata={"Software": None}, dpi=PNG_DPI)
-    return svg, png
+    if in_a_column():
+        _wrap_titles(figure)
+    formats = present_options().formats
+    files = tuple(folder / f"{name}.{one}" for one in formats)
+    for one, file in zip(formats, files, strict=True):
+        if one != "svg":
+            figure.savefig(file, metadata=_METADATA[one], dpi=PNG_DPI)
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="svg", metadata=_METADATA["svg"], dpi=PNG_DPI)
+    if "svg" in formats:
+        (folder / f"{name}.svg").write_bytes(drawn.getvalue())
+    return drawn.getvalue(), files
+
+
+def _wrap_titles(figure: Figure) -> None:
+    """Break titles that reach beyond the figure into lines."""
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        # Setting a text gives the artist, whose extent is asked for.
+        title = axes.get_title(loc="left")
+        box = axes.set_title(title, loc="left").get_window_extent()
+        room = figure.bbox.x1 - box.x0
+        if title and box.width > room:
+            axes.set_title(textwrap.fill(title, int(0.95 * len(title) * room / box.width)))

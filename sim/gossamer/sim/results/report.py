@@ -131,7 +131,7 @@ def _settings(systems: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _figure(plot: Plot) -> str:
-    data = base64.b64encode(plot.svg.read_bytes()).decode("ascii")
+    data = base64.b64encode(plot.svg).decode("ascii")
     wide = ' class="wide"' if plot.name in _WIDE else ""
     return (
         f'<figure{wide}><img alt="{escape(plot.title)}" src="data:image/svg+xml;base64,{data}">'

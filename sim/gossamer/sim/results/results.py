@@ -3,7 +3,8 @@
 summary.json                    measures of every system, see `gossamer.sim.results.summary`
 scenario.toml                   the scenario as the user wrote it
 <system>/<table>.parquet        the tables of each system's record
-plots/<name>.svg, <name>.png    what the study draws
+<system>/snapshot_links/, _nodes/   overlays, see `gossamer.sim.results.overlays.snapshots`
+plots/<name>.pdf, .svg, .png    what the study draws
 report.html                     one page, needs no network
 """
 
@@ -18,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from gossamer.command.paths import foreign_storage
@@ -33,6 +35,7 @@ SUMMARY_FILE = "summary.json"
 SCENARIO_FILE = "scenario.toml"
 REPORT_FILE = "report.html"
 PLOTS_FOLDER = "plots"
+_NO_TABLES: Mapping[str, Table] = MappingProxyType({})
 
 
 class ResultsError(SimulationError):
@@ -90,12 +93,15 @@ def write_results(
     *,
     resumed: bool = False,
     pictures: bool = True,
+    tables: Mapping[str, Table] = _NO_TABLES,
+    beside: Path | None = None,
 ) -> dict[str, Any]:
     """Write ``record`` as the result folder ``path`` and return its summary.
 
     The folder is built under another name beside ``path`` and renamed when it is whole; on any
     error it is removed again. With ``resumed`` an existing folder is replaced, and whatever else
-    it held (checkpoints, say) is kept; without, it is refused. ``pictures`` adds plots and report.
+    it held (checkpoints, say) is kept; without, it is refused. ``pictures`` adds plots and report,
+    ``tables`` further tables by name. What the folder ``beside`` holds, if it exists, is copied in.
 
     Raises:
         ResultsError: ``path`` is taken; it is left as it was.
@@ -109,6 +115,10 @@ def write_results(
         (folder / SCENARIO_FILE).write_text(record.scenario_text, encoding="utf-8")
         for name, system in record.systems.items():
             _write_tables(system, folder / name)
+        for name, table in tables.items():
+            write_table(table, folder / f"{name}.parquet")
+        if beside is not None and beside.is_dir():
+            shutil.copytree(beside, folder, dirs_exist_ok=True, copy_function=_linked_or_copied)
         if pictures:
             _write_pictures(record, summary, folder)
     return summary
@@ -239,6 +249,14 @@ def _take_place(folder: Path, path: Path) -> None:
 def _sibling(path: Path, suffix: str) -> Path:
     """A free hidden name beside ``path``, on the same file system."""
     return path.absolute().parent / f".{path.name}.{uuid.uuid4().hex[:12]}.{suffix}"
+
+
+def _linked_or_copied(source: str, target: str) -> None:
+    """A second name for a file where the file system has such, else a copy."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
 
 
 def _write_tables(system: SystemRecord, folder: Path) -> None:

@@ -41,10 +41,12 @@ def result_hash(record: RunRecord) -> str:
     """SHA-256, in hexadecimal, over everything in ``record`` that seed and scenario decide.
 
     Covers the tables, overlays and totals of every system and the seed; not wall-clock time,
-    memory, versions, the scenario's wording, the byte order of the machine or the order of rows.
+    memory, versions, tables that the study names `unhashed`, the scenario's wording, the byte
+    order of the machine or the order of rows.
     """
     # Tables whose rows an engine may write in any order are hashed in one.
-    row_order = study_of_values(record.scenario).row_order
+    study = study_of_values(record.scenario)
+    row_order = study.row_order
     digest = hashlib.sha256()
     digest.update(f"gossamer result 1\nseed {record.seed}\n".encode())
     for name in sorted(record.systems):
@@ -52,7 +54,8 @@ def result_hash(record: RunRecord) -> str:
         totals = json.dumps(_plain(dict(system.totals)), sort_keys=True)
         digest.update(f"system {name}\ntotals {totals}\n".encode())
         for table_name, table in system.tables():
-            _hash_table(digest, table_name, table, row_order.get(table_name, ()))
+            if table_name not in study.unhashed:
+                _hash_table(digest, table_name, table, row_order.get(table_name, ()))
     return digest.hexdigest()
 
 

@@ -49,11 +49,11 @@ def summary_table(summary: Mapping[str, Any]) -> RichTable:
 
 
 def print_summary(summary: Mapping[str, Any], shown: Path, notes: Iterable[str] = ()) -> None:
-    """Print the short table, what was too small for the run, notes, and where results are."""
+    """Print the short table, remarks, what was too small, notes, and where results are."""
     console = Console()
     console.print(summary_table(summary))
-    small = _too_small(summary)
-    for line in (*small, *notes, f"Results: {shown}"):
+    small, study = _too_small(summary), study_of_values(summary["scenario"])
+    for line in (*study.remarks(summary["systems"]), *small, *notes, f"Results: {shown}"):
         console.print(line, highlight=False, soft_wrap=True, markup=False)
 
 

@@ -94,7 +94,9 @@ def assert_legible(figure: Figure) -> None:
     for place, axes in enumerate(figure.axes):
         box = axes.get_window_extent(renderer)
         assert box.height / figure.dpi >= LEAST_HEIGHT_IN, f"axes {place} are too low"
-        assert box.width / figure.dpi >= LEAST_WIDTH_IN, f"axes {place} are too narrow"
+        is_colour_bar = axes.get_label() == "<colorbar>"
+        wide = is_colour_bar or box.width / figure.dpi >= LEAST_WIDTH_IN
+        assert wide, f"axes {place} are too narrow"
         everything.append((f"axes {place}", box))
         texts = [one for one in axes.get_children() if isinstance(one, Text)]
         texts += [axes.xaxis.label, axes.yaxis.label]

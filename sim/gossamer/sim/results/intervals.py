@@ -1,0 +1,229 @@
+"""Intervals over seeds and comparisons of systems, from one value a run.
+
+Runs that differ in nothing but the seed are repetitions of one condition; the interval of their
+mean is Student's. Two systems are compared over the seeds that both ran under the same condition:
+the mean of the differences with its interval, Hedges' g (Cohen's d without its bias in small
+samples) and Cliff's delta (how much more often one is larger than the other).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+import numpy as np
+
+CONFIDENCE: Final = 0.95
+
+# What tells runs apart but is not a condition.
+_NO_CONDITION: Final = frozenset({"seed", "name", "systems", "coverings", "routings", "strategies"})
+
+# Where the settings of a system stand among conditions.
+SETTINGS: Final = "settings."
+
+Condition = tuple[tuple[str, Any], ...]
+
+
+@attrs.frozen(kw_only=True)
+class Value:
+    """One measure of one system of one run."""
+
+    run: str
+    condition: Condition
+    seed: int
+    system: str
+    measure: str
+    value: float
+    method: str
+
+
+@attrs.frozen(kw_only=True)
+class Interval:
+    """A measure over the seeds of a condition; ``low`` and ``high`` are NaN of a single seed."""
+
+    condition: Condition
+    system: str
+    measure: str
+    seeds: int
+    mean: float
+    deviation: float
+    low: float
+    high: float
+
+
+@attrs.frozen(kw_only=True)
+class Comparison:
+    """Two systems under one condition: ``difference`` is the second less the first."""
+
+    condition: Condition
+    measure: str
+    first: str
+    second: str
+    seeds: int
+    difference: float
+    low: float
+    high: float
+    hedges_g: float
+    cliffs_delta: float
+
+
+def conditions(scenarios: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Condition]:
+    """What tells scenarios apart, by dotted key, for each of them.
+
+    Args:
+        scenarios: a system with its scenario each, see `condition_of`. What systems are set to
+            counts only where it differs between runs of the same system.
+    """
+    flat = [(system, dict(_flat("", scenario))) for system, scenario in scenarios]
+    names = sorted(set().union(*(values for _, values in flat))) if flat else []
+    values: dict[tuple[str, str], set[str]] = {}
+    for system, known in flat:
+        for name in names:
+            place = (system if name.startswith(SETTINGS) else "", name)
+            values.setdefault(place, set()).add(repr(known.get(name)))
+
+    def varies(system: str, name: str) -> bool:
+        return len(values[system if name.startswith(SETTINGS) else "", name]) > 1
+
+    return [
+        tuple((name, known.get(name)) for name in names if varies(system, name))
+        for system, known in flat
+    ]
+
+
+def variant(system: str, condition: Condition) -> str:
+    """A system with those of its settings that are varied."""
+    own = [f"{name.removeprefix(SETTINGS)}={x}" for name, x in condition if _is_setting(name)]
+    return f"{system} ({', '.join(own)})" if own else system
+
+
+def _is_setting(name: str) -> bool:
+    return name.startswith(SETTINGS)
+
+
+def condition_of(scenario: Mapping[str, Any], system: str) -> dict[str, Any]:
+    """A scenario without what is no condition, and of its systems only the one's settings."""
+    kept = {key: value for key, value in scenario.items() if key not in _NO_CONDITION}
+    for one in scenario.get("systems", ()):
+        if isinstance(one, Mapping) and one.get("name") == system:
+            settings = one.get("settings")
+            kept["settings"] = dict(settings) if isinstance(settings, Mapping) else {}
+    return kept
+
+
+def _flat(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _flat(f"{prefix}.{key}" if prefix else str(key), item)
+    else:
+        yield prefix, tuple(value) if isinstance(value, list) else value
+
+
+def intervals(values: Iterable[Value]) -> list[Interval]:
+    """The intervals of all measures, systems and conditions; values of NaN do not count."""
+    found = []
+    for (condition, system, measure), group in _grouped(values).items():
+        numbers = np.array([one.value for one in group if not math.isnan(one.value)])
+        if len(numbers) == 0:
+            continue
+        half = half_width(numbers)
+        mean = float(numbers.mean())
+        found.append(
+            Interval(
+                condition=condition,
+                system=system,
+                measure=measure,
+                seeds=len(numbers),
+                mean=mean,
+                deviation=float(numbers.std(ddof=1)) if len(numbers) > 1 else math.nan,
+                low=mean - half,
+                high=mean + half,
+            )
+        )
+    return found
+
+
+def half_width(numbers: Any) -> float:
+    """Half the length of Student's interval of a mean; NaN of fewer than two numbers."""
+    count = len(numbers)
+    if count < 2:
+        return math.nan
+    return student(count) * float(np.std(numbers, ddof=1)) / math.sqrt(count)
+
+
+def student(count: int) -> float:
+    """Half the length of the interval of a mean of ``count`` numbers, in standard errors."""
+    from scipy.stats import t
+
+    return float(t.ppf((1 + CONFIDENCE) / 2, count - 1))
+
+
+def comparisons(values: Iterable[Value]) -> list[Comparison]:
+    """All pairs of systems under the same condition, over the seeds that both have."""
+    by_place: dict[tuple[Condition, str], dict[str, dict[int, float]]] = {}
+    for one in values:
+        if not math.isnan(one.value):
+            shared = tuple(pair for pair in one.condition if not _is_setting(pair[0]))
+            systems = by_place.setdefault((shared, one.measure), {})
+            systems.setdefault(variant(one.system, one.condition), {})[one.seed] = one.value
+    found = []
+    for (condition, measure), systems in by_place.items():
+        for first, second in itertools.combinations(systems, 2):
+            seeds = sorted(systems[first].keys() & systems[second].keys())
+            if seeds:
+                values_of_first = np.array([systems[first][seed] for seed in seeds])
+                values_of_second = np.array([systems[second][seed] for seed in seeds])
+                pair = (values_of_first, values_of_second)
+                found.append(_compared(condition, measure, first, second, *pair))
+    return found
+
+
+def _compared(
+    condition: Condition, measure: str, first: str, second: str, one: Any, other: Any
+) -> Comparison:
+    differences = other - one
+    half = half_width(differences)
+    mean = float(differences.mean())
+    return Comparison(
+        condition=condition,
+        measure=measure,
+        first=first,
+        second=second,
+        seeds=len(one),
+        difference=mean,
+        low=mean - half,
+        high=mean + half,
+        hedges_g=hedges_g(one, other),
+        cliffs_delta=cliffs_delta(one, other),
+    )
+
+
+def hedges_g(one: Any, other: Any) -> float:
+    """Difference of means in pooled standard deviations, corrected for small samples.
+
+    NaN where there are fewer than two values each, or all are equal.
+    """
+    freedom = len(one) + len(other) - 2
+    if min(len(one), len(other)) < 2:
+        return math.nan
+    squares = (len(one) - 1) * np.var(one, ddof=1) + (len(other) - 1) * np.var(other, ddof=1)
+    pooled = math.sqrt(float(squares) / freedom)
+    if pooled == 0:
+        return math.nan
+    return (1 - 3 / (4 * freedom - 1)) * float(np.mean(other) - np.mean(one)) / pooled
+
+
+def cliffs_delta(one: Any, other: Any) -> float:
+    """Share of pairs in which the second is larger, less that in which it is smaller."""
+    signs = np.sign(np.subtract.outer(np.asarray(other), np.asarray(one)))
+    return float(signs.mean())
+
+
+def _grouped(values: Iterable[Value]) -> dict[tuple[Condition, str, str], list[Value]]:
+    groups: dict[tuple[Condition, str, str], list[Value]] = {}
+    for one in values:
+        groups.setdefault((one.condition, one.system, one.measure), []).append(one)
+    return groups

@@ -1,0 +1,185 @@
+"""Places: folders and files, of this machine or of storage elsewhere, behind one interface."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from gossamer.command.paths import local_path
+from gossamer.sim.errors import SimulationError
+
+
+class PlaceError(SimulationError):
+    """Storage cannot be read or written as asked.
+
+    Attributes:
+        place: the folder or file at fault.
+        reason: what is wrong with it, and what was expected, in words.
+    """
+
+    def __init__(self, place: object, reason: str) -> None:
+        self.place = place
+        self.reason = reason
+        super().__init__(f"{place} {reason}")
+
+
+@attrs.frozen
+class Listed:
+    """A file below a folder.
+
+    Attributes:
+        name: relative to the folder, with slashes.
+        size: its bytes.
+    """
+
+    name: str
+    size: int
+
+
+class Place(ABC):
+    """A folder or file. It can be pickled, so that tasks open it on their machines.
+
+    All methods but `shown` and the operators raise `PlaceError` where storage elsewhere refuses
+    or does not answer, and `OSError` where this machine's does.
+    """
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The last part."""
+
+    @abstractmethod
+    def __truediv__(self, name: str) -> Place:
+        """What is of this name within; slashes lead further down."""
+
+    @abstractmethod
+    def beside(self, name: str) -> Place:
+        """What has this name in the same folder."""
+
+    @abstractmethod
+    def exists(self) -> bool:
+        """Whether there is such a file."""
+
+    @abstractmethod
+    def read_bytes(self) -> bytes:
+        """The content of a file; raises `FileNotFoundError` where there is none."""
+
+    @abstractmethod
+    def write_bytes(self, content: bytes) -> None:
+        """Write a file, whole or not at all where storage is elsewhere."""
+
+    @abstractmethod
+    def source(self) -> Any:
+        """What PyArrow reads the file from; raises `FileNotFoundError` where there is none."""
+
+    @abstractmethod
+    def files(self) -> list[Listed]:
+        """All files below a folder in the order of their names; none where there is no folder."""
+
+    @abstractmethod
+    def fetched(self) -> AbstractContextManager[Path]:
+        """A file of this machine with the same name and content, at least as long as it is used."""
+
+    @abstractmethod
+    def absolute(self) -> Place:
+        """The same place for processes with other working folders."""
+
+    @abstractmethod
+    def shown(self) -> str:
+        """The place in the words of the user."""
+
+    def tables(self) -> Sequence[Place]:
+        """The Parquet files directly within a folder, in the order of their names."""
+        names = [one.name for one in self.files() if "/" not in one.name]
+        return [self / name for name in names if name.endswith(".parquet")]
+
+    def __str__(self) -> str:
+        return self.shown()
+
+
+@attrs.frozen(order=True)
+class LocalPlace(Place):
+    """A place on this machine, or on storage that is mounted on it."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """The last part."""
+        return self.path.name
+
+    def __truediv__(self, name: str) -> LocalPlace:
+        """What is of this name within."""
+        return LocalPlace(self.path / name)
+
+    def beside(self, name: str) -> LocalPlace:
+        """What has this name in the same folder."""
+        return LocalPlace(self.path.parent / name)
+
+    def exists(self) -> bool:
+        """Whether there is such a file."""
+        return self.path.exists()
+
+    def read_bytes(self) -> bytes:
+        """The content of a file."""
+        return self.path.read_bytes()
+
+    def write_bytes(self, content: bytes) -> None:
+        """Write a file."""
+        self.path.write_bytes(content)
+
+    def source(self) -> Any:
+        """The path, which PyArrow opens itself."""
+        return os.fspath(self.path)
+
+    def files(self) -> list[Listed]:
+        """All files below a folder."""
+        found = [path for path in self.path.rglob("*") if path.is_file()]
+        names = [(path.relative_to(self.path).as_posix(), path.stat().st_size) for path in found]
+        return [Listed(*one) for one in sorted(names)]
+
+    @contextmanager
+    def fetched(self) -> Iterator[Path]:
+        """The file itself."""
+        yield self.path
+
+    def absolute(self) -> LocalPlace:
+        """The same place for processes with other working folders."""
+        return LocalPlace(self.path.absolute())
+
+    def shown(self) -> str:
+        """The path as it was given."""
+        return str(self.path)
+
+
+AnyPlace = Place | Path
+
+
+def as_place(where: AnyPlace) -> Place:
+    """A place; a path is one of this machine."""
+    return where if isinstance(where, Place) else LocalPlace(Path(where))
+
+
+def place_of(text: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Place:
+    """The place that is meant by a path or URL of the command line.
+
+    Args:
+        text: a path, ``file:``, ``s3:``, ``s3a:``, ``gs:``, ``abfs:``, ``abfss:`` or ``hdfs:``.
+        options: of Spark, among which credentials and endpoints may be.
+
+    Raises:
+        StorageError: it is a URL of a scheme that is not known here, or of a file elsewhere.
+        PlaceError: the URL names no place.
+    """
+    from gossamer.sim.results.storage.remote import SCHEMES, remote_place
+
+    given = os.fspath(text)
+    if given.partition(":/")[0].lower() in SCHEMES:
+        return remote_place(given, options or {})
+    return LocalPlace(local_path(given))

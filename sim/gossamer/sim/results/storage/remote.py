@@ -1,0 +1,259 @@
+"""Places of object stores and of Hadoop, read and written by the file systems of PyArrow.
+
+Python workers of Spark cannot reach the connectors of their Java, so that whatever is written, and
+all that is no table of Spark's, goes this way, in the driver as in tasks. A file is made on the
+machine first and sent whole: what a store shows under a name is a whole file.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from gossamer.sim.results.storage.options import Access
+from gossamer.sim.results.storage.place import Listed, Place, PlaceError
+
+# By scheme, the one that PyArrow knows it by.
+SCHEMES: Final[Mapping[str, str]] = {
+    "s3": "s3",
+    "s3a": "s3",
+    "gs": "gs",
+    "abfs": "abfs",
+    "abfss": "abfss",
+    "hdfs": "hdfs",
+}
+_FORMS: Final = {
+    "s3": "BUCKET",
+    "gs": "BUCKET",
+    "abfs": "CONTAINER@ACCOUNT.dfs.core.windows.net",
+    "abfss": "CONTAINER@ACCOUNT.dfs.core.windows.net",
+    "hdfs": "HOST:PORT",
+}
+_CHUNK: Final = 1 << 22
+_CODE: Final = re.compile(r"AWS Error ([A-Z_]+)")
+_REFUSED: Final = frozenset(
+    {
+        "ACCESS_DENIED",
+        "INVALID_ACCESS_KEY_ID",
+        "INVALID_CLIENT_TOKEN_ID",
+        "INVALID_SIGNATURE",
+        "MISSING_AUTHENTICATION_TOKEN",
+        "SIGNATURE_DOES_NOT_MATCH",
+        "UNRECOGNIZED_CLIENT",
+    }
+)
+_LONGEST: Final = 200
+
+
+@attrs.frozen(order=True)
+class RemotePlace(Place):
+    """A place that a URL names.
+
+    Attributes:
+        scheme: as the user gave it.
+        authority: bucket, host and port, or container and account.
+        path: below that, without slashes at its ends.
+        access: how the storage is reached.
+    """
+
+    scheme: str
+    authority: str
+    path: str
+    access: Access = attrs.field(default=Access(), order=False)
+
+    @property
+    def name(self) -> str:
+        """The last part."""
+        return self.path.rpartition("/")[2] or self.authority
+
+    def __truediv__(self, name: str) -> RemotePlace:
+        """What is of this name within."""
+        return attrs.evolve(self, path="/".join(filter(None, (self.path, name.strip("/")))))
+
+    def beside(self, name: str) -> RemotePlace:
+        """What has this name in the same folder."""
+        return attrs.evolve(self, path=self.path.rpartition("/")[0]) / name
+
+    def shown(self) -> str:
+        """The URL."""
+        return f"{self.scheme}://{self.authority}/{self.path}".rstrip("/")
+
+    def absolute(self) -> RemotePlace:
+        """A URL is the same everywhere."""
+        return self
+
+    def exists(self) -> bool:
+        """Whether there is such a file."""
+        from pyarrow.fs import FileType
+
+        with self._failures():
+            return bool(self._system().get_file_info(self.key()).type == FileType.File)
+
+    def modified(self) -> float:
+        """When the file was written, in seconds by the clock of the storage."""
+        with self._failures():
+            return float(self._system().get_file_info(self.key()).mtime.timestamp())
+
+    def read_bytes(self) -> bytes:
+        """The content of a file."""
+        with self._failures(), self._system().open_input_stream(self.key()) as stream:
+            return bytes(stream.read())
+
+    def write_bytes(self, content: bytes) -> None:
+        """Write a file whole."""
+        with self._failures():
+            stream = self._system().open_output_stream(self.key())
+            stream.write(content)
+            stream.close()  # not by `with`, which would keep what an error has cut short
+
+    def upload(self, file: Path) -> int:
+        """Send a file of this machine; its bytes.
+
+        Raises:
+            PlaceError: it is not there whole.
+        """
+        with self._failures():
+            stream = self._system().open_output_stream(self.key())
+            with file.open("rb") as source:
+                while chunk := source.read(_CHUNK):
+                    stream.write(chunk)
+            stream.close()
+            size, sent = self._system().get_file_info(self.key()).size, file.stat().st_size
+        if size != sent:
+            raise PlaceError(self, f"has {size} bytes, expected the {sent} that were sent")
+        return sent
+
+    def source(self) -> Any:
+        """The file, open for reading wherever one likes."""
+        with self._failures():
+            return self._system().open_input_file(self.key())
+
+    def files(self) -> list[Listed]:
+        """All files below a folder."""
+        from pyarrow.fs import FileSelector, FileType
+
+        selector = FileSelector(self.key(), allow_not_found=True, recursive=True)
+        with self._failures():
+            found = self._system().get_file_info(selector)
+        start = len(self.key()) + 1
+        names = [(one.path[start:], one.size) for one in found if one.type == FileType.File]
+        return [Listed(*one) for one in sorted(names)]
+
+    @contextmanager
+    def fetched(self) -> Iterator[Path]:
+        """A copy of the file on this machine, gone at the end."""
+        if not self.exists():
+            raise PlaceError(self, "does not exist, expected a file")
+        with tempfile.TemporaryDirectory(prefix="gossamer-fetched-") as folder:
+            copy = Path(folder) / self.name
+            with (
+                self._failures(),
+                self._system().open_input_stream(self.key()) as stream,
+                copy.open("wb") as target,
+            ):
+                while chunk := stream.read(_CHUNK):
+                    target.write(chunk)
+            yield copy
+
+    def delete(self) -> None:
+        """Remove a file; nothing happens where there is none."""
+        with self._failures():
+            try:
+                self._system().delete_file(self.key())
+            except FileNotFoundError:
+                return
+
+    def delete_all(self) -> None:
+        """Remove everything below a folder."""
+        with self._failures():
+            try:
+                self._system().delete_dir(self.key())
+            except FileNotFoundError:
+                return
+
+    def key(self) -> str:
+        """The path as PyArrow's file system knows it."""
+        if self.scheme == "hdfs":
+            return f"/{self.path}"
+        bucket = self.authority.partition("@")[0]
+        return f"{bucket}/{self.path}".rstrip("/")
+
+    def _system(self) -> Any:
+        return _file_system(self.scheme, self.authority, self.access)
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        """Name the place and what is wrong with it; a file that is not there is no failure."""
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except (OSError, NotImplementedError) as error:
+            raise PlaceError(self, failure_text(error, self)) from error
+
+
+def remote_place(url: str, options: Mapping[str, str]) -> RemotePlace:
+    """The place that a URL names.
+
+    Raises:
+        PlaceError: it has no bucket, or more than bucket and path.
+    """
+    scheme, _, rest = url.partition(":")
+    authority, _, path = rest.removeprefix("//").partition("/")
+    form = _FORMS[SCHEMES[scheme.lower()]]
+    has_account = "@" in form
+    if not rest.startswith("//") or not authority or ("@" in authority) != has_account:
+        raise PlaceError(_without_secrets(url), f"is no place, expected {scheme}://{form}/PATH")
+    if "?" in path and scheme.lower() in ("s3", "s3a"):
+        expected = "expected credentials and endpoint as --conf spark.hadoop.fs.s3a..."
+        raise PlaceError(_without_secrets(url), f"has a query, {expected}")
+    parts = [part for part in path.split("/") if part]
+    if any(part in (".", "..") for part in parts) or not parts:
+        raise PlaceError(url, f"is no folder of a store, expected {scheme}://{form}/PATH")
+    return RemotePlace(scheme.lower(), authority, "/".join(parts), Access.of(options))
+
+
+def _without_secrets(url: str) -> str:
+    """A URL without what may be a password in it."""
+    return re.sub(r"//[^/@]*@", "//...@", url.partition("?")[0])
+
+
+def failure_text(error: BaseException, place: RemotePlace) -> str:
+    """What a failure of storage means, in words that follow the name of a place."""
+    text = " ".join(str(error).split())
+    code = _CODE.search(text)
+    name = code[1] if code else ""
+    if name == "NO_SUCH_BUCKET":
+        return f"cannot be used, as there is no bucket {place.authority}"
+    if name in _REFUSED or "Forbidden" in text or "HTTP status 403" in text:
+        return "is refused to these credentials"
+    if name == "NETWORK_CONNECTION" or "curlCode" in text:
+        where = place.access.endpoint() or "its address"
+        return f"cannot be reached: nobody answers at {where}, or connections break"
+    if name == "SLOW_DOWN" or "TooManyRequests" in text:
+        return "cannot be used, as its server is overloaded"
+    if "libhdfs" in text or "libjvm" in text or "HADOOP" in text:
+        return "cannot be used: PyArrow finds no libhdfs, expected HADOOP_HOME and CLASSPATH"
+    return f"cannot be used ({text[:_LONGEST].rstrip('.')})"
+
+
+@lru_cache(maxsize=16)
+def _file_system(scheme: str, authority: str, access: Access) -> Any:
+    """PyArrow's file system of a store, one in each process.
+
+    Raises:
+        OSError: the store, or what reads it, is not there.
+    """
+    from pyarrow.fs import FileSystem, S3FileSystem
+
+    if SCHEMES[scheme] == "s3":
+        return S3FileSystem(**access.of_s3(authority))
+    system, _ = FileSystem.from_uri(f"{SCHEMES[scheme]}://{authority}/")
+    return system

@@ -1,0 +1,146 @@
+"""The folder of a sweep, the same whoever runs its points.
+
+Beside the folder OUT, a sweep in progress holds OUT.unfinished, which becomes OUT when all points
+are there:
+
+sweep.json          the points of the sweep
+runs/<point>/       the result folder of each, as `gossamer sim run` makes it, without plots
+points.parquet, .csv   when all are there: a row a point and system, with all measures
+
+A point is there or it is not: its folder is renamed into place whole. What is resumed runs those
+that are not there.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shlex
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gossamer.sim.results.names import UNFINISHED
+from gossamer.sim.results.results import ResultsError, read_results
+from gossamer.sim.results.sweeps.plan import SEED, SYSTEM, SweepPlan
+
+PLAN_FILE: Final = "sweep.json"
+RUNS: Final = "runs"
+# Columns of the table of points beside what is varied, and what tells measures from all of these.
+POINT, RESULT_HASH = "point", "result_hash"
+MEASURED: Final = "measured."
+
+
+def claim(plan: SweepPlan, unfinished: Path, resume: bool) -> None:
+    """Make the folder of the sweep, or check that the one there is of this plan."""
+    told = plan_text(plan)
+    if not resume:
+        try:
+            unfinished.mkdir()
+        except FileExistsError:
+            raise ResultsError(
+                unfinished,
+                "holds an unfinished sweep; go on with it by --resume, choose another folder, or "
+                "move it away",
+            ) from None
+        try:
+            (unfinished / RUNS).mkdir()
+            (unfinished / PLAN_FILE).write_text(told, encoding="utf-8")
+        except BaseException:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            raise
+        return
+    file = unfinished / PLAN_FILE
+    if not file.is_file():
+        raise ResultsError(unfinished, "does not exist, expected an unfinished sweep there")
+    if file.read_text(encoding="utf-8") != told:
+        raise ResultsError(file, "is of another sweep, expected the one that is to be resumed")
+    (unfinished / RUNS).mkdir(exist_ok=True)
+    for aside in (unfinished / RUNS).glob(".*.tmp"):
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def plan_text(plan: SweepPlan) -> str:
+    """The content of `PLAN_FILE`, by which a sweep is known again when it is resumed."""
+    points = [
+        {"name": point.name, "values": dict(point.values), "scenario": point.text}
+        for point in plan.points
+    ]
+    return json.dumps({"name": plan.name, "points": points}, indent=2) + "\n"
+
+
+def write_points(plan: SweepPlan, folder: Path) -> None:
+    """The table of all points, from their summaries."""
+    summaries = {
+        point.name: read_results(folder / RUNS / point.name).summary for point in plan.points
+    }
+    write_rows(point_rows(plan, summaries), folder / "points")
+
+
+def write_rows(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Write rows by column as ``path`` with .parquet and with .csv; what a row lacks is empty."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    full = [{name: row.get(name) for name in names} for row in rows]
+    pq.write_table(
+        pa.Table.from_pylist(full), path.with_name(f"{path.name}.parquet"), compression="zstd"
+    )
+    place = path.with_name(f"{path.name}.csv")
+    with place.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.DictWriter(stream, fieldnames=names)
+        writer.writeheader()
+        writer.writerows(full)
+
+
+def point_rows(plan: SweepPlan, summaries: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A row a point and system: what was varied, and all measures.
+
+    Args:
+        plan: of the sweep.
+        summaries: the ``summary.json`` of each point, by its name.
+
+    Returns:
+        Rows by column. A measure that is called as what is varied in any point (or as another
+        column) has `MEASURED` before its name, in all rows.
+    """
+    varied = [
+        {key: value for key, value in point.values.items() if key not in (SEED, SYSTEM)}
+        for point in plan.points
+    ]
+    taken = {POINT, SEED, SYSTEM, RESULT_HASH}.union(*varied)
+    rows = []
+    for point, values in zip(plan.points, varied, strict=True):
+        summary = summaries[point.name]
+        for system, measures in summary["systems"].items():
+            numbers = {
+                f"{MEASURED}{name}" if name in taken else name: float(value)
+                for name, value in sorted(measures.items())
+                if isinstance(value, int | float) and not isinstance(value, bool)
+            }
+            row = {POINT: point.name, **values, SEED: point.values[SEED], SYSTEM: system}
+            rows.append(row | {RESULT_HASH: summary["result_hash"]} | numbers)
+    return rows
+
+
+def what_is_kept(command: Sequence[str], sweep: Path, out: Path) -> str:
+    """What an interrupted sweep left, and how to go on with it, in words.
+
+    Args:
+        command: the words before the sweep file.
+        sweep: the sweep file.
+        out: the folder asked for.
+    """
+    is_kept = out.with_name(out.name + UNFINISHED).is_dir()
+    return kept_sentence(command, os.fspath(sweep), os.fspath(out), is_kept)
+
+
+def kept_sentence(command: Sequence[str], sweep: str, out: str, is_kept: bool) -> str:
+    """What `what_is_kept` says, whether or not there is anything."""
+    if not is_kept:
+        return "no point was finished yet, nothing is kept"
+    words = [*command, sweep, "--out", out, "--resume"]
+    return f"finished points are kept, go on by '{shlex.join(words)}'"

@@ -1,0 +1,151 @@
+"""Sweeps in a script or notebook: scenarios in, a DataFrame out."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from gossamer.sim.errors import SimulationError
+from gossamer.sim.results.intervals import Value, comparisons, intervals
+from gossamer.sim.results.results import read_results
+from gossamer.sim.results.sweeps.folder import POINT, RUNS, point_rows
+from gossamer.sim.results.sweeps.here import sweep_here
+from gossamer.sim.results.sweeps.outcome import (
+    difference_row,
+    mean_row,
+    values_of,
+    varied_keys,
+)
+from gossamer.sim.results.sweeps.plan import SEED, SYSTEM, SweepPlan, plan_sweep
+from gossamer.sim.study.contract import AnyScenario
+from gossamer.sim.study.environment import usable_cores
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+# The attribute of a table that names what was varied.
+_VARIED: Final = "varied"
+
+
+class PandasMissing(SimulationError):
+    """pandas is not installed; nothing was begun."""
+
+    def __init__(self) -> None:
+        super().__init__("pandas is not installed: pip install 'gossamer[notebook]'")
+
+
+def sweep(
+    scenario: AnyScenario | str | Path,
+    *,
+    seeds: Iterable[int],
+    grid: Mapping[str, Sequence[Any]] | None = None,
+    points: Sequence[Mapping[str, Any]] | None = None,
+    out: str | Path | None = None,
+    processes: int | None = None,
+) -> pd.DataFrame:
+    """Run a scenario over values and seeds, on all cores.
+
+        frame = sweep("scenario.toml", seeds=range(1, 11), grid={"nodes": [100, 200, 400]})
+
+    Args:
+        scenario: one, or the path of its file.
+        seeds: different whole numbers; every combination of values runs with each.
+        grid: lists of values by key of ``--set`` of `gossamer sim run`, and ``system`` for one of
+            its systems alone; every combination is run.
+        points: in place of the grid, combinations to be run, and no others.
+        out: new folder for all results; nothing but the table is kept if None.
+        processes: runs at a time; one a core if None.
+
+    Returns:
+        a row a run and system: ``point``, the values by key, ``seed``, ``system``,
+        ``result_hash``, and all measures of ``summary.json`` by name. See `means_of`.
+
+    Raises:
+        PandasMissing: there is no pandas; nothing was begun.
+        ScenarioError: a key or value is impossible; nothing was begun.
+        SimulationError: runs failed; with ``out`` the others are kept, and
+            `gossamer sim sweep --resume` runs those again.
+        ResultsError: ``out`` is taken.
+    """
+    pandas = _pandas()
+    with tempfile.TemporaryDirectory(prefix="gossamer-sweep-") as scratch:
+        plan = plan_sweep(scenario, list(seeds), grid=grid, points=points, scratch=Path(scratch))
+        place = Path(scratch) / "results" if out is None else Path(out)
+        outcome = sweep_here(plan, place, processes or usable_cores(), resume=False)
+        if outcome.failed:
+            reasons = "; ".join(outcome.failed.values())
+            raise SimulationError(
+                f"{len(outcome.failed)} of {outcome.points} runs failed: {reasons}"
+            )
+        frame = pandas.DataFrame(_rows(plan, outcome.folder))
+        frame.attrs[_VARIED] = varied_keys(plan)
+        return frame
+
+
+def means_of(frame: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
+    """Means over the seeds of a table of `sweep`, with their 95 % intervals (Student).
+
+    Args:
+        frame: the table.
+        by: what was varied: columns of the table; those of `sweep` if None.
+
+    Returns:
+        a row a combination, system and measure: ``seeds``, ``mean``, ``deviation``, ``low`` and
+        ``high``.
+    """
+    return _pandas().DataFrame([mean_row(one) for one in intervals(_values(frame, by))])
+
+
+def differences_of(frame: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
+    """Paired differences between the systems of a table of `sweep`, seed by seed.
+
+    Systems that run with one seed meet the same population, workload and churn, so that these
+    intervals are narrower than those of the means suggest.
+
+    Args:
+        frame: the table.
+        by: what was varied: columns of the table; those of `sweep` if None.
+
+    Returns:
+        a row a combination, measure and pair of systems: ``difference`` is the second's less the
+        first's, with ``low`` and ``high``, Hedges' g and Cliff's delta.
+    """
+    return _pandas().DataFrame([difference_row(one) for one in comparisons(_values(frame, by))])
+
+
+def _values(frame: pd.DataFrame, by: Sequence[str] | None) -> list[Value]:
+    """The measures of a table; `SimulationError` where ``by`` does not tell its runs apart."""
+    varied = list(frame.attrs.get(_VARIED, ()) if by is None else by)
+    names = [*varied, POINT, SEED, SYSTEM]
+    for name in names:
+        if name not in frame.columns:
+            shown = ", ".join(map(str, frame.columns[:8]))
+            raise SimulationError(f"by is {name!r}, expected columns of the table: {shown}, ...")
+    if frame.duplicated([*varied, SEED, SYSTEM]).any():
+        raise SimulationError(
+            f"by is {varied!r}, expected all that is varied: some runs of one system have the same "
+            "seed"
+        )
+    numbers = [name for name in frame.select_dtypes("number").columns if name not in names]
+    rows = frame[[*names, *numbers]].to_dict("records")
+    return list(
+        values_of(({str(key): value for key, value in row.items()} for row in rows), varied)
+    )
+
+
+def _rows(plan: SweepPlan, folder: Path) -> list[dict[str, Any]]:
+    summaries = {
+        point.name: read_results(folder / RUNS / point.name).summary for point in plan.points
+    }
+    return point_rows(plan, summaries)
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError:
+        raise PandasMissing from None
+    return pandas

@@ -1,0 +1,130 @@
+"""The page is one file that refers to nothing, and nothing in it can become part of its script."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from importlib.resources import files
+from typing import Any
+
+import pytest
+
+from gossamer.sim.results.page.drawn import drawn_course, drawn_overlay
+from gossamer.sim.results.page.page import page_html, system_entry, with_styles
+from support.watched_runs import made_up_course, made_up_overlay
+
+EVIL = "</script><script>alert(1)</script><!-- {{data}}"
+
+
+def page(title: str = "mine", nodes: int = 60, rounds: int = 30) -> str:
+    """A page of a run that never happened."""
+    overlay = made_up_overlay(nodes)
+    drawn = drawn_overlay(overlay, {"place": overlay.nodes["place"]}, rounds)
+    entry = system_entry(
+        "one", drawn_course(made_up_course(rounds)), [drawn], round=rounds, rounds=rounds
+    )
+    systems = with_styles([entry])
+    return page_html(
+        {"title": title, "facts": "", "live": False, "ended": True, "systems": systems}
+    )
+
+
+class Reader(HTMLParser):
+    """Collects elements with their attributes, and the text of scripts and styles."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[tuple[str, str]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        if self.elements:
+            self.texts.append((self.elements[-1][0], data))
+
+
+def test_the_page_refers_to_nothing_outside_itself() -> None:
+    found = Reader(page())
+    for tag, attributes in found.elements:
+        assert not {"src", "srcset", "action", "onclick", "onload", "style"} & set(attributes), tag
+        assert attributes.get("href", "data:,") == "data:,"
+    assert "http://" not in page()
+    assert "https://" not in page()
+
+
+def test_its_policy_lets_run_what_it_consists_of_and_nothing_else() -> None:
+    found = Reader(page())
+    (policy,) = [
+        str(attributes["content"])
+        for tag, attributes in found.elements
+        if attributes.get("http-equiv") == "Content-Security-Policy"
+    ]
+    assert policy.startswith("default-src 'none'")
+    assert "connect-src 'none'" in policy
+    parts = re.findall(r"<(style|script)>(.*?)</\1>", page(), re.DOTALL)
+    assert [name for name, _ in parts] == ["style", "script"]
+    for name, text in parts:
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{name}-src 'sha256-{digest}'" in policy
+
+
+def test_names_never_become_part_of_the_page() -> None:
+    text = page(title=EVIL)
+    found = Reader(text)
+    assert [tag for tag, _ in found.elements].count("script") == 2
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    assert data
+    assert json.loads(data[1])["title"] == EVIL
+
+
+def test_the_page_of_a_large_run_is_small() -> None:
+    assert len(page(nodes=100_000, rounds=50_000)) < 100_000
+
+
+def run_script(code: str) -> Any:
+    """What a piece of JavaScript prints as JSON, after the page's functions for drawing."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("needs Node.js")
+    package = files("gossamer.sim.results.page")
+    parts = [package.joinpath(name).read_text() for name in ("charts.js", "overlay.js")]
+    printed = subprocess.run(
+        [node, "-e", "\n".join([*parts, f"console.log(JSON.stringify({code}))"])],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    return json.loads(printed.stdout)
+
+
+def test_axes_have_round_numbers() -> None:
+    assert run_script("ticks(0, 120, 4)") == [0, 50, 100]
+    assert run_script("ticks(0, 1.04, 4)") == [0, 0.5, 1]
+    assert run_script("bounds([{values: [null, 5, 5]}])") == [0, pytest.approx(5.2)]
+    assert run_script("bounds([{values: [null]}])") == [0, 1]
+    assert run_script("bounds([{values: [0, 0]}])")[0] == 0
+    assert run_script("[told(0.98765, 'ratio'), told(null), told(20000, 'count')]") == [
+        "98.77 %",
+        "-",
+        "20,000",
+    ]
+
+
+def test_springs_bring_linked_nodes_together_inside_the_picture() -> None:
+    overlay = drawn_overlay(made_up_overlay(60), {}, 0)
+    places = run_script(
+        f"(() => {{ const a = new Arrangement(), o = {json.dumps(overlay)}; a.places(o, SPRINGS);"
+        " while (a.moves) a.step(); return a.places(o, SPRINGS); })()"
+    )
+    assert len(places) == 60
+    assert max(abs(one) for place in places for one in place) <= 1.0
+    assert len({tuple(place) for place in places}) == 60

@@ -1,0 +1,158 @@
+"""Sweep files: every point a whole scenario, impossible ones refused in a sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gossamer.sim.errors import ScenarioError
+from gossamer.sim.results.sweeps.folder import point_rows
+from gossamer.sim.results.sweeps.plan import read_sweep
+from gossamer.sim.studies.peers.inputs.scenario import Scenario
+from gossamer.sim.study.scenarios import read_scenario
+from support.checkout import ROOT
+
+BASE = "nodes = 50\nrounds = 10\n[events]\nper_round = 2\nwarm_up_rounds = 5\n"
+
+
+def sweep(folder: Path, text: str) -> Path:
+    """A sweep file beside its scenario."""
+    (folder / "base.toml").write_text(BASE)
+    (folder / "sweep.toml").write_text(text)
+    return folder / "sweep.toml"
+
+
+def test_a_grid_is_every_combination_with_every_seed(tmp_path: Path) -> None:
+    text = """
+scenario = "base.toml"
+seeds = [3, 1]
+[grid]
+nodes = [20, 30]
+events.per_round = [1, 5]
+system = ["vinifera", "baseline"]
+"""
+    plan = read_sweep(sweep(tmp_path, text))
+    assert len(plan.points) == 2 * 2 * 2 * 2
+    assert len({point.name for point in plan.points}) == 16
+    assert plan.name == "sweep"
+    for point in plan.points:
+        file = tmp_path / f"{point.name}.toml"
+        file.write_text(point.text)
+        scenario, _ = read_scenario(file, {})
+        assert isinstance(scenario, Scenario)
+        assert scenario.nodes == point.values["nodes"]
+        assert scenario.events.per_round == point.values["events.per_round"]
+        assert [one.name for one in scenario.systems] == [point.values["system"]]
+        assert scenario.seed == point.values["seed"]
+        assert point.memory_bytes > 0
+
+
+def test_a_list_is_what_it_says_and_scenarios_may_be_several(tmp_path: Path) -> None:
+    text = """
+name = "list"
+scenario = ["base.toml", "other.toml"]
+seeds = [1]
+[[point]]
+nodes = 20
+[[point]]
+nodes = 40
+rounds = 12
+"""
+    (tmp_path / "other.toml").write_text("nodes = 60\nrounds = 9\n[events]\nwarm_up_rounds = 5\n")
+    plan = read_sweep(sweep(tmp_path, text))
+    shown = [dict(point.values) for point in plan.points]
+    assert shown == [
+        {"scenario": "base.toml", "nodes": 20, "seed": 1},
+        {"scenario": "base.toml", "nodes": 40, "rounds": 12, "seed": 1},
+        {"scenario": "other.toml", "nodes": 20, "seed": 1},
+        {"scenario": "other.toml", "nodes": 40, "rounds": 12, "seed": 1},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("seeds = [1]", "scenario is missing, expected the path of a scenario file"),
+        ('scenario = "base.toml"', "seeds is missing, expected a list of different whole"),
+        ('scenario = "base.toml"\nseeds = 5', "seeds is 5, expected a list"),
+        ('scenario = "base.toml"\nseeds = [1, 1]', "seeds is [1, 1], expected a list of different"),
+        ('scenario = "base.toml"\nseeds = [-1]', "seeds is [-1], expected"),
+        ('scenario = "gone.toml"\nseeds = [1]', "gone.toml: the scenario file is missing"),
+        (
+            'scenario = "base.toml"\nseeds = [1]\nseed = 2',
+            "seed is an unknown key, expected 'seeds'",
+        ),
+        (
+            'scenario = "base.toml"\nseeds = [1]\n[grid]\nnodes = 5',
+            "grid.nodes is 5, expected a list",
+        ),
+        (
+            'scenario = "base.toml"\nseeds = [1]\n[grid]\nnodez = [5]',
+            "base.toml in a point of the sweep: nodez is an unknown key",
+        ),
+        (
+            'scenario = "base.toml"\nseeds = [1]\n[grid]\nnodes = [1]',
+            "in a point of the sweep: nodes is 1, expected a whole number from 2",
+        ),
+        (
+            'scenario = "base.toml"\nseeds = [1]\n[grid]\nsystem = ["other"]',
+            "system is 'other', expected one of vinifera, baseline",
+        ),
+        (
+            'scenario = "base.toml"\nseeds = [1]\n[grid]\nseed = [2]',
+            "seed is [2], expected seeds at the top of the file",
+        ),
+        (
+            'scenario = "base.toml"\nseeds = [1]\n[grid]\nnodes = [5]\n[[point]]\nnodes = 6',
+            "expected either [grid] or [[point]]",
+        ),
+        ("seeds = [", "expected valid TOML"),
+    ],
+)
+def test_impossible_sweeps_are_refused_in_a_sentence(
+    tmp_path: Path, text: str, sentence: str
+) -> None:
+    with pytest.raises(ScenarioError) as refused:
+        read_sweep(sweep(tmp_path, text))
+    assert sentence in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("name", "points"), [("sizes", 60), ("v3", 120), ("v6", 120)])
+def test_the_examples_are_sweeps(name: str, points: int) -> None:
+    examples = ROOT / "examples" / "spark"
+    plan = read_sweep(examples / f"{name}.toml")
+    assert plan.name == name
+    assert len(plan.points) == points
+
+
+def test_no_measure_takes_the_place_of_what_is_varied(tmp_path: Path) -> None:
+    """Nor of any other column, in any row: also in points that leave the key as it is."""
+    text = """
+scenario = "base.toml"
+seeds = [1]
+[[point]]
+nodes = 20
+[[point]]
+rounds = 12
+events.per_round = 3
+"""
+    plan = read_sweep(sweep(tmp_path, text))
+    measures = {"nodes": 17, "hit_ratio": 0.5, "rounds": 8, "seed": 4, "point": 3, "totals": {}}
+    summary = {"result_hash": "h", "systems": {"vinifera": measures, "baseline": measures}}
+    rows = point_rows(plan, {point.name: summary for point in plan.points})
+    assert [(row["point"], row["system"]) for row in rows] == [
+        (point.name, system) for point in plan.points for system in ("vinifera", "baseline")
+    ]
+    assert [row.get("nodes") for row in rows] == [20, 20, None, None]
+    assert [row.get("rounds") for row in rows] == [None, None, 12, 12]
+    for row in rows:
+        assert (row["seed"], row["result_hash"], row["hit_ratio"]) == (1, "h", 0.5)
+        found = {key: value for key, value in row.items() if key.startswith("measured.")}
+        assert found == {
+            "measured.nodes": 17,
+            "measured.rounds": 8,
+            "measured.seed": 4,
+            "measured.point": 3,
+        }
